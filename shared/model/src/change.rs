@@ -1,0 +1,61 @@
+//! What one decision changes in one run: rows to write in one transaction, nothing else.
+
+use serde_json::Value;
+
+use crate::{Event, Failure, Instant, Message, Run, Task, TaskIndex, TaskState, Timer, WorkerId};
+
+/// The rows that a decision about one run writes. Rows carry the revision they were read at; the store
+/// writes each only over that revision.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Changes {
+    /// The run as it shall be.
+    pub run: Run,
+    /// The tasks that changed, as they shall be.
+    pub tasks: Vec<Task>,
+    /// Outputs of tasks that succeeded.
+    pub outputs: Vec<(TaskIndex, Value)>,
+    /// Attempts that are over, though their task goes on or ended by another one.
+    pub attempts: Vec<AttemptRecord>,
+    /// Events in order; the first one's number is what `run.events` was before them.
+    pub events: Vec<Event>,
+    /// Timers to set; a task has at most one.
+    pub timers: Vec<Timer>,
+    /// Tasks whose timer is no longer wanted.
+    pub unset_timers: Vec<TaskIndex>,
+    /// Messages that must go out once this is committed, whatever happens to the process.
+    pub outbox: Vec<Message>,
+    /// When the sweep should look at the run again; none once it has ended.
+    pub checkup: Checkup,
+}
+
+/// When the sweep should look at a run again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checkup {
+    /// As was set before: steps of a run do not touch it.
+    Keep,
+    /// At this instant.
+    At(Instant),
+    /// Never: the run has ended.
+    Never,
+}
+
+/// One attempt that is over, kept for its history. The attempt in hand is in the task's own row.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AttemptRecord {
+    /// The task.
+    pub task: TaskIndex,
+    /// The attempt's number.
+    pub attempt: u32,
+    /// How it ended: `succeeded`, `failed` or `cancelled`.
+    pub state: TaskState,
+    /// Who held it.
+    pub worker: Option<WorkerId>,
+    /// When a worker took it.
+    pub started_at: Option<Instant>,
+    /// When it ended.
+    pub finished_at: Instant,
+    /// What went wrong.
+    pub failure: Option<Failure>,
+    /// What was decided about another try, in words.
+    pub decision: String,
+}

@@ -1,0 +1,84 @@
+//! The append-only record of what happened to a run. Its timeline is read from it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Instant, TaskIndex};
+
+/// One change of state: when, what, to which task, by whom, and why.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Event {
+    /// When it happened.
+    pub at: Instant,
+    /// What happened.
+    pub kind: EventKind,
+    /// The task it happened to; none for the run itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskIndex>,
+    /// The attempt; 0 where none is meant.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
+    /// Who caused it; none for the engine itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// What else is worth knowing.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// The kinds of event, named as the API names them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum EventKind {
+    /// The run was created.
+    #[serde(rename = "run.created")]
+    RunCreated,
+    /// Its first task was given a place.
+    #[serde(rename = "run.started")]
+    RunStarted,
+    /// It cannot go on although it has not ended.
+    #[serde(rename = "run.stalled")]
+    RunStalled,
+    /// It ended well.
+    #[serde(rename = "run.succeeded")]
+    RunSucceeded,
+    /// It ended badly.
+    #[serde(rename = "run.failed")]
+    RunFailed,
+    /// It was cancelled.
+    #[serde(rename = "run.cancelled")]
+    RunCancelled,
+    /// A task was given a place.
+    #[serde(rename = "task.dispatched")]
+    TaskDispatched,
+    /// Its work message had to be sent once more.
+    #[serde(rename = "task.redispatched")]
+    TaskRedispatched,
+    /// A worker took it.
+    #[serde(rename = "task.started")]
+    TaskStarted,
+    /// It waits for a timer.
+    #[serde(rename = "task.sleeping")]
+    TaskSleeping,
+    /// It will be tried again.
+    #[serde(rename = "task.retrying")]
+    TaskRetrying,
+    /// It delivered.
+    #[serde(rename = "task.succeeded")]
+    TaskSucceeded,
+    /// It failed for good.
+    #[serde(rename = "task.failed")]
+    TaskFailed,
+    /// Something it depends on failed.
+    #[serde(rename = "task.upstream_failed")]
+    TaskUpstreamFailed,
+    /// It is not needed.
+    #[serde(rename = "task.skipped")]
+    TaskSkipped,
+    /// It was cancelled.
+    #[serde(rename = "task.cancelled")]
+    TaskCancelled,
+}

@@ -1,0 +1,34 @@
+//! The vocabulary of Ebbflow, in reading order. Nothing here waits, reads a clock or fails on a network.
+//!
+//! - **tenant**: whose work it is.
+//! - **workflow**: a named definition; a **version** is one immutable copy of it.
+//! - **run**: one execution of a version. **task**: one node of a run. **attempt**: one try at a task.
+//! - **output**: the JSON that an attempt returned.
+//! - **queue**: a named lane of execution. **worker**: an instance that executes attempts now.
+//! - **timer**: a durable row saying "at T, do this".
+//! - **event**: an append-only record of a state change.
+
+pub mod change;
+pub mod event;
+pub mod failure;
+pub mod ids;
+pub mod message;
+pub mod retry;
+pub mod run;
+pub mod task;
+pub mod timer;
+pub mod workflow;
+
+pub use change::{AttemptRecord, Changes};
+pub use event::{Event, EventKind};
+pub use failure::{ErrorClass, Failure};
+pub use ids::{RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
+pub use message::{Message, Topic};
+pub use retry::{Backoff, RetryPolicy};
+pub use run::{Counts, Run, RunEvent, RunState};
+pub use task::{IllegalMove, Task, TaskEvent, TaskState};
+pub use timer::{Timer, TimerKind};
+pub use workflow::{InputSpec, InputType, TaskSpec, TriggerRule, Workflow};
+
+/// The instant type used everywhere: UTC, microsecond precision once stored.
+pub type Instant = chrono::DateTime<chrono::Utc>;

@@ -1,0 +1,274 @@
+//! A task of a run and the one function that moves it.
+//!
+//! A task moves only by [`Task::on`]. No other code builds a next state and no SQL invents one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Failure, Instant, TaskIndex, WorkerId};
+
+/// Where a task stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// Waits for the tasks it depends on.
+    Pending,
+    /// Ready; waits for a place.
+    Queued,
+    /// A work message exists or must exist for its current attempt.
+    Dispatched,
+    /// A worker holds its current attempt.
+    Running,
+    /// Waits for a timer, a signal or an external job; holds no slot.
+    Sleeping,
+    /// Failed, and waits for its next attempt.
+    UpForRetry,
+    /// Done.
+    Succeeded,
+    /// Failed for good.
+    Failed,
+    /// Cannot run, since something it depends on failed.
+    UpstreamFailed,
+    /// Not needed.
+    Skipped,
+    /// Ended by a person or a policy.
+    Cancelled,
+    /// No longer part of the run.
+    Removed,
+}
+
+impl TaskState {
+    /// Every state, in the order in which counts are kept.
+    pub const ALL: [TaskState; 12] = [
+        Self::Pending,
+        Self::Queued,
+        Self::Dispatched,
+        Self::Running,
+        Self::Sleeping,
+        Self::UpForRetry,
+        Self::Succeeded,
+        Self::Failed,
+        Self::UpstreamFailed,
+        Self::Skipped,
+        Self::Cancelled,
+        Self::Removed,
+    ];
+
+    /// Whether nothing more will happen to the task by itself.
+    pub fn is_final(self) -> bool {
+        self >= Self::Succeeded
+    }
+
+    /// The name used in rows, answers and pages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Queued => "queued",
+            Self::Dispatched => "dispatched",
+            Self::Running => "running",
+            Self::Sleeping => "sleeping",
+            Self::UpForRetry => "up_for_retry",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::UpstreamFailed => "upstream_failed",
+            Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
+            Self::Removed => "removed",
+        }
+    }
+
+    /// The state of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// How many of the tasks that a task depends on have ended, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Ended, however.
+    pub done: u32,
+    /// Of these, succeeded.
+    pub succeeded: u32,
+    /// Of these, failed or could not run.
+    pub failed: u32,
+    /// Of these, skipped.
+    pub skipped: u32,
+}
+
+impl Tally {
+    /// Counts one more that ended in `state`.
+    pub fn count(&mut self, state: TaskState) {
+        self.done += 1;
+        match state {
+            TaskState::Succeeded => self.succeeded += 1,
+            TaskState::Failed | TaskState::UpstreamFailed => self.failed += 1,
+            TaskState::Skipped => self.skipped += 1,
+            _ => {}
+        }
+    }
+}
+
+/// What happened to a task; named for the fact, not for the state it leads to.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TaskEvent {
+    /// What it depends on is settled in its favour.
+    Readied,
+    /// It was given a place: its work message may go out.
+    Released,
+    /// A worker took the attempt.
+    Claimed {
+        /// The attempt that the worker was asked for.
+        attempt: u32,
+        /// Who took it.
+        worker: WorkerId,
+    },
+    /// It waits for a timer; nothing of ours runs.
+    FellAsleep,
+    /// An attempt delivered. A late delivery of an earlier attempt counts, too: the work was done.
+    Succeeded {
+        /// The attempt that delivered.
+        attempt: u32,
+    },
+    /// An attempt did not deliver.
+    Errored {
+        /// The attempt that failed.
+        attempt: u32,
+        /// Why.
+        failure: Failure,
+        /// Whether another attempt follows.
+        retry: bool,
+    },
+    /// The delay before the next attempt is over.
+    RetryDue,
+    /// What it depends on failed.
+    UpstreamFailed,
+    /// It is not needed.
+    Skipped,
+    /// The run was cancelled.
+    Cancelled,
+}
+
+/// An event that does not fit the task's state or attempt. It changes nothing.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[error("a {} task at attempt {attempt} cannot take {event:?}", from.name())]
+pub struct IllegalMove {
+    /// The state it was in.
+    pub from: TaskState,
+    /// The attempt it was at.
+    pub attempt: u32,
+    /// What was tried.
+    pub event: TaskEvent,
+}
+
+/// One task of a run: the small row that evaluation touches.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Task {
+    /// Its place in the version's list of tasks.
+    pub index: TaskIndex,
+    /// Where it stands.
+    pub state: TaskState,
+    /// The current attempt; 0 before the first. It fences reports of earlier ones.
+    pub attempt: u32,
+    /// Counts the writes to this row; a write that names another one is refused.
+    pub revision: i32,
+    /// What became of the tasks it depends on.
+    pub parents: Tally,
+    /// Who holds the current attempt.
+    pub worker: Option<WorkerId>,
+    /// Since when it is in this state.
+    pub since: Instant,
+    /// When the current attempt started.
+    pub started_at: Option<Instant>,
+    /// When the task ended.
+    pub finished_at: Option<Instant>,
+    /// What went wrong last.
+    pub failure: Option<Failure>,
+}
+
+impl Task {
+    /// A task that waits for what it depends on.
+    pub fn pending(index: TaskIndex, now: Instant) -> Self {
+        Self {
+            index,
+            state: TaskState::Pending,
+            attempt: 0,
+            revision: 0,
+            parents: Tally::default(),
+            worker: None,
+            since: now,
+            started_at: None,
+            finished_at: None,
+            failure: None,
+        }
+    }
+
+    /// Moves the task, or refuses and leaves it as it was. Every legal transition is in this `match`.
+    pub fn on(&mut self, event: TaskEvent, now: Instant) -> Result<(), IllegalMove> {
+        use TaskEvent as E;
+        use TaskState as S;
+        let current = self.attempt;
+        let next = match (self.state, &event) {
+            (S::Pending, E::Readied) => S::Queued,
+            (S::Queued, E::Released) => S::Dispatched,
+            (S::Pending, E::FellAsleep) => S::Sleeping,
+            (S::Dispatched, E::Claimed { attempt, .. }) if *attempt == current => S::Running,
+            (S::UpForRetry, E::RetryDue) => S::Queued,
+            (from, E::Succeeded { attempt }) if from.is_begun() && (1..=current).contains(attempt) => {
+                S::Succeeded
+            }
+            (S::Dispatched | S::Running | S::Sleeping, E::Errored { attempt, retry, .. })
+                if *attempt == current =>
+            {
+                if *retry {
+                    S::UpForRetry
+                } else {
+                    S::Failed
+                }
+            }
+            (S::Pending, E::UpstreamFailed) => S::UpstreamFailed,
+            (S::Pending, E::Skipped) => S::Skipped,
+            (from, E::Cancelled) if !from.is_final() => S::Cancelled,
+            (from, _) => return Err(IllegalMove { from, attempt: current, event }),
+        };
+        self.enter(next, event, now);
+        Ok(())
+    }
+
+    fn enter(&mut self, next: TaskState, event: TaskEvent, now: Instant) {
+        match event {
+            TaskEvent::Readied | TaskEvent::RetryDue => {
+                self.attempt += 1;
+                self.started_at = None;
+            }
+            TaskEvent::FellAsleep => {
+                self.attempt += 1;
+                self.started_at = Some(now);
+            }
+            TaskEvent::Claimed { worker, .. } => {
+                self.worker = Some(worker);
+                self.started_at = Some(now);
+            }
+            TaskEvent::Succeeded { .. } => self.failure = None,
+            TaskEvent::Errored { failure, .. } => self.failure = Some(failure),
+            _ => {}
+        }
+        self.state = next;
+        self.since = now;
+        if next != TaskState::Running {
+            self.worker = None;
+        }
+        if next.is_final() {
+            self.finished_at = Some(now);
+        }
+    }
+}
+
+impl TaskState {
+    /// Whether an attempt was begun and none has settled the task yet.
+    fn is_begun(self) -> bool {
+        matches!(self, Self::Queued | Self::Dispatched | Self::Running | Self::Sleeping | Self::UpForRetry)
+    }
+}
+
+#[cfg(test)]
+mod tests;

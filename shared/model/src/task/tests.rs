@@ -1,0 +1,106 @@
+use super::*;
+use crate::WorkerId;
+use uuid::Uuid;
+
+fn at(state: TaskState, attempt: u32) -> Task {
+    Task { state, attempt, ..Task::pending(TaskIndex(0), Instant::UNIX_EPOCH) }
+}
+
+fn errored(attempt: u32, retry: bool) -> TaskEvent {
+    TaskEvent::Errored { attempt, failure: Failure::transient("x"), retry }
+}
+
+/// Every event, once for the current attempt (2) and, where it carries one, once for the attempt before.
+fn events() -> Vec<(&'static str, TaskEvent)> {
+    let worker = WorkerId(Uuid::nil());
+    vec![
+        ("readied", TaskEvent::Readied),
+        ("released", TaskEvent::Released),
+        ("claimed", TaskEvent::Claimed { attempt: 2, worker }),
+        ("claimed by the attempt before", TaskEvent::Claimed { attempt: 1, worker }),
+        ("fell asleep", TaskEvent::FellAsleep),
+        ("succeeded", TaskEvent::Succeeded { attempt: 2 }),
+        ("succeeded in the attempt before", TaskEvent::Succeeded { attempt: 1 }),
+        ("succeeded in an attempt to come", TaskEvent::Succeeded { attempt: 3 }),
+        ("errored", errored(2, false)),
+        ("errored, to be retried", errored(2, true)),
+        ("errored in the attempt before", errored(1, true)),
+        ("retry due", TaskEvent::RetryDue),
+        ("upstream failed", TaskEvent::UpstreamFailed),
+        ("skipped", TaskEvent::Skipped),
+        ("cancelled", TaskEvent::Cancelled),
+    ]
+}
+
+/// The legal moves, as a person would draw them. Whatever is not here must be refused.
+const LEGAL: &[(&str, &str, &str)] = &[
+    ("pending", "readied", "queued"),
+    ("pending", "fell asleep", "sleeping"),
+    ("pending", "upstream failed", "upstream_failed"),
+    ("pending", "skipped", "skipped"),
+    ("pending", "cancelled", "cancelled"),
+    ("queued", "released", "dispatched"),
+    ("queued", "succeeded", "succeeded"),
+    ("queued", "succeeded in the attempt before", "succeeded"),
+    ("queued", "cancelled", "cancelled"),
+    ("dispatched", "claimed", "running"),
+    ("dispatched", "succeeded", "succeeded"),
+    ("dispatched", "succeeded in the attempt before", "succeeded"),
+    ("dispatched", "errored", "failed"),
+    ("dispatched", "errored, to be retried", "up_for_retry"),
+    ("dispatched", "cancelled", "cancelled"),
+    ("running", "succeeded", "succeeded"),
+    ("running", "succeeded in the attempt before", "succeeded"),
+    ("running", "errored", "failed"),
+    ("running", "errored, to be retried", "up_for_retry"),
+    ("running", "cancelled", "cancelled"),
+    ("sleeping", "succeeded", "succeeded"),
+    ("sleeping", "succeeded in the attempt before", "succeeded"),
+    ("sleeping", "errored", "failed"),
+    ("sleeping", "errored, to be retried", "up_for_retry"),
+    ("sleeping", "cancelled", "cancelled"),
+    ("up_for_retry", "retry due", "queued"),
+    ("up_for_retry", "succeeded", "succeeded"),
+    ("up_for_retry", "succeeded in the attempt before", "succeeded"),
+    ("up_for_retry", "cancelled", "cancelled"),
+];
+
+#[test]
+fn exactly_the_drawn_moves_are_legal() {
+    for state in TaskState::ALL {
+        for (name, event) in events() {
+            let expected = LEGAL.iter().find(|(from, by, _)| *from == state.name() && *by == name);
+            let mut task = at(state, 2);
+            let before = task.clone();
+            match (task.on(event, Instant::UNIX_EPOCH), expected) {
+                (Ok(()), Some((_, _, to))) => assert_eq!(task.state.name(), *to, "{} + {name}", state.name()),
+                (Err(_), None) => assert_eq!(task, before, "a refused move changes nothing"),
+                (Ok(()), None) => {
+                    panic!("{} + {name} was let through to {}", state.name(), task.state.name())
+                }
+                (Err(refused), Some(_)) => panic!("{refused}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_final_task_never_moves_again() {
+    for state in TaskState::ALL.into_iter().filter(|state| state.is_final()) {
+        for (_, event) in events() {
+            assert!(at(state, 2).on(event, Instant::UNIX_EPOCH).is_err());
+        }
+    }
+}
+
+#[test]
+fn each_try_has_a_number_of_its_own() {
+    let mut task = Task::pending(TaskIndex(0), Instant::UNIX_EPOCH);
+    for expected in 1..=3 {
+        let ready = if expected == 1 { TaskEvent::Readied } else { TaskEvent::RetryDue };
+        task.on(ready, Instant::UNIX_EPOCH).unwrap();
+        task.on(TaskEvent::Released, Instant::UNIX_EPOCH).unwrap();
+        assert_eq!(task.attempt, expected);
+        task.on(errored(expected, true), Instant::UNIX_EPOCH).unwrap();
+    }
+}

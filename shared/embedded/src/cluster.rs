@@ -1,0 +1,113 @@
+//! A cluster on disk: made once, served many times.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::place::Place;
+use crate::postmaster::Postmaster;
+use crate::{Durability, Error, orphan};
+
+/// The superuser of every cluster; only who may enter the socket's folder can be it.
+pub(crate) const USER: &str = "postgres";
+
+/// How long replaying the log may take, or an old server may take to go.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Settings of every server: modest, and deaf to the network.
+const SETTINGS: [&str; 6] = [
+    "listen_addresses=",
+    "port=5432",
+    "max_connections=100",
+    "shared_buffers=64MB",
+    "timezone=UTC",
+    "log_timezone=UTC",
+];
+
+/// Settings of a server whose data may be lost when the machine stops.
+const FORGETFUL: [&str; 3] = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
+
+/// The data of one server, and the programs that serve it.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) data: PathBuf,
+    pub(crate) programs: PathBuf,
+    pub(crate) place: Place,
+}
+
+impl Cluster {
+    /// Makes the cluster, unless there is one.
+    pub(crate) async fn create(&self, durability: Durability) -> Result<(), Error> {
+        if self.data.exists() {
+            return Ok(());
+        }
+        // A folder that is renamed when done: `initdb` may be killed half-way.
+        let half_done = self.data.with_extension("new");
+        if half_done.exists() {
+            fs::remove_dir_all(&half_done).map_err(Error::at(&half_done))?;
+        }
+        self.initdb(&half_done, durability).await?;
+        fs::rename(&half_done, &self.data).map_err(Error::at(&self.data))
+    }
+
+    async fn initdb(&self, folder: &Path, durability: Durability) -> Result<(), Error> {
+        let mut command = self.command("initdb");
+        command.args(["--username", USER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C"]);
+        command.arg("--pgdata").arg(folder).env("TZ", "UTC");
+        if durability == Durability::None {
+            command.arg("--no-sync");
+        }
+        let mut command = tokio::process::Command::from(command);
+        let output = command.kill_on_drop(true).output().await.map_err(Error::at(&self.programs))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(Error::Initdb { folder: folder.to_owned(), output: said })
+    }
+
+    /// Starts a server and waits until it takes connections.
+    pub(crate) async fn serve(&self, durability: Durability) -> Result<Postmaster, Error> {
+        orphan::end(&self.data, PATIENCE).await?;
+        let log = self.place.home.join("postgres.log");
+        let file = File::create(&log).map_err(Error::at(&log))?;
+        let command = self.server_command(durability, file);
+        let postmaster = Postmaster::spawn(command).await.map_err(Error::at(&self.programs))?;
+        match timeout(PATIENCE, postmaster.ready(&self.data)).await {
+            Ok(true) => Ok(postmaster),
+            _ => Err(Error::NotStarted { tail: tail(&log), log }),
+        }
+    }
+
+    fn server_command(&self, durability: Durability, log: File) -> Command {
+        let mut command = self.command("postgres");
+        command.arg("-D").arg(&self.data).arg("-k").arg(&self.place.socket);
+        let forgetful = if durability == Durability::None { FORGETFUL.as_slice() } else { &[] };
+        for setting in SETTINGS.iter().chain(forgetful) {
+            command.args(["-c", setting]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command
+    }
+
+    /// One of the programs, run by the right account in a process group of its own: an interrupt from the
+    /// keyboard is for the owner, who stops the server when it is done with it.
+    fn command(&self, program: &str) -> Command {
+        use std::os::unix::process::CommandExt;
+
+        let mut command = Command::new(self.programs.join(program));
+        command.current_dir(&self.place.home).process_group(0);
+        self.place.account.run(&mut command);
+        command
+    }
+}
+
+/// The last lines of a log.
+fn tail(log: &Path) -> String {
+    let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(10)..].join("\n")
+}

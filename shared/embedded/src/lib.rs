@@ -1,0 +1,27 @@
+//! A Postgres of one's own: an installed one in a private folder, or one compiled in.
+//!
+//! [`Server::start`] takes a folder and gives back a running server that listens on a unix socket which
+//! nobody else may enter. The server lives as long as its owner: it goes when the [`Server`] is stopped or
+//! dropped, and when the owning process is killed. What was committed is there at the next start.
+//!
+//! An installed Postgres is preferred. Where there is none, the feature `pglite` brings the programs of
+//! one: they are unpacked into the folder and run from there.
+
+mod account;
+#[cfg(compiled_in)]
+mod archive;
+mod choice;
+mod cluster;
+mod error;
+mod installed;
+mod kind;
+mod orphan;
+mod place;
+mod postmaster;
+mod server;
+mod tether;
+
+pub use choice::Preference;
+pub use error::Error;
+pub use kind::Kind;
+pub use server::{Durability, Options, Server};

@@ -1,0 +1,90 @@
+//! The server's process.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{interval, timeout};
+
+use crate::tether::tether;
+
+/// How often to look for what nobody announces.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// A running server, ended on drop.
+#[derive(Debug)]
+pub(crate) struct Postmaster {
+    pid: Pid,
+    running: watch::Receiver<bool>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+impl Postmaster {
+    /// Starts `command` from a thread of its own, which then waits for its end: the child is tied to the
+    /// thread that starts it, and the caller's may be gone long before the server is.
+    pub(crate) async fn spawn(mut command: Command) -> io::Result<Postmaster> {
+        let (started, starting) = oneshot::channel();
+        let (ended, running) = watch::channel(true);
+        let keeper = thread::Builder::new().name("postgres".to_owned()).spawn(move || {
+            tether(&mut command);
+            let mut child = match command.spawn() {
+                Ok(child) => child,
+                Err(e) => return drop(started.send(Err(e))),
+            };
+            if started.send(Ok(Pid::from_child(&child))).is_err() {
+                // Whoever asked for it has gone, and nobody else would end it.
+                let _ = child.kill();
+            }
+            let _ = child.wait();
+            ended.send_replace(false);
+        })?;
+        let pid = starting.await.map_err(io::Error::other)??;
+        Ok(Postmaster { pid, running, keeper: Some(keeper) })
+    }
+
+    /// Waits until the server of `cluster` takes connections; false if it ended instead.
+    pub(crate) async fn ready(&self, cluster: &Path) -> bool {
+        let mut ticks = interval(LOOK_EVERY);
+        while *self.running.borrow() {
+            if takes_connections(cluster, self.pid) {
+                return true;
+            }
+            ticks.tick().await;
+        }
+        false
+    }
+
+    /// Ends all sessions, writes everything down and ends, or gives up after `limit`.
+    pub(crate) async fn stop(mut self, limit: Duration) {
+        self.signal(Signal::INT);
+        let _ = timeout(limit, self.running.wait_for(|running| !running)).await;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if *self.running.borrow() {
+            // It may just have ended by itself, which is what is wanted.
+            let _ = kill_process(self.pid, signal);
+        }
+    }
+}
+
+impl Drop for Postmaster {
+    fn drop(&mut self) {
+        self.signal(Signal::QUIT);
+        if let Some(keeper) = self.keeper.take() {
+            let _ = keeper.join();
+        }
+    }
+}
+
+/// Whether process `pid` says in the cluster's `postmaster.pid` that it takes connections.
+fn takes_connections(cluster: &Path, pid: Pid) -> bool {
+    let status = fs::read_to_string(cluster.join("postmaster.pid")).unwrap_or_default();
+    let lines: Vec<&str> = status.lines().map(str::trim).collect();
+    lines.first() == Some(&pid.to_string().as_str()) && lines.get(7) == Some(&"ready")
+}

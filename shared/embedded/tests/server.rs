@@ -1,0 +1,245 @@
+//! A server of one's own keeps what it is given, whichever Postgres it is and however its owner ends.
+#![expect(clippy::unwrap_used, reason = "a claim that cannot be tested has failed")]
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::{env, fs, future};
+
+use ebbflow_embedded::{Durability, Error, Kind, Options, Preference, Server};
+use sqlx::{Connection, Executor, PgConnection};
+use tempfile::TempDir;
+
+/// Tells a copy of this program in which folder to own a server until it is killed.
+const OWN: &str = "EBBFLOW_TEST_OWN";
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+async fn start(folder: &Path, preference: Preference) -> Server {
+    Server::start_with(folder, preference).await.unwrap()
+}
+
+/// For claims that are not about keeping data.
+async fn start_quickly(folder: &Path, preference: Preference) -> Server {
+    Server::start_with(folder, Options { preference, durability: Durability::None }).await.unwrap()
+}
+
+async fn connect(server: &Server) -> PgConnection {
+    PgConnection::connect(&server.url("postgres")).await.unwrap()
+}
+
+async fn note(server: &Server, text: &str) {
+    let mut connection = connect(server).await;
+    connection.execute("CREATE TABLE IF NOT EXISTS notes (text TEXT)").await.unwrap();
+    sqlx::query("INSERT INTO notes VALUES ($1)").bind(text).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+async fn notes(server: &Server) -> Vec<String> {
+    sqlx::query_scalar("SELECT text FROM notes").fetch_all(&mut connect(server).await).await.unwrap()
+}
+
+async fn committed_rows_outlive_a_stop(preference: Preference) {
+    let folder = folder();
+    let server = start(folder.path(), preference).await;
+    note(&server, "kept").await;
+    server.stop().await;
+
+    let server = start(folder.path(), preference).await;
+    assert_eq!(notes(&server).await, ["kept"]);
+    server.stop().await;
+}
+
+async fn committed_rows_outlive_a_drop(preference: Preference) {
+    let folder = folder();
+    let server = start(folder.path(), preference).await;
+    note(&server, "kept").await;
+    let url = server.url("postgres");
+    drop(server);
+    assert!(PgConnection::connect(&url).await.is_err(), "the server goes with its owner");
+
+    let server = start(folder.path(), preference).await;
+    assert_eq!(notes(&server).await, ["kept"]);
+    server.stop().await;
+}
+
+async fn committed_rows_outlive_the_killing_of_the_owner(preference: Preference) {
+    let folder = folder();
+    let mut owner = Command::new(env::current_exe().unwrap())
+        .args(["--exact", &format!("owner_{preference:?}").to_lowercase(), "--nocapture"])
+        .env(OWN, folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(owner.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().ends_with("noted")), "the owner wrote a row");
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+
+    let server = start(folder.path(), preference).await;
+    assert_eq!(notes(&server).await, ["noted"]);
+    server.stop().await;
+}
+
+/// What the killed process does; nothing in an ordinary run of the tests.
+async fn own_until_killed(preference: Preference) {
+    let Some(folder) = env::var_os(OWN) else { return };
+    let server = start(Path::new(&folder), preference).await;
+    note(&server, "noted").await;
+    println!("noted");
+    future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn owner_any() {
+    own_until_killed(Preference::Any).await;
+}
+
+#[tokio::test]
+async fn owner_compiled() {
+    own_until_killed(Preference::Compiled).await;
+}
+
+async fn sessions_share_work_with_skip_locked(preference: Preference) {
+    const TAKE: &str = "SELECT id FROM jobs ORDER BY id FOR UPDATE SKIP LOCKED LIMIT 1";
+    let folder = folder();
+    let server = start_quickly(folder.path(), preference).await;
+    let [mut first, mut second] = [connect(&server).await, connect(&server).await];
+    first.execute("CREATE TABLE jobs AS SELECT generate_series(1, 2) AS id").await.unwrap();
+
+    let mut one = first.begin().await.unwrap();
+    let mut other = second.begin().await.unwrap();
+    assert_eq!(sqlx::query_scalar::<_, i32>(TAKE).fetch_one(&mut *one).await.unwrap(), 1);
+    assert_eq!(sqlx::query_scalar::<_, i32>(TAKE).fetch_one(&mut *other).await.unwrap(), 2);
+    drop((one, other));
+    server.stop().await;
+}
+
+async fn ninety_sessions_are_not_too_many(preference: Preference) {
+    let folder = folder();
+    let server = start_quickly(folder.path(), preference).await;
+    let mut sessions = Vec::new();
+    for _ in 0..90 {
+        sessions.push(connect(&server).await);
+    }
+    for session in &mut sessions {
+        session.ping().await.unwrap();
+    }
+    server.stop().await;
+}
+
+async fn databases_come_and_go_by_any_name(preference: Preference) {
+    let folder = folder();
+    let server = start_quickly(folder.path(), preference).await;
+    let name = "a \"b\" /c";
+    server.create_database(name).await.unwrap();
+    server.create_database(name).await.unwrap();
+    let session = PgConnection::connect(&server.url(name)).await.unwrap();
+    server.drop_database(name).await.unwrap();
+    assert!(PgConnection::connect(&server.url(name)).await.is_err());
+    drop(session);
+    server.stop().await;
+}
+
+async fn it_says_which_postgres_it_is(preference: Preference) {
+    let folder = folder();
+    let server = start_quickly(folder.path(), preference).await;
+    let (Kind::Installed { version, .. } | Kind::Compiled { version }) = server.kind();
+    let query = sqlx::query_scalar("SHOW server_version");
+    let reported: String = query.fetch_one(&mut connect(&server).await).await.unwrap();
+    assert!(reported.starts_with(version), "{reported} is not {version}");
+    assert!(server.kind().to_string().contains(version));
+    server.stop().await;
+}
+
+async fn a_folder_in_use_is_refused(preference: Preference) {
+    let folder = folder();
+    let server = start_quickly(folder.path(), preference).await;
+    let second = Server::start_with(folder.path(), preference).await;
+    assert!(matches!(second, Err(Error::InUse(_))), "{second:?}");
+    assert!(matches!(Server::remove(folder.path()).await, Err(Error::InUse(_))));
+    server.stop().await;
+}
+
+async fn the_number_of_an_innocent_process_does_not_stop_it(preference: Preference) {
+    let folder = folder();
+    let server = start_quickly(folder.path(), preference).await;
+    server.stop().await;
+    for cluster in fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()) {
+        if cluster.join("PG_VERSION").exists() {
+            let stale = format!("{}\n{}\n", std::process::id(), cluster.display());
+            fs::write(cluster.join("postmaster.pid"), stale).unwrap();
+        }
+    }
+    start_quickly(folder.path(), preference).await.stop().await;
+}
+
+async fn a_folder_that_only_its_owner_may_enter_will_do(preference: Preference) {
+    let private = fs::Permissions::from_mode(0o700);
+    let parent = tempfile::Builder::new().permissions(private).tempdir().unwrap();
+    let folder = parent.path().join("ebb");
+    let server = start_quickly(&folder, preference).await;
+    note(&server, "kept").await;
+    server.stop().await;
+
+    let server = start_quickly(&folder, preference).await;
+    assert_eq!(notes(&server).await, ["kept"]);
+    server.stop().await;
+    Server::remove(&folder).await.unwrap();
+}
+
+async fn a_removed_folder_leaves_nothing(preference: Preference) {
+    let parent = folder();
+    let folder = parent.path().join("l".repeat(100));
+    start_quickly(&folder, preference).await.stop().await;
+    Server::remove(&folder).await.unwrap();
+    assert!(!folder.exists());
+}
+
+macro_rules! claims {
+    ($name:ident, $preference:expr, [$($claim:ident),+ $(,)?]) => {
+        mod $name {
+            use super::*;
+
+            $(#[tokio::test]
+            async fn $claim() {
+                super::$claim($preference).await;
+            })+
+        }
+    };
+}
+
+claims!(
+    any,
+    Preference::Any,
+    [
+        committed_rows_outlive_a_stop,
+        committed_rows_outlive_a_drop,
+        committed_rows_outlive_the_killing_of_the_owner,
+        sessions_share_work_with_skip_locked,
+        ninety_sessions_are_not_too_many,
+        databases_come_and_go_by_any_name,
+        it_says_which_postgres_it_is,
+        a_folder_in_use_is_refused,
+        the_number_of_an_innocent_process_does_not_stop_it,
+        a_folder_that_only_its_owner_may_enter_will_do,
+        a_removed_folder_leaves_nothing,
+    ]
+);
+
+// Only what could be otherwise: the rest is the same code.
+#[cfg(feature = "pglite")]
+claims!(
+    compiled,
+    Preference::Compiled,
+    [
+        committed_rows_outlive_the_killing_of_the_owner,
+        sessions_share_work_with_skip_locked,
+        ninety_sessions_are_not_too_many,
+        it_says_which_postgres_it_is,
+        the_number_of_an_innocent_process_does_not_stop_it,
+    ]
+);

@@ -1,0 +1,67 @@
+//! A fresh database for each test, on one server for each test process.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, process, thread};
+
+use embedded::{Durability, Options, Preference, Server};
+use rustix::process::{Pid, getpid, test_kill_process};
+use tokio::runtime;
+use tokio::sync::OnceCell;
+
+/// How the folders of test servers are called; the process follows.
+const FOLDER: &str = "ebbflow-test-";
+
+static SERVER: OnceCell<Server> = OnceCell::const_new();
+
+/// An empty database on a real Postgres, dropped with this value.
+#[derive(Debug)]
+pub struct Database {
+    /// Where to connect.
+    pub url: String,
+    name: String,
+    server: &'static Server,
+}
+
+/// Creates an empty database; the first of a process starts the server.
+///
+/// The server ends with the process, and its folder goes when another process starts one.
+pub async fn database() -> Database {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+
+    let server = SERVER.get_or_init(start).await;
+    let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    server.create_database(&name).await.expect("a test server takes new databases");
+    Database { url: server.url(&name), name, server }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // The runtime of the test may be about to end, and dropping is waited for by nobody.
+        let (server, name) = (self.server, self.name.clone());
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        thread::spawn(move || runtime.map(|runtime| runtime.block_on(server.drop_database(&name))));
+    }
+}
+
+async fn start() -> Server {
+    let parent = env::temp_dir();
+    for folder in stale(&parent) {
+        // Another process may be at it as well, or the server may still be on its way out.
+        let _ = Server::remove(&folder).await;
+    }
+    let folder = parent.join(format!("{FOLDER}{}", process::id()));
+    let options = Options { preference: Preference::Any, durability: Durability::None };
+    Server::start_with(&folder, options).await.unwrap_or_else(|e| panic!("no server for tests: {e}"))
+}
+
+/// The folders of processes that are gone, one of which may have had our number.
+fn stale(parent: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
+    let gone = |pid| pid == getpid() || test_kill_process(pid).is_err();
+    entries.filter(|path| owner(path).is_some_and(gone)).collect()
+}
+
+fn owner(folder: &Path) -> Option<Pid> {
+    Pid::from_raw(folder.file_name()?.to_str()?.strip_prefix(FOLDER)?.parse().ok()?)
+}

@@ -1,0 +1,7 @@
+//! The engine's tests from outside, in one binary.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod decisions;
+mod random_graphs;
+mod rows;

@@ -1,0 +1,184 @@
+//! The rows of one run, held in memory and changed by decisions: a store for the engine's own tests.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use ebbflow_engine::{Command, Decision, Graph, Outcome, Reach, Scene};
+use model::change::Checkup;
+use model::message::TaskResult;
+use model::{
+    AttemptRecord, ErrorClass, Event, Failure, Instant, Message, Run, RunId, Task, TaskIndex, TaskState,
+    TenantId, Timer, VersionId, WorkerId, Workflow,
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+const WORKER: WorkerId = WorkerId(Uuid::from_u128(9));
+
+/// Something that happens to a run, by task name and attempt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Happened {
+    Ok(&'static str, u32),
+    Fail(&'static str, u32, ErrorClass),
+    Permanent(&'static str, u32),
+    FailElsewhere(&'static str, u32),
+    Claim(&'static str, u32),
+    Lose(&'static str, u32),
+    Wake(&'static str),
+    Cancel,
+    Checkup,
+}
+
+pub(crate) struct Rows {
+    workflow: Workflow,
+    pub(crate) graph: Graph,
+    pub(crate) run: Run,
+    pub(crate) tasks: BTreeMap<TaskIndex, Task>,
+    pub(crate) timers: BTreeMap<TaskIndex, Timer>,
+    pub(crate) announced: Vec<Message>,
+    pub(crate) attempts: Vec<AttemptRecord>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) checkup: Option<Instant>,
+    pub(crate) last_written: usize,
+    pub(crate) now: Instant,
+}
+
+impl Rows {
+    pub(crate) fn of(workflow: Workflow) -> Self {
+        let graph = Graph::compile(workflow.clone()).unwrap();
+        let now = Instant::UNIX_EPOCH;
+        let mut birth =
+            Scene::birth(&graph, RunId(Uuid::from_u128(1)), TenantId(1), VersionId(1), "test", now);
+        assert!(birth.settle().is_nothing());
+        let decision = birth.close().unwrap();
+        let run = decision.changes.run.clone();
+        let mut rows = Self {
+            workflow,
+            graph,
+            run,
+            tasks: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            announced: Vec::new(),
+            attempts: Vec::new(),
+            events: Vec::new(),
+            checkup: None,
+            last_written: 0,
+            now,
+        };
+        rows.apply(decision);
+        rows
+    }
+
+    /// The same graph with so many retries allowed for every task, a second apart.
+    pub(crate) fn retrying(self, max_retries: u32) -> Self {
+        let mut workflow = self.workflow;
+        for task in &mut workflow.tasks {
+            task.retry.max_retries = max_retries;
+            task.retry.initial_delay_seconds = 1.0;
+        }
+        Self::of(workflow)
+    }
+
+    pub(crate) fn play(&mut self, what: &Happened) {
+        let index = |name| self.graph.index_of(name).unwrap();
+        let report = |name, attempt, result| Command::Report {
+            task: index(name),
+            attempt,
+            worker: self.tasks[&index(name)].worker,
+            started_at: self.now,
+            result,
+        };
+        let failed = |class| TaskResult::Failed(Failure::new(class, "trouble"));
+        let command = match *what {
+            Happened::Ok(name, attempt) => report(name, attempt, TaskResult::Succeeded(Value::Null)),
+            Happened::Fail(name, attempt, class) => report(name, attempt, failed(class)),
+            Happened::Permanent(name, attempt) => report(name, attempt, failed(ErrorClass::Permanent)),
+            Happened::FailElsewhere(name, attempt) => Command::Report {
+                task: index(name),
+                attempt,
+                worker: None,
+                started_at: self.now,
+                result: failed(ErrorClass::Permanent),
+            },
+            Happened::Claim(name, attempt) => Command::Claim { task: index(name), attempt, worker: WORKER },
+            Happened::Lose(name, attempt) => Command::Lose { task: index(name), attempt, worker: WORKER },
+            Happened::Wake(name) => {
+                let timer = self.timers[&index(name)].clone();
+                self.now = self.now.max(timer.wake_at);
+                Command::Wake { task: timer.task, attempt: timer.attempt, kind: timer.kind }
+            }
+            Happened::Cancel => Command::Cancel { actor: "someone".into(), reason: None },
+            Happened::Checkup => Command::Checkup { patience: TimeDelta::zero() },
+        };
+        self.decide(&command);
+    }
+
+    /// Decides a command as the runtime does: only the rows that are asked for are in the scene.
+    pub(crate) fn decide(&mut self, command: &Command) -> Outcome {
+        let mut scene = Scene::of(&self.graph, self.run.clone(), self.now);
+        match command.reach() {
+            Reach::One(task) => self.tasks.get(&task).cloned().into_iter().for_each(|task| scene.add(task)),
+            Reach::Neighbourhood(task) => {
+                let wanted: Vec<TaskIndex> = scene.neighbourhood(task).collect();
+                wanted.iter().for_each(|task| scene.add(self.tasks[task].clone()));
+            }
+            Reach::Unfinished => {
+                let open = self.tasks.values().filter(|task| !task.state.is_final());
+                open.for_each(|task| scene.add(task.clone()));
+            }
+        }
+        let outcome = scene.decide(command);
+        loop {
+            let need = scene.settle();
+            if need.is_nothing() {
+                break;
+            }
+            need.tasks.iter().for_each(|task| scene.add(self.tasks[task].clone()));
+        }
+        if let Some(decision) = scene.close() {
+            self.apply(decision);
+        }
+        outcome
+    }
+
+    fn apply(&mut self, decision: Decision) {
+        let changes = decision.changes;
+        self.last_written = changes.tasks.len();
+        self.run = changes.run;
+        for task in &changes.unset_timers {
+            self.timers.remove(task);
+        }
+        self.timers.extend(changes.timers.into_iter().map(|timer| (timer.task, timer)));
+        self.tasks.extend(changes.tasks.into_iter().map(|task| (task.index, task)));
+        self.attempts.extend(changes.attempts);
+        self.events.extend(changes.events);
+        match changes.checkup {
+            Checkup::Keep => {}
+            Checkup::At(at) => self.checkup = Some(at),
+            Checkup::Never => self.checkup = None,
+        }
+        self.announced.extend(decision.announcements);
+    }
+
+    /// How often a task's work was announced.
+    pub(crate) fn dispatches(&self, name: &str) -> usize {
+        let index = self.graph.index_of(name).unwrap();
+        let about =
+            |message: &&Message| matches!(message, Message::TaskDispatched(work) if work.key.task == index);
+        self.announced.iter().filter(about).count()
+    }
+
+    /// How all tasks and the run stand, in words.
+    pub(crate) fn stand(&self) -> String {
+        let tasks = self
+            .tasks
+            .values()
+            .map(|task| format!("{}={}", self.graph.spec(task.index).name, task.state.name()));
+        let run = format!("run={}", self.run.state.name());
+        tasks.chain([run]).collect::<Vec<_>>().join(" ")
+    }
+
+    pub(crate) fn states(&self) -> Vec<TaskState> {
+        self.tasks.values().map(|task| task.state).collect()
+    }
+}

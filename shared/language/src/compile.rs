@@ -1,0 +1,127 @@
+//! Files in, definitions and diagnostics out. One bad file never stops the others.
+
+use std::collections::BTreeMap;
+
+use model::Workflow;
+use sha2::{Digest, Sha256};
+
+use crate::Diagnostic;
+use crate::diagnostic::Report;
+use crate::library::Library;
+use crate::node::{Node, Place};
+use crate::read::Word;
+use crate::workflow;
+use crate::yaml;
+
+/// What a file defines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileKind {
+    /// A workflow, from `graphs/`.
+    Workflow,
+    /// A reusable task, from `tasks/`.
+    Task,
+}
+
+/// A file as the caller read it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SourceFile {
+    /// The path as shown to people. If it ends in `.yaml` or `.yml`, the name in the file must be its stem.
+    pub path: String,
+    /// What it defines.
+    pub kind: FileKind,
+    /// Its content.
+    pub text: String,
+}
+
+/// A sound workflow and where it came from.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Definition {
+    /// The workflow, every reference resolved.
+    pub workflow: Workflow,
+    /// The text of its file.
+    pub source: String,
+    /// Hexadecimal SHA-256 of the resolved workflow's canonical JSON: the same hash, the same behaviour.
+    pub hash: String,
+}
+
+/// What came of compiling files together.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Compilation {
+    /// The sound workflows, in the order of their files.
+    pub definitions: Vec<Definition>,
+    /// Every problem found, by file, line and column.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Compiles workflows together with the reusable tasks that they refer to.
+pub fn compile(files: &[SourceFile]) -> Compilation {
+    let mut report = Report::new(files);
+    let documents: Vec<Document<'_>> =
+        files.iter().enumerate().map(|(index, file)| Document::parse(index, file, &mut report)).collect();
+    let library = Library::read(&documents, &mut report);
+    let mut definitions = Vec::new();
+    let mut taken = BTreeMap::new();
+    for document in documents.iter().filter(|document| document.file.kind == FileKind::Workflow) {
+        let before = report.len();
+        let workflow = document.root.as_ref().and_then(|root| workflow::read(root, &library, &mut report));
+        if let Some((name, workflow)) = workflow {
+            document.check_name(name, &mut report);
+            check_unique(&mut taken, name, &mut report);
+            if document.clean && report.len() == before {
+                definitions.push(define(workflow, document.file));
+            }
+        }
+    }
+    Compilation { definitions, diagnostics: report.finish() }
+}
+
+/// A file and what could be read of it.
+pub(crate) struct Document<'f> {
+    pub(crate) file: &'f SourceFile,
+    pub(crate) root: Option<Node>,
+    /// Whether the YAML was in order. If it was not, reading goes on only to find more problems.
+    pub(crate) clean: bool,
+}
+
+impl<'f> Document<'f> {
+    fn parse(index: usize, file: &'f SourceFile, report: &mut Report<'_>) -> Self {
+        let (root, findings) = yaml::parse(index, &file.text);
+        let clean = findings.is_empty();
+        report.extend(findings);
+        Self { file, root, clean }
+    }
+
+    /// The file's name without folders and extension.
+    pub(crate) fn stem(&self) -> &'f str {
+        let name = self.file.path.rsplit('/').next().unwrap_or(&self.file.path);
+        name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).unwrap_or(name)
+    }
+
+    /// Reports a name that is not the file's.
+    pub(crate) fn check_name(&self, name: Word<'_>, report: &mut Report<'_>) {
+        let is_file = self.file.path.ends_with(".yaml") || self.file.path.ends_with(".yml");
+        if is_file && name.text != self.stem() {
+            let message = format!("the name `{}` is not the file's name, `{}`", name.text, self.stem());
+            report.add(name.at, message, Some("rename the file, or change the name".to_owned()));
+        }
+    }
+}
+
+fn check_unique<'n>(taken: &mut BTreeMap<&'n str, &'n Place>, name: Word<'n>, report: &mut Report<'_>) {
+    match taken.get(name.text) {
+        Some(first) => {
+            let message =
+                format!("there is a workflow `{}` already, in {}", name.text, report.location(first));
+            report.add(name.at, message, Some("rename one of the two".to_owned()));
+        }
+        None => drop(taken.insert(name.text, name.at)),
+    }
+}
+
+fn define(workflow: Workflow, file: &SourceFile) -> Definition {
+    let mut canonical = serde_json::to_value(&workflow).expect("a workflow's keys are texts");
+    canonical.sort_all_objects();
+    let digest = Sha256::digest(canonical.to_string());
+    let hash = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Definition { workflow, source: file.text.clone(), hash }
+}

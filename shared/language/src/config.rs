@@ -1,0 +1,247 @@
+//! The settings of each task type, as they are after rendering.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use model::{ErrorClass, Instant};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::duration::Duration;
+use crate::kinds::Kind;
+use crate::node::Node;
+use crate::schema::{self, Extent};
+
+mod process;
+
+pub use process::{Bash, Process, Program, Python};
+pub(crate) use process::{BashFields, PythonFields};
+
+/// Rendered settings that do not fit their task type.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the config does not fit the task type `{kind}`: {}", problems.join("; "))]
+pub struct ConfigError {
+    /// The task type.
+    pub kind: &'static str,
+    /// Everything that is wrong.
+    pub problems: Vec<String>,
+}
+
+/// Reads rendered settings as the type that `kind` works with.
+pub fn read<T: DeserializeOwned>(kind: &Kind, rendered: Value) -> Result<T, ConfigError> {
+    let mut root = Node::from_json(&rendered);
+    root.locate(0, String::new());
+    let findings = schema::check(&kind.schema, &root, kind.name, Extent::Rendered);
+    let mut problems: Vec<String> = findings.into_iter().map(|finding| finding.in_words()).collect();
+    if problems.is_empty() {
+        match serde_json::from_value(rendered) {
+            Ok(config) => return Ok(config),
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+    Err(ConfigError { kind: kind.name, problems })
+}
+
+/// `noop` has no settings.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Noop {}
+
+/// `echo` returns its settings, whatever they are.
+pub type Echo = Value;
+
+/// Settings of `fail`.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fail {
+    /// What it says.
+    #[serde(default = "Fail::usual_message")]
+    pub message: Text,
+    /// How the failure is classed.
+    #[serde(default = "Fail::usual_class")]
+    #[schemars(with = "ClassName")]
+    pub class: ErrorClass,
+}
+
+impl Fail {
+    fn usual_message() -> Text {
+        Text("failed on purpose".to_owned())
+    }
+
+    fn usual_class() -> ErrorClass {
+        ErrorClass::Transient
+    }
+}
+
+/// The names of error classes, for the schema.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum ClassName {
+    Transient,
+    Permanent,
+    Killed,
+    WorkerLost,
+    Timeout,
+}
+
+/// Settings of `flaky`.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flaky {
+    /// How often an attempt fails, from 0 to 1.
+    #[serde(default = "Flaky::usual_probability")]
+    #[schemars(range(min = 0, max = 1))]
+    pub probability: f64,
+    /// The same seed fails the same attempts; without one, every run differs.
+    #[serde(default)]
+    pub seed: Option<u64>,
+}
+
+impl Flaky {
+    fn usual_probability() -> f64 {
+        0.2
+    }
+}
+
+/// Settings of `sleep`: how long, or until when.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sleep {
+    /// As long as this from the start of the attempt.
+    Duration(Duration),
+    /// Until this instant, RFC 3339.
+    Until(#[schemars(with = "String", extend("format" = "date-time"))] Instant),
+}
+
+impl Sleep {
+    /// When a sleep that began at `start` is over.
+    pub fn ends(self, start: Instant) -> Instant {
+        match self {
+            Self::Duration(length) => start + length.to_std(),
+            Self::Until(end) => end,
+        }
+    }
+}
+
+/// Settings of `http`.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Http {
+    /// The method, if it is not the usual one.
+    #[serde(default)]
+    pub method: Option<Method>,
+    /// Where to, `http://` or `https://`.
+    #[schemars(extend("format" = "http-url"))]
+    pub url: String,
+    /// Headers to send.
+    #[serde(default)]
+    pub headers: BTreeMap<String, Text>,
+    /// A text is sent as it is, anything else as JSON.
+    #[serde(default)]
+    pub body: Option<Value>,
+    /// The status codes that are a success; if none are named, 200 to 299.
+    #[serde(default)]
+    #[schemars(inner(range(min = 100, max = 599)))]
+    pub expected_status: Vec<u16>,
+    /// How to say who is asking.
+    #[serde(default)]
+    pub auth: Option<Auth>,
+}
+
+impl Http {
+    /// The method to use: unless one is named, GET, or POST where there is a body.
+    pub fn method(&self) -> Method {
+        let usual = if self.body.is_some() { Method::Post } else { Method::Get };
+        self.method.unwrap_or(usual)
+    }
+
+    /// Whether an answer with this status is a success.
+    pub fn expects(&self, status: u16) -> bool {
+        match self.expected_status.is_empty() {
+            true => (200..300).contains(&status),
+            false => self.expected_status.contains(&status),
+        }
+    }
+}
+
+/// The methods of HTTP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[schemars(inline)]
+#[expect(missing_docs, reason = "they are the methods themselves")]
+pub enum Method {
+    Get,
+    Post,
+    Put,
+    Patch,
+    Delete,
+    Head,
+}
+
+impl Method {
+    /// As it stands on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::Head => "HEAD",
+        }
+    }
+}
+
+/// How an HTTP request says who is asking.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Auth {
+    /// With a token.
+    Bearer(String),
+    /// With a name and a password.
+    Basic(Basic),
+}
+
+/// A name and a password.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Basic {
+    /// The name.
+    pub username: String,
+    /// The password.
+    pub password: String,
+}
+
+/// A text; numbers and booleans are taken as they are written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Text(pub String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(text) => Ok(Self(text)),
+            value @ (Value::Number(_) | Value::Bool(_)) => Ok(Self(value.to_string())),
+            _ => Err(D::Error::custom("expected a text, a number or a boolean")),
+        }
+    }
+}
+
+impl JsonSchema for Text {
+    fn schema_name() -> Cow<'static, str> {
+        "Text".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "number", "boolean"] })
+    }
+}

@@ -1,0 +1,15 @@
+//! Typed inputs: as a workflow declares them, and as a run is given them.
+
+mod bind;
+mod declared;
+mod value;
+
+use model::InputSpec;
+
+pub use bind::{InputProblem, bind};
+pub(crate) use declared::read;
+
+/// The names of inputs, in the order in which they are declared.
+pub(crate) fn names(inputs: &[InputSpec]) -> impl Iterator<Item = &str> + Clone {
+    inputs.iter().map(|input| input.name.as_str())
+}

@@ -1,0 +1,33 @@
+//! The workflow language: YAML files to sound definitions, templates to values.
+//!
+//! Nothing here reads a file, a clock or the network: callers bring the text and get back definitions and
+//! every problem at once, each with its place. The modules in reading order:
+//!
+//! - [`compile()`]: files in, definitions and diagnostics out.
+//! - `yaml`, `node`, `read`: text to a tree that knows its positions, and the tree to typed values.
+//! - `workflow`, `task`, `library`, `retry`, `dependencies`, `names`: what a file may say, one concern each.
+//! - [`inputs`]: typed inputs, as declared and as given.
+//! - [`kinds`], [`config`], `schema`: the task types and what they may be told.
+//! - [`template`]: `{{ … }}`, checked before it is registered and rendered when a task is dispatched.
+
+mod compile;
+pub mod config;
+mod dependencies;
+mod diagnostic;
+pub mod duration;
+pub mod inputs;
+pub mod kinds;
+mod library;
+mod names;
+mod node;
+mod read;
+mod retry;
+mod schema;
+mod suggest;
+mod task;
+pub mod template;
+mod workflow;
+mod yaml;
+
+pub use compile::{Compilation, Definition, FileKind, SourceFile, compile};
+pub use diagnostic::Diagnostic;

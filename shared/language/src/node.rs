@@ -1,0 +1,139 @@
+//! A document as a tree in which everything knows where it was written.
+
+use serde_json::{Map, Number, Value};
+
+/// Where something was written.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Place {
+    /// The file's index among those compiled together.
+    pub(crate) file: usize,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+    /// The byte at which it begins.
+    pub(crate) offset: usize,
+    /// Such as `tasks[2].depends_on[0]`.
+    pub(crate) path: String,
+}
+
+impl Place {
+    /// The same path, at another byte of the file whose text is given.
+    pub(crate) fn moved_to(&self, text: &str, offset: usize) -> Self {
+        let before = &text[..offset];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self {
+            line: before.matches('\n').count() as u32 + 1,
+            column: before[line_start..].chars().count() as u32 + 1,
+            offset,
+            ..self.clone()
+        }
+    }
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) data: Data,
+    pub(crate) at: Place,
+}
+
+/// What a node holds: JSON's values, with the order of mappings kept.
+#[derive(Clone, Debug)]
+pub(crate) enum Data {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+}
+
+/// A mapping's key and where it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub(crate) name: String,
+    pub(crate) at: Place,
+}
+
+impl Node {
+    /// A tree without positions, for values that come from no file.
+    pub(crate) fn from_json(value: &Value) -> Self {
+        let data = match value {
+            Value::Null => Data::Null,
+            Value::Bool(flag) => Data::Bool(*flag),
+            Value::Number(number) => Data::Number(number.clone()),
+            Value::String(text) => Data::Text(text.clone()),
+            Value::Array(items) => Data::List(items.iter().map(Self::from_json).collect()),
+            Value::Object(entries) => {
+                let key = |name: &String| Key { name: name.clone(), at: Place::default() };
+                Data::Map(entries.iter().map(|(name, value)| (key(name), Self::from_json(value))).collect())
+            }
+        };
+        Self { data, at: Place::default() }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        match &self.data {
+            Data::Null => Value::Null,
+            Data::Bool(flag) => Value::Bool(*flag),
+            Data::Number(number) => Value::Number(number.clone()),
+            Data::Text(text) => Value::String(text.clone()),
+            Data::List(items) => items.iter().map(Self::to_json).collect(),
+            Data::Map(entries) => {
+                let pairs = entries.iter().map(|(key, node)| (key.name.clone(), node.to_json()));
+                Value::Object(pairs.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.data, Data::Null)
+    }
+
+    /// What stands here, in words.
+    pub(crate) fn describe(&self) -> String {
+        match &self.data {
+            Data::Null => "nothing".to_owned(),
+            Data::Bool(flag) => format!("`{flag}`"),
+            Data::Number(number) => format!("the number {number}"),
+            Data::Text(text) if text.is_empty() => "an empty text".to_owned(),
+            Data::Text(text) => match text.char_indices().nth(40) {
+                Some((end, _)) => format!("the text `{}…`", text[..end].escape_debug()),
+                None => format!("the text `{}`", text.escape_debug()),
+            },
+            Data::List(_) => "a list".to_owned(),
+            Data::Map(_) => "a mapping".to_owned(),
+        }
+    }
+
+    /// Tells this node and all below it their file and their paths.
+    pub(crate) fn locate(&mut self, file: usize, path: String) {
+        match &mut self.data {
+            Data::List(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    item.locate(file, format!("{path}[{index}]"));
+                }
+            }
+            Data::Map(entries) => {
+                for (key, value) in entries {
+                    let inner = join(&path, &key.name);
+                    key.at.file = file;
+                    key.at.path.clone_from(&inner);
+                    value.locate(file, inner);
+                }
+            }
+            _ => {}
+        }
+        self.at.file = file;
+        self.at.path = path;
+    }
+}
+
+/// The path of a mapping's entry; names that would be hard to read after a dot go into brackets.
+pub(crate) fn join(path: &str, name: &str) -> String {
+    let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    match (path.is_empty(), plain) {
+        (true, true) => name.to_owned(),
+        (false, true) => format!("{path}.{name}"),
+        (_, false) => format!("{path}[{name:?}]"),
+    }
+}

@@ -1,0 +1,195 @@
+//! A config against its task type's JSON Schema: every problem, with its place and the nearest right word.
+//!
+//! A validator made for any schema says "is not valid under any of the schemas"; this one knows only what
+//! our own types produce, and can therefore say what a person should write. It also lets templates pass,
+//! whose values are not known yet.
+
+use serde_json::Value;
+
+use crate::diagnostic::Finding;
+use crate::node::{Data, Key, Node, Place};
+use crate::suggest;
+use crate::template;
+
+mod scalar;
+
+/// How much of a config is at hand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// A reusable task's: whoever refers to it may add to it.
+    Part,
+    /// All of it, before rendering.
+    Whole,
+    /// All of it, after rendering: what looks like a template is a text.
+    Rendered,
+}
+
+/// Everything about `node` that the schema of the task type called `owner` does not allow.
+pub(crate) fn check(schema: &Value, node: &Node, owner: &str, extent: Extent) -> Vec<Finding> {
+    let mut checker = Checker { root: schema, owner, extent, found: Vec::new() };
+    checker.value(schema, node);
+    checker.found
+}
+
+struct Checker<'s> {
+    root: &'s Value,
+    owner: &'s str,
+    extent: Extent,
+    found: Vec<Finding>,
+}
+
+impl<'s> Checker<'s> {
+    fn value(&mut self, schema: &'s Value, node: &Node) {
+        let schema = self.resolve(schema);
+        if self.is_template(node) {
+            return;
+        }
+        if let Some(problem) = scalar::problem(schema, node) {
+            return self.report(&node.at, problem.message, problem.hint);
+        }
+        match alternatives(schema) {
+            Some(alternatives) => self.best_of(alternatives, node),
+            None => self.members(schema, node),
+        }
+    }
+
+    fn members(&mut self, schema: &'s Value, node: &Node) {
+        match &node.data {
+            Data::Map(entries) => {
+                entries.iter().for_each(|(key, value)| self.entry(schema, entries, key, value));
+                self.required(schema, entries, &node.at);
+            }
+            Data::List(items) => {
+                if let Some(inner) = schema.get("items") {
+                    items.iter().for_each(|item| self.value(inner, item));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn entry(&mut self, schema: &'s Value, entries: &[(Key, Node)], key: &Key, value: &Node) {
+        let known = schema.get("properties").and_then(|properties| properties.get(&key.name));
+        match (known, schema.get("additionalProperties")) {
+            // Written with nothing after it: as if it were absent.
+            (Some(_), _) if value.is_null() && self.extent != Extent::Rendered => {}
+            (Some(inner), _) => self.value(inner, value),
+            (None, Some(Value::Bool(false))) => self.unknown(schema, entries, key),
+            (None, Some(inner)) => self.value(inner, value),
+            (None, None) => {}
+        }
+    }
+
+    fn unknown(&mut self, schema: &'s Value, entries: &[(Key, Node)], key: &Key) {
+        let known: Vec<&str> = properties(schema).collect();
+        let absent =
+            known.iter().copied().filter(|name| entries.iter().all(|(other, _)| other.name != *name));
+        let hint = match (suggest::nearest(&key.name, absent), known.is_empty()) {
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, true) => "remove it: there are no settings".to_owned(),
+            (None, false) => format!("known here: {}", suggest::list(known)),
+        };
+        self.report(&key.at, format!("`{}` has no setting `{}` here", self.owner, key.name), Some(hint));
+    }
+
+    fn required(&mut self, schema: &'s Value, entries: &[(Key, Node)], at: &Place) {
+        if self.extent == Extent::Part {
+            return;
+        }
+        let given = |name: &str| entries.iter().any(|(key, value)| key.name == name && !value.is_null());
+        // A key that is a slip of the finger was reported already; what it stands for is not missing.
+        let strange = || entries.iter().filter(|(key, _)| properties(schema).all(|name| name != key.name));
+        let meant = |name: &str| strange().any(|(key, _)| suggest::nearest(&key.name, [name]).is_some());
+        for name in names(schema.get("required")).filter(|name| !given(name) && !meant(name)) {
+            let hint = Some(format!("add `{name}: …`"));
+            self.report(at, format!("`{}` needs the setting `{name}`", self.owner), hint);
+        }
+        let choices: Vec<&str> = exclusive(schema).collect();
+        let chosen = choices.iter().filter(|name| given(name)).count();
+        let missing = chosen == 0 && !choices.is_empty() && !choices.iter().any(|name| meant(name));
+        if chosen > 1 || missing {
+            self.not_one_of(choices, chosen, at);
+        }
+    }
+
+    fn not_one_of(&mut self, choices: Vec<&str>, chosen: usize, at: &Place) {
+        let found = if chosen == 0 { "is none of them" } else { "are several" };
+        let which = suggest::list(choices);
+        self.report(at, format!("`{}` needs exactly one of {which}, and here {found}", self.owner), None);
+    }
+
+    /// Of several shapes one must fit; if none does, the one that fits best says what is wrong.
+    fn best_of(&mut self, alternatives: &'s [Value], node: &Node) {
+        let absence = |shape: &&Value| shape.get("type").is_some_and(|name| name == "null");
+        let serious = alternatives.iter().filter(|shape| node.is_null() || !absence(shape));
+        let trials = serious.map(|alternative| {
+            let mut trial = Checker { found: Vec::new(), ..*self };
+            trial.value(alternative, node);
+            trial.found
+        });
+        let best = trials.min_by_key(Vec::len).unwrap_or_default();
+        if best.is_empty() {
+            return;
+        }
+        let shapes = || alternatives.iter().filter(|shape| shape.get("properties").is_some());
+        match (&node.data, shapes().count() > 1) {
+            (Data::Map(entries), true) => self.one_shape(&shapes().collect::<Vec<_>>(), entries, node),
+            _ => self.found.extend(best),
+        }
+    }
+
+    /// Shapes that are told apart by their only key, such as `{duration: …}` and `{until: …}`.
+    fn one_shape(&mut self, shapes: &[&'s Value], entries: &[(Key, Node)], node: &Node) {
+        let keys: Vec<&str> = shapes.iter().flat_map(|shape| properties(shape)).collect();
+        let (known, unknown): (Vec<&Key>, Vec<&Key>) =
+            entries.iter().map(|(key, _)| key).partition(|key| keys.contains(&key.name.as_str()));
+        for key in &unknown {
+            let hint = suggest::hint(&key.name, keys.iter().copied());
+            self.report(&key.at, format!("`{}` has no setting `{}` here", self.owner, key.name), hint);
+        }
+        match known.as_slice() {
+            _ if !unknown.is_empty() => {}
+            [key] => {
+                let shape = shapes.iter().find(|shape| properties(shape).any(|name| name == key.name));
+                shape.iter().for_each(|shape| self.members(shape, node));
+            }
+            [] if self.extent == Extent::Part => {}
+            several => self.not_one_of(keys, several.len(), &node.at),
+        }
+    }
+
+    fn resolve(&self, schema: &'s Value) -> &'s Value {
+        let target = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix('#'));
+        target.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(schema)
+    }
+
+    fn is_template(&self, node: &Node) -> bool {
+        self.extent != Extent::Rendered
+            && matches!(&node.data, Data::Text(text) if template::is_template(text))
+    }
+
+    fn report(&mut self, at: &Place, message: String, hint: Option<String>) {
+        self.found.push(Finding { at: at.clone(), message, hint });
+    }
+}
+
+/// The shapes of which one must fit.
+fn alternatives(schema: &Value) -> Option<&[Value]> {
+    let shapes = schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()?;
+    let only_required = |shape: &Value| shape.as_object().is_some_and(|keys| keys.keys().eq(["required"]));
+    (!shapes.iter().all(only_required)).then_some(shapes)
+}
+
+/// The keys of which exactly one must be given, beside others.
+fn exclusive(schema: &Value) -> impl Iterator<Item = &str> {
+    let shapes = schema.get("oneOf").filter(|_| alternatives(schema).is_none()).and_then(Value::as_array);
+    shapes.into_iter().flatten().flat_map(|shape| names(shape.get("required")))
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = &str> {
+    schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str())
+}
+
+fn names(list: Option<&Value>) -> impl Iterator<Item = &str> {
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}

@@ -1,0 +1,120 @@
+//! What a schema says of one value by itself: its type, its range, its format, the words allowed.
+
+use chrono::DateTime;
+use serde_json::Value;
+
+use crate::duration::Duration;
+use crate::node::{Data, Node};
+use crate::suggest;
+
+/// What is wrong with a value, and how to put it right.
+pub(super) struct Problem {
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+impl Problem {
+    fn of(message: String, hint: Option<String>) -> Option<Self> {
+        Some(Self { message, hint })
+    }
+}
+
+/// The first thing about the value itself that the schema does not allow.
+pub(super) fn problem(schema: &Value, node: &Node) -> Option<Problem> {
+    wrong_type(schema, node)
+        .or_else(|| wrong_word(schema, node))
+        .or_else(|| out_of_range(schema, node))
+        .or_else(|| wrong_format(schema, node))
+}
+
+fn wrong_type(schema: &Value, node: &Node) -> Option<Problem> {
+    let wanted: Vec<&str> = match schema.get("type")? {
+        Value::String(name) => vec![name.as_str()],
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+        _ => return None,
+    };
+    if wanted.iter().any(|name| is_of(name, node)) {
+        return None;
+    }
+    let words: Vec<&str> = wanted.iter().filter(|name| **name != "null").map(|name| in_words(name)).collect();
+    let hint = match &node.data {
+        Data::Number(_) | Data::Bool(_) if wanted.contains(&"string") => {
+            Some(format!("put it in quotes: \"{}\"", node.to_json()))
+        }
+        Data::Text(text) if wanted.contains(&"array") => Some(format!("write [{text}]")),
+        Data::Number(number) if wanted.contains(&"array") => Some(format!("write [{number}]")),
+        _ => None,
+    };
+    Problem::of(format!("expected {}, found {}", words.join(" or "), node.describe()), hint)
+}
+
+fn is_of(name: &str, node: &Node) -> bool {
+    match (name, &node.data) {
+        ("null", Data::Null)
+        | ("boolean", Data::Bool(_))
+        | ("number", Data::Number(_))
+        | ("string", Data::Text(_))
+        | ("array", Data::List(_))
+        | ("object", Data::Map(_)) => true,
+        ("integer", Data::Number(number)) => !number.is_f64(),
+        _ => false,
+    }
+}
+
+fn in_words(name: &str) -> &str {
+    match name {
+        "boolean" => "`true` or `false`",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "string" => "a text",
+        "array" => "a list",
+        "object" => "a mapping",
+        other => other,
+    }
+}
+
+fn wrong_word(schema: &Value, node: &Node) -> Option<Problem> {
+    let allowed = schema.get("enum")?.as_array()?;
+    let value = node.to_json();
+    if allowed.contains(&value) {
+        return None;
+    }
+    let words = || allowed.iter().filter_map(Value::as_str);
+    let hint = value.as_str().and_then(|word| {
+        let other_case = words().find(|candidate| candidate.eq_ignore_ascii_case(word));
+        other_case.or_else(|| suggest::nearest(word, words())).map(|near| format!("did you mean `{near}`?"))
+    });
+    Problem::of(format!("expected one of {}, found {}", suggest::list(words()), node.describe()), hint)
+}
+
+fn out_of_range(schema: &Value, node: &Node) -> Option<Problem> {
+    let Data::Number(number) = &node.data else { return None };
+    let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
+    let (least, most) = (bound("minimum"), bound("maximum"));
+    let value = number.as_f64()?;
+    if least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most) {
+        return None;
+    }
+    let range = match (least, most) {
+        (Some(least), Some(most)) => format!("from {least} to {most}"),
+        (Some(least), None) => format!("of at least {least}"),
+        (None, most) => format!("of at most {}", most.unwrap_or_default()),
+    };
+    Problem::of(format!("expected a number {range}, found {number}"), None)
+}
+
+fn wrong_format(schema: &Value, node: &Node) -> Option<Problem> {
+    let Data::Text(text) = &node.data else { return None };
+    match schema.get("format")?.as_str()? {
+        "duration" => text.parse::<Duration>().err().and_then(|error| Problem::of(error.to_string(), None)),
+        "date-time" if DateTime::parse_from_rfc3339(text).is_err() => {
+            let hint = Some("such as `2026-01-31T18:00:00Z`".to_owned());
+            Problem::of(format!("`{text}` is no instant in the form of RFC 3339"), hint)
+        }
+        "http-url" if !text.starts_with("http://") && !text.starts_with("https://") => {
+            let hint = Some("begin it with `https://`".to_owned());
+            Problem::of(format!("`{text}` is no URL for HTTP"), hint)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,36 @@
+//! Templates: `{{ … }}` in Jinja's syntax, checked at definition and rendered at dispatch.
+//!
+//! A template can neither run for ever nor grow without bound: steps and output are limited while it runs;
+//! what could multiply a value before that (assignments, macros, repeating texts) is no part of the language.
+//!
+//! Programs are no templates: braces mean something else there. Of a command line only the expressions that begin
+//! with one of our names are ours, and what they give reaches the command as environment.
+
+mod braces;
+mod check;
+mod command;
+mod dates;
+mod engine;
+mod filters;
+mod render;
+mod scope;
+mod shell;
+mod syntax;
+mod walk;
+
+pub(crate) use check::{Names, check, check_config, check_word};
+pub(crate) use command::render_config;
+pub use render::{RenderError, render};
+pub use scope::{RunFacts, Scope, TaskFacts};
+pub(crate) use syntax::is_template;
+
+/// Whether there is no template anywhere in a value: rendering it would change nothing.
+pub fn is_plain(value: &serde_json::Value) -> bool {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => !is_template(text),
+        Value::Array(items) => items.iter().all(is_plain),
+        Value::Object(fields) => fields.values().all(is_plain),
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    }
+}

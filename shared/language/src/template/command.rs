@@ -1,0 +1,77 @@
+//! Rendering a config with programs in it: their text stays, and values reach command lines as environment.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::render::{Failure, RenderError, Renderer};
+use super::scope::Scope;
+use super::shell;
+use crate::kinds::{Dialect, Kind};
+
+/// Renders a config as its task type wants it: URLs encoded, programs as they are written.
+pub(crate) fn render_config(config: &Value, scope: &Scope, kind: &Kind) -> Result<Value, RenderError> {
+    let mut renderer = Renderer::new(scope, kind.urls);
+    let Value::Object(settings) = config else { return renderer.value(config, String::new()) };
+    let mut rendered = Map::new();
+    for (name, setting) in settings.iter().filter(|(name, _)| kind.dialect(name).is_none()) {
+        rendered.insert(name.clone(), renderer.value(setting, name.clone())?);
+    }
+    for (name, program) in settings {
+        match (kind.dialect(name), program) {
+            (Some(Dialect::Shell), Value::String(text)) => {
+                let line = command(text, &mut rendered, &mut renderer);
+                rendered.insert(name.clone(), line.map_err(|failure| failure.at(name.clone()))?.into());
+            }
+            (Some(_), _) => drop(rendered.insert(name.clone(), program.clone())),
+            (None, _) => {}
+        }
+    }
+    Ok(Value::Object(rendered))
+}
+
+/// A command line with variables in place of its expressions, which are added to the settings' `env`.
+fn command(
+    text: &str,
+    settings: &mut Map<String, Value>,
+    renderer: &mut Renderer<'_>,
+) -> Result<String, Failure> {
+    let taken = |name: &String| settings.get("env").is_some_and(|env| env.get(name).is_some());
+    let mut names = (1..).map(|number| format!("EBB_VALUE_{number}")).filter(|name| !taken(name));
+    let (mut line, mut done, mut values) = (String::new(), 0, BTreeMap::new());
+    for slot in shell::slots(text) {
+        let refused = |refusal: shell::Refusal| Failure(refusal.message(), Some(refusal.hint().to_owned()));
+        let quoting = slot.quoting.map_err(refused)?;
+        let name = names.next().expect("numbers do not end");
+        line += &text[done..slot.span.start];
+        line += &quoting.reference(&name);
+        done = slot.span.end;
+        values.insert(name, as_text(renderer.text(&text[slot.span], "")?));
+    }
+    line += &text[done..];
+    drop(names);
+    add(values, settings);
+    Ok(line)
+}
+
+fn add(values: BTreeMap<String, Value>, settings: &mut Map<String, Value>) {
+    if values.is_empty() {
+        return;
+    }
+    let env = settings.entry("env").or_insert(Value::Null);
+    if env.is_null() {
+        *env = Value::Object(Map::new());
+    }
+    // An `env` of any other kind is refused when the config is read.
+    if let Value::Object(env) = env {
+        env.extend(values);
+    }
+}
+
+/// A text as it is, anything else as JSON.
+fn as_text(value: Value) -> Value {
+    match value {
+        Value::String(_) => value,
+        other => Value::String(other.to_string()),
+    }
+}

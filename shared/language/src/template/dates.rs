@@ -1,0 +1,78 @@
+//! Filters for dates. A date goes in and comes out as `2026-01-31`, an instant as RFC 3339.
+
+use std::fmt::Write;
+
+use chrono::format::{Item, StrftimeItems};
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, Utc};
+use minijinja::{Error, ErrorKind};
+
+/// A text that is a date or an instant.
+enum Moment {
+    Day(NaiveDate),
+    Instant(DateTime<Utc>),
+}
+
+impl Moment {
+    fn parse(text: &str) -> Result<Self, Error> {
+        if let Ok(day) = NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+            return Ok(Self::Day(day));
+        }
+        match DateTime::parse_from_rfc3339(text) {
+            Ok(instant) => Ok(Self::Instant(instant.to_utc())),
+            Err(_) => Err(invalid(format!("`{text}` is no date such as `2026-01-31` and no instant"))),
+        }
+    }
+
+    fn instant(&self) -> DateTime<Utc> {
+        match self {
+            Self::Day(day) => day.and_time(NaiveTime::MIN).and_utc(),
+            Self::Instant(instant) => *instant,
+        }
+    }
+
+    fn plus(self, length: Option<TimeDelta>) -> Result<String, Error> {
+        let moved = length.and_then(|length| self.instant().checked_add_signed(length));
+        let moved = moved.ok_or_else(|| invalid("the date is too far away".to_owned()))?;
+        Ok(match self {
+            Self::Day(_) if moved.time() == NaiveTime::MIN => moved.format("%Y-%m-%d").to_string(),
+            _ => moved.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+        })
+    }
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message)
+}
+
+/// `'2026-01-31' | date('%d.%m.%Y')`; without a pattern, the day.
+pub(super) fn date(text: &str, pattern: Option<&str>) -> Result<String, Error> {
+    let pattern = pattern.unwrap_or("%Y-%m-%d");
+    let moment = Moment::parse(text)?.instant();
+    let wrong = || invalid(format!("`{pattern}` is no pattern for dates, such as `%Y-%m-%d`"));
+    if StrftimeItems::new(pattern).any(|item| item == Item::Error) {
+        return Err(wrong());
+    }
+    let mut shown = String::new();
+    write!(shown, "{}", moment.format(pattern)).map_err(|_| wrong())?;
+    Ok(shown)
+}
+
+/// Seconds since 1970.
+pub(super) fn timestamp(text: &str) -> Result<i64, Error> {
+    Ok(Moment::parse(text)?.instant().timestamp())
+}
+
+/// So many days later, or earlier if negative.
+pub(super) fn add_days(text: &str, days: i64) -> Result<String, Error> {
+    Moment::parse(text)?.plus(TimeDelta::try_days(days))
+}
+
+/// So many hours later, or earlier if negative.
+pub(super) fn add_hours(text: &str, hours: i64) -> Result<String, Error> {
+    Moment::parse(text)?.plus(TimeDelta::try_hours(hours))
+}
+
+/// So many minutes later, or earlier if negative.
+pub(super) fn add_minutes(text: &str, minutes: i64) -> Result<String, Error> {
+    Moment::parse(text)?.plus(TimeDelta::try_minutes(minutes))
+}

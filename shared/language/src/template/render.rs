@@ -1,0 +1,196 @@
+//! Rendering: every string of a config, in a scope, within limits.
+
+use minijinja::value::Serde;
+use minijinja::{Error, ErrorKind, Value as Jinja};
+use serde_json::Value;
+
+use super::engine::{PLAIN, URL};
+use super::filters::{Bounded, MAX_BYTES, json};
+use super::scope::Scope;
+use super::syntax::{self, Reference, Template, is_template};
+use crate::node::join;
+use crate::suggest;
+
+/// Why a config could not be rendered.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}{message}{}", prefix(path), suffix(hint))]
+pub struct RenderError {
+    /// The place in the config, such as `headers.X-Day`; empty for the whole of it.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// How to put it right.
+    pub hint: Option<String>,
+}
+
+fn prefix(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!("{path}: ") }
+}
+
+fn suffix(hint: &Option<String>) -> String {
+    hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default()
+}
+
+/// Renders every string in a value. A string that is one `{{ expression }}` becomes the expression's value,
+/// with its type.
+pub fn render(config: &Value, scope: &Scope) -> Result<Value, RenderError> {
+    Renderer::new(scope, &[]).value(config, String::new())
+}
+
+pub(super) struct Renderer<'u> {
+    names: Value,
+    context: Jinja,
+    /// The top-level settings in which values are percent-encoded.
+    urls: &'u [&'u str],
+    /// Bytes that may still be written.
+    left: usize,
+}
+
+impl<'u> Renderer<'u> {
+    pub(super) fn new(scope: &Scope, urls: &'u [&'u str]) -> Self {
+        let names = scope.to_json();
+        Self { context: Jinja::from(Serde(&names)), names, urls, left: MAX_BYTES }
+    }
+
+    pub(super) fn value(&mut self, value: &Value, path: String) -> Result<Value, RenderError> {
+        match value {
+            Value::String(text) if is_template(text) => {
+                self.text(text, &path).map_err(|error| error.at(path))
+            }
+            Value::Array(items) => {
+                let each = items.iter().enumerate();
+                each.map(|(index, item)| self.value(item, format!("{path}[{index}]"))).collect()
+            }
+            Value::Object(entries) => {
+                let each = entries.iter();
+                each.map(|(name, value)| Ok((name.clone(), self.value(value, join(&path, name))?))).collect()
+            }
+            other => Ok(other.clone()),
+        }
+    }
+
+    /// One text that is a template, at a path.
+    pub(super) fn text(&mut self, source: &str, path: &str) -> Result<Value, Failure> {
+        let template = syntax::parse(source).map_err(|problem| Failure(problem.message, problem.hint))?;
+        let mut factors = template.references.iter().filter(|reference| reference.factor);
+        factors.try_for_each(|factor| self.multiply(factor, &template))?;
+        let result = match template.is_expression {
+            true => self.expression(source),
+            false if self.urls.contains(&path) => self.url(source, &template),
+            false => self.insert(source, &PLAIN).map(Value::String),
+        };
+        result.map_err(|error| self.explain(&error, &template))
+    }
+
+    fn expression(&mut self, source: &str) -> Result<Value, Error> {
+        let source = source.trim_end_matches('\n');
+        let inner = source.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).unwrap_or(source);
+        let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
+        let inner = inner.strip_suffix(['-', '+']).unwrap_or(inner);
+        let value = PLAIN.compile_expression(inner)?.eval(&self.context)?;
+        let bytes = json(&value, self.left)?;
+        self.left -= bytes.len();
+        serde_json::from_slice(&bytes)
+            .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
+    }
+
+    /// A URL may begin with an expression, which then holds its scheme and host and is left as it is.
+    fn url(&mut self, source: &str, template: &Template) -> Result<Value, Error> {
+        let (head, tail) = source.split_at(template.head.unwrap_or_default());
+        Ok(Value::String(self.insert(head, &PLAIN)? + &self.insert(tail, &URL)?))
+    }
+
+    fn insert(
+        &mut self,
+        source: &str,
+        environment: &minijinja::Environment<'static>,
+    ) -> Result<String, Error> {
+        let mut written = Bounded::new(self.left);
+        environment.template_from_str(source)?.render_captured_to(&self.context, &mut written)?;
+        let text = written.into_text().ok_or(Error::from(ErrorKind::WriteFailure))?;
+        self.left -= text.len();
+        Ok(text)
+    }
+
+    /// Repeating texts and lists is no part of the language: a short template could make a huge value.
+    fn multiply(&self, factor: &Reference, template: &Template) -> Result<(), Failure> {
+        match self.resolve(&factor.path) {
+            Ok(Value::Number(_) | Value::Bool(_) | Value::Null) => Ok(()),
+            Ok(_) => {
+                let message = format!("`*` multiplies numbers, and `{}` is none", factor.path.join("."));
+                Err(Failure(message, Some("make it a number first: `value | float`".to_owned())))
+            }
+            Err(_) => Err(self.explain_missing(template)),
+        }
+    }
+
+    /// What a path leads to, or how far it leads.
+    fn resolve(&self, path: &[String]) -> Result<&Value, usize> {
+        let mut value = &self.names;
+        for (depth, part) in path.iter().enumerate() {
+            value = match value {
+                Value::Array(items) => part.parse().ok().and_then(|index| item(items, index)),
+                other => other.get(part),
+            }
+            .ok_or(depth)?;
+        }
+        Ok(value)
+    }
+
+    fn explain(&self, error: &Error, template: &Template) -> Failure {
+        match error.kind() {
+            ErrorKind::OutOfFuel => Failure("the template takes too many steps".to_owned(), None),
+            ErrorKind::WriteFailure => {
+                let hint = Some("store large data elsewhere and pass a reference to it".to_owned());
+                Failure(format!("the rendered config is larger than {MAX_BYTES} bytes"), hint)
+            }
+            ErrorKind::UndefinedError => self.explain_missing(template),
+            _ => Failure(error.detail().map_or_else(|| error.to_string(), str::to_owned), None),
+        }
+    }
+
+    /// Names the first reference that leads nowhere.
+    fn explain_missing(&self, template: &Template) -> Failure {
+        let missing = template.references.iter().find_map(|reference| {
+            let depth = self.resolve(&reference.path).err()?;
+            let excused = reference.guarded && depth + 1 == reference.path.len();
+            (!excused).then_some((&reference.path, depth))
+        });
+        let Some((path, depth)) = missing else {
+            return Failure("a value that the template uses does not exist".to_owned(), None);
+        };
+        let known = self.resolve(&path[..depth]).ok().and_then(Value::as_object);
+        let names: Vec<&str> = known.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        let name = &path[depth];
+        match (path[..depth].join("."), path[0].as_str()) {
+            (_, "outputs") if depth == 1 => {
+                let hint = format!(
+                    "is `{name}` upstream, and did it succeed? For a default: `(outputs['{name}'] | default({{}}))`"
+                );
+                Failure(format!("there is no output of a task `{name}`"), Some(hint))
+            }
+            (owner, _) if owner.is_empty() => {
+                Failure(format!("the name `{name}` does not exist here"), suggest::hint(name, names))
+            }
+            (owner, _) => {
+                let hint = suggest::hint(name, names).unwrap_or("for a default: `| default('…')`".to_owned());
+                Failure(format!("`{owner}` has no `{name}`"), Some(hint))
+            }
+        }
+    }
+}
+
+/// The item at an index, which counts from the end if it is negative.
+fn item(items: &[Value], index: isize) -> Option<&Value> {
+    let place = if index < 0 { items.len().checked_add_signed(index) } else { usize::try_from(index).ok() };
+    items.get(place?)
+}
+
+/// A message and a hint, before it is known where.
+pub(super) struct Failure(pub(super) String, pub(super) Option<String>);
+
+impl Failure {
+    pub(super) fn at(self, path: String) -> RenderError {
+        RenderError { path, message: self.0, hint: self.1 }
+    }
+}

@@ -1,0 +1,62 @@
+//! What a template can see.
+
+use chrono::SecondsFormat;
+use model::Instant;
+use serde_json::{Map, Value, json};
+
+/// The names of a template and their values.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Scope {
+    /// `inputs.NAME`.
+    pub inputs: Map<String, Value>,
+    /// `outputs.TASK` and `outputs['TASK']`: those of tasks upstream.
+    pub outputs: Map<String, Value>,
+    /// `run.…`, and `logical_date`.
+    pub run: Option<RunFacts>,
+    /// `task.…`.
+    pub task: Option<TaskFacts>,
+}
+
+/// What a template can see of its run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunFacts {
+    /// `run.id`.
+    pub id: String,
+    /// `run.logical_date`, the instant that the run stands for.
+    pub logical_date: Instant,
+    /// `run.trigger`: what started it.
+    pub trigger: String,
+}
+
+/// What a template can see of its task.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TaskFacts {
+    /// `task.name`.
+    pub name: String,
+    /// `task.attempt`, from 1.
+    pub attempt: u32,
+}
+
+impl Scope {
+    /// Every name there is, in templates of any kind.
+    pub(super) const NAMES: [&'static str; 5] = ["inputs", "outputs", "run", "task", "logical_date"];
+
+    /// The scope as one JSON value, which is what templates work on.
+    pub fn to_json(&self) -> Value {
+        let mut names = Map::new();
+        names.insert("inputs".to_owned(), Value::Object(self.inputs.clone()));
+        names.insert("outputs".to_owned(), Value::Object(self.outputs.clone()));
+        if let Some(run) = &self.run {
+            let date = run.logical_date.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            names.insert(
+                "run".to_owned(),
+                json!({"id": run.id, "logical_date": date, "trigger": run.trigger}),
+            );
+            names.insert("logical_date".to_owned(), date.into());
+        }
+        if let Some(task) = &self.task {
+            names.insert("task".to_owned(), json!({"name": task.name, "attempt": task.attempt}));
+        }
+        Value::Object(names)
+    }
+}

@@ -1,0 +1,238 @@
+//! Reads a command line as bash would, as far as quoting goes.
+
+use super::{Quoting, Refusal, Slot};
+use crate::template::braces;
+
+/// The expressions in a command line. Those in comments and those after a backslash are left alone.
+pub(in crate::template) fn slots(text: &str) -> Vec<Slot> {
+    let mut scanner =
+        Scanner { text, at: 0, frames: vec![Frame::Commands], waiting: Vec::new(), slots: Vec::new() };
+    while scanner.at < text.len() {
+        scanner.step();
+    }
+    scanner.slots
+}
+
+/// What the present place is within.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Frame {
+    /// Commands: the whole, `$(…)`, `(…)`.
+    Commands,
+    Backticks,
+    Double,
+    Single,
+    /// `$'…'`
+    Escapes,
+    /// `${…}`, and whether that is in double quotes, where a single quote is a character like any other.
+    Parameter {
+        quoted: bool,
+    },
+    /// An expression that bash computes, up to this character.
+    Arithmetic(char),
+    Document(Document),
+}
+
+/// A here-document.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Document {
+    delimiter: String,
+    /// Whether nothing in it is expanded.
+    literal: bool,
+    /// Whether tabs before the delimiter are ignored.
+    tabs: bool,
+}
+
+struct Scanner<'t> {
+    text: &'t str,
+    at: usize,
+    /// From the outermost to the innermost; commands are always around everything.
+    frames: Vec<Frame>,
+    /// The here-documents that begin with the next line.
+    waiting: Vec<Document>,
+    slots: Vec<Slot>,
+}
+
+impl Scanner<'_> {
+    fn step(&mut self) {
+        if let Some(span) = braces::expression(self.text, self.at) {
+            self.at = span.end;
+            let quoting = self.quoting(span.start, span.end);
+            return self.slots.push(Slot { span, quoting });
+        }
+        match (self.frame(), self.next()) {
+            (Frame::Single, '\'') | (Frame::Escapes, '\'') | (Frame::Double, '"') => self.leave(),
+            (Frame::Document(_), '\n') => self.line(),
+            (Frame::Single, _) => self.skip(1),
+            (Frame::Document(document), _) if document.literal => self.skip(1),
+            (_, '\\') => self.skip(2),
+            (Frame::Escapes, _) => self.skip(1),
+            (_, '$') => self.dollar(),
+            (Frame::Backticks, '`') => self.leave(),
+            (_, '`') => self.enter(Frame::Backticks, 1),
+            (Frame::Document(_) | Frame::Double, _) => self.skip(1),
+            (_, '"') => self.enter(Frame::Double, 1),
+            (Frame::Parameter { quoted: true }, '\'') => self.skip(1),
+            (_, '\'') => self.enter(Frame::Single, 1),
+            (Frame::Parameter { .. }, '}') => self.leave(),
+            (Frame::Parameter { .. }, _) => self.skip(1),
+            (Frame::Arithmetic(end), next) => self.arithmetic(*end, next),
+            (_, next) => self.command(next),
+        }
+    }
+
+    /// What begins with a `$`.
+    fn dollar(&mut self) {
+        let rest = &self.text[self.at..];
+        let quoted =
+            matches!(self.frame(), Frame::Double | Frame::Document(_) | Frame::Parameter { quoted: true });
+        if let Some(span) = braces::expression(self.text, self.at + 1) {
+            self.at = span.end;
+            self.slots.push(Slot { span, quoting: Err(Refusal::Dollar) });
+        } else if rest.starts_with("$((") {
+            self.enter(Frame::Arithmetic(')'), 3);
+            self.enter(Frame::Arithmetic(')'), 0);
+        } else if rest.starts_with("$(") {
+            self.enter(Frame::Commands, 2);
+        } else if rest.starts_with("${") {
+            self.enter(Frame::Parameter { quoted }, 2);
+        } else if rest.starts_with("$[") {
+            self.enter(Frame::Arithmetic(']'), 2);
+        } else if rest.starts_with("$'") && !quoted {
+            self.enter(Frame::Escapes, 2);
+        } else {
+            self.skip(1);
+        }
+    }
+
+    fn arithmetic(&mut self, end: char, next: char) {
+        match next {
+            _ if next == end => self.leave(),
+            '(' => self.enter(Frame::Arithmetic(')'), 1),
+            // A bracket that is still open was a character like any other.
+            '\n' if end == ']' => drop(self.frames.pop()),
+            _ => self.skip(1),
+        }
+    }
+
+    /// Outside all quotes.
+    fn command(&mut self, next: char) {
+        let (before, rest) = self.text.split_at(self.at);
+        let starts_word = before.is_empty() || before.ends_with([' ', '\t', '\n', ';', '&', '|', '(', ')']);
+        match next {
+            '#' if starts_word => self.at += rest.find('\n').unwrap_or(rest.len()),
+            '(' if rest.starts_with("((") => {
+                self.enter(Frame::Arithmetic(')'), 2);
+                self.enter(Frame::Arithmetic(')'), 0);
+            }
+            '(' => self.enter(Frame::Commands, 1),
+            ')' if self.frames.len() > 1 && *self.frame() == Frame::Commands => self.leave(),
+            '[' if before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_') => {
+                self.enter(Frame::Arithmetic(']'), 1);
+            }
+            '<' if rest.starts_with("<<<") => self.skip(3),
+            '<' if rest.starts_with("<<") => self.announce(&rest[2..]),
+            '\n' => self.line(),
+            _ => self.skip(1),
+        }
+    }
+
+    /// Notes the here-document that is named after `<<`.
+    fn announce(&mut self, named: &str) {
+        let word = named.strip_prefix('-').unwrap_or(named).trim_start_matches([' ', '\t']);
+        let mut document = Document { tabs: named.starts_with('-'), ..Document::default() };
+        let (mut quote, mut length) = (None, 0);
+        for next in word.chars() {
+            match next {
+                _ if quote == Some(next) => quote = None,
+                '\'' | '"' if quote.is_none() => (quote, document.literal) = (Some(next), true),
+                '\\' if quote.is_none() => document.literal = true,
+                _ if quote.is_none() && (next.is_whitespace() || ";&|<>()".contains(next)) => break,
+                _ => document.delimiter.push(next),
+            }
+            length += next.len_utf8();
+        }
+        self.at += 2 + named.len() - word.len() + length;
+        if length > 0 {
+            self.waiting.push(document);
+        }
+    }
+
+    /// Goes to the next line, where here-documents end and begin.
+    fn line(&mut self) {
+        self.at += 1;
+        loop {
+            let line = self.text[self.at..].split('\n').next().unwrap_or_default();
+            match self.frame() {
+                Frame::Document(document) if document.ends(line) => {
+                    self.frames.pop();
+                    self.at = (self.at + line.len() + 1).min(self.text.len());
+                }
+                Frame::Commands if !self.waiting.is_empty() => {
+                    let document = self.waiting.remove(0);
+                    self.frames.push(Frame::Document(document));
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// How a value can stand in the place from `start` to `end`.
+    fn quoting(&self, start: usize, end: usize) -> Result<Quoting, Refusal> {
+        let quotes = |frame: &&Frame| matches!(frame, Frame::Single | Frame::Double);
+        match self.frames.iter().rev().find(|frame| !quotes(frame)) {
+            Some(Frame::Arithmetic(_)) => return Err(Refusal::Arithmetic),
+            Some(Frame::Parameter { .. }) => return Err(Refusal::Parameter),
+            Some(Frame::Backticks) => return Err(Refusal::Backticks),
+            Some(Frame::Escapes) => return Err(Refusal::Escapes),
+            Some(Frame::Document(document)) if document.literal => return Err(Refusal::Literal),
+            _ if self.compares_numbers(start, end) => return Err(Refusal::Comparison),
+            _ => {}
+        }
+        Ok(match self.frame() {
+            Frame::Single => Quoting::Single,
+            Frame::Double | Frame::Document(_) => Quoting::Double,
+            _ => Quoting::Bare,
+        })
+    }
+
+    /// Whether `[[ … ]]` compares the place with something as a number.
+    fn compares_numbers(&self, start: usize, end: usize) -> bool {
+        const OPERATORS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+        let fill = [' ', '\t', '"', '\''];
+        let before = self.text[..start].trim_end_matches(fill);
+        let after = self.text[end..].trim_start_matches(fill);
+        let within = self.text[..start].rfind("[[ ") > self.text[..start].rfind("]]");
+        within && OPERATORS.iter().any(|word| before.ends_with(word) || after.starts_with(word))
+    }
+
+    fn frame(&self) -> &Frame {
+        self.frames.last().unwrap_or(&Frame::Commands)
+    }
+
+    fn next(&self) -> char {
+        self.text[self.at..].chars().next().unwrap_or_default()
+    }
+
+    fn skip(&mut self, characters: usize) {
+        let passed = self.text[self.at..].chars().take(characters);
+        self.at += passed.map(char::len_utf8).sum::<usize>();
+    }
+
+    fn enter(&mut self, frame: Frame, characters: usize) {
+        self.skip(characters);
+        self.frames.push(frame);
+    }
+
+    /// Leaves the innermost frame by the one character that closes it.
+    fn leave(&mut self) {
+        self.skip(1);
+        self.frames.pop();
+    }
+}
+
+impl Document {
+    fn ends(&self, line: &str) -> bool {
+        let line = if self.tabs { line.trim_start_matches('\t') } else { line };
+        line == self.delimiter
+    }
+}

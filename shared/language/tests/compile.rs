@@ -1,0 +1,148 @@
+//! Files compiled together: who may spoil whom, and what the hash stands for.
+
+use ebbflow_language::{Compilation, FileKind, SourceFile, compile};
+use proptest::prelude::*;
+
+fn workflow(name: &str, text: &str) -> SourceFile {
+    SourceFile { path: format!("graphs/{name}.yaml"), kind: FileKind::Workflow, text: text.to_owned() }
+}
+
+fn task(name: &str, text: &str) -> SourceFile {
+    SourceFile { path: format!("tasks/{name}.yaml"), kind: FileKind::Task, text: text.to_owned() }
+}
+
+fn names(compilation: &Compilation) -> Vec<&str> {
+    compilation.definitions.iter().map(|definition| definition.workflow.name.as_str()).collect()
+}
+
+fn told(compilation: &Compilation) -> Vec<String> {
+    compilation.diagnostics.iter().map(ToString::to_string).collect()
+}
+
+fn hash(text: &str) -> String {
+    compile(&[workflow("a", text)]).definitions.remove(0).hash
+}
+
+const A: &str = "name: a\ntasks: [{name: x, type: noop}]\n";
+
+#[test]
+fn one_bad_file_never_stops_the_others() {
+    let files = [workflow("broken", "tasks: ["), workflow("a", A), workflow("b", "name: b\ntasks: []\n")];
+    let compilation = compile(&files);
+    assert_eq!(names(&compilation), ["a"]);
+    assert_eq!(compilation.definitions[0].source, A);
+    assert_eq!(compilation.diagnostics.len(), 2);
+}
+
+#[test]
+fn a_workflow_that_uses_a_broken_task_is_told_so_and_others_are_not_stopped() {
+    let files = [
+        task("bad", "name: bad\ntype: http\nconfig: {ulr: x, body: '{{ 1 + }}'}\n"),
+        task("torn", "name: torn\ntype: [\n"),
+        workflow(
+            "user",
+            "name: user\ntasks: [{task: bad}, {task: torn}, {name: z, type: noop, depends_on: [bad]}]\n",
+        ),
+        workflow("a", A),
+    ];
+    let compilation = compile(&files);
+    assert_eq!(names(&compilation), ["a"]);
+    insta::assert_snapshot!(told(&compilation).join("\n"));
+}
+
+#[test]
+fn what_a_reusable_task_lacks_in_a_workflow_is_told_at_its_use() {
+    let files = [
+        task("call", "name: call\ntype: http\nconfig: {body: '{{ outputs.first }}'}\n"),
+        workflow("user", "name: user\ntasks:\n  - task: call\n    config: {method: POST}\n"),
+    ];
+    insta::assert_snapshot!(told(&compile(&files)).join("\n"));
+}
+
+#[test]
+fn two_workflows_or_tasks_of_one_name_are_refused() {
+    let mut twin = workflow("a", A);
+    twin.path = "other/a.yml".to_owned();
+    let mut task_twin = task("t", "name: t\ntype: noop\n");
+    task_twin.path = "more/t.yaml".to_owned();
+    let files = [workflow("a", A), twin, task("t", "name: t\ntype: noop\n"), task_twin];
+    let compilation = compile(&files);
+    assert_eq!(names(&compilation), ["a"]);
+    insta::assert_snapshot!(told(&compilation).join("\n"));
+}
+
+#[test]
+fn a_text_that_is_no_file_needs_no_file_name() {
+    let source = SourceFile { path: "request".to_owned(), kind: FileKind::Workflow, text: A.to_owned() };
+    assert_eq!(names(&compile(&[source])), ["a"]);
+}
+
+#[test]
+fn the_hash_follows_the_meaning_and_not_the_writing() {
+    let spaced = "# a comment\ntasks:\n  - type: noop\n    name: x\nname: a\n";
+    assert_eq!(hash(A), hash(spaced));
+    assert_eq!(hash(A).len(), 64);
+    assert_ne!(hash(A), hash("name: a\ntasks: [{name: y, type: noop}]\n"));
+}
+
+#[test]
+fn a_change_in_a_reusable_task_changes_the_hash_of_its_users() {
+    let user = workflow("a", "name: a\ntasks: [{task: t}]\n");
+    let with = |text| compile(&[task("t", text), user.clone()]).definitions.remove(0).hash;
+    assert_ne!(with("name: t\ntype: noop\n"), with("name: t\ntype: echo\n"));
+}
+
+#[test]
+fn too_many_tasks_are_refused_and_as_many_as_allowed_compile() {
+    let many = |count: u32| {
+        let tasks: String = (0..count).map(|n| format!("- {{name: t{n}, type: noop}}\n")).collect();
+        compile(&[workflow("a", &format!("name: a\ntasks:\n{tasks}"))])
+    };
+    assert_eq!(many(10_000).definitions.len(), 1);
+    let refused = many(10_001);
+    assert_eq!(told(&refused).len(), 1);
+    assert!(told(&refused)[0].contains("10001 tasks, more than the 10000 allowed"), "{:?}", told(&refused));
+}
+
+#[test]
+fn diagnostics_serialize_for_answers() {
+    let diagnostics = compile(&[workflow("a", "name: a\ntasks: [{name: x, type: nop}]\n")]).diagnostics;
+    insta::assert_snapshot!(serde_json::to_string_pretty(&diagnostics).unwrap());
+}
+
+/// Text that looks like a workflow often enough to get far.
+fn almost_yaml() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        Just("name: a"),
+        Just("tasks:"),
+        Just("- name: x"),
+        Just("- task: t"),
+        Just("  type: http"),
+        Just("  type: sleep"),
+        Just("  depends_on: [x, y]"),
+        Just("  config: {url: '{{ outputs.x }}', auth: {bearer: 1}}"),
+        Just("  config: &c {duration: 5m, <<: *c}"),
+        Just("inputs: {d: {type: date, default: '{{ logical_date | date }}'}}"),
+        Just("  retry_policy: {max_retries: 3}"),
+        Just("defaults: ["),
+        Just("? [a, b]"),
+        Just("!!str"),
+    ];
+    let line = prop_oneof![4 => word.prop_map(str::to_owned), 1 => "\\PC{0,12}"];
+    let indent = prop_oneof![Just(""), Just("  "), Just("    ")];
+    prop::collection::vec((indent, line), 0..12)
+        .prop_map(|lines| lines.into_iter().map(|(indent, line)| format!("{indent}{line}\n")).collect())
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_compiler_panic(text in prop_oneof![almost_yaml(), ".{0,200}", "\\PC{0,200}"]) {
+        let files = [task("t", &text), workflow("a", &text)];
+        let compilation = compile(&files);
+        prop_assert!(compilation.definitions.len() <= 1);
+        prop_assert!(!compilation.definitions.is_empty() || !compilation.diagnostics.is_empty());
+        for diagnostic in &compilation.diagnostics {
+            prop_assert!(diagnostic.line >= 1 && diagnostic.column >= 1, "{}", diagnostic);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Rendered configs as the types that carry tasks out read them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::time::Duration;
+
+use ebbflow_language::config::{
+    self, Auth, Bash, ConfigError, Fail, Flaky, Http, Method, Program, Python, Sleep,
+};
+use ebbflow_language::kinds::{kind, kinds};
+use model::ErrorClass;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+fn read<T: DeserializeOwned>(name: &str, config: Value) -> Result<T, ConfigError> {
+    config::read(kind(name).unwrap(), config)
+}
+
+#[test]
+fn every_kind_says_how_it_is_carried_out() {
+    let of = |wanted: fn(&&ebbflow_language::kinds::Kind) -> bool| {
+        kinds().iter().filter(wanted).map(|kind| kind.name).collect::<Vec<_>>()
+    };
+    assert_eq!(of(|kind| kind.instant), ["noop", "echo", "fail", "flaky"]);
+    assert_eq!(of(|kind| kind.inside), ["sleep"]);
+    assert_eq!(of(|kind| !kind.instant && !kind.inside), ["http", "bash", "python"]);
+    assert!(kinds().iter().all(|kind| kind.retries == 0 && kind.timeout_seconds == 3600));
+}
+
+#[test]
+fn defaults_are_filled_in() {
+    let fail: Fail = read("fail", json!({})).unwrap();
+    assert_eq!((fail.message.0.as_str(), fail.class), ("failed on purpose", ErrorClass::Transient));
+    let flaky: Flaky = read("flaky", json!({})).unwrap();
+    assert_eq!(flaky, Flaky { probability: 0.2, seed: None });
+    let http: Http = read("http", json!({"url": "https://x", "body": null})).unwrap();
+    assert_eq!((http.method(), http.body.clone(), http.auth.clone()), (Method::Get, None, None));
+    assert!(http.expects(204) && !http.expects(302));
+}
+
+#[test]
+fn a_body_makes_a_post_of_what_names_no_method() {
+    let method = |config| read::<Http>("http", config).unwrap().method();
+    assert_eq!(method(json!({"url": "https://x", "body": "a"})), Method::Post);
+    assert_eq!(method(json!({"url": "https://x", "body": "a", "method": "GET"})), Method::Get);
+    assert_eq!(method(json!({"url": "https://x", "method": "DELETE"})), Method::Delete);
+}
+
+#[test]
+fn http_takes_all_it_offers() {
+    let config = json!({
+        "method": "POST", "url": "http://x", "headers": {"A": "b", "N": 5}, "body": {"a": 1},
+        "expected_status": [200, 404], "auth": {"basic": {"username": "u", "password": "p"}},
+    });
+    let http: Http = read("http", config).unwrap();
+    assert_eq!(http.headers["N"].0, "5");
+    assert!(http.expects(404) && !http.expects(201));
+    assert!(matches!(http.auth, Some(Auth::Basic(basic)) if basic.username == "u"));
+}
+
+#[test]
+fn a_sleep_ends_after_its_duration_or_at_its_instant() {
+    let start = "2026-01-31T18:00:00Z".parse().unwrap();
+    let length: Sleep = read("sleep", json!({"duration": "1h30m"})).unwrap();
+    assert_eq!((length.ends(start) - start).to_std().unwrap(), Duration::from_secs(5_400));
+    let until: Sleep = read("sleep", json!({"until": "2026-02-01T00:00:00+01:00"})).unwrap();
+    assert_eq!(until.ends(start).to_rfc3339(), "2026-01-31T23:00:00+00:00");
+}
+
+#[test]
+fn a_process_has_exactly_one_program() {
+    let Bash(bash) =
+        read("bash", json!({"command": "ls {{", "env": {"N": 5, "B": true}, "args": ["a", 1]})).unwrap();
+    assert_eq!(bash.program, Program::Command("ls {{".to_owned()));
+    assert_eq!(
+        (bash.env["N"].as_str(), bash.env["B"].as_str(), bash.args.join(" ").as_str()),
+        ("5", "true", "a 1")
+    );
+    let Python(python) = read("python", json!({"code": "print()"})).unwrap();
+    assert_eq!(python.program, Program::Code("print()".to_owned()));
+}
+
+#[test]
+fn what_a_template_gave_is_checked_again() {
+    let told = |name: &str, config| read::<Value>(name, config).unwrap_err().to_string();
+    let all = [
+        told("http", json!({"url": 5, "expected_status": ["{{ x }}"], "nope": 1})),
+        told("sleep", json!({"duration": "soon"})),
+        told("sleep", json!({"duration": null})),
+        told("bash", json!({"command": null, "script": null})),
+        told("flaky", json!({"probability": 7})),
+    ];
+    insta::assert_snapshot!(all.join("\n"));
+}

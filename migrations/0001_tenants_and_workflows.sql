@@ -1,0 +1,47 @@
+-- Whose work it is, and what can be run.
+
+-- A tenant's number is also its group in the fair queue.
+create table tenants (
+    id         integer     not null primary key,
+    name       text        not null unique,
+    created_at timestamptz not null,
+    constraint a_tenant_has_a_positive_number check (id > 0),
+    constraint a_tenant_has_a_name check (name <> '')
+);
+
+insert into tenants (id, name, created_at) values (1, 'default', 'epoch');
+
+-- A workflow is a name and the version that new runs take. Names sort by their bytes, everywhere alike.
+create table workflows (
+    tenant         integer          not null references tenants,
+    name           text collate "C" not null,
+    archived       boolean          not null default false,
+    -- Null only inside the transaction that makes the workflow and its first version.
+    active_version bigint,
+    created_at     timestamptz      not null,
+    updated_at     timestamptz      not null,
+    primary key (tenant, name),
+    constraint a_workflow_has_a_name check (name <> ''),
+    constraint a_workflow_changes_after_it_was_made check (updated_at >= created_at)
+);
+
+-- A version never changes. The same content is the same version.
+create table versions (
+    id         bigint           not null generated always as identity primary key,
+    tenant     integer          not null,
+    workflow   text collate "C" not null,
+    number     integer          not null,
+    hash       text             not null,
+    definition json             not null,
+    source     text             not null,
+    created_at timestamptz      not null,
+    created_by text             not null,
+    constraint a_number_names_one_version unique (tenant, workflow, number),
+    constraint the_same_content_is_the_same_version unique (tenant, workflow, hash),
+    constraint a_version_belongs_to_a_workflow foreign key (tenant, workflow) references workflows,
+    constraint versions_are_numbered_from_one check (number >= 1),
+    constraint a_version_has_a_hash check (hash <> '')
+);
+
+alter table workflows
+    add constraint the_active_version_exists foreign key (active_version) references versions;

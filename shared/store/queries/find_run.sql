@@ -1,0 +1,9 @@
+-- One run as readers see it, if it is the tenant's.
+select runs.id, runs.tenant, runs.workflow, runs.version, runs.state, runs.revision, runs.counts,
+       runs.failures, runs.events, runs.created_at, runs.started_at, runs.finished_at, runs.error,
+       runs.logical_date, run_facts.inputs, run_facts.labels, run_facts.trigger_kind,
+       run_facts.trigger_by, versions.number
+  from runs
+  join run_facts on run_facts.run = runs.id
+  join versions on versions.id = runs.version
+ where runs.tenant = $1 and runs.id = $2

@@ -1,0 +1,8 @@
+-- One workflow of a tenant with its active version.
+select workflows.tenant, workflows.name, workflows.archived, workflows.updated_at,
+       workflows.created_at as workflow_created_at,
+       versions.id, versions.number, versions.hash, versions.definition, versions.source,
+       versions.created_at, versions.created_by
+  from workflows
+  join versions on versions.id = workflows.active_version
+ where workflows.tenant = $1 and workflows.name = $2

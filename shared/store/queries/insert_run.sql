@@ -1,0 +1,6 @@
+-- Creates a run, unless its id or its workflow's logical date is taken: then no row is written, and none
+-- of the run's other rows may be.
+insert into runs (id, tenant, workflow, version, state, revision, counts, failures, events,
+                  created_at, started_at, finished_at, error, checkup_at, logical_date)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+on conflict do nothing

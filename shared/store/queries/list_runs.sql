@@ -1,0 +1,15 @@
+-- A page of a tenant's runs, newest first. A filter that is null lets everything pass; each kind of
+-- filter has an index in this order, so a page costs its own length.
+select runs.id, runs.tenant, runs.workflow, runs.version, runs.state, runs.revision, runs.counts,
+       runs.failures, runs.events, runs.created_at, runs.started_at, runs.finished_at, runs.error,
+       runs.logical_date, run_facts.inputs, run_facts.labels, run_facts.trigger_kind,
+       run_facts.trigger_by, versions.number
+  from runs
+  join run_facts on run_facts.run = runs.id
+  join versions on versions.id = runs.version
+ where runs.tenant = $1
+   and ($2::text is null or runs.workflow = $2)
+   and ($3::text is null or runs.state = $3)
+   and ($4::timestamptz is null or (runs.created_at, runs.id) < ($4, $5::uuid))
+ order by runs.created_at desc, runs.id desc
+ limit $6

@@ -1,0 +1,11 @@
+-- When the first of each kind of thing is due. A worker that holds an attempt and is not registered counts
+-- as silent since the epoch.
+select (select min(wake_at) from timers) as timer,
+       (select min(wake_at) from timers where wake_at > $1) as next_timer,
+       (select min(checkup_at) from runs where checkup_at is not null) as checkup,
+       (select created_at from outbox order by id limit 1) as unsent,
+       least((select min(heard_at) from workers),
+             (select timestamptz 'epoch'
+               where exists (select from tasks
+                              where worker is not null
+                                and not exists (select from workers where workers.id = tasks.worker)))) as worker

@@ -1,0 +1,75 @@
+//! What can go wrong in the store.
+
+/// What can go wrong in the store.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A row was changed by someone else in between: the decision must be made again on what is true now.
+    #[error("another change came first")]
+    Conflict,
+    /// The store is away or overloaded; the same call may succeed later.
+    #[error("the database is not available: {0}")]
+    Unavailable(#[source] sqlx::Error),
+    /// The database refused, or holds what this version cannot read.
+    #[error("the database refused: {0}")]
+    Database(#[source] sqlx::Error),
+    /// A stored value that this version cannot read.
+    #[error("unreadable {what}: {why}")]
+    Unreadable {
+        /// Which value.
+        what: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// A result of the store.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        match fate(&error) {
+            Fate::DecideAgain => Self::Conflict,
+            Fate::TryLater => Self::Unavailable(error),
+            Fate::Refused => Self::Database(error),
+        }
+    }
+}
+
+impl From<sqlx::migrate::MigrateError> for Error {
+    fn from(error: sqlx::migrate::MigrateError) -> Self {
+        match error {
+            sqlx::migrate::MigrateError::Execute(error) => error.into(),
+            other => Self::Database(other.into()),
+        }
+    }
+}
+
+enum Fate {
+    DecideAgain,
+    TryLater,
+    Refused,
+}
+
+fn fate(error: &sqlx::Error) -> Fate {
+    match error {
+        sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::WorkerCrashed => Fate::TryLater,
+        sqlx::Error::Database(refusal) => match refusal.code().as_deref() {
+            // Serialization failure, deadlock.
+            Some("40001" | "40P01") => Fate::DecideAgain,
+            // A statement, a transaction or a session that took too long, a lock that was not to be had, a server
+            // that stops, crashed, starts, or cannot write since it stands by for another.
+            Some("57014" | "25P03" | "57P05" | "55P03" | "57P01" | "57P02" | "57P03" | "25006") => {
+                Fate::TryLater
+            }
+            // Connections (08…) and resources, among them "too many connections" (53…).
+            Some(code) if code.starts_with("08") || code.starts_with("53") => Fate::TryLater,
+            _ => Fate::Refused,
+        },
+        _ => Fate::Refused,
+    }
+}

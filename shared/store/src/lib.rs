@@ -1,0 +1,176 @@
+//! All state, behind one interface with two implementations: [`Postgres`], and [`Memory`] for virtual time.
+//! Both pass the suite in `tests/conformance`.
+//!
+//! Everything that decides goes through a [`Unit`]: one transaction that locks runs, reads the rows that a
+//! decision touches, writes what it changed and commits. The run's row is the lock of everything in the run;
+//! runs are locked in id order, so units cannot deadlock. Revisions are the second fence: a row is written
+//! only over the revision it was read at, and [`Error::Conflict`] says that it was not.
+
+mod chunks;
+mod error;
+mod memory;
+mod normal;
+mod postgres;
+mod records;
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use model::{
+    AttemptRecord, Changes, Event, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId,
+    WorkerId,
+};
+
+pub use error::{Error, Result};
+pub use memory::Memory;
+pub use postgres::Postgres;
+pub use records::*;
+
+/// One transaction. Dropped without [`commit`](Unit::commit), it leaves no trace.
+#[async_trait]
+pub trait Unit: Send {
+    /// Locks these runs (in id order, whatever the order given) and returns those that exist.
+    async fn lock(&mut self, runs: &[RunId]) -> Result<Vec<Run>>;
+
+    /// The named tasks of locked runs; those that do not exist are left out.
+    async fn tasks(&mut self, keys: &[TaskKey]) -> Result<Vec<(RunId, Task)>>;
+
+    /// All tasks of locked runs that have not ended: for cancelling and for check-ups, never for a completion.
+    async fn unfinished(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>>;
+
+    /// One version, read within the unit.
+    async fn version(&mut self, id: VersionId) -> Result<Option<VersionRecord>>;
+
+    /// What a run was created with, and the outputs of the named tasks: what templates are rendered from.
+    async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>>;
+
+    /// Creates a run with all its rows, unless its id or its logical date is taken.
+    async fn create(&mut self, birth: &Birth) -> Result<Created>;
+
+    /// Writes what decisions changed, each row only over the revision it was read at.
+    async fn save(&mut self, changes: &[Changes]) -> Result<()>;
+
+    /// Makes it all true at once. Returns the outbox messages, to be published now and then marked as sent.
+    /// A unit that met an error before cannot be committed: that is a conflict, and leaves no trace.
+    async fn commit(self: Box<Self>) -> Result<Vec<Unsent>>;
+}
+
+/// The interface to all state.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Opens a unit.
+    async fn begin(&self) -> Result<Box<dyn Unit>>;
+
+    /// Answers if the store is there.
+    async fn ping(&self) -> Result<()>;
+
+    // Definitions.
+
+    /// Registers definitions, all of them or none. The same content again changes nothing and answers with the
+    /// version it has; other content becomes the next version and the active one. An archived workflow becomes
+    /// active again.
+    async fn register_all(&self, new: &[NewVersion]) -> Result<Vec<Registered>>;
+
+    /// Registers one definition.
+    async fn register(&self, new: &NewVersion) -> Result<Registered> {
+        Ok(self.register_all(std::slice::from_ref(new)).await?.remove(0))
+    }
+
+    /// Takes a workflow out of use; its history stays. Answers whether it was in use.
+    async fn archive(&self, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool>;
+
+    /// One workflow with its active version.
+    async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>>;
+
+    /// Workflows in name order, after the given name; archived ones are left out.
+    async fn workflows(
+        &self,
+        tenant: TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<WorkflowRecord>>;
+
+    /// One version.
+    async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>>;
+
+    // Runs.
+
+    /// One run of a tenant.
+    async fn run(&self, tenant: TenantId, id: RunId) -> Result<Option<RunRecord>>;
+
+    /// Runs of a tenant, newest first.
+    async fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Result<Vec<RunRecord>>;
+
+    /// What a run was created with.
+    async fn facts(&self, run: RunId) -> Result<Option<Facts>>;
+
+    /// Tasks of a run in index order, after the given one.
+    async fn run_tasks(&self, run: RunId, after: Option<TaskIndex>, limit: u32) -> Result<Vec<TaskRecord>>;
+
+    /// Attempts of a task that are over, oldest first.
+    async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>>;
+
+    /// Events of a run with a number of `from` or higher, oldest first, with their numbers.
+    async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>>;
+
+    /// Outputs of the named tasks, of those that have one.
+    async fn outputs(
+        &self,
+        run: RunId,
+        tasks: &[TaskIndex],
+    ) -> Result<BTreeMap<TaskIndex, serde_json::Value>>;
+
+    // Logs.
+
+    /// Appends lines to an attempt's log. Lines are numbered from 0; the same first line again changes nothing.
+    async fn append_log(&self, chunk: &LogChunk) -> Result<()>;
+
+    /// Lines of an attempt's log with a number of `from` or higher, oldest first, with their numbers.
+    async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>>;
+
+    // What the sweep asks.
+
+    /// What is due and when the next thing will be, in one statement: an idle tick costs this and no more.
+    async fn agenda(&self, now: Instant) -> Result<Agenda>;
+
+    /// Timers that are due, the longest overdue first.
+    async fn due_timers(&self, now: Instant, limit: u32) -> Result<Vec<DueTimer>>;
+
+    /// Runs that should be looked at, the longest overdue first.
+    async fn due_checkups(&self, now: Instant, limit: u32) -> Result<Vec<RunId>>;
+
+    /// Puts off whatever is due for a run until `until`: for a run that cannot be settled and must not hold up others.
+    async fn postpone(&self, run: RunId, now: Instant, until: Instant) -> Result<()>;
+
+    /// Has every unfinished run looked at now: for a bus that has just lost all its messages.
+    async fn check_all(&self, now: Instant) -> Result<u64>;
+
+    /// Outbox messages written at `before` or earlier and not yet marked as sent, oldest first.
+    async fn unsent(&self, before: Instant, limit: u32) -> Result<Vec<Unsent>>;
+
+    /// Marks outbox messages as sent. Marking twice changes nothing.
+    async fn sent(&self, ids: &[i64]) -> Result<()>;
+
+    // Workers.
+
+    /// Says that a worker lives. Answers which attempts it holds: others it must stop, and those it does not know
+    /// of it must give back.
+    async fn beat(&self, worker: WorkerId, now: Instant) -> Result<Vec<Held>>;
+
+    /// Says that a worker has ended and holds nothing.
+    async fn farewell(&self, worker: WorkerId) -> Result<()>;
+
+    /// Running attempts whose worker has not been heard of since `since`, or never registered.
+    async fn lost(&self, since: Instant, limit: u32) -> Result<Vec<Held>>;
+
+    /// Forgets workers that have not been heard of since `since`: what they held has been taken from them.
+    async fn forget_workers(&self, since: Instant) -> Result<u64>;
+
+    // Dead letters.
+
+    /// Keeps a message that can never succeed. The same message id again changes nothing.
+    async fn bury(&self, letter: &DeadLetter) -> Result<()>;
+
+    /// Dead letters, newest first.
+    async fn dead_letters(&self, limit: u32) -> Result<Vec<DeadLetter>>;
+}

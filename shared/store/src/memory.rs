@@ -1,0 +1,173 @@
+//! The store in memory: for virtual time, where a thousand runs must pass in a second and a seed must replay.
+//!
+//! Units take turns, whatever they lock; readers see what was committed and wait for no one, as in Postgres.
+//! Nothing here needs a runtime or a clock, and every answer has one order only.
+
+mod constraints;
+mod definitions;
+mod draft;
+mod runs;
+mod sweep;
+mod tables;
+mod units;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use model::{AttemptRecord, Event, Instant, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
+use serde_json::Value;
+
+use crate::{
+    Agenda, DeadLetter, DueTimer, Facts, Held, LogChunk, LogLine, NewVersion, Registered, Result, RunFilter,
+    RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+};
+use tables::Tables;
+
+/// All state in memory; clones share it.
+#[derive(Clone, Default)]
+pub struct Memory {
+    shared: Shared,
+    /// Held by the one open unit.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// The tables, locked for the moment of one read or one write and never across an `await`.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Tables>>);
+
+impl Shared {
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Store for Memory {
+    async fn begin(&self) -> Result<Box<dyn Unit>> {
+        let turn = self.turn.clone().lock_owned().await;
+        Ok(Box::new(units::MemoryUnit::new(self.shared.clone(), turn)))
+    }
+
+    async fn ping(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn register_all(&self, new: &[NewVersion]) -> Result<Vec<Registered>> {
+        self.shared.tables().register_all(new)
+    }
+
+    async fn archive(&self, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool> {
+        Ok(self.shared.tables().archive(tenant, workflow, at))
+    }
+
+    async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>> {
+        Ok(self.shared.tables().workflow(tenant, name))
+    }
+
+    async fn workflows(
+        &self,
+        tenant: TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<WorkflowRecord>> {
+        Ok(self.shared.tables().workflows(tenant, after, limit))
+    }
+
+    async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>> {
+        Ok(self.shared.tables().versions.get(&id).cloned())
+    }
+
+    async fn run(&self, tenant: TenantId, id: RunId) -> Result<Option<RunRecord>> {
+        Ok(self.shared.tables().run(tenant, id))
+    }
+
+    async fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Result<Vec<RunRecord>> {
+        Ok(self.shared.tables().runs(tenant, filter))
+    }
+
+    async fn facts(&self, run: RunId) -> Result<Option<Facts>> {
+        Ok(self.shared.tables().runs.get(&run).map(|row| row.facts.clone()))
+    }
+
+    async fn run_tasks(&self, run: RunId, after: Option<TaskIndex>, limit: u32) -> Result<Vec<TaskRecord>> {
+        Ok(self.shared.tables().run_tasks(run, after, limit))
+    }
+
+    async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {
+        Ok(self.shared.tables().attempts(key))
+    }
+
+    async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>> {
+        Ok(self.shared.tables().events(run, from, limit))
+    }
+
+    async fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
+        Ok(self.shared.tables().outputs(run, tasks))
+    }
+
+    async fn append_log(&self, chunk: &LogChunk) -> Result<()> {
+        self.shared.tables().append_log(chunk);
+        Ok(())
+    }
+
+    async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>> {
+        Ok(self.shared.tables().log(key, attempt, from, limit))
+    }
+
+    async fn agenda(&self, now: Instant) -> Result<Agenda> {
+        Ok(self.shared.tables().agenda(now))
+    }
+
+    async fn due_timers(&self, now: Instant, limit: u32) -> Result<Vec<DueTimer>> {
+        Ok(self.shared.tables().due_timers(now, limit))
+    }
+
+    async fn due_checkups(&self, now: Instant, limit: u32) -> Result<Vec<RunId>> {
+        Ok(self.shared.tables().due_checkups(now, limit))
+    }
+
+    async fn postpone(&self, run: RunId, now: Instant, until: Instant) -> Result<()> {
+        self.shared.tables().postpone(run, now, until);
+        Ok(())
+    }
+
+    async fn check_all(&self, now: Instant) -> Result<u64> {
+        Ok(self.shared.tables().check_all(now))
+    }
+
+    async fn unsent(&self, before: Instant, limit: u32) -> Result<Vec<Unsent>> {
+        Ok(self.shared.tables().unsent(before, limit))
+    }
+
+    async fn sent(&self, ids: &[i64]) -> Result<()> {
+        self.shared.tables().sent(ids);
+        Ok(())
+    }
+
+    async fn beat(&self, worker: WorkerId, now: Instant) -> Result<Vec<Held>> {
+        Ok(self.shared.tables().beat(worker, now))
+    }
+
+    async fn farewell(&self, worker: WorkerId) -> Result<()> {
+        self.shared.tables().workers.remove(&worker);
+        Ok(())
+    }
+
+    async fn lost(&self, since: Instant, limit: u32) -> Result<Vec<Held>> {
+        Ok(self.shared.tables().lost(since, limit))
+    }
+
+    async fn forget_workers(&self, since: Instant) -> Result<u64> {
+        Ok(self.shared.tables().forget_workers(since))
+    }
+
+    async fn bury(&self, letter: &DeadLetter) -> Result<()> {
+        self.shared.tables().bury(letter);
+        Ok(())
+    }
+
+    async fn dead_letters(&self, limit: u32) -> Result<Vec<DeadLetter>> {
+        Ok(self.shared.tables().dead_letters(limit))
+    }
+}

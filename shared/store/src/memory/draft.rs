@@ -1,0 +1,200 @@
+//! What a unit has written and not committed: the changed rows of each table, laid over the tables.
+
+use std::collections::BTreeMap;
+
+use model::change::Checkup;
+use model::{AttemptRecord, Changes, Event, Instant, Message, Run, RunId, Task, TaskIndex, TaskKey, Timer};
+use serde_json::Value;
+
+use super::constraints::{self, holds};
+use super::tables::{RunRow, Tables};
+use crate::{Birth, Context, Created, Error, Facts, Result, Unsent, normal};
+
+/// The rows that a unit has written.
+#[derive(Default)]
+pub(super) struct Draft {
+    born: BTreeMap<RunId, Facts>,
+    runs: BTreeMap<RunId, (Run, Checkup)>,
+    tasks: BTreeMap<TaskKey, Task>,
+    outputs: BTreeMap<TaskKey, Value>,
+    attempts: BTreeMap<(TaskKey, u32), AttemptRecord>,
+    events: BTreeMap<(RunId, i64), Vec<Event>>,
+    /// None where a timer is no longer wanted.
+    timers: BTreeMap<TaskKey, Option<Timer>>,
+    outbox: Vec<(Instant, Message)>,
+}
+
+impl Draft {
+    /// A run as the unit sees it.
+    pub(super) fn run<'a>(&'a self, tables: &'a Tables, id: RunId) -> Option<&'a Run> {
+        let written = self.runs.get(&id).map(|(run, _)| run);
+        written.or_else(|| tables.runs.get(&id).map(|row| &row.run))
+    }
+
+    /// A task as the unit sees it.
+    pub(super) fn task<'a>(&'a self, tables: &'a Tables, key: TaskKey) -> Option<&'a Task> {
+        self.tasks.get(&key).or_else(|| tables.tasks.get(&key))
+    }
+
+    /// The unfinished tasks of a run as the unit sees them.
+    pub(super) fn unfinished(&self, tables: &Tables, run: RunId) -> Vec<(RunId, Task)> {
+        let written = self.tasks.iter().filter(|(key, _)| key.run == run);
+        let rows: BTreeMap<&TaskKey, &Task> = tables.tasks_of(run, None).chain(written).collect();
+        rows.into_values().filter(|task| task.finished_at.is_none()).map(|task| (run, task.clone())).collect()
+    }
+
+    /// What templates are rendered from, as the unit sees it.
+    pub(super) fn context(&self, tables: &Tables, run: RunId, tasks: &[TaskIndex]) -> Option<Context> {
+        let facts = self.born.get(&run).or_else(|| tables.runs.get(&run).map(|row| &row.facts))?;
+        let mut outputs = tables.outputs(run, tasks);
+        let written = self.outputs.iter().filter(|(key, _)| key.run == run && tasks.contains(&key.task));
+        outputs.extend(written.map(|(key, output)| (key.task, output.clone())));
+        Some(Context { facts: facts.clone(), outputs })
+    }
+
+    /// Writes a new run, unless its id or date is taken.
+    pub(super) fn create(&mut self, tables: &Tables, birth: &Birth) -> Result<Created> {
+        let run = &birth.changes.run;
+        if self.run(tables, run.id).is_some() {
+            return Ok(Created::Already);
+        }
+        if let Some(other) = self.run_of_date(tables, birth) {
+            return Ok(Created::DateTaken(other));
+        }
+        holds(tables.versions.contains_key(&run.version), "runs_version_fkey")?;
+        self.put_run(&birth.changes)?;
+        self.born.insert(run.id, normal::facts(&birth.facts));
+        for task in &birth.changes.tasks {
+            self.put_task(run.id, normal::task(task))?;
+        }
+        self.append(tables, &birth.changes).map(|()| Created::New)
+    }
+
+    /// Writes changes over the revisions they were read at.
+    pub(super) fn save(&mut self, tables: &Tables, changes: &Changes) -> Result<()> {
+        let run = &changes.run;
+        let read = self.run(tables, run.id).ok_or(Error::Conflict)?;
+        if read.revision != run.revision {
+            return Err(Error::Conflict);
+        }
+        self.put_run(changes)?;
+        self.runs.entry(run.id).and_modify(|(run, _)| run.revision += 1);
+        for task in &changes.tasks {
+            let key = TaskKey { run: run.id, task: task.index };
+            if self.task(tables, key).is_none_or(|read| read.revision != task.revision) {
+                return Err(Error::Conflict);
+            }
+            self.put_task(run.id, Task { revision: task.revision + 1, ..normal::task(task) })?;
+        }
+        self.append(tables, changes)
+    }
+
+    fn run_of_date(&self, tables: &Tables, birth: &Birth) -> Option<RunId> {
+        let (run, date) = (&birth.changes.run, birth.facts.logical_date?);
+        let same = |other: &Run| other.tenant == run.tenant && other.workflow == run.workflow;
+        let written =
+            self.born.iter().find(|(id, facts)| facts.logical_date == Some(date) && same(&self.runs[id].0));
+        let key = (run.tenant, run.workflow.clone(), date);
+        written.map(|(id, _)| *id).or_else(|| tables.dates.get(&key).copied())
+    }
+
+    fn put_run(&mut self, changes: &Changes) -> Result<()> {
+        let run = normal::run(&changes.run);
+        constraints::run(&run)?;
+        let earlier = self.runs.get(&run.id).map_or(Checkup::Keep, |(_, checkup)| *checkup);
+        let checkup = match normal::checkup(changes) {
+            Checkup::Keep => earlier,
+            other => other,
+        };
+        self.runs.insert(run.id, (run, checkup));
+        Ok(())
+    }
+
+    fn put_task(&mut self, run: RunId, task: Task) -> Result<()> {
+        constraints::task(&task)?;
+        self.tasks.insert(TaskKey { run, task: task.index }, task);
+        Ok(())
+    }
+
+    /// Writes all that is neither run nor task.
+    fn append(&mut self, tables: &Tables, changes: &Changes) -> Result<()> {
+        let run = changes.run.id;
+        for (task, output) in &changes.outputs {
+            let key = TaskKey { run, task: *task };
+            let second =
+                tables.outputs.contains_key(&key) || self.outputs.insert(key, output.clone()).is_some();
+            holds(!second, "outputs_pkey")?;
+        }
+        for over in &changes.attempts {
+            constraints::attempt(over)?;
+            self.attempts.insert((TaskKey { run, task: over.task }, over.attempt), normal::attempt(over));
+        }
+        self.append_events(tables, changes)?;
+        for task in &changes.unset_timers {
+            self.timers.insert(TaskKey { run, task: *task }, None);
+        }
+        for timer in &changes.timers {
+            let key = TaskKey { run, task: timer.task };
+            holds(self.task(tables, key).is_some(), "a_timer_belongs_to_a_task")?;
+            self.timers.insert(key, Some(timer.clone()));
+        }
+        let decided_at = normal::decided_at(changes);
+        self.outbox.extend(changes.outbox.iter().map(|message| (decided_at, message.clone())));
+        Ok(())
+    }
+
+    fn append_events(&mut self, tables: &Tables, changes: &Changes) -> Result<()> {
+        if changes.events.is_empty() {
+            return Ok(());
+        }
+        let first = normal::first_event(changes);
+        let key = (changes.run.id, first);
+        holds(first >= 0, "events_are_numbered_from_zero")?;
+        let second =
+            tables.events.contains_key(&key) || self.events.insert(key, changes.events.clone()).is_some();
+        holds(!second, "events_pkey")
+    }
+
+    /// Makes it all true. Returns the messages with the ids they were given.
+    pub(super) fn apply(mut self, tables: &mut Tables) -> Vec<Unsent> {
+        for (id, (run, checkup)) in self.runs {
+            match self.born.remove(&id) {
+                Some(facts) => bear(tables, run, facts, checkup),
+                None => rewrite(tables, run, checkup),
+            }
+        }
+        tables.tasks.append(&mut self.tasks);
+        tables.outputs.append(&mut self.outputs);
+        tables.attempts.append(&mut self.attempts);
+        tables.events.append(&mut self.events);
+        for (key, timer) in self.timers {
+            match timer {
+                Some(timer) => tables.timers.insert(key, timer),
+                None => tables.timers.remove(&key),
+            };
+        }
+        self.outbox.into_iter().map(|(at, message)| tables.post(at, message)).collect()
+    }
+}
+
+fn bear(tables: &mut Tables, run: Run, facts: Facts, checkup: Checkup) {
+    if let Some(date) = facts.logical_date {
+        tables.dates.insert((run.tenant, run.workflow.clone(), date), run.id);
+    }
+    tables.runs.insert(run.id, RunRow { checkup_at: checkup_at(checkup, None), run, facts });
+}
+
+fn rewrite(tables: &mut Tables, run: Run, checkup: Checkup) {
+    if let Some(row) = tables.runs.get_mut(&run.id) {
+        row.checkup_at = checkup_at(checkup, row.checkup_at);
+        row.run = run;
+    }
+}
+
+fn checkup_at(checkup: Checkup, before: Option<Instant>) -> Option<Instant> {
+    match checkup {
+        Checkup::Keep => before,
+        Checkup::At(instant) => Some(instant),
+        Checkup::Never => None,
+    }
+}

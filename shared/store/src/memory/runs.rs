@@ -1,0 +1,74 @@
+//! Runs as readers see them, and their logs.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use model::{AttemptRecord, Event, RunId, TaskIndex, TaskKey, TenantId};
+use serde_json::Value;
+
+use super::tables::{RunRow, Tables};
+use crate::{LogChunk, LogLine, RunFilter, RunRecord, TaskRecord, chunks};
+
+impl Tables {
+    pub(super) fn run(&self, tenant: TenantId, id: RunId) -> Option<RunRecord> {
+        self.runs.get(&id).filter(|row| row.run.tenant == tenant).map(|row| self.run_record(row))
+    }
+
+    pub(super) fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Vec<RunRecord> {
+        let wanted = |row: &&RunRow| {
+            let run = &row.run;
+            run.tenant == tenant
+                && filter.workflow.as_ref().is_none_or(|workflow| *workflow == run.workflow)
+                && filter.state.is_none_or(|state| state == run.state)
+                && filter.after.is_none_or(|after| (run.created_at, run.id) < after)
+        };
+        let mut found: Vec<&RunRow> = self.runs.values().filter(wanted).collect();
+        found.sort_by_key(|row| Reverse((row.run.created_at, row.run.id)));
+        found.into_iter().take(filter.limit as usize).map(|row| self.run_record(row)).collect()
+    }
+
+    fn run_record(&self, row: &RunRow) -> RunRecord {
+        RunRecord {
+            run: row.run.clone(),
+            facts: row.facts.clone(),
+            version_number: self.versions[&row.run.version].number,
+        }
+    }
+
+    pub(super) fn run_tasks(&self, run: RunId, after: Option<TaskIndex>, limit: u32) -> Vec<TaskRecord> {
+        let record = |(key, task): (&TaskKey, &model::Task)| TaskRecord {
+            task: task.clone(),
+            output: self.outputs.get(key).cloned(),
+            timer: self.timers.get(key).cloned(),
+        };
+        self.tasks_of(run, after).take(limit as usize).map(record).collect()
+    }
+
+    pub(super) fn attempts(&self, key: TaskKey) -> Vec<AttemptRecord> {
+        self.attempts.range((key, 0)..=(key, u32::MAX)).map(|(_, attempt)| attempt.clone()).collect()
+    }
+
+    pub(super) fn events(&self, run: RunId, from: i64, limit: u32) -> Vec<(i64, Event)> {
+        let rows = self.events.range((run, 0)..=(run, i64::MAX));
+        chunks::numbered(rows.map(|((_, first), events)| (*first, events.clone())), from, limit)
+    }
+
+    pub(super) fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> BTreeMap<TaskIndex, Value> {
+        let output =
+            |task: &TaskIndex| Some((*task, self.outputs.get(&TaskKey { run, task: *task })?.clone()));
+        tasks.iter().filter_map(output).collect()
+    }
+
+    pub(super) fn append_log(&mut self, chunk: &LogChunk) {
+        if !chunk.lines.is_empty() {
+            self.logs.entry((chunk.key, chunk.attempt, chunk.first)).or_insert_with(|| chunk.lines.clone());
+        }
+    }
+
+    pub(super) fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Vec<(u32, LogLine)> {
+        let rows = self.logs.range((key, attempt, 0)..=(key, attempt, u32::MAX));
+        let rows = rows.map(|((_, _, first), lines)| (i64::from(*first), lines.clone()));
+        let lines = chunks::numbered(rows, from.into(), limit);
+        lines.into_iter().map(|(number, line)| (number as u32, line)).collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! What is due, who lives, and what could not be taken in.
+
+use std::cmp::Reverse;
+
+use model::{Instant, Message, RunId, WorkerId};
+
+use super::tables::Tables;
+use crate::{Agenda, DeadLetter, DueTimer, Held, Unsent, normal};
+
+impl Tables {
+    pub(super) fn agenda(&self, now: Instant) -> Agenda {
+        let timers = || self.timers.values().map(|timer| timer.wake_at);
+        Agenda {
+            timer: timers().min(),
+            next_timer: timers().filter(|at| *at > now).min(),
+            checkup: self.runs.values().filter_map(|row| row.checkup_at).min(),
+            unsent: self.outbox.values().next().map(|(at, _)| *at),
+            worker: self.most_silent(),
+        }
+    }
+
+    pub(super) fn due_timers(&self, now: Instant, limit: u32) -> Vec<DueTimer> {
+        let mut due: Vec<_> = self.timers.iter().filter(|(_, timer)| timer.wake_at <= now).collect();
+        due.sort_by_key(|(key, timer)| (timer.wake_at, **key));
+        due.truncate(limit as usize);
+        due.into_iter().map(|(key, timer)| DueTimer { run: key.run, timer: timer.clone() }).collect()
+    }
+
+    pub(super) fn due_checkups(&self, now: Instant, limit: u32) -> Vec<RunId> {
+        let at = self.runs.iter().filter_map(|(id, row)| row.checkup_at.map(|at| (at, *id)));
+        let mut due: Vec<_> = at.filter(|(at, _)| *at <= now).collect();
+        due.sort_unstable();
+        due.into_iter().take(limit as usize).map(|(_, id)| id).collect()
+    }
+
+    pub(super) fn postpone(&mut self, run: RunId, now: Instant, until: Instant) {
+        let checkup = self.runs.get_mut(&run).and_then(|row| row.checkup_at.as_mut());
+        let timers =
+            self.timers.iter_mut().filter(|(key, _)| key.run == run).map(|(_, timer)| &mut timer.wake_at);
+        timers.chain(checkup).filter(|at| **at <= now).for_each(|at| *at = until);
+    }
+
+    pub(super) fn check_all(&mut self, now: Instant) -> u64 {
+        let open = self.runs.values_mut().filter(|row| row.run.finished_at.is_none());
+        open.map(|row| row.checkup_at = Some(row.checkup_at.map_or(now, |at| at.min(now)))).count() as u64
+    }
+
+    /// Writes an outbox message.
+    pub(super) fn post(&mut self, at: Instant, message: Message) -> Unsent {
+        self.last_message += 1;
+        self.outbox.insert(self.last_message, (at, message.clone()));
+        Unsent { id: self.last_message, message }
+    }
+
+    pub(super) fn unsent(&self, before: Instant, limit: u32) -> Vec<Unsent> {
+        let old = self.outbox.iter().filter(|(_, (at, _))| *at <= before);
+        old.map(|(id, (_, message))| Unsent { id: *id, message: message.clone() })
+            .take(limit as usize)
+            .collect()
+    }
+
+    pub(super) fn sent(&mut self, ids: &[i64]) {
+        for id in ids {
+            self.outbox.remove(id);
+        }
+    }
+
+    pub(super) fn beat(&mut self, worker: WorkerId, now: Instant) -> Vec<Held> {
+        self.workers.entry(worker).and_modify(|heard| *heard = now.max(*heard)).or_insert(now);
+        self.held().filter(|held| held.worker == worker).collect()
+    }
+
+    pub(super) fn lost(&self, since: Instant, limit: u32) -> Vec<Held> {
+        let silent = |held: &Held| self.heard_of(held.worker).is_none_or(|heard| heard < since);
+        self.held().filter(silent).take(limit as usize).collect()
+    }
+
+    pub(super) fn forget_workers(&mut self, since: Instant) -> u64 {
+        let before = self.workers.len();
+        self.workers.retain(|_, heard| *heard >= since);
+        (before - self.workers.len()) as u64
+    }
+
+    fn heard_of(&self, worker: WorkerId) -> Option<Instant> {
+        self.workers.get(&worker).copied()
+    }
+
+    fn most_silent(&self) -> Option<Instant> {
+        let abandoned = self.held().any(|held| self.heard_of(held.worker).is_none());
+        if abandoned { Some(Instant::UNIX_EPOCH) } else { self.workers.values().min().copied() }
+    }
+
+    /// Every attempt that a worker holds.
+    fn held(&self) -> impl Iterator<Item = Held> {
+        let held = self.tasks.iter().filter_map(|(key, task)| Some((*key, task.attempt, task.worker?)));
+        held.map(|(key, attempt, worker)| Held { key, attempt, worker })
+    }
+
+    pub(super) fn bury(&mut self, letter: &DeadLetter) {
+        let letter = normal::letter(letter);
+        self.letters.entry(letter.id.clone()).or_insert(letter);
+    }
+
+    pub(super) fn dead_letters(&self, limit: u32) -> Vec<DeadLetter> {
+        let mut letters: Vec<&DeadLetter> = self.letters.values().collect();
+        letters.sort_by_key(|letter| Reverse((letter.at, &letter.id)));
+        letters.into_iter().take(limit as usize).cloned().collect()
+    }
+}

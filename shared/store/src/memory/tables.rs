@@ -1,0 +1,64 @@
+//! The tables, keyed as their rows in Postgres are.
+
+use std::collections::BTreeMap;
+
+use model::{
+    AttemptRecord, Event, Instant, Message, Run, RunId, Task, TaskIndex, TaskKey, TenantId, Timer, VersionId,
+    WorkerId,
+};
+use serde_json::Value;
+
+use crate::{DeadLetter, Facts, LogLine, VersionRecord};
+
+/// Everything there is.
+#[derive(Default)]
+pub(super) struct Tables {
+    pub(super) workflows: BTreeMap<(TenantId, String), WorkflowRow>,
+    pub(super) versions: BTreeMap<VersionId, VersionRecord>,
+    pub(super) runs: BTreeMap<RunId, RunRow>,
+    /// Which run has a workflow's logical date.
+    pub(super) dates: BTreeMap<(TenantId, String, Instant), RunId>,
+    pub(super) tasks: BTreeMap<TaskKey, Task>,
+    pub(super) outputs: BTreeMap<TaskKey, Value>,
+    /// By task and attempt.
+    pub(super) attempts: BTreeMap<(TaskKey, u32), AttemptRecord>,
+    /// By run and the number of the first one.
+    pub(super) events: BTreeMap<(RunId, i64), Vec<Event>>,
+    /// By task, attempt and the number of the first line.
+    pub(super) logs: BTreeMap<(TaskKey, u32, u32), Vec<LogLine>>,
+    pub(super) timers: BTreeMap<TaskKey, Timer>,
+    pub(super) outbox: BTreeMap<i64, (Instant, Message)>,
+    /// The id of the message written last; ids are not used again.
+    pub(super) last_message: i64,
+    /// When each was last heard of.
+    pub(super) workers: BTreeMap<WorkerId, Instant>,
+    pub(super) letters: BTreeMap<String, DeadLetter>,
+}
+
+/// A workflow without its version's content.
+pub(super) struct WorkflowRow {
+    pub(super) archived: bool,
+    pub(super) active: VersionId,
+    pub(super) created_at: Instant,
+    pub(super) updated_at: Instant,
+}
+
+/// A run with what steps do not touch.
+pub(super) struct RunRow {
+    pub(super) run: Run,
+    pub(super) facts: Facts,
+    pub(super) checkup_at: Option<Instant>,
+}
+
+impl Tables {
+    /// The tasks of a run in index order, after the given one.
+    pub(super) fn tasks_of(
+        &self,
+        run: RunId,
+        after: Option<TaskIndex>,
+    ) -> impl Iterator<Item = (&TaskKey, &Task)> {
+        let first = after.map_or(0, |task| task.0.saturating_add(1));
+        let keys = TaskKey { run, task: TaskIndex(first) }..=TaskKey { run, task: TaskIndex(u32::MAX) };
+        self.tasks.range(keys)
+    }
+}

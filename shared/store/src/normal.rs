@@ -1,0 +1,86 @@
+//! What every store does to rows before it writes them, so that all of them hold the same.
+//!
+//! Instances' clocks differ by milliseconds: a time that would lie before the one it follows is written as
+//! that one, since refusing it would leave a run stuck. Texts lose their NUL characters, which Postgres
+//! cannot hold; inside JSON they stay.
+
+use std::borrow::Cow;
+
+use model::change::Checkup;
+use model::{AttemptRecord, Changes, Instant, Run, Task};
+
+use crate::{DeadLetter, Facts};
+
+/// The longest id that an index can hold, in characters.
+const LONGEST_LETTER_ID: usize = 512;
+
+/// The text with each NUL replaced by the character that stands for the unreadable.
+pub(crate) fn text(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { Cow::Borrowed(text) }
+}
+
+/// A run with its times in order.
+pub(crate) fn run(run: &Run) -> Run {
+    let started_at = not_before(run.started_at, Some(run.created_at));
+    Run {
+        started_at,
+        finished_at: not_before(run.finished_at, started_at.or(Some(run.created_at))),
+        error: run.error.as_deref().map(|error| text(error).into_owned()),
+        ..run.clone()
+    }
+}
+
+/// A task with its times in order.
+pub(crate) fn task(task: &Task) -> Task {
+    Task { finished_at: not_before(task.finished_at, task.started_at), ..task.clone() }
+}
+
+/// An attempt with its times in order.
+pub(crate) fn attempt(attempt: &AttemptRecord) -> AttemptRecord {
+    AttemptRecord {
+        finished_at: attempt.started_at.map_or(attempt.finished_at, |start| attempt.finished_at.max(start)),
+        decision: text(&attempt.decision).into_owned(),
+        ..attempt.clone()
+    }
+}
+
+/// What a run was created with, as it can be kept.
+pub(crate) fn facts(facts: &Facts) -> Facts {
+    Facts {
+        trigger_kind: text(&facts.trigger_kind).into_owned(),
+        trigger_by: text(&facts.trigger_by).into_owned(),
+        ..facts.clone()
+    }
+}
+
+/// A dead letter as it can be kept.
+pub(crate) fn letter(letter: &DeadLetter) -> DeadLetter {
+    DeadLetter {
+        id: text(&letter.id).chars().take(LONGEST_LETTER_ID).collect(),
+        source: text(&letter.source).into_owned(),
+        reason: text(&letter.reason).into_owned(),
+        body: text(&letter.body).into_owned(),
+        at: letter.at,
+    }
+}
+
+/// When the sweep should look at the run again: never once it has ended, whatever was said.
+pub(crate) fn checkup(changes: &Changes) -> Checkup {
+    if changes.run.state.is_final() { Checkup::Never } else { changes.checkup }
+}
+
+/// The number of the first event among the changes.
+pub(crate) fn first_event(changes: &Changes) -> i64 {
+    changes.run.events - changes.events.len() as i64
+}
+
+/// When the decision was made, as its rows tell: what the age of its messages is counted from.
+pub(crate) fn decided_at(changes: &Changes) -> Instant {
+    let events = changes.events.iter().map(|event| event.at);
+    let tasks = changes.tasks.iter().map(|task| task.since);
+    events.chain(tasks).max().unwrap_or(changes.run.created_at)
+}
+
+fn not_before(instant: Option<Instant>, earlier: Option<Instant>) -> Option<Instant> {
+    instant.map(|instant| earlier.map_or(instant, |earlier| instant.max(earlier)))
+}

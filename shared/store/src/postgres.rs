@@ -1,0 +1,191 @@
+//! The store on Postgres. SQL lives below this module and nowhere else: one module per aggregate, statements
+//! of more than a dozen lines in `queries/`.
+
+mod definitions;
+mod letters;
+mod logs;
+mod rows;
+mod runs;
+mod saves;
+mod sweep;
+mod units;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use model::{AttemptRecord, Event, Instant, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
+use serde_json::Value;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection};
+
+use crate::{
+    Agenda, DeadLetter, DueTimer, Facts, Held, LogChunk, LogLine, NewVersion, Registered, Result, RunFilter,
+    RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+};
+
+/// How long a caller waits for a connection before the store counts as away.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection that was used within this time is taken to be alive without asking.
+const TRUSTED_FOR: Duration = Duration::from_secs(30);
+
+/// A transaction that a stopped process left open gives its locks back, and no statement runs away.
+const LIMITS: [(&str, &str); 2] =
+    [("idle_in_transaction_session_timeout", "10s"), ("statement_timeout", "30s")];
+
+/// All state in a Postgres database.
+#[derive(Clone, Debug)]
+pub struct Postgres {
+    pool: PgPool,
+}
+
+impl Postgres {
+    /// Connects to a migrated database, with at most so many connections at a time.
+    pub async fn connect(url: &str, max_connections: u32) -> Result<Self> {
+        let options: PgConnectOptions = url.parse()?;
+        let pool = PgPoolOptions::new()
+            .max_connections(max_connections)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
+            .before_acquire(|connection, usage| {
+                Box::pin(async move { Ok(usage.idle_for < TRUSTED_FOR || connection.ping().await.is_ok()) })
+            })
+            .connect_with(options.application_name("ebbflow").options(LIMITS))
+            .await?;
+        Ok(Self { pool })
+    }
+
+    /// Brings a database to the newest schema. Doing it twice, or from several places at once, is safe: an
+    /// advisory lock lets one through at a time.
+    pub async fn migrate(url: &str) -> Result<()> {
+        let mut connection = url.parse::<PgConnectOptions>()?.connect().await?;
+        sqlx::migrate!("../../migrations").run(&mut connection).await?;
+        Ok(connection.close().await?)
+    }
+}
+
+#[async_trait]
+impl Store for Postgres {
+    async fn begin(&self) -> Result<Box<dyn Unit>> {
+        Ok(Box::new(units::PostgresUnit::new(self.pool.begin().await?)))
+    }
+
+    async fn ping(&self) -> Result<()> {
+        Ok(self.pool.acquire().await?.ping().await?)
+    }
+
+    async fn register_all(&self, new: &[NewVersion]) -> Result<Vec<Registered>> {
+        definitions::register_all(&self.pool, new).await
+    }
+
+    async fn archive(&self, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool> {
+        definitions::archive(&self.pool, tenant, workflow, at).await
+    }
+
+    async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>> {
+        definitions::workflow(&self.pool, tenant, name).await
+    }
+
+    async fn workflows(
+        &self,
+        tenant: TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<WorkflowRecord>> {
+        definitions::workflows(&self.pool, tenant, after, limit).await
+    }
+
+    async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>> {
+        definitions::version(&self.pool, id).await
+    }
+
+    async fn run(&self, tenant: TenantId, id: RunId) -> Result<Option<RunRecord>> {
+        runs::run(&self.pool, tenant, id).await
+    }
+
+    async fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Result<Vec<RunRecord>> {
+        runs::runs(&self.pool, tenant, filter).await
+    }
+
+    async fn facts(&self, run: RunId) -> Result<Option<Facts>> {
+        runs::facts(&self.pool, run).await
+    }
+
+    async fn run_tasks(&self, run: RunId, after: Option<TaskIndex>, limit: u32) -> Result<Vec<TaskRecord>> {
+        runs::tasks(&self.pool, run, after, limit).await
+    }
+
+    async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {
+        runs::attempts(&self.pool, key).await
+    }
+
+    async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>> {
+        runs::events(&self.pool, run, from, limit).await
+    }
+
+    async fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
+        runs::outputs(&self.pool, run, tasks).await
+    }
+
+    async fn append_log(&self, chunk: &LogChunk) -> Result<()> {
+        logs::append(&self.pool, chunk).await
+    }
+
+    async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>> {
+        logs::read(&self.pool, key, attempt, from, limit).await
+    }
+
+    async fn agenda(&self, now: Instant) -> Result<Agenda> {
+        sweep::agenda(&self.pool, now).await
+    }
+
+    async fn due_timers(&self, now: Instant, limit: u32) -> Result<Vec<DueTimer>> {
+        sweep::due_timers(&self.pool, now, limit).await
+    }
+
+    async fn due_checkups(&self, now: Instant, limit: u32) -> Result<Vec<RunId>> {
+        sweep::due_checkups(&self.pool, now, limit).await
+    }
+
+    async fn postpone(&self, run: RunId, now: Instant, until: Instant) -> Result<()> {
+        sweep::postpone(&self.pool, run, now, until).await
+    }
+
+    async fn check_all(&self, now: Instant) -> Result<u64> {
+        sweep::check_all(&self.pool, now).await
+    }
+
+    async fn unsent(&self, before: Instant, limit: u32) -> Result<Vec<Unsent>> {
+        sweep::unsent(&self.pool, before, limit).await
+    }
+
+    async fn sent(&self, ids: &[i64]) -> Result<()> {
+        sweep::sent(&self.pool, ids).await
+    }
+
+    async fn beat(&self, worker: WorkerId, now: Instant) -> Result<Vec<Held>> {
+        workers::beat(&self.pool, worker, now).await
+    }
+
+    async fn farewell(&self, worker: WorkerId) -> Result<()> {
+        workers::farewell(&self.pool, worker).await
+    }
+
+    async fn lost(&self, since: Instant, limit: u32) -> Result<Vec<Held>> {
+        workers::lost(&self.pool, since, limit).await
+    }
+
+    async fn forget_workers(&self, since: Instant) -> Result<u64> {
+        workers::forget(&self.pool, since).await
+    }
+
+    async fn bury(&self, letter: &DeadLetter) -> Result<()> {
+        letters::bury(&self.pool, letter).await
+    }
+
+    async fn dead_letters(&self, limit: u32) -> Result<Vec<DeadLetter>> {
+        letters::newest(&self.pool, limit).await
+    }
+}

@@ -1,0 +1,142 @@
+//! Workflows and their versions.
+
+use model::{Instant, TenantId, VersionId};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, PgExecutor, PgPool, Row};
+
+use super::rows;
+use crate::{NewVersion, Registered, Result, VersionRecord, WorkflowRecord, normal};
+
+/// Registers definitions in one transaction, each while its workflow's row is locked, so that numbers are given one
+/// at a time; in name order, so that two such transactions cannot wait for each other.
+pub(super) async fn register_all(pool: &PgPool, new: &[NewVersion]) -> Result<Vec<Registered>> {
+    let mut order: Vec<usize> = (0..new.len()).collect();
+    order.sort_by_key(|index| (new[*index].tenant, &new[*index].workflow.name));
+    let mut transaction = pool.begin().await?;
+    let mut done = Vec::with_capacity(new.len());
+    for index in order {
+        done.push((index, register(&mut transaction, &new[index]).await?));
+    }
+    transaction.commit().await?;
+    done.sort_by_key(|(index, _)| *index);
+    Ok(done.into_iter().map(|(_, registered)| registered).collect())
+}
+
+async fn register(connection: &mut PgConnection, new: &NewVersion) -> Result<Registered> {
+    lock_workflow(connection, new).await?;
+    let registered = match known_version(connection, new).await? {
+        Some(row) => registered(&row, false)?,
+        None => registered(&insert_version(connection, new).await?, true)?,
+    };
+    activate(connection, new, registered.version).await?;
+    Ok(registered)
+}
+
+async fn lock_workflow(connection: &mut PgConnection, new: &NewVersion) -> Result<()> {
+    sqlx::query(
+        "insert into workflows (tenant, name, created_at, updated_at) values ($1, $2, $3, $3)
+         on conflict do nothing",
+    )
+    .bind(new.tenant.0)
+    .bind(normal::text(&new.workflow.name))
+    .bind(new.at)
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query("select from workflows where tenant = $1 and name = $2 for update")
+        .bind(new.tenant.0)
+        .bind(normal::text(&new.workflow.name))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn known_version(connection: &mut PgConnection, new: &NewVersion) -> Result<Option<PgRow>> {
+    let found =
+        sqlx::query("select id, number from versions where tenant = $1 and workflow = $2 and hash = $3")
+            .bind(new.tenant.0)
+            .bind(normal::text(&new.workflow.name))
+            .bind(normal::text(&new.hash))
+            .fetch_optional(connection)
+            .await?;
+    Ok(found)
+}
+
+async fn insert_version(connection: &mut PgConnection, new: &NewVersion) -> Result<PgRow> {
+    let inserted = sqlx::query(include_str!("../../queries/insert_version.sql"))
+        .bind(new.tenant.0)
+        .bind(normal::text(&new.workflow.name))
+        .bind(normal::text(&new.hash))
+        .bind(rows::json(&new.workflow))
+        .bind(normal::text(&new.source))
+        .bind(new.at)
+        .bind(normal::text(&new.by))
+        .fetch_one(connection)
+        .await?;
+    Ok(inserted)
+}
+
+/// Makes the version the active one. Where it is already, nothing is written.
+async fn activate(connection: &mut PgConnection, new: &NewVersion, version: VersionId) -> Result<()> {
+    sqlx::query(
+        "update workflows set active_version = $3, archived = false, updated_at = greatest(updated_at, $4)
+          where tenant = $1 and name = $2 and (archived or active_version is distinct from $3)",
+    )
+    .bind(new.tenant.0)
+    .bind(normal::text(&new.workflow.name))
+    .bind(version.0)
+    .bind(new.at)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+fn registered(row: &PgRow, new: bool) -> Result<Registered> {
+    Ok(Registered { version: VersionId(row.try_get("id")?), number: row.try_get("number")?, new })
+}
+
+pub(super) async fn archive(pool: &PgPool, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool> {
+    let written = sqlx::query(
+        "update workflows set archived = true, updated_at = greatest(updated_at, $3)
+          where tenant = $1 and name = $2 and not archived",
+    )
+    .bind(tenant.0)
+    .bind(normal::text(workflow))
+    .bind(at)
+    .execute(pool)
+    .await?;
+    Ok(written.rows_affected() == 1)
+}
+
+pub(super) async fn workflow(pool: &PgPool, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>> {
+    let found = sqlx::query(include_str!("../../queries/find_workflow.sql"))
+        .bind(tenant.0)
+        .bind(normal::text(name))
+        .fetch_optional(pool)
+        .await?;
+    found.as_ref().map(rows::workflow).transpose()
+}
+
+pub(super) async fn workflows(
+    pool: &PgPool,
+    tenant: TenantId,
+    after: Option<&str>,
+    limit: u32,
+) -> Result<Vec<WorkflowRecord>> {
+    let found = sqlx::query(include_str!("../../queries/list_workflows.sql"))
+        .bind(tenant.0)
+        .bind(after.map(normal::text))
+        .bind(i64::from(limit))
+        .fetch_all(pool)
+        .await?;
+    found.iter().map(rows::workflow).collect()
+}
+
+pub(super) async fn version(executor: impl PgExecutor<'_>, id: VersionId) -> Result<Option<VersionRecord>> {
+    let found = sqlx::query(
+        "select id, tenant, number, hash, definition, source, created_at, created_by from versions where id = $1",
+    )
+    .bind(id.0)
+    .fetch_optional(executor)
+    .await?;
+    found.as_ref().map(rows::version).transpose()
+}

@@ -1,0 +1,211 @@
+//! Rows to model and back: the only place where states and numbers change their form.
+
+use model::task::Tally;
+use model::{
+    AttemptRecord, Counts, Failure, Run, RunId, RunState, Task, TaskIndex, TaskKey, TaskState, TenantId,
+    Timer, TimerKind, VersionId, WorkerId,
+};
+use serde::Serialize;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use crate::{
+    DeadLetter, DueTimer, Error, Facts, Held, Result, RunRecord, TaskRecord, VersionRecord, WorkflowRecord,
+};
+
+/// One column of many rows, to be unnested.
+pub(super) fn column<R, C>(rows: &[R], value: impl Fn(&R) -> C) -> Vec<C> {
+    rows.iter().map(value).collect()
+}
+
+/// A number as a column holds it. One that is too big turns negative, which the schema refuses.
+pub(super) fn int(number: u32) -> i32 {
+    number as i32
+}
+
+/// JSON as text. It is bound as text and cast: the driver's own JSON parameters are `jsonb`, which cannot
+/// hold all that JSON can say.
+pub(super) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("what is stored as JSON has string keys only")
+}
+
+pub(super) fn run(row: &PgRow) -> Result<Run> {
+    Ok(Run {
+        id: RunId(row.try_get("id")?),
+        tenant: TenantId(row.try_get("tenant")?),
+        workflow: row.try_get("workflow")?,
+        version: VersionId(row.try_get("version")?),
+        state: run_state(row)?,
+        revision: row.try_get("revision")?,
+        counts: counts(row)?,
+        failures: number(row, "failures")?,
+        events: row.try_get("events")?,
+        created_at: row.try_get("created_at")?,
+        started_at: row.try_get("started_at")?,
+        finished_at: row.try_get("finished_at")?,
+        error: row.try_get("error")?,
+    })
+}
+
+pub(super) fn run_record(row: &PgRow) -> Result<RunRecord> {
+    Ok(RunRecord { run: run(row)?, facts: facts(row)?, version_number: row.try_get("number")? })
+}
+
+pub(super) fn facts(row: &PgRow) -> Result<Facts> {
+    Ok(Facts {
+        inputs: row.try_get::<Json<_>, _>("inputs")?.0,
+        labels: row.try_get::<Json<_>, _>("labels")?.0,
+        trigger_kind: row.try_get("trigger_kind")?,
+        trigger_by: row.try_get("trigger_by")?,
+        logical_date: row.try_get("logical_date")?,
+    })
+}
+
+pub(super) fn task(row: &PgRow) -> Result<(RunId, Task)> {
+    let parents = Tally {
+        done: number(row, "parents_done")?,
+        succeeded: number(row, "parents_succeeded")?,
+        failed: number(row, "parents_failed")?,
+        skipped: number(row, "parents_skipped")?,
+    };
+    let task = Task {
+        index: TaskIndex(number(row, "idx")?),
+        state: task_state(row)?,
+        attempt: number(row, "attempt")?,
+        revision: row.try_get("revision")?,
+        parents,
+        worker: worker(row)?,
+        since: row.try_get("since")?,
+        started_at: row.try_get("started_at")?,
+        finished_at: row.try_get("finished_at")?,
+        failure: failure(row)?,
+    };
+    Ok((RunId(row.try_get("run")?), task))
+}
+
+pub(super) fn task_record(row: &PgRow) -> Result<TaskRecord> {
+    let (_, task) = task(row)?;
+    let output = row.try_get::<Option<Json<_>>, _>("output")?.map(|output| output.0);
+    let timer = match row.try_get::<Option<String>, _>("timer_kind")? {
+        Some(kind) => Some(Timer {
+            task: task.index,
+            attempt: number(row, "timer_attempt")?,
+            kind: timer_kind(&kind)?,
+            wake_at: row.try_get("wake_at")?,
+        }),
+        None => None,
+    };
+    Ok(TaskRecord { task, output, timer })
+}
+
+pub(super) fn attempt(row: &PgRow) -> Result<AttemptRecord> {
+    Ok(AttemptRecord {
+        task: TaskIndex(number(row, "idx")?),
+        attempt: number(row, "attempt")?,
+        state: task_state(row)?,
+        worker: worker(row)?,
+        started_at: row.try_get("started_at")?,
+        finished_at: row.try_get("finished_at")?,
+        failure: failure(row)?,
+        decision: row.try_get("decision")?,
+    })
+}
+
+pub(super) fn due_timer(row: &PgRow) -> Result<DueTimer> {
+    let timer = Timer {
+        task: TaskIndex(number(row, "idx")?),
+        attempt: number(row, "attempt")?,
+        kind: timer_kind(row.try_get("kind")?)?,
+        wake_at: row.try_get("wake_at")?,
+    };
+    Ok(DueTimer { run: RunId(row.try_get("run")?), timer })
+}
+
+pub(super) fn key(row: &PgRow) -> Result<TaskKey> {
+    Ok(TaskKey { run: RunId(row.try_get("run")?), task: TaskIndex(number(row, "idx")?) })
+}
+
+pub(super) fn held(row: &PgRow) -> Result<Held> {
+    Ok(Held { key: key(row)?, attempt: number(row, "attempt")?, worker: WorkerId(row.try_get("worker")?) })
+}
+
+pub(super) fn version(row: &PgRow) -> Result<VersionRecord> {
+    Ok(VersionRecord {
+        id: VersionId(row.try_get("id")?),
+        tenant: TenantId(row.try_get("tenant")?),
+        number: row.try_get("number")?,
+        hash: row.try_get("hash")?,
+        workflow: row.try_get::<Json<_>, _>("definition")?.0,
+        source: row.try_get("source")?,
+        created_at: row.try_get("created_at")?,
+        created_by: row.try_get("created_by")?,
+    })
+}
+
+pub(super) fn workflow(row: &PgRow) -> Result<WorkflowRecord> {
+    Ok(WorkflowRecord {
+        tenant: TenantId(row.try_get("tenant")?),
+        name: row.try_get("name")?,
+        archived: row.try_get("archived")?,
+        created_at: row.try_get("workflow_created_at")?,
+        updated_at: row.try_get("updated_at")?,
+        version: version(row)?,
+    })
+}
+
+pub(super) fn letter(row: &PgRow) -> Result<DeadLetter> {
+    Ok(DeadLetter {
+        id: row.try_get("id")?,
+        source: row.try_get("source")?,
+        reason: row.try_get("reason")?,
+        body: row.try_get("body")?,
+        at: row.try_get("at")?,
+    })
+}
+
+pub(super) fn number(row: &PgRow, column: &'static str) -> Result<u32> {
+    unsigned(row.try_get(column)?, column)
+}
+
+fn unsigned(number: i32, what: &'static str) -> Result<u32> {
+    u32::try_from(number).map_err(|error| Error::Unreadable { what, why: error.to_string() })
+}
+
+fn counts(row: &PgRow) -> Result<Counts> {
+    let stored: Vec<i32> = row.try_get("counts")?;
+    let numbers: Vec<u32> =
+        stored.into_iter().map(|count| unsigned(count, "counts")).collect::<Result<_>>()?;
+    let numbers = numbers.try_into().map_err(|numbers: Vec<u32>| Error::Unreadable {
+        what: "counts",
+        why: format!("{} numbers instead of {}", numbers.len(), TaskState::ALL.len()),
+    })?;
+    Ok(Counts::from_array(numbers))
+}
+
+fn worker(row: &PgRow) -> Result<Option<WorkerId>> {
+    Ok(row.try_get::<Option<Uuid>, _>("worker")?.map(WorkerId))
+}
+
+fn failure(row: &PgRow) -> Result<Option<Failure>> {
+    Ok(row.try_get::<Option<Json<_>>, _>("failure")?.map(|failure| failure.0))
+}
+
+fn run_state(row: &PgRow) -> Result<RunState> {
+    let name = row.try_get("state")?;
+    RunState::named(name).ok_or_else(|| unknown("run state", name))
+}
+
+fn task_state(row: &PgRow) -> Result<TaskState> {
+    let name = row.try_get("state")?;
+    TaskState::named(name).ok_or_else(|| unknown("task state", name))
+}
+
+fn timer_kind(name: &str) -> Result<TimerKind> {
+    TimerKind::named(name).ok_or_else(|| unknown("kind of timer", name))
+}
+
+fn unknown(what: &'static str, name: &str) -> Error {
+    Error::Unreadable { what, why: format!("`{name}` is not known to this version; a newer one wrote it") }
+}

@@ -1,0 +1,243 @@
+//! Writing what decisions changed: one statement per table for all of them together, none for a table that
+//! nothing is written to. Rows are sorted by key, so that concurrent writers meet in the same order.
+
+use model::change::Checkup;
+use model::{Changes, Instant, Message, Run, RunId, Task};
+use sqlx::postgres::{PgArguments, PgQueryResult};
+use sqlx::query::Query;
+use sqlx::{PgConnection, Row};
+
+use super::rows::{column, int, json};
+use crate::{Error, Result, Unsent, normal};
+
+/// Writes changed runs and tasks over the revisions they were read at, and what comes with them.
+pub(super) async fn save(
+    connection: &mut PgConnection,
+    changes: &[Changes],
+    outbox: &mut Vec<Unsent>,
+) -> Result<()> {
+    update_runs(connection, changes).await?;
+    update_tasks(connection, changes).await?;
+    append(connection, changes, outbox).await
+}
+
+/// Writes all that is neither run nor task.
+pub(super) async fn append(
+    connection: &mut PgConnection,
+    changes: &[Changes],
+    outbox: &mut Vec<Unsent>,
+) -> Result<()> {
+    insert_outputs(connection, changes).await?;
+    upsert_attempts(connection, changes).await?;
+    insert_events(connection, changes).await?;
+    // In this order, a task whose timer is both dropped and set has the one that was set.
+    delete_timers(connection, changes).await?;
+    upsert_timers(connection, changes).await?;
+    insert_outbox(connection, changes, outbox).await
+}
+
+/// Inserts the tasks of new runs.
+pub(super) async fn insert_tasks(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+    let rows = tasks_of(changes);
+    if !rows.is_empty() {
+        bind_tasks(include_str!("../../queries/insert_tasks.sql"), &rows).execute(connection).await?;
+    }
+    Ok(())
+}
+
+async fn update_tasks(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+    let rows = tasks_of(changes);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let written =
+        bind_tasks(include_str!("../../queries/update_tasks.sql"), &rows).execute(connection).await?;
+    all_written(written, rows.len())
+}
+
+fn tasks_of(changes: &[Changes]) -> Vec<(RunId, Task)> {
+    let mut rows = gather(changes, |each| each.tasks.iter().map(normal::task));
+    rows.sort_by_key(|(run, task)| (*run, task.index));
+    rows
+}
+
+fn bind_tasks(sql: &'static str, rows: &[(RunId, Task)]) -> Query<'static, sqlx::Postgres, PgArguments> {
+    sqlx::query(sql)
+        .bind(column(rows, |(run, _)| run.0))
+        .bind(column(rows, |(_, task)| int(task.index.0)))
+        .bind(column(rows, |(_, task)| task.state.name()))
+        .bind(column(rows, |(_, task)| int(task.attempt)))
+        .bind(column(rows, |(_, task)| task.revision))
+        .bind(column(rows, |(_, task)| int(task.parents.done)))
+        .bind(column(rows, |(_, task)| int(task.parents.succeeded)))
+        .bind(column(rows, |(_, task)| int(task.parents.failed)))
+        .bind(column(rows, |(_, task)| int(task.parents.skipped)))
+        .bind(column(rows, |(_, task)| task.worker.map(|worker| worker.0)))
+        .bind(column(rows, |(_, task)| task.since))
+        .bind(column(rows, |(_, task)| task.started_at))
+        .bind(column(rows, |(_, task)| task.finished_at))
+        .bind(column(rows, |(_, task)| task.failure.as_ref().map(json)))
+}
+
+async fn update_runs(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+    let mut rows: Vec<(Run, Checkup)> =
+        changes.iter().map(|each| (normal::run(&each.run), normal::checkup(each))).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    rows.sort_by_key(|(run, _)| run.id);
+    let written = sqlx::query(include_str!("../../queries/update_runs.sql"))
+        .bind(column(&rows, |(run, _)| run.id.0))
+        .bind(column(&rows, |(run, _)| run.revision))
+        .bind(column(&rows, |(run, _)| run.state.name()))
+        .bind(column(&rows, |(run, _)| counts(run)))
+        .bind(column(&rows, |(run, _)| int(run.failures)))
+        .bind(column(&rows, |(run, _)| run.events))
+        .bind(column(&rows, |(run, _)| run.started_at))
+        .bind(column(&rows, |(run, _)| run.finished_at))
+        .bind(column(&rows, |(run, _)| run.error.clone()))
+        .bind(column(&rows, |(_, checkup)| *checkup == Checkup::Keep))
+        .bind(column(&rows, |(_, checkup)| match checkup {
+            Checkup::At(instant) => Some(*instant),
+            Checkup::Keep | Checkup::Never => None,
+        }))
+        .execute(connection)
+        .await?;
+    all_written(written, rows.len())
+}
+
+/// An array as Postgres writes it in text: arrays of arrays cannot be unnested by the row.
+fn counts(run: &Run) -> String {
+    let numbers: Vec<String> = run.counts.to_array().iter().map(u32::to_string).collect();
+    format!("{{{}}}", numbers.join(","))
+}
+
+async fn insert_outputs(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+    let mut rows = gather(changes, |each| each.outputs.iter());
+    if rows.is_empty() {
+        return Ok(());
+    }
+    rows.sort_by_key(|(run, (task, _))| (*run, *task));
+    sqlx::query(
+        "insert into outputs (run, idx, output)
+         select run, idx, output::json from unnest($1::uuid[], $2::int[], $3::text[]) as given (run, idx, output)",
+    )
+    .bind(column(&rows, |(run, _)| run.0))
+    .bind(column(&rows, |(_, (task, _))| int(task.0)))
+    .bind(column(&rows, |(_, (_, output))| json(output)))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn upsert_attempts(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+    let mut rows = gather(changes, |each| each.attempts.iter().map(normal::attempt));
+    if rows.is_empty() {
+        return Ok(());
+    }
+    rows.sort_by_key(|(run, over)| (*run, over.task, over.attempt));
+    sqlx::query(include_str!("../../queries/upsert_attempts.sql"))
+        .bind(column(&rows, |(run, _)| run.0))
+        .bind(column(&rows, |(_, over)| int(over.task.0)))
+        .bind(column(&rows, |(_, over)| int(over.attempt)))
+        .bind(column(&rows, |(_, over)| over.state.name()))
+        .bind(column(&rows, |(_, over)| over.worker.map(|worker| worker.0)))
+        .bind(column(&rows, |(_, over)| over.started_at))
+        .bind(column(&rows, |(_, over)| over.finished_at))
+        .bind(column(&rows, |(_, over)| over.failure.as_ref().map(json)))
+        .bind(column(&rows, |(_, over)| over.decision.clone()))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// One row per run, however many events it has.
+async fn insert_events(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+    let mut rows: Vec<&Changes> = changes.iter().filter(|each| !each.events.is_empty()).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    rows.sort_by_key(|each| each.run.id);
+    sqlx::query(
+        "insert into events (run, seq, count, events)
+         select run, seq, count, events::json
+           from unnest($1::uuid[], $2::bigint[], $3::int[], $4::text[]) as given (run, seq, count, events)",
+    )
+    .bind(column(&rows, |each| each.run.id.0))
+    .bind(column(&rows, |each| normal::first_event(each)))
+    .bind(column(&rows, |each| each.events.len() as i32))
+    .bind(column(&rows, |each| json(&each.events)))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn delete_timers(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+    let mut rows = gather(changes, |each| each.unset_timers.iter());
+    if rows.is_empty() {
+        return Ok(());
+    }
+    rows.sort_unstable();
+    sqlx::query(
+        "delete from timers using unnest($1::uuid[], $2::int[]) as given (run, idx)
+          where timers.run = given.run and timers.idx = given.idx",
+    )
+    .bind(column(&rows, |(run, _)| run.0))
+    .bind(column(&rows, |(_, task)| int(task.0)))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn upsert_timers(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+    let mut rows = gather(changes, |each| each.timers.iter());
+    if rows.is_empty() {
+        return Ok(());
+    }
+    rows.sort_by_key(|(run, timer)| (*run, timer.task));
+    sqlx::query(include_str!("../../queries/upsert_timers.sql"))
+        .bind(column(&rows, |(run, _)| run.0))
+        .bind(column(&rows, |(_, timer)| int(timer.task.0)))
+        .bind(column(&rows, |(_, timer)| int(timer.attempt)))
+        .bind(column(&rows, |(_, timer)| timer.kind.name()))
+        .bind(column(&rows, |(_, timer)| timer.wake_at))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn insert_outbox(
+    connection: &mut PgConnection,
+    changes: &[Changes],
+    outbox: &mut Vec<Unsent>,
+) -> Result<()> {
+    let rows: Vec<(Instant, &Message)> = changes
+        .iter()
+        .flat_map(|each| each.outbox.iter().map(|message| (normal::decided_at(each), message)))
+        .collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let written = sqlx::query(include_str!("../../queries/insert_outbox.sql"))
+        .bind(column(&rows, |(decided_at, _)| *decided_at))
+        .bind(column(&rows, |(_, message)| message.kind()))
+        .bind(column(&rows, |(_, message)| json(&message.data())))
+        .fetch_all(connection)
+        .await?;
+    for (row, (_, message)) in written.iter().zip(rows) {
+        outbox.push(Unsent { id: row.try_get("id")?, message: message.clone() });
+    }
+    Ok(())
+}
+
+/// The rows of one kind of all changes, each with its run.
+fn gather<'a, T, I>(changes: &'a [Changes], rows: impl Fn(&'a Changes) -> I) -> Vec<(RunId, T)>
+where
+    I: Iterator<Item = T>,
+{
+    changes.iter().flat_map(|each| rows(each).map(|row| (each.run.id, row))).collect()
+}
+
+fn all_written(written: PgQueryResult, wanted: usize) -> Result<()> {
+    if written.rows_affected() == wanted as u64 { Ok(()) } else { Err(Error::Conflict) }
+}

@@ -1,0 +1,175 @@
+//! One transaction: what is read under the run's lock, and how it ends. What it writes is in `saves`.
+
+use async_trait::async_trait;
+use model::change::Checkup;
+use model::{Changes, Run, RunId, Task, TaskIndex, TaskKey, VersionId};
+use sqlx::{PgConnection, Row, Transaction};
+use uuid::Uuid;
+
+use super::{definitions, rows, runs, saves};
+use crate::{Birth, Context, Created, Error, Result, Unit, Unsent, VersionRecord, normal};
+
+/// An open transaction, with the messages that will go out once it is committed.
+pub(super) struct PostgresUnit {
+    transaction: Transaction<'static, sqlx::Postgres>,
+    outbox: Vec<Unsent>,
+    /// Set by the first error: half of what was asked may be written, so committing is refused.
+    broken: bool,
+}
+
+impl PostgresUnit {
+    pub(super) fn new(transaction: Transaction<'static, sqlx::Postgres>) -> Self {
+        Self { transaction, outbox: Vec::new(), broken: false }
+    }
+
+    fn note<T>(&mut self, result: Result<T>) -> Result<T> {
+        self.broken |= result.is_err();
+        result
+    }
+}
+
+#[async_trait]
+impl Unit for PostgresUnit {
+    async fn lock(&mut self, runs: &[RunId]) -> Result<Vec<Run>> {
+        let locked = lock(&mut self.transaction, runs).await;
+        self.note(locked)
+    }
+
+    async fn tasks(&mut self, keys: &[TaskKey]) -> Result<Vec<(RunId, Task)>> {
+        let found = tasks(&mut self.transaction, keys).await;
+        self.note(found)
+    }
+
+    async fn unfinished(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
+        let found = unfinished(&mut self.transaction, runs).await;
+        self.note(found)
+    }
+
+    async fn version(&mut self, id: VersionId) -> Result<Option<VersionRecord>> {
+        let found = definitions::version(&mut *self.transaction, id).await;
+        self.note(found)
+    }
+
+    async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>> {
+        let found = context(&mut self.transaction, run, tasks).await;
+        self.note(found)
+    }
+
+    async fn create(&mut self, birth: &Birth) -> Result<Created> {
+        let created = create(&mut self.transaction, birth, &mut self.outbox).await;
+        self.note(created)
+    }
+
+    async fn save(&mut self, changes: &[Changes]) -> Result<()> {
+        let saved = saves::save(&mut self.transaction, changes, &mut self.outbox).await;
+        self.note(saved)
+    }
+
+    async fn commit(self: Box<Self>) -> Result<Vec<Unsent>> {
+        if self.broken {
+            return Err(Error::Conflict);
+        }
+        self.transaction.commit().await?;
+        Ok(self.outbox)
+    }
+}
+
+async fn lock(connection: &mut PgConnection, runs: &[RunId]) -> Result<Vec<Run>> {
+    let ids: Vec<Uuid> = runs.iter().map(|run| run.0).collect();
+    let found =
+        sqlx::query(include_str!("../../queries/lock_runs.sql")).bind(ids).fetch_all(connection).await?;
+    found.iter().map(rows::run).collect()
+}
+
+async fn tasks(connection: &mut PgConnection, keys: &[TaskKey]) -> Result<Vec<(RunId, Task)>> {
+    let mut keys = keys.to_vec();
+    keys.sort_unstable();
+    keys.dedup();
+    let found = sqlx::query(include_str!("../../queries/select_tasks.sql"))
+        .bind(rows::column(&keys, |key| key.run.0))
+        .bind(rows::column(&keys, |key| rows::int(key.task.0)))
+        .fetch_all(connection)
+        .await?;
+    found.iter().map(rows::task).collect()
+}
+
+async fn unfinished(connection: &mut PgConnection, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
+    let found = sqlx::query(include_str!("../../queries/select_unfinished_tasks.sql"))
+        .bind(rows::column(runs, |run| run.0))
+        .fetch_all(connection)
+        .await?;
+    found.iter().map(rows::task).collect()
+}
+
+async fn context(connection: &mut PgConnection, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>> {
+    let Some(facts) = runs::facts(&mut *connection, run).await? else { return Ok(None) };
+    let outputs = runs::outputs(connection, run, tasks).await?;
+    Ok(Some(Context { facts, outputs }))
+}
+
+async fn create(connection: &mut PgConnection, birth: &Birth, outbox: &mut Vec<Unsent>) -> Result<Created> {
+    if !insert_run(connection, birth).await? {
+        return who_is_there(connection, birth).await;
+    }
+    let facts = normal::facts(&birth.facts);
+    sqlx::query(
+        "insert into run_facts (run, inputs, labels, trigger_kind, trigger_by)
+         values ($1, $2::text::json, $3::text::json, $4, $5)",
+    )
+    .bind(birth.changes.run.id.0)
+    .bind(rows::json(&facts.inputs))
+    .bind(rows::json(&facts.labels))
+    .bind(facts.trigger_kind)
+    .bind(facts.trigger_by)
+    .execute(&mut *connection)
+    .await?;
+    let changes = std::slice::from_ref(&birth.changes);
+    saves::insert_tasks(connection, changes).await?;
+    saves::append(connection, changes, outbox).await?;
+    Ok(Created::New)
+}
+
+async fn insert_run(connection: &mut PgConnection, birth: &Birth) -> Result<bool> {
+    let run = normal::run(&birth.changes.run);
+    let checkup_at = match normal::checkup(&birth.changes) {
+        Checkup::At(instant) => Some(instant),
+        Checkup::Keep | Checkup::Never => None,
+    };
+    let written = sqlx::query(include_str!("../../queries/insert_run.sql"))
+        .bind(run.id.0)
+        .bind(run.tenant.0)
+        .bind(normal::text(&run.workflow))
+        .bind(run.version.0)
+        .bind(run.state.name())
+        .bind(run.revision)
+        .bind(rows::column(&run.counts.to_array(), |count| rows::int(*count)))
+        .bind(rows::int(run.failures))
+        .bind(run.events)
+        .bind(run.created_at)
+        .bind(run.started_at)
+        .bind(run.finished_at)
+        .bind(run.error)
+        .bind(checkup_at)
+        .bind(birth.facts.logical_date)
+        .execute(connection)
+        .await?;
+    Ok(written.rows_affected() == 1)
+}
+
+/// Which run stood in the way of a new one: the one of its id, before the one of its date.
+async fn who_is_there(connection: &mut PgConnection, birth: &Birth) -> Result<Created> {
+    let run = &birth.changes.run;
+    let there = sqlx::query(
+        "select id from runs where id = $1 or (tenant = $2 and workflow = $3 and logical_date = $4)
+         order by id <> $1 limit 1",
+    )
+    .bind(run.id.0)
+    .bind(run.tenant.0)
+    .bind(normal::text(&run.workflow))
+    .bind(birth.facts.logical_date)
+    .fetch_optional(connection)
+    .await?
+    .ok_or(Error::Conflict)?;
+    let id = RunId(there.try_get("id")?);
+    Ok(if id == run.id { Created::Already } else { Created::DateTaken(id) })
+}

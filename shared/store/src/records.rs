@@ -1,0 +1,240 @@
+//! What goes into the store and comes out of it, beside the rows of `model` that decisions are made on.
+
+use std::collections::BTreeMap;
+
+use model::{
+    Changes, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, Timer, VersionId,
+    WorkerId, Workflow,
+};
+use serde_json::{Map, Value};
+
+/// What a run was created with. It never changes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Facts {
+    /// Its inputs, checked and complete.
+    pub inputs: Map<String, Value>,
+    /// Labels to find it by.
+    pub labels: Map<String, Value>,
+    /// What caused it: `api`, `message`, `schedule`, …
+    pub trigger_kind: String,
+    /// Who caused it.
+    pub trigger_by: String,
+    /// The date it is about, where one was given; unique per workflow.
+    pub logical_date: Option<Instant>,
+}
+
+/// What templates of a run are rendered from.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Context {
+    /// What the run was created with.
+    pub facts: Facts,
+    /// Outputs of the tasks asked for, of those that have one.
+    pub outputs: BTreeMap<TaskIndex, Value>,
+}
+
+/// A run to be created: its facts, and its first rows as a decision left them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Birth {
+    /// What it is created with.
+    pub facts: Facts,
+    /// All its rows; every task of the run is among them.
+    pub changes: Changes,
+}
+
+/// What became of a run to be created.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Created {
+    /// It exists now.
+    New,
+    /// A run of that id exists already; nothing was written.
+    Already,
+    /// A run of that workflow and logical date exists already; nothing was written.
+    DateTaken(RunId),
+}
+
+/// An outbox message that is not yet known to be published.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Unsent {
+    /// Its row.
+    pub id: i64,
+    /// What to publish.
+    pub message: Message,
+}
+
+/// A definition to be registered.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewVersion {
+    /// For whom.
+    pub tenant: TenantId,
+    /// The sound definition.
+    pub workflow: Workflow,
+    /// The text it was written as.
+    pub source: String,
+    /// The content hash, in hexadecimal.
+    pub hash: String,
+    /// Who registers it.
+    pub by: String,
+    /// When.
+    pub at: Instant,
+}
+
+/// What became of a definition to be registered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Registered {
+    /// The version that is active now.
+    pub version: VersionId,
+    /// Its number within the workflow, from 1.
+    pub number: i32,
+    /// Whether it was made by this call.
+    pub new: bool,
+}
+
+/// A workflow with its active version.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WorkflowRecord {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// Its name.
+    pub name: String,
+    /// Whether it was taken out of use.
+    pub archived: bool,
+    /// When it was first registered.
+    pub created_at: Instant,
+    /// When it last changed.
+    pub updated_at: Instant,
+    /// Its active version.
+    pub version: VersionRecord,
+}
+
+/// One immutable version.
+#[derive(Clone, PartialEq, Debug)]
+pub struct VersionRecord {
+    /// Its id.
+    pub id: VersionId,
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// Its number within the workflow, from 1.
+    pub number: i32,
+    /// Its content hash, in hexadecimal.
+    pub hash: String,
+    /// The sound definition.
+    pub workflow: Workflow,
+    /// The text it was written as.
+    pub source: String,
+    /// When it was made.
+    pub created_at: Instant,
+    /// Who made it.
+    pub created_by: String,
+}
+
+/// A run as readers see it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunRecord {
+    /// The run.
+    pub run: Run,
+    /// What it was created with.
+    pub facts: Facts,
+    /// Its version's number within the workflow.
+    pub version_number: i32,
+}
+
+/// Which runs to list.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RunFilter {
+    /// Only of this workflow.
+    pub workflow: Option<String>,
+    /// Only in this state.
+    pub state: Option<RunState>,
+    /// Only those that come after this one in the list: created earlier, or at the same time with a lower id.
+    pub after: Option<(Instant, RunId)>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A task as readers see it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TaskRecord {
+    /// The task.
+    pub task: Task,
+    /// Its output, once it succeeded with one.
+    pub output: Option<Value>,
+    /// Its timer, while it waits for one.
+    pub timer: Option<Timer>,
+}
+
+/// Lines for an attempt's log.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LogChunk {
+    /// The task.
+    pub key: TaskKey,
+    /// The attempt.
+    pub attempt: u32,
+    /// The first line's number.
+    pub first: u32,
+    /// The lines.
+    pub lines: Vec<LogLine>,
+}
+
+/// One line of a log.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct LogLine {
+    /// When it was written.
+    pub at: Instant,
+    /// `stdout`, `stderr`, or `system` for our own.
+    pub stream: String,
+    /// `debug`, `info`, `warning` or `error`.
+    pub level: String,
+    /// The text, without its end of line.
+    pub line: String,
+}
+
+/// What is due and when the next thing will be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Agenda {
+    /// When the first timer is due, or was.
+    pub timer: Option<Instant>,
+    /// When the first timer is due that is not due yet.
+    pub next_timer: Option<Instant>,
+    /// When the first run should be looked at.
+    pub checkup: Option<Instant>,
+    /// When the oldest outbox message that is not marked as sent was written.
+    pub unsent: Option<Instant>,
+    /// When the most silent worker was last heard of; the epoch if one holds an attempt that is not
+    /// registered, be it that it never was or that it has left.
+    pub worker: Option<Instant>,
+}
+
+/// A timer that is due.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DueTimer {
+    /// The run it belongs to.
+    pub run: RunId,
+    /// The timer.
+    pub timer: Timer,
+}
+
+/// An attempt that a worker holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Held {
+    /// The task.
+    pub key: TaskKey,
+    /// The attempt.
+    pub attempt: u32,
+    /// The worker.
+    pub worker: WorkerId,
+}
+
+/// A message that can never succeed, kept with the reason.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DeadLetter {
+    /// The bus's id of the message, or one made from its content.
+    pub id: String,
+    /// The subscription or endpoint at which it arrived.
+    pub source: String,
+    /// Why it can never succeed.
+    pub reason: String,
+    /// The body as it came.
+    pub body: String,
+    /// When it was given up on.
+    pub at: Instant,
+}

@@ -1,0 +1,93 @@
+//! Claims about lists of runs, tasks and outputs.
+
+use model::{RunId, RunState, TaskIndex, TenantId, Timer, TimerKind};
+use serde_json::json;
+use store::RunFilter;
+
+use crate::Subject;
+use crate::example::{TENANT, at, birth, create, definition, example, finish, run_id, step};
+
+/// Runs 1 to 6: two are created at a time, those of an odd number are of `example`, the others of `other`.
+async fn six_runs(store: &Subject) {
+    for workflow in ["example", "other"] {
+        store.register(&definition(workflow, "h1")).await.unwrap();
+    }
+    for number in 1..=6 {
+        let workflow = if number % 2 == 1 { "example" } else { "other" };
+        let version = store.workflow(TENANT, workflow).await.unwrap().unwrap().version.id;
+        let mut birth = birth(run_id(number), version, 3);
+        birth.changes.run.workflow = workflow.to_owned();
+        birth.changes.run.created_at = at((number as i64 + 1) / 2);
+        create(&**store, &birth).await.unwrap();
+    }
+}
+
+async fn list(store: &Subject, filter: RunFilter) -> Vec<u128> {
+    let page = store.runs(TENANT, &filter).await.unwrap();
+    page.into_iter().map(|record| record.run.id.0.as_u128()).collect()
+}
+
+pub(crate) async fn runs_are_listed_newest_first(store: Subject) {
+    six_runs(&store).await;
+    assert_eq!(list(&store, RunFilter { limit: 9, ..RunFilter::default() }).await, [6, 5, 4, 3, 2, 1]);
+    let page = store.runs(TENANT, &RunFilter { limit: 1, ..RunFilter::default() }).await.unwrap();
+    assert_eq!(Some(&page[0]), store.run(TENANT, run_id(6)).await.unwrap().as_ref());
+}
+
+pub(crate) async fn pages_of_runs_neither_repeat_nor_leave_out(store: Subject) {
+    six_runs(&store).await;
+    let mut after: Option<(model::Instant, RunId)> = None;
+    let mut seen = Vec::new();
+    loop {
+        let page = store.runs(TENANT, &RunFilter { after, limit: 1, ..RunFilter::default() }).await.unwrap();
+        let Some(record) = page.first() else { break };
+        after = Some((record.run.created_at, record.run.id));
+        seen.push(record.run.id.0.as_u128());
+    }
+    assert_eq!(seen, [6, 5, 4, 3, 2, 1]);
+}
+
+pub(crate) async fn runs_are_filtered_by_workflow_and_state(store: Subject) {
+    six_runs(&store).await;
+    finish(&*store, run_id(3)).await;
+    finish(&*store, run_id(4)).await;
+    let example = Some("example".to_owned());
+    let filter = RunFilter { workflow: example.clone(), limit: 9, ..RunFilter::default() };
+    assert_eq!(list(&store, filter).await, [5, 3, 1]);
+    let filter = RunFilter { state: Some(RunState::Cancelled), limit: 9, ..RunFilter::default() };
+    assert_eq!(list(&store, filter.clone()).await, [4, 3]);
+    assert_eq!(list(&store, RunFilter { workflow: example, ..filter }).await, [3]);
+}
+
+pub(crate) async fn a_run_of_another_tenant_is_not_found(store: Subject) {
+    let id = example(&*store, 1).await;
+    assert_eq!(store.run(TenantId(2), id).await.unwrap(), None);
+    assert_eq!(store.runs(TenantId(2), &RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap(), []);
+}
+
+pub(crate) async fn tasks_are_listed_by_index_and_by_page_with_output_and_timer(store: Subject) {
+    let id = example(&*store, 1).await;
+    let timer = Timer { task: TaskIndex(2), attempt: 1, kind: TimerKind::Sleep, wake_at: at(9) };
+    step(&*store, id, |changes| {
+        changes.outputs = vec![(TaskIndex(1), json!({"rows": 3}))];
+        changes.timers = vec![timer.clone()];
+    })
+    .await
+    .unwrap();
+    let all = store.run_tasks(id, None, 100).await.unwrap();
+    assert_eq!(all.iter().map(|record| record.task.index.0).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!((&all[0].output, &all[0].timer), (&None, &None));
+    assert_eq!((&all[1].output, &all[1].timer), (&Some(json!({"rows": 3})), &None));
+    assert_eq!((&all[2].output, &all[2].timer), (&None, &Some(timer)));
+    assert_eq!(store.run_tasks(id, Some(TaskIndex(0)), 1).await.unwrap(), all[1..2]);
+    assert_eq!(store.run_tasks(id, Some(TaskIndex(2)), 1).await.unwrap(), []);
+}
+
+pub(crate) async fn only_the_outputs_asked_for_are_returned(store: Subject) {
+    let id = example(&*store, 1).await;
+    let outputs = (0..3).map(|index| (TaskIndex(index), json!(index))).collect();
+    step(&*store, id, |changes| changes.outputs = outputs).await.unwrap();
+    let some = store.outputs(id, &[TaskIndex(2), TaskIndex(0), TaskIndex(7)]).await.unwrap();
+    assert_eq!(some, [(TaskIndex(0), json!(0)), (TaskIndex(2), json!(2))].into());
+    assert!(store.outputs(id, &[]).await.unwrap().is_empty());
+}

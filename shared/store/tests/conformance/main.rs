@@ -1,0 +1,140 @@
+//! What every store promises, as one list of claims that each of them is held to.
+
+#![expect(clippy::unwrap_used, reason = "a claim that meets an error has failed")]
+
+mod definitions;
+mod example;
+mod history;
+mod letters;
+mod listing;
+mod sweep;
+mod units;
+mod values;
+mod workers;
+
+extern crate ebbflow_store as store;
+
+use std::sync::Arc;
+
+use store::{Memory, Postgres, Store};
+
+/// The store that a claim is about.
+type Subject = Arc<dyn Store>;
+
+async fn postgres(url: &str) -> Subject {
+    Postgres::migrate(url).await.unwrap();
+    Arc::new(Postgres::connect(url, 5).await.unwrap())
+}
+
+/// Makes each claim a test of each store. A claim that is written and not listed is dead code and denied.
+macro_rules! claims {
+    ($($topic:ident { $($claim:ident)* })*) => {
+        mod memory {$(
+            mod $topic {$(
+                #[tokio::test]
+                async fn $claim() {
+                    crate::$topic::$claim(std::sync::Arc::new(crate::Memory::default())).await;
+                }
+            )*}
+        )*}
+
+        mod postgres {$(
+            mod $topic {$(
+                #[tokio::test]
+                async fn $claim() {
+                    let database = testkit::database().await;
+                    crate::$topic::$claim(crate::postgres(&database.url).await).await;
+                }
+            )*}
+        )*}
+    };
+}
+
+claims! {
+    units {
+        a_new_run_is_there_with_all_its_rows
+        a_run_of_a_taken_id_writes_nothing
+        a_logical_date_is_taken_once_per_workflow
+        a_run_of_an_unknown_version_is_refused
+        locked_runs_come_once_and_in_id_order
+        named_tasks_come_once_and_those_that_do_not_exist_are_left_out
+        unfinished_tasks_leave_out_those_that_ended
+        a_save_raises_the_revisions_it_wrote_over
+        a_stale_run_is_a_conflict_and_leaves_nothing
+        a_stale_task_is_a_conflict_and_leaves_nothing
+        a_unit_that_met_a_conflict_cannot_be_committed
+        a_dropped_unit_leaves_no_trace
+        a_unit_sees_what_it_wrote_and_others_do_not
+        concurrent_units_on_one_run_take_turns
+        units_that_name_runs_in_opposite_order_do_not_block_each_other
+        changes_of_several_runs_are_saved_together
+        completing_one_of_a_thousand_parents_changes_two_tasks
+    }
+    values {
+        a_run_comes_back_as_it_was_saved
+        a_task_comes_back_as_it_was_saved
+        an_output_comes_back_to_the_letter
+        nul_characters_do_not_make_a_write_fail
+        times_that_clocks_disagree_on_are_put_in_order
+        a_final_state_without_a_time_is_refused
+        a_worker_holds_running_tasks_only
+        a_second_output_of_a_task_is_refused
+        templates_are_given_facts_and_outputs
+    }
+    definitions {
+        the_same_content_again_changes_nothing
+        other_content_becomes_the_next_version
+        registering_older_content_makes_its_version_active_again
+        concurrent_registrations_are_numbered_one_by_one
+        an_archived_workflow_is_not_listed_until_it_is_registered_again
+        workflows_are_listed_by_name_and_by_page
+        a_version_is_never_changed
+        a_unit_reads_versions
+        a_workflow_of_another_tenant_is_not_found
+    }
+    history {
+        events_are_numbered_across_saves
+        events_can_be_read_from_the_middle_of_a_save
+        an_event_number_is_used_once
+        attempts_are_kept_oldest_first
+        the_later_word_about_an_attempt_stands
+        log_lines_are_numbered_across_chunks
+        the_same_chunk_again_changes_nothing
+        logs_of_attempts_are_kept_apart
+    }
+    listing {
+        runs_are_listed_newest_first
+        pages_of_runs_neither_repeat_nor_leave_out
+        runs_are_filtered_by_workflow_and_state
+        a_run_of_another_tenant_is_not_found
+        tasks_are_listed_by_index_and_by_page_with_output_and_timer
+        only_the_outputs_asked_for_are_returned
+    }
+    sweep {
+        an_empty_store_has_nothing_on_its_agenda
+        the_agenda_says_when_the_first_of_each_is_due
+        what_is_due_for_a_run_can_be_put_off
+        a_timer_is_due_at_its_instant_and_not_before
+        a_task_has_one_timer
+        a_timer_that_is_dropped_and_set_at_once_is_set
+        steps_leave_the_check_up_as_it_was
+        a_finished_run_is_not_looked_at
+        every_unfinished_run_can_be_looked_at_at_once
+        committed_messages_are_unsent_until_they_are_marked
+        marking_messages_as_sent_twice_changes_nothing
+        young_messages_are_left_to_whoever_wrote_them
+    }
+    workers {
+        a_beat_names_what_the_worker_holds
+        attempts_of_a_silent_worker_are_lost
+        attempts_of_a_worker_that_never_registered_are_lost
+        attempts_of_a_worker_that_left_are_lost_at_once
+        a_beat_that_was_overtaken_does_not_turn_time_back
+        silent_workers_are_forgotten
+    }
+    letters {
+        dead_letters_come_newest_first
+        the_same_dead_letter_again_changes_nothing
+        any_dead_letter_can_be_buried
+    }
+}

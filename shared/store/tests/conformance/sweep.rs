@@ -1,0 +1,167 @@
+//! Claims about what the sweep asks: timers, check-ups, unsent messages.
+
+use model::change::Checkup;
+use model::{RunId, TaskIndex, Timer, TimerKind};
+use store::{Agenda, DueTimer};
+
+use crate::Subject;
+use crate::example::{at, event, example, finish, nudge, record, run, step, worker};
+
+fn timer(task: u32, attempt: u32, second: i64) -> Timer {
+    Timer { task: TaskIndex(task), attempt, kind: TimerKind::Retry, wake_at: at(second) }
+}
+
+async fn set(store: &Subject, run: RunId, timers: Vec<Timer>) {
+    step(&**store, run, |changes| changes.timers = timers).await.unwrap();
+}
+
+async fn check_up(store: &Subject, run: RunId, checkup: Checkup) {
+    step(&**store, run, |changes| changes.checkup = checkup).await.unwrap();
+}
+
+async fn post(store: &Subject, run: RunId, second: i64) -> i64 {
+    let unsent = step(&**store, run, |changes| {
+        record(changes, &[event(second)]);
+        changes.outbox.push(nudge(changes.run.id));
+    });
+    unsent.await.unwrap().remove(0).id
+}
+
+async fn unsent(store: &Subject, second: i64) -> Vec<i64> {
+    store.unsent(at(second), 9).await.unwrap().into_iter().map(|unsent| unsent.id).collect()
+}
+
+pub(crate) async fn an_empty_store_has_nothing_on_its_agenda(store: Subject) {
+    store.ping().await.unwrap();
+    assert_eq!(store.agenda(at(0)).await.unwrap(), Agenda::default());
+}
+
+pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject) {
+    let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
+    set(&store, one, vec![timer(0, 1, 50), timer(1, 1, 20)]).await;
+    check_up(&store, one, Checkup::At(at(60))).await;
+    check_up(&store, two, Checkup::At(at(70))).await;
+    post(&store, one, 5).await;
+    post(&store, one, 6).await;
+    store.beat(worker(1), at(40)).await.unwrap();
+    store.beat(worker(2), at(30)).await.unwrap();
+    let agenda = Agenda {
+        timer: Some(at(20)),
+        next_timer: Some(at(50)),
+        checkup: Some(at(60)),
+        unsent: Some(at(5)),
+        worker: Some(at(30)),
+    };
+    assert_eq!(store.agenda(at(20)).await.unwrap(), agenda);
+}
+
+pub(crate) async fn what_is_due_for_a_run_can_be_put_off(store: Subject) {
+    let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
+    for id in [one, two] {
+        set(&store, id, vec![timer(0, 1, 20), timer(1, 1, 90)]).await;
+        check_up(&store, id, Checkup::At(at(20))).await;
+    }
+    store.postpone(one, at(30), at(80)).await.unwrap();
+    let due = |second| store.due_timers(at(second), 9);
+    assert_eq!(due(30).await.unwrap().iter().map(|due| due.run).collect::<Vec<_>>(), [two]);
+    assert_eq!(due(80).await.unwrap().len(), 2);
+    assert_eq!(store.due_checkups(at(30), 9).await.unwrap(), [two]);
+    assert_eq!(store.due_checkups(at(80), 9).await.unwrap(), [two, one]);
+}
+
+pub(crate) async fn a_timer_is_due_at_its_instant_and_not_before(store: Subject) {
+    let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
+    set(&store, one, vec![timer(0, 1, 20), timer(1, 1, 30)]).await;
+    set(&store, two, vec![timer(2, 1, 10)]).await;
+    let due = |run, timer| DueTimer { run, timer };
+    let all = [due(two, timer(2, 1, 10)), due(one, timer(0, 1, 20)), due(one, timer(1, 1, 30))];
+    assert_eq!(store.due_timers(at(9), 9).await.unwrap(), []);
+    assert_eq!(store.due_timers(at(20), 9).await.unwrap(), all[..2]);
+    assert_eq!(store.due_timers(at(99), 1).await.unwrap(), all[..1]);
+    assert_eq!(store.due_timers(at(99), 9).await.unwrap(), all);
+}
+
+pub(crate) async fn a_task_has_one_timer(store: Subject) {
+    let id = example(&*store, 1).await;
+    set(&store, id, vec![timer(0, 1, 10)]).await;
+    set(&store, id, vec![timer(0, 2, 20)]).await;
+    assert_eq!(store.due_timers(at(99), 9).await.unwrap(), [DueTimer { run: id, timer: timer(0, 2, 20) }]);
+    step(&*store, id, |changes| changes.unset_timers = vec![TaskIndex(0), TaskIndex(1)]).await.unwrap();
+    assert_eq!(store.due_timers(at(99), 9).await.unwrap(), []);
+}
+
+pub(crate) async fn a_timer_that_is_dropped_and_set_at_once_is_set(store: Subject) {
+    let id = example(&*store, 1).await;
+    set(&store, id, vec![timer(0, 1, 10)]).await;
+    step(&*store, id, |changes| {
+        changes.unset_timers = vec![TaskIndex(0)];
+        changes.timers = vec![timer(0, 2, 20)];
+    })
+    .await
+    .unwrap();
+    assert_eq!(store.due_timers(at(99), 9).await.unwrap(), [DueTimer { run: id, timer: timer(0, 2, 20) }]);
+}
+
+pub(crate) async fn steps_leave_the_check_up_as_it_was(store: Subject) {
+    let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
+    check_up(&store, one, Checkup::At(at(20))).await;
+    check_up(&store, two, Checkup::At(at(10))).await;
+    check_up(&store, one, Checkup::Keep).await;
+    assert_eq!(store.due_checkups(at(9), 9).await.unwrap(), []);
+    assert_eq!(store.due_checkups(at(20), 9).await.unwrap(), [two, one]);
+    assert_eq!(store.due_checkups(at(20), 1).await.unwrap(), [two]);
+    check_up(&store, two, Checkup::Never).await;
+    assert_eq!(store.due_checkups(at(20), 9).await.unwrap(), [one]);
+}
+
+pub(crate) async fn a_finished_run_is_not_looked_at(store: Subject) {
+    let id = example(&*store, 1).await;
+    check_up(&store, id, Checkup::At(at(10))).await;
+    finish(&*store, id).await;
+    assert_eq!(store.due_checkups(at(99), 9).await.unwrap(), []);
+    assert_eq!(store.check_all(at(50)).await.unwrap(), 0);
+}
+
+pub(crate) async fn every_unfinished_run_can_be_looked_at_at_once(store: Subject) {
+    let mut ids = Vec::new();
+    for number in 1..=4 {
+        ids.push(example(&*store, number).await);
+    }
+    finish(&*store, ids[0]).await;
+    check_up(&store, ids[1], Checkup::At(at(10))).await;
+    check_up(&store, ids[2], Checkup::At(at(90))).await;
+    assert_eq!(store.check_all(at(50)).await.unwrap(), 3);
+    assert_eq!(store.due_checkups(at(50), 9).await.unwrap(), ids[1..]);
+    assert_eq!(run(&*store, ids[3]).await.revision, 0);
+}
+
+pub(crate) async fn committed_messages_are_unsent_until_they_are_marked(store: Subject) {
+    let id = example(&*store, 1).await;
+    let (first, second) = (post(&store, id, 1).await, post(&store, id, 2).await);
+    let all = store.unsent(at(9), 9).await.unwrap();
+    assert_eq!(
+        all.iter().map(|unsent| (unsent.id, &unsent.message)).collect::<Vec<_>>(),
+        [(first, &nudge(id)), (second, &nudge(id))]
+    );
+    assert_eq!(store.unsent(at(9), 1).await.unwrap(), all[..1]);
+    store.sent(&[first]).await.unwrap();
+    assert_eq!(unsent(&store, 9).await, [second]);
+    assert_eq!(store.agenda(at(0)).await.unwrap().unsent, Some(at(2)));
+}
+
+pub(crate) async fn marking_messages_as_sent_twice_changes_nothing(store: Subject) {
+    let id = example(&*store, 1).await;
+    let (first, second) = (post(&store, id, 1).await, post(&store, id, 2).await);
+    store.sent(&[first]).await.unwrap();
+    store.sent(&[first, 4711]).await.unwrap();
+    store.sent(&[]).await.unwrap();
+    assert_eq!(unsent(&store, 9).await, [second]);
+}
+
+pub(crate) async fn young_messages_are_left_to_whoever_wrote_them(store: Subject) {
+    let id = example(&*store, 1).await;
+    let (first, second) = (post(&store, id, 10).await, post(&store, id, 20).await);
+    assert_eq!(unsent(&store, 9).await, [0; 0]);
+    assert_eq!(unsent(&store, 10).await, [first]);
+    assert_eq!(unsent(&store, 20).await, [first, second]);
+}

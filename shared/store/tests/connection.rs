@@ -1,0 +1,42 @@
+//! A database that is away or comes back is told apart from one that refuses.
+
+extern crate ebbflow_store as store;
+
+use sqlx::{Connection, PgConnection};
+use store::{Error, Postgres, Store};
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_unavailable() {
+    // Port 1 is never listened on.
+    let url = "postgres://nobody@127.0.0.1:1/nothing";
+    assert!(matches!(Postgres::connect(url, 1).await, Err(Error::Unavailable(_))));
+    assert!(matches!(Postgres::migrate(url).await, Err(Error::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn a_url_that_makes_no_sense_is_refused() {
+    assert!(matches!(Postgres::connect("nonsense", 1).await, Err(Error::Database(_))));
+}
+
+#[tokio::test]
+async fn a_database_that_was_never_migrated_refuses() {
+    let database = testkit::database().await;
+    let store = Postgres::connect(&database.url, 1).await.unwrap();
+    assert!(matches!(store.dead_letters(1).await, Err(Error::Database(_))));
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_is_replaced() {
+    let database = testkit::database().await;
+    Postgres::migrate(&database.url).await.unwrap();
+    let store = Postgres::connect(&database.url, 1).await.unwrap();
+    store.ping().await.unwrap();
+
+    let mut operator = PgConnection::connect(&database.url).await.unwrap();
+    sqlx::query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ebbflow'")
+        .execute(&mut operator)
+        .await
+        .unwrap();
+    assert!(matches!(store.ping().await, Err(Error::Unavailable(_))));
+    store.ping().await.unwrap();
+}

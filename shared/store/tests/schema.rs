@@ -1,0 +1,73 @@
+//! The schema, the statements and the model agree, and migrating is safe.
+
+extern crate ebbflow_store as store;
+
+use std::fs;
+
+use model::{RunState, TaskState, TimerKind};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqlSafeStr};
+use store::Postgres;
+
+#[tokio::test]
+async fn migrating_twice_changes_nothing() {
+    let database = testkit::database().await;
+    Postgres::migrate(&database.url).await.unwrap();
+    Postgres::migrate(&database.url).await.unwrap();
+}
+
+#[tokio::test]
+async fn migrating_from_several_places_at_once_is_safe() {
+    let database = testkit::database().await;
+    let migrate = || Postgres::migrate(&database.url);
+    let (a, b, c) = tokio::join!(migrate(), migrate(), migrate());
+    for migrated in [a, b, c] {
+        migrated.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn every_statement_fits_the_schema() {
+    let database = testkit::database().await;
+    Postgres::migrate(&database.url).await.unwrap();
+    let mut connection = PgConnection::connect(&database.url).await.unwrap();
+    for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/queries")).unwrap() {
+        let path = entry.unwrap().path();
+        let sql = fs::read_to_string(&path).unwrap();
+        assert!(sql.starts_with("-- "), "{path:?} does not say what must hold");
+        if let Err(error) = connection.prepare(AssertSqlSafe(sql).into_sql_str()).await {
+            panic!("{path:?}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_schema_knows_the_states_of_the_model_and_no_others() {
+    let database = testkit::database().await;
+    Postgres::migrate(&database.url).await.unwrap();
+    let mut connection = PgConnection::connect(&database.url).await.unwrap();
+    let expected = [
+        ("a_run_is_in_a_known_state", RunState::ALL.map(RunState::name).to_vec()),
+        ("a_task_is_in_a_known_state", TaskState::ALL.map(TaskState::name).to_vec()),
+        ("a_timer_is_of_a_known_kind", vec![TimerKind::Retry.name(), TimerKind::Sleep.name()]),
+    ];
+    for (constraint, names) in expected {
+        assert_eq!(quoted(&mut connection, constraint).await, names, "{constraint}");
+    }
+    let ended = |state: &TaskState| state.is_final();
+    let names: Vec<&str> = TaskState::ALL.into_iter().filter(ended).map(TaskState::name).collect();
+    assert_eq!(quoted(&mut connection, "a_finished_task_has_a_time").await, names);
+    let names: Vec<&str> =
+        RunState::ALL.into_iter().filter(|state| state.is_final()).map(RunState::name).collect();
+    assert_eq!(quoted(&mut connection, "a_finished_run_has_a_time").await, names);
+}
+
+/// The words that a constraint quotes.
+async fn quoted(connection: &mut PgConnection, constraint: &str) -> Vec<String> {
+    let definition: String =
+        sqlx::query_scalar("select pg_get_constraintdef(oid) from pg_constraint where conname = $1")
+            .bind(constraint)
+            .fetch_one(connection)
+            .await
+            .expect("the constraint is in the schema");
+    definition.split('\'').skip(1).step_by(2).map(str::to_owned).collect()
+}

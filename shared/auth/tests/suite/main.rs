@@ -1,0 +1,52 @@
+//! The right token is let in and every wrong one is told why not.
+
+#![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
+
+mod issuer;
+mod keys;
+mod push;
+mod verifier;
+
+use std::sync::LazyLock;
+
+use chrono::{DateTime, Utc};
+use ebbflow_auth::Issuer;
+use serde_json::{Value, json};
+
+const ISSUER: &str = "https://issuer.test";
+const AUDIENCE: &str = "https://evaluate.test";
+const ACCOUNT: &str = "pusher@project.iam.gserviceaccount.com";
+
+/// Making a key takes a while: tests that do not care whose it is share one.
+static HOUSE: LazyLock<Issuer> = LazyLock::new(|| Issuer::generate(ISSUER));
+
+fn at(second: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
+}
+
+/// Claims that are right in all respects, valid from 0 to 3600.
+fn claims() -> Value {
+    json!({
+        "iss": ISSUER,
+        "sub": "1234",
+        "aud": AUDIENCE,
+        "iat": at(0).timestamp(),
+        "exp": at(3600).timestamp(),
+        "email": ACCOUNT,
+        "email_verified": true,
+    })
+}
+
+/// The right claims but for one.
+fn claims_with(name: &str, value: Value) -> Value {
+    let mut claims = claims();
+    claims[name] = value;
+    claims
+}
+
+/// The right claims but without one.
+fn claims_without(name: &str) -> Value {
+    let mut claims = claims();
+    claims.as_object_mut().unwrap().remove(name);
+    claims
+}

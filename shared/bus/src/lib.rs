@@ -1,0 +1,46 @@
+//! Publishing messages, and the shape in which they are pushed to the functions.
+//!
+//! At least once, in any order, possibly late and twice: whoever receives must be able to take that.
+
+pub mod broker_http;
+pub mod envelope;
+pub mod local;
+pub mod pubsub;
+pub mod remote;
+mod subscription;
+
+use async_trait::async_trait;
+use model::Message;
+
+pub use subscription::{Endpoint, Subscription};
+
+/// A way to publish.
+#[async_trait]
+pub trait Bus: Send + Sync {
+    /// Publishes all of them, or says that it may not have. Returns only once the bus has taken them.
+    async fn publish(&self, messages: &[Message]) -> Result<(), Error>;
+
+    /// Answers if the bus is there.
+    async fn ping(&self) -> Result<(), Error>;
+}
+
+/// What can go wrong on the bus.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bus is away or refuses for now; the same call may succeed later.
+    #[error("the bus is not available: {0}")]
+    Unavailable(String),
+}
+
+impl Error {
+    /// With all that led to it: client libraries tell the cause only when asked.
+    pub(crate) fn unavailable(error: impl std::error::Error) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        Self::Unavailable(text)
+    }
+}

@@ -1,0 +1,93 @@
+//! The queue of one subscription, and who works on it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::watch;
+
+use super::pusher::Pass;
+use crate::Subscription;
+use crate::envelope::Letter;
+
+/// One subscription's queue.
+pub(super) struct Lane {
+    pub(super) subscription: Subscription,
+    pub(super) dead_letter_topic: Option<String>,
+    /// The token that its pushes carry at present.
+    pub(super) pass: Mutex<Option<Pass>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Parcel>,
+    workers: usize,
+    closed: bool,
+}
+
+/// A letter on its way to one subscription.
+pub(super) struct Parcel {
+    pub(super) letter: Arc<Letter>,
+    /// How often it was delivered.
+    pub(super) attempts: u32,
+    /// Makes the broker count it until it is dropped, wherever that is.
+    #[expect(dead_code, reason = "it works by being dropped")]
+    pub(super) ticket: Ticket,
+}
+
+impl Lane {
+    pub(super) fn new(subscription: Subscription, dead_letter_topic: Option<String>) -> Self {
+        Self { subscription, dead_letter_topic, pass: Mutex::default(), state: Mutex::default() }
+    }
+
+    /// Queues a parcel at the place that is chosen by the length of the queue. If it says `true`, the caller owes
+    /// the lane a worker.
+    pub(super) fn add(&self, parcel: Parcel, place: impl FnOnce(usize) -> usize) -> bool {
+        let mut state = self.state.lock().expect("no holder panics");
+        if state.closed {
+            return false;
+        }
+        let place = place(state.queue.len());
+        state.queue.insert(place, parcel);
+        let wanted = state.workers < self.subscription.window.max(1);
+        state.workers += usize::from(wanted);
+        wanted
+    }
+
+    /// The next parcel for a worker; with none left the worker is dismissed.
+    pub(super) fn next(&self) -> Option<Parcel> {
+        let mut state = self.state.lock().expect("no holder panics");
+        let next = state.queue.pop_front();
+        state.workers -= usize::from(next.is_none());
+        next
+    }
+
+    /// Forgets what is queued and takes no more.
+    pub(super) fn close(&self) {
+        let mut state = self.state.lock().expect("no holder panics");
+        state.closed = true;
+        state.queue.clear();
+    }
+}
+
+/// Counts one up, and down again when dropped.
+pub(super) struct Ticket(Arc<watch::Sender<usize>>);
+
+impl Ticket {
+    pub(super) fn new(counter: &Arc<watch::Sender<usize>>) -> Self {
+        counter.send_if_modified(|count| {
+            *count += 1;
+            false // nobody waits for more
+        });
+        Self(counter.clone())
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.0.send_if_modified(|count| {
+            *count -= 1;
+            *count == 0
+        });
+    }
+}

@@ -1,0 +1,98 @@
+//! One push: exactly the request that Pub/Sub would send, and what its answer means.
+
+use std::sync::{Arc, OnceLock};
+
+use auth::Issuer;
+use axum::body::Body;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
+use chrono::TimeDelta;
+use clock::Clock;
+use model::Instant;
+use tokio::task::JoinHandle;
+use tower::ServiceExt;
+
+use super::PROJECT;
+use super::lane::{Lane, Parcel};
+use crate::Endpoint;
+
+/// Tokens last an hour; a new one is made well before a receiver could find the old one expired.
+const USE_TOKEN_FOR: TimeDelta = TimeDelta::minutes(50);
+
+/// Sends pushes in the name of an account.
+pub(super) struct Pusher {
+    clock: Arc<dyn Clock>,
+    issuer: Arc<Issuer>,
+    service_account: String,
+    /// Made when first needed: it reads the system's certificates, and most brokers call routers only.
+    client: OnceLock<reqwest::Client>,
+}
+
+/// A token, as a header, and until when to use it.
+pub(super) struct Pass {
+    header: HeaderValue,
+    until: Instant,
+}
+
+impl Pusher {
+    pub(super) fn new(clock: Arc<dyn Clock>, issuer: Arc<Issuer>, service_account: String) -> Self {
+        Self { clock, issuer, service_account, client: OnceLock::new() }
+    }
+
+    /// Pushes once and says whether the message was acknowledged in time.
+    pub(super) async fn push(&self, lane: &Lane, parcel: &Parcel) -> bool {
+        let deadline = self.clock.now() + lane.subscription.ack_deadline;
+        // A task of its own: a panic is an answer too, and one that is late goes on while the message comes again.
+        let answer = self.send(lane, parcel);
+        tokio::select! {
+            biased;
+            answer = answer => matches!(answer, Ok(Some(status)) if is_ack(status)),
+            () = self.clock.wait_until(deadline) => false,
+        }
+    }
+
+    fn send(&self, lane: &Lane, parcel: &Parcel) -> JoinHandle<Option<StatusCode>> {
+        let subscription = &lane.subscription;
+        let name = format!("projects/{PROJECT}/subscriptions/{}", subscription.name);
+        let attempt = lane.dead_letter_topic.as_ref().map(|_| parcel.attempts);
+        let body = parcel.letter.push_body(&name, attempt);
+        let headers = HeaderMap::from_iter([
+            (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+            (AUTHORIZATION, self.pass(lane)),
+        ]);
+        match &subscription.endpoint {
+            Endpoint::Router(router, path) => {
+                let mut request = Request::post(path).body(Body::from(body)).expect("the path is one");
+                *request.headers_mut() = headers;
+                let answer = router.clone().oneshot(request);
+                tokio::spawn(async { answer.await.ok().map(|response| response.status()) })
+            }
+            Endpoint::Url(url) => {
+                let request =
+                    self.client.get_or_init(reqwest::Client::new).post(url).headers(headers).body(body);
+                let answer = request.timeout(subscription.ack_deadline).send();
+                tokio::spawn(async { answer.await.ok().map(|response| response.status()) })
+            }
+        }
+    }
+
+    /// The lane's token, renewed in good time.
+    fn pass(&self, lane: &Lane) -> HeaderValue {
+        let now = self.clock.now();
+        let mut pass = lane.pass.lock().expect("no holder panics");
+        match &*pass {
+            Some(pass) if now < pass.until => pass.header.clone(),
+            _ => {
+                let token = self.issuer.push_token(&self.service_account, &lane.subscription.audience, now);
+                let mut header = HeaderValue::try_from(format!("Bearer {token}")).expect("tokens are ASCII");
+                header.set_sensitive(true);
+                *pass = Some(Pass { header: header.clone(), until: now + USE_TOKEN_FOR });
+                header
+            }
+        }
+    }
+}
+
+fn is_ack(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 102 | 200 | 201 | 202 | 204)
+}

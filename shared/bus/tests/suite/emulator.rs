@@ -1,0 +1,67 @@
+//! Google's Pub/Sub emulator, where it is installed.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use clock::{Clock, SystemClock};
+
+/// A running emulator; it ends with the value.
+pub(crate) struct Emulator {
+    process: Child,
+    pub(crate) url: String,
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+impl Emulator {
+    /// Starts one, or says in one line why not.
+    pub(crate) async fn start() -> Option<Self> {
+        let Some(program) = find() else {
+            eprintln!(
+                "skipped: Google's Pub/Sub emulator is not installed (Cloud SDK component pubsub-emulator)"
+            );
+            return None;
+        };
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let process = Command::new(program)
+            .args(["--host=127.0.0.1", &format!("--port={port}")])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let emulator = Self { process, url: format!("http://127.0.0.1:{port}") };
+        for _ in 0..600 {
+            if reqwest::get(&emulator.url).await.is_ok_and(|answer| answer.status().is_success()) {
+                return Some(emulator);
+            }
+            SystemClock.wait_until(SystemClock.now() + Duration::from_millis(100)).await;
+        }
+        panic!("the emulator did not answer within a minute");
+    }
+}
+
+fn find() -> Option<PathBuf> {
+    let usual = ["/usr/lib/google-cloud-sdk", "/usr/share/google-cloud-sdk", "/opt/google-cloud-sdk"];
+    let roots = std::env::var("CLOUDSDK_ROOT").into_iter().chain(usual.map(String::from));
+    roots
+        .chain(std::iter::once_with(sdk_root).flatten())
+        .map(|root| program(&root))
+        .find(|path| path.exists())
+}
+
+fn program(root: &str) -> PathBuf {
+    Path::new(root).join("platform/pubsub-emulator/bin/cloud-pubsub-emulator")
+}
+
+fn sdk_root() -> Option<String> {
+    let asked =
+        Command::new("gcloud").args(["info", "--format=value(installation.sdk_root)"]).output().ok()?;
+    Some(String::from_utf8(asked.stdout).ok()?.trim().to_owned())
+}

@@ -1,0 +1,12 @@
+//! What the bus promises, on every implementation of it.
+
+#![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
+
+mod conformance;
+mod emulator;
+mod envelope;
+mod faults;
+mod http;
+mod local;
+mod messages;
+mod receiver;

@@ -1,0 +1,77 @@
+//! A message of each type.
+
+use chrono::DateTime;
+use model::message::{
+    RunFinished, RunNudged, RunRequested, TaskDispatched, TaskFinished, TaskReported, TaskResult, TimerArmed,
+};
+use model::{Instant, Message, RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId, VersionId};
+use serde_json::{Map, json};
+use uuid::Uuid;
+
+/// Some run.
+pub(crate) fn run(n: u128) -> RunId {
+    RunId(Uuid::from_u128(0x018f_4e3a_0000_7000_8000_0000_0000_0000 + n))
+}
+
+/// Some instant.
+pub(crate) fn noon() -> Instant {
+    DateTime::from_timestamp_millis(1_800_000_000_250).unwrap()
+}
+
+/// The smallest message.
+pub(crate) fn nudge(n: u128) -> Message {
+    Message::RunNudged(RunNudged { run: run(n) })
+}
+
+/// An attempt of that queue.
+pub(crate) fn work(queue: &str, n: u128) -> Message {
+    let key = TaskKey { run: run(n), task: TaskIndex(7) };
+    Message::TaskDispatched(TaskDispatched {
+        key,
+        tenant: TenantId::DEFAULT,
+        attempt: 1,
+        version: VersionId(1),
+        queue: queue.into(),
+    })
+}
+
+/// One of each.
+pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
+    let (run, tenant, workflow) = (run(1), TenantId::DEFAULT, String::from("nightly"));
+    vec![
+        Message::RunRequested(RunRequested {
+            run,
+            tenant,
+            workflow: workflow.clone(),
+            inputs: Map::from_iter([("text".into(), json!("ünï ✓ \" \\ \n"))]),
+            logical_date: Some(noon()),
+            labels: Map::new(),
+        }),
+        work(queue, 1),
+        Message::TaskReported(TaskReported {
+            key: TaskKey { run, task: TaskIndex(7) },
+            attempt: 2,
+            worker: None,
+            started_at: noon(),
+            result: TaskResult::Succeeded(json!({ "rows": 12_345_678_901_234_567_u64 })),
+        }),
+        nudge(1),
+        Message::TimerArmed(TimerArmed { wake_at: noon() }),
+        Message::RunFinished(RunFinished {
+            run,
+            tenant,
+            workflow: workflow.clone(),
+            state: RunState::Succeeded,
+            finished_at: noon(),
+        }),
+        Message::TaskFinished(TaskFinished {
+            run,
+            tenant,
+            workflow,
+            task: TaskIndex(7),
+            name: "load".into(),
+            state: TaskState::Succeeded,
+            finished_at: noon(),
+        }),
+    ]
+}

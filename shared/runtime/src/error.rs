@@ -1,0 +1,54 @@
+//! What can go wrong when a run is changed.
+
+use language::inputs::InputProblem;
+use model::{RunId, VersionId};
+
+/// What can go wrong when a run is changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such workflow.
+    #[error("there is no workflow `{0}`")]
+    NoSuchWorkflow(String),
+    /// The workflow was taken out of use.
+    #[error("workflow `{0}` is archived: register it again to run it")]
+    Archived(String),
+    /// The inputs do not fit the workflow.
+    #[error("the inputs do not fit the workflow")]
+    BadInputs(Vec<InputProblem>),
+    /// A run of that workflow and logical date exists.
+    #[error("run {0} exists for that logical date already")]
+    DateTaken(RunId),
+    /// The idempotency key was used for a run with other inputs.
+    #[error("run {0} was created with the same idempotency key and other inputs")]
+    KeyReused(RunId),
+    /// A stored definition that this version of the program cannot compile.
+    #[error("version {} cannot be used: {why}", version.0)]
+    Unusable {
+        /// The version.
+        version: VersionId,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The bus said no.
+    #[error(transparent)]
+    Bus(bus::Error),
+    /// The store said no.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl Error {
+    /// Whether the same call may succeed later.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Bus(_) | Self::Store(store::Error::Unavailable(_) | store::Error::Conflict))
+    }
+
+    /// Whether the same call can never succeed. A version that this program cannot use, a newer one perhaps can.
+    pub fn is_hopeless(&self) -> bool {
+        matches!(self, Self::NoSuchWorkflow(_) | Self::Archived(_) | Self::BadInputs(_) | Self::KeyReused(_))
+            || matches!(self, Self::DateTaken(_))
+    }
+}
+
+/// A result of the runtime.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,54 @@
+//! The shell around the decisions: load, decide, save, commit, publish.
+//!
+//! Every function changes runs through a [`Runtime`] and in no other way. What it does may happen twice:
+//! a command that was decided before is stale and changes nothing.
+
+mod direct;
+mod error;
+mod graphs;
+mod job;
+mod publish;
+mod register;
+mod settle;
+mod start;
+
+use std::sync::Arc;
+
+use bus::Bus;
+use clock::Clock;
+use store::Store;
+
+pub use error::{Error, Result};
+pub use job::{Brief, Job};
+pub use settle::Settled;
+pub use start::{StartRun, Started};
+
+/// What a function needs to change runs: the store, the bus and a clock.
+pub struct Runtime {
+    store: Arc<dyn Store>,
+    bus: Arc<dyn Bus>,
+    clock: Arc<dyn Clock>,
+    graphs: graphs::Graphs,
+}
+
+impl Runtime {
+    /// A runtime over these parts.
+    pub fn new(store: Arc<dyn Store>, bus: Arc<dyn Bus>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, bus, clock, graphs: graphs::Graphs::default() }
+    }
+
+    /// The store, for reading.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The bus.
+    pub fn bus(&self) -> &Arc<dyn Bus> {
+        &self.bus
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+}

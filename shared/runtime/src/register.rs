@@ -1,0 +1,24 @@
+//! Registering definitions.
+
+use language::Definition;
+use model::TenantId;
+use store::{NewVersion, Registered};
+
+use crate::{Result, Runtime};
+
+impl Runtime {
+    /// Registers sound definitions, all of them or none; unchanged ones keep the version they have.
+    pub async fn register(
+        &self,
+        tenant: TenantId,
+        definitions: Vec<Definition>,
+        by: &str,
+    ) -> Result<Vec<Registered>> {
+        let at = self.clock.now();
+        let new = definitions.into_iter().map(|Definition { workflow, source, hash }| {
+            let by = by.to_owned();
+            NewVersion { tenant, workflow, source, hash, by, at }
+        });
+        Ok(self.store.register_all(&new.collect::<Vec<_>>()).await?)
+    }
+}

@@ -1,0 +1,173 @@
+//! Settling commands: lock the runs they are about, decide, save, commit, publish.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use engine::{Command, Decision, Graph, Outcome, Reach, Scene};
+use model::{Changes, Message, Run, RunId, TaskKey};
+use store::Unit;
+
+use crate::{Error, Result, Runtime};
+
+/// A conflict is tried again so often before the caller hears of it.
+const TRIES: u32 = 5;
+
+/// What became of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Settled {
+    /// It changed the run.
+    Applied,
+    /// The task or run had moved on; nothing was changed.
+    Stale,
+    /// There is no such run.
+    NoSuchRun,
+}
+
+impl Runtime {
+    /// Settles one command.
+    pub async fn settle(&self, run: RunId, command: Command) -> Result<Settled> {
+        let settled = self.settle_all(&[(run, command)]).await?;
+        Ok(settled[0])
+    }
+
+    /// Settles commands about any number of runs in one transaction, and publishes what follows once it is
+    /// committed. Settling a command again finds it stale.
+    pub async fn settle_all(&self, commands: &[(RunId, Command)]) -> Result<Vec<Settled>> {
+        let mut tries = 1;
+        loop {
+            match self.try_settle(commands).await {
+                Err(Error::Store(store::Error::Conflict)) if tries < TRIES => {
+                    self.back_off(commands[0].0, tries).await;
+                    tries += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn try_settle(&self, commands: &[(RunId, Command)]) -> Result<Vec<Settled>> {
+        let ids: BTreeSet<RunId> = commands.iter().map(|(run, _)| *run).collect();
+        let mut unit = self.store.begin().await?;
+        let runs = unit.lock(&ids.into_iter().collect::<Vec<_>>()).await?;
+        let graphs = self.graphs_of(&mut *unit, &runs).await?;
+        let mut stage = Stage::set(&graphs, runs, self.clock.now());
+        stage.load(&mut *unit, commands).await?;
+        let settled = commands.iter().map(|(run, command)| stage.decide(*run, command)).collect();
+        for scene in stage.0.values_mut() {
+            self.finish(&mut *unit, scene).await?;
+        }
+        self.conclude(unit, stage.close()).await?;
+        Ok(settled)
+    }
+
+    /// Writes and commits decisions, then publishes. Nothing decided, nothing written.
+    async fn conclude(&self, mut unit: Box<dyn Unit>, decisions: Vec<Decision>) -> Result<()> {
+        if decisions.is_empty() {
+            return Ok(());
+        }
+        let (changes, announcements): (Vec<Changes>, Vec<Vec<Message>>) =
+            decisions.into_iter().map(|decision| (decision.changes, decision.announcements)).unzip();
+        unit.save(&changes).await?;
+        let unsent = unit.commit().await?;
+        self.say(announcements.concat(), unsent).await;
+        Ok(())
+    }
+
+    /// Gives a scene the rows and directives that it asks for, until it asks no more.
+    async fn finish(&self, unit: &mut dyn Unit, scene: &mut Scene<'_>) -> Result<()> {
+        loop {
+            let need = scene.settle();
+            if need.is_nothing() {
+                return Ok(());
+            }
+            let keys: Vec<TaskKey> = need.tasks.iter().map(|task| scene.key(*task)).collect();
+            if !keys.is_empty() {
+                unit.tasks(&keys).await?.into_iter().for_each(|(_, task)| scene.add(task));
+            }
+            if let Some(gone) = need.tasks.iter().find(|task| !scene.knows(**task)) {
+                let why = format!("task {} of run {} has no row", gone.0, scene.run().id);
+                return Err(store::Error::Unreadable { what: "task", why }.into());
+            }
+            for task in need.directives {
+                let directive = self.direct(unit, scene, task).await?;
+                scene.direct(task, directive);
+            }
+        }
+    }
+
+    async fn graphs_of(&self, unit: &mut dyn Unit, runs: &[Run]) -> Result<BTreeMap<RunId, Arc<Graph>>> {
+        let mut graphs = BTreeMap::new();
+        for run in runs {
+            let graph = match self.graphs.get(run.version) {
+                Some(graph) => graph,
+                None => {
+                    let gone = || Error::Unusable { version: run.version, why: "it does not exist".into() };
+                    let record = unit.version(run.version).await?.ok_or_else(gone)?;
+                    self.graphs.compile(record)?
+                }
+            };
+            graphs.insert(run.id, graph);
+        }
+        Ok(graphs)
+    }
+
+    /// Waits a little longer after each try, and not the same time for every run.
+    async fn back_off(&self, run: RunId, tries: u32) {
+        let jitter = i64::from(run.0.as_bytes()[15] % 8);
+        let wait = TimeDelta::milliseconds(5 * (1 << tries) + jitter);
+        self.clock.wait_until(self.clock.now() + wait).await;
+    }
+}
+
+/// The scenes of all runs that one transaction is about, in id order.
+struct Stage<'g>(BTreeMap<RunId, Scene<'g>>);
+
+impl<'g> Stage<'g> {
+    fn set(graphs: &'g BTreeMap<RunId, Arc<Graph>>, runs: Vec<Run>, now: model::Instant) -> Self {
+        Self(runs.into_iter().map(|run| (run.id, Scene::of(&graphs[&run.id], run, now))).collect())
+    }
+
+    /// Loads the tasks that the commands are about, and their dependants in the same statement, since a
+    /// completion nearly always needs them.
+    async fn load(&mut self, unit: &mut dyn Unit, commands: &[(RunId, Command)]) -> Result<()> {
+        let mut keys = BTreeSet::new();
+        let mut whole = BTreeSet::new();
+        for (run, command) in commands {
+            let Some(scene) = self.0.get(run) else { continue };
+            match command.reach() {
+                Reach::One(task) => keys.insert(scene.key(task)),
+                Reach::Neighbourhood(task) => {
+                    keys.extend(scene.neighbourhood(task).map(|task| TaskKey { run: *run, task }));
+                    true
+                }
+                Reach::Unfinished => whole.insert(*run),
+            };
+        }
+        let mut rows = Vec::new();
+        if !keys.is_empty() {
+            rows.extend(unit.tasks(&keys.into_iter().collect::<Vec<_>>()).await?);
+        }
+        if !whole.is_empty() {
+            rows.extend(unit.unfinished(&whole.into_iter().collect::<Vec<_>>()).await?);
+        }
+        for (run, task) in rows {
+            if let Some(scene) = self.0.get_mut(&run) {
+                scene.add(task);
+            }
+        }
+        Ok(())
+    }
+
+    fn decide(&mut self, run: RunId, command: &Command) -> Settled {
+        match self.0.get_mut(&run).map(|scene| scene.decide(command)) {
+            Some(Outcome::Applied) => Settled::Applied,
+            Some(Outcome::Stale) => Settled::Stale,
+            None => Settled::NoSuchRun,
+        }
+    }
+
+    fn close(self) -> Vec<Decision> {
+        self.0.into_values().filter_map(Scene::close).collect()
+    }
+}

@@ -1,0 +1,55 @@
+//! What a function's handlers work with.
+
+use std::sync::Arc;
+
+use auth::PushAuth;
+use clock::{Clock, SystemClock};
+use runtime::Runtime;
+use store::Postgres;
+
+use crate::Config;
+use crate::config::BusConfig;
+
+/// What a function's handlers work with; cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    /// Changes runs.
+    pub runtime: Arc<Runtime>,
+    /// Says who may push.
+    pub push: Arc<PushAuth>,
+}
+
+/// Why a function cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The database is away or refuses.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The bus is away or refuses.
+    #[error(transparent)]
+    Bus(#[from] bus::Error),
+    /// The keys for push tokens cannot be had.
+    #[error(transparent)]
+    Auth(#[from] auth::Error),
+}
+
+impl App {
+    /// The parts that the configuration names, on the machine's clock.
+    pub async fn connect(config: &Config) -> Result<Self, StartError> {
+        let store = Postgres::connect(&config.database_url, config.database_connections).await?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let bus: Arc<dyn bus::Bus> = match &config.bus {
+            BusConfig::PubSub { project, endpoint } => {
+                Arc::new(bus::pubsub::PubSub::connect(project, endpoint.clone()).await?)
+            }
+            BusConfig::Broker { url } => Arc::new(bus::remote::Remote::new(url, "local")?),
+        };
+        let push = Arc::new(config.push.build()?);
+        Ok(Self { runtime: Arc::new(Runtime::new(Arc::new(store), bus, clock)), push })
+    }
+
+    /// The present instant.
+    pub fn now(&self) -> model::Instant {
+        self.runtime.clock().now()
+    }
+}

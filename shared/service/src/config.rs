@@ -1,0 +1,271 @@
+//! Configuration: read once, whole, at start. All that is wrong is said at once.
+
+use std::fmt;
+
+use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
+
+/// What a function is told by its environment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// `PORT`: where to listen.
+    pub port: u16,
+    /// `DATABASE_URL`: the Postgres that holds all state.
+    pub database_url: String,
+    /// `EBB_DATABASE_CONNECTIONS`: the most connections this instance opens.
+    pub database_connections: u32,
+    /// Where to publish.
+    pub bus: BusConfig,
+    /// Who may push.
+    pub push: PushConfig,
+    /// Who may use the API.
+    pub api: Option<ApiConfig>,
+    /// `EBB_CONSOLE_URL`: where people find the console, for links that lead there.
+    pub console_url: Option<String>,
+}
+
+/// Where to publish.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BusConfig {
+    /// `EBB_PROJECT`: Google Pub/Sub of this project; `EBB_PUBSUB_ENDPOINT`: an emulator instead.
+    PubSub {
+        /// The project's id.
+        project: String,
+        /// The emulator's address, if it is one.
+        endpoint: Option<String>,
+    },
+    /// `EBB_BROKER_URL`: a local broker that takes messages over HTTP.
+    Broker {
+        /// Its address.
+        url: String,
+    },
+}
+
+/// Who may push: `EBB_PUSH_AUTH`, which has no default.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PushConfig {
+    /// `oidc`: signature and claims are checked here.
+    Oidc {
+        /// Who signs, for which audience.
+        tokens: TokenConfig,
+        /// `EBB_PUSH_ACCOUNT`: the only account that may push.
+        account: String,
+    },
+    /// `iam`: the platform has checked the signature; claims are compared here.
+    Iam {
+        /// `EBB_PUSH_AUDIENCE`.
+        audience: String,
+        /// `EBB_PUSH_ACCOUNT`.
+        account: String,
+    },
+    /// `none`: anyone. For an emulator, never for production.
+    None,
+}
+
+/// Who may use the API.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ApiConfig {
+    /// Who signs, for which audience.
+    pub tokens: TokenConfig,
+    /// `EBB_API_ACCOUNTS`: the addresses and `@domains` that are let in, separated by commas.
+    pub accounts: Vec<String>,
+}
+
+/// Whose tokens are believed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TokenConfig {
+    /// The names under which the issuer signs.
+    pub issuers: Vec<String>,
+    /// Whom tokens must be meant for.
+    pub audience: String,
+    /// Where the issuer publishes its keys.
+    pub keys_url: String,
+}
+
+impl TokenConfig {
+    /// The verifier for such tokens.
+    pub fn build(&self) -> Result<Verifier, auth::Error> {
+        Ok(Verifier::new(self.issuers.clone(), self.audience.clone(), Keys::remote(&self.keys_url)?))
+    }
+}
+
+impl PushConfig {
+    /// The check for pushes.
+    pub fn build(&self) -> Result<PushAuth, auth::Error> {
+        Ok(match self.clone() {
+            Self::Oidc { tokens, account } => {
+                PushAuth::Oidc { verifier: tokens.build()?, service_account: account }
+            }
+            Self::Iam { audience, account } => PushAuth::Iam { audience, service_account: account },
+            Self::None => PushAuth::None,
+        })
+    }
+}
+
+/// Everything that is wrong with the environment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problems(Vec<String>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|problem| writeln!(f, "  {problem}"))
+    }
+}
+
+impl Config {
+    /// Reads the configuration from named values; in production, from the environment.
+    pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<Self, Problems> {
+        let mut reader = Reader { get: &get, problems: Vec::new() };
+        let config = Self {
+            port: reader.number("PORT", 8080),
+            database_url: reader.needed("DATABASE_URL", "postgres://user@host/database"),
+            database_connections: reader.number("EBB_DATABASE_CONNECTIONS", 5),
+            bus: reader.bus(),
+            push: reader.push(),
+            api: reader.api(),
+            console_url: reader.optional("EBB_CONSOLE_URL"),
+        };
+        if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
+    }
+}
+
+struct Reader<'a> {
+    get: &'a dyn Fn(&str) -> Option<String>,
+    problems: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn optional(&self, name: &str) -> Option<String> {
+        (self.get)(name).filter(|value| !value.is_empty())
+    }
+
+    fn needed(&mut self, name: &str, example: &str) -> String {
+        self.optional(name).unwrap_or_else(|| {
+            self.problems.push(format!("{name} is not set (for example {name}={example})"));
+            String::new()
+        })
+    }
+
+    fn number<N: std::str::FromStr + Copy>(&mut self, name: &str, default: N) -> N {
+        match self.optional(name).map(|value| value.parse().map_err(|_| value)) {
+            None => default,
+            Some(Ok(number)) => number,
+            Some(Err(value)) => {
+                self.problems.push(format!("{name} is `{value}`, which is no number that fits"));
+                default
+            }
+        }
+    }
+
+    fn bus(&mut self) -> BusConfig {
+        match (self.optional("EBB_PROJECT"), self.optional("EBB_BROKER_URL")) {
+            (Some(project), None) => {
+                BusConfig::PubSub { project, endpoint: self.optional("EBB_PUBSUB_ENDPOINT") }
+            }
+            (None, Some(url)) => BusConfig::Broker { url },
+            (project, _) => {
+                let fault = if project.is_some() { "both are set" } else { "neither is set" };
+                self.problems.push(format!("one of EBB_PROJECT (Pub/Sub) and EBB_BROKER_URL (a local broker) must be set, but {fault}"));
+                BusConfig::Broker { url: String::new() }
+            }
+        }
+    }
+
+    fn push(&mut self) -> PushConfig {
+        const ACCOUNT: &str = "invoker@project.iam.gserviceaccount.com";
+        match self.optional("EBB_PUSH_AUTH").as_deref() {
+            Some("oidc") => PushConfig::Oidc {
+                tokens: self.tokens("EBB_PUSH", &GOOGLE_ISSUERS, GOOGLE_KEYS_URL),
+                account: self.needed("EBB_PUSH_ACCOUNT", ACCOUNT),
+            },
+            Some("iam") => PushConfig::Iam {
+                audience: self.needed("EBB_PUSH_AUDIENCE", "https://service.run.app"),
+                account: self.needed("EBB_PUSH_ACCOUNT", ACCOUNT),
+            },
+            Some("none") => PushConfig::None,
+            other => {
+                let fault = other.map_or("is not set".to_owned(), |value| format!("is `{value}`"));
+                self.problems
+                    .push(format!("EBB_PUSH_AUTH {fault}; it must be oidc, iam or none, and has no default"));
+                PushConfig::None
+            }
+        }
+    }
+
+    fn api(&mut self) -> Option<ApiConfig> {
+        let audience = self.optional("EBB_API_AUDIENCE")?;
+        if self.optional("EBB_PUSH_AUDIENCE") == Some(audience) {
+            self.problems.push(
+                "EBB_API_AUDIENCE and EBB_PUSH_AUDIENCE are the same: a token for one must not be good for the other"
+                    .into(),
+            );
+        }
+        let accounts = self.needed("EBB_API_ACCOUNTS", "ada@example.com,@example.org");
+        Some(ApiConfig {
+            tokens: self.tokens("EBB_API", &GOOGLE_ISSUERS, GOOGLE_KEYS_URL),
+            accounts: accounts.split(',').map(|entry| entry.trim().to_owned()).collect(),
+        })
+    }
+
+    fn tokens(&mut self, prefix: &str, issuers: &[&str], keys_url: &str) -> TokenConfig {
+        let issuers = match self.optional(&format!("{prefix}_ISSUER")) {
+            Some(issuer) => vec![issuer],
+            None => issuers.iter().map(ToString::to_string).collect(),
+        };
+        TokenConfig {
+            issuers,
+            audience: self.needed(&format!("{prefix}_AUDIENCE"), "https://service.run.app"),
+            keys_url: self.optional(&format!("{prefix}_KEYS_URL")).unwrap_or_else(|| keys_url.to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Config, Problems> {
+        let find =
+            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
+        Config::from_env(find)
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_at_once() {
+        let problems = read(&[("PORT", "http")]).unwrap_err().to_string();
+        for name in ["PORT", "DATABASE_URL", "EBB_PROJECT", "EBB_BROKER_URL", "EBB_PUSH_AUTH"] {
+            assert!(problems.contains(name), "{name} is missing in:\n{problems}");
+        }
+    }
+
+    #[test]
+    fn checking_tokens_needs_an_audience_and_an_account() {
+        let problems = read(&[("EBB_PUSH_AUTH", "oidc")]).unwrap_err().to_string();
+        assert!(
+            problems.contains("EBB_PUSH_AUDIENCE") && problems.contains("EBB_PUSH_ACCOUNT"),
+            "{problems}"
+        );
+    }
+
+    #[test]
+    fn an_api_needs_to_know_who_may_use_it_and_an_audience_of_its_own() {
+        let variables = [("EBB_API_AUDIENCE", "https://a"), ("EBB_PUSH_AUDIENCE", "https://a")];
+        let problems = read(&variables).unwrap_err().to_string();
+        assert!(problems.contains("EBB_API_ACCOUNTS") && problems.contains("are the same"), "{problems}");
+    }
+
+    #[test]
+    fn google_is_believed_unless_told_otherwise() {
+        let variables = [
+            ("DATABASE_URL", "postgres://x/y"),
+            ("EBB_PROJECT", "p"),
+            ("EBB_PUSH_AUTH", "oidc"),
+            ("EBB_PUSH_AUDIENCE", "https://a"),
+            ("EBB_PUSH_ACCOUNT", "invoker@p"),
+        ];
+        let PushConfig::Oidc { tokens, .. } = read(&variables).unwrap().push else {
+            panic!("oidc was asked for")
+        };
+        assert_eq!(tokens.issuers, GOOGLE_ISSUERS);
+        assert_eq!(tokens.keys_url, GOOGLE_KEYS_URL);
+    }
+}

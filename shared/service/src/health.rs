@@ -1,0 +1,34 @@
+//! Whether a function lives, and whether it can work.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::json;
+
+use crate::App;
+
+/// `/livez` answers while the process does; `/readyz` answers 200 once database and bus do.
+pub fn health(app: App) -> Router {
+    Router::new().route("/livez", get(|| async { "ok" })).route("/readyz", get(ready)).with_state(app)
+}
+
+async fn ready(State(app): State<App>) -> impl IntoResponse {
+    let database = says("database", app.runtime.store().ping().await);
+    let bus = says("bus", app.runtime.bus().ping().await);
+    let ready = [database, bus].iter().all(|word| *word == "ok");
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(json!({"database": database, "bus": bus})))
+}
+
+/// One word for anyone who asks; what is wrong is for the log.
+fn says<E: std::fmt::Display>(part: &str, answer: Result<(), E>) -> &'static str {
+    match answer {
+        Ok(()) => "ok",
+        Err(error) => {
+            tracing::warn!("Not ready, the {part} does not answer: {error}");
+            "unavailable"
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What every function shares: configuration, serving, logs, push requests and their answers.
+
+mod app;
+pub mod config;
+mod health;
+mod problem;
+mod push;
+mod reply;
+mod serve;
+mod telemetry;
+
+pub use app::App;
+pub use config::Config;
+pub use health::health;
+pub use problem::Problem;
+pub use push::{PUSH_BODY_LIMIT, Push};
+pub use reply::{Reply, Verdict};
+pub use serve::{Stop, main, serve, until_asked_to_stop};
+pub use telemetry::init as init_telemetry;

@@ -1,0 +1,90 @@
+//! The one shape of every error answer: `{error_code, message, details, request_id, timestamp}`.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use clock::{Clock, SystemClock};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// An error answer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    details: Value,
+}
+
+impl Problem {
+    /// A problem with a status, a code for programs and a message for people.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), details: Value::Null }
+    }
+
+    /// The same with details for programs.
+    pub fn with(mut self, details: Value) -> Self {
+        self.details = details;
+        self
+    }
+
+    /// The request cannot be understood.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+
+    /// There is no such thing.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", message)
+    }
+
+    /// The caller did not say who they are, or not credibly.
+    pub fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
+    /// The same request may succeed later.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
+    }
+
+    /// A defect of ours; what it was is in the log, not in the answer.
+    pub fn internal(error: &dyn std::fmt::Display) -> Self {
+        tracing::error!("Request failed: {error}");
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "something went wrong on our side; it is in the log",
+        )
+    }
+}
+
+impl From<auth::Error> for Problem {
+    fn from(error: auth::Error) -> Self {
+        match error {
+            auth::Error::KeysUnavailable(_) => Self::unavailable(error.to_string()),
+            auth::Error::WrongAccount => Self::new(StatusCode::FORBIDDEN, "forbidden", error.to_string()),
+            _ => Self::unauthorized(error.to_string()),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = json!({
+            "error_code": self.code,
+            "message": self.message,
+            "details": self.details,
+            "request_id": Uuid::now_v7(),
+            "timestamp": SystemClock.now(),
+        });
+        let mut response = (self.status, Json(body)).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

@@ -1,0 +1,51 @@
+//! The answers to a pushed message, as types: no handler writes a status code.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use bus::envelope::Delivery;
+use tracing::warn;
+
+use crate::App;
+
+/// What a handler has to say about a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Done, now or before.
+    Done,
+    /// It can never succeed, for this reason.
+    Hopeless(String),
+}
+
+/// The answer to a push.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// Do not send it again.
+    Ack,
+    /// Send it again later, for this reason.
+    Retry(String),
+}
+
+impl IntoResponse for Reply {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Ack => StatusCode::NO_CONTENT.into_response(),
+            Self::Retry(reason) => {
+                warn!("Message was not handled and shall come again: {reason}");
+                StatusCode::SERVICE_UNAVAILABLE.into_response()
+            }
+        }
+    }
+}
+
+impl App {
+    /// Turns what became of a message into the answer to its push. Only what has been committed is
+    /// acknowledged; what can never succeed is kept as a dead letter first.
+    pub async fn reply(&self, delivery: &Delivery, outcome: runtime::Result<Verdict>) -> Reply {
+        match outcome {
+            Ok(Verdict::Done) => Reply::Ack,
+            Ok(Verdict::Hopeless(reason)) => self.discard(delivery, reason).await,
+            Err(error) if error.is_hopeless() => self.discard(delivery, error.to_string()).await,
+            Err(error) => Reply::Retry(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Decides, for every result that arrives, what may happen next.
+//!
+//! The decision itself is `engine`; whoever has a result and no transaction of their own sends it here.
+
+use axum::Router;
+use axum::extract::State;
+use axum::routing::post;
+use chrono::TimeDelta;
+use engine::Command;
+use model::{Message, RunId};
+use runtime::Settled;
+use service::{App, Push, Reply, Verdict, health};
+
+/// `POST /push`: a report or a nudge.
+pub fn router(app: App) -> Router {
+    Router::new().route("/push", post(push)).with_state(app.clone()).merge(health(app))
+}
+
+async fn push(State(app): State<App>, Push(delivery): Push) -> Reply {
+    let outcome = evaluate(&app, &delivery.message).await;
+    app.reply(&delivery, outcome).await
+}
+
+/// Settles what the message says. A message that was settled before is stale and changes nothing.
+async fn evaluate(app: &App, message: &Message) -> runtime::Result<Verdict> {
+    let (run, command) = match message.clone() {
+        Message::TaskReported(report) => {
+            let (task, attempt) = (report.key.task, report.attempt);
+            let (started_at, result) = (report.started_at, report.result);
+            (report.key.run, Command::Report { task, attempt, worker: report.worker, started_at, result })
+        }
+        Message::RunNudged(nudge) => (nudge.run, Command::Checkup { patience: TimeDelta::zero() }),
+        other => return Ok(Verdict::Hopeless(format!("evaluate takes no `{}`", other.kind()))),
+    };
+    settle(app, run, command).await
+}
+
+async fn settle(app: &App, run: RunId, command: Command) -> runtime::Result<Verdict> {
+    Ok(match app.runtime.settle(run, command).await? {
+        Settled::Applied | Settled::Stale => Verdict::Done,
+        Settled::NoSuchRun => Verdict::Hopeless(format!("there is no run {run}")),
+    })
+}

@@ -1,0 +1,170 @@
+//! From a work message to a settled attempt: render, claim, perform, report.
+
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use engine::{Command, Graph};
+use futures::FutureExt;
+use language::kinds::kind;
+use model::message::{TaskDispatched, TaskReported, TaskResult};
+use model::{Failure, Instant, Message, WorkerId};
+use runtime::{Brief, Runtime, Settled};
+use serde_json::Value;
+use service::Verdict;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::{Context, Job, Kinds, Log, Worker};
+
+/// A report is tried so often, for some twelve seconds in all, before it is left to a message.
+const REPORT_TRIES: u32 = 7;
+
+/// What carrying out attempts takes.
+pub struct Executor {
+    runtime: Arc<Runtime>,
+    worker: Arc<Worker>,
+    kinds: Kinds,
+    scripts: PathBuf,
+}
+
+impl Executor {
+    /// An executor with the task types that come with Ebbflow; scripts are found from `scripts`.
+    pub fn new(runtime: Arc<Runtime>, worker: Arc<Worker>, scripts: impl Into<PathBuf>) -> Self {
+        Self { runtime, worker, kinds: Kinds::standard(), scripts: scripts.into() }
+    }
+
+    /// Carries out one attempt and settles it. An attempt that was settled or taken before is left alone.
+    pub async fn carry_out(self: &Arc<Self>, work: &TaskDispatched) -> runtime::Result<Verdict> {
+        let Some(graph) = self.runtime.graph(work.version).await? else {
+            return Ok(Verdict::Hopeless(format!("there is no version {}", work.version.0)));
+        };
+        if work.key.task.0 >= graph.len() {
+            return Ok(Verdict::Hopeless(format!(
+                "version {} has no task {}",
+                work.version.0, work.key.task.0
+            )));
+        }
+        match self.runtime.job(work, &graph).await? {
+            runtime::Job::Gone => Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run))),
+            runtime::Job::Broken(failure) => {
+                self.report(work, None, self.runtime.clock().now(), Err(failure)).await
+            }
+            runtime::Job::Ready(brief) if is_instant(&graph, work) => {
+                // Without effects outside, so doing it twice is harmless: a claim would only cost a commit.
+                self.perform(work, &graph, brief, CancellationToken::new(), None).await
+            }
+            runtime::Job::Ready(brief) => {
+                // On its own, so that a caller that hangs up does not end an attempt that was claimed.
+                let (executor, work) = (self.clone(), work.clone());
+                let attempt =
+                    tokio::spawn(async move { executor.carry_out_claimed(&work, &graph, brief).await });
+                attempt
+                    .await
+                    .unwrap_or_else(|panic| Ok(Verdict::Hopeless(format!("the attempt broke down: {panic}"))))
+            }
+        }
+    }
+
+    async fn carry_out_claimed(
+        &self,
+        work: &TaskDispatched,
+        graph: &Graph,
+        brief: Brief,
+    ) -> runtime::Result<Verdict> {
+        self.worker.register().await?;
+        let verdict = self.claim_and_perform(work, graph, brief).await;
+        self.worker.release().await;
+        verdict
+    }
+
+    async fn claim_and_perform(
+        &self,
+        work: &TaskDispatched,
+        graph: &Graph,
+        brief: Brief,
+    ) -> runtime::Result<Verdict> {
+        // Held before it is claimed: what the store says is ours and we do not hold is given back.
+        let stop = self.worker.hold(work.key, work.attempt);
+        let claim = Command::Claim { task: work.key.task, attempt: work.attempt, worker: self.worker.id() };
+        let verdict = match self.runtime.settle(work.key.run, claim).await {
+            Ok(Settled::Applied) => {
+                self.worker.claimed(work.key, work.attempt);
+                self.perform(work, graph, brief, stop, Some(self.worker.id())).await
+            }
+            Ok(Settled::Stale) => Ok(Verdict::Done),
+            Ok(Settled::NoSuchRun) => Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run))),
+            Err(error) => Err(error),
+        };
+        self.worker.let_go(work.key, work.attempt);
+        verdict
+    }
+
+    async fn perform(
+        &self,
+        work: &TaskDispatched,
+        graph: &Graph,
+        brief: Brief,
+        stop: CancellationToken,
+        worker: Option<WorkerId>,
+    ) -> runtime::Result<Verdict> {
+        let started_at = self.runtime.clock().now();
+        let spec = graph.spec(work.key.task);
+        let job = Job {
+            tenant: brief.tenant,
+            key: work.key,
+            attempt: work.attempt,
+            workflow: graph.workflow().name.clone(),
+            task: spec.name.clone(),
+            kind: spec.kind.clone(),
+            config: brief.config,
+            document: brief.document,
+            timeout: Duration::from_secs(spec.timeout_seconds.into()),
+        };
+        let clock = self.runtime.clock().clone();
+        let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
+        let context = Context { scripts: self.scripts.clone(), ..Context::new(log.clone(), stop, clock) };
+        let performed = AssertUnwindSafe(self.kinds.perform(&job, &context)).catch_unwind().await;
+        let result = performed.unwrap_or_else(|_| Err(Failure::transient("the task type broke down")));
+        log.finish().await;
+        self.report(work, worker, started_at, result).await
+    }
+
+    /// Settles the attempt in our own transaction. A report that came too late changes nothing. The work is
+    /// done, so while the store is away the report is tried again, and at last left to evaluate by message.
+    async fn report(
+        &self,
+        work: &TaskDispatched,
+        worker: Option<WorkerId>,
+        started_at: Instant,
+        result: Result<Value, Failure>,
+    ) -> runtime::Result<Verdict> {
+        let (task, attempt) = (work.key.task, work.attempt);
+        let result = result.map_or_else(TaskResult::Failed, TaskResult::Succeeded);
+        for tries in 0..REPORT_TRIES {
+            let report = Command::Report { task, attempt, worker, started_at, result: result.clone() };
+            match self.runtime.settle(work.key.run, report).await {
+                Err(error) => self.back_off(tries, &error).await,
+                Ok(Settled::Applied | Settled::Stale) => return Ok(Verdict::Done),
+                Ok(Settled::NoSuchRun) => {
+                    return Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run)));
+                }
+            }
+        }
+        let report = TaskReported { key: work.key, attempt, worker, started_at, result };
+        self.runtime.bus().publish(&[Message::TaskReported(report)]).await.map_err(runtime::Error::Bus)?;
+        Ok(Verdict::Done)
+    }
+
+    async fn back_off(&self, tries: u32, error: &runtime::Error) {
+        warn!("A finished attempt could not be reported yet: {error}");
+        let clock = self.runtime.clock();
+        clock.wait_until(clock.now() + TimeDelta::milliseconds(100 << tries)).await;
+    }
+}
+
+fn is_instant(graph: &Graph, work: &TaskDispatched) -> bool {
+    kind(&graph.spec(work.key.task).kind).is_some_and(|kind| kind.instant)
+}

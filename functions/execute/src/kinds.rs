@@ -1,0 +1,112 @@
+//! The task types that a worker performs, and what holds for all of them: the attempt's time-out,
+//! the limit of its output, and a failure in words that show no secret.
+//!
+//! `sleep` is not among them: it is a timer, and never reaches a worker.
+
+mod http;
+mod output;
+mod programs;
+mod wiring;
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use model::{ErrorClass, Failure};
+
+use crate::job::{Context, Job};
+use crate::log::{Level, Stream};
+
+pub(crate) use output::{OUTPUT_LIMIT, too_large};
+
+/// No attempt takes longer, whatever its time-out says.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// One type of task.
+#[async_trait]
+pub trait TaskKind: Send + Sync {
+    /// The name that workflows use.
+    fn name(&self) -> &'static str;
+
+    /// Performs one attempt and returns its output. It may be performed again for the same attempt
+    /// after a crash, and must return soon after `context.cancel` is cancelled.
+    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure>;
+}
+
+/// The task types that this worker knows.
+pub struct Kinds(BTreeMap<&'static str, Box<dyn TaskKind>>);
+
+impl Kinds {
+    /// All the task types that come with Ebbflow.
+    pub fn standard() -> Self {
+        let kinds: [Box<dyn TaskKind>; 7] = [
+            Box::new(wiring::Noop),
+            Box::new(wiring::Echo),
+            Box::new(wiring::Fail),
+            Box::new(wiring::Flaky),
+            Box::new(http::Http::default()),
+            Box::new(programs::Bash),
+            Box::new(programs::Python),
+        ];
+        Self(kinds.into_iter().map(|kind| (kind.name(), kind)).collect())
+    }
+
+    /// Performs one attempt to its end: its output, or why there is none.
+    pub async fn perform(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
+        let result = match self.0.get(job.kind.as_str()) {
+            Some(kind) => in_time(kind.as_ref(), job, context).await.and_then(output::check),
+            None => Err(self.unknown(&job.kind)),
+        };
+        match result {
+            Ok(output) => Ok(output),
+            Err(failure) => {
+                let message = context.log.clean(&failure.message);
+                context.log.line(Stream::System, Level::Error, &message).await;
+                Err(Failure { message, ..failure })
+            }
+        }
+    }
+
+    fn unknown(&self, kind: &str) -> Failure {
+        let known = self.0.keys().copied().collect::<Vec<_>>().join(", ");
+        Failure::permanent(format!("this worker has no task type `{kind}`; it has {known}"))
+    }
+}
+
+/// Performs the attempt, but tells it to stop when its time is up. It then has the chance to end in
+/// good order; whatever it still returns, it was too late.
+async fn in_time(kind: &dyn TaskKind, job: &Job, context: &Context) -> Result<Value, Failure> {
+    let limit = job.timeout.min(LONGEST);
+    let bounded = Context { cancel: context.cancel.child_token(), ..context.clone() };
+    let mut work = pin!(kind.start(job, &bounded));
+    tokio::select! {
+        biased;
+        result = &mut work => result,
+        () = context.pass(limit) => {
+            bounded.cancel.cancel();
+            let _ = work.await;
+            let seconds = limit.as_secs_f64();
+            let message = format!("the attempt took longer than its timeout_seconds of {seconds}");
+            Err(Failure::new(ErrorClass::Timeout, message))
+        }
+    }
+}
+
+/// The failure of an attempt that was told to stop before it was done.
+pub(crate) fn stopped() -> Failure {
+    Failure::new(ErrorClass::Killed, "the attempt was told to stop before it was done")
+}
+
+/// The job's config as its type wants it.
+fn config<T: DeserializeOwned>(job: &Job) -> Result<T, Failure> {
+    let kind =
+        language::kinds::kind(&job.kind).expect("a type that is performed here is one of the language");
+    language::config::read(kind, job.config.clone()).map_err(|error| Failure::permanent(error.to_string()))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

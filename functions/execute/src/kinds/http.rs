@@ -1,0 +1,81 @@
+//! `http`: one request, and its answer as the output.
+
+mod answer;
+mod request;
+
+use std::error::Error;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use language::config;
+use reqwest::{Client, redirect};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use model::Failure;
+
+use super::{TaskKind, stopped};
+use crate::job::{Context, Job};
+use crate::log::{Level, Stream};
+
+/// How often a request is sent on to another address.
+const REDIRECTS: usize = 5;
+/// A host that does not take the connection by then is not there.
+const CONNECT: Duration = Duration::from_secs(30);
+
+/// Sends one request. The client is made for the first one, so a worker that never sends any needs
+/// no certificates.
+#[derive(Default)]
+pub(super) struct Http(OnceCell<Client>);
+
+#[async_trait]
+impl TaskKind for Http {
+    fn name(&self) -> &'static str {
+        "http"
+    }
+
+    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
+        let config: config::Http = super::config(job)?;
+        let client = self.0.get_or_try_init(|| async { client() }).await?;
+        let request = request::build(client, &config)?;
+        let asked = request::describe(&request);
+        let exchange = async {
+            let response = client.execute(request).await.map_err(|error| broken(&asked, error))?;
+            let line = format!("{asked} answered {}", response.status());
+            context.log.line(Stream::System, Level::Info, &line).await;
+            answer::judge(response, &config, &asked).await
+        };
+        context.cancel.run_until_cancelled(exchange).await.unwrap_or_else(|| Err(stopped()))
+    }
+}
+
+fn client() -> Result<Client, Failure> {
+    Client::builder()
+        .user_agent(concat!("ebbflow/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::limited(REDIRECTS))
+        .connect_timeout(CONNECT)
+        .build()
+        .map_err(|error| {
+            Failure::transient(format!(
+                "this worker cannot send requests (are its root certificates installed?): {}",
+                reasons(&error)
+            ))
+        })
+}
+
+/// The failure of an exchange that ended without a whole answer.
+fn broken(asked: &str, error: reqwest::Error) -> Failure {
+    let hopeless = error.is_builder() || error.is_redirect();
+    // The address is in `asked` already, and there without its secrets.
+    let message = format!("{asked} failed: {}", reasons(&error.without_url()));
+    if hopeless { Failure::permanent(message) } else { Failure::transient(message) }
+}
+
+/// An error with everything that led to it.
+fn reasons(error: &dyn Error) -> String {
+    let chain = std::iter::successors(Some(error), |&error| error.source());
+    chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests;

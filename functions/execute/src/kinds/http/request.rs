@@ -1,0 +1,66 @@
+//! What to ask, out of a task's config.
+
+use language::config::{self, Auth};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Request, Url};
+use serde_json::Value;
+
+use model::Failure;
+
+/// The request that the config asks for.
+pub(super) fn build(client: &Client, config: &config::Http) -> Result<Request, Failure> {
+    let url = Url::parse(&config.url).map_err(|error| {
+        Failure::permanent(format!("the `url` is none: {error}; it should look like https://host/path"))
+    })?;
+    let mut request = client.request(method(config), url);
+    request = match &config.auth {
+        Some(Auth::Bearer(token)) => request.bearer_auth(token),
+        Some(Auth::Basic(basic)) => request.basic_auth(&basic.username, Some(&basic.password)),
+        None => request,
+    };
+    request = match &config.body {
+        Some(Value::String(text)) => {
+            request.header(CONTENT_TYPE, "text/plain; charset=utf-8").body(text.clone())
+        }
+        Some(json) => request.json(json),
+        None => request,
+    };
+    // The config's own headers come last and replace what was set above.
+    request.headers(headers(config)?).build().map_err(|error| {
+        Failure::permanent(format!("the request cannot be made: {}", super::reasons(&error.without_url())))
+    })
+}
+
+fn method(config: &config::Http) -> Method {
+    match config.method() {
+        config::Method::Get => Method::GET,
+        config::Method::Post => Method::POST,
+        config::Method::Put => Method::PUT,
+        config::Method::Patch => Method::PATCH,
+        config::Method::Delete => Method::DELETE,
+        config::Method::Head => Method::HEAD,
+    }
+}
+
+fn headers(config: &config::Http) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &config.headers {
+        let unfit = |part| {
+            Failure::permanent(format!("the {part} of header `{name}` holds what HTTP does not allow"))
+        };
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unfit("name"))?;
+        headers.insert(key, HeaderValue::from_str(&value.0).map_err(|_| unfit("value"))?);
+    }
+    Ok(headers)
+}
+
+/// Method and address, without the credentials and the query that may hold secrets.
+pub(super) fn describe(request: &Request) -> String {
+    let mut url = request.url().clone();
+    let query = if url.query().is_some() { "?…" } else { "" };
+    url.set_query(None);
+    url.set_fragment(None);
+    // An address that cannot hold credentials refuses, and holds none.
+    let _ = url.set_username("").and_then(|()| url.set_password(None));
+    format!("{} {url}{query}", request.method())
+}

@@ -1,0 +1,86 @@
+//! `bash` and `python`: a command line, a script or code, as a process of its own.
+//!
+//! Values reach it through `env`, `args` and the file named by `EBB_INPUT`, never pasted into what is run.
+
+use std::ffi::OsString;
+
+use async_trait::async_trait;
+use language::config::{Bash as BashConfig, Process as Settings, Program as What, Python as PythonConfig};
+use serde_json::Value;
+
+use model::Failure;
+
+use super::{TaskKind, config};
+use crate::job::{Context, Job};
+use crate::process::{self, Program, Scratch};
+
+/// Runs `command` by `bash -c`, or the file `script`.
+pub(super) struct Bash;
+
+#[async_trait]
+impl TaskKind for Bash {
+    fn name(&self) -> &'static str {
+        "bash"
+    }
+
+    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
+        let BashConfig(settings) = config(job)?;
+        run(settings, &BASH, job, context).await
+    }
+}
+
+/// Runs `command` by `bash -c`, or `code` or the file `script` by Python.
+pub(super) struct Python;
+
+#[async_trait]
+impl TaskKind for Python {
+    fn name(&self) -> &'static str {
+        "python"
+    }
+
+    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
+        let PythonConfig(settings) = config(job)?;
+        run(settings, &PYTHON, job, context).await
+    }
+}
+
+/// A program that runs files.
+struct Interpreter {
+    name: &'static str,
+    options: &'static [&'static str],
+    remedy: &'static str,
+}
+
+const BASH: Interpreter = Interpreter {
+    name: "bash",
+    options: &[],
+    remedy: "install bash there, or send the task to a queue whose workers have it",
+};
+
+const PYTHON: Interpreter = Interpreter {
+    name: "python3",
+    // Unbuffered, so that its lines can be followed live.
+    options: &["-u"],
+    remedy: "install Python 3 there, or send the task to a queue whose workers have it",
+};
+
+async fn run(
+    settings: Settings,
+    interpreter: &Interpreter,
+    job: &Job,
+    context: &Context,
+) -> Result<Value, Failure> {
+    let scratch = Scratch::prepare(job, context).await?;
+    let (interpreter, what) = match settings.program {
+        // The word after the command line is what it knows itself as, its `$0`; arguments follow.
+        What::Command(line) => (&BASH, vec!["-c".into(), line.into(), "bash".into()]),
+        What::Script(path) => (interpreter, vec![process::script(&path, context)?.into()]),
+        // In a file, and not behind `-c`: tracebacks then quote the line, and no code is too long.
+        What::Code(code) => (interpreter, vec![scratch.write("code", code).await?.into()]),
+    };
+    let options = interpreter.options.iter().map(OsString::from);
+    let arguments = options.chain(what).chain(settings.args.into_iter().map(OsString::from)).collect();
+    let Interpreter { name, remedy, .. } = *interpreter;
+    let program = Program { name, remedy, arguments, environment: settings.env };
+    process::run(program, scratch, job, context).await
+}

@@ -1,0 +1,161 @@
+//! What holds for every task type; and the bench on which the tests of each one perform attempts.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use model::{ErrorClass, Failure, RunId, TaskIndex, TaskKey, TenantId};
+use store::{LogChunk, LogLine};
+use testkit::ManualClock;
+
+use super::Kinds;
+use crate::job::{Context, Job};
+use crate::log::{Log, LogSink};
+
+/// One attempt, ready to be performed, with a clock that the test moves.
+pub(crate) struct Bench {
+    pub(crate) job: Job,
+    pub(crate) context: Context,
+    pub(crate) clock: ManualClock,
+    pub(crate) folder: TempDir,
+    kept: Arc<Kept>,
+}
+
+impl Bench {
+    pub(crate) fn new(kind: &str, config: Value) -> Self {
+        let clock = ManualClock::at("2026-01-01T00:00:00Z");
+        let (job, kept, folder) = (job(kind, config), Arc::<Kept>::default(), TempDir::new().unwrap());
+        let log = Log::open(kept.clone(), Arc::new(clock.clone()), job.key, job.attempt);
+        let mut context = Context::new(log, CancellationToken::new(), Arc::new(clock.clone()));
+        context.scratch = folder.path().to_owned();
+        context.scripts = folder.path().to_owned();
+        Self { job, context, clock, folder, kept }
+    }
+
+    pub(crate) async fn perform(&self) -> Result<Value, Failure> {
+        Kinds::standard().perform(&self.job, &self.context).await
+    }
+
+    /// The attempt on its own, so that the test can watch and disturb it.
+    pub(crate) fn begin(&self) -> tokio::task::JoinHandle<Result<Value, Failure>> {
+        let (job, context) = (self.job.clone(), self.context.clone());
+        tokio::spawn(async move { Kinds::standard().perform(&job, &context).await })
+    }
+
+    /// Ends the log and returns its lines as `stream: text`.
+    pub(crate) async fn lines(&self) -> Vec<String> {
+        self.context.log.finish().await;
+        let lines = self.kept.0.lock().unwrap();
+        lines.iter().map(|line| format!("{}: {}", line.stream, line.line)).collect()
+    }
+}
+
+#[derive(Default)]
+struct Kept(Mutex<Vec<LogLine>>);
+
+#[async_trait]
+impl LogSink for Kept {
+    async fn append(&self, chunk: &LogChunk) -> store::Result<()> {
+        self.0.lock().unwrap().extend(chunk.lines.iter().cloned());
+        Ok(())
+    }
+}
+
+fn job(kind: &str, config: Value) -> Job {
+    Job {
+        tenant: TenantId::DEFAULT,
+        key: TaskKey { run: RunId(Uuid::from_u128(7)), task: TaskIndex(3) },
+        attempt: 2,
+        workflow: "nightly".to_owned(),
+        task: "load".to_owned(),
+        kind: kind.to_owned(),
+        config,
+        document: json!({"inputs": {"day": "2026-01-01"}, "outputs": {}, "task": {"name": "load", "attempt": 2}}),
+        timeout: Duration::from_secs(60),
+    }
+}
+
+async fn failure_of(kind: &str, config: Value) -> Failure {
+    Bench::new(kind, config).perform().await.unwrap_err()
+}
+
+#[tokio::test]
+async fn noop_returns_null_and_echo_its_config() {
+    assert_eq!(Bench::new("noop", json!({})).perform().await, Ok(Value::Null));
+    assert_eq!(Bench::new("echo", json!({"a": [1, "x"]})).perform().await, Ok(json!({"a": [1, "x"]})));
+}
+
+#[tokio::test]
+async fn fail_fails_as_it_is_told() {
+    let failure = failure_of("fail", json!({"message": "no such table", "class": "permanent"})).await;
+    assert_eq!(failure, Failure::permanent("no such table"));
+}
+
+#[tokio::test]
+async fn flaky_fails_the_same_attempts_for_the_same_seed() {
+    let mut bench = Bench::new("flaky", json!({"probability": 0.5, "seed": 42}));
+    let mut outcomes = Vec::new();
+    for attempt in 1..=40 {
+        bench.job.attempt = attempt;
+        let first = bench.perform().await;
+        assert_eq!(bench.perform().await, first);
+        outcomes.push(first.map_err(|failure| failure.class));
+    }
+    assert!(outcomes.contains(&Ok(Value::Null)) && outcomes.contains(&Err(ErrorClass::Transient)));
+}
+
+#[tokio::test]
+async fn flaky_without_a_seed_fails_a_fifth_of_all_runs() {
+    let mut bench = Bench::new("flaky", json!({}));
+    let mut failures = 0;
+    for run in 0..2_000 {
+        bench.job.key.run = RunId(Uuid::from_u128(run));
+        failures += u32::from(bench.perform().await.is_err());
+    }
+    assert!((340..460).contains(&failures), "{failures} of 2000");
+}
+
+#[tokio::test]
+async fn an_unknown_type_is_refused_with_those_there_are() {
+    let failure = failure_of("bsh", json!({})).await;
+    assert_eq!(failure.class, ErrorClass::Permanent);
+    assert_eq!(
+        failure.message,
+        "this worker has no task type `bsh`; it has bash, echo, fail, flaky, http, noop, python"
+    );
+}
+
+#[tokio::test]
+async fn a_config_that_does_not_fit_is_a_permanent_failure() {
+    let failure = failure_of("flaky", json!({"probability": "often"})).await;
+    assert_eq!(failure.class, ErrorClass::Permanent);
+    assert!(
+        failure.message.contains("`flaky`") && failure.message.contains("probability"),
+        "{}",
+        failure.message
+    );
+}
+
+#[tokio::test]
+async fn an_output_of_more_than_a_mebibyte_is_refused_with_a_way_out() {
+    let fits = json!("x".repeat(1024 * 1024 - 2));
+    assert_eq!(Bench::new("echo", fits.clone()).perform().await, Ok(fits));
+    let failure = failure_of("echo", json!("x".repeat(1024 * 1024 - 1))).await;
+    assert_eq!(failure.class, ErrorClass::Permanent);
+    assert!(failure.message.contains("1048577 bytes"), "{}", failure.message);
+    assert!(failure.message.contains("store it elsewhere"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_failure_is_the_last_line_of_the_log_and_shows_no_secret() {
+    let bench = Bench::new("fail", json!({"message": "token hunter2 was refused"}));
+    bench.context.log.mask(vec!["hunter2".to_owned()]);
+    let failure = bench.perform().await.unwrap_err();
+    assert_eq!(failure.message, "token *** was refused");
+    assert_eq!(bench.lines().await, ["system: token *** was refused"]);
+}

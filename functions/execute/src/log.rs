@@ -1,0 +1,207 @@
+//! The log of one attempt: lines go in one by one and reach the store in chunks.
+//!
+//! What must hold: a store that is away never fails the task and never makes memory grow without
+//! bound; a secret never leaves through here; the log of one attempt has an end.
+
+mod writer;
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use clock::Clock;
+use model::TaskKey;
+use store::{LogChunk, LogLine, Store};
+
+use writer::Writer;
+
+/// Where an attempt's lines are kept: any store.
+#[async_trait]
+pub trait LogSink: Send + Sync {
+    /// Appends lines to the attempt's log. The same chunk again changes nothing.
+    async fn append(&self, chunk: &LogChunk) -> store::Result<()>;
+}
+
+#[async_trait]
+impl<S: Store + ?Sized> LogSink for S {
+    async fn append(&self, chunk: &LogChunk) -> store::Result<()> {
+        self.append_log(chunk).await
+    }
+}
+
+/// Where a line came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stream {
+    /// The process's standard output.
+    Stdout,
+    /// The process's standard error.
+    Stderr,
+    /// Ourselves.
+    System,
+}
+
+impl Stream {
+    /// The name used in rows and answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+            Self::System => "system",
+        }
+    }
+}
+
+/// How much a line matters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    /// Only when looking for a defect.
+    Debug,
+    /// The normal course.
+    Info,
+    /// Perhaps a problem.
+    Warning,
+    /// A problem.
+    Error,
+}
+
+impl Level {
+    /// The name used in rows and answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// A shorter line within a secret, a brace or a comma, gives nothing away and would mask too much.
+const TELLING: usize = 8;
+
+/// A handle to the log of one attempt; clones write to the same log.
+#[derive(Clone)]
+pub struct Log(Arc<Inner>);
+
+struct Inner {
+    clock: Arc<dyn Clock>,
+    lines: mpsc::Sender<LogLine>,
+    written: AtomicUsize,
+    secrets: RwLock<Vec<String>>,
+    closing: CancellationToken,
+    closed: CancellationToken,
+    /// Once the last handle is gone, the writer must not wait for a store that is away.
+    _close_on_drop: DropGuard,
+}
+
+impl Log {
+    /// The longest log of one attempt, in bytes; what comes after is cut.
+    pub const LIMIT: usize = 10 * 1024 * 1024;
+
+    /// How many lines may wait for the store before whoever writes them must wait, too.
+    pub const WAITING: usize = 10_000;
+
+    /// Opens the log of an attempt; its lines are numbered from 0.
+    pub fn open<S>(sink: Arc<S>, clock: Arc<dyn Clock>, key: TaskKey, attempt: u32) -> Self
+    where
+        S: LogSink + ?Sized + 'static,
+    {
+        let (lines, waiting) = mpsc::channel(Self::WAITING);
+        let (closing, closed) = (CancellationToken::new(), CancellationToken::new());
+        let writer = Writer::new(sink, clock.clone(), key, attempt, waiting, closing.clone());
+        let done = closed.clone().drop_guard();
+        tokio::spawn(async move {
+            writer.run().await;
+            drop(done);
+        });
+        Self(Arc::new(Inner {
+            clock,
+            lines,
+            written: AtomicUsize::new(0),
+            secrets: RwLock::default(),
+            closed,
+            _close_on_drop: closing.clone().drop_guard(),
+            closing,
+        }))
+    }
+
+    /// Has these values replaced by `***` in every later line. Of a value of several lines, each
+    /// line that is long enough to be telling counts as a value: output arrives line by line.
+    pub fn mask(&self, secrets: Vec<String>) {
+        let lines = secrets.iter().flat_map(|secret| secret.lines()).filter(|line| line.len() >= TELLING);
+        let lines: Vec<_> = lines.map(str::to_owned).collect();
+        let mut known = self.0.secrets.write().unwrap_or_else(PoisonError::into_inner);
+        known.extend(secrets.into_iter().chain(lines).filter(|secret| !secret.is_empty()));
+        // A secret within another must not spoil the longer one's match.
+        known.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    }
+
+    /// The text as it may be shown: secrets masked, and without the NUL that databases refuse.
+    pub fn clean(&self, text: &str) -> String {
+        let mut text = Cow::Borrowed(text);
+        for secret in self.0.secrets.read().unwrap_or_else(PoisonError::into_inner).iter() {
+            if text.contains(secret.as_str()) {
+                text = Cow::Owned(text.replace(secret.as_str(), "***"));
+            }
+        }
+        text.replace('\0', "\u{fffd}")
+    }
+
+    /// Writes one line. Waits only while [`Log::WAITING`] lines wait for the store.
+    pub async fn line(&self, stream: Stream, level: Level, text: &str) {
+        let text = self.clean(text);
+        match self.place_for(&text) {
+            Place::Fits => self.send(stream, level, text).await,
+            Place::FirstBeyond => self.send(Stream::System, Level::Warning, cut_notice()).await,
+            Place::Beyond => {}
+        }
+    }
+
+    /// Stores what is left and ends the log; what is written afterwards is dropped. Gives up on a
+    /// store that refuses several times in a row.
+    pub async fn finish(&self) {
+        self.0.closing.cancel();
+        if self.0.written.load(Ordering::Relaxed) == 0 {
+            // Most attempts say nothing, and need not wait for the writer to see that.
+            return;
+        }
+        self.0.closed.cancelled().await;
+    }
+
+    fn place_for(&self, text: &str) -> Place {
+        let length = text.len() + 1;
+        let before = self.0.written.fetch_add(length, Ordering::Relaxed);
+        if before + length <= Self::LIMIT {
+            Place::Fits
+        } else if before <= Self::LIMIT {
+            Place::FirstBeyond
+        } else {
+            Place::Beyond
+        }
+    }
+
+    async fn send(&self, stream: Stream, level: Level, line: String) {
+        let at = self.0.clock.now();
+        let line = LogLine { at, stream: stream.name().to_owned(), level: level.name().to_owned(), line };
+        // Refused only once the log has ended.
+        let _ = self.0.lines.send(line).await;
+    }
+}
+
+/// Whether the limit leaves room for a line.
+enum Place {
+    Fits,
+    FirstBeyond,
+    Beyond,
+}
+
+fn cut_notice() -> String {
+    format!("the log was cut here: an attempt may write at most {} MiB", Log::LIMIT / (1024 * 1024))
+}
+
+#[cfg(test)]
+mod tests;

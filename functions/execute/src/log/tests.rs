@@ -1,0 +1,198 @@
+use std::sync::atomic::AtomicU32;
+
+use chrono::Duration;
+use futures::FutureExt;
+use model::{RunId, TaskIndex};
+use testkit::ManualClock;
+use tokio::sync::{Semaphore, mpsc};
+use uuid::Uuid;
+
+use super::*;
+
+/// A store that hands its chunks to the test, can be away for a while, and can be slow.
+struct Desk {
+    taken: mpsc::UnboundedSender<LogChunk>,
+    tries: AtomicU32,
+    refuse: fn(u32) -> Option<store::Error>,
+    open: Semaphore,
+}
+
+#[async_trait]
+impl LogSink for Desk {
+    async fn append(&self, chunk: &LogChunk) -> store::Result<()> {
+        let _open = self.open.acquire().await.unwrap();
+        if let Some(error) = (self.refuse)(self.tries.fetch_add(1, Ordering::Relaxed)) {
+            return Err(error);
+        }
+        self.taken.send(chunk.clone()).unwrap();
+        Ok(())
+    }
+}
+
+struct Bench {
+    log: Log,
+    desk: Arc<Desk>,
+    clock: ManualClock,
+    chunks: mpsc::UnboundedReceiver<LogChunk>,
+}
+
+/// A log in front of a store that refuses the tries which `refuse` says, counted from 0.
+fn bench(refuse: fn(u32) -> Option<store::Error>) -> Bench {
+    let (taken, chunks) = mpsc::unbounded_channel();
+    let desk = Arc::new(Desk { taken, tries: AtomicU32::new(0), refuse, open: Semaphore::new(1) });
+    let clock = ManualClock::at("2026-01-01T00:00:00Z");
+    let key = TaskKey { run: RunId(Uuid::nil()), task: TaskIndex(0) };
+    let log = Log::open(desk.clone(), Arc::new(clock.clone()), key, 1);
+    Bench { log, desk, clock, chunks }
+}
+
+impl Bench {
+    async fn say(&self, text: &str) {
+        self.log.line(Stream::Stdout, Level::Info, text).await;
+    }
+
+    /// Lets the writer do all that it can do now.
+    async fn settle(&self) {
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Everything that was stored, as the number and text of each line.
+    async fn stored(&mut self) -> Vec<(u32, String)> {
+        self.log.finish().await;
+        let mut lines = Vec::new();
+        while let Ok(chunk) = self.chunks.try_recv() {
+            lines.extend((chunk.first..).zip(chunk.lines.into_iter().map(|line| line.line)));
+        }
+        lines
+    }
+}
+
+fn never(_: u32) -> Option<store::Error> {
+    None
+}
+
+fn away() -> Option<store::Error> {
+    Some(store::Error::Conflict)
+}
+
+#[tokio::test]
+async fn a_hundred_lines_are_stored_at_once() {
+    let mut bench = bench(never);
+    for number in 0..250 {
+        bench.say(&number.to_string()).await;
+    }
+    for first in [0, 100] {
+        let chunk = bench.chunks.recv().await.unwrap();
+        assert_eq!((chunk.first, chunk.lines.len()), (first, 100));
+    }
+    bench.log.finish().await;
+    let chunk = bench.chunks.recv().await.unwrap();
+    assert_eq!((chunk.first, chunk.lines.len()), (200, 50));
+    assert_eq!(chunk.lines[49].line, "249");
+}
+
+#[tokio::test]
+async fn a_single_line_waits_for_others_but_not_for_long() {
+    let mut bench = bench(never);
+    bench.say("one").await;
+    bench.settle().await;
+    bench.clock.advance(Duration::milliseconds(249));
+    bench.say("two").await;
+    bench.settle().await;
+    assert!(bench.chunks.try_recv().is_err());
+    bench.clock.advance(Duration::milliseconds(1));
+    let chunk = bench.chunks.recv().await.unwrap();
+    assert_eq!((chunk.first, chunk.lines.len()), (0, 2));
+    assert_eq!(chunk.lines[0].stream, "stdout");
+    assert_eq!(chunk.lines[0].level, "info");
+}
+
+#[tokio::test]
+async fn a_chunk_that_was_not_stored_is_tried_again_as_it_was() {
+    let mut bench = bench(|tries| (tries < 2).then(away).flatten());
+    bench.say("one").await;
+    bench.settle().await;
+    bench.clock.advance(Duration::milliseconds(250));
+    bench.settle().await;
+    bench.say("two").await;
+    bench.clock.advance(Duration::milliseconds(250));
+    bench.settle().await;
+    bench.clock.advance(Duration::milliseconds(250));
+    let chunk = bench.chunks.recv().await.unwrap();
+    assert_eq!((chunk.first, chunk.lines.len()), (0, 1));
+    assert_eq!(bench.stored().await, [(1, "two".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_chunk_that_is_refused_for_good_does_not_hold_up_the_next() {
+    let refuse = |tries| (tries == 0).then(|| store::Error::Unreadable { what: "line", why: String::new() });
+    let mut bench = bench(refuse);
+    for _ in 0..100 {
+        bench.say("refused").await;
+    }
+    bench.say("kept").await;
+    assert_eq!(bench.stored().await, [(100, "kept".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_store_that_stays_away_does_not_keep_an_attempt_from_ending() {
+    let mut bench = bench(|_| away());
+    bench.say("lost").await;
+    assert_eq!(bench.stored().await, []);
+    assert_eq!(bench.desk.tries.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn whoever_writes_waits_while_too_many_lines_wait_for_the_store() {
+    let bench = bench(never);
+    let closed = bench.desk.open.acquire().await.unwrap();
+    // One chunk is with the store; as many lines as may wait are behind it.
+    for _ in 0..100 {
+        bench.say("x").await;
+    }
+    bench.settle().await;
+    for _ in 0..Log::WAITING {
+        bench.say("x").await;
+    }
+    assert!(bench.say("one too many").now_or_never().is_none());
+    drop(closed);
+    bench.say("now there is room").await;
+}
+
+#[tokio::test]
+async fn a_log_that_grows_too_long_is_cut_with_one_line_that_says_so() {
+    let mut bench = bench(never);
+    let mebibyte = "x".repeat(1024 * 1024 - 1);
+    for _ in 0..13 {
+        bench.say(&mebibyte).await;
+    }
+    bench.say("short").await;
+    let lines = bench.stored().await;
+    assert_eq!(lines.len(), 11);
+    assert_eq!(lines[10].1, "the log was cut here: an attempt may write at most 10 MiB");
+}
+
+#[tokio::test]
+async fn secrets_are_masked_the_longest_first_and_line_by_line() {
+    let mut bench = bench(never);
+    bench.log.mask(vec![
+        String::new(),
+        "hunter".to_owned(),
+        "hunter2".to_owned(),
+        "{\nprivate-key\n}".to_owned(),
+    ]);
+    bench.say("a hunter2 and a hunter").await;
+    bench.say("{ private-key }\0").await;
+    let lines: Vec<_> = bench.stored().await.into_iter().map(|(_, line)| line).collect();
+    assert_eq!(lines, ["a *** and a ***", "{ *** }\u{fffd}"]);
+}
+
+#[tokio::test]
+async fn a_log_that_is_dropped_still_stores_what_it_has() {
+    let Bench { log, mut chunks, .. } = bench(never);
+    log.line(Stream::System, Level::Error, "last words").await;
+    drop(log);
+    assert_eq!(chunks.recv().await.unwrap().lines[0].line, "last words");
+}

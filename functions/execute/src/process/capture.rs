@@ -1,0 +1,94 @@
+//! What a process says, line by line into the log.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+use tokio::process::Child;
+use tokio::task::JoinSet;
+
+use crate::log::{Level, Log, Stream};
+
+/// A longer line is broken into several.
+const LONGEST: usize = 64 * 1024;
+
+/// The two readers of a process's output. Dropped, they read no further.
+pub(super) struct Capture {
+    readers: JoinSet<()>,
+    last_error: Arc<Mutex<Option<String>>>,
+}
+
+impl Capture {
+    /// Starts to read both outputs of a process.
+    pub(super) fn of(child: &mut Child, log: &Log) -> Self {
+        let stdout = child.stdout.take().expect("the standard output is a pipe");
+        let stderr = child.stderr.take().expect("the standard error is a pipe");
+        let last_error = Arc::<Mutex<_>>::default();
+        let mut readers = JoinSet::new();
+        let (out, err, last) = (log.clone(), log.clone(), Arc::clone(&last_error));
+        readers.spawn(async move {
+            let mut lines = Lines::of(stdout);
+            while let Some(line) = lines.next().await {
+                out.line(Stream::Stdout, Level::Info, &line).await;
+            }
+        });
+        readers.spawn(async move {
+            let mut lines = Lines::of(stderr);
+            while let Some(line) = lines.next().await {
+                err.line(Stream::Stderr, Level::Warning, &line).await;
+                if !line.trim().is_empty() {
+                    *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
+                }
+            }
+        });
+        Self { readers, last_error }
+    }
+
+    /// Returns once nobody holds the outputs any more and all of them is in the log.
+    pub(super) async fn end(&mut self) {
+        while self.readers.join_next().await.is_some() {}
+    }
+
+    /// The last line on the standard error that was not blank.
+    pub(super) fn last_error(&self) -> Option<String> {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Text lines out of bytes; what is not UTF-8 is replaced.
+struct Lines<R> {
+    source: BufReader<R>,
+    bytes: Vec<u8>,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    fn of(source: R) -> Self {
+        Self { source: BufReader::new(source), bytes: Vec::new() }
+    }
+
+    /// The next line without its end; the last one needs none. A broken pipe is an end, too.
+    async fn next(&mut self) -> Option<String> {
+        let room = (LONGEST + 1).saturating_sub(self.bytes.len()) as u64;
+        let read = (&mut self.source).take(room).read_until(b'\n', &mut self.bytes).await;
+        if self.bytes.is_empty() || (read.is_err() && !self.bytes.ends_with(b"\n")) {
+            return None;
+        }
+        let rest = if self.bytes.len() > LONGEST && !self.bytes.ends_with(b"\n") {
+            self.bytes.split_off(last_boundary(&self.bytes))
+        } else {
+            Vec::new()
+        };
+        let line = std::mem::replace(&mut self.bytes, rest);
+        let line = line.strip_suffix(b"\n").unwrap_or(&line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        Some(String::from_utf8_lossy(line).into_owned())
+    }
+}
+
+/// Where to break a line that is too long without breaking a character.
+fn last_boundary(bytes: &[u8]) -> usize {
+    let is_boundary = |at: &usize| bytes[*at] & 0b1100_0000 != 0b1000_0000;
+    (LONGEST - 3..=LONGEST).rev().find(is_boundary).unwrap_or(LONGEST)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The directory of one process: what comes in, what goes out, and a place to work between them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::fs;
+
+use model::Failure;
+
+use crate::job::{Context, Job};
+use crate::kinds::OUTPUT_LIMIT;
+
+/// A fresh directory that is gone once this is dropped. The process works in a folder within it,
+/// so that a file which it happens to call `output.json` is not taken for its output.
+pub(crate) struct Scratch {
+    root: TempDir,
+}
+
+impl Scratch {
+    /// Makes the directory and puts the job's document into it.
+    pub(crate) async fn prepare(job: &Job, context: &Context) -> Result<Self, Failure> {
+        let make = || tempfile::Builder::new().prefix("ebb-").tempdir_in(&context.scratch);
+        let scratch = Self { root: make().map_err(|error| unusable(&context.scratch, &error))? };
+        let work = scratch.work();
+        fs::create_dir(&work).await.map_err(|error| unusable(&work, &error))?;
+        scratch.write("input.json", job.document.to_string()).await?;
+        Ok(scratch)
+    }
+
+    /// Writes a file beside the place to work.
+    pub(crate) async fn write(&self, name: &str, text: impl AsRef<[u8]>) -> Result<PathBuf, Failure> {
+        let path = self.root.path().join(name);
+        fs::write(&path, text).await.map_err(|error| unusable(&path, &error))?;
+        Ok(path)
+    }
+
+    /// Where the process works.
+    pub(super) fn work(&self) -> PathBuf {
+        self.root.path().join("work")
+    }
+
+    pub(super) fn input_file(&self) -> PathBuf {
+        self.root.path().join("input.json")
+    }
+
+    pub(super) fn output_file(&self) -> PathBuf {
+        self.root.path().join("output.json")
+    }
+
+    /// The JSON that the process wrote, or null where it wrote none.
+    pub(super) async fn output(&self) -> Result<Value, Failure> {
+        let path = self.output_file();
+        let unreadable = |error: io::Error| {
+            Failure::permanent(format!("the file named by EBB_OUTPUT cannot be read: {error}"))
+        };
+        let found = match fs::metadata(&path).await {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Value::Null),
+            Err(error) => return Err(unreadable(error)),
+        };
+        if !found.is_file() {
+            // Reading a pipe or a device would wait, or never end.
+            return Err(Failure::permanent("what EBB_OUTPUT names is no longer a plain file"));
+        }
+        if found.len() > OUTPUT_LIMIT as u64 {
+            return Err(crate::kinds::too_large(found.len()));
+        }
+        parse(&fs::read(&path).await.map_err(unreadable)?)
+    }
+
+    /// Removes the directory off the threads that serve requests: it may hold many files.
+    pub(super) async fn remove(self) {
+        // Left-overs do no harm: the directory's name is never used again.
+        let _ = tokio::task::spawn_blocking(|| self.root.close()).await;
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, Failure> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        Failure::permanent(format!(
+            "the file named by EBB_OUTPUT is not JSON: {error}; write exactly one JSON value to it, or none"
+        ))
+    })
+}
+
+fn unusable(path: &Path, error: &io::Error) -> Failure {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::transient(format!(
+            "no space for the scratch directory at {path}: free some, or give this worker a larger disk ({error})"
+        )),
+        _ => Failure::transient(format!("the scratch directory cannot be made at {path}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

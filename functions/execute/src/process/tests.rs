@@ -1,0 +1,324 @@
+//! Real processes, by way of the task types that start them.
+//!
+//! A process that a test must watch holds a connection to it: its lines tell how far it has come,
+//! and its end is the death of the last process that holds it.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use model::{ErrorClass, Failure};
+
+use crate::kinds::tests::Bench;
+
+fn bash(command: &str) -> Bench {
+    Bench::new("bash", json!({ "command": command }))
+}
+
+fn python(code: &str) -> Bench {
+    Bench::new("python", json!({ "code": code }))
+}
+
+/// Python code in which `connect()` opens a connection to the test, which waits for its first line.
+struct Watched {
+    bench: Bench,
+    listener: TcpListener,
+}
+
+impl Watched {
+    async fn new(code: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let code = [PRELUDE, code].concat();
+        let bench = Bench::new("python", json!({ "code": code, "args": [address.port()] }));
+        Self { bench, listener }
+    }
+
+    async fn ready(&self) -> BufReader<TcpStream> {
+        let mut wire = BufReader::new(self.listener.accept().await.unwrap().0);
+        assert_eq!(heard(&mut wire).await, "ready");
+        wire
+    }
+}
+
+/// `told_to_stop` is Python and not a trap of bash, which loses a signal that comes while it starts a command.
+const PRELUDE: &str = "
+import os, signal, socket, sys
+
+def connect():
+    wire = socket.create_connection(('127.0.0.1', int(sys.argv[1])))
+    wire.sendall(b'ready\\n')
+    return wire
+
+def deaf():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+def told_to_stop():
+    signal.sigwait({signal.SIGTERM})
+
+";
+
+async fn heard(wire: &mut BufReader<TcpStream>) -> String {
+    let mut line = String::new();
+    wire.read_line(&mut line).await.unwrap();
+    line.trim_end().to_owned()
+}
+
+async fn all_dead(mut wire: BufReader<TcpStream>) {
+    // A process that is killed with something unread breaks the connection instead of closing it.
+    let _ = wire.read_to_end(&mut Vec::new()).await;
+}
+
+#[tokio::test]
+async fn every_line_goes_to_the_log_the_unfinished_last_one_too() {
+    let bench = bash(r"echo one; printf 'caf\xc3\xa9 \xff\n'; printf two >&2");
+    assert_eq!(bench.perform().await, Ok(Value::Null));
+    let mut lines = bench.lines().await;
+    lines.sort();
+    assert_eq!(lines, ["stderr: two", "stdout: café \u{fffd}", "stdout: one"]);
+}
+
+#[tokio::test]
+async fn what_follows_the_program_in_a_pipe_may_still_write() {
+    let bench = bash("exec > >(sed s/^/said:/); echo hello");
+    bench.perform().await.unwrap();
+    assert_eq!(bench.lines().await, ["stdout: said:hello"]);
+}
+
+#[tokio::test]
+async fn the_document_comes_in_and_the_output_goes_out() {
+    let bench = python(
+        "import json, os\n\
+         document = json.load(open(os.environ['EBB_INPUT']))\n\
+         json.dump({'day': document['inputs']['day']}, open(os.environ['EBB_OUTPUT'], 'w'))",
+    );
+    assert_eq!(bench.perform().await, Ok(json!({"day": "2026-01-01"})));
+}
+
+#[tokio::test]
+async fn an_output_that_is_not_json_is_a_permanent_failure_with_the_place() {
+    let failure = bash(r#"printf '{"a":\n  oops}' > "$EBB_OUTPUT""#).perform().await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::Permanent);
+    assert!(failure.message.contains("EBB_OUTPUT is not JSON"), "{}", failure.message);
+    assert!(failure.message.contains("line 2 column"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn an_output_that_is_too_large_or_no_file_is_not_even_read() {
+    let failure = bash(r#"head -c 1048577 /dev/zero > "$EBB_OUTPUT""#).perform().await.unwrap_err();
+    assert!(failure.message.contains("store it elsewhere"), "{}", failure.message);
+    let failure = bash(r#"mkfifo "$EBB_OUTPUT""#).perform().await.unwrap_err();
+    assert!(failure.message.contains("plain file"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn the_environment_is_an_allow_list_with_the_configs_and_ours() {
+    let config = json!({"command": "env", "env": {"REGION": "eu", "N": 3, "EBB_TASK": "forged"}});
+    let bench = Bench::new("bash", config);
+    bench.perform().await.unwrap();
+    let lines = bench.lines().await;
+    let has = |line: &str| assert!(lines.contains(&format!("stdout: {line}")), "{line} is not in {lines:?}");
+    has("REGION=eu");
+    has("N=3");
+    has("EBB_TASK=load");
+    has("EBB_ATTEMPT=2");
+    has("EBB_RUN_ID=00000000-0000-0000-0000-000000000007");
+    let allowed =
+        "PATH HOME LANG LC_ALL TZ TMPDIR REGION N EBB_INPUT EBB_OUTPUT EBB_RUN_ID EBB_TASK EBB_ATTEMPT";
+    // These bash sets by itself.
+    let allowed: Vec<_> = allowed.split(' ').chain(["PWD", "SHLVL", "_"]).collect();
+    for line in &lines {
+        let name = line.trim_start_matches("stdout: ").split('=').next().unwrap();
+        assert!(allowed.contains(&name), "{name} leaked");
+    }
+}
+
+#[tokio::test]
+async fn each_process_works_in_a_fresh_directory_that_is_gone_afterwards() {
+    let bench = bash(r#"[ -z "$(ls -A)" ] && [ "$PWD" = "$TMPDIR" ] && touch left-over && pwd"#);
+    bench.perform().await.unwrap();
+    let lines = bench.lines().await;
+    assert!(lines[0].contains(&bench.folder.path().display().to_string()), "{lines:?}");
+    assert_eq!(bench.folder.path().read_dir().unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_script_is_found_from_its_folder_and_given_its_arguments() {
+    let bench = Bench::new("bash", json!({"script": "greet.sh", "args": ["a b", 3]}));
+    std::fs::write(bench.folder.path().join("greet.sh"), "echo \"$1/$2\"").unwrap();
+    bench.perform().await.unwrap();
+    assert_eq!(bench.lines().await, ["stdout: a b/3"]);
+}
+
+#[tokio::test]
+async fn a_script_that_is_missing_is_a_permanent_failure() {
+    let failure = Bench::new("python", json!({"script": "nope.py"})).perform().await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::Permanent);
+    assert!(failure.message.contains("nope.py"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn exit_codes_are_classed_and_come_with_the_last_words() {
+    let check = async |command: &str, class, code, words: &str| {
+        let failure = bash(command).perform().await.unwrap_err();
+        assert_eq!((failure.class, failure.exit_code), (class, Some(code)), "{command}");
+        assert_eq!(failure.message, words, "{command}");
+    };
+    check("exit 3", ErrorClass::Transient, 3, "exited with code 3").await;
+    check("echo a >&2; echo b >&2; echo >&2; exit 1", ErrorClass::Transient, 1, "exited with code 1: b")
+        .await;
+    let words = "exited with code 125 (the program that should have started it failed)";
+    check("exit 125", ErrorClass::Permanent, 125, words).await;
+    check("exit 126", ErrorClass::Permanent, 126, "exited with code 126 (found, but not executable)").await;
+    let words = "exited with code 137 (a command in it was ended by signal 9)";
+    check("exit 137", ErrorClass::Transient, 137, words).await;
+}
+
+#[tokio::test]
+async fn a_command_that_is_not_there_is_a_permanent_failure_that_says_so() {
+    let failure = bash("no-such-command").perform().await.unwrap_err();
+    assert_eq!((failure.class, failure.exit_code), (ErrorClass::Permanent, Some(127)));
+    assert!(failure.message.contains("command not found on this worker"), "{}", failure.message);
+    assert!(failure.message.contains("no-such-command"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn an_exception_in_python_is_told_in_its_own_words() {
+    let failure = python("print(1 / 0)").perform().await.unwrap_err();
+    assert_eq!((failure.class, failure.exit_code), (ErrorClass::Transient, Some(1)));
+    assert_eq!(failure.message, "exited with code 1: ZeroDivisionError: division by zero");
+}
+
+#[tokio::test]
+async fn a_process_that_was_killed_is_told_apart_from_one_that_failed() {
+    let failure = bash("kill -KILL $$").perform().await.unwrap_err();
+    let message = "killed from outside by signal 9 (out of memory, perhaps)";
+    assert_eq!(failure, Failure::new(ErrorClass::Killed, message));
+}
+
+#[tokio::test]
+async fn a_worker_without_the_interpreter_says_what_to_install() {
+    let config = json!({"code": "pass", "env": {"PATH": "/nowhere"}});
+    let failure = Bench::new("python", config).perform().await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::Permanent);
+    assert!(failure.message.contains("no `python3` on the PATH"), "{}", failure.message);
+    assert!(failure.message.contains("install Python 3"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn what_a_program_leaves_running_ends_with_it() {
+    let code = "
+wire = connect()
+if os.fork() == 0:
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    os.dup2(1, 2)
+    signal.pause()
+";
+    let watched = Watched::new(code).await;
+    let attempt = watched.bench.begin();
+    let wire = watched.ready().await;
+    assert_eq!(attempt.await.unwrap(), Ok(Value::Null));
+    all_dead(wire).await;
+}
+
+#[tokio::test]
+async fn a_time_out_ends_the_whole_group() {
+    let code = "
+if os.fork() == 0:
+    wire = connect()
+    signal.pause()
+os.wait()
+";
+    let watched = Watched::new(code).await;
+    let attempt = watched.bench.begin();
+    let wire = watched.ready().await;
+    watched.bench.clock.advance(chrono::Duration::seconds(60));
+    let message = "the attempt took longer than its timeout_seconds of 60";
+    assert_eq!(attempt.await.unwrap(), Err(Failure::new(ErrorClass::Timeout, message)));
+    all_dead(wire).await;
+}
+
+#[tokio::test]
+async fn a_process_that_is_asked_to_stop_may_clean_up() {
+    let code = "
+deaf()
+wire = connect()
+told_to_stop()
+print('cleaned up')
+";
+    let watched = Watched::new(code).await;
+    let attempt = watched.bench.begin();
+    let _wire = watched.ready().await;
+    watched.bench.context.cancel.cancel();
+    let failure = attempt.await.unwrap().unwrap_err();
+    assert_eq!(failure.class, ErrorClass::Killed);
+    assert!(failure.message.contains("told to stop"), "{}", failure.message);
+    assert!(watched.bench.lines().await.contains(&"stdout: cleaned up".to_owned()));
+}
+
+#[tokio::test]
+async fn the_grace_is_for_the_children_too_when_the_program_goes_first() {
+    let code = "
+leader = os.getpid()
+if os.fork() == 0:
+    deaf()
+    wire = connect()
+    told_to_stop()
+    while os.getppid() == leader:
+        os.sched_yield()
+    print('child cleaned up')
+else:
+    os.wait()
+";
+    let watched = Watched::new(code).await;
+    let attempt = watched.bench.begin();
+    let _wire = watched.ready().await;
+    watched.bench.context.cancel.cancel();
+    attempt.await.unwrap().unwrap_err();
+    assert!(watched.bench.lines().await.contains(&"stdout: child cleaned up".to_owned()));
+}
+
+#[tokio::test]
+async fn what_does_not_stop_within_the_grace_is_killed() {
+    let code = "
+deaf()
+wire = connect()
+told_to_stop()
+wire.sendall(b'ignored\\n')
+told_to_stop()
+";
+    let watched = Watched::new(code).await;
+    let attempt = watched.bench.begin();
+    let mut wire = watched.ready().await;
+    watched.bench.context.cancel.cancel();
+    assert_eq!(heard(&mut wire).await, "ignored");
+    assert!(!attempt.is_finished());
+    watched.bench.clock.advance(chrono::Duration::seconds(30));
+    attempt.await.unwrap().unwrap_err();
+    all_dead(wire).await;
+}
+
+#[tokio::test]
+async fn an_attempt_that_is_dropped_takes_its_group_with_it() {
+    let code = "
+deaf()
+if os.fork() == 0:
+    wire = connect()
+    signal.pause()
+os.wait()
+";
+    let watched = Watched::new(code).await;
+    let attempt = watched.bench.begin();
+    let wire = watched.ready().await;
+    attempt.abort();
+    all_dead(wire).await;
+}
+
+#[tokio::test]
+async fn a_worker_without_room_for_scratch_directories_says_so() {
+    let mut bench = bash("true");
+    bench.context.scratch = bench.folder.path().join("missing");
+    let failure = bench.perform().await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::Transient);
+    assert!(failure.message.contains("scratch directory cannot be made at"), "{}", failure.message);
+}

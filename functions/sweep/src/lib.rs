@@ -1,0 +1,57 @@
+//! Fires durable timers, finds lost messages and dead workers, and repairs.
+//!
+//! Woken every minute by the scheduler, and by a message when a timer is due before the next tick. It stays up
+//! only while timers are due soon; with nothing due it asks the store one question and ends. Any number of
+//! sweeps may run at once: what two of them find is decided once.
+
+mod sweep;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use model::Message;
+use service::{App, Problem, Push, Reply, Verdict, health};
+
+pub use sweep::Sweep;
+
+#[derive(Clone)]
+struct Shared {
+    app: App,
+    sweep: Arc<Sweep>,
+}
+
+impl axum::extract::FromRef<Shared> for App {
+    fn from_ref(shared: &Shared) -> App {
+        shared.app.clone()
+    }
+}
+
+/// `POST /sweep`: the scheduler's tick. `POST /push`: a timer is due before the next one.
+pub fn router(app: App) -> Router {
+    let sweep = Arc::new(Sweep::new(app.runtime.clone()));
+    let shared = Shared { app: app.clone(), sweep };
+    Router::new().route("/sweep", post(tick)).route("/push", post(push)).with_state(shared).merge(health(app))
+}
+
+async fn tick(State(shared): State<Shared>, request: Request) -> Response {
+    let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if let Err(error) = shared.app.push.check(authorization, shared.app.now()).await {
+        return Problem::from(error).into_response();
+    }
+    match shared.sweep.run().await {
+        Ok(()) => Reply::Ack.into_response(),
+        Err(error) => Reply::Retry(error.to_string()).into_response(),
+    }
+}
+
+async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
+    let outcome = match &delivery.message {
+        Message::TimerArmed(_) => shared.sweep.run().await.map(|()| Verdict::Done),
+        other => Ok(Verdict::Hopeless(format!("sweep takes no `{}`", other.kind()))),
+    };
+    shared.app.reply(&delivery, outcome).await
+}

@@ -1,0 +1,210 @@
+//! One sweep: look what is due, do it, wait for what is due soon, end.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use engine::Command;
+use futures::FutureExt;
+use model::{Instant, RunId};
+use runtime::{Result, Runtime, Settled};
+use store::Agenda;
+use tokio::sync::{Mutex, Notify};
+use tracing::{error, info, warn};
+
+/// The scheduler's tick: nobody waits in here for longer.
+const TICK: TimeDelta = TimeDelta::seconds(58);
+
+/// A worker that was silent for so long is dead.
+const SILENCE: TimeDelta = TimeDelta::seconds(60);
+
+/// A dispatched task that nobody took for so long needs its message again.
+const PATIENCE: TimeDelta = TimeDelta::seconds(30);
+
+/// An outbox message as old as this was not published by the process that wrote it.
+const UNSENT: TimeDelta = TimeDelta::seconds(5);
+
+/// So many things are done in one transaction.
+const BATCH: u32 = 200;
+
+/// A check-up reads all that is unfinished of a run while the run waits: only so many at a time.
+const CHECKUPS: u32 = 20;
+
+/// A run that cannot be settled is left alone for so long.
+const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
+
+/// The sweep of one instance. While one call is under way, others hand over to it and return at once.
+pub struct Sweep {
+    runtime: Arc<Runtime>,
+    turn: Mutex<()>,
+    news: Notify,
+}
+
+/// How long to be patient: the usual, or not at all after a restart that lost every message and worker.
+#[derive(Clone, Copy)]
+struct Tolerance {
+    silence: TimeDelta,
+    patience: TimeDelta,
+}
+
+impl Tolerance {
+    const USUAL: Self = Self { silence: SILENCE, patience: PATIENCE };
+    const NONE: Self = Self { silence: TimeDelta::zero(), patience: TimeDelta::zero() };
+}
+
+impl Sweep {
+    /// A sweep that works through this runtime.
+    pub fn new(runtime: Arc<Runtime>) -> Self {
+        Self { runtime, turn: Mutex::new(()), news: Notify::new() }
+    }
+
+    /// Does what is due and stays while timers are due before the next tick. Doing it twice changes nothing.
+    pub async fn run(&self) -> Result<()> {
+        loop {
+            let Ok(turn) = self.turn.try_lock() else {
+                self.news.notify_one();
+                if self.turn.try_lock().is_ok() {
+                    // Whoever had the turn left before they could hear the news.
+                    continue;
+                }
+                return Ok(());
+            };
+            self.stay().await?;
+            drop(turn);
+            if self.news.notified().now_or_never().is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn stay(&self) -> Result<()> {
+        let clock = self.runtime.clock();
+        let mut end = clock.now() + TICK;
+        loop {
+            let now = clock.now();
+            let agenda = self.runtime.store().agenda(now).await?;
+            if self.work(&agenda, now, Tolerance::USUAL).await? {
+                continue;
+            }
+            match agenda.next_timer {
+                Some(next) if next < end => {
+                    if self.hears_news_before(next).await {
+                        end = clock.now() + TICK;
+                    }
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Takes up everything again after a restart of the only process there is: all its messages are lost,
+    /// and whoever held an attempt is dead.
+    pub async fn after_restart(&self) -> Result<()> {
+        let now = self.runtime.clock().now();
+        let runs = self.runtime.store().check_all(now).await?;
+        if runs > 0 {
+            info!("Taking up {runs} unfinished runs");
+        }
+        let agenda = Agenda { checkup: Some(now), worker: Some(now), ..Agenda::default() };
+        while self.work(&agenda, now, Tolerance::NONE).await? {}
+        Ok(())
+    }
+
+    /// Does a batch of each kind of work that is due. Answers whether there was any.
+    async fn work(&self, agenda: &Agenda, now: Instant, tolerance: Tolerance) -> Result<bool> {
+        let due = |at: Option<Instant>, after: TimeDelta| at.is_some_and(|at| at + after <= now);
+        let mut done = 0;
+        if due(agenda.timer, TimeDelta::zero()) {
+            done += self.fire_timers(now).await?;
+        }
+        if due(agenda.worker, tolerance.silence) {
+            done += self.give_up_on_workers(now - tolerance.silence).await?;
+        }
+        if due(agenda.checkup, TimeDelta::zero()) {
+            done += self.check_up(now, tolerance.patience).await?;
+        }
+        if due(agenda.unsent, UNSENT) {
+            done += self.relay(now - UNSENT).await;
+        }
+        Ok(done > 0)
+    }
+
+    async fn fire_timers(&self, now: Instant) -> Result<usize> {
+        let due = self.runtime.store().due_timers(now, BATCH).await?;
+        let wake = due.into_iter().map(|due| {
+            let timer = due.timer;
+            (due.run, Command::Wake { task: timer.task, attempt: timer.attempt, kind: timer.kind })
+        });
+        self.settle(wake.collect()).await
+    }
+
+    async fn give_up_on_workers(&self, since: Instant) -> Result<usize> {
+        let lost = self.runtime.store().lost(since, BATCH).await?;
+        for held in &lost {
+            warn!(
+                "Worker {} is dead; attempt {} of a task of run {} is lost",
+                held.worker, held.attempt, held.key.run
+            );
+        }
+        let lose = lost.iter().map(|held| {
+            (held.key.run, Command::Lose { task: held.key.task, attempt: held.attempt, worker: held.worker })
+        });
+        let done = self.settle(lose.collect()).await?;
+        if lost.len() < BATCH as usize {
+            self.runtime.store().forget_workers(since).await?;
+        }
+        Ok(done)
+    }
+
+    async fn check_up(&self, now: Instant, patience: TimeDelta) -> Result<usize> {
+        let runs = self.runtime.store().due_checkups(now, CHECKUPS).await?;
+        self.settle(runs.into_iter().map(|run| (run, Command::Checkup { patience })).collect()).await
+    }
+
+    /// Publishes what was committed and not sent. A bus that is away must not keep timers from firing.
+    async fn relay(&self, before: Instant) -> usize {
+        self.runtime.relay(before, BATCH).await.unwrap_or_else(|error| {
+            warn!("Outbox messages wait for the next tick: {error}");
+            0
+        })
+    }
+
+    /// Settles a batch; where one command spoils it, each on its own, so that the others do not wait for it.
+    /// Answers how many changed anything.
+    async fn settle(&self, commands: Vec<(RunId, Command)>) -> Result<usize> {
+        if commands.is_empty() {
+            return Ok(0);
+        }
+        match self.runtime.settle_all(&commands).await {
+            Ok(settled) => {
+                return Ok(settled.into_iter().filter(|settled| *settled == Settled::Applied).count());
+            }
+            Err(error) if error.is_passing() => return Err(error),
+            Err(error) => warn!("A batch was spoiled, its parts are settled one by one: {error}"),
+        }
+        let mut applied = 0;
+        for (run, command) in commands {
+            match self.runtime.settle(run, command).await {
+                Ok(settled) => applied += usize::from(settled == Settled::Applied),
+                Err(error) if error.is_passing() => return Err(error),
+                Err(error) => self.put_off(run, &error).await?,
+            }
+        }
+        Ok(applied)
+    }
+
+    /// A run that cannot be settled is tried again later and does not hold up the others.
+    async fn put_off(&self, run: RunId, error: &runtime::Error) -> Result<()> {
+        error!("Run {run} cannot go on: {error}");
+        let now = self.runtime.clock().now();
+        Ok(self.runtime.store().postpone(run, now, now + PUT_OFF).await?)
+    }
+
+    /// Waits for an instant, or for news that may bring an earlier one. Answers which it was.
+    async fn hears_news_before(&self, instant: Instant) -> bool {
+        tokio::select! {
+            biased;
+            () = self.news.notified() => true,
+            () = self.runtime.clock().wait_until(instant) => false,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Definitions as they are sent: one workflow as YAML or JSON, or several files that belong together.
+
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use language::{Definition, FileKind, SourceFile};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use service::Problem;
+
+use crate::request::{Text, parse};
+
+/// How a single workflow is called in what is said about it.
+const BODY: &str = "body";
+
+/// Files that are compiled together.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Files {
+    /// The files.
+    pub files: Vec<File>,
+}
+
+/// One file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Its path, as problems in it shall name it.
+    pub path: String,
+    /// What it defines.
+    #[serde(default)]
+    pub kind: Kind,
+    /// Its content.
+    pub text: String,
+}
+
+/// What a file defines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A workflow.
+    #[default]
+    Workflow,
+    /// A reusable task.
+    Task,
+}
+
+impl From<File> for SourceFile {
+    fn from(file: File) -> Self {
+        let kind = match file.kind {
+            Kind::Workflow => FileKind::Workflow,
+            Kind::Task => FileKind::Task,
+        };
+        Self { path: file.path, kind, text: file.text }
+    }
+}
+
+impl From<SourceFile> for File {
+    fn from(file: SourceFile) -> Self {
+        let kind = match file.kind {
+            FileKind::Workflow => Kind::Workflow,
+            FileKind::Task => Kind::Task,
+        };
+        Self { path: file.path, kind, text: file.text }
+    }
+}
+
+/// The sound definitions that a body holds. A body with any problem in it is refused with all of them.
+pub struct Definitions(pub Vec<Definition>);
+
+impl<S: Send + Sync> FromRequest<S> for Definitions {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let is_json = says_json(request.headers());
+        let Text(text) = Text::from_request(request, state).await?;
+        let files = read(text, is_json)?;
+        // A large file takes long enough to hold up others.
+        let compiled = tokio::task::spawn_blocking(move || language::compile(&files)).await;
+        let compiled = compiled.map_err(|error| Problem::internal(&error))?;
+        if compiled.diagnostics.is_empty() {
+            return Ok(Self(compiled.definitions));
+        }
+        let message = match compiled.diagnostics.as_slice() {
+            [only] => only.to_string(),
+            several => format!("{} problems, the first one: {}", several.len(), several[0]),
+        };
+        let refused = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_definition", message);
+        Err(refused.with(json!(compiled.diagnostics)))
+    }
+}
+
+fn says_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// The files in a body. JSON is YAML too, so only a list of files needs to be told apart.
+fn read(text: String, is_json: bool) -> Result<Vec<SourceFile>, Problem> {
+    let json: Option<Value> = if is_json { Some(parse(&text)?) } else { serde_json::from_str(&text).ok() };
+    if json.is_some_and(|json| json.get("files").is_some()) {
+        let files: Files = parse(&text)?;
+        return Ok(files.files.into_iter().map(SourceFile::from).collect());
+    }
+    if text.trim().is_empty() {
+        return Err(Problem::bad_request(
+            "the body is empty: send a workflow as YAML, or `{\"files\": […]}`",
+        ));
+    }
+    Ok(vec![SourceFile { path: BODY.into(), kind: FileKind::Workflow, text }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_files_is_known_by_its_field_whatever_the_content_type_says() {
+        let body = r#"{"files": [{"path": "tasks/a.yaml", "kind": "task", "text": "name: a"}]}"#;
+        for is_json in [true, false] {
+            let files = read(body.into(), is_json).unwrap();
+            assert_eq!((files[0].path.as_str(), files[0].kind), ("tasks/a.yaml", FileKind::Task));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_one_workflow() {
+        for (body, is_json) in
+            [("name: hello", false), (r#"{"name": "hello"}"#, false), (r#"{"name": "hello"}"#, true)]
+        {
+            let files = read(body.into(), is_json).unwrap();
+            assert_eq!((files[0].path.as_str(), files[0].text.as_str()), (BODY, body));
+        }
+    }
+
+    #[test]
+    fn what_claims_to_be_json_must_be() {
+        assert!(read("name: hello".into(), true).is_err());
+        assert!(read("  ".into(), false).is_err());
+    }
+}

@@ -1,0 +1,61 @@
+//! What the store and the runtime say, as answers to a caller.
+
+use axum::http::StatusCode;
+use runtime::Error;
+use serde_json::json;
+use service::Problem;
+
+/// The answer to a failure of the store.
+pub fn store(error: store::Error) -> Problem {
+    match error {
+        store::Error::Unavailable(_) | store::Error::Conflict => Problem::unavailable(error.to_string()),
+        store::Error::Database(_) | store::Error::Unreadable { .. } => Problem::internal(&error),
+    }
+}
+
+/// The answer to a failure of the runtime.
+pub fn runtime(error: Error) -> Problem {
+    let message = error.to_string();
+    let refused = |status, code| Problem::new(status, code, message.clone());
+    match error {
+        Error::NoSuchWorkflow(_) => Problem::not_found(message),
+        Error::Archived(_) => refused(StatusCode::CONFLICT, "archived"),
+        Error::BadInputs(problems) => {
+            let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let message = format!("{message}: {}", said.join("; "));
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_inputs", message).with(json!(problems))
+        }
+        Error::DateTaken(run) => {
+            refused(StatusCode::CONFLICT, "logical_date_taken").with(json!({ "id": run }))
+        }
+        Error::KeyReused(run) => {
+            refused(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused").with(json!({ "id": run }))
+        }
+        Error::Bus(_) => Problem::unavailable(message),
+        Error::Store(error) => store(error),
+        Error::Unusable { .. } => Problem::internal(&error),
+    }
+}
+
+/// The nearest of the names that exist, as the end of a sentence that says that one does not.
+pub fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    let reach = (word.chars().count() / 3).max(1);
+    names
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(word, name), name))
+        .filter(|(distance, _)| *distance <= reach)
+        .min()
+        .map(|(_, name)| format!(" (did you mean `{name}`?)"))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_near_miss_is_pointed_out_and_a_far_one_is_not() {
+        assert_eq!(did_you_mean("helo", ["diamond", "hello"]), " (did you mean `hello`?)");
+        assert_eq!(did_you_mean("backup", ["diamond", "hello"]), "");
+    }
+}

@@ -1,0 +1,118 @@
+//! The REST API below `/api/v1`: reading and steering workflows and runs.
+//!
+//! Each module has the endpoints of one subject. A handler takes, calls and replies; what it calls is public,
+//! since the console's pages show the same things. The modules in reading order:
+//!
+//! - [`views`]: the shapes that callers rely on. [`links`]: where they lead. [`page`]: lists in pages.
+//! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
+//! - [`workflows`], [`runs`], [`tasks`], [`logs`]: the endpoints.
+
+pub mod caller;
+pub mod definitions;
+pub mod error;
+pub mod links;
+pub mod logs;
+pub mod page;
+pub mod request;
+pub mod runs;
+pub mod tasks;
+pub mod views;
+pub mod workflows;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::{Accounts, Verifier};
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use service::config::{ApiConfig, BusConfig};
+use service::{App, Config, Problem};
+
+pub use caller::Caller;
+pub use links::Links;
+
+/// No request's body is larger, in bytes.
+pub const BODY_LIMIT: usize = 1024 * 1024;
+
+/// No request takes longer, a slowly sent body included.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// What the API works with; cheap to clone.
+#[derive(Clone)]
+pub struct Api {
+    /// The store and the runtime.
+    pub app: App,
+    /// Whose tokens are believed.
+    pub auth: Arc<Verifier>,
+    /// Which of their bearers are let in.
+    pub accounts: Accounts,
+    /// Where things can be looked at.
+    pub links: Links,
+    /// Whether pages may be read without a token: only where nobody but this machine can reach them.
+    pub pages_open: bool,
+}
+
+impl Api {
+    /// The API that a function's configuration describes; none where it does not say whose tokens to believe.
+    pub fn configured(config: &Config, app: App) -> Result<Option<Self>, auth::Error> {
+        let Some(ApiConfig { tokens, accounts }) = &config.api else { return Ok(None) };
+        let project = match &config.bus {
+            BusConfig::PubSub { project, endpoint: None } => Some(project.clone()),
+            _ => None,
+        };
+        let links = Links { project, ..Links::local(config.console_url.as_deref().unwrap_or_default()) };
+        let (auth, accounts) = (Arc::new(tokens.build()?), Accounts::new(accounts.clone()));
+        Ok(Some(Self { app, auth, accounts, links, pages_open: false }))
+    }
+}
+
+/// Everything below `/api/v1`.
+pub fn router(api: Api) -> Router {
+    let v1 = Router::new()
+        .route("/workflows", get(workflows::get_list).post(workflows::post_register))
+        .route("/workflows/validate", post(workflows::post_validate))
+        .route("/workflows/{name}", get(workflows::get_one))
+        .route("/workflows/{name}/runs", post(runs::post_start))
+        .route("/runs", get(runs::get_list))
+        .route("/runs/{id}", get(runs::get_one))
+        .route("/runs/{id}/cancel", post(runs::post_cancel))
+        .route("/runs/{id}/events", get(runs::get_events))
+        .route("/runs/{id}/tasks", get(tasks::get_list))
+        .route("/runs/{id}/tasks/{task}", get(tasks::get_one))
+        .route("/runs/{id}/tasks/{task}/attempts", get(tasks::get_attempts))
+        .route("/runs/{id}/tasks/{task}/logs", get(logs::get_lines))
+        .fallback(no_such_endpoint)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(middleware::from_fn(bounded))
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .with_state(api);
+    Router::new().nest("/api/v1", v1)
+}
+
+async fn no_such_endpoint(request: Request) -> Problem {
+    Problem::not_found(format!("there is no endpoint `/api/v1{}`", request.uri().path()))
+}
+
+async fn no_such_method(request: Request) -> Problem {
+    let message = format!("`/api/v1{}` takes no {}", request.uri().path(), request.method());
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+}
+
+/// Refuses what no handler can make sense of, and ends what takes too long.
+async fn bounded(request: Request, next: Next) -> Response {
+    // The database cannot hold a NUL in a text, so nothing has one in its name.
+    if request.uri().to_string().contains("%00") {
+        return Problem::bad_request("the address holds a NUL character (%00)").into_response();
+    }
+    match tokio::time::timeout(TIME_LIMIT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let message = format!("the request took longer than {} s; try again", TIME_LIMIT.as_secs());
+            Problem::unavailable(message).into_response()
+        }
+    }
+}

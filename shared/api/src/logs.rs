@@ -1,0 +1,55 @@
+//! Logs of attempts.
+
+use axum::Json;
+use axum::extract::State;
+use model::RunId;
+use serde::{Deserialize, Serialize};
+use service::Problem;
+use store::LogLine;
+
+use crate::page::{Page, Wanted};
+use crate::request::{Path, Query};
+use crate::{Api, Caller, error, tasks};
+
+/// Which lines of a task's log to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogQuery {
+    /// Of this attempt; without it, of the current one.
+    pub attempt: Option<u32>,
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// Lines of an attempt's log, oldest first. An attempt that has not begun has none.
+pub async fn list(
+    api: &Api,
+    caller: &Caller,
+    id: RunId,
+    task: &str,
+    query: &LogQuery,
+) -> Result<Page<LogLine>, Problem> {
+    let wanted = Wanted::<u32>::read(query.limit, query.cursor.as_deref())?;
+    let found = tasks::find(api, caller, id, task).await?;
+    let current = found.record.task.attempt;
+    let attempt = query.attempt.unwrap_or(current);
+    if query.attempt.is_some_and(|attempt| !(1..=current).contains(&attempt)) {
+        let message = format!("task `{task}` has no attempt {attempt}; so far it has had {current}");
+        return Err(Problem::not_found(message));
+    }
+    let from = wanted.after.map_or(0, |last| last.saturating_add(1));
+    let store = api.app.runtime.store();
+    let rows = store.log(found.key(), attempt, from, wanted.rows()).await.map_err(error::store)?;
+    Ok(wanted.page(rows, |(number, _)| *number).map(|(_, line)| line))
+}
+
+pub(crate) async fn get_lines(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((id, task)): Path<(RunId, String)>,
+    Query(query): Query<LogQuery>,
+) -> Result<Json<Page<LogLine>>, Problem> {
+    list(&api, &caller, id, &task, &query).await.map(Json)
+}

@@ -1,0 +1,101 @@
+//! Lists in pages: at most so many items, and an opaque cursor to the next ones.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use service::Problem;
+
+/// So many items stand on a page unless the caller says otherwise.
+pub const DEFAULT_LIMIT: u32 = 20;
+
+/// No page has more items.
+pub const MAX_LIMIT: u32 = 100;
+
+/// One page of a list.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Page<T> {
+    /// The items, in the list's order.
+    pub items: Vec<T>,
+    /// What to ask with for the next page; none where this one is the last for now.
+    pub next_cursor: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// The same page with each item shown in another way.
+    pub fn map<U>(self, show: impl FnMut(T) -> U) -> Page<U> {
+        Page { items: self.items.into_iter().map(show).collect(), next_cursor: self.next_cursor }
+    }
+}
+
+/// Which page of a list is asked for; `P` is the place in the list after which it begins.
+pub(crate) struct Wanted<P> {
+    pub(crate) limit: u32,
+    pub(crate) after: Option<P>,
+}
+
+impl<P: Serialize + DeserializeOwned> Wanted<P> {
+    /// Reads what a query says.
+    pub(crate) fn read(limit: Option<u32>, cursor: Option<&str>) -> Result<Self, Problem> {
+        let limit = limit.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(Problem::bad_request(format!(
+                "`limit` is {limit}; it must be from 1 to {MAX_LIMIT}"
+            )));
+        }
+        Ok(Self { limit, after: cursor.map(decode).transpose()? })
+    }
+
+    /// How many rows to ask the store for: one more than fit, to see whether there are more.
+    pub(crate) fn rows(&self) -> u32 {
+        self.limit + 1
+    }
+
+    /// The page that those rows make.
+    pub(crate) fn page<T>(&self, mut rows: Vec<T>, place: impl Fn(&T) -> P) -> Page<T> {
+        let more = rows.len() > self.limit as usize;
+        rows.truncate(self.limit as usize);
+        let next_cursor = rows.last().filter(|_| more).map(|last| encode(&place(last)));
+        Page { items: rows, next_cursor }
+    }
+}
+
+fn encode<P: Serialize>(place: &P) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_vec(place).expect("places are numbers and texts"))
+}
+
+fn decode<P: DeserializeOwned>(cursor: &str) -> Result<P, Problem> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
+    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or_else(|| {
+        Problem::bad_request("`cursor` is none of this list: take it from `next_cursor` of an earlier page")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_page_has_no_cursor() {
+        let wanted = Wanted::<u32>::read(Some(3), None).unwrap();
+        assert_eq!(wanted.page(vec![1, 2, 3], |row| *row), Page { items: vec![1, 2, 3], next_cursor: None });
+    }
+
+    #[test]
+    fn a_cursor_leads_to_where_its_page_ended() {
+        let page = Wanted::<u32>::read(Some(2), None).unwrap().page(vec![1, 2, 3], |row| *row);
+        assert_eq!(page.items, [1, 2]);
+        let next = Wanted::<u32>::read(Some(2), page.next_cursor.as_deref()).unwrap();
+        assert_eq!(next.after, Some(2));
+    }
+
+    #[test]
+    fn limits_and_cursors_that_make_no_sense_are_refused() {
+        for limit in [0, 101] {
+            assert!(Wanted::<u32>::read(Some(limit), None).is_err());
+        }
+        for cursor in ["", "§", "bm8", "InRleHQi"] {
+            assert!(Wanted::<u32>::read(None, Some(cursor)).is_err(), "{cursor}");
+        }
+    }
+}

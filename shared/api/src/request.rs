@@ -1,0 +1,76 @@
+//! Paths, queries and bodies as handlers take them. What does not fit is refused in words and in one shape.
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use service::Problem;
+
+use crate::BODY_LIMIT;
+
+/// What the path names.
+pub struct Path<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = axum::extract::Path::from_request_parts(parts, state).await;
+        path.map(|path| Self(path.0)).map_err(|error| Problem::bad_request(error.body_text()))
+    }
+}
+
+/// What the query asks for. Parameters that nobody knows are refused, so that a slip is not a silent default.
+pub struct Query<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let query = axum::extract::Query::from_request_parts(parts, state).await;
+        query.map(|query| Self(query.0)).map_err(|error| Problem::bad_request(error.body_text()))
+    }
+}
+
+/// A JSON body; no body at all is an empty object.
+pub struct Json<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let Text(text) = Text::from_request(request, state).await?;
+        parse(if text.trim().is_empty() { "{}" } else { &text }).map(Self)
+    }
+}
+
+/// A body of any text.
+pub struct Text(pub String);
+
+impl<S: Send + Sync> FromRequest<S> for Text {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let bytes = Bytes::from_request(request, state).await.map_err(not_taken)?;
+        String::from_utf8(bytes.into())
+            .map(Self)
+            .map_err(|error| Problem::bad_request(format!("the body is no UTF-8: {}", error.utf8_error())))
+    }
+}
+
+/// A value out of JSON text, or what is wrong with it and at which line and column.
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+    serde_json::from_str(text)
+        .map_err(|error| Problem::bad_request(format!("the body does not fit: {error}")))
+}
+
+fn not_taken(rejection: BytesRejection) -> Problem {
+    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        let message = format!("the body is larger than the {BODY_LIMIT} bytes allowed");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
+    } else {
+        Problem::bad_request(rejection.body_text())
+    }
+}

@@ -1,0 +1,225 @@
+//! Runs: start, list, get, events, cancel.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use engine::Command;
+use model::{Instant, RunId, RunState};
+use runtime::{Settled, StartRun};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use service::Problem;
+use store::{RunFilter, RunRecord};
+use uuid::Uuid;
+
+use crate::page::{Page, Wanted};
+use crate::request::{self, Path, Query};
+use crate::views::{EventView, RunView};
+use crate::{Api, Caller, Links, error, tasks, workflows};
+
+/// No idempotency key is longer, in bytes.
+const LONGEST_KEY: usize = 255;
+
+/// Which runs to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// Only of this workflow.
+    pub workflow: Option<String>,
+    /// Only in this state.
+    pub state: Option<String>,
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// Which events of a run to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventsQuery {
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// What to start a run with.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StartBody {
+    /// Its inputs; those with a default may be left out.
+    pub inputs: Map<String, Value>,
+    /// The date it is about, if it is about one.
+    pub logical_date: Option<Instant>,
+    /// Labels to find it by.
+    pub labels: Map<String, Value>,
+    /// How urgent it is within its tenant; 0 is the only value yet.
+    pub priority: i32,
+    /// Whether a run of the same logical date shall make room; `false` is the only value yet.
+    pub replace_existing: bool,
+}
+
+/// Why a run is cancelled.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CancelBody {
+    /// In words, for the timeline.
+    pub reason: Option<String>,
+}
+
+/// Runs, newest first.
+pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<RunView>, Problem> {
+    let wanted = Wanted::<(Instant, RunId)>::read(query.limit, query.cursor.as_deref())?;
+    let state = query.state.as_deref().map(state_named).transpose()?;
+    let filter =
+        RunFilter { workflow: query.workflow.clone(), state, after: wanted.after, limit: wanted.rows() };
+    let rows = api.app.runtime.store().runs(caller.tenant, &filter).await.map_err(error::store)?;
+    let now = api.app.now();
+    let page = wanted.page(rows, |record| (record.run.created_at, record.run.id));
+    Ok(page.map(|record| RunView::new(record, &api.links, now)))
+}
+
+/// One run, or words that say that there is none.
+pub async fn find(api: &Api, caller: &Caller, id: RunId) -> Result<RunRecord, Problem> {
+    let found = api.app.runtime.store().run(caller.tenant, id).await.map_err(error::store)?;
+    found.ok_or_else(|| Problem::not_found(format!("there is no run {id}")))
+}
+
+/// One run as callers see it.
+pub async fn show(api: &Api, caller: &Caller, id: RunId) -> Result<RunView, Problem> {
+    let record = find(api, caller, id).await?;
+    Ok(RunView::new(record, &api.links, api.app.now()))
+}
+
+fn state_named(name: &str) -> Result<RunState, Problem> {
+    RunState::named(name).ok_or_else(|| {
+        let known = RunState::ALL.map(RunState::name).join(", ");
+        Problem::bad_request(format!("`state` is `{name}`, which is none of {known}"))
+    })
+}
+
+pub(crate) async fn get_list(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Page<RunView>>, Problem> {
+    list(&api, &caller, &query).await.map(Json)
+}
+
+pub(crate) async fn get_one(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<RunId>,
+) -> Result<Json<RunView>, Problem> {
+    show(&api, &caller, id).await.map(Json)
+}
+
+pub(crate) async fn get_events(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<RunId>,
+    Query(query): Query<EventsQuery>,
+) -> Result<Json<Page<EventView>>, Problem> {
+    let wanted = Wanted::<i64>::read(query.limit, query.cursor.as_deref())?;
+    let run = find(&api, &caller, id).await?.run;
+    let graph = tasks::graph(&api, &run).await?;
+    let from = wanted.after.map_or(0, |last| last.saturating_add(1));
+    let rows = api.app.runtime.store().events(id, from, wanted.rows()).await.map_err(error::store)?;
+    let page = wanted.page(rows, |(seq, _)| *seq);
+    Ok(Json(page.map(|(seq, event)| EventView::new(seq, event, graph.workflow()))))
+}
+
+/// Starts a run. The same idempotency key again starts nothing and answers with the run that it started.
+pub(crate) async fn post_start(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(workflow): Path<String>,
+    headers: HeaderMap,
+    request::Json(body): request::Json<StartBody>,
+) -> Result<Response, Problem> {
+    check_supported(&body)?;
+    let request = StartRun {
+        id: run_id(&headers, &caller, &workflow)?,
+        tenant: caller.tenant,
+        workflow,
+        inputs: body.inputs,
+        labels: body.labels,
+        logical_date: body.logical_date,
+        trigger_kind: "api".into(),
+        by: caller.name.clone(),
+    };
+    let workflow = request.workflow.clone();
+    match api.app.runtime.start(request).await {
+        Ok(started) => {
+            let status = if started.new { StatusCode::CREATED } else { StatusCode::OK };
+            let run = show(&api, &caller, started.run).await?;
+            Ok((status, [(header::LOCATION, location(started.run))], Json(run)).into_response())
+        }
+        Err(runtime::Error::NoSuchWorkflow(_)) => {
+            Err(workflows::no_such_workflow(&api, &caller, &workflow).await)
+        }
+        Err(error) => Err(refusal(&api, &caller, error).await),
+    }
+}
+
+/// Why a run was not started; where another one is in its way, with that one.
+async fn refusal(api: &Api, caller: &Caller, error: runtime::Error) -> Problem {
+    let in_the_way = match &error {
+        runtime::Error::DateTaken(run) | runtime::Error::KeyReused(run) => show(api, caller, *run).await.ok(),
+        _ => None,
+    };
+    let problem = error::runtime(error);
+    match in_the_way {
+        Some(run) => problem.with(json!(run)),
+        None => problem,
+    }
+}
+
+fn location(run: RunId) -> HeaderValue {
+    HeaderValue::try_from(Links::run_path(run)).expect("an id is made of digits, letters and dashes")
+}
+
+fn check_supported(body: &StartBody) -> Result<(), Problem> {
+    let unsupported = |message| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unsupported", message));
+    if body.priority != 0 {
+        return unsupported("`priority` can only be 0 yet: leave it out");
+    }
+    if body.replace_existing {
+        return unsupported("`replace_existing` can only be false yet: cancel the existing run first");
+    }
+    Ok(())
+}
+
+/// The id that a key asks for; without a key, a new one.
+fn run_id(headers: &HeaderMap, caller: &Caller, workflow: &str) -> Result<RunId, Problem> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(RunId(Uuid::now_v7())) };
+    match key.to_str() {
+        Ok(key) if (1..=LONGEST_KEY).contains(&key.len()) => {
+            Ok(RunId::from_key(caller.tenant, workflow, key))
+        }
+        _ => {
+            let message = format!("`Idempotency-Key` must be 1 to {LONGEST_KEY} visible ASCII characters");
+            Err(Problem::bad_request(message))
+        }
+    }
+}
+
+/// Ends a run. Cancelling a cancelled run again changes nothing.
+pub(crate) async fn post_cancel(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<RunId>,
+    request::Json(body): request::Json<CancelBody>,
+) -> Result<Json<RunView>, Problem> {
+    find(&api, &caller, id).await?;
+    let command = Command::Cancel { actor: caller.name.clone(), reason: body.reason };
+    let settled = api.app.runtime.settle(id, command).await.map_err(error::runtime)?;
+    let run = show(&api, &caller, id).await?;
+    if settled == Settled::Applied || run.state == RunState::Cancelled {
+        return Ok(Json(run));
+    }
+    let message = format!("run {id} has {} already", run.state.name());
+    Err(Problem::new(StatusCode::CONFLICT, "already_ended", message).with(json!(run)))
+}

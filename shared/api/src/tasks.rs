@@ -1,0 +1,116 @@
+//! Tasks of a run: list, get, attempts.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use engine::Graph;
+use model::{Run, RunId, TaskIndex, TaskKey};
+use serde::{Deserialize, Serialize};
+use service::Problem;
+use store::TaskRecord;
+
+use crate::page::{Page, Wanted};
+use crate::request::{Path, Query};
+use crate::views::{AttemptView, TaskView};
+use crate::{Api, Caller, error, runs};
+
+/// Which tasks of a run to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// A task of a run, with what is needed to show it.
+pub(crate) struct Found {
+    pub(crate) run: Run,
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) record: TaskRecord,
+}
+
+impl Found {
+    pub(crate) fn key(&self) -> TaskKey {
+        TaskKey { run: self.run.id, task: self.record.task.index }
+    }
+}
+
+/// The graph of a run's version.
+pub(crate) async fn graph(api: &Api, run: &Run) -> Result<Arc<Graph>, Problem> {
+    let graph = api.app.runtime.graph(run.version).await.map_err(error::runtime)?;
+    graph.ok_or_else(|| Problem::internal(&format!("version {} of run {} is gone", run.version.0, run.id)))
+}
+
+/// Tasks of a run, in the order in which they were written.
+pub async fn list(
+    api: &Api,
+    caller: &Caller,
+    id: RunId,
+    query: &ListQuery,
+) -> Result<Page<TaskView>, Problem> {
+    let wanted = Wanted::<TaskIndex>::read(query.limit, query.cursor.as_deref())?;
+    let run = runs::find(api, caller, id).await?.run;
+    let graph = graph(api, &run).await?;
+    let store = api.app.runtime.store();
+    let rows = store.run_tasks(id, wanted.after, wanted.rows()).await.map_err(error::store)?;
+    let page = wanted.page(rows, |record| record.task.index);
+    Ok(page.map(|record| view(api, &run, &graph, record)))
+}
+
+/// One task of a run, or words that say that there is none and which one may have been meant.
+pub(crate) async fn find(api: &Api, caller: &Caller, id: RunId, name: &str) -> Result<Found, Problem> {
+    let run = runs::find(api, caller, id).await?.run;
+    let graph = graph(api, &run).await?;
+    let index = graph.index_of(name).ok_or_else(|| {
+        let names = graph.workflow().tasks.iter().map(|task| task.name.as_str());
+        Problem::not_found(format!("run {id} has no task `{name}`{}", error::did_you_mean(name, names)))
+    })?;
+    let before = index.0.checked_sub(1).map(TaskIndex);
+    let rows = api.app.runtime.store().run_tasks(id, before, 1).await.map_err(error::store)?;
+    let gone = || Problem::internal(&format!("task {} of run {id} is gone", index.0));
+    let record = rows.into_iter().next().ok_or_else(gone)?;
+    Ok(Found { run, graph, record })
+}
+
+fn view(api: &Api, run: &Run, graph: &Graph, record: TaskRecord) -> TaskView {
+    let spec = graph.spec(record.task.index);
+    let links = api.links.of_task(run, &spec.name, api.app.now());
+    TaskView::new(record, spec, run.created_at, links)
+}
+
+pub(crate) async fn get_list(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<RunId>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Page<TaskView>>, Problem> {
+    list(&api, &caller, id, &query).await.map(Json)
+}
+
+pub(crate) async fn get_one(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((id, task)): Path<(RunId, String)>,
+) -> Result<Json<TaskView>, Problem> {
+    let found = find(&api, &caller, id, &task).await?;
+    Ok(Json(view(&api, &found.run, &found.graph, found.record)))
+}
+
+/// All attempts, oldest first: those kept as history, then the one in hand.
+pub(crate) async fn get_attempts(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((id, task)): Path<(RunId, String)>,
+) -> Result<Json<Page<AttemptView>>, Problem> {
+    let found = find(&api, &caller, id, &task).await?;
+    let over = api.app.runtime.store().attempts(found.key()).await.map_err(error::store)?;
+    let mut items: Vec<AttemptView> = over.into_iter().map(AttemptView::from).collect();
+    let current = found.record.task;
+    if current.attempt > 0 && items.iter().all(|item| item.attempt != current.attempt) {
+        items.push(AttemptView::from(current));
+    }
+    Ok(Json(Page { items, next_cursor: None }))
+}

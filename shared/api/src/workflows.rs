@@ -1,0 +1,118 @@
+//! Workflows: list, get, register, validate.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use service::Problem;
+use store::{RunFilter, WorkflowRecord};
+
+use crate::definitions::Definitions;
+use crate::page::{Page, Wanted};
+use crate::request::{Path, Query};
+use crate::views::{RegisteredView, RunView, WorkflowDetail, WorkflowView};
+use crate::{Api, Caller, error};
+
+/// So many runs stand with a workflow.
+const RECENT_RUNS: u32 = 10;
+
+/// So many names are looked through for the one that was meant.
+const NAMES_FOR_HINTS: u32 = 1_000;
+
+/// Which workflows to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// What became of definitions that were registered.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Registration {
+    /// Each of them, in the order of their files.
+    pub registered: Vec<RegisteredView>,
+}
+
+/// Workflows in name order.
+pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<WorkflowView>, Problem> {
+    let wanted = Wanted::<String>::read(query.limit, query.cursor.as_deref())?;
+    let store = api.app.runtime.store();
+    let rows =
+        store.workflows(caller.tenant, wanted.after.as_deref(), wanted.rows()).await.map_err(error::store)?;
+    Ok(wanted.page(rows, |record| record.name.clone()).map(|record| WorkflowView::from(&record)))
+}
+
+/// One workflow, or words that say that there is none and which one may have been meant.
+pub async fn find(api: &Api, caller: &Caller, name: &str) -> Result<WorkflowRecord, Problem> {
+    let found = api.app.runtime.store().workflow(caller.tenant, name).await.map_err(error::store)?;
+    match found {
+        Some(record) => Ok(record),
+        None => Err(no_such_workflow(api, caller, name).await),
+    }
+}
+
+pub(crate) async fn no_such_workflow(api: &Api, caller: &Caller, name: &str) -> Problem {
+    match api.app.runtime.store().workflows(caller.tenant, None, NAMES_FOR_HINTS).await {
+        Ok(known) => {
+            let hint = error::did_you_mean(name, known.iter().map(|record| record.name.as_str()));
+            Problem::not_found(format!("there is no workflow `{name}`{hint}"))
+        }
+        Err(error) => error::store(error),
+    }
+}
+
+pub(crate) async fn get_list(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Page<WorkflowView>>, Problem> {
+    list(&api, &caller, &query).await.map(Json)
+}
+
+pub(crate) async fn get_one(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<WorkflowDetail>, Problem> {
+    let record = find(&api, &caller, &name).await?;
+    let filter = RunFilter { workflow: Some(name), limit: RECENT_RUNS, ..RunFilter::default() };
+    let runs = api.app.runtime.store().runs(caller.tenant, &filter).await.map_err(error::store)?;
+    let now = api.app.now();
+    Ok(Json(WorkflowDetail {
+        summary: WorkflowView::from(&record),
+        definition: record.version.workflow,
+        source: record.version.source,
+        recent_runs: runs.into_iter().map(|run| RunView::new(run, &api.links, now)).collect(),
+    }))
+}
+
+/// Registers all or nothing: a body with any problem in it never gets here. Sending it again changes nothing.
+pub(crate) async fn post_register(
+    State(api): State<Api>,
+    caller: Caller,
+    Definitions(definitions): Definitions,
+) -> Result<(StatusCode, Json<Registration>), Problem> {
+    let names: Vec<String> = definitions.iter().map(|definition| definition.workflow.name.clone()).collect();
+    let done =
+        api.app.runtime.register(caller.tenant, definitions, &caller.name).await.map_err(error::runtime)?;
+    let registered: Vec<RegisteredView> = names
+        .into_iter()
+        .zip(done)
+        .map(|(name, done)| RegisteredView { name, version: done.number, new: done.new })
+        .collect();
+    let any_new = registered.iter().any(|done| done.new);
+    let status = if any_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(Registration { registered })))
+}
+
+pub(crate) async fn post_validate(_: Caller, Definitions(definitions): Definitions) -> Json<Value> {
+    let workflows = definitions.iter().map(|definition| {
+        let workflow = &definition.workflow;
+        json!({"name": workflow.name, "tasks": workflow.tasks.len(), "hash": definition.hash})
+    });
+    Json(json!({"valid": true, "workflows": workflows.collect::<Vec<_>>()}))
+}

@@ -1,0 +1,10 @@
+//! The contract of the API: each endpoint's answer, and each way to be refused.
+
+#![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
+
+mod logs;
+mod refusals;
+mod runs;
+mod tasks;
+mod workflows;
+mod world;

@@ -1,0 +1,97 @@
+use axum::http::{Method, StatusCode};
+use serde_json::json;
+
+use crate::world::{HELLO, World};
+
+#[tokio::test]
+async fn a_workflow_is_registered_once_per_content() {
+    let world = World::new();
+    let first = world.post("/workflows", HELLO).await;
+    assert_eq!(first.status, StatusCode::CREATED);
+    assert_eq!(first.body, json!({"registered": [{"name": "hello", "version": 1, "new": true}]}));
+    let again = world.post("/workflows", HELLO).await;
+    assert_eq!(again.status, StatusCode::OK);
+    assert_eq!(again.body, json!({"registered": [{"name": "hello", "version": 1, "new": false}]}));
+    let other = world.post("/workflows", HELLO.replace("Greets.", "Greets politely.")).await;
+    assert_eq!(other.body["registered"][0]["version"], 2);
+}
+
+#[tokio::test]
+async fn json_is_as_good_as_yaml() {
+    let world = World::new();
+    let body = json!({"name": "one", "tasks": [{"name": "a", "type": "noop"}]}).to_string();
+    let headers = [("content-type", "application/json")];
+    let answer = world.send(Method::POST, "/workflows", &headers, body).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
+}
+
+#[tokio::test]
+async fn files_are_registered_together_with_the_tasks_that_they_reuse() {
+    let body = json!({"files": [
+        {"path": "graphs/two.yaml", "text": "name: two\ntasks:\n  - task: shout\n"},
+        {"path": "tasks/shout.yaml", "kind": "task", "text": "name: shout\ntype: echo\nconfig: {value: hey}\n"},
+    ]});
+    let answer = World::new().post("/workflows", body.to_string()).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
+    assert_eq!(answer.body["registered"][0]["name"], "two");
+}
+
+#[tokio::test]
+async fn one_bad_file_and_nothing_is_registered() {
+    let world = World::new();
+    let bad = "name: bad\ntasks:\n  - {name: a, type: nop}\n  - {name: b, type: noop, depends_on: [c]}\n";
+    let body = json!({"files": [
+        {"path": "graphs/hello.yaml", "text": HELLO},
+        {"path": "graphs/bad.yaml", "text": bad},
+    ]});
+    let answer = world.post("/workflows", body.to_string()).await;
+    assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(answer.body["error_code"], "invalid_definition");
+    let places: Vec<_> =
+        answer.body["details"].as_array().unwrap().iter().map(|it| (&it["file"], &it["line"])).collect();
+    assert_eq!(places, [(&json!("graphs/bad.yaml"), &json!(3)), (&json!("graphs/bad.yaml"), &json!(4))]);
+    assert_eq!(world.get("/workflows").await.body["items"], json!([]));
+}
+
+#[tokio::test]
+async fn validating_registers_nothing() {
+    let world = World::new();
+    let answer = world.post("/workflows/validate", HELLO).await;
+    assert_eq!((answer.status, &answer.body["valid"]), (StatusCode::OK, &json!(true)));
+    assert_eq!(answer.body["workflows"][0]["name"], "hello");
+    let answer = world.post("/workflows/validate", "name: [").await;
+    assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(world.get("/workflows").await.body["items"], json!([]));
+}
+
+#[tokio::test]
+async fn workflows_are_listed_by_name_in_pages() {
+    let world = World::new();
+    for name in ["b", "a", "c"] {
+        world.post("/workflows", format!("name: {name}\ntasks: [{{name: x, type: noop}}]")).await;
+    }
+    let first = world.get("/workflows?limit=2").await.body;
+    assert_eq!((&first["items"][0]["name"], &first["items"][1]["name"]), (&json!("a"), &json!("b")));
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = world.get(&format!("/workflows?limit=2&cursor={cursor}")).await.body;
+    assert_eq!((&second["items"][0]["name"], &second["next_cursor"]), (&json!("c"), &json!(null)));
+}
+
+#[tokio::test]
+async fn a_workflow_is_shown_with_definition_source_and_recent_runs() {
+    let world = World::with_hello().await;
+    world.start().await;
+    let answer = world.get("/workflows/hello").await;
+    assert_eq!(answer.status, StatusCode::OK);
+    insta::assert_json_snapshot!(answer.body, {
+        ".definition" => "[definition]", ".hash" => "[hash]", ".source" => "[source]", ".recent_runs[]" => "[run]",
+    });
+}
+
+#[tokio::test]
+async fn a_name_that_nearly_exists_is_suggested() {
+    let world = World::with_hello().await;
+    let answer = world.get("/workflows/helo").await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    assert_eq!(answer.body["message"], "there is no workflow `helo` (did you mean `hello`?)");
+}

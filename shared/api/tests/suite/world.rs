@@ -1,0 +1,159 @@
+//! An API on a store in memory, at a time that stands still, with a bus that nobody listens to.
+
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use auth::{Accounts, Issuer, Keys, PushAuth, Verifier};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use bus::Bus;
+use clock::Clock;
+use ebbflow_api::{Api, Links, router};
+use engine::Command;
+use model::message::TaskResult;
+use model::{Failure, Instant, Message, RunId, TaskIndex};
+use runtime::{Runtime, Settled};
+use serde_json::{Value, json};
+use service::App;
+use store::Memory;
+use tower::ServiceExt;
+
+pub(crate) const HELLO: &str = "
+name: hello
+description: Greets.
+inputs:
+  who: {type: string, default: world}
+  times: {type: integer, default: 1}
+tasks:
+  - name: greet
+    type: echo
+    config: {value: \"hello {{ inputs.who }}\"}
+    retry_policy: {max_retries: 2, initial_delay_seconds: 10, jitter: 0}
+  - name: rest
+    type: sleep
+    depends_on: [greet]
+    config: {duration: 1h}
+  - name: leave
+    type: noop
+    depends_on: [rest]
+";
+
+/// Making a key takes a while: all tests share one.
+static ISSUER: LazyLock<Issuer> = LazyLock::new(|| Issuer::generate("https://issuer.test"));
+
+struct Still;
+
+#[async_trait]
+impl Clock for Still {
+    fn now(&self) -> Instant {
+        now()
+    }
+
+    async fn wait_until(&self, _: Instant) {}
+}
+
+struct Mute;
+
+#[async_trait]
+impl Bus for Mute {
+    async fn publish(&self, _: &[Message]) -> Result<(), bus::Error> {
+        Ok(())
+    }
+
+    async fn ping(&self) -> Result<(), bus::Error> {
+        Ok(())
+    }
+}
+
+pub(crate) fn now() -> Instant {
+    Instant::from_timestamp(1_800_000_000, 0).unwrap()
+}
+
+pub(crate) struct World {
+    pub(crate) runtime: Arc<Runtime>,
+    router: Router,
+}
+
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl World {
+    /// With nothing in it.
+    pub(crate) fn new() -> Self {
+        let runtime = Arc::new(Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(Still)));
+        let app = App { runtime: runtime.clone(), push: Arc::new(PushAuth::None) };
+        let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
+        let links = Links::local("http://localhost:8480");
+        let accounts = Accounts::new(["@example.com"]);
+        let api = Api { app, auth: Arc::new(verifier), accounts, links, pages_open: false };
+        Self { runtime, router: router(api) }
+    }
+
+    /// With the workflow `hello`.
+    pub(crate) async fn with_hello() -> Self {
+        let world = Self::new();
+        assert_eq!(world.post("/workflows", HELLO).await.status, StatusCode::CREATED);
+        world
+    }
+
+    /// Starts a run of `hello`.
+    pub(crate) async fn start(&self) -> RunId {
+        let answer = self.post("/workflows/hello/runs", "").await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
+        answer.body["id"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// Reports what came of the first attempt at a task, as an executor would.
+    pub(crate) async fn report(&self, run: RunId, task: u32, result: Result<Value, Failure>) {
+        let result = result.map_or_else(TaskResult::Failed, TaskResult::Succeeded);
+        let command =
+            Command::Report { task: TaskIndex(task), attempt: 1, worker: None, started_at: now(), result };
+        assert_eq!(self.runtime.settle(run, command).await.unwrap(), Settled::Applied);
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, &[], "").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Answer {
+        self.send(Method::POST, path, &[], body).await
+    }
+
+    /// Sends a request with a good token, unless the headers bring another one.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("/api/v1{path}"));
+        if headers.iter().all(|(name, _)| *name != "authorization") {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token("api", 3600)));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = to_bytes(body, usize::MAX).await.unwrap();
+        let body = serde_json::from_slice(&body).unwrap_or_else(|_| panic!("no JSON: {body:?}"));
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+}
+
+/// A token of Ada for that audience, good for so many seconds from now.
+pub(crate) fn token(audience: &str, seconds: i64) -> String {
+    ISSUER.sign(&json!({
+        "iss": ISSUER.url(),
+        "sub": "1234",
+        "aud": audience,
+        "email": "ada@example.com",
+        "email_verified": true,
+        "exp": now().timestamp() + seconds,
+    }))
+}

@@ -1,0 +1,171 @@
+use std::sync::Arc;
+
+use api::Links;
+use async_trait::async_trait;
+use auth::{Accounts, Keys, PushAuth, Verifier};
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
+use bus::Bus;
+use clock::SystemClock;
+use engine::Command;
+use language::{FileKind, SourceFile};
+use model::message::TaskResult;
+use model::{Failure, Message, RunId, TaskIndex, TaskKey, TenantId};
+use runtime::{Runtime, StartRun};
+use serde_json::{Map, json};
+use service::App;
+use store::{LogChunk, LogLine, Memory, NewVersion};
+use tower::ServiceExt;
+
+use super::*;
+
+const EVIL: &str = "<script>alert(1)</script>";
+
+struct Mute;
+
+#[async_trait]
+impl Bus for Mute {
+    async fn publish(&self, _: &[Message]) -> Result<(), bus::Error> {
+        Ok(())
+    }
+
+    async fn ping(&self) -> Result<(), bus::Error> {
+        Ok(())
+    }
+}
+
+/// A console that anyone at this machine may read, with one failed run that says evil things.
+async fn console() -> (Api, RunId) {
+    let runtime = Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(SystemClock));
+    let app = App { runtime: Arc::new(runtime), push: Arc::new(PushAuth::None) };
+    let verifier = Verifier::new(["nobody"], "api", Keys::fixed(&json!({"keys": []})));
+    let (auth, accounts) = (Arc::new(verifier), Accounts::new(["@example.com"]));
+    let api = Api { app, auth, accounts, links: Links::default(), pages_open: true };
+    register(&api.app).await;
+    let run = start(&api.app).await;
+    let line =
+        LogLine { at: api.app.now(), stream: "stdout".into(), level: "info".into(), line: EVIL.into() };
+    let key = TaskKey { run, task: TaskIndex(0) };
+    let chunk = LogChunk { key, attempt: 1, first: 0, lines: vec![line] };
+    api.app.runtime.store().append_log(&chunk).await.unwrap();
+    let result = TaskResult::Failed(Failure::permanent(EVIL));
+    let report =
+        Command::Report { task: TaskIndex(0), attempt: 1, worker: None, started_at: api.app.now(), result };
+    api.app.runtime.settle(run, report).await.unwrap();
+    (api, run)
+}
+
+async fn register(app: &App) {
+    let text = "{name: hello, inputs: {who: {type: string}}, tasks: [{name: greet, type: noop}]}";
+    let file = SourceFile { path: "hello".into(), kind: FileKind::Workflow, text: text.into() };
+    for definition in language::compile(&[file]).definitions {
+        let (workflow, source, hash) = (definition.workflow, definition.source, definition.hash);
+        let new = NewVersion {
+            tenant: TenantId::DEFAULT,
+            workflow,
+            source,
+            hash,
+            by: "test".into(),
+            at: app.now(),
+        };
+        app.runtime.store().register(&new).await.unwrap();
+    }
+}
+
+async fn start(app: &App) -> RunId {
+    let start = StartRun {
+        id: "018f0000-0000-7000-8000-000000000001".parse().unwrap(),
+        tenant: TenantId::DEFAULT,
+        workflow: "hello".into(),
+        inputs: Map::from_iter([("who".into(), json!(EVIL))]),
+        labels: Map::new(),
+        logical_date: None,
+        trigger_kind: "api".into(),
+        by: EVIL.into(),
+    };
+    app.runtime.start(start).await.unwrap().run
+}
+
+async fn read(api: &Api, host: &str, path: &str) -> (StatusCode, HeaderMap, String) {
+    let request = Request::get(path).header("host", host).body(Body::empty()).unwrap();
+    let response = router(api.clone()).oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap();
+    (parts.status, parts.headers, String::from_utf8(body.into()).unwrap())
+}
+
+#[tokio::test]
+async fn the_list_shows_runs_and_leads_to_them() {
+    let (api, run) = console().await;
+    let (status, _, page) = read(&api, "localhost:8480", "/?workflow=hello&state=failed&limit=1").await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(
+        page.contains(&format!("href=\"/runs/{run}\"")) && page.contains("class=\"state failed\""),
+        "{page}"
+    );
+    let (_, _, none) = read(&api, "localhost:8480", "/?workflow=&state=running").await;
+    assert!(none.contains("No runs here"), "{none}");
+}
+
+#[tokio::test]
+async fn a_run_shows_its_tasks_their_errors_and_logs() {
+    let (api, run) = console().await;
+    let (status, _, page) = read(&api, "127.0.0.1:8480", &format!("/runs/{run}")).await;
+    assert_eq!(status, StatusCode::OK);
+    for part in ["id=\"greet\"", "1 of 1", "permanent: ", &format!("/runs/{run}/tasks/greet/log")] {
+        assert!(page.contains(part), "{part} is missing in {page}");
+    }
+    let (_, headers, log) = read(&api, "127.0.0.1:8480", &format!("/runs/{run}/tasks/greet/log")).await;
+    assert_eq!(headers[header::CONTENT_TYPE], "text/plain; charset=utf-8");
+    assert!(log.ends_with(&format!("stdout {EVIL}\n")), "{log}");
+}
+
+#[tokio::test]
+async fn nothing_that_a_user_wrote_becomes_part_of_the_page() {
+    let (api, run) = console().await;
+    for path in ["/", &format!("/runs/{run}"), "/?workflow=%22%3E%3Cscript%3E"] {
+        let (_, headers, page) = read(&api, "localhost", path).await;
+        assert!(!page.contains("<script"), "{page}");
+        assert_eq!(headers[header::CONTENT_SECURITY_POLICY], POLICY);
+        assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+    }
+}
+
+#[tokio::test]
+async fn open_pages_are_for_this_machine_only_and_closed_ones_need_a_token() {
+    let (mut api, run) = console().await;
+    for path in ["/", &format!("/runs/{run}"), &format!("/runs/{run}/tasks/greet/log")] {
+        assert_eq!(read(&api, "evil.example:8480", path).await.0, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    api.pages_open = false;
+    for path in ["/", &format!("/runs/{run}"), &format!("/runs/{run}/tasks/greet/log")] {
+        assert_eq!(read(&api, "localhost", path).await.0, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    assert_eq!(read(&api, "localhost", "/style.css").await.0, StatusCode::OK);
+    assert_eq!(read(&api, "localhost", "/livez").await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn open_pages_do_not_open_the_api() {
+    let (api, run) = console().await;
+    let (status, _, _) = read(&api, "localhost", "/api/v1/runs").await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+    let cancel = Request::post(format!("/api/v1/runs/{run}/cancel")).header("host", "localhost");
+    let answer = router(api).oneshot(cancel.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn what_cannot_be_shown_is_refused_on_a_page() {
+    let (api, run) = console().await;
+    for (path, status) in [
+        ("/runs/018f0000-0000-7000-8000-00000000ffff", StatusCode::NOT_FOUND),
+        (&format!("/runs/{run}/tasks/none/log"), StatusCode::NOT_FOUND),
+        ("/runs/nonsense", StatusCode::BAD_REQUEST),
+        ("/?state=odd", StatusCode::BAD_REQUEST),
+    ] {
+        let (answered, _, page) = read(&api, "localhost", path).await;
+        assert_eq!(answered, status, "{path}");
+        assert!(page.starts_with("<!doctype html>"), "{page}");
+    }
+}

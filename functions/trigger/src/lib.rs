@@ -1,0 +1,48 @@
+//! Accepts requests, schedules and events, and creates runs.
+//!
+//! A request comes as a message, or over HTTP where the API is mounted. Either may come twice: the id of the
+//! run is part of it, so that the second one finds the run that the first one created.
+
+use api::Api;
+use axum::Router;
+use axum::extract::State;
+use axum::routing::post;
+use model::Message;
+use model::message::RunRequested;
+use runtime::StartRun;
+use service::{App, Push, Reply, Verdict, health};
+
+/// `POST /push`: a run is asked for. Below `/api/v1`, where given: the API.
+pub fn router(app: App, api: Option<Api>) -> Router {
+    let router = Router::new().route("/push", post(push)).with_state(app.clone()).merge(health(app));
+    match api {
+        Some(api) => router.merge(api::router(api)),
+        None => router,
+    }
+}
+
+async fn push(State(app): State<App>, Push(delivery): Push) -> Reply {
+    let outcome = match delivery.message.clone() {
+        Message::RunRequested(request) => start(&app, request).await,
+        other => Ok(Verdict::Hopeless(format!("trigger takes no `{}`", other.kind()))),
+    };
+    app.reply(&delivery, outcome).await
+}
+
+/// Creates the run. A second copy of the message creates nothing.
+async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
+    let start = StartRun {
+        id: request.run,
+        tenant: request.tenant,
+        workflow: request.workflow,
+        inputs: request.inputs,
+        labels: request.labels,
+        logical_date: request.logical_date,
+        trigger_kind: "message".into(),
+        by: "message".into(),
+    };
+    app.runtime.start(start).await.map(|_| Verdict::Done)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use auth::PushAuth;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use bus::Bus;
+use bus::envelope::Letter;
+use clock::{Clock, SystemClock};
+use language::{FileKind, SourceFile};
+use model::message::RunNudged;
+use model::{RunId, TenantId};
+use runtime::Runtime;
+use serde_json::{Map, Value, json};
+use store::{Memory, NewVersion};
+use tower::ServiceExt;
+use uuid::Uuid;
+
+use super::*;
+
+const HELLO: &str = "{name: hello, inputs: {who: {type: string}}, tasks: [{name: a, type: echo, config: {value: '{{ inputs.who }}'}}]}";
+
+struct Mute;
+
+#[async_trait]
+impl Bus for Mute {
+    async fn publish(&self, _: &[Message]) -> Result<(), bus::Error> {
+        Ok(())
+    }
+
+    async fn ping(&self) -> Result<(), bus::Error> {
+        Ok(())
+    }
+}
+
+/// An app with the workflow `hello`, pushed to by anyone.
+async fn app() -> App {
+    let runtime = Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(SystemClock));
+    let app = App { runtime: Arc::new(runtime), push: Arc::new(PushAuth::None) };
+    let file = SourceFile { path: "hello".into(), kind: FileKind::Workflow, text: HELLO.into() };
+    for definition in language::compile(&[file]).definitions {
+        let (workflow, source, hash) = (definition.workflow, definition.source, definition.hash);
+        let new = NewVersion {
+            tenant: TenantId::DEFAULT,
+            workflow,
+            source,
+            hash,
+            by: "test".into(),
+            at: app.now(),
+        };
+        app.runtime.store().register(&new).await.unwrap();
+    }
+    app
+}
+
+fn request(workflow: &str, inputs: Value) -> RunRequested {
+    let inputs = inputs.as_object().cloned().unwrap_or_default();
+    let (run, tenant) = (RunId(Uuid::from_u128(7)), TenantId::DEFAULT);
+    RunRequested { run, tenant, workflow: workflow.into(), inputs, logical_date: None, labels: Map::new() }
+}
+
+async fn push(app: &App, message: &Message) -> StatusCode {
+    let body = Letter::new(message, "m-1", SystemClock.now()).push_body("triggers", Some(1));
+    let request = Request::post("/push").body(Body::from(body)).unwrap();
+    router(app.clone(), None).oneshot(request).await.unwrap().status()
+}
+
+async fn reasons(app: &App) -> Vec<String> {
+    let letters = app.runtime.store().dead_letters(10).await.unwrap();
+    letters.into_iter().map(|letter| letter.reason).collect()
+}
+
+#[tokio::test]
+async fn a_message_creates_the_run_it_asks_for_and_its_copy_creates_nothing() {
+    let app = app().await;
+    let message = Message::RunRequested(request("hello", json!({"who": "Ada"})));
+    for _ in 0..2 {
+        assert_eq!(push(&app, &message).await, StatusCode::NO_CONTENT);
+    }
+    let record =
+        app.runtime.store().run(TenantId::DEFAULT, RunId(Uuid::from_u128(7))).await.unwrap().unwrap();
+    assert_eq!((record.facts.trigger_kind.as_str(), &record.facts.inputs["who"]), ("message", &json!("Ada")));
+    assert_eq!(reasons(&app).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_request_that_can_never_succeed_is_buried_with_its_reason() {
+    for (message, reason) in [
+        (Message::RunRequested(request("helo", json!({}))), "there is no workflow `helo`"),
+        (Message::RunRequested(request("hello", json!({}))), "the inputs do not fit the workflow"),
+        (
+            Message::RunNudged(RunNudged { run: RunId(Uuid::nil()) }),
+            "trigger takes no `dev.ebbflow.run.nudged.v1`",
+        ),
+    ] {
+        let app = app().await;
+        assert_eq!(push(&app, &message).await, StatusCode::NO_CONTENT);
+        let reasons = reasons(&app).await;
+        assert!(reasons.len() == 1 && reasons[0].starts_with(reason), "{reasons:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_an_audience_there_is_no_api() {
+    let request = Request::get("/api/v1/runs").body(Body::empty()).unwrap();
+    let response = router(app().await, None).oneshot(request).await.unwrap();
+    assert_eq!(response.status(), StatusCode::NOT_FOUND);
+}

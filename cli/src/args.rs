@@ -1,0 +1,244 @@
+//! What can be said on the command line to an Ebbflow that runs somewhere.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use model::{Instant, RunId, RunState};
+use serde_json::Value;
+
+/// Which Ebbflow is meant, and how to answer. These go with every command.
+#[derive(Args, Clone, Debug)]
+pub struct Shared {
+    /// Address of Ebbflow [default: that of the `ebb dev` of the data folder]
+    #[arg(long, env = "EBB_URL", global = true, value_name = "URL")]
+    pub url: Option<String>,
+    /// Token to send [default: that of the `ebb dev` of the data folder]
+    #[arg(long, env = "EBB_TOKEN", global = true, value_name = "TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// Data folder of `ebb dev`
+    #[arg(long, env = "EBB_DATA", global = true, value_name = "DIR", default_value = "./.ebb")]
+    pub data: PathBuf,
+    /// Answer in JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// A command to an Ebbflow that runs somewhere, or about files here.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Command {
+    /// Check workflow files, without a server
+    #[command(
+        after_help = "Examples:\n  ebb validate\n  ebb validate workflows/graphs/hello.yaml\n\nExit code 1 where a file has a problem."
+    )]
+    Validate(Validate),
+    /// Register a folder of workflows: all of it, or nothing where a file has a problem
+    #[command(
+        after_help = "Examples:\n  ebb apply\n  ebb apply my-workflows/ --url https://console.example.com"
+    )]
+    Apply(Apply),
+    /// Start a run
+    #[command(
+        after_help = "Examples:\n  ebb trigger hello --watch\n  ebb trigger etl --input day=2026-01-31 --input 'regions=[\"us\", \"eu\"]'\n  ebb trigger etl --logical-date 2026-01-31 --key etl-2026-01-31\n\nWith --watch the exit code is 0 if the run succeeded and 1 if it failed or was cancelled."
+    )]
+    Trigger(Trigger),
+    /// List runs, newest first
+    #[command(after_help = "Examples:\n  ebb runs\n  ebb runs --workflow hello --state failed --json")]
+    Runs(Runs),
+    /// Show, watch or cancel one run
+    #[command(subcommand)]
+    Run(Run),
+    /// Show what the tasks of a run wrote
+    #[command(after_help = "Examples:\n  ebb logs RUN\n  ebb logs RUN load --attempt 1\n  ebb logs RUN -f")]
+    Logs(Logs),
+    /// Print the token of the `ebb dev` of the data folder
+    #[command(
+        after_help = "Example:\n  curl -H \"Authorization: Bearer $(ebb token)\" http://localhost:8480/api/v1/runs"
+    )]
+    Token,
+}
+
+/// What to check.
+#[derive(Args, Clone, Debug)]
+pub struct Validate {
+    /// A folder with graphs/ and tasks/, or files
+    #[arg(value_name = "DIR|FILE", default_value = "workflows")]
+    pub paths: Vec<PathBuf>,
+}
+
+/// What to register.
+#[derive(Args, Clone, Debug)]
+pub struct Apply {
+    /// A folder with graphs/ and tasks/
+    #[arg(value_name = "DIR", default_value = "workflows")]
+    pub folder: PathBuf,
+}
+
+/// What to start.
+#[derive(Args, Clone, Debug)]
+pub struct Trigger {
+    /// The workflow's name
+    pub name: String,
+    /// An input; JSON, or plain text where the workflow declares a text
+    #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = pair)]
+    pub inputs: Vec<(String, String)>,
+    /// A JSON file with inputs; --input wins over it
+    #[arg(long, value_name = "FILE")]
+    pub inputs_file: Option<PathBuf>,
+    /// A label to find the run by
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = pair)]
+    pub labels: Vec<(String, String)>,
+    /// The date that the run is about: 2026-01-31 or 2026-01-31T06:00:00Z; one run per date
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub logical_date: Option<Instant>,
+    /// An idempotency key: the same key again starts nothing and gives the same run
+    #[arg(long)]
+    pub key: Option<String>,
+    /// Show progress until the run has ended
+    #[arg(short, long)]
+    pub watch: bool,
+}
+
+impl Trigger {
+    /// Starts a run with the workflow's own defaults and shows its progress.
+    pub fn watched(name: &str) -> Self {
+        let (inputs, labels) = (Vec::new(), Vec::new());
+        Self {
+            name: name.into(),
+            inputs,
+            inputs_file: None,
+            labels,
+            logical_date: None,
+            key: None,
+            watch: true,
+        }
+    }
+}
+
+/// Which runs to list.
+#[derive(Args, Clone, Debug)]
+pub struct Runs {
+    /// Only of this workflow
+    #[arg(long, value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// Only in this state
+    #[arg(long, value_parser = state)]
+    pub state: Option<RunState>,
+    /// At most so many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub limit: u32,
+}
+
+/// What to do with one run.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Run {
+    /// Show a run and its tasks
+    Show {
+        /// The run
+        id: RunId,
+    },
+    /// Show progress until the run has ended; exit code 1 if it failed or was cancelled
+    Watch {
+        /// The run
+        id: RunId,
+    },
+    /// End a run
+    Cancel {
+        /// The run
+        id: RunId,
+        /// Why, for the timeline
+        #[arg(long)]
+        reason: Option<String>,
+    },
+}
+
+/// Which log to show.
+#[derive(Args, Clone, Debug)]
+pub struct Logs {
+    /// The run
+    pub run: RunId,
+    /// One of its tasks [default: all]
+    pub task: Option<String>,
+    /// Which attempt at the task [default: the current one]
+    #[arg(long, value_name = "N", requires = "task")]
+    pub attempt: Option<u32>,
+    /// Go on until everything has ended
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
+/// `NAME=VALUE`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().into(), value.into())),
+        _ => Err("write NAME=VALUE".into()),
+    }
+}
+
+/// A day or an instant.
+fn date(text: &str) -> Result<Instant, String> {
+    let instant = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.into() };
+    // The same reading as the server's.
+    serde_json::from_value(Value::String(instant))
+        .map_err(|_| "write 2026-01-31 or 2026-01-31T06:00:00Z".into())
+}
+
+fn state(text: &str) -> Result<RunState, String> {
+    RunState::named(text)
+        .ok_or_else(|| format!("choose from {}", RunState::ALL.map(RunState::name).join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        shared: Shared,
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    fn trigger(arguments: &[&str]) -> Result<Trigger, clap::Error> {
+        let line = Line::try_parse_from(["ebb", "trigger", "etl"].iter().chain(arguments))?;
+        match line.command {
+            Command::Trigger(trigger) => Ok(trigger),
+            other => panic!("{other:?} is no trigger"),
+        }
+    }
+
+    #[test]
+    fn the_definition_of_the_command_line_is_sound() {
+        use clap::CommandFactory;
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn a_value_may_hold_equals_signs_and_be_empty() {
+        let inputs = trigger(&["--input", "query=a=b", "-i", "empty="]).unwrap().inputs;
+        assert_eq!(inputs, [("query".into(), "a=b".into()), ("empty".into(), String::new())]);
+    }
+
+    #[test]
+    fn an_input_without_a_name_is_refused() {
+        assert!(trigger(&["--input", "=x"]).is_err());
+        assert!(trigger(&["--input", "x"]).is_err());
+    }
+
+    #[test]
+    fn a_logical_date_is_a_day_or_an_instant() {
+        let day = trigger(&["--logical-date", "2026-01-31"]).unwrap().logical_date;
+        assert_eq!(day, trigger(&["--logical-date", "2026-01-31T01:00:00+01:00"]).unwrap().logical_date);
+        assert!(trigger(&["--logical-date", "31.1.2026"]).is_err());
+    }
+
+    #[test]
+    fn shared_options_may_follow_the_command() {
+        let line = Line::try_parse_from(["ebb", "runs", "--state", "failed", "--json", "--url", "http://x"])
+            .unwrap();
+        assert!(line.shared.json && line.shared.url.as_deref() == Some("http://x"));
+        assert!(Line::try_parse_from(["ebb", "runs", "--state", "odd"]).is_err());
+    }
+}

@@ -1,0 +1,173 @@
+//! Talking to an Ebbflow: its address and token, requests, and answers that say no.
+
+mod follow;
+mod place;
+
+use std::time::Duration;
+
+use api::page::{MAX_LIMIT, Page};
+use reqwest::header::HeaderMap;
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use follow::Follower;
+pub use place::{DevFile, Place};
+
+/// The server bounds its own work at half a minute.
+const TIMEOUT: Duration = Duration::from_secs(40);
+
+/// What can go wrong on the way to an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is not known which Ebbflow is meant.
+    #[error("{0}")]
+    Settings(String),
+    /// Nothing answers.
+    #[error("nothing answers at {url}: is `ebb dev` running? ({why})")]
+    Unreachable {
+        /// The address.
+        url: String,
+        /// What the network said.
+        why: String,
+    },
+    /// The server said no.
+    #[error("{message}")]
+    Refused {
+        /// The status of the answer.
+        status: u16,
+        /// In words.
+        message: String,
+        /// For programs: problems, or what is in the way.
+        details: Value,
+    },
+    /// Something answers, but no Ebbflow.
+    #[error("what answers at {url} is no Ebbflow: {why}")]
+    Strange {
+        /// The address.
+        url: String,
+        /// What is wrong with the answer.
+        why: String,
+    },
+}
+
+/// A result of the client.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The shape of an answer that says no.
+#[derive(Deserialize)]
+struct Refusal {
+    message: String,
+    #[serde(default)]
+    details: Value,
+}
+
+/// A client of one Ebbflow.
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    token: String,
+}
+
+impl Client {
+    /// A client of the Ebbflow at that place.
+    pub fn new(place: Place) -> Result<Self> {
+        let bad =
+            |why: String| Error::Settings(format!("`{}` is no address of an Ebbflow: {why}", place.url));
+        let base = Url::parse(&place.url).map_err(|error| bad(error.to_string()))?;
+        if base.cannot_be_a_base() || !base.scheme().starts_with("http") {
+            return Err(bad("write http://host:port or https://host".into()));
+        }
+        let mut http = reqwest::Client::builder().timeout(TIMEOUT);
+        if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
+            // A proxy would look for it on its own machine.
+            http = http.no_proxy();
+        }
+        let http = http.build().map_err(|error| bad(error.to_string()))?;
+        Ok(Self { http, base, token: place.token })
+    }
+
+    /// Asks for one thing.
+    pub async fn get<T: DeserializeOwned>(&self, path: &[&str], query: &[(&str, String)]) -> Result<T> {
+        let mut url = self.url(path);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.send(self.http.request(Method::GET, url)).await
+    }
+
+    /// Asks for something to be done.
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        headers: HeaderMap,
+        body: &impl Serialize,
+    ) -> Result<T> {
+        self.send(self.http.request(Method::POST, self.url(path)).headers(headers).json(body)).await
+    }
+
+    /// All items of a list.
+    pub async fn all<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Vec<T>> {
+        Follower::new(path, &[]).news(self).await
+    }
+
+    /// One page of a list.
+    async fn page<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        mut query: Vec<(&str, String)>,
+    ) -> Result<Page<T>> {
+        query.push(("limit", MAX_LIMIT.to_string()));
+        self.get(path, &query).await
+    }
+
+    fn url(&self, path: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        url.path_segments_mut()
+            .expect("checked at the start")
+            .pop_if_empty()
+            .extend(["api", "v1"])
+            .extend(path);
+        url
+    }
+
+    async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T> {
+        let answer =
+            request.bearer_auth(&self.token).send().await.map_err(|error| self.unreachable(&error))?;
+        let status = answer.status();
+        let body = self.body(answer).await?;
+        if status.is_success() {
+            return serde_json::from_slice(&body).map_err(|error| self.strange(error.to_string()));
+        }
+        match serde_json::from_slice::<Refusal>(&body) {
+            Ok(refusal) => Err(Error::Refused {
+                status: status.as_u16(),
+                message: refusal.message,
+                details: refusal.details,
+            }),
+            Err(_) => Err(self.strange(format!("it answered {status}"))),
+        }
+    }
+
+    async fn body(&self, answer: Response) -> Result<Vec<u8>> {
+        answer.bytes().await.map(Vec::from).map_err(|error| self.unreachable(&error))
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Error {
+        Error::Unreachable { url: self.base.to_string(), why: root_of(error) }
+    }
+
+    fn strange(&self, why: String) -> Error {
+        Error::Strange { url: self.base.to_string(), why }
+    }
+}
+
+/// The last cause says the most: "Connection refused", where the first one says "error sending request".
+fn root_of(error: &dyn std::error::Error) -> String {
+    let mut root = error;
+    while let Some(cause) = root.source() {
+        root = cause;
+    }
+    root.to_string()
+}

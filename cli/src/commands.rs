@@ -1,0 +1,80 @@
+//! The commands that talk to an Ebbflow or look at files, one module each.
+//!
+//! Exit codes: 0 it went well, 1 the run or the check failed, 2 wrong usage or settings, 3 the server cannot be
+//! reached or refused.
+
+mod apply;
+mod logs;
+mod progress;
+mod run;
+mod runs;
+mod token;
+mod trigger;
+mod validate;
+mod watch;
+
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::{Command, Shared};
+use crate::client::{self, Client, Place};
+
+/// The run or the check failed.
+const FAILED: u8 = 1;
+/// Wrong usage or settings.
+const MISUSED: u8 = 2;
+/// The server cannot be reached or refused.
+const REFUSED: u8 = 3;
+
+/// Carries out one command.
+pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Validate(arguments) => validate::run(shared, &arguments),
+        Command::Apply(arguments) => apply::run(shared, &arguments).await,
+        Command::Trigger(arguments) => trigger::run(shared, arguments).await,
+        Command::Runs(arguments) => runs::run(shared, &arguments).await,
+        Command::Run(arguments) => run::run(shared, arguments).await,
+        Command::Logs(arguments) => logs::run(shared, arguments).await,
+        Command::Token => token::run(shared),
+    }
+}
+
+/// Says why a command could not be carried out, and with which code to end.
+pub fn failure(error: &anyhow::Error) -> ExitCode {
+    let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    if error.downcast_ref::<io::Error>().is_some_and(is_closed) {
+        // Whoever read what we print has seen enough.
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("error: {error:#}");
+    ExitCode::from(code_of(error))
+}
+
+fn code_of(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<client::Error>() {
+        Some(client::Error::Settings(_)) | None => MISUSED,
+        Some(_) => REFUSED,
+    }
+}
+
+fn connect(shared: &Shared) -> Result<Client> {
+    Ok(Client::new(Place::find(shared)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn scripts_can_tell_a_wrong_setting_from_a_server_that_is_away() {
+        let settings = client::Error::Settings("no token".into());
+        let away = client::Error::Unreachable { url: "http://x".into(), why: "refused".into() };
+        let refused = client::Error::Refused { status: 404, message: "no".into(), details: Value::Null };
+        let codes = [settings.into(), away.into(), refused.into(), anyhow::anyhow!("cannot read it")];
+        assert_eq!(codes.map(|error| code_of(&error)), [MISUSED, REFUSED, REFUSED, MISUSED]);
+    }
+}

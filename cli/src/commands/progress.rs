@@ -1,0 +1,147 @@
+//! How a run is getting on, as its events tell: lines for a pipe, a picture for a terminal.
+
+use std::collections::BTreeMap;
+
+use api::views::EventView;
+use chrono::TimeDelta;
+use model::{EventKind, Instant, RunState, TaskState};
+use serde_json::Value;
+
+use crate::output::{self, Colour, Palette};
+
+/// A picture has no more lines of tasks.
+const MAX_LINES: usize = 20;
+
+/// How a run is getting on.
+pub(super) struct Progress {
+    tasks: Vec<Line>,
+    places: BTreeMap<String, usize>,
+    /// How the run ended, once it has.
+    pub(super) end: Option<RunState>,
+}
+
+/// One task.
+struct Line {
+    name: String,
+    state: TaskState,
+    attempt: u32,
+    since: Option<Instant>,
+    note: String,
+}
+
+impl Progress {
+    /// Of a run with these tasks, before its first event.
+    pub(super) fn new(names: impl IntoIterator<Item = String>) -> Self {
+        let pending =
+            |name| Line { name, state: TaskState::Pending, attempt: 0, since: None, note: String::new() };
+        let tasks: Vec<Line> = names.into_iter().map(pending).collect();
+        let places = tasks.iter().enumerate().map(|(place, task)| (task.name.clone(), place)).collect();
+        Self { tasks, places, end: None }
+    }
+
+    /// Takes in one event. Answers with the line that tells of it, if it changed anything.
+    pub(super) fn on(&mut self, event: &EventView, palette: Palette) -> Option<String> {
+        if let Some(end) = end(event.kind) {
+            self.end = Some(end);
+        }
+        let state = entered(event.kind)?;
+        let place = *self.places.get(event.task.as_deref()?)?;
+        let task = &mut self.tasks[place];
+        task.state = state;
+        task.attempt = event.attempt.unwrap_or(task.attempt);
+        task.since = Some(event.at);
+        task.note = note(&event.data);
+        Some(format!("{} {}", event.at.format("%H:%M:%S"), self.line(place, palette)))
+    }
+
+    /// The tasks that failed themselves, with what they said.
+    pub(super) fn failed(&self) -> impl Iterator<Item = (&str, &str)> {
+        let failed = self.tasks.iter().filter(|task| task.state == TaskState::Failed);
+        failed.map(|task| (task.name.as_str(), task.note.as_str()))
+    }
+
+    /// The picture for a terminal at `now`: all tasks if they are few, else those that are of interest.
+    pub(super) fn picture(&self, now: Instant, palette: Palette) -> String {
+        let all: Vec<usize> = (0..self.tasks.len()).collect();
+        let mut shown = all.clone();
+        if shown.len() > MAX_LINES {
+            shown.retain(|place| is_of_interest(self.tasks[*place].state));
+            shown.truncate(MAX_LINES);
+        }
+        let mut lines: Vec<String> = shown.iter().map(|place| self.line_at(*place, now, palette)).collect();
+        if shown.len() < all.len() {
+            let ended = self.tasks.iter().filter(|task| task.state.is_final()).count();
+            lines.push(palette.paint(Colour::Quiet, format!("{ended} of {} tasks have ended", all.len())));
+        }
+        lines.join("\n")
+    }
+
+    fn line_at(&self, place: usize, now: Instant, palette: Palette) -> String {
+        let task = &self.tasks[place];
+        let running = task.since.filter(|_| task.state == TaskState::Running);
+        let elapsed = running.map(|since| output::span((now - since).max(TimeDelta::zero())));
+        let line = self.line(place, palette);
+        elapsed.map_or(line.clone(), |elapsed| format!("{line}  {elapsed}"))
+    }
+
+    fn line(&self, place: usize, palette: Palette) -> String {
+        let task = &self.tasks[place];
+        let width = self.tasks.iter().map(|task| task.name.chars().count()).max().unwrap_or_default();
+        let (sign, colour) = output::task_sign(task.state);
+        let state = palette.paint(colour, format!("{sign} {}", task.state.name()));
+        let attempt = if task.attempt > 1 { format!(" (attempt {})", task.attempt) } else { String::new() };
+        let note = if task.note.is_empty() { String::new() } else { format!(": {}", task.note) };
+        format!("{:<width$}  {state}{attempt}{note}", task.name)
+    }
+}
+
+fn is_of_interest(state: TaskState) -> bool {
+    matches!(
+        state,
+        TaskState::Dispatched
+            | TaskState::Running
+            | TaskState::Sleeping
+            | TaskState::UpForRetry
+            | TaskState::Failed
+    )
+}
+
+fn end(kind: EventKind) -> Option<RunState> {
+    match kind {
+        EventKind::RunSucceeded => Some(RunState::Succeeded),
+        EventKind::RunFailed => Some(RunState::Failed),
+        EventKind::RunCancelled => Some(RunState::Cancelled),
+        _ => None,
+    }
+}
+
+fn entered(kind: EventKind) -> Option<TaskState> {
+    Some(match kind {
+        EventKind::TaskDispatched => TaskState::Dispatched,
+        EventKind::TaskStarted => TaskState::Running,
+        EventKind::TaskSleeping => TaskState::Sleeping,
+        EventKind::TaskRetrying => TaskState::UpForRetry,
+        EventKind::TaskSucceeded => TaskState::Succeeded,
+        EventKind::TaskFailed => TaskState::Failed,
+        EventKind::TaskUpstreamFailed => TaskState::UpstreamFailed,
+        EventKind::TaskSkipped => TaskState::Skipped,
+        EventKind::TaskCancelled => TaskState::Cancelled,
+        _ => return None,
+    })
+}
+
+/// What is worth knowing of an event's data, in one line.
+fn note(data: &Value) -> String {
+    let text = |name: &str| data[name].as_str().map(|text| output::first_line(text).to_owned());
+    let error = text("message").map(|message| match text("class") {
+        Some(class) => format!("{class}: {message}"),
+        None => message,
+    });
+    let delay = data["delay_ms"].as_i64().map(TimeDelta::milliseconds);
+    let again = delay.map(|delay| format!("again in {}", output::span(delay)));
+    let until = text("until").map(|until| format!("until {until}"));
+    [error, text("reason"), again, until].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests;

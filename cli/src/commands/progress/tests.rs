@@ -1,0 +1,76 @@
+use serde_json::json;
+
+use super::*;
+
+const PLAIN: Palette = Palette { on: false };
+
+fn at(second: i64) -> Instant {
+    Instant::from_timestamp(1_800_000_000 + second, 0).unwrap()
+}
+
+fn event(kind: EventKind, task: Option<&str>, attempt: u32, data: Value) -> EventView {
+    EventView {
+        seq: 0,
+        at: at(0),
+        kind,
+        task: task.map(Into::into),
+        attempt: Some(attempt),
+        actor: None,
+        data,
+    }
+}
+
+fn progress(names: &[&str]) -> Progress {
+    Progress::new(names.iter().map(|name| name.to_string()))
+}
+
+#[test]
+fn each_change_of_state_is_one_line() {
+    let mut progress = progress(&["load", "transform"]);
+    let line = progress.on(&event(EventKind::TaskStarted, Some("load"), 1, json!({"worker": "w"})), PLAIN);
+    assert_eq!(line.unwrap(), "08:00:00 load       ▶ running");
+}
+
+#[test]
+fn a_retry_says_why_and_when_in_one_line() {
+    let mut progress = progress(&["load"]);
+    let data = json!({"class": "transient", "message": "exit code 1\nand more", "reason": "retry 2 of 3", "delay_ms": 2_000});
+    let line = progress.on(&event(EventKind::TaskRetrying, Some("load"), 2, data), PLAIN).unwrap();
+    let expected = "load  ↻ up_for_retry (attempt 2): transient: exit code 1; retry 2 of 3; again in 2.0 s";
+    assert_eq!(line, format!("08:00:00 {expected}"));
+}
+
+#[test]
+fn events_that_change_no_task_have_no_line() {
+    let mut progress = progress(&["load"]);
+    assert_eq!(progress.on(&event(EventKind::RunStarted, None, 0, Value::Null), PLAIN), None);
+    assert_eq!(progress.on(&event(EventKind::TaskRedispatched, Some("load"), 1, Value::Null), PLAIN), None);
+    assert_eq!(progress.end, None);
+}
+
+#[test]
+fn the_end_of_the_run_and_the_tasks_at_fault_are_known() {
+    let mut progress = progress(&["load", "report"]);
+    let data = json!({"class": "permanent", "message": "no such table"});
+    progress.on(&event(EventKind::TaskFailed, Some("load"), 1, data), PLAIN);
+    progress.on(&event(EventKind::TaskUpstreamFailed, Some("report"), 0, Value::Null), PLAIN);
+    progress.on(&event(EventKind::RunFailed, None, 0, Value::Null), PLAIN);
+    assert_eq!(progress.end, Some(RunState::Failed));
+    assert_eq!(progress.failed().collect::<Vec<_>>(), [("load", "permanent: no such table")]);
+}
+
+#[test]
+fn a_small_run_is_drawn_whole_with_the_time_that_running_tasks_have_taken() {
+    let mut progress = progress(&["a", "long"]);
+    progress.on(&event(EventKind::TaskStarted, Some("a"), 1, Value::Null), PLAIN);
+    assert_eq!(progress.picture(at(3), PLAIN), "a     ▶ running  3.0 s\nlong  ○ pending");
+}
+
+#[test]
+fn a_large_run_is_drawn_by_what_is_of_interest() {
+    let names: Vec<String> = (0..100).map(|number| format!("t{number}")).collect();
+    let mut progress = Progress::new(names);
+    progress.on(&event(EventKind::TaskSucceeded, Some("t1"), 1, Value::Null), PLAIN);
+    progress.on(&event(EventKind::TaskFailed, Some("t7"), 1, json!({"message": "no"})), PLAIN);
+    assert_eq!(progress.picture(at(0), PLAIN), "t7   ✗ failed: no\n2 of 100 tasks have ended");
+}

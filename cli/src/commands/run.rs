@@ -1,0 +1,97 @@
+//! `ebb run show|watch|cancel`: one run.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use api::runs::CancelBody;
+use api::views::{RunView, TaskView};
+use model::RunId;
+use reqwest::header::HeaderMap;
+use serde_json::json;
+
+use super::{connect, watch};
+use crate::args::{Run, Shared};
+use crate::client::Client;
+use crate::output::{self, Palette};
+
+const STATE_COLUMN: usize = 2;
+
+pub(super) async fn run(shared: &Shared, arguments: Run) -> Result<ExitCode> {
+    let client = connect(shared)?;
+    match arguments {
+        Run::Show { id } => show(shared, &client, id).await,
+        Run::Watch { id } => watch::run(shared, &client, id).await,
+        Run::Cancel { id, reason } => cancel(shared, &client, id, reason).await,
+    }
+}
+
+async fn show(shared: &Shared, client: &Client, id: RunId) -> Result<ExitCode> {
+    let run: RunView = client.get(&["runs", &id.to_string()], &[]).await?;
+    let tasks: Vec<TaskView> = client.all(&["runs", &id.to_string(), "tasks"]).await?;
+    if shared.json {
+        let mut whole = serde_json::to_value(&run)?;
+        whole["tasks"] = json!(tasks);
+        output::json(&whole)?;
+    } else {
+        let palette = Palette::of_stdout();
+        output::line(head(&run, palette))?;
+        output::line(table(&tasks, palette))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn cancel(shared: &Shared, client: &Client, id: RunId, reason: Option<String>) -> Result<ExitCode> {
+    let path = ["runs", &id.to_string(), "cancel"];
+    let run: RunView = client.post(&path, HeaderMap::new(), &CancelBody { reason }).await?;
+    if shared.json {
+        output::json(&run)?
+    } else {
+        output::line(format!("run {id} is {}", run.state.name()))?
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn head(run: &RunView, palette: Palette) -> String {
+    let mut rows = vec![
+        ("run", run.id.to_string()),
+        ("workflow", format!("{} v{}", run.workflow, run.version)),
+        ("state", palette.paint(output::run_colour(run.state), run.state.name())),
+        ("started by", format!("{} ({})", run.trigger.by, run.trigger.kind)),
+        ("created", output::time(run.created_at)),
+        ("took", output::took(run.started_at, run.finished_at)),
+        ("console", run.links.console.clone()),
+        ("error", run.error.clone().unwrap_or_default()),
+    ];
+    rows.retain(|(_, value)| !value.is_empty());
+    rows.into_iter().map(|(name, value)| format!("{name:<10}  {value}\n")).collect()
+}
+
+fn table(tasks: &[TaskView], palette: Palette) -> String {
+    let head = ["TASK", "TYPE", "STATE", "ATTEMPT", "TOOK", "NOTE"].map(String::from).to_vec();
+    let rows = tasks.iter().map(|task| {
+        vec![
+            task.name.clone(),
+            task.kind.clone(),
+            task.state.name().into(),
+            format!("{}/{}", task.attempt, task.max_attempts),
+            output::took(task.started_at, task.finished_at),
+            note(task),
+        ]
+    });
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    output::table(&rows, |row, column, cell| match row.checked_sub(1) {
+        Some(task) if column == STATE_COLUMN => palette.paint(output::task_sign(tasks[task].state).1, cell),
+        _ => cell,
+    })
+}
+
+/// What a task waits for, or what went wrong with it.
+fn note(task: &TaskView) -> String {
+    let waits = task.waiting.as_ref().map(|waiting| match waiting.until {
+        Some(until) => format!("waits for its {} until {}", waiting.reason, output::time(until)),
+        None => format!("waits for {}", waiting.reason),
+    });
+    let error =
+        task.error.as_ref().map(|error| format!("{}: {}", error.class, output::first_line(&error.message)));
+    [waits, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,47 @@
+//! `ebb runs`: lists runs.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use api::page::Page;
+use api::views::RunView;
+
+use super::connect;
+use crate::args::{Runs, Shared};
+use crate::output::{self, Palette};
+
+const STATE_COLUMN: usize = 2;
+
+pub(super) async fn run(shared: &Shared, arguments: &Runs) -> Result<ExitCode> {
+    let mut query = vec![("limit", arguments.limit.to_string())];
+    query.extend(arguments.workflow.clone().map(|workflow| ("workflow", workflow)));
+    query.extend(arguments.state.map(|state| ("state", state.name().to_owned())));
+    let page: Page<RunView> = connect(shared)?.get(&["runs"], &query).await?;
+    if shared.json {
+        output::json(&page)?;
+    } else if page.items.is_empty() {
+        output::line("no runs")?;
+    } else {
+        output::line(table(&page.items, Palette::of_stdout()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(runs: &[RunView], palette: Palette) -> String {
+    let head = ["RUN", "WORKFLOW", "STATE", "CREATED", "TOOK", "ERROR"].map(String::from).to_vec();
+    let rows = runs.iter().map(|run| {
+        vec![
+            run.id.to_string(),
+            format!("{} v{}", run.workflow, run.version),
+            run.state.name().into(),
+            output::time(run.created_at),
+            output::took(run.started_at, run.finished_at),
+            output::first_line(run.error.as_deref().unwrap_or_default()).into(),
+        ]
+    });
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    output::table(&rows, |row, column, cell| match row.checked_sub(1) {
+        Some(run) if column == STATE_COLUMN => palette.paint(output::run_colour(runs[run].state), cell),
+        _ => cell,
+    })
+}

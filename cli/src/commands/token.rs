@@ -1,0 +1,19 @@
+//! `ebb token`: prints the token of the `ebb dev` of the data folder.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::Shared;
+use crate::client::DevFile;
+use crate::output;
+
+pub(super) fn run(shared: &Shared) -> Result<ExitCode> {
+    let dev = DevFile::read(&shared.data)?;
+    if shared.json {
+        output::json(&dev)?
+    } else {
+        output::line(dev.token)?
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,107 @@
+//! `ebb trigger`: starts a run, and watches it if asked to.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use api::runs::StartBody;
+use api::views::{RunView, WorkflowView};
+use model::{InputSpec, InputType};
+use reqwest::header::{HeaderMap, HeaderValue};
+use serde_json::{Map, Value};
+
+use super::{connect, watch};
+use crate::args::{Shared, Trigger};
+use crate::client::Client;
+use crate::output;
+
+pub(super) async fn run(shared: &Shared, arguments: Trigger) -> Result<ExitCode> {
+    let client = connect(shared)?;
+    let run = start(&client, &arguments).await?;
+    if arguments.watch {
+        return watch::run(shared, &client, run.id).await;
+    }
+    if shared.json {
+        output::json(&run)?;
+    } else {
+        output::line(format!("run {} of {} v{} is {}", run.id, run.workflow, run.version, run.state.name()))?;
+        output::line(format!("watch it: ebb run watch {}", run.id))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn start(client: &Client, arguments: &Trigger) -> Result<RunView> {
+    let mut headers = HeaderMap::new();
+    if let Some(key) = &arguments.key {
+        let value = HeaderValue::from_str(key).context("--key must be made of visible ASCII characters")?;
+        headers.insert("idempotency-key", value);
+    }
+    let body = StartBody {
+        inputs: inputs(client, arguments).await?,
+        labels: arguments.labels.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect(),
+        logical_date: arguments.logical_date,
+        ..StartBody::default()
+    };
+    Ok(client.post(&["workflows", &arguments.name, "runs"], headers, &body).await?)
+}
+
+async fn inputs(client: &Client, arguments: &Trigger) -> Result<Map<String, Value>> {
+    let mut inputs = arguments.inputs_file.as_deref().map(read_file).transpose()?.unwrap_or_default();
+    if !arguments.inputs.is_empty() {
+        let workflow: WorkflowView = client.get(&["workflows", &arguments.name], &[]).await?;
+        inputs.extend(
+            arguments.inputs.iter().map(|(name, text)| (name.clone(), value(&workflow.inputs, name, text))),
+        );
+    }
+    Ok(inputs)
+}
+
+fn read_file(path: &Path) -> Result<Map<String, Value>> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} holds no JSON object", path.display()))
+}
+
+/// What was written for an input: the text itself where a text is wanted, else JSON. What is neither goes as it
+/// is, and the server says what it wants instead.
+fn value(declared: &[InputSpec], name: &str, text: &str) -> Value {
+    let wanted = declared.iter().find(|input| input.name == name).map(|input| input.kind);
+    match wanted {
+        Some(InputType::String | InputType::Date | InputType::Datetime) => text.into(),
+        _ => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(kind: InputType, text: &str, expected: Value) {
+        let declared =
+            [InputSpec { name: "x".into(), kind, description: None, default: None, choices: vec![] }];
+        assert_eq!(value(&declared, "x", text), expected);
+    }
+
+    #[test]
+    fn a_text_stays_a_text_even_if_it_looks_like_a_number() {
+        check(InputType::String, "2026", json!("2026"));
+        check(InputType::String, "true", json!("true"));
+        check(InputType::Date, "2026-01-31", json!("2026-01-31"));
+    }
+
+    #[test]
+    fn everything_else_is_json() {
+        check(InputType::Integer, "7", json!(7));
+        check(InputType::Boolean, "true", json!(true));
+        check(InputType::List, r#"["us", 1]"#, json!(["us", 1]));
+        check(InputType::Object, r#"{"a": {"b": null}}"#, json!({"a": {"b": null}}));
+    }
+
+    #[test]
+    fn what_is_no_json_is_left_to_the_server_to_refuse() {
+        check(InputType::Integer, "seven", json!("seven"));
+        assert_eq!(value(&[], "unknown", "7"), json!(7));
+    }
+}

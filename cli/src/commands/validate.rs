@@ -1,0 +1,39 @@
+//! `ebb validate`: checks files here, without a server.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use language::Compilation;
+use serde_json::json;
+
+use super::FAILED;
+use crate::args::{Shared, Validate};
+use crate::files;
+use crate::output::{self, Colour, Palette};
+
+pub(super) fn run(shared: &Shared, arguments: &Validate) -> Result<ExitCode> {
+    let files = files::read_all(&arguments.paths)?;
+    let compiled = language::compile(&files);
+    let is_sound = compiled.diagnostics.is_empty();
+    if shared.json {
+        let names: Vec<&str> =
+            compiled.definitions.iter().map(|sound| sound.workflow.name.as_str()).collect();
+        output::json(&json!({"valid": is_sound, "workflows": names, "diagnostics": compiled.diagnostics}))?;
+    } else if is_sound {
+        output::line(format!("{} workflows are in order", compiled.definitions.len()))?;
+    } else {
+        complain(&compiled)?;
+    }
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Prints every problem.
+pub(super) fn complain(compiled: &Compilation) -> Result<()> {
+    let palette = Palette::of_stdout();
+    for problem in &compiled.diagnostics {
+        output::line(problem)?;
+    }
+    let count = compiled.diagnostics.len();
+    let summary = format!("{count} {}", if count == 1 { "problem" } else { "problems" });
+    Ok(output::line(palette.paint(Colour::Bad, summary))?)
+}

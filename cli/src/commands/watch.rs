@@ -1,0 +1,119 @@
+//! Watching a run until it has ended. Its events are read as they come; the run itself is not asked again.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use api::views::{EventView, RunView, TaskView};
+use chrono::TimeDelta;
+use clock::{Clock, SystemClock};
+use indicatif::{ProgressBar, ProgressStyle};
+use model::{RunId, RunState};
+
+use super::FAILED;
+use super::progress::Progress;
+use crate::args::Shared;
+use crate::client::{Client, Follower};
+use crate::output::{self, Palette};
+
+/// How often to look while something is unfinished.
+const BETWEEN_LOOKS: TimeDelta = TimeDelta::milliseconds(300);
+
+/// So many failed tasks are told of at the end.
+const MAX_FAILED: usize = 5;
+
+/// Watches a run. The exit code says whether it succeeded.
+pub(super) async fn run(shared: &Shared, client: &Client, id: RunId) -> Result<ExitCode> {
+    let screen = Screen::new(shared.json);
+    let progress = follow(client, id, &screen).await?;
+    screen.close();
+    let run: RunView = client.get(&["runs", &id.to_string()], &[]).await?;
+    if shared.json {
+        output::json(&run)?
+    } else {
+        conclude(&run, &progress)?
+    }
+    Ok(if run.state == RunState::Succeeded { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Waits until it is time to look again.
+pub(super) async fn pause() {
+    SystemClock.wait_until(SystemClock.now() + BETWEEN_LOOKS).await;
+}
+
+async fn follow(client: &Client, id: RunId, screen: &Screen) -> Result<Progress> {
+    let id = id.to_string();
+    let tasks: Vec<TaskView> = client.all(&["runs", &id, "tasks"]).await?;
+    let mut progress = Progress::new(tasks.into_iter().map(|task| task.name));
+    let mut events = Follower::new(&["runs", &id, "events"], &[]);
+    loop {
+        for event in events.news::<EventView>(client).await? {
+            if let Some(line) = progress.on(&event, screen.palette()) {
+                screen.line(&line)?;
+            }
+        }
+        screen.draw(&progress);
+        if progress.end.is_some() {
+            return Ok(progress);
+        }
+        pause().await;
+    }
+}
+
+/// Says how it ended and, if badly, which task was at fault, why, and where to look.
+fn conclude(run: &RunView, progress: &Progress) -> Result<()> {
+    let palette = Palette::of_stdout();
+    let state = palette.paint(output::run_colour(run.state), run.state.name());
+    let took = output::took(run.started_at, run.finished_at);
+    output::line(format!("run {} of {} {state} in {took}", run.id, run.workflow))?;
+    for (task, why) in progress.failed().take(MAX_FAILED) {
+        output::line(format!("task `{task}` failed: {why}"))?;
+        output::line(format!("see its log: ebb logs {} {task}", run.id))?;
+    }
+    Ok(())
+}
+
+/// Where progress is shown.
+enum Screen {
+    /// Nowhere: only the end is wanted.
+    Nothing,
+    /// One line per change.
+    Lines,
+    /// A picture that is drawn again.
+    Picture(ProgressBar),
+}
+
+impl Screen {
+    fn new(json: bool) -> Self {
+        if json {
+            return Self::Nothing;
+        }
+        if !io::stdout().is_terminal() || !io::stderr().is_terminal() {
+            return Self::Lines;
+        }
+        let style = ProgressStyle::with_template("{msg}").expect("the template is sound");
+        Self::Picture(ProgressBar::new_spinner().with_style(style))
+    }
+
+    fn palette(&self) -> Palette {
+        Palette::of_stdout()
+    }
+
+    fn line(&self, line: &str) -> io::Result<()> {
+        if let Self::Lines = self { output::line(line) } else { Ok(()) }
+    }
+
+    fn draw(&self, progress: &Progress) {
+        if let Self::Picture(bar) = self {
+            bar.set_message(progress.picture(SystemClock.now(), self.palette()));
+            bar.tick();
+        }
+    }
+
+    /// Leaves the last picture standing.
+    fn close(&self) {
+        if let Self::Picture(bar) = self {
+            bar.abandon();
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `ebb dev`: every function in one process, on an embedded database and an embedded push broker.
+//!
+//! The functions are the real ones: their routers are called with signed pushes, and all state is in Postgres.
+//! Killed at any instant, it goes on after a restart.
+
+mod database;
+mod folder;
+mod functions;
+mod issuer;
+mod queues;
+mod workflows;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use bus::local::{Broker, Faults};
+use chrono::TimeDelta;
+use clock::{Clock, SystemClock};
+use runtime::Runtime;
+use service::{App, Stop};
+use store::{Postgres, Store};
+use tokio::net::TcpListener;
+
+use database::Database;
+use folder::DataFolder;
+use functions::Functions;
+use issuer::LocalIssuer;
+use queues::EveryQueue;
+
+/// Connections to the database: enough for both cores of a small machine, and few for Postgres.
+const CONNECTIONS: u32 = 16;
+
+/// In one process a cancelled attempt need not wait ten seconds to hear of it.
+const BEAT: TimeDelta = TimeDelta::seconds(2);
+
+/// What `ebb dev` is told.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DevArgs {
+    /// The folder of workflows to load and watch: graphs/*.yaml and tasks/*.yaml.
+    #[arg(long, default_value = "workflows", value_name = "DIR")]
+    pub workflows: PathBuf,
+    /// The port to serve on (0 picks a free one).
+    #[arg(long, default_value_t = 8480, value_name = "N")]
+    pub port: u16,
+    /// A Postgres to use instead of an embedded one.
+    #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// Trigger this workflow once everything is up, and show it running.
+    #[arg(long, value_name = "WORKFLOW")]
+    pub run: Option<String>,
+    /// With --run: stop when that run has ended, with exit code 0 if it succeeded.
+    #[arg(long, requires = "run")]
+    pub once: bool,
+}
+
+/// A running `ebb dev`.
+pub struct Dev {
+    /// Where it serves.
+    pub url: String,
+    /// The admin's token.
+    pub token: String,
+    /// What the database is, in words.
+    pub database: String,
+    broker: Broker,
+    functions: Functions,
+    server: tokio::task::JoinHandle<std::io::Result<()>>,
+    stop: tokio::sync::oneshot::Sender<()>,
+    embedded: Database,
+    _watcher: workflows::Watcher,
+    _folder: DataFolder,
+}
+
+impl Dev {
+    /// Starts everything, takes up what an earlier process left unfinished, and returns once it serves.
+    pub async fn start(data: &Path, args: &DevArgs) -> anyhow::Result<Self> {
+        let folder = DataFolder::open(data)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
+        let listener = TcpListener::bind(address)
+            .await
+            .with_context(|| format!("cannot listen on {address}: choose another port with --port"))?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let embedded = Database::open(args.database_url.as_deref(), &folder).await?;
+        Postgres::migrate(embedded.url()).await.context("the database cannot be brought up to date")?;
+        let store: Arc<dyn Store> = Arc::new(Postgres::connect(embedded.url(), CONNECTIONS).await?);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let issuer = LocalIssuer::open(&folder, &url)?;
+        let broker = Broker::new(clock.clone(), issuer.issuer(), issuer::PUSHER, Faults::default());
+        let bus = EveryQueue::new(broker.clone());
+        let runtime = Arc::new(Runtime::new(store, bus.clone(), clock.clone()));
+        let app = App { runtime: runtime.clone(), push: Arc::new(issuer.push_auth()) };
+        let functions = Functions::mount(&app, &issuer, &url, &broker, args);
+        bus.deliver_to(functions.execute.clone());
+        if embedded.is_ours_alone() {
+            functions.take_up_again(&runtime).await?;
+        }
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let stop_serving: Stop = Box::pin(async move { drop(stopped.await) });
+        let server = tokio::spawn(service::serve(listener, functions.public.clone(), stop_serving));
+        functions.keep_ticking(issuer.clone(), clock);
+        let _watcher = workflows::load_and_watch(&args.workflows, runtime).await?;
+        let token = issuer.admin_token(app.now());
+        folder.publish(&url, &token)?;
+        let database = embedded.to_string();
+        Ok(Self {
+            url,
+            token,
+            database,
+            broker,
+            functions,
+            server,
+            stop,
+            embedded,
+            _watcher,
+            _folder: folder,
+        })
+    }
+
+    /// Stops gently: no new work, what runs may finish for a while, then the database.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        self.functions.stop_ticking();
+        let _ = self.stop.send(());
+        self.broker.close().await;
+        self.server.await??;
+        self.embedded.close().await;
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! The functions, mounted in one process: pushed to by the broker, ticked by a clock, read over HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use api::{Api, Links};
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, header};
+use bus::local::Broker;
+use bus::{Endpoint, Subscription};
+use chrono::{DurationRound, TimeDelta};
+use clock::Clock;
+use execute::{Executor, Worker};
+use model::Topic;
+use runtime::Runtime;
+use service::App;
+use tokio::sync::Notify;
+use tower::ServiceExt;
+use tracing::warn;
+
+use super::issuer::{LocalIssuer, PUSH_AUDIENCE};
+use super::{BEAT, DevArgs};
+
+/// The sweep answers when nothing is due soon: later than the scheduler's next tick it need not.
+const SWEEP_ACK_DEADLINE: Duration = Duration::from_secs(90);
+
+pub(super) struct Functions {
+    /// Carries out work.
+    pub(super) execute: Router,
+    /// What is served to people and programs: the console, the API, and the functions' push endpoints.
+    pub(super) public: Router,
+    sweep: Router,
+    stop: Arc<Notify>,
+}
+
+impl Functions {
+    pub(super) fn mount(app: &App, issuer: &LocalIssuer, url: &str, broker: &Broker, args: &DevArgs) -> Self {
+        let worker = Worker::beating_every(BEAT, app.runtime.clone());
+        let execute = execute::router_with(
+            app.clone(),
+            Executor::new(app.runtime.clone(), worker, args.workflows.clone()),
+        );
+        let (trigger, evaluate, sweep) =
+            (trigger::router(app.clone(), None), evaluate::router(app.clone()), sweep::router(app.clone()));
+        let subscribe = |topic: Topic, name: &str, router: &Router, ack_deadline: Option<Duration>| {
+            let endpoint = Endpoint::Router(router.clone(), "/push".into());
+            let usual = Subscription::new(name, endpoint, PUSH_AUDIENCE);
+            let ack_deadline = ack_deadline.unwrap_or(usual.ack_deadline);
+            broker.subscribe(&topic, Subscription { ack_deadline, ..usual });
+        };
+        subscribe(Topic::Triggers, "trigger", &trigger, None);
+        subscribe(Topic::Evaluations, "evaluate", &evaluate, None);
+        subscribe(Topic::Management, "sweep", &sweep, Some(SWEEP_ACK_DEADLINE));
+        let api = Api {
+            app: app.clone(),
+            auth: Arc::new(issuer.api_verifier()),
+            accounts: issuer.api_accounts(),
+            links: Links::local(url),
+            pages_open: true,
+        };
+        let public = console::router(api)
+            .nest("/functions/trigger", trigger)
+            .nest("/functions/evaluate", evaluate)
+            .nest("/functions/execute", execute.clone())
+            .nest("/functions/sweep", sweep.clone());
+        Self { execute, public, sweep, stop: Arc::default() }
+    }
+
+    /// Takes up what an earlier process left unfinished: its messages are lost and its workers dead.
+    pub(super) async fn take_up_again(&self, runtime: &Arc<Runtime>) -> anyhow::Result<()> {
+        let sweep = sweep::Sweep::new(runtime.clone());
+        sweep.after_restart().await.context("what an earlier process left unfinished cannot be taken up")
+    }
+
+    /// Ticks the sweep at once and at the start of every minute, as the cloud's scheduler does.
+    pub(super) fn keep_ticking(&self, issuer: LocalIssuer, clock: Arc<dyn Clock>) {
+        let (sweep, stop) = (self.sweep.clone(), self.stop.clone());
+        tokio::spawn(async move {
+            loop {
+                let request = Request::post("/sweep")
+                    .header(header::AUTHORIZATION, format!("Bearer {}", issuer.push_token(clock.now())))
+                    .body(Body::empty())
+                    .expect("a request of fixed parts");
+                let answer = tokio::spawn(sweep.clone().oneshot(request));
+                let minute = TimeDelta::minutes(1);
+                let next = clock.now().duration_trunc(minute).unwrap_or_else(|_| clock.now()) + minute;
+                tokio::select! {
+                    () = stop.notified() => return,
+                    () = clock.wait_until(next) => {}
+                }
+                if answer.is_finished() && answer.await.is_err() {
+                    warn!("The sweep broke down; the next tick tries again");
+                }
+            }
+        });
+    }
+
+    pub(super) fn stop_ticking(&self) {
+        self.stop.notify_one();
+    }
+}

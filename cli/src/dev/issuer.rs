@@ -1,0 +1,73 @@
+//! The local identity: one key signs the pushes of the broker and the admin's token.
+
+use std::sync::Arc;
+
+use auth::{Accounts, Issuer, Keys, PushAuth, Verifier};
+use model::Instant;
+use serde_json::json;
+
+use super::folder::DataFolder;
+
+/// The account that the local broker pushes as.
+pub(super) const PUSHER: &str = "pusher@ebbflow.local";
+
+/// Whom pushes are meant for, and no API token is.
+pub(super) const PUSH_AUDIENCE: &str = "ebbflow-push";
+
+/// Whom API tokens are meant for, and no push token is.
+const API_AUDIENCE: &str = "ebbflow-api";
+
+/// The account that may use the API.
+const ADMIN: &str = "admin@ebbflow.local";
+
+const DAYS: i64 = 24 * 60 * 60;
+
+#[derive(Clone)]
+pub(super) struct LocalIssuer {
+    issuer: Arc<Issuer>,
+}
+
+impl LocalIssuer {
+    pub(super) fn open(folder: &DataFolder, url: &str) -> anyhow::Result<Self> {
+        Ok(Self { issuer: Arc::new(Issuer::load_or_create(&folder.file("issuer.pem"), url)?) })
+    }
+
+    pub(super) fn issuer(&self) -> Arc<Issuer> {
+        self.issuer.clone()
+    }
+
+    pub(super) fn push_auth(&self) -> PushAuth {
+        PushAuth::Oidc { verifier: self.verifier(PUSH_AUDIENCE), service_account: PUSHER.into() }
+    }
+
+    pub(super) fn push_token(&self, now: Instant) -> String {
+        self.issuer.push_token(PUSHER, PUSH_AUDIENCE, now)
+    }
+
+    pub(super) fn api_verifier(&self) -> Verifier {
+        self.verifier(API_AUDIENCE)
+    }
+
+    /// The only one there is.
+    pub(super) fn api_accounts(&self) -> Accounts {
+        Accounts::new([ADMIN])
+    }
+
+    /// A token with which the command line may do everything, for thirty days.
+    pub(super) fn admin_token(&self, now: Instant) -> String {
+        let now = now.timestamp();
+        self.issuer.sign(&json!({
+            "iss": self.issuer.url(),
+            "sub": "admin",
+            "aud": API_AUDIENCE,
+            "email": ADMIN,
+            "email_verified": true,
+            "iat": now,
+            "exp": now + 30 * DAYS,
+        }))
+    }
+
+    fn verifier(&self, audience: &str) -> Verifier {
+        Verifier::new([self.issuer.url()], audience, Keys::fixed(&self.issuer.jwks()))
+    }
+}

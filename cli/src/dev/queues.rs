@@ -1,0 +1,65 @@
+//! In one process every queue that a workflow names has its executor at once; in production, each queue's topic
+//! and executor are deployed.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use bus::local::Broker;
+use bus::{Bus, Endpoint, Error, Subscription};
+use model::{Message, Topic};
+
+use super::issuer::PUSH_AUDIENCE;
+
+/// As long as the longest attempt: the handler answers when the attempt has ended.
+const ACK_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The local broker, with a subscription made for each queue when the first message for it comes.
+pub(super) struct EveryQueue {
+    broker: Broker,
+    execute: OnceLock<Router>,
+    known: Mutex<BTreeSet<String>>,
+}
+
+impl EveryQueue {
+    pub(super) fn new(broker: Broker) -> Arc<Self> {
+        Arc::new(Self { broker, execute: OnceLock::new(), known: Mutex::default() })
+    }
+
+    /// Names the function that carries out work, once it is mounted.
+    pub(super) fn deliver_to(&self, execute: Router) {
+        let _ = self.execute.set(execute);
+    }
+
+    fn subscribe(&self, queue: &str) {
+        let Some(execute) = self.execute.get() else { return };
+        let mut known = self.known.lock().expect("nothing panics while it is held");
+        if known.insert(queue.to_owned()) {
+            let endpoint = Endpoint::Router(execute.clone(), "/push".into());
+            let name = format!("execute-{queue}");
+            let subscription = Subscription {
+                ack_deadline: ACK_DEADLINE,
+                ..Subscription::new(name, endpoint, PUSH_AUDIENCE)
+            };
+            self.broker.subscribe(&Topic::Work(queue.to_owned()), subscription);
+        }
+    }
+}
+
+#[async_trait]
+impl Bus for EveryQueue {
+    async fn publish(&self, messages: &[Message]) -> Result<(), Error> {
+        for message in messages {
+            if let Message::TaskDispatched(work) = message {
+                self.subscribe(&work.queue);
+            }
+        }
+        self.broker.publish(messages).await
+    }
+
+    async fn ping(&self) -> Result<(), Error> {
+        self.broker.ping().await
+    }
+}

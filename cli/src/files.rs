@@ -1,0 +1,116 @@
+//! Workflow files on disk: `graphs/*.yaml` are workflows, `tasks/*.yaml` are the tasks that they reuse.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use language::{FileKind, SourceFile};
+
+const GRAPHS: &str = "graphs";
+const TASKS: &str = "tasks";
+
+/// All files of a folder of workflows, in the order of their names.
+pub fn read(folder: &Path) -> Result<Vec<SourceFile>> {
+    if !folder.join(GRAPHS).is_dir() {
+        bail!("{} has no folder `{GRAPHS}` with workflows in it", folder.display());
+    }
+    let mut files = read_kind(&folder.join(GRAPHS), FileKind::Workflow)?;
+    files.extend(read_kind(&folder.join(TASKS), FileKind::Task)?);
+    Ok(files)
+}
+
+/// Folders of workflows, and single files: a workflow comes with the tasks of the folder that it is in.
+pub fn read_all(paths: &[PathBuf]) -> Result<Vec<SourceFile>> {
+    let mut files: Vec<SourceFile> = Vec::new();
+    for path in paths {
+        let more = if path.is_dir() { read(path)? } else { read_with_tasks(path)? };
+        files.extend(more);
+    }
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    files.dedup_by(|one, other| one.path == other.path);
+    Ok(files)
+}
+
+/// The name of the workflow that a file must define: the file's own; none for a reusable task.
+pub fn workflow_name(file: &SourceFile) -> Option<String> {
+    let stem = Path::new(&file.path).file_stem()?.to_str()?;
+    (file.kind == FileKind::Workflow).then(|| stem.to_owned())
+}
+
+fn read_with_tasks(path: &Path) -> Result<Vec<SourceFile>> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    if folder.ends_with(TASKS) {
+        return Ok(vec![read_file(path, FileKind::Task)?]);
+    }
+    let mut files = vec![read_file(path, FileKind::Workflow)?];
+    if folder.ends_with(GRAPHS) {
+        files.extend(read_kind(&folder.with_file_name(TASKS), FileKind::Task)?);
+    }
+    Ok(files)
+}
+
+/// The YAML files of a folder; a folder that is not there has none.
+fn read_kind(folder: &Path, kind: FileKind) -> Result<Vec<SourceFile>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml"));
+    paths.sort();
+    paths.iter().map(|path| read_file(path, kind)).collect()
+}
+
+fn read_file(path: &Path, kind: FileKind) -> Result<SourceFile> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(SourceFile { path: path.display().to_string(), kind, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in
+            [("graphs/b.yaml", "b"), ("graphs/a.yml", "a"), ("graphs/notes.md", ""), ("tasks/t.yaml", "t")]
+        {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn texts(files: &[SourceFile]) -> Vec<(&str, FileKind)> {
+        files.iter().map(|file| (file.text.as_str(), file.kind)).collect()
+    }
+
+    #[test]
+    fn a_folder_gives_its_yaml_files_by_name() {
+        let files = read(folder().path()).unwrap();
+        let expected = [("a", FileKind::Workflow), ("b", FileKind::Workflow), ("t", FileKind::Task)];
+        assert_eq!(texts(&files), expected);
+    }
+
+    #[test]
+    fn a_single_workflow_brings_the_tasks_it_may_reuse() {
+        let folder = folder();
+        let files = read_all(&[folder.path().join("graphs/b.yaml")]).unwrap();
+        assert_eq!(texts(&files), [("b", FileKind::Workflow), ("t", FileKind::Task)]);
+    }
+
+    #[test]
+    fn a_file_that_is_named_twice_is_read_once() {
+        let folder = folder();
+        let files = read_all(&[folder.path().into(), folder.path().join("graphs/b.yaml")]).unwrap();
+        assert_eq!(files.len(), 3);
+    }
+
+    #[test]
+    fn a_folder_without_graphs_and_a_missing_file_are_errors() {
+        let empty = tempfile::tempdir().unwrap();
+        assert!(read(empty.path()).is_err());
+        assert!(read_all(&[empty.path().join("none.yaml")]).is_err());
+    }
+}

@@ -1,0 +1,79 @@
+//! The ebb command.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use ebb::args::{Command, Shared, Trigger};
+use ebb::commands;
+use ebb::dev::{Dev, DevArgs};
+use store::Postgres;
+
+/// Workflows that cost nothing while nothing runs.
+#[derive(Parser)]
+#[command(name = "ebb", version, after_help = "Start with:\n  ebb dev --run hello")]
+struct Cli {
+    #[command(flatten)]
+    shared: Shared,
+    #[command(subcommand)]
+    command: Top,
+}
+
+#[derive(Subcommand)]
+enum Top {
+    /// Run all of Ebbflow in this process, on embedded parts
+    #[command(
+        after_help = "Examples:\n  ebb dev\n  ebb dev --run hello\n  ebb dev --workflows my-workflows --port 9000"
+    )]
+    Dev(DevArgs),
+    /// Bring a database up to date; safe to repeat, and while functions serve
+    #[command(after_help = "Example:\n  ebb migrate --database-url postgres://user@host/ebbflow")]
+    Migrate {
+        /// The database.
+        #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
+        database_url: String,
+    },
+    #[command(flatten)]
+    Other(Command),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Top::Dev(args) => dev(&cli.shared, &args).await,
+        Top::Migrate { database_url } => migrate(&database_url).await,
+        Top::Other(command) => commands::run(&cli.shared, command).await,
+    };
+    outcome.unwrap_or_else(|error| commands::failure(&error))
+}
+
+async fn dev(shared: &Shared, args: &DevArgs) -> anyhow::Result<ExitCode> {
+    service::init_telemetry();
+    let stop = service::until_asked_to_stop();
+    let dev = Dev::start(&shared.data, args).await?;
+    // Whoever reads this may stop reading: that ends nothing.
+    let _ = writeln!(
+        std::io::stdout(),
+        "Ebbflow is up at {} on {}.\nTrigger a workflow with `ebb trigger NAME --watch`; stop with Ctrl-C.",
+        dev.url,
+        dev.database
+    );
+    let mut code = ExitCode::SUCCESS;
+    if let Some(workflow) = &args.run {
+        let here = Shared { url: Some(dev.url.clone()), token: Some(dev.token.clone()), ..shared.clone() };
+        code = commands::run(&here, Command::Trigger(Trigger::watched(workflow))).await?;
+    }
+    if !args.once {
+        stop.await;
+    }
+    dev.stop().await?;
+    Ok(code)
+}
+
+async fn migrate(url: &str) -> anyhow::Result<ExitCode> {
+    Postgres::migrate(url).await.context("the database could not be brought up to date")?;
+    println!("The database is up to date.");
+    Ok(ExitCode::SUCCESS)
+}

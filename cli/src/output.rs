@@ -1,0 +1,148 @@
+//! What the commands print: text with colours on a terminal, plain text elsewhere, JSON if asked for.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+use chrono::TimeDelta;
+use model::{Instant, RunState, TaskState};
+use serde::Serialize;
+
+/// Prints one line. A reader that has gone away is an error, not a panic.
+pub fn line(text: impl Display) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{text}")
+}
+
+/// Prints JSON for people and programs.
+pub fn json(value: &impl Serialize) -> io::Result<()> {
+    line(serde_json::to_string_pretty(value).expect("keys are texts"))
+}
+
+/// Prints JSON in one line, for lists that grow.
+pub fn json_line(value: &impl Serialize) -> io::Result<()> {
+    line(serde_json::to_string(value).expect("keys are texts"))
+}
+
+/// A colour with a meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Colour {
+    /// It went well.
+    Good,
+    /// It went badly.
+    Bad,
+    /// It is under way.
+    Busy,
+    /// It is of less interest.
+    Quiet,
+}
+
+/// Colours, or none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Palette {
+    /// Whether there are any.
+    pub on: bool,
+}
+
+impl Palette {
+    /// For standard output: colours on a terminal, unless `NO_COLOR` says otherwise.
+    pub fn of_stdout() -> Self {
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { on: io::stdout().is_terminal() && !unwanted }
+    }
+
+    /// The text in that colour.
+    pub fn paint(self, colour: Colour, text: impl Display) -> String {
+        let code = match colour {
+            Colour::Good => 32,
+            Colour::Bad => 31,
+            Colour::Busy => 36,
+            Colour::Quiet => 2,
+        };
+        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+}
+
+/// The sign and the colour of a task's state.
+pub fn task_sign(state: TaskState) -> (&'static str, Colour) {
+    match state {
+        TaskState::Pending | TaskState::Queued => ("○", Colour::Quiet),
+        TaskState::Dispatched => ("▷", Colour::Busy),
+        TaskState::Running => ("▶", Colour::Busy),
+        TaskState::Sleeping => ("☾", Colour::Quiet),
+        TaskState::UpForRetry => ("↻", Colour::Bad),
+        TaskState::Succeeded => ("✓", Colour::Good),
+        TaskState::Failed => ("✗", Colour::Bad),
+        TaskState::UpstreamFailed => ("↯", Colour::Bad),
+        TaskState::Skipped => ("⤼", Colour::Quiet),
+        TaskState::Cancelled => ("⊘", Colour::Quiet),
+        TaskState::Removed => ("-", Colour::Quiet),
+    }
+}
+
+/// The colour of a run's state.
+pub fn run_colour(state: RunState) -> Colour {
+    match state {
+        RunState::Succeeded => Colour::Good,
+        RunState::Failed | RunState::Stalled => Colour::Bad,
+        RunState::Running => Colour::Busy,
+        RunState::Queued | RunState::Paused | RunState::Cancelled => Colour::Quiet,
+    }
+}
+
+/// Rows in columns, each as wide as its widest cell. Colour is put on afterwards, by cell, since it has no width.
+pub fn table(rows: &[Vec<String>], paint: impl Fn(usize, usize, String) -> String) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
+    let write = |(number, row): (usize, &Vec<String>)| {
+        let cells = row.iter().enumerate().map(|(column, cell)| {
+            let padding = if column + 1 < row.len() { widths[column] - cell.chars().count() } else { 0 };
+            paint(number, column, cell.clone()) + &" ".repeat(padding)
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().enumerate().map(write).collect::<Vec<_>>().join("\n")
+}
+
+/// An instant for people.
+pub fn time(instant: Instant) -> String {
+    instant.format("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// How long something took; nothing where it has not ended.
+pub fn took(from: Option<Instant>, to: Option<Instant>) -> String {
+    from.zip(to).map(|(from, to)| span(to - from)).unwrap_or_default()
+}
+
+/// A length of time for people.
+pub fn span(span: TimeDelta) -> String {
+    let milliseconds = span.num_milliseconds().max(0);
+    match milliseconds / 1_000 {
+        0 => format!("{milliseconds} ms"),
+        1..60 => format!("{:.1} s", milliseconds as f64 / 1_000.0),
+        seconds @ 60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
+/// The first line of a message, for where there is room for one.
+pub fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell_and_lines_end_without_spaces() {
+        let rows = [vec!["a".into(), "b".into(), String::new()], vec!["long".into(), "c".into(), "d".into()]];
+        assert_eq!(table(&rows, |_, _, cell| cell), "a     b\nlong  c  d");
+    }
+
+    #[test]
+    fn without_a_terminal_nothing_is_coloured() {
+        assert_eq!(Palette { on: false }.paint(Colour::Bad, "failed"), "failed");
+        assert_eq!(Palette { on: true }.paint(Colour::Bad, "failed"), "\x1b[31mfailed\x1b[0m");
+    }
+}

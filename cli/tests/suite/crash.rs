@@ -1,0 +1,84 @@
+//! `kill -9` at random moments: after a restart every run goes on, and nothing succeeds twice.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use clock::{Clock, SystemClock};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::ebb::{Dev, Place};
+
+const RUNS: usize = 50;
+const KILLS: usize = 10;
+
+const WORKFLOW: &str = "
+name: work
+tasks:
+  - {name: first, type: noop}
+  - {name: left, type: bash, depends_on: [first], config: {command: 'echo left'}}
+  - {name: right, type: echo, depends_on: [first], config: {text: right}}
+  - {name: nap, type: sleep, depends_on: [right], config: {duration: 1s}}
+  - {name: join, type: noop, depends_on: [left, nap]}
+";
+
+/// Asks for the runs that are not known to exist. A request that dies with its server is made again.
+async fn request(dev: &Dev, runs: &mut BTreeMap<usize, String>, upto: usize) {
+    for number in 0..upto {
+        if runs.contains_key(&number) {
+            continue;
+        }
+        let request = dev.request(Method::POST, "/workflows/work/runs").json(&json!({}));
+        let answer = request.header("Idempotency-Key", format!("run-{number}")).send().await;
+        let Ok(answer) = answer else { return };
+        assert!(
+            answer.status().is_success() || answer.status().is_server_error(),
+            "{:?}",
+            answer.text().await
+        );
+        let run: Value = answer.json().await.unwrap_or_default();
+        if let Some(id) = run["id"].as_str() {
+            runs.insert(number, id.to_owned());
+        }
+    }
+}
+
+async fn kill_at_a_random_moment(dev: &mut Dev, dice: &mut StdRng) {
+    let moment = SystemClock.now() + TimeDelta::milliseconds(dice.random_range(1..400));
+    SystemClock.wait_until(moment).await;
+    dev.kill();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_runs_survive_kill_dash_nine_at_random_moments() {
+    let seed = SystemClock.now().timestamp_micros().unsigned_abs();
+    println!("seed {seed}");
+    let mut dice = StdRng::seed_from_u64(seed);
+    let place = Place::new().with("work", WORKFLOW);
+    let mut runs = BTreeMap::new();
+    for kill in 1..=KILLS {
+        let mut dev = place.dev();
+        let asking = request(&dev, &mut runs, RUNS * kill / KILLS);
+        let _ = tokio::time::timeout(Duration::from_millis(dice.random_range(50..1_500)), asking).await;
+        kill_at_a_random_moment(&mut dev, &mut dice).await;
+    }
+    let dev = place.dev();
+    request(&dev, &mut runs, RUNS).await;
+    assert_eq!(runs.len(), RUNS);
+    for run in runs.values() {
+        let watched = place.run(&["run", "watch", run]);
+        assert!(watched.status.success(), "run {run}: {}", crate::ebb::said(&watched));
+        let events = dev.get(&format!("/runs/{run}/events?limit=100")).await;
+        let mut successes: BTreeMap<&str, u32> = BTreeMap::new();
+        for event in events["items"].as_array().unwrap() {
+            if event["type"] == "task.succeeded" {
+                *successes.entry(event["task"].as_str().unwrap()).or_default() += 1;
+            }
+        }
+        let once = ["first", "join", "left", "nap", "right"].map(|task| (task, 1));
+        assert_eq!(successes, BTreeMap::from(once), "run {run}");
+    }
+}

@@ -1,0 +1,8 @@
+//! The `ebb` command as its users meet it: the real binary, in processes of its own.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod crash;
+mod ebb;
+mod errors;
+mod first_run;

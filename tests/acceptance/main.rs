@@ -1,0 +1,10 @@
+//! The system as a whole, on real parts: Postgres, signed pushes, real processes.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod examples;
+mod latency;
+mod processes;
+mod pushes;
+mod rows;
+mod world;

@@ -1,0 +1,88 @@
+//! Completing a task costs what its neighbours cost, however large the run is.
+
+use engine::Command;
+use model::message::TaskResult;
+use model::{RunState, TaskIndex};
+use serde_json::Value;
+
+use crate::world::World;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_diamond_a_chain_and_a_wide_join_end_well() {
+    let world = World::new().await;
+    let chain: Vec<String> = (0..10).map(|index| format!("t{index}")).collect();
+    for graph in ["a -> b, a -> c, b -> d, c -> d", &chain.join(" -> "), &wide(1_000)] {
+        world.register(testkit::workflow(graph)).await;
+        let run = world.trigger("example").await;
+        world.broker.idle().await;
+        assert_eq!(world.run(run).await.run.state, RunState::Succeeded);
+        let released = world
+            .events(run)
+            .await
+            .iter()
+            .filter(|event| event.kind == model::EventKind::TaskDispatched)
+            .count();
+        assert_eq!(released, world.tasks(run).await.len(), "each task was released once");
+    }
+}
+
+fn wide(width: usize) -> String {
+    (0..width).map(|index| format!("p{index} -> join")).collect::<Vec<_>>().join(", ")
+}
+
+/// Rows written by completing one parent of a join of `width` parents.
+async fn rows_written(width: usize) -> i64 {
+    let world = World::new().await;
+    // Work goes to a queue that nobody serves: the test completes the task itself.
+    let mut workflow = testkit::workflow(&wide(width));
+    workflow.tasks.iter_mut().for_each(|task| task.queue = "nobody".into());
+    world.register(workflow).await;
+    let run = world.trigger("example").await;
+    let counter = counter::install(&world.database.url).await;
+    let result = TaskResult::Succeeded(Value::Null);
+    let started_at = world.runtime.clock().now();
+    let report = Command::Report { task: TaskIndex(0), attempt: 1, worker: None, started_at, result };
+    world.runtime.settle(run, report).await.unwrap();
+    counter.rows().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn completing_one_task_writes_as_many_rows_in_a_wide_run_as_in_a_narrow_one() {
+    let (narrow, wide) = (rows_written(10).await, rows_written(1_000).await);
+    assert_eq!(narrow, wide);
+    assert!(wide <= 8, "{wide} rows for one completion");
+}
+
+mod counter {
+    //! Counts written rows by triggers on every table.
+
+    use sqlx::postgres::PgPool;
+
+    pub(super) struct Counter(PgPool);
+
+    const INSTALL: &str = "
+        create table written (rows bigint not null);
+        create function count_written() returns trigger language plpgsql as $$
+        begin insert into written values (1); return null; end $$;
+        do $$ declare t text; begin
+            for t in select tablename from pg_tables where schemaname = 'public'
+                     and tablename not in ('written', '_sqlx_migrations') loop
+                execute format('create trigger count_written after insert or update or delete on %I
+                                for each row execute function count_written()', t);
+            end loop;
+        end $$;";
+
+    pub(super) async fn install(url: &str) -> Counter {
+        let pool = PgPool::connect(url).await.unwrap();
+        sqlx::raw_sql(INSTALL).execute(&pool).await.unwrap();
+        Counter(pool)
+    }
+
+    impl Counter {
+        pub(super) async fn rows(&self) -> i64 {
+            let count = sqlx::query_scalar("select count(*) from written").fetch_one(&self.0).await.unwrap();
+            self.0.close().await;
+            count
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! All functions on a Postgres and a local broker, as `ebb dev` mounts them, without the folder and the port.
+
+use std::sync::Arc;
+
+use auth::{Issuer, Keys, PushAuth, Verifier};
+use bus::local::{Broker, Faults};
+use bus::{Endpoint, Subscription};
+use clock::SystemClock;
+use model::{Event, RunId, TenantId, Topic, Workflow};
+use runtime::{Runtime, StartRun};
+use serde_json::{Map, Value};
+use service::App;
+use store::{NewVersion, Postgres, RunRecord, Store, TaskRecord};
+use testkit::Database;
+use uuid::Uuid;
+
+pub(crate) const PUSHER: &str = "pusher@example.com";
+pub(crate) const AUDIENCE: &str = "push";
+
+pub(crate) struct World {
+    pub(crate) database: Database,
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) broker: Broker,
+    pub(crate) app: App,
+    pub(crate) issuer: Arc<Issuer>,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let database = testkit::database().await;
+        Postgres::migrate(&database.url).await.unwrap();
+        let store: Arc<dyn Store> = Arc::new(Postgres::connect(&database.url, 8).await.unwrap());
+        let issuer = Arc::new(Issuer::generate("https://issuer.example"));
+        let broker = Broker::new(Arc::new(SystemClock), issuer.clone(), PUSHER, Faults::default());
+        let runtime = Arc::new(Runtime::new(store, Arc::new(broker.clone()), Arc::new(SystemClock)));
+        let verifier = Verifier::new([issuer.url()], AUDIENCE, Keys::fixed(&issuer.jwks()));
+        let push = Arc::new(PushAuth::Oidc { verifier, service_account: PUSHER.into() });
+        let app = App { runtime: runtime.clone(), push };
+        for (topic, router) in [
+            (Topic::Triggers, trigger::router(app.clone(), None)),
+            (Topic::Evaluations, evaluate::router(app.clone())),
+            (Topic::Work("light".into()), execute::router(app.clone())),
+            (Topic::Management, sweep::router(app.clone())),
+        ] {
+            let endpoint = Endpoint::Router(router, "/push".into());
+            broker.subscribe(&topic, Subscription::new(topic.id(), endpoint, AUDIENCE));
+        }
+        Self { database, runtime, broker, app, issuer }
+    }
+
+    pub(crate) async fn register(&self, workflow: Workflow) {
+        register(&**self.runtime.store(), workflow).await;
+    }
+
+    pub(crate) async fn trigger(&self, workflow: &str) -> RunId {
+        self.runtime.start(request(workflow)).await.unwrap().run
+    }
+
+    /// The run once nothing is on its way any more.
+    pub(crate) async fn finished(&self, run: RunId) -> RunRecord {
+        self.broker.idle().await;
+        self.run(run).await
+    }
+
+    pub(crate) async fn run(&self, run: RunId) -> RunRecord {
+        self.runtime.store().run(TenantId::DEFAULT, run).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn tasks(&self, run: RunId) -> Vec<TaskRecord> {
+        self.runtime.store().run_tasks(run, None, 10_000).await.unwrap()
+    }
+
+    pub(crate) async fn events(&self, run: RunId) -> Vec<Event> {
+        let events = self.runtime.store().events(run, 0, 100_000).await.unwrap();
+        events.into_iter().map(|(_, event)| event).collect()
+    }
+}
+
+pub(crate) async fn register(store: &dyn Store, workflow: Workflow) {
+    let hash = Uuid::now_v7().to_string();
+    let at = clock::Clock::now(&SystemClock);
+    let new = NewVersion {
+        tenant: TenantId::DEFAULT,
+        workflow,
+        source: String::new(),
+        hash,
+        by: "test".into(),
+        at,
+    };
+    store.register(&new).await.unwrap();
+}
+
+pub(crate) fn request(workflow: &str) -> StartRun {
+    StartRun {
+        id: RunId(Uuid::now_v7()),
+        tenant: TenantId::DEFAULT,
+        workflow: workflow.into(),
+        inputs: Map::<String, Value>::new(),
+        labels: Map::new(),
+        logical_date: None,
+        trigger_kind: "api".into(),
+        by: "test".into(),
+    }
+}

@@ -1,0 +1,144 @@
+//! The rules between crates and the budgets of files, read from the manifests and sources themselves.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file that is longer is doing two things.
+const LONGEST_FILE: usize = 400;
+
+/// Nothing that waits, reads a clock or reaches outside: the pure crates may know none of these.
+const OUTSIDE: [&str; 9] = ["axum", "bus", "clock", "reqwest", "runtime", "sqlx", "store", "tokio", "tower"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// The folders of all our crates, by their short names.
+fn crates() -> BTreeMap<String, PathBuf> {
+    let list = |folder: &str| fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let folders = list("shared").chain(list("functions")).filter(|path| path.join("Cargo.toml").is_file());
+    let named = folders.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path));
+    named
+        .chain([("cli".to_owned(), root().join("cli")), ("tests".to_owned(), root().join("tests"))])
+        .collect()
+}
+
+/// The names in one section of a crate's manifest.
+fn dependencies(folder: &Path, section: &str) -> BTreeSet<String> {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let lines = manifest.lines().skip_while(|line| *line != format!("[{section}]")).skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('['));
+    lines
+        .filter_map(|line| line.split(['.', ' ', '=']).next())
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The table "Who may import whom" of ARCHITECTURE.md: crate → the crates of ours that it may import.
+fn allowed() -> BTreeMap<String, BTreeSet<String>> {
+    let document = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let section = document.split("## Who may import whom").nth(1).expect("ARCHITECTURE.md has the table");
+    let rows = section
+        .lines()
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let names =
+            |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>();
+        (names(cells[1]).pop_first().unwrap(), names(cells[2]))
+    })
+    .collect()
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let visible = entries
+        .filter(|path| !matches!(path.file_name().unwrap().to_str(), Some("target" | ".git" | ".ebb")));
+    visible
+        .flat_map(|path| match path.is_dir() {
+            true => sources(&path),
+            false => vec![path],
+        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .collect()
+}
+
+#[test]
+fn each_crate_imports_only_what_the_architecture_allows() {
+    let (crates, allowed) = (crates(), allowed());
+    let ours: BTreeSet<&String> = crates.keys().collect();
+    for (name, folder) in crates.iter().filter(|(name, _)| !["cli", "tests"].contains(&name.as_str())) {
+        let may = allowed.get(name).unwrap_or_else(|| panic!("ARCHITECTURE.md says nothing about `{name}`"));
+        let does: BTreeSet<String> = dependencies(folder, "dependencies");
+        let beyond: Vec<&String> =
+            does.iter().filter(|import| ours.contains(import) && !may.contains(*import)).collect();
+        assert!(beyond.is_empty(), "`{name}` imports {beyond:?}, which ARCHITECTURE.md does not allow");
+        let unused: Vec<&String> = may.iter().filter(|import| !does.contains(*import)).collect();
+        assert!(unused.is_empty(), "ARCHITECTURE.md lets `{name}` import {unused:?}, which it does not");
+    }
+}
+
+#[test]
+fn the_pure_crates_know_nothing_that_does_io() {
+    for name in ["model", "engine", "language"] {
+        let leaks: Vec<String> = dependencies(&crates()[name], "dependencies")
+            .into_iter()
+            .filter(|import| OUTSIDE.contains(&import.as_str()))
+            .collect();
+        assert!(leaks.is_empty(), "`{name}` reaches for {leaks:?}");
+    }
+}
+
+#[test]
+fn what_tests_share_is_never_part_of_the_product() {
+    for (name, folder) in crates() {
+        assert!(!dependencies(&folder, "dependencies").contains("testkit"), "`{name}` ships testkit");
+    }
+}
+
+#[test]
+fn every_crate_obeys_the_lints_of_the_workspace() {
+    for (name, folder) in crates() {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        assert!(manifest.contains("[lints]\nworkspace = true"), "`{name}` has lints of its own");
+    }
+}
+
+#[test]
+fn no_file_does_two_things() {
+    let long: Vec<String> = sources(&root())
+        .into_iter()
+        .map(|path| (fs::read_to_string(&path).unwrap().lines().count(), path))
+        .filter(|(lines, _)| *lines > LONGEST_FILE)
+        .map(|(lines, path)| format!("{} ({lines} lines)", path.display()))
+        .collect();
+    assert!(long.is_empty(), "longer than {LONGEST_FILE} lines: {long:#?}");
+}
+
+#[test]
+fn no_module_is_named_for_having_no_name() {
+    let nameless: Vec<PathBuf> = sources(&root())
+        .into_iter()
+        .filter(|path| {
+            matches!(
+                path.file_stem().unwrap().to_str(),
+                Some("utils" | "util" | "common" | "helpers" | "misc")
+            )
+        })
+        .collect();
+    assert!(nameless.is_empty(), "{nameless:?}");
+}
+
+#[test]
+fn nobody_but_the_store_speaks_sql() {
+    for (name, folder) in crates() {
+        let speaks = dependencies(&folder, "dependencies").contains("sqlx");
+        assert_eq!(speaks, matches!(name.as_str(), "store" | "embedded"), "`{name}`");
+    }
+}

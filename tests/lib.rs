@@ -1,0 +1,1 @@
+//! Tests across crates. There is nothing here but tests: see `acceptance/`, `simulation/` and `architecture.rs`.

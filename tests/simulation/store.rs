@@ -1,0 +1,117 @@
+//! The in-memory store with a stop before and after each step of a transaction.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use model::{
+    AttemptRecord, Changes, Event, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId,
+    WorkerId,
+};
+use serde_json::Value;
+use store::{
+    Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Held, LogChunk, LogLine, Memory,
+    NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord,
+    WorkflowRecord,
+};
+
+use crate::scheduler::Points;
+
+/// The in-memory store, interrupted.
+pub(crate) struct Interrupted {
+    pub(crate) inner: Arc<Memory>,
+    pub(crate) points: Points,
+}
+
+struct InterruptedUnit {
+    inner: Box<dyn Unit>,
+    points: Points,
+}
+
+#[async_trait]
+impl Unit for InterruptedUnit {
+    async fn lock(&mut self, runs: &[RunId]) -> Result<Vec<Run>> {
+        self.inner.lock(runs).await
+    }
+
+    async fn tasks(&mut self, keys: &[TaskKey]) -> Result<Vec<(RunId, Task)>> {
+        self.inner.tasks(keys).await
+    }
+
+    async fn unfinished(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
+        self.inner.unfinished(runs).await
+    }
+
+    async fn version(&mut self, id: VersionId) -> Result<Option<VersionRecord>> {
+        self.inner.version(id).await
+    }
+
+    async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>> {
+        self.inner.context(run, tasks).await
+    }
+
+    async fn create(&mut self, birth: &Birth) -> Result<Created> {
+        self.inner.create(birth).await
+    }
+
+    async fn save(&mut self, changes: &[Changes]) -> Result<()> {
+        self.inner.save(changes).await
+    }
+
+    async fn commit(self: Box<Self>) -> Result<Vec<Unsent>> {
+        self.points.stop().await;
+        let unsent = self.inner.commit().await?;
+        self.points.stop().await;
+        Ok(unsent)
+    }
+}
+
+/// Passes calls on to the store within, after a stop.
+macro_rules! pass_on {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
+        #[async_trait]
+        impl Store for Interrupted {
+            async fn begin(&self) -> Result<Box<dyn Unit>> {
+                self.points.stop().await;
+                let inner = self.inner.begin().await?;
+                Ok(Box::new(InterruptedUnit { inner, points: self.points.clone() }))
+            }
+
+            $(async fn $name(&self, $($argument: $type),*) -> Result<$answer> {
+                self.points.stop().await;
+                self.inner.$name($($argument),*).await
+            })*
+        }
+    };
+}
+
+pass_on! {
+    fn ping() -> ();
+    fn register_all(new: &[NewVersion]) -> Vec<Registered>;
+    fn archive(tenant: TenantId, workflow: &str, at: Instant) -> bool;
+    fn workflow(tenant: TenantId, name: &str) -> Option<WorkflowRecord>;
+    fn workflows(tenant: TenantId, after: Option<&str>, limit: u32) -> Vec<WorkflowRecord>;
+    fn version(id: VersionId) -> Option<VersionRecord>;
+    fn run(tenant: TenantId, id: RunId) -> Option<RunRecord>;
+    fn runs(tenant: TenantId, filter: &RunFilter) -> Vec<RunRecord>;
+    fn facts(run: RunId) -> Option<Facts>;
+    fn run_tasks(run: RunId, after: Option<TaskIndex>, limit: u32) -> Vec<TaskRecord>;
+    fn attempts(key: TaskKey) -> Vec<AttemptRecord>;
+    fn events(run: RunId, from: i64, limit: u32) -> Vec<(i64, Event)>;
+    fn outputs(run: RunId, tasks: &[TaskIndex]) -> BTreeMap<TaskIndex, Value>;
+    fn append_log(chunk: &LogChunk) -> ();
+    fn log(key: TaskKey, attempt: u32, from: u32, limit: u32) -> Vec<(u32, LogLine)>;
+    fn agenda(now: Instant) -> Agenda;
+    fn postpone(run: RunId, now: Instant, until: Instant) -> ();
+    fn due_timers(now: Instant, limit: u32) -> Vec<DueTimer>;
+    fn due_checkups(now: Instant, limit: u32) -> Vec<RunId>;
+    fn check_all(now: Instant) -> u64;
+    fn unsent(before: Instant, limit: u32) -> Vec<Unsent>;
+    fn sent(ids: &[i64]) -> ();
+    fn beat(worker: WorkerId, now: Instant) -> Vec<Held>;
+    fn farewell(worker: WorkerId) -> ();
+    fn lost(since: Instant, limit: u32) -> Vec<Held>;
+    fn forget_workers(since: Instant) -> u64;
+    fn bury(letter: &DeadLetter) -> ();
+    fn dead_letters(limit: u32) -> Vec<DeadLetter>;
+}

@@ -70,6 +70,11 @@ impl World {
         self.runtime.store().run_tasks(run, None, 10_000).await.unwrap()
     }
 
+    /// How the tasks stand, in words.
+    pub(crate) async fn states(&self, run: RunId) -> Vec<&'static str> {
+        self.tasks(run).await.iter().map(|row| row.task.state.name()).collect()
+    }
+
     pub(crate) async fn events(&self, run: RunId) -> Vec<Event> {
         let events = self.runtime.store().events(run, 0, 100_000).await.unwrap();
         events.into_iter().map(|(_, event)| event).collect()

@@ -33,7 +33,7 @@ pub(crate) fn history(end: &End, workflow: &Workflow) -> Result<(), String> {
                 *dispatched.entry((task, event.attempt)).or_insert(0) += 1;
                 parents_have_ended(&graph, task, &ended)?;
             }
-            EventKind::TaskSleeping => parents_have_ended(&graph, task, &ended)?,
+            EventKind::TaskSleeping | EventKind::TaskWaiting => parents_have_ended(&graph, task, &ended)?,
             kind if ends(event) => {
                 ended.insert(task, kind);
             }

@@ -10,7 +10,7 @@ use model::{
 };
 use serde_json::Value;
 use store::{
-    Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Held, LogChunk, LogLine, Memory,
+    Activated, Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Held, LogChunk, LogLine, Memory,
     NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord,
     WorkflowRecord,
 };
@@ -48,6 +48,10 @@ impl Unit for InterruptedUnit {
 
     async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>> {
         self.inner.context(run, tasks).await
+    }
+
+    async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {
+        self.inner.signal(run, name).await
     }
 
     async fn create(&mut self, birth: &Birth) -> Result<Created> {
@@ -92,6 +96,9 @@ pass_on! {
     fn workflow(tenant: TenantId, name: &str) -> Option<WorkflowRecord>;
     fn workflows(tenant: TenantId, after: Option<&str>, limit: u32) -> Vec<WorkflowRecord>;
     fn version(id: VersionId) -> Option<VersionRecord>;
+    fn versions(tenant: TenantId, workflow: &str, before: Option<i32>, limit: u32) -> Vec<VersionRecord>;
+    fn numbered_version(tenant: TenantId, workflow: &str, number: i32) -> Option<VersionRecord>;
+    fn activate(tenant: TenantId, workflow: &str, number: i32, at: Instant) -> Activated;
     fn run(tenant: TenantId, id: RunId) -> Option<RunRecord>;
     fn runs(tenant: TenantId, filter: &RunFilter) -> Vec<RunRecord>;
     fn facts(run: RunId) -> Option<Facts>;

@@ -1,6 +1,6 @@
 //! Random workflows of tasks that need nothing outside: they succeed, fail, waver or sleep.
 
-use model::{Backoff, RetryPolicy, TaskSpec, TriggerRule, Workflow};
+use model::{Backoff, Case, RetryPolicy, TaskSpec, TriggerRule, Workflow};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
@@ -19,7 +19,8 @@ const RULES: [TriggerRule; 6] = [
 pub(crate) fn random(seed: u64) -> Workflow {
     let mut dice = StdRng::seed_from_u64(seed);
     let size = dice.random_range(1..10);
-    let tasks = (0..size).map(|index| task(&mut dice, index)).collect();
+    let mut tasks: Vec<TaskSpec> = (0..size).map(|index| task(&mut dice, index)).collect();
+    branch(&mut dice, &mut tasks);
     Workflow { name: "random".into(), description: None, tags: vec![], inputs: vec![], tasks }
 }
 
@@ -33,6 +34,8 @@ fn task(dice: &mut StdRng, index: usize) -> TaskSpec {
         description: None,
         depends_on,
         trigger_rule: *RULES.choose(dice).unwrap(),
+        when: dice.random_bool(0.15).then(|| condition(dice).to_owned()),
+        cases: vec![],
         config,
         retry: RetryPolicy {
             max_retries: dice.random_range(0..4),
@@ -47,13 +50,32 @@ fn task(dice: &mut StdRng, index: usize) -> TaskSpec {
     }
 }
 
+/// Gives every switch its branches: later tasks, shared out between a condition and the default.
+fn branch(dice: &mut StdRng, tasks: &mut [TaskSpec]) {
+    for index in 0..tasks.len() {
+        if tasks[index].kind == "switch" {
+            let later: Vec<String> = tasks[index + 1..].iter().map(|task| task.name.clone()).collect();
+            let (left, right) = later.into_iter().partition(|_| dice.random_bool(0.5));
+            let when = Some(condition(dice).to_owned());
+            tasks[index].cases = vec![Case { when, next: left }, Case { when: None, next: right }];
+        }
+    }
+}
+
+fn condition(dice: &mut impl Rng) -> &'static str {
+    if dice.random_bool(0.7) { "task.attempt == 1" } else { "run.trigger == 'nobody'" }
+}
+
 fn work(dice: &mut impl Rng) -> (&'static str, Value) {
-    match dice.random_range(0..10) {
+    match dice.random_range(0..13) {
         0..4 => ("noop", json!({})),
         4 => ("echo", json!({"by": "{{ task.name }}"})),
         5 => ("fail", json!({"message": "no", "class": "permanent"})),
         6 => ("fail", json!({"message": "not yet", "class": "transient"})),
         7 => ("sleep", json!({"duration": dice.random_range(1..300)})),
+        8 => ("switch", json!({})),
+        9 => ("transform", json!({"expression": "[1, 2] | length"})),
+        10 => ("wait_for_signal", json!({"signal": "go", "timeout": dice.random_range(60..600)})),
         _ => ("flaky", json!({"probability": 0.5, "seed": dice.random_range(0..1_000_000)})),
     }
 }

@@ -4,11 +4,13 @@ use chrono::TimeDelta;
 use model::change::Checkup;
 use model::message::TaskResult;
 use model::{
-    AttemptRecord, ErrorClass, EventKind, Failure, Instant, Task, TaskEvent, TaskIndex, TaskState, Timer,
-    TimerKind, WorkerId,
+    AttemptRecord, ErrorClass, EventKind, Failure, Instant, Signal, Task, TaskEvent, TaskIndex, TaskState,
+    Timer, TimerKind, WorkerId,
 };
 use serde_json::{Value, json};
 
+use crate::command::{Command, Outcome};
+use crate::direct::is_inside;
 use crate::retry::{self, Choice};
 use crate::scene::{CHECKUP_AFTER, Scene};
 
@@ -18,105 +20,6 @@ const TIMEOUT_SLACK: TimeDelta = TimeDelta::seconds(60);
 
 /// The sweep looks at a run again after so long while it waits for timers only.
 const CHECKUP_WHILE_WAITING: TimeDelta = TimeDelta::minutes(10);
-
-/// Something that happened, or that someone asks for, about one run.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Command {
-    /// A worker asks for an attempt.
-    Claim {
-        /// The task.
-        task: TaskIndex,
-        /// The attempt it was sent.
-        attempt: u32,
-        /// Who asks.
-        worker: WorkerId,
-    },
-    /// An attempt was carried out.
-    Report {
-        /// The task.
-        task: TaskIndex,
-        /// Which try.
-        attempt: u32,
-        /// Who carried it out; none if nobody claimed it.
-        worker: Option<WorkerId>,
-        /// When it began.
-        started_at: Instant,
-        /// What came of it.
-        result: TaskResult,
-    },
-    /// The worker that held an attempt is gone.
-    Lose {
-        /// The task.
-        task: TaskIndex,
-        /// The attempt it held.
-        attempt: u32,
-        /// The worker.
-        worker: WorkerId,
-    },
-    /// A timer is due.
-    Wake {
-        /// The task.
-        task: TaskIndex,
-        /// The attempt that set it.
-        attempt: u32,
-        /// What it is for.
-        kind: TimerKind,
-    },
-    /// Someone wants the run ended.
-    Cancel {
-        /// Who.
-        actor: String,
-        /// Why, if they said so.
-        reason: Option<String>,
-    },
-    /// Time to look whether anything got lost.
-    Checkup {
-        /// How long a dispatched task may wait before its message counts as lost.
-        patience: TimeDelta,
-    },
-}
-
-/// Which tasks a command is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
-    /// This one.
-    One(TaskIndex),
-    /// This one, and its direct dependants if it ends.
-    Neighbourhood(TaskIndex),
-    /// All that have not ended.
-    Unfinished,
-}
-
-impl Command {
-    /// Which tasks must be in the scene before the command is decided.
-    pub fn reach(&self) -> Reach {
-        match self {
-            Self::Claim { task, .. } => Reach::One(*task),
-            Self::Report { task, .. } | Self::Lose { task, .. } | Self::Wake { task, .. } => {
-                Reach::Neighbourhood(*task)
-            }
-            Self::Cancel { .. } | Self::Checkup { .. } => Reach::Unfinished,
-        }
-    }
-}
-
-/// Whether a command changed anything.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// It did.
-    Applied,
-    /// The task or run had moved on: nothing was changed.
-    Stale,
-}
-
-/// What a task that is settled here, and not by a worker, shall do: its settings, rendered.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Directive {
-    /// Sleep until this instant.
-    SleepUntil(Instant),
-    /// Its settings could not be made sense of.
-    Broken(Failure),
-}
 
 impl Scene<'_> {
     /// Decides a command. The tasks in its reach must be in the scene; one that is not does not exist.
@@ -131,24 +34,12 @@ impl Scene<'_> {
             },
             Command::Lose { task, attempt, worker } => self.lose(*task, *attempt, *worker),
             Command::Wake { task, attempt, kind } => self.wake(*task, *attempt, *kind),
+            Command::Signal { name, payload, actor } => self.signal(name, payload, actor),
+            Command::Answer { task, approved, payload, actor } => {
+                self.answer(*task, *approved, payload, actor)
+            }
             Command::Cancel { actor, reason } => self.cancel(actor, reason.as_deref()),
             Command::Checkup { patience } => self.checkup(*patience),
-        }
-    }
-
-    /// Settles a task that no worker is asked for.
-    pub fn direct(&mut self, index: TaskIndex, directive: Directive) {
-        self.directed(index);
-        match directive {
-            Directive::SleepUntil(wake_at) => {
-                self.must(index, TaskEvent::FellAsleep, EventKind::TaskSleeping, json!({"until": wake_at}));
-                let attempt = self.tasks[&index].attempt;
-                self.set_timer(Timer { task: index, attempt, kind: TimerKind::Sleep, wake_at });
-            }
-            Directive::Broken(failure) => {
-                self.apply(index, TaskEvent::FellAsleep).expect("only pending tasks are directed");
-                self.fail(index, failure);
-            }
         }
     }
 
@@ -177,7 +68,13 @@ impl Scene<'_> {
         Outcome::Applied
     }
 
-    fn succeed(&mut self, index: TaskIndex, attempt: u32, started_at: Instant, output: &Value) -> Outcome {
+    pub(crate) fn succeed(
+        &mut self,
+        index: TaskIndex,
+        attempt: u32,
+        started_at: Instant,
+        output: &Value,
+    ) -> Outcome {
         let Some(before) = self.tasks.get(&index).cloned() else { return Outcome::Stale };
         if !self.moves(index, TaskEvent::Succeeded { attempt }) {
             return Outcome::Stale;
@@ -191,7 +88,7 @@ impl Scene<'_> {
             self.outputs.push((index, output.clone()));
         }
         self.record(EventKind::TaskSucceeded, Some(index), None, Value::Null);
-        self.was_attempt(attempt);
+        self.last_event().attempt = attempt;
         Outcome::Applied
     }
 
@@ -228,11 +125,58 @@ impl Scene<'_> {
         }
         match kind {
             TimerKind::Retry if self.moves(index, TaskEvent::RetryDue) => self.release(index),
+            TimerKind::Timeout if self.tasks[&index].state == TaskState::Sleeping => {
+                self.fail(
+                    index,
+                    Failure::new(ErrorClass::Timeout, "what it waited for did not come in time"),
+                );
+            }
             TimerKind::Sleep if self.tasks[&index].state == TaskState::Sleeping => {
                 self.must(index, TaskEvent::Succeeded { attempt }, EventKind::TaskSucceeded, Value::Null)
             }
             _ => return Outcome::Stale,
         }
+        Outcome::Applied
+    }
+
+    /// Hands a signal to those who wait for it; where nobody does yet, it is kept for the first who will.
+    fn signal(&mut self, name: &str, payload: &Value, actor: &str) -> Outcome {
+        if self.run.state.is_final() {
+            return Outcome::Stale;
+        }
+        self.record(EventKind::RunSignalled, None, Some(actor), json!({"signal": name}));
+        let graph = self.graph;
+        let asleep = |scene: &Self, task: &TaskIndex| {
+            scene.tasks.get(task).is_some_and(|task| task.state == TaskState::Sleeping)
+        };
+        let waiting: Vec<TaskIndex> = graph.waiting_for(name).filter(|task| asleep(self, task)).collect();
+        if waiting.is_empty() {
+            self.kept_signals.push(Signal { name: name.into(), payload: payload.clone() });
+        }
+        for index in waiting {
+            self.succeed(index, self.tasks[&index].attempt, self.now, payload);
+        }
+        Outcome::Applied
+    }
+
+    fn answer(&mut self, index: TaskIndex, approved: bool, payload: &Value, actor: &str) -> Outcome {
+        let asks = self.tasks.get(&index).is_some_and(|task| task.state == TaskState::Sleeping)
+            && self.graph.spec(index).kind == "approval";
+        if !asks {
+            return Outcome::Stale;
+        }
+        if approved {
+            // What was filled in is the output; who approved stands beside it.
+            let mut output = json!({"approved": true, "approved_by": actor});
+            for (name, value) in payload.as_object().into_iter().flatten() {
+                output[name] = value.clone();
+            }
+            self.succeed(index, self.tasks[&index].attempt, self.now, &output);
+        } else {
+            let reason = payload.as_str().map(|reason| format!(": {reason}")).unwrap_or_default();
+            self.fail(index, Failure::permanent(format!("{actor} did not approve{reason}")));
+        }
+        self.last_event().actor = Some(actor.into());
         Outcome::Applied
     }
 
@@ -281,11 +225,15 @@ impl Scene<'_> {
     }
 
     /// The current attempt failed: another one follows, at once or by a timer, or the task has failed.
-    fn fail(&mut self, index: TaskIndex, failure: Failure) {
+    pub(crate) fn fail(&mut self, index: TaskIndex, failure: Failure) {
         let task = &self.tasks[&index];
         let (attempt, worker, started_at) = (task.attempt, task.worker, task.started_at);
         let policy = &self.graph.spec(index).retry;
-        let choice = retry::choose(policy, self.key(index), attempt, &failure, task.failure.as_ref());
+        let choice = if is_inside(&self.graph.spec(index).kind) {
+            Choice::GiveUp { reason: "what the engine settles itself is not tried again".into() }
+        } else {
+            retry::choose(policy, self.key(index), attempt, &failure, task.failure.as_ref())
+        };
         let retry = matches!(choice, Choice::Retry { .. });
         self.apply(index, TaskEvent::Errored { attempt, failure: failure.clone(), retry })
             .expect("only attempts that are held can fail");
@@ -323,7 +271,7 @@ impl Scene<'_> {
     }
 
     /// Whether `attempt` is the one that may report a failure.
-    fn holds(&self, index: TaskIndex, attempt: u32) -> bool {
+    pub(crate) fn holds(&self, index: TaskIndex, attempt: u32) -> bool {
         self.tasks.get(&index).is_some_and(|task| {
             task.attempt == attempt && matches!(task.state, TaskState::Dispatched | TaskState::Running)
         })

@@ -1,6 +1,6 @@
 //! A version's graph, compiled once: acyclic by construction, immutable, kept apart from progress.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{TaskIndex, TaskSpec, Workflow};
 use petgraph::algo::{kosaraju_scc, toposort};
@@ -15,8 +15,9 @@ pub struct Graph {
 
 #[derive(Debug, Default)]
 struct Node {
-    parents: Vec<TaskIndex>,
+    parents: BTreeSet<TaskIndex>,
     dependants: Vec<TaskIndex>,
+    branches: BTreeSet<TaskIndex>,
 }
 
 /// Tasks that wait for each other, in the order in which they do; the first stands again at the end.
@@ -38,10 +39,17 @@ impl Graph {
             .map(|(task, index)| (task.name.as_str(), TaskIndex(index)))
             .collect();
         let mut nodes: Vec<Node> = workflow.tasks.iter().map(|_| Node::default()).collect();
-        for (task, index) in workflow.tasks.iter().zip(0..) {
-            for parent in task.depends_on.iter().filter_map(|name| positions.get(name.as_str())) {
-                nodes[parent.at()].dependants.push(TaskIndex(index));
-                nodes[index as usize].parents.push(*parent);
+        for (task, index) in workflow.tasks.iter().zip((0..).map(TaskIndex)) {
+            let find = |name: &String| positions.get(name.as_str()).copied();
+            nodes[index.at()].parents.extend(task.depends_on.iter().filter_map(find));
+            for branch in task.cases.iter().flat_map(|case| &case.next).filter_map(find) {
+                nodes[index.at()].branches.insert(branch);
+                nodes[branch.at()].parents.insert(index);
+            }
+        }
+        for index in (0..nodes.len() as u32).map(TaskIndex) {
+            for parent in nodes[index.at()].parents.clone() {
+                nodes[parent.at()].dependants.push(index);
             }
         }
         match find_cycle(&nodes) {
@@ -88,9 +96,20 @@ impl Graph {
             .map(|(_, index)| TaskIndex(index))
     }
 
-    /// The tasks that one depends on directly.
-    pub fn parents(&self, task: TaskIndex) -> &[TaskIndex] {
+    /// The tasks that one depends on directly: those it names, and a switch that names it.
+    pub fn parents(&self, task: TaskIndex) -> &BTreeSet<TaskIndex> {
         &self.nodes[task.at()].parents
+    }
+
+    /// Whether `task` goes on only if the switch `parent` chooses it.
+    pub fn is_branch(&self, parent: TaskIndex, task: TaskIndex) -> bool {
+        self.nodes[parent.at()].branches.contains(&task)
+    }
+
+    /// The tasks that wait for a signal of this name.
+    pub fn waiting_for<'a>(&'a self, signal: &'a str) -> impl Iterator<Item = TaskIndex> + 'a {
+        let waits = move |spec: &TaskSpec| spec.kind == "wait_for_signal" && spec.config["signal"] == signal;
+        self.indices().filter(move |index| waits(self.spec(*index)))
     }
 
     /// The tasks that depend on one directly.
@@ -101,7 +120,7 @@ impl Graph {
     /// Every task that one depends on, directly or through others, in index order.
     pub fn ancestors(&self, task: TaskIndex) -> Vec<TaskIndex> {
         let mut seen = vec![false; self.nodes.len()];
-        let mut open = self.parents(task).to_vec();
+        let mut open: Vec<TaskIndex> = self.parents(task).iter().copied().collect();
         while let Some(next) = open.pop() {
             if !std::mem::replace(&mut seen[next.at()], true) {
                 open.extend(self.parents(next));

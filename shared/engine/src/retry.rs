@@ -43,6 +43,7 @@ pub fn choose(
     if attempt > allowed {
         return give_up(match allowed {
             0 => "no retries are allowed".to_owned(),
+            1 => "the one retry is used up".to_owned(),
             _ => format!("all {allowed} retries are used up"),
         });
     }

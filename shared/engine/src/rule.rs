@@ -31,6 +31,9 @@ pub fn judge(rule: TriggerRule, total: u32, tally: Tally) -> Verdict {
         R::NoneSkipped if tally.skipped > 0 => Skip,
         _ if waiting => Wait,
         R::AllSuccess | R::NoneFailedMinOneSuccess if tally.succeeded == 0 => Skip,
+        R::AnyOf if tally.succeeded > 0 => Go,
+        R::AnyOf if tally.failed > 0 => UpstreamFailed,
+        R::AnyOf => Skip,
         R::OneSuccess if tally.failed > 0 => UpstreamFailed,
         R::OneSuccess | R::OneFailed => Skip,
         R::AllSuccess
@@ -70,6 +73,7 @@ mod tests {
                 [("", Go), ("s.", Wait), ("f.", Fail), ("sk", Go), ("kk", Skip), ("ss", Go)],
             ),
             (R::NoneSkipped, [("", Go), ("s.", Wait), ("k.", Skip), ("sf", Go), ("ff", Go), ("sk", Skip)]),
+            (R::AnyOf, [("", Go), ("s.", Wait), ("f.", Wait), ("sf", Go), ("fk", Fail), ("kk", Skip)]),
             (R::Always, [("", Go), ("..", Go), ("f.", Go), ("s.", Go), ("kk", Go), ("sf", Go)]),
         ] {
             cases.into_iter().for_each(|(parents, expected)| check(rule, parents, expected));

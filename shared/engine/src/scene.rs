@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 use model::change::Checkup;
-use model::message::{RunFinished, TaskDispatched, TaskFinished, TimerArmed};
-use model::run::{End, RunEvent};
+use model::message::TaskDispatched;
+use model::run::RunEvent;
 use model::{
-    AttemptRecord, Changes, Counts, Event, EventKind, Instant, Message, Run, RunId, RunState, Task,
+    AttemptRecord, Changes, Counts, Event, EventKind, Instant, Message, Run, RunId, RunState, Signal, Task,
     TaskEvent, TaskIndex, TaskKey, TaskState, TenantId, Timer, VersionId,
 };
 use serde_json::{Value, json};
@@ -22,9 +22,6 @@ use crate::rule::{self, Verdict};
 /// How long the sweep leaves a run alone before it looks whether something got lost: less than its tick, so that a
 /// check-up due just after one tick is not left to the next but one.
 pub(crate) const CHECKUP_AFTER: TimeDelta = TimeDelta::seconds(45);
-
-/// A timer due sooner than this is announced, since the sweep's next tick may come too late for it.
-const ANNOUNCED_AHEAD: TimeDelta = TimeDelta::seconds(60);
 
 /// What a scene cannot go on without.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -59,17 +56,21 @@ pub struct Scene<'g> {
     pub(crate) run: Run,
     pub(crate) tasks: BTreeMap<TaskIndex, Task>,
     /// Tasks that ended here and whose dependants have not been told.
-    ended: Vec<TaskIndex>,
+    pub(crate) ended: Vec<TaskIndex>,
     /// Tasks settled here that wait for their directive.
-    undirected: BTreeSet<TaskIndex>,
-    changed: BTreeSet<TaskIndex>,
+    pub(crate) undirected: BTreeSet<TaskIndex>,
+    pub(crate) changed: BTreeSet<TaskIndex>,
     pub(crate) outputs: Vec<(TaskIndex, Value)>,
     pub(crate) attempts: Vec<AttemptRecord>,
-    events: Vec<Event>,
-    timers: BTreeMap<TaskIndex, Timer>,
-    unset_timers: BTreeSet<TaskIndex>,
-    outbox: Vec<Message>,
-    announcements: Vec<Message>,
+    /// The branches that switches chose here.
+    pub(crate) chosen: BTreeMap<TaskIndex, Vec<TaskIndex>>,
+    pub(crate) kept_signals: Vec<Signal>,
+    pub(crate) taken_signals: Vec<String>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) timers: BTreeMap<TaskIndex, Timer>,
+    pub(crate) unset_timers: BTreeSet<TaskIndex>,
+    pub(crate) outbox: Vec<Message>,
+    pub(crate) announcements: Vec<Message>,
     pub(crate) checkup: Checkup,
 }
 
@@ -86,6 +87,9 @@ impl<'g> Scene<'g> {
             changed: BTreeSet::new(),
             outputs: Vec::new(),
             attempts: Vec::new(),
+            chosen: BTreeMap::new(),
+            kept_signals: Vec::new(),
+            taken_signals: Vec::new(),
             events: Vec::new(),
             timers: BTreeMap::new(),
             unset_timers: BTreeSet::new(),
@@ -165,8 +169,8 @@ impl<'g> Scene<'g> {
         let mut untold = Vec::new();
         while let Some(parent) = self.ended.pop() {
             let dependants = self.graph.dependants(parent);
-            let unknown: Vec<TaskIndex> =
-                dependants.iter().copied().filter(|task| !self.knows(*task)).collect();
+            let wanted = dependants.iter().flat_map(|task| self.switches_of(*task).chain([*task]));
+            let unknown: Vec<TaskIndex> = wanted.filter(|task| !self.knows(*task)).collect();
             if unknown.is_empty() {
                 dependants.iter().for_each(|task| self.tell(*task, parent));
             } else {
@@ -178,36 +182,11 @@ impl<'g> Scene<'g> {
         Need { tasks: missing.into_iter().collect(), directives: self.undirected.iter().copied().collect() }
     }
 
-    /// Closes the scene: the run's end is derived, and everything that changed comes out; nothing if nothing did.
-    pub fn close(mut self) -> Option<Decision> {
-        debug_assert!(self.ended.is_empty() && self.undirected.is_empty(), "closed before it was settled");
-        self.derive_end();
-        self.announce_timer();
-        let idle = self.changed.is_empty() && self.events.is_empty() && self.checkup == Checkup::Keep;
-        if idle && self.announcements.is_empty() {
-            return None;
-        }
-        let tasks = &mut self.tasks;
-        Some(Decision {
-            changes: Changes {
-                tasks: self.changed.iter().filter_map(|index| tasks.remove(index)).collect(),
-                outputs: self.outputs,
-                attempts: self.attempts,
-                events: self.events,
-                timers: self.timers.into_values().collect(),
-                unset_timers: self.unset_timers.into_iter().collect(),
-                outbox: self.outbox,
-                checkup: self.checkup,
-                run: self.run,
-            },
-            announcements: self.announcements,
-        })
-    }
-
     /// Judges a pending task by what became of its parents so far.
     pub(crate) fn consider(&mut self, index: TaskIndex) {
         let task = &self.tasks[&index];
-        if task.state != TaskState::Pending || self.undirected.contains(&index) {
+        let gated = self.switches_of(index).any(|switch| !self.has_chosen(switch));
+        if task.state != TaskState::Pending || gated || self.undirected.contains(&index) {
             return;
         }
         let parents = self.graph.parents(index).len() as u32;
@@ -284,9 +263,9 @@ impl<'g> Scene<'g> {
         self.run.events += 1;
     }
 
-    /// The last event is about this attempt, and not about the current one.
-    pub(crate) fn was_attempt(&mut self, attempt: u32) {
-        self.events.last_mut().expect("an event was recorded").attempt = attempt;
+    /// The event that was recorded last, to say more about it.
+    pub(crate) fn last_event(&mut self) -> &mut Event {
+        self.events.last_mut().expect("an event was recorded")
     }
 
     /// One task of this run.
@@ -311,7 +290,8 @@ impl<'g> Scene<'g> {
 
     fn ready(&mut self, index: TaskIndex) {
         self.start_run();
-        if crate::is_inside(&self.graph.spec(index).kind) {
+        let spec = self.graph.spec(index);
+        if spec.when.is_some() || crate::is_inside(&spec.kind) {
             self.undirected.insert(index);
         } else {
             self.apply(index, TaskEvent::Readied).expect("only pending tasks are readied");
@@ -338,61 +318,40 @@ impl<'g> Scene<'g> {
     }
 
     fn tell(&mut self, index: TaskIndex, parent: TaskIndex) {
-        let state = self.tasks[&parent].state;
+        let passed_over = self.is_passed_over(parent, index);
+        let state = if passed_over { TaskState::Skipped } else { self.tasks[&parent].state };
         let task = self.tasks.get_mut(&index).expect("only known dependants are told");
         task.parents.count(state);
         self.changed.insert(index);
-        self.consider(index);
-    }
-
-    fn finished(&mut self, index: TaskIndex, state: TaskState) {
-        self.ended.push(index);
-        let spec = self.graph.spec(index);
-        if matches!(state, TaskState::Failed | TaskState::UpstreamFailed) && !spec.allow_failure {
-            self.run.failures += 1;
-        }
-        if state == TaskState::Failed && !spec.allow_failure && self.run.error.is_none() {
-            let said =
-                self.tasks[&index].failure.as_ref().map_or("no reason given", |failure| &failure.message);
-            self.run.error = Some(format!("task `{}` failed: {said}", spec.name));
-        }
-        self.outbox.push(Message::TaskFinished(TaskFinished {
-            run: self.run.id,
-            tenant: self.run.tenant,
-            workflow: self.run.workflow.clone(),
-            task: index,
-            name: spec.name.clone(),
-            state,
-            finished_at: self.now,
-        }));
-    }
-
-    /// Wakes the sweep for the first timer set here, if that is due before its next tick: it will find the others.
-    fn announce_timer(&mut self) {
-        let first = self.timers.values().map(|timer| timer.wake_at).min();
-        if let Some(wake_at) = first.filter(|wake_at| *wake_at < self.now + ANNOUNCED_AHEAD) {
-            self.announcements.push(Message::TimerArmed(TimerArmed { wake_at }));
+        // Whatever its rule says of its other parents, a branch goes on only if its switch chose it.
+        if passed_over && task.state == TaskState::Pending && self.has_one_switch(index) {
+            let why = json!({"switch": self.graph.spec(parent).name});
+            self.must(index, TaskEvent::Skipped, EventKind::TaskSkipped, why);
+        } else {
+            self.consider(index);
         }
     }
 
-    fn derive_end(&mut self) {
-        let Some(end) = self.run.end() else { return };
-        let Some(state) = self.run.state.on(RunEvent::Ended(end)) else { return };
-        self.run.state = state;
-        self.run.finished_at = Some(self.now);
-        self.checkup = Checkup::Never;
-        let kind = match end {
-            End::Succeeded => EventKind::RunSucceeded,
-            End::Failed => EventKind::RunFailed,
-            End::Cancelled => EventKind::RunCancelled,
-        };
-        self.record(kind, None, None, Value::Null);
-        self.outbox.push(Message::RunFinished(RunFinished {
-            run: self.run.id,
-            tenant: self.run.tenant,
-            workflow: self.run.workflow.clone(),
-            state,
-            finished_at: self.now,
-        }));
+    /// Whether a parent is a switch that succeeded and chose other branches.
+    fn is_passed_over(&self, parent: TaskIndex, index: TaskIndex) -> bool {
+        let chosen = || self.chosen.get(&parent).is_some_and(|next| next.contains(&index));
+        let succeeded = self.tasks[&parent].state == TaskState::Succeeded;
+        succeeded && self.graph.is_branch(parent, index) && !chosen()
+    }
+
+    fn has_one_switch(&self, index: TaskIndex) -> bool {
+        self.switches_of(index).count() == 1
+    }
+
+    /// The switches that name a task as one of their branches.
+    fn switches_of(&self, index: TaskIndex) -> impl Iterator<Item = TaskIndex> + use<'g> {
+        let graph = self.graph;
+        graph.parents(index).iter().copied().filter(move |parent| graph.is_branch(*parent, index))
+    }
+
+    /// Whether a switch has ended and its branches know. One whose row is not here ended before.
+    fn has_chosen(&self, switch: TaskIndex) -> bool {
+        let ended = self.tasks.get(&switch).is_none_or(|task| task.state.is_final());
+        ended && !self.ended.contains(&switch)
     }
 }

@@ -14,8 +14,10 @@ use crate::kinds::Kind;
 use crate::node::Node;
 use crate::schema::{self, Extent};
 
+mod inside;
 mod process;
 
+pub use inside::{Approval, FormField, Transform, WaitForSignal};
 pub use process::{Bash, Process, Program, Python};
 pub(crate) use process::{BashFields, PythonFields};
 
@@ -48,6 +50,9 @@ pub fn read<T: DeserializeOwned>(kind: &Kind, rendered: Value) -> Result<T, Conf
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Noop {}
+
+/// `switch` has no settings: its cases stand beside its type.
+pub type Switch = Noop;
 
 /// `echo` returns its settings, whatever they are.
 pub type Echo = Value;

@@ -3,11 +3,25 @@
 use std::collections::BTreeMap;
 
 use engine::{Cycle, Graph};
-use model::{TaskIndex, Workflow};
+use model::{TaskIndex, TriggerRule, Workflow};
 
 use crate::diagnostic::Report;
+use crate::node::{Data, Node};
+use crate::read::{self, Fields, Word};
 use crate::suggest;
 use crate::task::TaskParts;
+
+const TRIGGER_RULES: [&str; 9] = [
+    "all_success",
+    "all_failed",
+    "all_done",
+    "one_success",
+    "one_failed",
+    "none_failed",
+    "none_failed_min_one_success",
+    "none_skipped",
+    "always",
+];
 
 /// More circles than this are not looked for.
 const MAX_CIRCLES: usize = 10;
@@ -16,6 +30,8 @@ const MAX_CIRCLES: usize = 10;
 pub(crate) struct Upstream {
     graph: Graph,
     positions: BTreeMap<String, usize>,
+    /// Whether tasks wait for each other in circles: then nobody can tell what is upstream of what.
+    circular: bool,
 }
 
 impl Upstream {
@@ -26,10 +42,19 @@ impl Upstream {
 
     /// Whether `task` waits for the one called `name`, directly or through others.
     pub(crate) fn reaches(&self, task: usize, name: &str) -> bool {
-        let Some(wanted) = self.positions.get(name).map(|position| TaskIndex(*position as u32)) else {
-            return false;
-        };
-        let task = TaskIndex(task as u32);
+        self.index(name).is_some_and(|wanted| self.circular || self.waits(TaskIndex(task as u32), wanted))
+    }
+
+    /// Whether the one called `name` waits for `task`, directly or through others.
+    pub(crate) fn is_after(&self, task: usize, name: &str) -> bool {
+        self.index(name).is_some_and(|other| self.waits(other, TaskIndex(task as u32)))
+    }
+
+    fn index(&self, name: &str) -> Option<TaskIndex> {
+        self.positions.get(name).map(|position| TaskIndex(*position as u32))
+    }
+
+    fn waits(&self, task: TaskIndex, wanted: TaskIndex) -> bool {
         self.graph.parents(task).contains(&wanted) || self.graph.ancestors(task).contains(&wanted)
     }
 
@@ -45,7 +70,51 @@ impl Upstream {
     }
 }
 
-/// Reports what is wrong with `depends_on`, and tells what is upstream of what by the rest.
+/// Reads `depends_on` in any of its forms, together with the `trigger_rule` that goes with it.
+pub(crate) fn read<'n>(
+    fields: &mut Fields<'n>,
+    report: &mut Report<'_>,
+) -> (Vec<Word<'n>>, Option<TriggerRule>) {
+    let (list, any_of) = fields.get("depends_on").map(|node| read_list(node, report)).unwrap_or_default();
+    let Some(rule) = fields.get("trigger_rule") else { return (list, any_of) };
+    if any_of.is_some() {
+        let message = "`any_of` says itself when the task goes on, so there can be no trigger rule beside it";
+        let hint = Some("remove `trigger_rule`, or write `depends_on` as a list".to_owned());
+        report.add(&rule.at, message, hint);
+    } else if matches!(&rule.data, Data::Text(word) if word == "any_of") {
+        let hint = Some("write `depends_on: {any_of: […]}`".to_owned());
+        report.add(&rule.at, "`any_of` is no trigger rule", hint);
+    } else {
+        return (list, read::choice(rule, &TRIGGER_RULES, report));
+    }
+    (list, any_of)
+}
+
+fn read_list<'n>(node: &'n Node, report: &mut Report<'_>) -> (Vec<Word<'n>>, Option<TriggerRule>) {
+    if !matches!(node.data, Data::Map(_)) {
+        return (read::texts(node, report), None);
+    }
+    let Some(mut fields) = Fields::of(node, "`depends_on`", report) else { return Default::default() };
+    let (all, any) = (fields.get("all_of"), fields.get("any_of"));
+    fields.finish(report);
+    match (all, any) {
+        (Some(all), None) => (read::texts(all, report), None),
+        (None, Some(any)) => {
+            if matches!(&any.data, Data::List(items) if items.is_empty()) {
+                report.add(&any.at, "`any_of` needs at least one task", None);
+            }
+            (read::texts(any, report), Some(TriggerRule::AnyOf))
+        }
+        (Some(_), Some(any)) => {
+            let hint = Some("put a `noop` task in between that waits for one of the two".to_owned());
+            report.add(&any.at, "a task waits for all of its list or for any of it, not for both", hint);
+            Default::default()
+        }
+        (None, None) => Default::default(),
+    }
+}
+
+/// Reports what is wrong with `depends_on` and `next`, and tells what is upstream of what by the rest.
 pub(crate) fn check(tasks: &[TaskParts<'_>], workflow: &Workflow, report: &mut Report<'_>) -> Upstream {
     let names = workflow.tasks.iter().zip(0..);
     let positions: BTreeMap<String, usize> = names.map(|(task, index)| (task.name.clone(), index)).collect();
@@ -55,11 +124,12 @@ pub(crate) fn check(tasks: &[TaskParts<'_>], workflow: &Workflow, report: &mut R
     for task in &mut sketch.tasks {
         let own = task.name.clone();
         task.depends_on.retain(|name| *name != own);
+        task.cases.iter_mut().for_each(|case| case.next.retain(|name| *name != own));
     }
     let mut circles = 0;
     loop {
         match Graph::compile(sketch.clone()) {
-            Ok(graph) => return Upstream { graph, positions },
+            Ok(graph) => return Upstream { graph, positions, circular: circles > 0 },
             Err(cycle) => {
                 if circles < MAX_CIRCLES {
                     report_circle(tasks, &cycle, report);
@@ -72,16 +142,27 @@ pub(crate) fn check(tasks: &[TaskParts<'_>], workflow: &Workflow, report: &mut R
 }
 
 fn check_references(task: &TaskParts<'_>, positions: &BTreeMap<String, usize>, report: &mut Report<'_>) {
-    for (place, word) in task.depends_on.iter().enumerate() {
-        if task.name.is_some_and(|name| name.text == word.text) {
-            let hint = Some("remove it from its own `depends_on`".to_owned());
-            report.add(word.at, format!("the task `{}` cannot wait for itself", word.text), hint);
+    let own = task.name.map_or("", |name| name.text);
+    check_list(own, &task.depends_on, "depends_on", positions, report);
+    task.cases.iter().for_each(|case| check_list(own, &case.next, "next", positions, report));
+}
+
+fn check_list(
+    own: &str,
+    list: &[Word<'_>],
+    field: &str,
+    positions: &BTreeMap<String, usize>,
+    report: &mut Report<'_>,
+) {
+    for (place, word) in list.iter().enumerate() {
+        if word.text == own {
+            let hint = Some(format!("remove it from its own `{field}`"));
+            report.add(word.at, format!("the task `{own}` cannot wait for itself"), hint);
         } else if !positions.contains_key(word.text) {
-            let own = task.name.map_or("", |name| name.text);
             let others = positions.keys().map(String::as_str).filter(|name| *name != own && !name.is_empty());
             let hint = suggest::hint(word.text, others);
             report.add(word.at, format!("there is no task `{}` in this workflow", word.text), hint);
-        } else if task.depends_on[..place].iter().any(|earlier| earlier.text == word.text) {
+        } else if list[..place].iter().any(|earlier| earlier.text == word.text) {
             report.add(
                 word.at,
                 format!("`{}` stands twice in this list", word.text),
@@ -91,21 +172,26 @@ fn check_references(task: &TaskParts<'_>, positions: &BTreeMap<String, usize>, r
     }
 }
 
-/// Reports a circle where its first task says that it waits for the last.
+/// Reports a circle where its first task says that it waits for the last, or the last that the first is next.
 fn report_circle(tasks: &[TaskParts<'_>], cycle: &Cycle, report: &mut Report<'_>) {
     let (Some(first), Some(last)) = (cycle.chain.first(), cycle.chain.iter().rev().nth(1)) else { return };
-    let start = tasks.iter().find(|task| task.name.is_some_and(|name| name.text == first));
-    let at = start.and_then(|task| task.depends_on.iter().find(|word| word.text == last));
-    if let Some(word) = at {
-        let hint = Some("take one of them out of a `depends_on`".to_owned());
-        report.add(word.at, cycle.to_string(), hint);
+    let named = |wanted: &str| tasks.iter().find(|task| task.name.is_some_and(|name| name.text == wanted));
+    let waits = named(first).and_then(|task| task.depends_on.iter().find(|word| word.text == last));
+    let mut nexts = named(last).into_iter().flat_map(|task| &task.cases).flat_map(|case| &case.next);
+    if let Some(word) = waits.or_else(|| nexts.find(|word| word.text == first)) {
+        let switches = cycle.chain.iter().any(|name| named(name).is_some_and(|task| !task.cases.is_empty()));
+        let lists = if switches { "a `depends_on` or a `next`" } else { "a `depends_on`" };
+        report.add(word.at, cycle.to_string(), Some(format!("take one of them out of {lists}")));
     }
 }
 
 /// Takes a circle apart, so that the next one is found; or all there are.
 fn cut(sketch: &mut Workflow, cycle: &Cycle, all: bool) {
-    let last = cycle.chain.iter().rev().nth(1);
-    for task in sketch.tasks.iter_mut().filter(|task| all || Some(&task.name) == cycle.chain.first()) {
-        task.depends_on.retain(|name| !all && Some(name) != last);
+    let (first, last) = (cycle.chain.first(), cycle.chain.iter().rev().nth(1));
+    for task in &mut sketch.tasks {
+        let (is_first, is_last) = (Some(&task.name) == first, Some(&task.name) == last);
+        task.depends_on.retain(|name| !(all || is_first && Some(name) == last));
+        let nexts = task.cases.iter_mut().map(|case| &mut case.next);
+        nexts.for_each(|next| next.retain(|name| !(all || is_last && Some(name) == first)));
     }
 }

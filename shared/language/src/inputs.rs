@@ -8,6 +8,7 @@ use model::InputSpec;
 
 pub use bind::{InputProblem, bind};
 pub(crate) use declared::read;
+pub(crate) use value::{TYPES, refusal};
 
 /// The names of inputs, in the order in which they are declared.
 pub(crate) fn names(inputs: &[InputSpec]) -> impl Iterator<Item = &str> + Clone {

@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 
-use crate::config::{BashFields, Echo, Fail, Flaky, Http, Noop, PythonFields, Sleep};
+use crate::config::{
+    Approval, BashFields, Echo, Fail, Flaky, Http, Noop, PythonFields, Sleep, Switch, Transform,
+    WaitForSignal,
+};
 use crate::template::{self, RenderError, Scope};
 
 /// One task type.
@@ -25,7 +28,8 @@ pub struct Kind {
     pub timeout_seconds: u32,
     /// The JSON Schema of its config.
     pub schema: Value,
-    /// The settings that are run as code: they are no templates, and values never become part of their text.
+    /// The settings that are programs or expressions: they are no templates, and values never become part of
+    /// their text.
     pub programs: &'static [(&'static str, Dialect)],
     /// The settings that are URLs: values put into them are percent-encoded.
     pub urls: &'static [&'static str],
@@ -38,6 +42,8 @@ pub enum Dialect {
     Shell,
     /// Code of any other kind: it reads values from `env` or from the file that `EBB_INPUT` names.
     Code,
+    /// An expression of our own, without braces: it names values itself.
+    Expression,
 }
 
 impl Kind {
@@ -61,7 +67,7 @@ impl Kind {
         template::render_config(config, scope, self)
     }
 
-    /// What the setting of that name is written in, if it is run as code.
+    /// What the setting of that name is written in, if it is no template.
     pub(crate) fn dialect(&self, setting: &str) -> Option<Dialect> {
         self.programs.iter().find(|(name, _)| *name == setting).map(|(_, dialect)| *dialect)
     }
@@ -74,6 +80,20 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
         Kind { instant: true, ..Kind::new::<Fail>("fail", "fails, always") },
         Kind { instant: true, ..Kind::new::<Flaky>("flaky", "fails with a given probability") },
         Kind { inside: true, ..Kind::new::<Sleep>("sleep", "waits, while nothing runs") },
+        Kind { inside: true, ..Kind::new::<Switch>("switch", "chooses the tasks that go on") },
+        Kind {
+            inside: true,
+            programs: &[("expression", Dialect::Expression)],
+            ..Kind::new::<Transform>("transform", "returns the value of an expression")
+        },
+        Kind {
+            inside: true,
+            ..Kind::new::<WaitForSignal>("wait_for_signal", "waits for a signal and returns its payload")
+        },
+        Kind {
+            inside: true,
+            ..Kind::new::<Approval>("approval", "waits until a person decides, and returns the answer")
+        },
         Kind { urls: &["url"], ..Kind::new::<Http>("http", "sends an HTTP request and returns the answer") },
         Kind {
             programs: &[("command", Dialect::Shell)],

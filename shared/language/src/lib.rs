@@ -5,10 +5,11 @@
 //!
 //! - [`compile()`]: files in, definitions and diagnostics out.
 //! - `yaml`, `node`, `read`: text to a tree that knows its positions, and the tree to typed values.
-//! - `workflow`, `task`, `library`, `retry`, `dependencies`, `names`: what a file may say, one concern each.
+//! - `workflow`, `task`, `library`, `retry`, `dependencies`, `switch`, `names`: what a file may say, one concern each.
 //! - [`inputs`]: typed inputs, as declared and as given.
 //! - [`kinds`], [`config`], `schema`: the task types and what they may be told.
 //! - [`template`]: `{{ … }}`, checked before it is registered and rendered when a task is dispatched.
+//! - [`expression`]: the same without braces, in `when`, `cases` and `transform`.
 
 mod compile;
 pub mod config;
@@ -24,6 +25,7 @@ mod read;
 mod retry;
 mod schema;
 mod suggest;
+mod switch;
 mod task;
 pub mod template;
 mod workflow;
@@ -31,3 +33,4 @@ mod yaml;
 
 pub use compile::{Compilation, Definition, FileKind, SourceFile, compile};
 pub use diagnostic::Diagnostic;
+pub use template::expression;

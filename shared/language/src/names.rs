@@ -1,4 +1,4 @@
-//! What workflows, tasks, inputs and queues may be called.
+//! What workflows, tasks, inputs, queues and signals may be called.
 
 use crate::diagnostic::Report;
 use crate::read::Word;
@@ -27,14 +27,34 @@ pub(crate) const INPUT: Rule = Rule {
     says: "an input's name has only letters, digits and `_`, begins with no digit, and has at most 100 characters",
 };
 
+/// Fields of a form, which are written after a dot too.
+pub(crate) const FIELD: Rule = Rule {
+    fits: is_input,
+    says: "a field's name has only letters, digits and `_`, begins with no digit, and has at most 100 characters",
+};
+
+/// Signals, whose senders must know them before anything runs.
+pub(crate) const SIGNAL: Rule = Rule {
+    fits: is_signal,
+    says: "a signal's name has only small letters, digits, `-` and `_`, at most 100 of them",
+};
+
 /// Reports a name that the rule does not allow.
 pub(crate) fn check(name: Word<'_>, rule: &Rule, report: &mut Report<'_>) {
-    if !(rule.fits)(name.text) || name.text.len() > MAX_CHARS {
-        let words = || name.text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-        let joined = ["-", "_"].map(|between| words().collect::<Vec<_>>().join(between).to_lowercase());
-        let hint = joined.iter().find(|name| (rule.fits)(name)).map(|better| format!("such as `{better}`"));
-        report.add(name.at, format!("`{}` is no valid name: {}", name.text.escape_debug(), rule.says), hint);
+    if let Some((message, hint)) = refusal(name.text, rule) {
+        report.add(name.at, message, hint);
     }
+}
+
+/// Why the rule does not allow a name, and a better one.
+pub(crate) fn refusal(name: &str, rule: &Rule) -> Option<(String, Option<String>)> {
+    if (rule.fits)(name) && name.len() <= MAX_CHARS {
+        return None;
+    }
+    let words = || name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let joined = ["-", "_"].map(|between| words().collect::<Vec<_>>().join(between).to_lowercase());
+    let hint = joined.iter().find(|name| (rule.fits)(name)).map(|better| format!("such as `{better}`"));
+    Some((format!("`{}` is no valid name: {}", name.escape_debug(), rule.says), hint))
 }
 
 fn is_plain(name: &str) -> bool {
@@ -42,7 +62,11 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn is_task(name: &str) -> bool {
-    is_plain(&name.replace('_', "-")) && !name.contains("__")
+    is_signal(name) && !name.contains("__")
+}
+
+fn is_signal(name: &str) -> bool {
+    is_plain(&name.replace('_', "-"))
 }
 
 fn is_input(name: &str) -> bool {

@@ -106,6 +106,14 @@ pub(crate) fn text<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Word<'
     }
 }
 
+/// An expression, which may be as short as `true`.
+pub(crate) fn expression<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Word<'n>> {
+    match &node.data {
+        Data::Bool(flag) => Some(Word { text: if *flag { "true" } else { "false" }, at: &node.at }),
+        _ => text(node, report),
+    }
+}
+
 /// A list of texts.
 pub(crate) fn texts<'n>(node: &'n Node, report: &mut Report<'_>) -> Vec<Word<'n>> {
     let items = list(node, report).unwrap_or_default();

@@ -41,7 +41,7 @@ struct Checker<'s> {
 impl<'s> Checker<'s> {
     fn value(&mut self, schema: &'s Value, node: &Node) {
         let schema = self.resolve(schema);
-        if self.is_template(node) {
+        if self.is_template(node) && !scalar::is_fixed(schema) {
             return;
         }
         if let Some(problem) = scalar::problem(schema, node) {
@@ -69,6 +69,10 @@ impl<'s> Checker<'s> {
     }
 
     fn entry(&mut self, schema: &'s Value, entries: &[(Key, Node)], key: &Key, value: &Node) {
+        if let Some(rule) = schema.get("propertyNames") {
+            let name = Node { data: Data::Text(key.name.clone()), at: key.at.clone() };
+            scalar::problem(rule, &name).into_iter().for_each(|no| self.report(&key.at, no.message, no.hint));
+        }
         let known = schema.get("properties").and_then(|properties| properties.get(&key.name));
         match (known, schema.get("additionalProperties")) {
             // Written with nothing after it: as if it were absent.

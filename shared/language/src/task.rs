@@ -3,6 +3,7 @@
 use model::{TaskSpec, TriggerRule};
 use serde_json::Value;
 
+use crate::dependencies;
 use crate::diagnostic::Report;
 use crate::kinds::{self, Kind};
 use crate::names;
@@ -10,22 +11,12 @@ use crate::node::{Data, Node, Place};
 use crate::read::{self, Fields, Word};
 use crate::retry::RetryParts;
 use crate::suggest;
+use crate::switch::{self, CaseParts};
 
 /// The lane of a task that names none.
 const DEFAULT_QUEUE: &str = "light";
 /// A day: nothing may take longer.
 const MAX_TIMEOUT: u32 = 86_400;
-const TRIGGER_RULES: [&str; 9] = [
-    "all_success",
-    "all_failed",
-    "all_done",
-    "one_success",
-    "one_failed",
-    "none_failed",
-    "none_failed_min_one_success",
-    "none_skipped",
-    "always",
-];
 
 /// Settings that a task, a reusable task and a workflow's `defaults` share.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +56,8 @@ pub(crate) struct TaskParts<'n> {
     pub(crate) kind: Option<&'static Kind>,
     pub(crate) description: Option<Word<'n>>,
     pub(crate) depends_on: Vec<Word<'n>>,
+    pub(crate) when: Option<Word<'n>>,
+    pub(crate) cases: Vec<CaseParts<'n>>,
     pub(crate) config: Option<Node>,
     trigger_rule: Option<TriggerRule>,
     allow_failure: Option<bool>,
@@ -80,6 +73,7 @@ impl<'n> TaskParts<'n> {
         let mut task = Self::read_use(&mut fields, name, report);
         task.kind = kind.and_then(|node| read_kind(node, report));
         task.description = description;
+        task.read_cases(&mut fields, report);
         fields.finish(report);
         task
     }
@@ -90,6 +84,7 @@ impl<'n> TaskParts<'n> {
         let task = Self::read_use(&mut fields, name, report);
         let hint = "remove it, or remove `task` to define the task here";
         fields.refuse("type", "the type of a reusable task is fixed in its own file", hint, report);
+        fields.refuse("cases", "only a task of the type `switch` has cases", hint, report);
         fields.finish(report);
         task
     }
@@ -97,30 +92,55 @@ impl<'n> TaskParts<'n> {
     /// A reusable task, in a file of its own.
     pub(crate) fn read_reusable(mut fields: Fields<'n>, report: &mut Report<'_>) -> Self {
         let name = fields.require("name").and_then(|node| read_name(node, report));
-        let kind = fields.require("type").and_then(|node| read_kind(node, report));
+        let kind = fields.require("type").and_then(|node| read_reusable_kind(node, report));
         let description = fields.get("description").and_then(|node| read::text(node, report));
         let config = fields.get("config").cloned();
         let settings = Settings::read(&mut fields, report);
         let at = fields.at;
         fields.finish(report);
-        let (trigger_rule, allow_failure, depends_on) = (None, None, Vec::new());
-        Self { at, name, kind, description, depends_on, config, trigger_rule, allow_failure, settings }
+        let (trigger_rule, allow_failure, depends_on, when, cases) = Default::default();
+        Self {
+            at,
+            name,
+            kind,
+            description,
+            depends_on,
+            when,
+            cases,
+            config,
+            trigger_rule,
+            allow_failure,
+            settings,
+        }
     }
 
     /// The fields by which any task stands in a workflow.
     fn read_use(fields: &mut Fields<'n>, name: Option<&'n Node>, report: &mut Report<'_>) -> Self {
-        let rule = |node| read::choice(node, &TRIGGER_RULES, report);
-        let trigger_rule = fields.get("trigger_rule").and_then(rule);
+        let (depends_on, trigger_rule) = dependencies::read(fields, report);
         Self {
             at: fields.at,
             name: name.and_then(|node| read_name(node, report)),
             kind: None,
             description: None,
-            depends_on: fields.get("depends_on").map(|node| read::texts(node, report)).unwrap_or_default(),
+            depends_on,
+            when: fields.get("when").and_then(|node| read::expression(node, report)),
+            cases: Vec::new(),
             config: fields.get("config").cloned(),
             trigger_rule,
             allow_failure: fields.get("allow_failure").and_then(|node| read::flag(node, report)),
             settings: Settings::read(fields, report),
+        }
+    }
+
+    /// The branches of a switch, which no other type has.
+    fn read_cases(&mut self, fields: &mut Fields<'n>, report: &mut Report<'_>) {
+        if self.kind.is_some_and(is_switch) {
+            self.cases = fields.require("cases").map(|node| switch::read(node, report)).unwrap_or_default();
+        } else if self.kind.is_some() {
+            let hint = "write `type: switch`, or remove `cases`";
+            fields.refuse("cases", "only a task of the type `switch` has cases", hint, report);
+        } else {
+            fields.get("cases");
         }
     }
 
@@ -145,6 +165,8 @@ impl<'n> TaskParts<'n> {
             description: self.description.map(|description| description.text.to_owned()),
             depends_on: self.depends_on.iter().map(|word| word.text.to_owned()).collect(),
             trigger_rule: self.trigger_rule.unwrap_or_default(),
+            when: self.when.map(|when| when.text.to_owned()),
+            cases: self.cases.iter().map(CaseParts::complete).collect(),
             config: self.config.as_ref().map_or_else(|| Value::Object(Default::default()), Node::to_json),
             retry: settings.retry.complete(self.kind.map_or(0, |kind| kind.retries)),
             timeout_seconds: settings
@@ -174,6 +196,19 @@ fn read_name<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Word<'n>> {
     let name = read::text(node, report)?;
     names::check(name, &names::TASK, report);
     Some(name)
+}
+
+fn is_switch(kind: &Kind) -> bool {
+    kind.name == "switch"
+}
+
+fn read_reusable_kind(node: &Node, report: &mut Report<'_>) -> Option<&'static Kind> {
+    let kind = read_kind(node, report)?;
+    if is_switch(kind) {
+        let hint = Some("write the switch into the workflow itself".to_owned());
+        report.add(&node.at, "a switch names tasks of its workflow, so it cannot be reusable", hint);
+    }
+    Some(kind)
 }
 
 fn read_kind(node: &Node, report: &mut Report<'_>) -> Option<&'static Kind> {

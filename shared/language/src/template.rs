@@ -3,6 +3,8 @@
 //! A template can neither run for ever nor grow without bound: steps and output are limited while it runs;
 //! what could multiply a value before that (assignments, macros, repeating texts) is no part of the language.
 //!
+//! An [`expression`] stands without braces where a value is wanted and no text: the same language, the same limits.
+//!
 //! Programs are no templates: braces mean something else there. Of a command line only the expressions that begin
 //! with one of our names are ours, and what they give reaches the command as environment.
 
@@ -11,6 +13,7 @@ mod check;
 mod command;
 mod dates;
 mod engine;
+pub mod expression;
 mod filters;
 mod render;
 mod scope;
@@ -18,7 +21,7 @@ mod shell;
 mod syntax;
 mod walk;
 
-pub(crate) use check::{Names, check, check_config, check_word};
+pub(crate) use check::{Names, check, check_config, check_expression, check_word};
 pub(crate) use command::render_config;
 pub use render::{RenderError, render};
 pub use scope::{RunFacts, Scope, TaskFacts};

@@ -12,6 +12,7 @@ use crate::names;
 use crate::node::{Data, Node};
 use crate::read::{self, Fields, Word};
 use crate::schema::{self, Extent};
+use crate::switch;
 use crate::task::{Settings, TaskParts};
 use crate::template;
 
@@ -90,6 +91,8 @@ fn check_tasks(tasks: &[TaskParts<'_>], workflow: &Workflow, report: &mut Report
         check_config(task, report);
         let names = template::Names::of_task(&workflow.inputs, &upstream, index);
         task.description.iter().for_each(|word| template::check_word(*word, &names, report));
+        task.when.iter().for_each(|word| template::check_expression(*word, Some(&names), report));
+        switch::check(&task.cases, &names, report);
         // Which settings are templates and which are programs is known only with the type.
         let (Some(config), Some(kind)) = (&task.config, task.kind) else { continue };
         template::check_config(config, kind, Some(&names), report);

@@ -60,6 +60,20 @@ fn what_a_reusable_task_lacks_in_a_workflow_is_told_at_its_use() {
 }
 
 #[test]
+fn a_switch_cannot_be_reusable_and_an_expression_is_checked_where_it_is_used() {
+    let files = [
+        task("route", "name: route\ntype: switch\n"),
+        task("bad", "name: bad\ntype: transform\nconfig: {expression: 1 +}\n"),
+        task("double", "name: double\ntype: transform\nconfig: {expression: inputs.n + inputs.n}\n"),
+        workflow("a", "name: a\ninputs: {n: {type: integer}}\ntasks: [{task: double, when: inputs.n > 1}]\n"),
+        workflow("b", "name: b\ntasks: [{task: double}]\n"),
+    ];
+    let compilation = compile(&files);
+    assert_eq!(names(&compilation), ["a"]);
+    insta::assert_snapshot!(told(&compilation).join("\n"));
+}
+
+#[test]
 fn two_workflows_or_tasks_of_one_name_are_refused() {
     let mut twin = workflow("a", A);
     twin.path = "other/a.yml".to_owned();
@@ -119,7 +133,12 @@ fn almost_yaml() -> impl Strategy<Value = String> {
         Just("- task: t"),
         Just("  type: http"),
         Just("  type: sleep"),
+        Just("  type: switch"),
         Just("  depends_on: [x, y]"),
+        Just("  depends_on: {any_of: [x], all_of: [y]}"),
+        Just("  when: inputs.d | default(outputs.x) > '"),
+        Just("  cases: [{when: run.id == 'a', next: [x, t]}, {default: true, next: [x]}]"),
+        Just("  config: {signal: '{{', fields: {a: {type: 1}}, expression: '1 }} {{'}"),
         Just("  config: {url: '{{ outputs.x }}', auth: {bearer: 1}}"),
         Just("  config: &c {duration: 5m, <<: *c}"),
         Just("inputs: {d: {type: date, default: '{{ logical_date | date }}'}}"),

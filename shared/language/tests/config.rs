@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use ebbflow_language::config::{
-    self, Auth, Bash, ConfigError, Fail, Flaky, Http, Method, Program, Python, Sleep,
+    self, Approval, Auth, Bash, ConfigError, Fail, Flaky, Http, Method, Program, Python, Sleep, Transform,
+    WaitForSignal,
 };
 use ebbflow_language::kinds::{kind, kinds};
 use model::ErrorClass;
@@ -22,8 +23,9 @@ fn every_kind_says_how_it_is_carried_out() {
         kinds().iter().filter(wanted).map(|kind| kind.name).collect::<Vec<_>>()
     };
     assert_eq!(of(|kind| kind.instant), ["noop", "echo", "fail", "flaky"]);
-    assert_eq!(of(|kind| kind.inside), ["sleep"]);
+    assert_eq!(of(|kind| kind.inside), ["sleep", "switch", "transform", "wait_for_signal", "approval"]);
     assert_eq!(of(|kind| !kind.instant && !kind.inside), ["http", "bash", "python"]);
+    assert!(kinds().iter().all(|kind| kind.inside == engine::is_inside(kind.name)));
     assert!(kinds().iter().all(|kind| kind.retries == 0 && kind.timeout_seconds == 3600));
 }
 
@@ -81,6 +83,54 @@ fn a_process_has_exactly_one_program() {
 }
 
 #[test]
+fn an_expression_is_no_template() {
+    let transform = kind("transform").unwrap();
+    let config = json!({"expression": "{'a': {'{{': inputs.nope}}"});
+    let rendered = transform.render(&config, &Default::default()).unwrap();
+    assert_eq!(rendered, config);
+    let Transform { expression } = read("transform", rendered).unwrap();
+    assert_eq!(expression, "{'a': {'{{': inputs.nope}}");
+}
+
+#[test]
+fn a_wait_is_given_up_at_its_deadline_if_it_has_one() {
+    let start = "2026-01-31T18:00:00Z".parse().unwrap();
+    let wait: WaitForSignal = read("wait_for_signal", json!({"signal": "paid", "timeout": "1h"})).unwrap();
+    assert_eq!(wait.deadline(start).unwrap().to_rfc3339(), "2026-01-31T19:00:00+00:00");
+    let wait: WaitForSignal = read("wait_for_signal", json!({"signal": "paid", "timeout": null})).unwrap();
+    assert_eq!((wait.signal.as_str(), wait.deadline(start)), ("paid", None));
+    let approval: Approval = read("approval", json!({"timeout": 90})).unwrap();
+    assert_eq!(approval.deadline(start).unwrap().to_rfc3339(), "2026-01-31T18:01:30+00:00");
+}
+
+#[test]
+fn an_approval_allows_those_it_names_or_everyone() {
+    let everyone: Approval = read("approval", json!({})).unwrap();
+    assert!(everyone.allows("ann"));
+    let some: Approval = read("approval", json!({"message": 5, "approvers": ["ann", "bob"]})).unwrap();
+    assert!(some.allows("bob") && !some.allows("eve"));
+    assert_eq!(some.message.unwrap().0, "5");
+}
+
+#[test]
+fn an_answer_must_fit_the_form() {
+    let fields = json!({
+        "amount": {"type": "number", "required": true}, "day": {"type": "date"}, "why": {"type": "string"},
+    });
+    let approval: Approval = read("approval", json!({"fields": fields})).unwrap();
+    let problems = |answer: Value| approval.problems(answer.as_object().unwrap());
+    assert_eq!(problems(json!({"amount": 5, "why": null})), [""; 0]);
+    assert_eq!(
+        problems(json!({"day": "today", "wy": "because"})),
+        [
+            "field `wy`: the form has no such field (did you mean `why`?)",
+            "field `amount`: it is required",
+            "field `day`: expected a date such as `2026-01-31`, found the text `today`",
+        ]
+    );
+}
+
+#[test]
 fn what_a_template_gave_is_checked_again() {
     let told = |name: &str, config| read::<Value>(name, config).unwrap_err().to_string();
     let all = [
@@ -89,6 +139,8 @@ fn what_a_template_gave_is_checked_again() {
         told("sleep", json!({"duration": null})),
         told("bash", json!({"command": null, "script": null})),
         told("flaky", json!({"probability": 7})),
+        told("wait_for_signal", json!({"signal": "a b", "timeout": "soon"})),
+        told("approval", json!({"approvers": "ann", "fields": {"n": {"type": "float"}}})),
     ];
     insta::assert_snapshot!(all.join("\n"));
 }

@@ -22,10 +22,23 @@ pub struct Changes {
     pub timers: Vec<Timer>,
     /// Tasks whose timer is no longer wanted.
     pub unset_timers: Vec<TaskIndex>,
+    /// Signals that came before anyone waited for them.
+    pub kept_signals: Vec<Signal>,
+    /// Names of kept signals that somebody took.
+    pub taken_signals: Vec<String>,
     /// Messages that must go out once this is committed, whatever happens to the process.
     pub outbox: Vec<Message>,
     /// When the sweep should look at the run again; none once it has ended.
     pub checkup: Checkup,
+}
+
+/// A signal that was sent to a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Signal {
+    /// What it is called.
+    pub name: String,
+    /// What it carries.
+    pub payload: Value,
 }
 
 /// When the sweep should look at a run again.

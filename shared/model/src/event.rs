@@ -39,6 +39,9 @@ pub enum EventKind {
     /// Its first task was given a place.
     #[serde(rename = "run.started")]
     RunStarted,
+    /// A signal was sent to it.
+    #[serde(rename = "run.signalled")]
+    RunSignalled,
     /// It cannot go on although it has not ended.
     #[serde(rename = "run.stalled")]
     RunStalled,
@@ -63,6 +66,9 @@ pub enum EventKind {
     /// It waits for a timer.
     #[serde(rename = "task.sleeping")]
     TaskSleeping,
+    /// It waits for a signal or an answer.
+    #[serde(rename = "task.waiting")]
+    TaskWaiting,
     /// It will be tried again.
     #[serde(rename = "task.retrying")]
     TaskRetrying,

@@ -19,7 +19,7 @@ pub mod task;
 pub mod timer;
 pub mod workflow;
 
-pub use change::{AttemptRecord, Changes};
+pub use change::{AttemptRecord, Changes, Signal};
 pub use event::{Event, EventKind};
 pub use failure::{ErrorClass, Failure};
 pub use ids::{RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
@@ -28,7 +28,7 @@ pub use retry::{Backoff, RetryPolicy};
 pub use run::{Counts, Run, RunEvent, RunState};
 pub use task::{IllegalMove, Task, TaskEvent, TaskState};
 pub use timer::{Timer, TimerKind};
-pub use workflow::{InputSpec, InputType, TaskSpec, TriggerRule, Workflow};
+pub use workflow::{Case, InputSpec, InputType, TaskSpec, TriggerRule, Workflow};
 
 /// The instant type used everywhere: UTC, microsecond precision once stored.
 pub type Instant = chrono::DateTime<chrono::Utc>;

@@ -9,20 +9,26 @@ pub enum TimerKind {
     Retry,
     /// A sleep is over.
     Sleep,
+    /// What was waited for did not come in time.
+    Timeout,
 }
 
 impl TimerKind {
+    /// Every kind.
+    pub const ALL: [TimerKind; 3] = [Self::Retry, Self::Sleep, Self::Timeout];
+
     /// The name used in rows and answers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
             Self::Sleep => "sleep",
+            Self::Timeout => "timeout",
         }
     }
 
     /// The kind of that name.
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Retry, Self::Sleep].into_iter().find(|kind| kind.name() == name)
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 

@@ -84,6 +84,12 @@ pub struct TaskSpec {
     /// What must have become of them.
     #[serde(default)]
     pub trigger_rule: TriggerRule,
+    /// An expression: where it is false, the task is skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// The branches of a `switch`: the first whose condition holds is taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cases: Vec<Case>,
     /// Settings of the task type; strings may be templates.
     #[serde(default)]
     pub config: Value,
@@ -96,6 +102,16 @@ pub struct TaskSpec {
     /// Whether the run may succeed although this failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_failure: bool,
+}
+
+/// One branch of a `switch`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Case {
+    /// An expression; none is the default, taken where no other branch is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// The tasks that go on. They depend on the switch without saying so.
+    pub next: Vec<String>,
 }
 
 /// What must have become of the tasks that a task depends on.
@@ -121,4 +137,6 @@ pub enum TriggerRule {
     NoneSkipped,
     /// At once, whatever they do.
     Always,
+    /// All finished, at least one succeeded: what `depends_on: {any_of: […]}` means.
+    AnyOf,
 }

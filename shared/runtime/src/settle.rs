@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use engine::{Command, Decision, Graph, Outcome, Reach, Scene};
-use model::{Changes, Message, Run, RunId, TaskKey};
+use model::{Changes, Message, Run, RunId, TaskIndex, TaskKey};
 use store::Unit;
 
 use crate::{Error, Result, Runtime};
@@ -139,6 +139,12 @@ impl<'g> Stage<'g> {
                 Reach::One(task) => keys.insert(scene.key(task)),
                 Reach::Neighbourhood(task) => {
                     keys.extend(scene.neighbourhood(task).map(|task| TaskKey { run: *run, task }));
+                    true
+                }
+                Reach::Waiting(signal) => {
+                    let waiting: Vec<TaskIndex> = scene.graph().waiting_for(&signal).collect();
+                    let near = waiting.into_iter().flat_map(|task| scene.neighbourhood(task));
+                    keys.extend(near.map(|task| TaskKey { run: *run, task }));
                     true
                 }
                 Reach::Unfinished => whole.insert(*run),

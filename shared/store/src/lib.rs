@@ -44,6 +44,9 @@ pub trait Unit: Send {
     /// What a run was created with, and the outputs of the named tasks: what templates are rendered from.
     async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>>;
 
+    /// What a signal carried that came to a run before anyone waited for it.
+    async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<serde_json::Value>>;
+
     /// Creates a run with all its rows, unless its id or its logical date is taken.
     async fn create(&mut self, birth: &Birth) -> Result<Created>;
 
@@ -92,6 +95,27 @@ pub trait Store: Send + Sync {
 
     /// One version.
     async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>>;
+
+    /// Versions of a workflow, newest first, below the given number.
+    async fn versions(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        before: Option<i32>,
+        limit: u32,
+    ) -> Result<Vec<VersionRecord>>;
+
+    /// The version of that number.
+    async fn numbered_version(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        number: i32,
+    ) -> Result<Option<VersionRecord>>;
+
+    /// Makes a version that exists the active one. An archived workflow becomes active again.
+    async fn activate(&self, tenant: TenantId, workflow: &str, number: i32, at: Instant)
+    -> Result<Activated>;
 
     // Runs.
 

@@ -19,8 +19,8 @@ use model::{AttemptRecord, Event, Instant, RunId, TaskIndex, TaskKey, TenantId, 
 use serde_json::Value;
 
 use crate::{
-    Agenda, DeadLetter, DueTimer, Facts, Held, LogChunk, LogLine, NewVersion, Registered, Result, RunFilter,
-    RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LogChunk, LogLine, NewVersion, Registered, Result,
+    RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
 };
 use tables::Tables;
 
@@ -76,6 +76,35 @@ impl Store for Memory {
 
     async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>> {
         Ok(self.shared.tables().versions.get(&id).cloned())
+    }
+
+    async fn versions(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        before: Option<i32>,
+        limit: u32,
+    ) -> Result<Vec<VersionRecord>> {
+        Ok(self.shared.tables().versions(tenant, workflow, before, limit))
+    }
+
+    async fn numbered_version(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        number: i32,
+    ) -> Result<Option<VersionRecord>> {
+        Ok(self.shared.tables().numbered_version(tenant, workflow, number))
+    }
+
+    async fn activate(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        number: i32,
+        at: Instant,
+    ) -> Result<Activated> {
+        Ok(self.shared.tables().activate(tenant, workflow, number, at))
     }
 
     async fn run(&self, tenant: TenantId, id: RunId) -> Result<Option<RunRecord>> {

@@ -7,6 +7,7 @@ mod logs;
 mod rows;
 mod runs;
 mod saves;
+mod signals;
 mod sweep;
 mod units;
 mod workers;
@@ -21,8 +22,8 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection};
 
 use crate::{
-    Agenda, DeadLetter, DueTimer, Facts, Held, LogChunk, LogLine, NewVersion, Registered, Result, RunFilter,
-    RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LogChunk, LogLine, NewVersion, Registered, Result,
+    RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
 };
 
 /// How long a caller waits for a connection before the store counts as away.
@@ -99,6 +100,35 @@ impl Store for Postgres {
 
     async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>> {
         definitions::version(&self.pool, id).await
+    }
+
+    async fn versions(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        before: Option<i32>,
+        limit: u32,
+    ) -> Result<Vec<VersionRecord>> {
+        definitions::versions(&self.pool, tenant, workflow, before, limit).await
+    }
+
+    async fn numbered_version(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        number: i32,
+    ) -> Result<Option<VersionRecord>> {
+        definitions::numbered_version(&self.pool, tenant, workflow, number).await
+    }
+
+    async fn activate(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        number: i32,
+        at: Instant,
+    ) -> Result<Activated> {
+        definitions::activate(&self.pool, tenant, workflow, number, at).await
     }
 
     async fn run(&self, tenant: TenantId, id: RunId) -> Result<Option<RunRecord>> {

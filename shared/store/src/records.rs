@@ -87,6 +87,19 @@ pub struct Registered {
     pub number: i32,
     /// Whether it was made by this call.
     pub new: bool,
+    /// Whether it became active by this call.
+    pub changed: bool,
+}
+
+/// What became of a version to be made the active one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Activated {
+    /// It is active now, and was not before.
+    Changed,
+    /// It was active already; nothing was written.
+    Already,
+    /// There is no such version.
+    Unknown,
 }
 
 /// A workflow with its active version.

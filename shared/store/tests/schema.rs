@@ -48,7 +48,7 @@ async fn the_schema_knows_the_states_of_the_model_and_no_others() {
     let expected = [
         ("a_run_is_in_a_known_state", RunState::ALL.map(RunState::name).to_vec()),
         ("a_task_is_in_a_known_state", TaskState::ALL.map(TaskState::name).to_vec()),
-        ("a_timer_is_of_a_known_kind", vec![TimerKind::Retry.name(), TimerKind::Sleep.name()]),
+        ("a_timer_is_of_a_known_kind", TimerKind::ALL.map(TimerKind::name).to_vec()),
     ];
     for (constraint, names) in expected {
         assert_eq!(quoted(&mut connection, constraint).await, names, "{constraint}");

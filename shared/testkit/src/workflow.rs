@@ -41,6 +41,8 @@ fn noop(name: &str) -> TaskSpec {
         kind: "noop".to_owned(),
         description: None,
         depends_on: vec![],
+        when: None,
+        cases: vec![],
         trigger_rule: TriggerRule::default(),
         config: Value::Object(serde_json::Map::new()),
         retry: RetryPolicy::default(),

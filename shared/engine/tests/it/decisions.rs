@@ -1,7 +1,10 @@
 //! What each command does to a run, told in a short notation: a graph, what happened, and how things stand.
 
 use crate::rows::{Happened, Rows};
-use model::{ErrorClass, RunState};
+use chrono::TimeDelta;
+use ebbflow_engine::{Command, Directive, Graph, Outcome};
+use model::{Case, ErrorClass, EventKind, Instant, RunState, TaskIndex, TriggerRule, Workflow};
+use serde_json::json;
 
 /// Runs a graph through what happened and compares how its tasks stand.
 fn check(graph: &str, happened: &[Happened], expected: &str) {
@@ -158,4 +161,141 @@ fn a_run_that_waited_is_looked_at_soon_after_it_woke() {
     rows.play(&Wake("a"));
     let awake = rows.checkup.unwrap() - rows.now;
     assert!(awake.num_seconds() < 60 && asleep > awake, "asleep {asleep}, awake {awake}");
+}
+
+/// `a` leads to `b` and `c`, of which the switch `a` chooses some, and both lead to `d`.
+fn switch(rule: TriggerRule) -> Rows {
+    let mut workflow = testkit::workflow("a, b, c, b -> d, c -> d");
+    workflow.tasks[0].kind = "switch".into();
+    let case =
+        |when: Option<&str>, next: &str| Case { when: when.map(str::to_owned), next: vec![next.into()] };
+    workflow.tasks[0].cases = vec![case(Some("x"), "b"), case(None, "c")];
+    workflow.tasks[3].trigger_rule = rule;
+    Rows::directed(workflow, |graph, _| {
+        let next = vec![graph.index_of("b").unwrap()];
+        Directive::Choose { next, why: json!({"condition": "x"}) }
+    })
+}
+
+#[test]
+fn a_branch_that_was_not_chosen_is_skipped_and_the_join_goes_on() {
+    let mut rows = switch(TriggerRule::AllSuccess);
+    assert_eq!(rows.stand(), "a=succeeded b=dispatched c=skipped d=pending run=running");
+    rows.play(&Done("b", 1));
+    assert_eq!(rows.stand(), "a=succeeded b=succeeded c=skipped d=dispatched run=running");
+}
+
+#[test]
+fn a_branch_that_was_not_chosen_is_skipped_whatever_its_rule() {
+    let mut workflow = testkit::workflow("a, x, b, x -> c");
+    workflow.tasks[0].kind = "switch".into();
+    let case =
+        |when: Option<&str>, next: &str| Case { when: when.map(str::to_owned), next: vec![next.into()] };
+    workflow.tasks[0].cases = vec![case(Some("x"), "b"), case(None, "c")];
+    workflow.tasks[3].trigger_rule = TriggerRule::AllDone;
+    let rows = Rows::directed(workflow, |graph, _| Directive::Choose {
+        next: vec![graph.index_of("b").unwrap()],
+        why: json!({}),
+    });
+    assert_eq!(rows.stand(), "a=succeeded x=dispatched b=dispatched c=skipped run=running");
+}
+
+#[test]
+fn a_join_that_wants_every_branch_is_skipped_with_the_one_not_chosen() {
+    let rows = switch(TriggerRule::NoneSkipped);
+    assert_eq!(rows.stand(), "a=succeeded b=dispatched c=skipped d=skipped run=running");
+}
+
+#[test]
+fn a_condition_that_does_not_hold_skips_the_task_and_says_what_it_saw() {
+    let mut workflow = testkit::workflow("a -> b");
+    workflow.tasks[0].when = Some("inputs.x > 1".into());
+    let rows = Rows::directed(workflow, |_, _| Directive::Skip {
+        condition: "inputs.x > 1".into(),
+        seen: json!({"inputs.x": 1}),
+    });
+    assert_eq!(rows.stand(), "a=skipped b=skipped run=succeeded");
+    let skipped = rows.events.iter().find(|event| event.kind == EventKind::TaskSkipped).unwrap();
+    assert_eq!(skipped.data, json!({"condition": "inputs.x > 1", "seen": {"inputs.x": 1}}));
+}
+
+/// One task that waits for the signal `go`, and one behind it.
+fn waiting() -> Workflow {
+    let mut workflow = testkit::workflow("first -> wait, wait -> after");
+    workflow.tasks[1].kind = "wait_for_signal".into();
+    workflow.tasks[1].config = json!({"signal": "go"});
+    workflow
+}
+
+fn signal(name: &str) -> Command {
+    Command::Signal { name: name.into(), payload: json!({"n": 1}), actor: "ada".into() }
+}
+
+#[test]
+fn a_signal_wakes_who_waits_for_it_and_nobody_else() {
+    let await_go = |_: &Graph, _| Directive::Await { signal: Some("go".into()), until: None };
+    let mut rows = Rows::directed(waiting(), await_go);
+    rows.play(&Done("first", 1));
+    rows.decide(&signal("stop"));
+    assert_eq!(rows.stand(), "first=succeeded wait=sleeping after=pending run=running");
+    rows.decide(&signal("go"));
+    assert_eq!(rows.stand(), "first=succeeded wait=succeeded after=dispatched run=running");
+    assert_eq!(rows.outputs, [(TaskIndex(1), json!({"n": 1}))]);
+    let last = rows.kept.iter().map(|signal| signal.name.as_str()).collect::<Vec<_>>();
+    assert_eq!(last, ["stop"], "only what nobody waited for is kept");
+}
+
+#[test]
+fn a_wait_that_took_too_long_fails() {
+    let until = Instant::UNIX_EPOCH + TimeDelta::hours(1);
+    let mut rows = Rows::directed(waiting(), move |_: &Graph, _| Directive::Await {
+        signal: Some("go".into()),
+        until: Some(until),
+    })
+    .retrying(3);
+    rows.play(&Done("first", 1));
+    rows.play(&Wake("wait"));
+    assert_eq!(rows.stand(), "first=succeeded wait=failed after=upstream_failed run=failed");
+}
+
+#[test]
+fn an_approval_is_answered_once() {
+    let mut workflow = testkit::workflow("ask -> after");
+    workflow.tasks[0].kind = "approval".into();
+    let ask = |_: &Graph, _| Directive::Await { signal: None, until: None };
+    let answer = |approved| Command::Answer {
+        task: TaskIndex(0),
+        approved,
+        payload: json!("not today"),
+        actor: "ada".into(),
+    };
+    let mut rows = Rows::directed(workflow.clone(), ask);
+    assert_eq!(rows.decide(&answer(true)), Outcome::Applied);
+    assert_eq!(rows.decide(&answer(false)), Outcome::Stale);
+    assert_eq!(rows.stand(), "ask=succeeded after=dispatched run=running");
+    let mut rows = Rows::directed(workflow, ask);
+    rows.decide(&answer(false));
+    assert_eq!(rows.stand(), "ask=failed after=upstream_failed run=failed");
+    assert_eq!(rows.run.error.as_deref(), Some("task `ask` failed: ada did not approve: not today"));
+}
+
+#[test]
+fn a_branch_begins_only_after_its_switch_has_chosen_it() {
+    let mut workflow = testkit::workflow("x -> c, wait -> a, b");
+    let index =
+        |workflow: &Workflow, name: &str| workflow.tasks.iter().position(|task| task.name == name).unwrap();
+    let (a, c) = (index(&workflow, "a"), index(&workflow, "c"));
+    workflow.tasks[a].kind = "switch".into();
+    let case =
+        |when: Option<&str>, next: &str| Case { when: when.map(str::to_owned), next: vec![next.into()] };
+    workflow.tasks[a].cases = vec![case(Some("x"), "b"), case(None, "c")];
+    workflow.tasks[c].trigger_rule = TriggerRule::OneSuccess;
+    let mut rows = Rows::directed(workflow, |graph, _| Directive::Choose {
+        next: vec![graph.index_of("b").unwrap()],
+        why: json!({}),
+    });
+    rows.play(&Done("x", 1));
+    assert!(rows.stand().contains("c=pending"), "{}", rows.stand());
+    rows.play(&Done("wait", 1));
+    assert!(rows.stand().contains("c=skipped"), "{}", rows.stand());
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use ebbflow_engine::{Command, Decision, Graph, Outcome, Reach, Scene};
+use ebbflow_engine::{Command, Decision, Directive, Graph, Outcome, Reach, Scene};
 use model::change::Checkup;
 use model::message::TaskResult;
 use model::{
-    AttemptRecord, ErrorClass, Event, Failure, Instant, Message, Run, RunId, Task, TaskIndex, TaskState,
-    TenantId, Timer, VersionId, WorkerId, Workflow,
+    AttemptRecord, ErrorClass, Event, Failure, Instant, Message, Run, RunId, Signal, Task, TaskIndex,
+    TaskState, TenantId, Timer, VersionId, WorkerId, Workflow,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -31,6 +31,9 @@ pub(crate) enum Happened {
 
 pub(crate) struct Rows {
     workflow: Workflow,
+    director: Director,
+    pub(crate) outputs: Vec<(TaskIndex, Value)>,
+    pub(crate) kept: Vec<Signal>,
     pub(crate) graph: Graph,
     pub(crate) run: Run,
     pub(crate) tasks: BTreeMap<TaskIndex, Task>,
@@ -43,17 +46,36 @@ pub(crate) struct Rows {
     pub(crate) now: Instant,
 }
 
+/// What a task shall do that asks.
+type Director = Box<dyn Fn(&Graph, TaskIndex) -> Directive>;
+
 impl Rows {
+    /// A run of tasks that ask nothing.
     pub(crate) fn of(workflow: Workflow) -> Self {
+        Self::directed(workflow, |_, task| panic!("task {} asks what to do", task.0))
+    }
+
+    /// A run whose tasks are told what to do when they ask.
+    pub(crate) fn directed(
+        workflow: Workflow,
+        director: impl Fn(&Graph, TaskIndex) -> Directive + 'static,
+    ) -> Self {
+        Self::boxed(workflow, Box::new(director))
+    }
+
+    fn boxed(workflow: Workflow, director: Director) -> Self {
         let graph = Graph::compile(workflow.clone()).unwrap();
         let now = Instant::UNIX_EPOCH;
         let mut birth =
             Scene::birth(&graph, RunId(Uuid::from_u128(1)), TenantId(1), VersionId(1), "test", now);
-        assert!(birth.settle().is_nothing());
+        settle(&mut birth, &BTreeMap::new(), &director);
         let decision = birth.close().unwrap();
         let run = decision.changes.run.clone();
         let mut rows = Self {
             workflow,
+            director,
+            outputs: Vec::new(),
+            kept: Vec::new(),
             graph,
             run,
             tasks: BTreeMap::new(),
@@ -76,7 +98,7 @@ impl Rows {
             task.retry.max_retries = max_retries;
             task.retry.initial_delay_seconds = 1.0;
         }
-        Self::of(workflow)
+        Self::boxed(workflow, self.director)
     }
 
     pub(crate) fn play(&mut self, what: &Happened) {
@@ -122,19 +144,19 @@ impl Rows {
                 let wanted: Vec<TaskIndex> = scene.neighbourhood(task).collect();
                 wanted.iter().for_each(|task| scene.add(self.tasks[task].clone()));
             }
+            Reach::Waiting(signal) => {
+                let waiting: Vec<TaskIndex> = self.graph.waiting_for(&signal).collect();
+                let near: Vec<TaskIndex> =
+                    waiting.into_iter().flat_map(|task| scene.neighbourhood(task)).collect();
+                near.iter().for_each(|task| scene.add(self.tasks[task].clone()));
+            }
             Reach::Unfinished => {
                 let open = self.tasks.values().filter(|task| !task.state.is_final());
                 open.for_each(|task| scene.add(task.clone()));
             }
         }
         let outcome = scene.decide(command);
-        loop {
-            let need = scene.settle();
-            if need.is_nothing() {
-                break;
-            }
-            need.tasks.iter().for_each(|task| scene.add(self.tasks[task].clone()));
-        }
+        settle(&mut scene, &self.tasks, &self.director);
         if let Some(decision) = scene.close() {
             self.apply(decision);
         }
@@ -150,6 +172,8 @@ impl Rows {
         }
         self.timers.extend(changes.timers.into_iter().map(|timer| (timer.task, timer)));
         self.tasks.extend(changes.tasks.into_iter().map(|task| (task.index, task)));
+        self.outputs.extend(changes.outputs);
+        self.kept.extend(changes.kept_signals);
         self.attempts.extend(changes.attempts);
         self.events.extend(changes.events);
         match changes.checkup {
@@ -180,5 +204,19 @@ impl Rows {
 
     pub(crate) fn states(&self) -> Vec<TaskState> {
         self.tasks.values().map(|task| task.state).collect()
+    }
+}
+
+/// Gives a scene what it asks for, as the runtime does, until it asks no more.
+fn settle(scene: &mut Scene<'_>, tasks: &BTreeMap<TaskIndex, Task>, director: &Director) {
+    loop {
+        let need = scene.settle();
+        if need.is_nothing() {
+            return;
+        }
+        need.tasks.iter().for_each(|task| scene.add(tasks[task].clone()));
+        for task in need.directives {
+            scene.direct(task, director(scene.graph(), task));
+        }
     }
 }

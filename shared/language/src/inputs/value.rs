@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::suggest;
 
 /// The types as written after `type:`.
-pub(super) const TYPES: [&str; 8] =
+pub(crate) const TYPES: [&str; 8] =
     ["string", "integer", "number", "boolean", "date", "datetime", "list", "object"];
 
 /// Why `value` is none that the input allows.
-pub(super) fn refusal(input: &InputSpec, value: &Value) -> Option<(String, Option<String>)> {
+pub(crate) fn refusal(input: &InputSpec, value: &Value) -> Option<(String, Option<String>)> {
     if !fits(input.kind, value) {
         let hint = hint(input.kind, value);
         return Some((format!("expected {}, found {}", in_words(input.kind), shown(value)), hint));

@@ -4,8 +4,10 @@ use chrono::DateTime;
 use serde_json::Value;
 
 use crate::duration::Duration;
+use crate::names;
 use crate::node::{Data, Node};
 use crate::suggest;
+use crate::template;
 
 /// What is wrong with a value, and how to put it right.
 pub(super) struct Problem {
@@ -103,6 +105,15 @@ fn out_of_range(schema: &Value, node: &Node) -> Option<Problem> {
     Problem::of(format!("expected a number {range}, found {number}"), None)
 }
 
+/// Whether a setting must be known before anything runs, and so cannot be a template.
+pub(super) fn is_fixed(schema: &Value) -> bool {
+    schema.get("format").is_some_and(|format| format == "signal-name")
+}
+
+fn wrong_name(name: &str, rule: &names::Rule) -> Option<Problem> {
+    names::refusal(name, rule).map(|(message, hint)| Problem { message, hint })
+}
+
 fn wrong_format(schema: &Value, node: &Node) -> Option<Problem> {
     let Data::Text(text) = &node.data else { return None };
     match schema.get("format")?.as_str()? {
@@ -115,6 +126,12 @@ fn wrong_format(schema: &Value, node: &Node) -> Option<Problem> {
             let hint = Some("begin it with `https://`".to_owned());
             Problem::of(format!("`{text}` is no URL for HTTP"), hint)
         }
+        "signal-name" if template::is_template(text) => {
+            let hint = "whoever sends it must know it: write it out, and send what differs as payload";
+            Problem::of("a signal's name cannot be a template".to_owned(), Some(hint.to_owned()))
+        }
+        "signal-name" => wrong_name(text, &names::SIGNAL),
+        "field-name" => wrong_name(text, &names::FIELD),
         _ => None,
     }
 }

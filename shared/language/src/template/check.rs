@@ -105,6 +105,8 @@ fn unknown_output(upstream: &Upstream, task: usize, name: &str) -> Option<Unknow
         None
     } else if name == own {
         Some((format!("the task `{own}` cannot see its own output"), None))
+    } else if upstream.is_after(task, name) {
+        Some((format!("`{name}` comes after `{own}`, so its output cannot be seen here"), None))
     } else if upstream.knows(name) {
         let message = format!("`{name}` is not upstream of `{own}`, so its output cannot be seen here");
         Some((message, Some(format!("add `{name}` to the `depends_on` of `{own}`"))))
@@ -130,6 +132,11 @@ pub(crate) fn check_word(word: Word<'_>, names: &Names<'_>, report: &mut Report<
     judge(word, 0, syntax::parse(word.text), Some(names), report);
 }
 
+/// Reports everything wrong with one expression that stands without braces.
+pub(crate) fn check_expression(word: Word<'_>, names: Option<&Names<'_>>, report: &mut Report<'_>) {
+    judge(word, 0, syntax::parse_expression(word.text), names, report);
+}
+
 /// Reports everything wrong with the templates in a config, and with the values that its programs ask for. While
 /// it is not known which names exist, only what cannot be read is reported.
 pub(crate) fn check_config(config: &Node, kind: &Kind, names: Option<&Names<'_>>, report: &mut Report<'_>) {
@@ -140,6 +147,9 @@ pub(crate) fn check_config(config: &Node, kind: &Kind, names: Option<&Names<'_>>
                 check_command(Word { text, at: &node.at }, names, report)
             }
             (Some(Dialect::Code), Data::Text(text)) => check_code(Word { text, at: &node.at }, report),
+            (Some(Dialect::Expression), Data::Text(text)) => {
+                check_expression(Word { text, at: &node.at }, names, report);
+            }
             _ => check_node(node, names, report),
         }
     }

@@ -106,7 +106,7 @@ fn charge(state: &mut State<'_, '_>, args: &[Value]) -> Result<(), Error> {
 }
 
 fn too_much() -> Error {
-    Error::new(ErrorKind::InvalidOperation, "the template makes values that are too large")
+    Error::new(ErrorKind::InvalidOperation, "it makes values that are too large")
 }
 
 fn invalid(message: impl Into<String>) -> Error {

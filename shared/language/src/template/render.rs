@@ -72,22 +72,26 @@ impl<'u> Renderer<'u> {
     /// One text that is a template, at a path.
     pub(super) fn text(&mut self, source: &str, path: &str) -> Result<Value, Failure> {
         let template = syntax::parse(source).map_err(|problem| Failure(problem.message, problem.hint))?;
-        let mut factors = template.references.iter().filter(|reference| reference.factor);
-        factors.try_for_each(|factor| self.multiply(factor, &template))?;
+        self.check_factors(&template)?;
         let result = match template.is_expression {
-            true => self.expression(source),
+            true => self.expression(within_braces(source)),
             false if self.urls.contains(&path) => self.url(source, &template),
             false => self.insert(source, &PLAIN).map(Value::String),
         };
         result.map_err(|error| self.explain(&error, &template))
     }
 
+    /// One expression without braces, and the names that it uses.
+    pub(super) fn evaluate(&mut self, source: &str) -> Result<(Value, Vec<Reference>), Failure> {
+        let parsed =
+            syntax::parse_expression(source).map_err(|problem| Failure(problem.message, problem.hint))?;
+        self.check_factors(&parsed)?;
+        let value = self.expression(source).map_err(|error| self.explain(&error, &parsed))?;
+        Ok((value, parsed.references))
+    }
+
     fn expression(&mut self, source: &str) -> Result<Value, Error> {
-        let source = source.trim_end_matches('\n');
-        let inner = source.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).unwrap_or(source);
-        let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
-        let inner = inner.strip_suffix(['-', '+']).unwrap_or(inner);
-        let value = PLAIN.compile_expression(inner)?.eval(&self.context)?;
+        let value = PLAIN.compile_expression(source)?.eval(&self.context)?;
         let bytes = json(&value, self.left)?;
         self.left -= bytes.len();
         serde_json::from_slice(&bytes)
@@ -112,6 +116,11 @@ impl<'u> Renderer<'u> {
         Ok(text)
     }
 
+    fn check_factors(&self, template: &Template) -> Result<(), Failure> {
+        let mut factors = template.references.iter().filter(|reference| reference.factor);
+        factors.try_for_each(|factor| self.multiply(factor, template))
+    }
+
     /// Repeating texts and lists is no part of the language: a short template could make a huge value.
     fn multiply(&self, factor: &Reference, template: &Template) -> Result<(), Failure> {
         match self.resolve(&factor.path) {
@@ -125,7 +134,7 @@ impl<'u> Renderer<'u> {
     }
 
     /// What a path leads to, or how far it leads.
-    fn resolve(&self, path: &[String]) -> Result<&Value, usize> {
+    pub(super) fn resolve(&self, path: &[String]) -> Result<&Value, usize> {
         let mut value = &self.names;
         for (depth, part) in path.iter().enumerate() {
             value = match value {
@@ -139,10 +148,10 @@ impl<'u> Renderer<'u> {
 
     fn explain(&self, error: &Error, template: &Template) -> Failure {
         match error.kind() {
-            ErrorKind::OutOfFuel => Failure("the template takes too many steps".to_owned(), None),
+            ErrorKind::OutOfFuel => Failure("it takes too many steps".to_owned(), None),
             ErrorKind::WriteFailure => {
                 let hint = Some("store large data elsewhere and pass a reference to it".to_owned());
-                Failure(format!("the rendered config is larger than {MAX_BYTES} bytes"), hint)
+                Failure(format!("the result is larger than {MAX_BYTES} bytes"), hint)
             }
             ErrorKind::UndefinedError => self.explain_missing(template),
             _ => Failure(error.detail().map_or_else(|| error.to_string(), str::to_owned), None),
@@ -157,7 +166,7 @@ impl<'u> Renderer<'u> {
             (!excused).then_some((&reference.path, depth))
         });
         let Some((path, depth)) = missing else {
-            return Failure("a value that the template uses does not exist".to_owned(), None);
+            return Failure("a value that it uses does not exist".to_owned(), None);
         };
         let known = self.resolve(&path[..depth]).ok().and_then(Value::as_object);
         let names: Vec<&str> = known.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
@@ -178,6 +187,14 @@ impl<'u> Renderer<'u> {
             }
         }
     }
+}
+
+/// The expression of a template that is nothing else.
+fn within_braces(source: &str) -> &str {
+    let source = source.trim_end_matches('\n');
+    let inner = source.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).unwrap_or(source);
+    let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
+    inner.strip_suffix(['-', '+']).unwrap_or(inner)
 }
 
 /// The item at an index, which counts from the end if it is negative.

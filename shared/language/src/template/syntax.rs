@@ -5,8 +5,9 @@
 
 use std::ops::Range;
 
+use minijinja::Error;
 use minijinja::machinery::ast::Stmt;
-use minijinja::machinery::{Span, parse as parse_jinja};
+use minijinja::machinery::{Span, parse as parse_jinja, parse_expr};
 use minijinja::syntax::SyntaxConfig;
 
 use super::walk::Walk;
@@ -65,16 +66,65 @@ pub(super) fn parse_in_command(source: &str) -> Result<Template, Problem> {
     read(source, "`\\{{`, outside of quotes")
 }
 
-fn read(source: &str, plain_braces: &str) -> Result<Template, Problem> {
-    if source.len() > MAX_BYTES {
-        let message = format!("a template has at most {MAX_BYTES} bytes, and this one has {}", source.len());
-        return Err(Problem { message, hint: None, span: 0..0 });
+/// Reads an expression that stands without braces.
+pub(super) fn parse_expression(source: &str) -> Result<Template, Problem> {
+    check_size("an expression", source)?;
+    if source.trim_start().starts_with("{{") {
+        let message = "this is an expression, not a template".to_owned();
+        let hint = format!("leave out the braces: `{}`", without_braces(source));
+        return Err(Problem { message, hint: Some(hint), span: 0..0 });
     }
+    let tree = parse_expr(source).map_err(|error| {
+        let span = error.range().unwrap_or(0..0);
+        let hint = slip(source, span.clone()).map(str::to_owned);
+        Problem { message: format!("the expression is not valid: {}", said(&error)), hint, span }
+    })?;
+    let mut walk = Walk::default();
+    walk.expression(&tree)?;
+    Ok(Template { is_expression: true, ..walk.template })
+}
+
+fn without_braces(source: &str) -> String {
+    let bare =
+        ["{{-", "-}}", "{{", "}}"].iter().fold(source.to_owned(), |text, mark| text.replace(mark, " "));
+    bare.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What people write who have another language in mind.
+fn slip(source: &str, span: Range<usize>) -> Option<&'static str> {
+    let rest = source.get(span.start..).unwrap_or_default().trim_start();
+    match rest {
+        _ if source.contains("{{") => Some("leave out the braces: names stand in an expression as they are"),
+        _ if rest.starts_with("=>") => Some("write `>=`"),
+        _ if rest.starts_with("=<") => Some("write `<=`"),
+        _ if rest.starts_with('=') => Some("to compare, write `==`"),
+        _ if rest.starts_with('&') => Some("write `and`"),
+        _ if rest.starts_with('|') => Some("write `or`; one `|` stands before a filter, such as `| length`"),
+        _ if rest.starts_with('!') => Some("write `not`"),
+        _ => None,
+    }
+}
+
+fn check_size(what: &str, source: &str) -> Result<(), Problem> {
+    match source.len() > MAX_BYTES {
+        true => {
+            let message = format!("{what} has at most {MAX_BYTES} bytes, and this one has {}", source.len());
+            Err(Problem { message, hint: None, span: 0..0 })
+        }
+        false => Ok(()),
+    }
+}
+
+fn said(error: &Error) -> &str {
+    error.detail().unwrap_or("it cannot be read")
+}
+
+fn read(source: &str, plain_braces: &str) -> Result<Template, Problem> {
+    check_size("a template", source)?;
     let tree = parse_jinja(source, "template", syntax()).map_err(|error| {
-        let said = error.detail().unwrap_or("it cannot be read").to_owned();
         let hint = Some(format!("to write braces as they are: {plain_braces}"));
         let span = error.range().unwrap_or(0..0);
-        Problem { message: format!("the template is not valid: {said}"), hint, span }
+        Problem { message: format!("the template is not valid: {}", said(&error)), hint, span }
     })?;
     let Stmt::Template(root) = &tree else { return Ok(Template::default()) };
     let mut walk = Walk::default();

@@ -64,7 +64,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn expression(&mut self, expr: &Expr<'a>) -> Result<(), Problem> {
+    pub(super) fn expression(&mut self, expr: &Expr<'a>) -> Result<(), Problem> {
         match expr {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.lookup(expr, Use::Plain),
             Expr::BinOp(op) if matches!(op.op, BinOpKind::Mul) => {
@@ -85,7 +85,7 @@ impl<'a> Walk<'a> {
             Expr::Call(call) => match &call.expr {
                 Expr::Var(var) if var.id == "range" => self.arguments(&call.args),
                 other => {
-                    let message = "only `range` can be called in a template".to_owned();
+                    let message = "only `range` can be called".to_owned();
                     let hint = Some("filters are written with a bar: `value | upper`".to_owned());
                     Err(Problem { message, hint, span: bytes(other.span()) })
                 }
@@ -175,7 +175,7 @@ impl<'a> Walk<'a> {
         self.names += 1;
         match self.names > MAX_NAMES {
             true => {
-                let message = format!("a template uses names at most {MAX_NAMES} times");
+                let message = format!("names can be used at most {MAX_NAMES} times here");
                 Err(Problem { message, hint: Some("use a loop".to_owned()), span: bytes(span) })
             }
             false => Ok(()),

@@ -6,7 +6,7 @@ use model::{Instant, TenantId, VersionId};
 
 use super::constraints::holds;
 use super::tables::{Tables, WorkflowRow};
-use crate::{NewVersion, Registered, Result, VersionRecord, WorkflowRecord, normal};
+use crate::{Activated, NewVersion, Registered, Result, VersionRecord, WorkflowRecord, normal};
 
 impl Tables {
     /// Registers definitions; nothing is written unless all of them can be.
@@ -20,22 +20,28 @@ impl Tables {
 
     fn register(&mut self, new: &NewVersion) -> Registered {
         let known = self
-            .versions_of(new)
+            .versions_of(new.tenant, &new.workflow.name)
             .find(|version| version.hash == new.hash)
             .map(|found| (found.id, found.number));
         let (version, number) = known.unwrap_or_else(|| self.make_version(new));
-        self.activate(new, version);
-        Registered { version, number, new: known.is_none() }
+        let changed = self.make_active(new, version);
+        Registered { version, number, new: known.is_none(), changed }
     }
 
-    fn versions_of<'a>(&'a self, new: &'a NewVersion) -> impl Iterator<Item = &'a VersionRecord> {
+    /// In the order of their numbers: ids are given in the same order.
+    fn versions_of(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+    ) -> impl DoubleEndedIterator<Item = &VersionRecord> {
         self.versions
             .values()
-            .filter(|version| version.tenant == new.tenant && version.workflow.name == new.workflow.name)
+            .filter(move |version| version.tenant == tenant && version.workflow.name == workflow)
     }
 
     fn make_version(&mut self, new: &NewVersion) -> (VersionId, i32) {
-        let number = self.versions_of(new).map(|version| version.number).max().unwrap_or(0) + 1;
+        let number =
+            self.versions_of(new.tenant, &new.workflow.name).next_back().map_or(0, |last| last.number) + 1;
         let id = VersionId(self.versions.len() as i64 + 1);
         let version = VersionRecord {
             id,
@@ -51,14 +57,11 @@ impl Tables {
         (id, number)
     }
 
-    fn activate(&mut self, new: &NewVersion, version: VersionId) {
-        let fresh = WorkflowRow { archived: false, active: version, created_at: new.at, updated_at: new.at };
+    fn make_active(&mut self, new: &NewVersion, version: VersionId) -> bool {
+        // A new workflow is out of use until it takes its first version.
+        let fresh = WorkflowRow { archived: true, active: version, created_at: new.at, updated_at: new.at };
         let row = self.workflows.entry((new.tenant, new.workflow.name.clone())).or_insert(fresh);
-        if row.archived || row.active != version {
-            row.archived = false;
-            row.active = version;
-            row.updated_at = row.updated_at.max(new.at);
-        }
+        row.take(version, new.at)
     }
 
     pub(super) fn archive(&mut self, tenant: TenantId, workflow: &str, at: Instant) -> bool {
@@ -98,5 +101,57 @@ impl Tables {
             updated_at: row.updated_at,
             version: self.versions[&row.active].clone(),
         }
+    }
+
+    pub(super) fn versions(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        before: Option<i32>,
+        limit: u32,
+    ) -> Vec<VersionRecord> {
+        self.versions_of(tenant, workflow)
+            .rev()
+            .filter(|version| before.is_none_or(|before| version.number < before))
+            .take(limit as usize)
+            .cloned()
+            .collect()
+    }
+
+    pub(super) fn numbered_version(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        number: i32,
+    ) -> Option<VersionRecord> {
+        self.versions_of(tenant, workflow).find(|version| version.number == number).cloned()
+    }
+
+    pub(super) fn activate(
+        &mut self,
+        tenant: TenantId,
+        workflow: &str,
+        number: i32,
+        at: Instant,
+    ) -> Activated {
+        let Some(version) = self.numbered_version(tenant, workflow, number) else {
+            return Activated::Unknown;
+        };
+        let row = self.workflows.get_mut(&(tenant, workflow.to_owned()));
+        let row = row.expect("a workflow with a version has a row");
+        if row.take(version.id, at) { Activated::Changed } else { Activated::Already }
+    }
+}
+
+impl WorkflowRow {
+    /// Makes the version the active one. Answers whether anything changed.
+    fn take(&mut self, version: VersionId, at: Instant) -> bool {
+        let changes = self.archived || self.active != version;
+        if changes {
+            self.archived = false;
+            self.active = version;
+            self.updated_at = self.updated_at.max(at);
+        }
+        changes
     }
 }

@@ -21,6 +21,7 @@ pub(super) struct Draft {
     events: BTreeMap<(RunId, i64), Vec<Event>>,
     /// None where a timer is no longer wanted.
     timers: BTreeMap<TaskKey, Option<Timer>>,
+    signals: BTreeMap<(RunId, String), Option<Value>>,
     outbox: Vec<(Instant, Message)>,
 }
 
@@ -50,6 +51,11 @@ impl Draft {
         let written = self.outputs.iter().filter(|(key, _)| key.run == run && tasks.contains(&key.task));
         outputs.extend(written.map(|(key, output)| (key.task, output.clone())));
         Some(Context { facts: facts.clone(), outputs })
+    }
+
+    pub(super) fn signal(&self, tables: &Tables, run: RunId, name: &str) -> Option<Value> {
+        let key = (run, name.to_owned());
+        self.signals.get(&key).cloned().unwrap_or_else(|| tables.signals.get(&key).cloned())
     }
 
     /// Writes a new run, unless its id or date is taken.
@@ -138,6 +144,12 @@ impl Draft {
             holds(self.task(tables, key).is_some(), "a_timer_belongs_to_a_task")?;
             self.timers.insert(key, Some(timer.clone()));
         }
+        for name in &changes.taken_signals {
+            self.signals.insert((run, name.clone()), None);
+        }
+        for signal in &changes.kept_signals {
+            self.signals.insert((run, signal.name.clone()), Some(signal.payload.clone()));
+        }
         let decided_at = normal::decided_at(changes);
         self.outbox.extend(changes.outbox.iter().map(|message| (decided_at, message.clone())));
         Ok(())
@@ -171,6 +183,12 @@ impl Draft {
             match timer {
                 Some(timer) => tables.timers.insert(key, timer),
                 None => tables.timers.remove(&key),
+            };
+        }
+        for (key, payload) in self.signals {
+            match payload {
+                Some(payload) => tables.signals.insert(key, payload),
+                None => tables.signals.remove(&key),
             };
         }
         self.outbox.into_iter().map(|(at, message)| tables.post(at, message)).collect()

@@ -27,6 +27,7 @@ pub(super) struct Tables {
     /// By task, attempt and the number of the first line.
     pub(super) logs: BTreeMap<(TaskKey, u32, u32), Vec<LogLine>>,
     pub(super) timers: BTreeMap<TaskKey, Timer>,
+    pub(super) signals: BTreeMap<(RunId, String), Value>,
     pub(super) outbox: BTreeMap<i64, (Instant, Message)>,
     /// The id of the message written last; ids are not used again.
     pub(super) last_message: i64,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use model::{Changes, Run, RunId, Task, TaskIndex, TaskKey, VersionId};
+use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Shared;
@@ -62,6 +63,10 @@ impl Unit for MemoryUnit {
 
     async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>> {
         Ok(self.draft.context(&self.shared.tables(), run, tasks))
+    }
+
+    async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {
+        Ok(self.draft.signal(&self.shared.tables(), run, name))
     }
 
     async fn create(&mut self, birth: &Birth) -> Result<Created> {

@@ -5,7 +5,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgExecutor, PgPool, Row};
 
 use super::rows;
-use crate::{NewVersion, Registered, Result, VersionRecord, WorkflowRecord, normal};
+use crate::{Activated, NewVersion, Registered, Result, VersionRecord, WorkflowRecord, normal};
 
 /// Registers definitions in one transaction, each while its workflow's row is locked, so that numbers are given one
 /// at a time; in name order, so that two such transactions cannot wait for each other.
@@ -24,12 +24,13 @@ pub(super) async fn register_all(pool: &PgPool, new: &[NewVersion]) -> Result<Ve
 
 async fn register(connection: &mut PgConnection, new: &NewVersion) -> Result<Registered> {
     lock_workflow(connection, new).await?;
-    let registered = match known_version(connection, new).await? {
-        Some(row) => registered(&row, false)?,
-        None => registered(&insert_version(connection, new).await?, true)?,
+    let (row, is_new) = match known_version(connection, new).await? {
+        Some(row) => (row, false),
+        None => (insert_version(connection, new).await?, true),
     };
-    activate(connection, new, registered.version).await?;
-    Ok(registered)
+    let version = VersionId(row.try_get("id")?);
+    let changed = make_active(connection, new, version).await?;
+    Ok(Registered { version, number: row.try_get("number")?, new: is_new, changed })
 }
 
 async fn lock_workflow(connection: &mut PgConnection, new: &NewVersion) -> Result<()> {
@@ -76,8 +77,8 @@ async fn insert_version(connection: &mut PgConnection, new: &NewVersion) -> Resu
 }
 
 /// Makes the version the active one. Where it is already, nothing is written.
-async fn activate(connection: &mut PgConnection, new: &NewVersion, version: VersionId) -> Result<()> {
-    sqlx::query(
+async fn make_active(connection: &mut PgConnection, new: &NewVersion, version: VersionId) -> Result<bool> {
+    let written = sqlx::query(
         "update workflows set active_version = $3, archived = false, updated_at = greatest(updated_at, $4)
           where tenant = $1 and name = $2 and (archived or active_version is distinct from $3)",
     )
@@ -87,11 +88,7 @@ async fn activate(connection: &mut PgConnection, new: &NewVersion, version: Vers
     .bind(new.at)
     .execute(connection)
     .await?;
-    Ok(())
-}
-
-fn registered(row: &PgRow, new: bool) -> Result<Registered> {
-    Ok(Registered { version: VersionId(row.try_get("id")?), number: row.try_get("number")?, new })
+    Ok(written.rows_affected() == 1)
 }
 
 pub(super) async fn archive(pool: &PgPool, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool> {
@@ -139,4 +136,60 @@ pub(super) async fn version(executor: impl PgExecutor<'_>, id: VersionId) -> Res
     .fetch_optional(executor)
     .await?;
     found.as_ref().map(rows::version).transpose()
+}
+
+pub(super) async fn versions(
+    pool: &PgPool,
+    tenant: TenantId,
+    workflow: &str,
+    before: Option<i32>,
+    limit: u32,
+) -> Result<Vec<VersionRecord>> {
+    let found = sqlx::query(include_str!("../../queries/list_versions.sql"))
+        .bind(tenant.0)
+        .bind(normal::text(workflow))
+        .bind(before)
+        .bind(i64::from(limit))
+        .fetch_all(pool)
+        .await?;
+    found.iter().map(rows::version).collect()
+}
+
+pub(super) async fn numbered_version(
+    pool: &PgPool,
+    tenant: TenantId,
+    workflow: &str,
+    number: i32,
+) -> Result<Option<VersionRecord>> {
+    let found = sqlx::query(
+        "select id, tenant, number, hash, definition, source, created_at, created_by
+           from versions where tenant = $1 and workflow = $2 and number = $3",
+    )
+    .bind(tenant.0)
+    .bind(normal::text(workflow))
+    .bind(number)
+    .fetch_optional(pool)
+    .await?;
+    found.as_ref().map(rows::version).transpose()
+}
+
+pub(super) async fn activate(
+    pool: &PgPool,
+    tenant: TenantId,
+    workflow: &str,
+    number: i32,
+    at: Instant,
+) -> Result<Activated> {
+    let row = sqlx::query(include_str!("../../queries/activate_version.sql"))
+        .bind(tenant.0)
+        .bind(normal::text(workflow))
+        .bind(number)
+        .bind(at)
+        .fetch_one(pool)
+        .await?;
+    Ok(match (row.try_get("known")?, row.try_get("changed")?) {
+        (false, _) => Activated::Unknown,
+        (true, false) => Activated::Already,
+        (true, true) => Activated::Changed,
+    })
 }

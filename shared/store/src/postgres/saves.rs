@@ -8,6 +8,7 @@ use sqlx::query::Query;
 use sqlx::{PgConnection, Row};
 
 use super::rows::{column, int, json};
+use super::signals;
 use crate::{Error, Result, Unsent, normal};
 
 /// Writes changed runs and tasks over the revisions they were read at, and what comes with them.
@@ -33,6 +34,7 @@ pub(super) async fn append(
     // In this order, a task whose timer is both dropped and set has the one that was set.
     delete_timers(connection, changes).await?;
     upsert_timers(connection, changes).await?;
+    signals::write(connection, changes).await?;
     insert_outbox(connection, changes, outbox).await
 }
 
@@ -231,7 +233,7 @@ async fn insert_outbox(
 }
 
 /// The rows of one kind of all changes, each with its run.
-fn gather<'a, T, I>(changes: &'a [Changes], rows: impl Fn(&'a Changes) -> I) -> Vec<(RunId, T)>
+pub(super) fn gather<'a, T, I>(changes: &'a [Changes], rows: impl Fn(&'a Changes) -> I) -> Vec<(RunId, T)>
 where
     I: Iterator<Item = T>,
 {

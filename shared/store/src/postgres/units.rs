@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use model::change::Checkup;
 use model::{Changes, Run, RunId, Task, TaskIndex, TaskKey, VersionId};
+use serde_json::Value;
 use sqlx::{PgConnection, Row, Transaction};
 use uuid::Uuid;
 
-use super::{definitions, rows, runs, saves};
+use super::{definitions, rows, runs, saves, signals};
 use crate::{Birth, Context, Created, Error, Result, Unit, Unsent, VersionRecord, normal};
 
 /// An open transaction, with the messages that will go out once it is committed.
@@ -52,6 +53,11 @@ impl Unit for PostgresUnit {
 
     async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>> {
         let found = context(&mut self.transaction, run, tasks).await;
+        self.note(found)
+    }
+
+    async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {
+        let found = signals::find(&mut self.transaction, run, name).await;
         self.note(found)
     }
 

@@ -1,7 +1,7 @@
 //! Claims about workflows and versions.
 
 use model::TenantId;
-use store::{NewVersion, Registered};
+use store::{Activated, NewVersion, Registered};
 
 use crate::Subject;
 use crate::example::{TENANT, at, definition};
@@ -12,10 +12,10 @@ fn later(name: &str, hash: &str, second: i64) -> NewVersion {
 
 pub(crate) async fn the_same_content_again_changes_nothing(store: Subject) {
     let first = store.register(&later("example", "h1", 1)).await.unwrap();
-    assert_eq!((first.number, first.new), (1, true));
+    assert_eq!((first.number, first.new, first.changed), (1, true, true));
     let before = store.workflow(TENANT, "example").await.unwrap();
     let again = store.register(&later("example", "h1", 2)).await.unwrap();
-    assert_eq!(again, Registered { new: false, ..first });
+    assert_eq!(again, Registered { new: false, changed: false, ..first });
     assert_eq!(store.workflow(TENANT, "example").await.unwrap(), before);
 }
 
@@ -61,7 +61,8 @@ pub(crate) async fn an_archived_workflow_is_not_listed_until_it_is_registered_ag
     let record = store.workflow(TENANT, "example").await.unwrap().unwrap();
     assert_eq!((record.archived, record.updated_at), (true, at(1)));
 
-    assert!(!store.register(&later("example", "h1", 3)).await.unwrap().new);
+    let back = store.register(&later("example", "h1", 3)).await.unwrap();
+    assert_eq!((back.new, back.changed), (false, true));
     let listed = store.workflows(TENANT, None, 9).await.unwrap();
     assert_eq!((listed[0].archived, listed[0].updated_at), (false, at(3)));
 }
@@ -108,4 +109,66 @@ pub(crate) async fn a_workflow_of_another_tenant_is_not_found(store: Subject) {
     assert_eq!(store.workflows(other, None, 9).await.unwrap(), []);
     assert!(!store.archive(other, "example", at(1)).await.unwrap());
     assert!(store.register(&NewVersion { tenant: other, ..definition("example", "h1") }).await.is_err());
+}
+
+pub(crate) async fn versions_are_listed_newest_first_and_by_page(store: Subject) {
+    for (hash, second) in [("h1", 1), ("h2", 2), ("h3", 3), ("h1", 4)] {
+        store.register(&later("example", hash, second)).await.unwrap();
+        store.register(&later("other", hash, second)).await.unwrap();
+    }
+    let hashes = async |before: Option<i32>, limit| -> Vec<String> {
+        let page = store.versions(TENANT, "example", before, limit).await.unwrap();
+        assert!(page.iter().all(|version| version.workflow.name == "example"));
+        page.into_iter().map(|version| version.hash).collect()
+    };
+    assert_eq!(hashes(None, 9).await, ["h3", "h2", "h1"]);
+    assert_eq!(hashes(None, 2).await, ["h3", "h2"]);
+    assert_eq!(hashes(Some(2), 2).await, ["h1"]);
+    assert_eq!(hashes(Some(1), 2).await, [""; 0]);
+    assert_eq!(store.versions(TENANT, "unknown", None, 9).await.unwrap(), []);
+    assert_eq!(store.versions(TenantId(2), "example", None, 9).await.unwrap(), []);
+}
+
+pub(crate) async fn a_version_is_found_by_its_number(store: Subject) {
+    store.register(&later("example", "h1", 1)).await.unwrap();
+    let second = store.register(&later("example", "h2", 2)).await.unwrap();
+    let found = store.numbered_version(TENANT, "example", 2).await.unwrap();
+    assert!(found.is_some());
+    assert_eq!(found, store.version(second.version).await.unwrap());
+    for (tenant, name, number) in
+        [(TENANT, "example", 3), (TENANT, "example", 0), (TENANT, "unknown", 1), (TenantId(2), "example", 1)]
+    {
+        assert_eq!(store.numbered_version(tenant, name, number).await.unwrap(), None);
+    }
+}
+
+pub(crate) async fn an_older_version_is_made_active_again_once(store: Subject) {
+    let first = store.register(&later("example", "h1", 1)).await.unwrap();
+    store.register(&later("example", "h2", 2)).await.unwrap();
+    assert_eq!(store.activate(TENANT, "example", 1, at(3)).await.unwrap(), Activated::Changed);
+    let record = store.workflow(TENANT, "example").await.unwrap().unwrap();
+    assert_eq!((record.version.id, record.updated_at), (first.version, at(3)));
+    assert_eq!(store.activate(TENANT, "example", 1, at(4)).await.unwrap(), Activated::Already);
+    assert_eq!(store.workflow(TENANT, "example").await.unwrap(), Some(record));
+    assert_eq!(store.register(&later("example", "h3", 5)).await.unwrap().number, 3);
+}
+
+pub(crate) async fn a_version_that_does_not_exist_is_not_made_active(store: Subject) {
+    store.register(&later("example", "h1", 1)).await.unwrap();
+    let before = store.workflow(TENANT, "example").await.unwrap();
+    for (tenant, name, number) in
+        [(TENANT, "example", 2), (TENANT, "example", 0), (TENANT, "unknown", 1), (TenantId(2), "example", 1)]
+    {
+        assert_eq!(store.activate(tenant, name, number, at(2)).await.unwrap(), Activated::Unknown);
+    }
+    assert_eq!(store.workflow(TENANT, "example").await.unwrap(), before);
+    assert_eq!(store.workflow(TENANT, "unknown").await.unwrap(), None);
+}
+
+pub(crate) async fn activating_a_version_brings_an_archived_workflow_back(store: Subject) {
+    store.register(&later("example", "h1", 1)).await.unwrap();
+    store.archive(TENANT, "example", at(2)).await.unwrap();
+    assert_eq!(store.activate(TENANT, "example", 1, at(3)).await.unwrap(), Activated::Changed);
+    let record = store.workflow(TENANT, "example").await.unwrap().unwrap();
+    assert_eq!((record.archived, record.updated_at), (false, at(3)));
 }

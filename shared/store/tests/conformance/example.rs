@@ -108,6 +108,8 @@ pub(crate) fn changes(run: Run) -> Changes {
         events: vec![],
         timers: vec![],
         unset_timers: vec![],
+        kept_signals: vec![],
+        taken_signals: vec![],
         outbox: vec![],
         checkup: Checkup::Keep,
     }

@@ -69,6 +69,7 @@ claims! {
         units_that_name_runs_in_opposite_order_do_not_block_each_other
         changes_of_several_runs_are_saved_together
         completing_one_of_a_thousand_parents_changes_two_tasks
+        a_kept_signal_is_there_until_it_is_taken
     }
     values {
         a_run_comes_back_as_it_was_saved
@@ -91,6 +92,11 @@ claims! {
         a_version_is_never_changed
         a_unit_reads_versions
         a_workflow_of_another_tenant_is_not_found
+        versions_are_listed_newest_first_and_by_page
+        a_version_is_found_by_its_number
+        an_older_version_is_made_active_again_once
+        a_version_that_does_not_exist_is_not_made_active
+        activating_a_version_brings_an_archived_workflow_back
     }
     history {
         events_are_numbered_across_saves

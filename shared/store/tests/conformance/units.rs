@@ -1,7 +1,9 @@
 //! Claims about units: fences, locks, and all or nothing.
 
 use model::change::Checkup;
-use model::{AttemptRecord, Changes, RunId, RunState, TaskIndex, TaskState, Timer, TimerKind, VersionId};
+use model::{
+    AttemptRecord, Changes, RunId, RunState, Signal, TaskIndex, TaskState, Timer, TimerKind, VersionId,
+};
 use serde_json::json;
 use store::{Birth, Created, Error};
 
@@ -265,4 +267,18 @@ pub(crate) async fn completing_one_of_a_thousand_parents_changes_two_tasks(store
         tasks.iter().filter(|task| task.task.revision > 0).map(|task| task.task.index.0).collect();
     assert_eq!(changed, [17, 1_000]);
     assert_eq!(tasks[1_000].task.parents.succeeded, 1);
+}
+
+pub(crate) async fn a_kept_signal_is_there_until_it_is_taken(store: Subject) {
+    let id = example(&*store, 1).await;
+    let found = async |name: &str| store.begin().await.unwrap().signal(id, name).await.unwrap();
+    assert_eq!(found("go").await, None);
+    for payload in [json!(1), json!({"by": "ada"})] {
+        let kept = Signal { name: "go".into(), payload };
+        step(&*store, id, |changes| changes.kept_signals.push(kept)).await.unwrap();
+    }
+    assert_eq!(found("go").await, Some(json!({"by": "ada"})));
+    assert_eq!(found("stop").await, None);
+    step(&*store, id, |changes| changes.taken_signals.push("go".into())).await.unwrap();
+    assert_eq!(found("go").await, None);
 }

@@ -1,0 +1,120 @@
+//! What can be said about a run: commands, what they reach, and whether they changed anything.
+
+use chrono::TimeDelta;
+use model::message::TaskResult;
+use model::{Instant, TaskIndex, TimerKind, WorkerId};
+use serde_json::Value;
+
+/// Something that happened, or that someone asks for, about one run.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Command {
+    /// A worker asks for an attempt.
+    Claim {
+        /// The task.
+        task: TaskIndex,
+        /// The attempt it was sent.
+        attempt: u32,
+        /// Who asks.
+        worker: WorkerId,
+    },
+    /// An attempt was carried out.
+    Report {
+        /// The task.
+        task: TaskIndex,
+        /// Which try.
+        attempt: u32,
+        /// Who carried it out; none if nobody claimed it.
+        worker: Option<WorkerId>,
+        /// When it began.
+        started_at: Instant,
+        /// What came of it.
+        result: TaskResult,
+    },
+    /// The worker that held an attempt is gone.
+    Lose {
+        /// The task.
+        task: TaskIndex,
+        /// The attempt it held.
+        attempt: u32,
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// A timer is due.
+    Wake {
+        /// The task.
+        task: TaskIndex,
+        /// The attempt that set it.
+        attempt: u32,
+        /// What it is for.
+        kind: TimerKind,
+    },
+    /// A signal was sent to the run.
+    Signal {
+        /// Its name.
+        name: String,
+        /// What it carries.
+        payload: Value,
+        /// Who sent it.
+        actor: String,
+    },
+    /// Someone answered a request for approval.
+    Answer {
+        /// The task that asks.
+        task: TaskIndex,
+        /// Whether they approve.
+        approved: bool,
+        /// What they filled in, or why not.
+        payload: Value,
+        /// Who.
+        actor: String,
+    },
+    /// Someone wants the run ended.
+    Cancel {
+        /// Who.
+        actor: String,
+        /// Why, if they said so.
+        reason: Option<String>,
+    },
+    /// Time to look whether anything got lost.
+    Checkup {
+        /// How long a dispatched task may wait before its message counts as lost.
+        patience: TimeDelta,
+    },
+}
+
+/// Which tasks a command is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// This one.
+    One(TaskIndex),
+    /// This one, and its direct dependants if it ends.
+    Neighbourhood(TaskIndex),
+    /// Those that wait for a signal of this name, and their direct dependants.
+    Waiting(String),
+    /// All that have not ended.
+    Unfinished,
+}
+
+impl Command {
+    /// Which tasks must be in the scene before the command is decided.
+    pub fn reach(&self) -> Reach {
+        match self {
+            Self::Claim { task, .. } => Reach::One(*task),
+            Self::Report { task, .. }
+            | Self::Lose { task, .. }
+            | Self::Wake { task, .. }
+            | Self::Answer { task, .. } => Reach::Neighbourhood(*task),
+            Self::Signal { name, .. } => Reach::Waiting(name.clone()),
+            Self::Cancel { .. } | Self::Checkup { .. } => Reach::Unfinished,
+        }
+    }
+}
+
+/// Whether a command changed anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It did.
+    Applied,
+    /// The task or run had moved on: nothing was changed.
+    Stale,
+}

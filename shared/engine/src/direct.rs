@@ -1,0 +1,119 @@
+//! Tasks that the engine settles itself, and tasks with a condition: what their rendered settings mean.
+
+use model::{EventKind, Failure, Instant, TaskEvent, TaskIndex, Timer, TimerKind};
+use serde_json::{Value, json};
+
+use crate::scene::Scene;
+
+/// Whether tasks of this type are settled by the engine itself and never sent to a worker.
+pub fn is_inside(kind: &str) -> bool {
+    matches!(kind, "sleep" | "switch" | "transform" | "wait_for_signal" | "approval")
+}
+
+/// What a task shall do that is about to begin: its condition and its settings, rendered.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Directive {
+    /// Its condition holds: let a worker do it.
+    Go,
+    /// Its condition does not hold.
+    Skip {
+        /// The condition, as it was written.
+        condition: String,
+        /// The values it saw.
+        seen: Value,
+    },
+    /// It has come to this output at once.
+    Output(Value),
+    /// These of its branches go on.
+    Choose {
+        /// The tasks that go on.
+        next: Vec<TaskIndex>,
+        /// The condition that held, and the values it saw.
+        why: Value,
+    },
+    /// Sleep until this instant.
+    SleepUntil(Instant),
+    /// Wait for a signal or an answer.
+    Await {
+        /// The signal's name; none where an answer is awaited.
+        signal: Option<String>,
+        /// When to give up.
+        until: Option<Instant>,
+    },
+    /// The signal it waits for had come before.
+    Received {
+        /// The signal's name.
+        signal: String,
+        /// What it carried.
+        payload: Value,
+    },
+    /// Its settings could not be made sense of.
+    Broken(Failure),
+}
+
+impl Scene<'_> {
+    /// Lets a task begin, or not, as its directive says.
+    pub fn direct(&mut self, index: TaskIndex, directive: Directive) {
+        self.directed(index);
+        match directive {
+            Directive::Go => {
+                self.apply(index, TaskEvent::Readied).expect("only pending tasks are directed");
+                self.release(index);
+            }
+            Directive::Skip { condition, seen } => {
+                let why = json!({"condition": condition, "seen": seen});
+                self.must(index, TaskEvent::Skipped, EventKind::TaskSkipped, why);
+            }
+            Directive::Output(output) => self.settle_at_once(index, &output, Value::Null),
+            Directive::Choose { next, why } => {
+                let names: Vec<&str> = next.iter().map(|task| self.graph.spec(*task).name.as_str()).collect();
+                let output = json!({"next": names});
+                self.chosen.insert(index, next);
+                self.settle_at_once(index, &output, why);
+            }
+            Directive::SleepUntil(wake_at) => {
+                self.wait(
+                    index,
+                    EventKind::TaskSleeping,
+                    json!({"until": wake_at}),
+                    TimerKind::Sleep,
+                    Some(wake_at),
+                );
+            }
+            Directive::Await { signal, until } => {
+                let what = json!({"signal": signal, "until": until});
+                self.wait(index, EventKind::TaskWaiting, what, TimerKind::Timeout, until);
+            }
+            Directive::Received { signal, payload } => {
+                self.taken_signals.push(signal);
+                self.settle_at_once(index, &payload, Value::Null);
+            }
+            Directive::Broken(failure) => {
+                self.apply(index, TaskEvent::FellAsleep).expect("only pending tasks are directed");
+                self.fail(index, failure);
+            }
+        }
+    }
+
+    fn settle_at_once(&mut self, index: TaskIndex, output: &Value, why: Value) {
+        self.apply(index, TaskEvent::Readied).expect("only pending tasks are directed");
+        let attempt = self.tasks[&index].attempt;
+        self.succeed(index, attempt, self.now, output);
+        self.last_event().data = why;
+    }
+
+    fn wait(
+        &mut self,
+        index: TaskIndex,
+        event: EventKind,
+        data: Value,
+        kind: TimerKind,
+        until: Option<Instant>,
+    ) {
+        self.must(index, TaskEvent::FellAsleep, event, data);
+        let attempt = self.tasks[&index].attempt;
+        if let Some(wake_at) = until {
+            self.set_timer(Timer { task: index, attempt, kind, wake_at });
+        }
+    }
+}

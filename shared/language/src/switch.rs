@@ -1,0 +1,123 @@
+//! The cases of a `switch`: read, and checked for branches that no run can take.
+
+use std::collections::BTreeMap;
+
+use model::Case;
+
+use crate::diagnostic::Report;
+use crate::node::{Data, Node, Place};
+use crate::read::{self, Fields, Word};
+use crate::template::{Names, check_expression, expression};
+
+/// One case as written.
+#[derive(Clone, Debug)]
+pub(crate) struct CaseParts<'n> {
+    at: &'n Place,
+    /// None is the default.
+    when: Option<Word<'n>>,
+    pub(crate) next: Vec<Word<'n>>,
+}
+
+impl CaseParts<'_> {
+    pub(crate) fn complete(&self) -> Case {
+        let when = self.when.map(|when| when.text.to_owned());
+        Case { when, next: self.next.iter().map(|word| word.text.to_owned()).collect() }
+    }
+}
+
+/// Reads the list after `cases:`.
+pub(crate) fn read<'n>(node: &'n Node, report: &mut Report<'_>) -> Vec<CaseParts<'n>> {
+    let Some(entries) = read::list(node, report) else { return Vec::new() };
+    if entries.is_empty() {
+        let hint = "such as `- {when: inputs.n > 10, next: [large]}`".to_owned();
+        report.add(&node.at, "a switch needs at least one case", Some(hint));
+    }
+    entries.iter().filter_map(|entry| read_case(entry, report)).collect()
+}
+
+fn read_case<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<CaseParts<'n>> {
+    let mut fields = Fields::of(node, "a case", report)?;
+    let (condition, default) = (fields.get("when"), fields.get("default"));
+    let next = fields.require("next").map(|node| read::texts(node, report));
+    let at = fields.at;
+    fields.finish(report);
+    let when = match (condition, default) {
+        (Some(condition), None) => Some(read::expression(condition, report)?),
+        (None, Some(Node { data: Data::Bool(true), .. })) => None,
+        (None, Some(default)) => {
+            let hint = "write `default: true`, or give the case a `when`".to_owned();
+            report.add(&default.at, format!("expected `true`, found {}", default.describe()), Some(hint));
+            return None;
+        }
+        (Some(_), Some(default)) => {
+            let hint = Some("remove `when` or `default`".to_owned());
+            report.add(&default.at, "a case has a condition or is the default, not both", hint);
+            return None;
+        }
+        (None, None) => {
+            let hint = Some("add `when: …`, or `default: true` to the last case".to_owned());
+            report.add(at, "a case needs a condition", hint);
+            return None;
+        }
+    };
+    Some(CaseParts { at, when, next: next? })
+}
+
+/// Reports what is wrong with conditions, and the cases that can never be taken.
+pub(crate) fn check(cases: &[CaseParts<'_>], names: &Names<'_>, report: &mut Report<'_>) {
+    let mut earlier = Earlier::default();
+    for case in cases {
+        case.when.iter().for_each(|when| check_expression(*when, Some(names), report));
+        let constant = case.when.and_then(|when| expression::constant(when.text));
+        if let Some((message, hint)) = earlier.excludes(case, constant) {
+            let at = case.when.map_or(case.at, |when| when.at);
+            report.add(at, message, Some(hint.to_owned()));
+        }
+        earlier.add(case, constant);
+    }
+}
+
+/// What the cases before one leave to it: the lines of those that matter.
+#[derive(Default)]
+struct Earlier<'n> {
+    default: Option<u32>,
+    always: Option<u32>,
+    conditions: BTreeMap<&'n str, u32>,
+}
+
+impl<'n> Earlier<'n> {
+    fn add(&mut self, case: &CaseParts<'n>, constant: Option<bool>) {
+        let line = case.at.line;
+        match case.when {
+            None => drop(self.default.get_or_insert(line)),
+            Some(_) if constant == Some(true) => drop(self.always.get_or_insert(line)),
+            Some(when) => drop(self.conditions.entry(when.text).or_insert(line)),
+        }
+    }
+
+    /// Why the next case can never be taken, and what to do about it.
+    fn excludes(&self, case: &CaseParts<'_>, constant: Option<bool>) -> Option<(String, &'static str)> {
+        let never = |why: String| format!("this case can never be taken: {why}");
+        let twin = case.when.and_then(|when| self.conditions.get(when.text));
+        if let Some(line) = self.default {
+            Some(match case.when {
+                None => (format!("there is a default already, in line {line}"), "remove one of the two"),
+                Some(_) => (
+                    never(format!("the default in line {line} takes all that is left")),
+                    "move the default to the end",
+                ),
+            })
+        } else if let Some(line) = self.always {
+            let why = format!("the condition in line {line} is always true");
+            Some((never(why), "remove it, or put it before"))
+        } else if let Some(line) = twin {
+            let why = format!("line {line} has the same condition");
+            Some((never(why), "put all tasks into the `next` of one of the two"))
+        } else if constant == Some(false) {
+            let why = "its condition is always false".to_owned();
+            Some((never(why), "remove the case, or compare with an input or an output"))
+        } else {
+            None
+        }
+    }
+}

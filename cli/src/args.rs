@@ -1,10 +1,14 @@
 //! What can be said on the command line to an Ebbflow that runs somewhere.
 
+mod answers;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use model::{Instant, RunId, RunState};
 use serde_json::Value;
+
+pub use answers::{Approve, Reject, Signal};
 
 /// Which Ebbflow is meant, and how to answer. These go with every command.
 #[derive(Args, Clone, Debug)]
@@ -31,11 +35,30 @@ pub enum Command {
         after_help = "Examples:\n  ebb validate\n  ebb validate workflows/graphs/hello.yaml\n\nExit code 1 where a file has a problem."
     )]
     Validate(Validate),
+    /// Draw a workflow from its files, without a server
+    #[command(
+        after_help = "Examples:\n  ebb graph hello\n  ebb graph workflows/graphs/hello.yaml --svg > hello.svg\n\n● starts by itself, ▶ and ▼ wait for what leads to them. Where lines meet, ├ ┼ ┴ join and │ crosses."
+    )]
+    Graph(Graph),
+    /// Show what `ebb apply` would change, without changing it
+    #[command(
+        after_help = "Examples:\n  ebb plan\n  ebb plan my-workflows/ --json\n\nExit code 1 where a file has a problem."
+    )]
+    Plan(Plan),
     /// Register a folder of workflows: all of it, or nothing where a file has a problem
     #[command(
         after_help = "Examples:\n  ebb apply\n  ebb apply my-workflows/ --url https://console.example.com"
     )]
     Apply(Apply),
+    /// List the versions of a workflow, newest first
+    #[command(after_help = "Example:\n  ebb versions hello")]
+    Versions(Versions),
+    /// Make an earlier version of a workflow the one that new runs take
+    #[command(after_help = "Example:\n  ebb rollback hello 3\n\nUnfinished runs keep their version.")]
+    Rollback(Rollback),
+    /// Take a workflow out of use; its history stays
+    #[command(after_help = "Example:\n  ebb archive hello\n\nUnfinished runs go on.")]
+    Archive(Archive),
     /// Start a run
     #[command(
         after_help = "Examples:\n  ebb trigger hello --watch\n  ebb trigger etl --input day=2026-01-31 --input 'regions=[\"us\", \"eu\"]'\n  ebb trigger etl --logical-date 2026-01-31 --key etl-2026-01-31\n\nWith --watch the exit code is 0 if the run succeeded and 1 if it failed or was cancelled."
@@ -47,6 +70,18 @@ pub enum Command {
     /// Show, watch or cancel one run
     #[command(subcommand)]
     Run(Run),
+    /// Send a signal to a run; whoever waits for it goes on with its payload
+    #[command(after_help = "Example:\n  ebb signal RUN data-ready --payload '{\"rows\": 12}'")]
+    Signal(answers::Signal),
+    /// Approve what a task asks for
+    #[command(after_help = "Example:\n  ebb approve RUN release --field comment='looks good'")]
+    Approve(answers::Approve),
+    /// Do not approve what a task asks for: the task fails
+    #[command(after_help = "Example:\n  ebb reject RUN release --reason 'numbers look wrong'")]
+    Reject(answers::Reject),
+    /// Say in plain words why a run or one of its tasks waits, failed or was skipped
+    #[command(after_help = "Examples:\n  ebb explain RUN\n  ebb explain RUN load")]
+    Explain(Explain),
     /// Show what the tasks of a run wrote
     #[command(after_help = "Examples:\n  ebb logs RUN\n  ebb logs RUN load --attempt 1\n  ebb logs RUN -f")]
     Logs(Logs),
@@ -65,12 +100,58 @@ pub struct Validate {
     pub paths: Vec<PathBuf>,
 }
 
+/// What to draw, and how.
+#[derive(Args, Clone, Debug)]
+pub struct Graph {
+    /// The workflow's name, or its file
+    #[arg(value_name = "NAME|FILE")]
+    pub workflow: PathBuf,
+    /// Draw an SVG instead of text
+    #[arg(long, conflicts_with = "json")]
+    pub svg: bool,
+    /// The folder to look for the name in
+    #[arg(long, value_name = "DIR", default_value = "workflows")]
+    pub workflows: PathBuf,
+}
+
+/// What to compare with the server.
+#[derive(Args, Clone, Debug)]
+pub struct Plan {
+    /// A folder with graphs/ and tasks/
+    #[arg(value_name = "DIR", default_value = "workflows")]
+    pub folder: PathBuf,
+}
+
 /// What to register.
 #[derive(Args, Clone, Debug)]
 pub struct Apply {
     /// A folder with graphs/ and tasks/
     #[arg(value_name = "DIR", default_value = "workflows")]
     pub folder: PathBuf,
+}
+
+/// Whose versions to list.
+#[derive(Args, Clone, Debug)]
+pub struct Versions {
+    /// The workflow's name
+    pub name: String,
+}
+
+/// What to go back to.
+#[derive(Args, Clone, Debug)]
+pub struct Rollback {
+    /// The workflow's name
+    pub name: String,
+    /// The version's number, as `ebb versions` lists it: 3 or v3
+    #[arg(value_parser = version)]
+    pub version: i32,
+}
+
+/// What to take out of use.
+#[derive(Args, Clone, Debug)]
+pub struct Archive {
+    /// The workflow's name
+    pub name: String,
 }
 
 /// What to start.
@@ -151,6 +232,15 @@ pub enum Run {
     },
 }
 
+/// What to explain.
+#[derive(Args, Clone, Debug)]
+pub struct Explain {
+    /// The run
+    pub run: RunId,
+    /// One of its tasks, in more detail [default: the run]
+    pub task: Option<String>,
+}
+
 /// Which log to show.
 #[derive(Args, Clone, Debug)]
 pub struct Logs {
@@ -180,6 +270,12 @@ fn date(text: &str) -> Result<Instant, String> {
     // The same reading as the server's.
     serde_json::from_value(Value::String(instant))
         .map_err(|_| "write 2026-01-31 or 2026-01-31T06:00:00Z".into())
+}
+
+/// `3` or `v3`.
+fn version(text: &str) -> Result<i32, String> {
+    let number = text.strip_prefix('v').unwrap_or(text).parse().ok();
+    number.filter(|number| *number > 0).ok_or_else(|| "write a number from 1, as in 3 or v3".into())
 }
 
 fn state(text: &str) -> Result<RunState, String> {
@@ -232,6 +328,12 @@ mod tests {
         let day = trigger(&["--logical-date", "2026-01-31"]).unwrap().logical_date;
         assert_eq!(day, trigger(&["--logical-date", "2026-01-31T01:00:00+01:00"]).unwrap().logical_date);
         assert!(trigger(&["--logical-date", "31.1.2026"]).is_err());
+    }
+
+    #[test]
+    fn a_version_is_a_number_from_one() {
+        assert_eq!((version("3"), version("v3")), (Ok(3), Ok(3)));
+        assert!(["0", "-1", "", "v", "latest"].iter().all(|text| version(text).is_err()));
     }
 
     #[test]

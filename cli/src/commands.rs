@@ -3,14 +3,19 @@
 //! Exit codes: 0 it went well, 1 the run or the check failed, 2 wrong usage or settings, 3 the server cannot be
 //! reached or refused.
 
+mod answers;
 mod apply;
+mod explain;
+mod graph;
 mod logs;
+mod plan;
 mod progress;
 mod run;
 mod runs;
 mod token;
 mod trigger;
 mod validate;
+mod versions;
 mod watch;
 
 use std::io;
@@ -32,10 +37,19 @@ const REFUSED: u8 = 3;
 pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
     match command {
         Command::Validate(arguments) => validate::run(shared, &arguments),
+        Command::Graph(arguments) => graph::run(shared, &arguments),
+        Command::Plan(arguments) => plan::run(shared, &arguments).await,
         Command::Apply(arguments) => apply::run(shared, &arguments).await,
+        Command::Versions(arguments) => versions::list(shared, &arguments).await,
+        Command::Rollback(arguments) => versions::rollback(shared, &arguments).await,
+        Command::Archive(arguments) => versions::archive(shared, &arguments).await,
         Command::Trigger(arguments) => trigger::run(shared, arguments).await,
         Command::Runs(arguments) => runs::run(shared, &arguments).await,
         Command::Run(arguments) => run::run(shared, arguments).await,
+        Command::Signal(arguments) => answers::signal(shared, arguments).await,
+        Command::Approve(arguments) => answers::approve(shared, arguments).await,
+        Command::Reject(arguments) => answers::reject(shared, arguments).await,
+        Command::Explain(arguments) => explain::run(shared, &arguments).await,
         Command::Logs(arguments) => logs::run(shared, arguments).await,
         Command::Token => token::run(shared),
     }

@@ -37,11 +37,12 @@ pub(super) async fn run(shared: &Shared, arguments: &Apply) -> Result<ExitCode> 
 fn report(done: &Registration) -> Result<()> {
     let palette = Palette::of_stdout();
     for workflow in &done.registered {
-        let text = format!("{} v{}", workflow.name, workflow.version);
-        match workflow.new {
-            true => output::line(format!("{} {text}", palette.paint(Colour::Good, "registered")))?,
-            false => output::line(format!("{} {text}", palette.paint(Colour::Quiet, "unchanged ")))?,
-        }
+        let (colour, what) = match (workflow.new, workflow.changed) {
+            (true, _) => (Colour::Good, "registered"),
+            (false, true) => (Colour::Good, "activated "),
+            (false, false) => (Colour::Quiet, "unchanged "),
+        };
+        output::line(format!("{} {} v{}", palette.paint(colour, what), workflow.name, workflow.version))?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The folder of workflows: loaded at start, watched, and registered again when a file changes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct Watcher {
 /// Registers everything in the folder and keeps doing so when it changes. A file with problems is reported and
 /// leaves the version that is active as it is.
 pub(super) async fn load_and_watch(folder: &Path, runtime: Arc<Runtime>) -> anyhow::Result<Watcher> {
-    let mut loader = Loader { folder: folder.to_owned(), runtime, loaded: BTreeSet::new() };
+    let mut loader = Loader { folder: folder.to_owned(), runtime, loaded: BTreeMap::new() };
     loader.load().await;
     if !folder.is_dir() {
         warn!(
@@ -54,8 +54,9 @@ pub(super) async fn load_and_watch(folder: &Path, runtime: Arc<Runtime>) -> anyh
 struct Loader {
     folder: PathBuf,
     runtime: Arc<Runtime>,
-    /// The workflows whose files were there last time.
-    loaded: BTreeSet<String>,
+    /// The workflows whose files were there last time, and the content that was registered of each. What has not
+    /// changed is left alone: someone may have rolled it back.
+    loaded: BTreeMap<String, Option<String>>,
 }
 
 impl Loader {
@@ -68,29 +69,43 @@ impl Loader {
         for diagnostic in &compilation.diagnostics {
             warn!("{diagnostic}");
         }
-        for definition in compilation.definitions {
-            if let Err(error) = self.register(definition).await {
-                warn!("{error}");
-            }
-        }
         let present: BTreeSet<String> = sources.iter().filter_map(files::workflow_name).collect();
-        for gone in self.loaded.difference(&present) {
-            match self.runtime.store().archive(TenantId::DEFAULT, gone, self.runtime.clock().now()).await {
-                Ok(_) => info!("Archived {gone}: its file is gone"),
-                Err(error) => warn!("{gone} could not be archived: {error}"),
-            }
+        for definition in compilation.definitions {
+            self.register(definition).await;
         }
-        self.loaded = present;
+        let gone: Vec<String> = self.loaded.keys().filter(|name| !present.contains(*name)).cloned().collect();
+        for name in gone {
+            self.archive(&name).await;
+        }
+        for name in present {
+            self.loaded.entry(name).or_default();
+        }
     }
 
     /// Each on its own: one that the store refuses does not hold up the others.
-    async fn register(&self, definition: language::Definition) -> runtime::Result<()> {
-        let name = definition.workflow.name.clone();
-        for registered in self.runtime.register(TenantId::DEFAULT, vec![definition], "ebb dev").await? {
-            if registered.new {
-                info!("Registered {name}, version {}", registered.number);
-            }
+    async fn register(&mut self, definition: language::Definition) {
+        let (name, hash) = (definition.workflow.name.clone(), definition.hash.clone());
+        if self.loaded.get(&name) == Some(&Some(hash.clone())) {
+            return;
         }
-        Ok(())
+        match self.runtime.register(TenantId::DEFAULT, vec![definition], "ebb dev").await {
+            Ok(registered) => {
+                self.loaded.insert(name.clone(), Some(hash));
+                for registered in registered.iter().filter(|registered| registered.changed) {
+                    info!("Registered {name}, version {}", registered.number);
+                }
+            }
+            Err(error) => warn!("{name} could not be registered: {error}"),
+        }
+    }
+
+    async fn archive(&mut self, name: &str) {
+        match self.runtime.store().archive(TenantId::DEFAULT, name, self.runtime.clock().now()).await {
+            Ok(_) => {
+                self.loaded.remove(name);
+                info!("Archived {name}: its file is gone");
+            }
+            Err(error) => warn!("{name} could not be archived: {error}"),
+        }
     }
 }

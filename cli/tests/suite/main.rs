@@ -6,3 +6,4 @@ mod crash;
 mod ebb;
 mod errors;
 mod first_run;
+mod versions;

@@ -5,17 +5,22 @@
 //!
 //! - [`views`]: the shapes that callers rely on. [`links`]: where they lead. [`page`]: lists in pages.
 //! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
-//! - [`workflows`], [`runs`], [`tasks`], [`logs`]: the endpoints.
+//! - [`compare`]: what differs between two definitions.
+//! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`logs`]: the endpoints.
 
+pub mod answers;
 pub mod caller;
+pub mod compare;
 pub mod definitions;
 pub mod error;
+pub mod explain;
 pub mod links;
 pub mod logs;
 pub mod page;
 pub mod request;
 pub mod runs;
 pub mod tasks;
+pub mod versions;
 pub mod views;
 pub mod workflows;
 
@@ -76,11 +81,20 @@ pub fn router(api: Api) -> Router {
         .route("/workflows", get(workflows::get_list).post(workflows::post_register))
         .route("/workflows/validate", post(workflows::post_validate))
         .route("/workflows/{name}", get(workflows::get_one))
+        .route("/workflows/{name}/archive", post(versions::post_archive))
+        .route("/workflows/{name}/versions", get(versions::get_list))
+        .route("/workflows/{name}/versions/{number}", get(versions::get_one))
+        .route("/workflows/{name}/versions/{number}/activate", post(versions::post_activate))
+        .route("/workflows/{name}/versions/{number}/compare/{other}", get(versions::get_comparison))
         .route("/workflows/{name}/runs", post(runs::post_start))
         .route("/runs", get(runs::get_list))
         .route("/runs/{id}", get(runs::get_one))
         .route("/runs/{id}/cancel", post(runs::post_cancel))
         .route("/runs/{id}/events", get(runs::get_events))
+        .route("/runs/{id}/explain", get(explain::get_explanation))
+        .route("/runs/{id}/signals/{name}", post(answers::post_signal))
+        .route("/runs/{id}/tasks/{task}/approve", post(answers::post_approve))
+        .route("/runs/{id}/tasks/{task}/reject", post(answers::post_reject))
         .route("/runs/{id}/tasks", get(tasks::get_list))
         .route("/runs/{id}/tasks/{task}", get(tasks::get_one))
         .route("/runs/{id}/tasks/{task}/attempts", get(tasks::get_attempts))

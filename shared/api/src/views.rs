@@ -347,4 +347,6 @@ pub struct RegisteredView {
     pub version: i32,
     /// Whether it was made by this request.
     pub new: bool,
+    /// Whether it became active by this request: a new one, an older one, or one that was archived.
+    pub changed: bool,
 }

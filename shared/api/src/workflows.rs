@@ -102,7 +102,12 @@ pub(crate) async fn post_register(
     let registered: Vec<RegisteredView> = names
         .into_iter()
         .zip(done)
-        .map(|(name, done)| RegisteredView { name, version: done.number, new: done.new })
+        .map(|(name, done)| RegisteredView {
+            name,
+            version: done.number,
+            new: done.new,
+            changed: done.changed,
+        })
         .collect();
     let any_new = registered.iter().any(|done| done.new);
     let status = if any_new { StatusCode::CREATED } else { StatusCode::OK };

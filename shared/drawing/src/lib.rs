@@ -1,4 +1,4 @@
-//! Pictures of a workflow's graph: [`text`] for a terminal, [`svg`] for everything else. No I/O, no clock, no async:
+//! Pictures of a workflow's graph: [`text()`] for a terminal, [`svg()`] for everything else. No I/O, no clock, no async:
 //! the same graph gives the same picture.
 //!
 //! A [`Layout`] is made in three steps: tasks get columns and long edges get lanes (`columns`), each column gets

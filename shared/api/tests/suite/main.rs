@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
+mod explain;
 mod logs;
 mod refusals;
 mod runs;
 mod tasks;
+mod versions;
 mod workflows;
 mod world;

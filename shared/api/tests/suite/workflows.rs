@@ -8,12 +8,17 @@ async fn a_workflow_is_registered_once_per_content() {
     let world = World::new();
     let first = world.post("/workflows", HELLO).await;
     assert_eq!(first.status, StatusCode::CREATED);
-    assert_eq!(first.body, json!({"registered": [{"name": "hello", "version": 1, "new": true}]}));
+    let registered = |new: bool, changed: bool| {
+        let hello = json!({"name": "hello", "version": 1, "new": new, "changed": changed});
+        json!({ "registered": [hello] })
+    };
+    assert_eq!(first.body, registered(true, true));
     let again = world.post("/workflows", HELLO).await;
     assert_eq!(again.status, StatusCode::OK);
-    assert_eq!(again.body, json!({"registered": [{"name": "hello", "version": 1, "new": false}]}));
+    assert_eq!(again.body, registered(false, false));
     let other = world.post("/workflows", HELLO.replace("Greets.", "Greets politely.")).await;
     assert_eq!(other.body["registered"][0]["version"], 2);
+    assert_eq!(world.post("/workflows", HELLO).await.body, registered(false, true), "it is active again");
 }
 
 #[tokio::test]

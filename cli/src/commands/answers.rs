@@ -1,0 +1,47 @@
+//! `ebb signal`, `ebb approve`, `ebb reject`: what a run waits to hear.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use api::views::RunView;
+use reqwest::header::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::connect;
+use crate::args::{Approve, Reject, Shared, Signal};
+use crate::output;
+
+pub(super) async fn signal(shared: &Shared, arguments: Signal) -> Result<ExitCode> {
+    let path = ["runs", &arguments.run.to_string(), "signals", &arguments.name];
+    let run: RunView = connect(shared)?.post(&path, HeaderMap::new(), &arguments.payload).await?;
+    tell(shared, &run, &format!("signal `{}` was sent to run {}", arguments.name, run.id))
+}
+
+pub(super) async fn approve(shared: &Shared, arguments: Approve) -> Result<ExitCode> {
+    let fields: Map<String, Value> =
+        arguments.fields.into_iter().map(|(name, text)| (name, value(text))).collect();
+    let path = ["runs", &arguments.run.to_string(), "tasks", &arguments.task, "approve"];
+    let run: RunView = connect(shared)?.post(&path, HeaderMap::new(), &json!({"fields": fields})).await?;
+    tell(shared, &run, &format!("`{}` of run {} is approved", arguments.task, run.id))
+}
+
+pub(super) async fn reject(shared: &Shared, arguments: Reject) -> Result<ExitCode> {
+    let path = ["runs", &arguments.run.to_string(), "tasks", &arguments.task, "reject"];
+    let body = json!({"reason": arguments.reason});
+    let run: RunView = connect(shared)?.post(&path, HeaderMap::new(), &body).await?;
+    tell(shared, &run, &format!("`{}` of run {} is rejected", arguments.task, run.id))
+}
+
+fn tell(shared: &Shared, run: &RunView, words: &str) -> Result<ExitCode> {
+    if shared.json {
+        output::json(run)?
+    } else {
+        output::line(words)?
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// JSON as it is, anything else as text.
+fn value(text: String) -> Value {
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}

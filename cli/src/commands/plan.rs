@@ -1,0 +1,197 @@
+//! `ebb plan`: what `ebb apply` would change, without changing it.
+
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use api::compare::{self, Difference};
+use api::page::{MAX_LIMIT, Page};
+use api::versions::VersionView;
+use api::views::{RunView, WorkflowDetail, WorkflowView};
+use language::{Compilation, Definition};
+use model::RunState;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{FAILED, connect, validate};
+use crate::args::{Plan as Arguments, Shared};
+use crate::client::{Client, Error};
+use crate::files;
+use crate::output::{self, Palette};
+
+/// What applying a folder would do.
+#[derive(Serialize)]
+struct Plan {
+    /// What would become of each workflow of the folder, in name order.
+    workflows: Vec<Planned>,
+    /// The workflows in use that the folder does not have: they are left as they are.
+    only_on_server: Vec<String>,
+}
+
+/// What would become of one workflow.
+#[derive(Serialize)]
+struct Planned {
+    name: String,
+    change: Change,
+    tasks: usize,
+    /// The active version on the server.
+    before: Option<i32>,
+    /// The version that would be active.
+    after: i32,
+    /// What differs between the two.
+    difference: Difference,
+    /// Runs that have not ended and would keep their version.
+    unfinished: Unfinished,
+}
+
+/// What kind of change it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Change {
+    /// The server does not know it.
+    New,
+    /// Another version would become the active one.
+    Changed,
+    /// It is archived on the server and would be in use again.
+    Archived,
+    /// Nothing would happen.
+    Unchanged,
+}
+
+/// How many runs of each version have not ended.
+#[derive(Default, Serialize)]
+struct Unfinished {
+    versions: BTreeMap<i32, usize>,
+    /// Whether there are more than were counted.
+    more: bool,
+}
+
+pub(super) async fn run(shared: &Shared, arguments: &Arguments) -> Result<ExitCode> {
+    let compiled = language::compile(&files::read(&arguments.folder)?);
+    if !compiled.diagnostics.is_empty() {
+        return refuse(shared, &compiled);
+    }
+    let plan = make(&connect(shared)?, compiled.definitions).await?;
+    if shared.json {
+        let mut whole = serde_json::to_value(&plan)?;
+        whole["valid"] = true.into();
+        output::json(&whole)?;
+    } else {
+        output::line(words::plan(&plan, &command(&arguments.folder), Palette::of_stdout()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn refuse(shared: &Shared, compiled: &Compilation) -> Result<ExitCode> {
+    match shared.json {
+        true => output::json(&json!({"valid": false, "diagnostics": compiled.diagnostics}))?,
+        false => validate::complain(compiled)?,
+    }
+    eprintln!("`ebb apply` would register nothing");
+    Ok(ExitCode::from(FAILED))
+}
+
+/// How the plan is carried out.
+fn command(folder: &Path) -> String {
+    match folder.to_str() {
+        Some("workflows") => "ebb apply".into(),
+        _ => format!("ebb apply {}", folder.display()),
+    }
+}
+
+async fn make(client: &Client, definitions: Vec<Definition>) -> Result<Plan> {
+    let in_use: Vec<WorkflowView> = client.all(&["workflows"]).await?;
+    let active: BTreeMap<&str, &WorkflowView> =
+        in_use.iter().map(|workflow| (workflow.name.as_str(), workflow)).collect();
+    let here: BTreeSet<String> =
+        definitions.iter().map(|definition| definition.workflow.name.clone()).collect();
+    let mut workflows = Vec::with_capacity(definitions.len());
+    for definition in definitions {
+        workflows.push(match active.get(definition.workflow.name.as_str()) {
+            Some(active) if active.hash == definition.hash => unchanged(active),
+            _ => planned(client, &definition).await?,
+        });
+    }
+    workflows.sort_by(|one, other| one.name.cmp(&other.name));
+    let only_on_server = in_use.into_iter().map(|workflow| workflow.name);
+    Ok(Plan { workflows, only_on_server: only_on_server.filter(|name| !here.contains(name)).collect() })
+}
+
+fn unchanged(active: &WorkflowView) -> Planned {
+    Planned {
+        name: active.name.clone(),
+        change: Change::Unchanged,
+        tasks: active.tasks,
+        before: Some(active.version),
+        after: active.version,
+        difference: Difference::default(),
+        unfinished: Unfinished::default(),
+    }
+}
+
+/// What would become of a workflow that is not in use as it stands in the folder.
+async fn planned(client: &Client, definition: &Definition) -> Result<Planned> {
+    let (name, tasks) = (definition.workflow.name.clone(), definition.workflow.tasks.len());
+    let Some(active) = registered(client, &name).await? else {
+        let (difference, unfinished) = (Difference::default(), Unfinished::default());
+        return Ok(Planned {
+            name,
+            change: Change::New,
+            tasks,
+            before: None,
+            after: 1,
+            difference,
+            unfinished,
+        });
+    };
+    Ok(Planned {
+        change: if active.summary.archived { Change::Archived } else { Change::Changed },
+        tasks,
+        before: Some(active.summary.version),
+        after: number_of(client, definition).await?,
+        difference: compare::compare(&active.definition, &definition.workflow),
+        unfinished: unfinished(client, &name).await?,
+        name,
+    })
+}
+
+async fn registered(client: &Client, name: &str) -> Result<Option<WorkflowDetail>> {
+    match client.get(&["workflows", name], &[]).await {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::Refused { status: 404, .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The number that a definition has already, or would get.
+async fn number_of(client: &Client, definition: &Definition) -> Result<i32> {
+    let versions: Vec<VersionView> =
+        client.all(&["workflows", &definition.workflow.name, "versions"]).await?;
+    let known = versions.iter().find(|version| version.hash == definition.hash);
+    let next = versions.first().map_or(1, |newest| newest.number + 1);
+    Ok(known.map_or(next, |version| version.number))
+}
+
+/// The runs of a workflow that have not ended. So many of each state are counted as one page shows: more than
+/// that is said, not waited for.
+async fn unfinished(client: &Client, workflow: &str) -> Result<Unfinished> {
+    let mut found = Unfinished::default();
+    for state in RunState::ALL.into_iter().filter(|state| !state.is_final()) {
+        let query = [
+            ("workflow", workflow.to_owned()),
+            ("state", state.name().to_owned()),
+            ("limit", MAX_LIMIT.to_string()),
+        ];
+        let page: Page<RunView> = client.get(&["runs"], &query).await?;
+        for run in &page.items {
+            *found.versions.entry(run.version).or_default() += 1;
+        }
+        found.more |= page.next_cursor.is_some();
+    }
+    Ok(found)
+}

@@ -1,0 +1,190 @@
+//! A plan in words, with a sign before each line: `+` comes, `-` goes, `~` changes.
+
+use api::compare::{Difference, FieldChange, Parts};
+use serde_json::Value;
+
+use super::{Change, Plan, Planned, Unfinished};
+use crate::output::{Colour, Palette};
+
+/// A value is shown up to so many characters.
+const LONGEST_VALUE: usize = 60;
+
+/// So many lines of a text that changed are shown.
+const MOST_LINES: usize = 20;
+
+/// The whole plan; `command` carries it out.
+pub(super) fn plan(plan: &Plan, command: &str, palette: Palette) -> String {
+    let mut text = Text { palette, lines: Vec::new() };
+    for planned in plan.workflows.iter().filter(|planned| planned.change != Change::Unchanged) {
+        workflow(&mut text, planned);
+    }
+    let unchanged = plan.workflows.iter().filter(|planned| planned.change == Change::Unchanged);
+    let unchanged: Vec<&str> = unchanged.map(|planned| planned.name.as_str()).collect();
+    if !unchanged.is_empty() {
+        text.line(0, '=', format!("unchanged: {}", unchanged.join(", ")));
+    }
+    if !plan.only_on_server.is_empty() {
+        let names = plan.only_on_server.join(", ");
+        text.line(0, '?', format!("only on the server, left as they are: {names}"));
+    }
+    text.lines.push(String::new());
+    text.lines.push(summary(plan, command));
+    text.lines.join("\n")
+}
+
+fn summary(plan: &Plan, command: &str) -> String {
+    let count = |change| plan.workflows.iter().filter(|planned| planned.change == change).count();
+    let counts = [
+        (count(Change::New), "new"),
+        (count(Change::Changed), "changed"),
+        (count(Change::Archived), "back in use"),
+        (count(Change::Unchanged), "unchanged"),
+        (plan.only_on_server.len(), "only on the server"),
+    ];
+    let counted: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let counted = if counted.is_empty() { "no workflows".into() } else { counted.join(", ") };
+    match count(Change::Unchanged) == plan.workflows.len() {
+        true => format!("{counted}: there is nothing to apply"),
+        false => format!("{counted}: `{command}` does it"),
+    }
+}
+
+fn workflow(text: &mut Text, planned: &Planned) {
+    let Planned { name, tasks, after, .. } = planned;
+    let before = planned.before.unwrap_or_default();
+    let versions = match before {
+        _ if before == *after => format!("v{after}"),
+        _ if before > *after => format!("v{before} → v{after} again"),
+        _ => format!("v{before} → v{after}"),
+    };
+    match planned.change {
+        Change::New => {
+            let tasks = counted(*tasks, "task");
+            return text.line(0, '+', format!("{name} v{after}: new, {tasks}"));
+        }
+        Change::Archived => text.line(0, '+', format!("{name} {versions}: archived, comes back into use")),
+        Change::Changed | Change::Unchanged => text.line(0, '~', format!("{name} {versions}")),
+    }
+    difference(text, &planned.difference);
+    if planned.difference.is_empty() && before != *after {
+        text.line(1, '~', "only the order of what is written");
+    }
+    if let Some(kept) = kept(&planned.unfinished) {
+        text.line(1, '=', kept);
+    }
+}
+
+fn difference(text: &mut Text, difference: &Difference) {
+    fields(text, 1, &difference.fields);
+    parts(text, "input", &difference.inputs);
+    parts(text, "task", &difference.tasks);
+    for edge in &difference.edges.added {
+        text.line(1, '+', format!("edge {edge}"));
+    }
+    for edge in &difference.edges.removed {
+        text.line(1, '-', format!("edge {edge}"));
+    }
+}
+
+fn parts(text: &mut Text, what: &str, parts: &Parts) {
+    for name in &parts.added {
+        text.line(1, '+', format!("{what} {name}"));
+    }
+    for name in &parts.removed {
+        text.line(1, '-', format!("{what} {name}"));
+    }
+    for change in &parts.changed {
+        text.line(1, '~', format!("{what} {}", change.name));
+        fields(text, 2, &change.fields);
+    }
+}
+
+fn fields(text: &mut Text, depth: usize, changes: &[FieldChange]) {
+    for FieldChange { field, before, after } in changes {
+        match (before, after) {
+            (Some(Value::String(before)), Some(Value::String(after)))
+                if before.contains('\n') || after.contains('\n') =>
+            {
+                text.line(depth, '~', format!("{field}:"));
+                changed_lines(text, depth + 1, before, after);
+            }
+            (Some(before), Some(after)) => {
+                text.line(depth, '~', format!("{field}: {} → {}", shown(before), shown(after)));
+            }
+            (Some(before), None) => text.line(depth, '-', format!("{field}: {}", shown(before))),
+            (None, Some(after)) => text.line(depth, '+', format!("{field}: {}", shown(after))),
+            (None, None) => {}
+        }
+    }
+}
+
+/// The lines between the first and the last that differ: those that go, then those that come.
+fn changed_lines(text: &mut Text, depth: usize, before: &str, after: &str) {
+    let (mut before, mut after): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let same = before.iter().zip(&after).take_while(|(one, other)| one == other).count();
+    (before, after) = (before.split_off(same), after.split_off(same));
+    while before.last().is_some_and(|last| after.last() == Some(last)) {
+        before.pop();
+        after.pop();
+    }
+    let goes = before.into_iter().map(|line| ('-', line));
+    let lines: Vec<(char, &str)> = goes.chain(after.into_iter().map(|line| ('+', line))).collect();
+    for (sign, line) in lines.iter().take(MOST_LINES) {
+        text.line(depth, *sign, line);
+    }
+    if lines.len() > MOST_LINES {
+        text.line(depth, '~', format!("… and {}", counted(lines.len() - MOST_LINES, "more line")));
+    }
+}
+
+/// A value in one line, cut where it is long.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST_VALUE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// Which runs go on with the version they have.
+fn kept(unfinished: &Unfinished) -> Option<String> {
+    let total: usize = unfinished.versions.values().sum();
+    let runs =
+        format!("{}{}", if unfinished.more { "at least " } else { "" }, counted(total, "unfinished run"));
+    let keep = if total == 1 { "keeps" } else { "keep" };
+    let mut versions = unfinished.versions.iter();
+    match (versions.next()?, versions.next()) {
+        ((version, _), None) => Some(format!("{runs} {keep} v{version}")),
+        _ => {
+            let each = unfinished.versions.iter().map(|(version, count)| format!("{count} on v{version}"));
+            Some(format!("{runs} {keep} the version they have: {}", each.collect::<Vec<_>>().join(", ")))
+        }
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Lines as they come, each with its sign in the sign's colour.
+struct Text {
+    palette: Palette,
+    lines: Vec<String>,
+}
+
+impl Text {
+    fn line(&mut self, depth: usize, sign: char, text: impl std::fmt::Display) {
+        let colour = match sign {
+            '+' => Colour::Good,
+            '-' => Colour::Bad,
+            '~' => Colour::Busy,
+            _ => Colour::Quiet,
+        };
+        let line = self.palette.paint(colour, format!("{sign} {text}"));
+        self.lines.push(format!("{}{line}", "    ".repeat(depth)));
+    }
+}

@@ -1,0 +1,125 @@
+//! `ebb versions`, `ebb rollback`, `ebb archive`: which version of a workflow new runs take, if any.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use api::versions::{Standing, VersionView};
+use reqwest::header::HeaderMap;
+use serde_json::json;
+
+use super::connect;
+use crate::args::{Archive, Rollback, Shared, Versions};
+use crate::output::{self, Colour, Palette};
+
+/// So much of a hash tells versions apart.
+const SHORT_HASH: usize = 12;
+
+pub(super) async fn list(shared: &Shared, arguments: &Versions) -> Result<ExitCode> {
+    let versions: Vec<VersionView> =
+        connect(shared)?.all(&["workflows", &arguments.name, "versions"]).await?;
+    if shared.json {
+        output::json(&json!({ "items": versions }))?;
+    } else {
+        output::line(table(&versions, Palette::of_stdout()))?;
+        if versions.iter().all(|version| !version.active) {
+            output::line(format!("{} is archived: no version is active", arguments.name))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn rollback(shared: &Shared, arguments: &Rollback) -> Result<ExitCode> {
+    let path = ["workflows", &arguments.name, "versions", &arguments.version.to_string(), "activate"];
+    let standing: Standing = connect(shared)?.post(&path, HeaderMap::new(), &json!({})).await?;
+    tell(shared, &standing, rolled_back(&standing))
+}
+
+pub(super) async fn archive(shared: &Shared, arguments: &Archive) -> Result<ExitCode> {
+    let path = ["workflows", &arguments.name, "archive"];
+    let standing: Standing = connect(shared)?.post(&path, HeaderMap::new(), &json!({})).await?;
+    tell(shared, &standing, archived(&standing))
+}
+
+fn tell(shared: &Shared, standing: &Standing, words: String) -> Result<ExitCode> {
+    match shared.json {
+        true => output::json(standing)?,
+        false => output::line(words)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn rolled_back(standing: &Standing) -> String {
+    let Standing { name, version, .. } = standing;
+    match standing.changed {
+        true => format!("{name} is at v{version} again: new runs take it, unfinished runs keep theirs"),
+        false => format!("{name} is at v{version} already: nothing changed"),
+    }
+}
+
+fn archived(standing: &Standing) -> String {
+    let Standing { name, version, .. } = standing;
+    match standing.changed {
+        true => format!(
+            "{name} is archived: it starts no runs, unfinished ones go on\n\
+             bring it back: ebb rollback {name} {version}"
+        ),
+        false => format!("{name} is archived already: nothing changed"),
+    }
+}
+
+fn table(versions: &[VersionView], palette: Palette) -> String {
+    let head = ["VERSION", "", "CREATED", "BY", "TASKS", "HASH"].map(String::from).to_vec();
+    let rows = versions.iter().map(|version| {
+        vec![
+            format!("v{}", version.number),
+            if version.active { "active".into() } else { String::new() },
+            output::time(version.created_at),
+            version.created_by.clone(),
+            version.tasks.to_string(),
+            version.hash.chars().take(SHORT_HASH).collect(),
+        ]
+    });
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    output::table(&rows, |row, _, cell| match row.checked_sub(1) {
+        Some(version) if versions[version].active => palette.paint(Colour::Good, cell),
+        _ => cell,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Instant;
+
+    use super::*;
+
+    fn version(number: i32, active: bool) -> VersionView {
+        VersionView {
+            number,
+            hash: "0123456789abcdef".into(),
+            created_at: Instant::from_timestamp(1_800_000_000, 0).unwrap(),
+            created_by: "ada".into(),
+            active,
+            tasks: 3,
+        }
+    }
+
+    #[test]
+    fn the_active_version_is_marked() {
+        let text = table(&[version(2, false), version(1, true)], Palette { on: false });
+        assert_eq!(
+            text,
+            "VERSION          CREATED               BY   TASKS  HASH\n\
+             v2               2027-01-15 08:00:00Z  ada  3      0123456789ab\n\
+             v1       active  2027-01-15 08:00:00Z  ada  3      0123456789ab"
+        );
+    }
+
+    #[test]
+    fn what_changed_nothing_says_so() {
+        let standing = |changed| Standing { name: "etl".into(), version: 1, archived: false, changed };
+        assert!(rolled_back(&standing(true)).starts_with("etl is at v1 again"));
+        assert!(rolled_back(&standing(false)).ends_with("nothing changed"));
+        assert!(archived(&standing(true)).contains("ebb rollback etl 1"));
+        assert!(archived(&standing(false)).ends_with("nothing changed"));
+    }
+}

@@ -1,0 +1,223 @@
+//! Why a run and its tasks are where they are, in plain words.
+//!
+//! [`explain`] is pure: what it says follows from a [`Story`], which is what the rows and events of a run tell. The
+//! words of each state are in a module of their own.
+
+mod ended;
+mod skipped;
+mod story;
+mod summary;
+mod waiting;
+mod words;
+
+use axum::Json;
+use axum::extract::State;
+use model::{Event, Instant, RunId, RunState, Task, TaskIndex, TaskState};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use service::Problem;
+
+use crate::request::{Path, Query};
+use crate::{Api, Caller, error, runs, tasks};
+
+pub use story::Story;
+
+/// At most so many tasks, or names in the details of one, are told; more are only counted.
+const LISTED: usize = 50;
+
+/// So many tasks are read at once. Each may come with a large output.
+const TASKS_AT_ONCE: u32 = 100;
+
+/// So many events are read at once.
+const EVENTS_AT_ONCE: u32 = 1_000;
+
+/// Why a run is where it is.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The run.
+    pub run: RunId,
+    /// Where it stands.
+    pub state: RunState,
+    /// Why, in a few sentences.
+    pub summary: String,
+    /// The tasks that are worth a word: those that failed, that have not ended, that were passed over.
+    pub tasks: Vec<TaskExplanation>,
+    /// How many more are, and were left out.
+    pub more: usize,
+}
+
+/// Why a task is where it is.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TaskExplanation {
+    /// Its name.
+    pub task: String,
+    /// Where it stands.
+    pub state: TaskState,
+    /// Why, in a few sentences.
+    pub because: String,
+    /// Since when.
+    pub since: Instant,
+    /// Until when, where that is known.
+    pub until: Option<Instant>,
+    /// For programs: what the sentences were made from.
+    pub details: Value,
+}
+
+/// What to explain.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExplainQuery {
+    /// Only this task, and in more detail.
+    pub task: Option<String>,
+}
+
+/// What one state of a task comes to in words.
+struct Told {
+    because: String,
+    until: Option<Instant>,
+    details: Value,
+}
+
+impl Told {
+    fn new(because: impl Into<String>, details: Value) -> Self {
+        Self { because: because.into(), until: None, details }
+    }
+
+    fn until(self, until: Option<Instant>) -> Self {
+        Self { until, ..self }
+    }
+}
+
+/// Explains a run: all of it, or one task in more detail.
+pub fn explain(story: &Story<'_>, only: Option<TaskIndex>) -> Explanation {
+    let (wanted, more) = match only {
+        Some(task) => (vec![task], 0),
+        None => worth_a_word(story.tasks.values()),
+    };
+    let tell = |task: &Task| if only.is_some() { in_detail(story, task) } else { briefly(story, task) };
+    Explanation {
+        run: story.run.id,
+        state: story.run.state,
+        summary: story.summary(),
+        tasks: wanted.iter().filter_map(|index| story.tasks.get(index)).map(tell).collect(),
+        more,
+    }
+}
+
+/// The tasks to tell about, the most telling first, and how many more there are.
+fn worth_a_word<'a>(tasks: impl Iterator<Item = &'a Task>) -> (Vec<TaskIndex>, usize) {
+    let mut wanted: Vec<(usize, TaskIndex)> =
+        tasks.filter_map(|task| Some((rank(task.state)?, task.index))).collect();
+    wanted.sort_unstable();
+    let more = wanted.len().saturating_sub(LISTED);
+    (wanted.into_iter().take(LISTED).map(|(_, index)| index).collect(), more)
+}
+
+/// How telling a state is; none where there is nothing to explain.
+fn rank(state: TaskState) -> Option<usize> {
+    use TaskState as S;
+    const TELLING: [TaskState; 10] = [
+        S::Failed,
+        S::UpForRetry,
+        S::Running,
+        S::Dispatched,
+        S::Queued,
+        S::Sleeping,
+        S::Pending,
+        S::UpstreamFailed,
+        S::Cancelled,
+        S::Skipped,
+    ];
+    TELLING.iter().position(|telling| *telling == state)
+}
+
+fn briefly(story: &Story<'_>, task: &Task) -> TaskExplanation {
+    let Told { because, until, details } = match task.state {
+        TaskState::Pending => story.pending(task),
+        TaskState::Queued => story.queued(task),
+        TaskState::Dispatched => story.dispatched(task),
+        TaskState::Running => story.running(task),
+        TaskState::Sleeping => story.sleeping(task),
+        TaskState::UpForRetry => story.up_for_retry(task),
+        TaskState::Succeeded => story.succeeded(task),
+        TaskState::Failed => story.failed(task),
+        TaskState::UpstreamFailed => story.upstream_failed(task),
+        TaskState::Skipped => story.skipped(task),
+        TaskState::Cancelled => story.cancelled(task),
+        TaskState::Removed => Told::new("It is no longer part of the run.", json!({})),
+    };
+    let name = story.name(task.index).to_owned();
+    TaskExplanation { task: name, state: task.state, because, since: task.since, until, details }
+}
+
+/// As briefly, with every earlier attempt and with what the task depends on.
+fn in_detail(story: &Story<'_>, task: &Task) -> TaskExplanation {
+    let (mut told, index) = (briefly(story, task), task.index);
+    for attempt in story.failed_attempts(index).filter(|event| event.attempt < task.attempt) {
+        let (number, when) = (attempt.attempt, words::moment(attempt.at, story.now));
+        told.because += &format!(" Attempt {number} failed at {when}: {}.", words::failure_in(&attempt.data));
+    }
+    let spec = story.graph.spec(index);
+    let parents = story.graph.parents(index).iter().copied();
+    told.details["type"] = json!(spec.kind);
+    told.details["trigger_rule"] = json!(spec.trigger_rule);
+    told.details["depends_on"] = story.standing(parents);
+    told.details["attempts"] = story.attempts(index);
+    told
+}
+
+/// Reads what there is to know about a run, and explains it.
+pub async fn show(
+    api: &Api,
+    caller: &Caller,
+    id: RunId,
+    query: &ExplainQuery,
+) -> Result<Explanation, Problem> {
+    let only = match &query.task {
+        Some(name) => Some(tasks::find(api, caller, id, name).await?.record.task.index),
+        None => None,
+    };
+    let run = runs::find(api, caller, id).await?.run;
+    let graph = tasks::graph(api, &run).await?;
+    let tasks = read_tasks(api, id).await?;
+    let quiet = only.is_none() && worth_a_word(tasks.iter()).0.is_empty();
+    let events = if quiet { Vec::new() } else { read_events(api, id).await? };
+    let story = Story::new(&graph, &run, tasks, events, api.app.now());
+    Ok(explain(&story, only))
+}
+
+async fn read_tasks(api: &Api, id: RunId) -> Result<Vec<Task>, Problem> {
+    let mut tasks: Vec<Task> = Vec::new();
+    loop {
+        let after = tasks.last().map(|task| task.index);
+        let rows = api.app.runtime.store().run_tasks(id, after, TASKS_AT_ONCE).await.map_err(error::store)?;
+        let last = rows.len() < TASKS_AT_ONCE as usize;
+        tasks.extend(rows.into_iter().map(|record| record.task));
+        if last {
+            return Ok(tasks);
+        }
+    }
+}
+
+/// The events that say why; those that only say when are left where they are.
+async fn read_events(api: &Api, id: RunId) -> Result<Vec<Event>, Problem> {
+    let (mut events, mut from) = (Vec::new(), 0);
+    loop {
+        let rows = api.app.runtime.store().events(id, from, EVENTS_AT_ONCE).await.map_err(error::store)?;
+        let last = rows.len() < EVENTS_AT_ONCE as usize;
+        from = rows.last().map_or(from, |(seq, _)| seq + 1);
+        events.extend(rows.into_iter().map(|(_, event)| event).filter(Story::is_telling));
+        if last {
+            return Ok(events);
+        }
+    }
+}
+
+pub(crate) async fn get_explanation(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<RunId>,
+    Query(query): Query<ExplainQuery>,
+) -> Result<Json<Explanation>, Problem> {
+    show(&api, &caller, id, &query).await.map(Json)
+}

@@ -1,0 +1,91 @@
+//! Tasks that ended: how, and what led to it and followed from it.
+
+use model::{EventKind, Task, TaskIndex};
+use serde_json::json;
+
+use super::{Story, Told, words};
+
+impl Story<'_> {
+    pub(super) fn succeeded(&self, task: &Task) -> Told {
+        let finished = task.finished_at.unwrap_or(task.since);
+        let took = task.started_at.map(|started| format!(" It took {}.", words::span(finished - started)));
+        let choice = self.choice_of_switch(task).map(|choice| format!(" As a switch, {choice}."));
+        let because = format!(
+            "It succeeded at {}, on attempt {}.{}{}",
+            self.moment(finished),
+            task.attempt,
+            took.unwrap_or_default(),
+            choice.unwrap_or_default()
+        );
+        let why = self.data(task.index, EventKind::TaskSucceeded);
+        Told::new(because, if why.is_object() { why.clone() } else { json!({}) })
+    }
+
+    fn choice_of_switch(&self, task: &Task) -> Option<String> {
+        let is_switch = self.graph.spec(task.index).kind == "switch";
+        is_switch.then(|| self.choice(task.index))?.map(|choice| choice.told())
+    }
+
+    pub(super) fn failed(&self, task: &Task) -> Told {
+        let mut because = format!("It failed: {}.", self.failure_and_end(task.index));
+        if self.graph.spec(task.index).allow_failure {
+            because += " The run may succeed all the same: `allow_failure` is set.";
+        }
+        because += &self.what_followed(task.index);
+        let kept = self.kept_from_running_by(task.index);
+        let more = kept.len().saturating_sub(super::LISTED);
+        let details = json!({
+            "attempts": self.attempts(task.index), "kept_from_running": self.standing(kept), "more": more,
+        });
+        Told::new(because, details)
+    }
+
+    /// What a failed task said, how often it was tried, and why no more.
+    pub(super) fn failure_and_end(&self, task: TaskIndex) -> String {
+        let said = self.failure(task).map_or_else(|| "no reason was given".into(), words::failure);
+        let times = words::times(self.tasks.get(&task).map_or(1, |task| task.attempt));
+        match self.data(task, EventKind::TaskFailed)["reason"].as_str() {
+            Some(reason) => format!("{said}. It was tried {times} and no more: {reason}"),
+            None => format!("{said}. It was tried {times}"),
+        }
+    }
+
+    pub(super) fn what_followed(&self, task: TaskIndex) -> String {
+        match self.kept_from_running_by(task).as_slice() {
+            [] => String::new(),
+            kept => format!(" Because of it {} could not run.", self.names(kept)),
+        }
+    }
+
+    pub(super) fn upstream_failed(&self, task: &Task) -> Told {
+        let rule = words::rule(self.graph.spec(task.index).trigger_rule);
+        let rule = rule.map(|rule| format!(" {rule}")).unwrap_or_default();
+        let Some(origin) = self.first_failed_above(task.index) else {
+            return Told::new(format!("Something that it depends on failed.{rule}"), json!({}));
+        };
+        let said = self.failure(origin).map_or_else(|| "no reason was given".into(), words::failure);
+        let at = self.moment(self.tasks[&origin].since);
+        let name = self.name(origin);
+        let because = format!("It could not run, since `{name}` failed at {at}: {said}.{rule}");
+        let failure = self.failure(origin).map(|failure| json!(failure));
+        Told::new(because, json!({"failed": name, "error": failure}))
+    }
+
+    pub(super) fn cancelled(&self, task: &Task) -> Told {
+        let at = self.moment(task.since);
+        let (by, reason) = self.cancellation(task.index);
+        let because = match &reason {
+            Some(reason) => format!("{} cancelled it at {at}: {reason}.", by.unwrap_or("Ebbflow")),
+            None => format!("{} cancelled it at {at}, without saying why.", by.unwrap_or("Ebbflow")),
+        };
+        Told::new(because, json!({"by": by, "reason": reason}))
+    }
+
+    /// Who cancelled a task, and why.
+    pub(super) fn cancellation(&self, task: TaskIndex) -> (Option<&str>, Option<String>) {
+        let event = self.last(task, EventKind::TaskCancelled);
+        let by = event.and_then(|event| event.actor.as_deref());
+        let reason = event.and_then(|event| event.data["reason"].as_str()).map(words::quote);
+        (by, reason)
+    }
+}

@@ -1,0 +1,120 @@
+//! Tasks that have not ended: what each waits for.
+
+use chrono::TimeDelta;
+use model::{EventKind, Instant, RunState, Task, TaskIndex};
+use serde_json::{Value, json};
+
+use super::{LISTED, Story, Told, words};
+
+impl Story<'_> {
+    pub(super) fn pending(&self, task: &Task) -> Told {
+        let parents = self.graph.parents(task.index).iter().copied();
+        let open: Vec<TaskIndex> = parents.filter(|parent| !self.state(*parent).is_final()).collect();
+        let rule = self.graph.spec(task.index).trigger_rule;
+        let mut because = match open.as_slice() {
+            [] if self.run.state == RunState::Paused => "It could begin, but the run is paused.".to_owned(),
+            [] => {
+                "All that it depends on has ended; the next look at the run decides what it does.".to_owned()
+            }
+            open => format!("It waits for {}.", self.names_and_states(open)),
+        };
+        because.extend(words::rule(rule).map(|rule| format!(" {rule}")));
+        let more = open.len().saturating_sub(LISTED);
+        Told::new(because, json!({"waits_for": self.standing(open), "more": more, "trigger_rule": rule}))
+    }
+
+    pub(super) fn queued(&self, task: &Task) -> Told {
+        let because = format!("It is ready and has waited for a place since {}.", self.moment(task.since));
+        Told::new(because, json!({"attempt": task.attempt}))
+    }
+
+    pub(super) fn dispatched(&self, task: &Task) -> Told {
+        let queue = &self.graph.spec(task.index).queue;
+        let (attempt, since) = (self.attempt_of(task), self.moment(task.since));
+        let because = format!("It has waited for a worker of the queue `{queue}` since {since}: {attempt}.");
+        Told::new(because, json!({"queue": queue, "attempt": task.attempt}))
+    }
+
+    pub(super) fn running(&self, task: &Task) -> Told {
+        let worker = task.worker.map_or_else(|| "A worker".to_owned(), |worker| format!("Worker {worker}"));
+        let since = task.started_at.unwrap_or(task.since);
+        let until = since + TimeDelta::seconds(self.graph.spec(task.index).timeout_seconds.into());
+        let because = format!(
+            "{worker} has held {} since {}. The attempt times out at {}.",
+            self.attempt_of(task),
+            self.moment(since),
+            self.moment(until)
+        );
+        Told::new(because, json!({"worker": task.worker, "attempt": task.attempt})).until(Some(until))
+    }
+
+    pub(super) fn sleeping(&self, task: &Task) -> Told {
+        let asked = self.last(task.index, EventKind::TaskWaiting);
+        let slept = self.last(task.index, EventKind::TaskSleeping);
+        let data = asked.or(slept).map_or(&Value::Null, |event| &event.data);
+        let until = serde_json::from_value(data["until"].clone()).ok();
+        match (asked, data["signal"].as_str()) {
+            (Some(_), Some(signal)) => self.awaiting_signal(task, signal, until),
+            (Some(_), None) => self.awaiting_approval(task, until),
+            (None, _) => Self::asleep(until.map(|until| self.moment(until))).until(until),
+        }
+    }
+
+    fn asleep(until: Option<String>) -> Told {
+        let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
+        Told::new(format!("It sleeps{until}."), json!({}))
+    }
+
+    fn awaiting_signal(&self, task: &Task, signal: &str, until: Option<Instant>) -> Told {
+        let command = format!("ebb signal {} {}", self.run.id, words::shell(signal));
+        let because = format!(
+            "It has waited for the signal `{signal}` since {}{}. Send it with `{command}`.",
+            self.moment(task.since),
+            self.deadline(until)
+        );
+        Told::new(because, json!({"signal": signal, "command": command})).until(until)
+    }
+
+    fn awaiting_approval(&self, task: &Task, until: Option<Instant>) -> Told {
+        let spec = self.graph.spec(task.index);
+        let command = format!("ebb approve {} {}", self.run.id, words::shell(&spec.name));
+        let approvers = spec.config["approvers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let approvers: Vec<String> = approvers.map(str::to_owned).collect();
+        let by = match approvers.as_slice() {
+            [] => String::new(),
+            [one] => format!(" by {one}"),
+            several => format!(" by one of {}", words::list(several.iter().cloned())),
+        };
+        let because = format!(
+            "It has waited for approval{by} since {}{}. Approve it with `{command}`.",
+            self.moment(task.since),
+            self.deadline(until)
+        );
+        Told::new(because, json!({"approvers": approvers, "command": command})).until(until)
+    }
+
+    pub(super) fn up_for_retry(&self, task: &Task) -> Told {
+        let retrying = self.last(task.index, EventKind::TaskRetrying);
+        let delay = |event: &model::Event| event.data["delay_ms"].as_i64().map(TimeDelta::milliseconds);
+        let until = retrying.and_then(|event| Some(event.at + delay(event)?));
+        let said = self.failure(task.index).map_or_else(|| "no reason was given".into(), words::failure);
+        let when = until.map(|until| format!(" at {}", self.moment(until))).unwrap_or_default();
+        // Trouble of ours is retried even where the definition allows no retry.
+        let allowed = self.allowed_attempts(task.index).max(task.attempt + 1);
+        let because =
+            format!("Attempt {} of {allowed} failed: {said}. The next one begins{when}.", task.attempt);
+        Told::new(because, json!({"attempts": self.attempts(task.index)})).until(until)
+    }
+
+    fn attempt_of(&self, task: &Task) -> String {
+        format!("attempt {} of {}", task.attempt, self.allowed_attempts(task.index).max(task.attempt))
+    }
+
+    fn deadline(&self, until: Option<Instant>) -> String {
+        until.map(|until| format!(" and gives up at {}", self.moment(until))).unwrap_or_default()
+    }
+
+    pub(super) fn moment(&self, at: Instant) -> String {
+        words::moment(at, self.now)
+    }
+}

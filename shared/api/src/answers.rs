@@ -127,6 +127,6 @@ fn check_fields(ask: &Approval, given: &Map<String, Value>) -> Result<(), Proble
     if problems.is_empty() {
         return Ok(());
     }
-    let message = "the answer does not fit what is asked for";
+    let message = format!("the answer does not fit what is asked for: {}", problems.join("; "));
     Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer", message).with(json!(problems)))
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
+mod answers;
 mod explain;
 mod logs;
 mod refusals;

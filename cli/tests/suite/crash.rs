@@ -16,7 +16,7 @@ const RUNS: usize = 50;
 const KILLS: usize = 10;
 
 const WORKFLOW: &str = "
-name: work
+name: chores
 tasks:
   - {name: first, type: noop}
   - {name: left, type: bash, depends_on: [first], config: {command: 'echo left'}}
@@ -31,7 +31,7 @@ async fn request(dev: &Dev, runs: &mut BTreeMap<usize, String>, upto: usize) {
         if runs.contains_key(&number) {
             continue;
         }
-        let request = dev.request(Method::POST, "/workflows/work/runs").json(&json!({}));
+        let request = dev.request(Method::POST, "/workflows/chores/runs").json(&json!({}));
         let answer = request.header("Idempotency-Key", format!("run-{number}")).send().await;
         let Ok(answer) = answer else { return };
         assert!(
@@ -57,7 +57,7 @@ async fn fifty_runs_survive_kill_dash_nine_at_random_moments() {
     let seed = SystemClock.now().timestamp_micros().unsigned_abs();
     println!("seed {seed}");
     let mut dice = StdRng::seed_from_u64(seed);
-    let place = Place::new().with("work", WORKFLOW);
+    let place = Place::new().with("chores", WORKFLOW);
     let mut runs = BTreeMap::new();
     for kill in 1..=KILLS {
         let mut dev = place.dev();

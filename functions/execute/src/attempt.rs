@@ -87,7 +87,7 @@ impl Executor {
         brief: Brief,
     ) -> runtime::Result<Verdict> {
         // Held before it is claimed: what the store says is ours and we do not hold is given back.
-        let stop = self.worker.hold(work.key, work.attempt);
+        let Some(stop) = self.worker.hold(work.key, work.attempt) else { return Ok(Verdict::Done) };
         let claim = Command::Claim { task: work.key.task, attempt: work.attempt, worker: self.worker.id() };
         let verdict = match self.runtime.settle(work.key.run, claim).await {
             Ok(Settled::Applied) => {

@@ -2,6 +2,7 @@
 //! that were taken from it. Holding nothing, it says nothing.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use chrono::TimeDelta;
@@ -89,11 +90,17 @@ impl Worker {
         }
     }
 
-    /// Holds an attempt that is about to be claimed. The token is cancelled once it is no longer ours.
-    pub fn hold(&self, key: TaskKey, attempt: u32) -> CancellationToken {
-        let stop = CancellationToken::new();
-        self.holds().insert((key, attempt), Hold { stop: stop.clone(), claimed: false });
-        stop
+    /// Holds an attempt that is about to be claimed; none if we hold it already, since its message came twice. The
+    /// token is cancelled once the attempt is no longer ours.
+    pub fn hold(&self, key: TaskKey, attempt: u32) -> Option<CancellationToken> {
+        match self.holds().entry((key, attempt)) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(place) => {
+                let stop = CancellationToken::new();
+                place.insert(Hold { stop: stop.clone(), claimed: false });
+                Some(stop)
+            }
+        }
     }
 
     /// The attempt was claimed: from now on the store must know that it is ours.

@@ -1,0 +1,40 @@
+//! Attempts that are claimed: carried out once, however often their message comes.
+
+use std::fs;
+
+use bus::Bus;
+use model::message::TaskDispatched;
+use model::{EventKind, Message, RunState, TaskIndex, TaskKey, TenantId};
+use serde_json::json;
+
+use crate::world::World;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_whose_message_comes_many_times_is_carried_out_once() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (marks, pipe) = (folder.path().join("marks"), folder.path().join("go"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut workflow = testkit::workflow("only");
+    workflow.tasks[0].kind = "bash".into();
+    // It says that it began, then waits until the test lets it go on.
+    workflow.tasks[0].config = json!({"command": "echo began >> \"$MARKS\"; read -r _ < \"$GO\"", "env": {"MARKS": marks, "GO": pipe}});
+    world.register(workflow).await;
+    let run = world.trigger("example").await;
+    let version = world.run(run).await.run.version;
+    let again = Message::TaskDispatched(TaskDispatched {
+        key: TaskKey { run, task: TaskIndex(0) },
+        tenant: TenantId::DEFAULT,
+        attempt: 1,
+        version,
+        queue: "light".into(),
+    });
+    world.broker.publish(&vec![again; 20]).await.unwrap();
+    // Opening a pipe to write waits for its reader: the attempt is under way.
+    let go = tokio::task::spawn_blocking(move || fs::write(pipe, "go\n"));
+    go.await.unwrap().unwrap();
+    assert_eq!(world.finished(run).await.run.state, RunState::Succeeded);
+    assert_eq!(fs::read_to_string(marks).unwrap(), "began\n");
+    let started = world.events(run).await.iter().filter(|event| event.kind == EventKind::TaskStarted).count();
+    assert_eq!(started, 1);
+}

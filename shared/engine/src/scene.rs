@@ -228,8 +228,9 @@ impl<'g> Scene<'g> {
         self.changed.insert(index);
         if matches!(from, TaskState::Sleeping | TaskState::UpForRetry) {
             self.unset_timers.insert(index);
-            // While it only waited, nobody was to look soon; now something may get lost again.
-            self.checkup = Checkup::At(self.now + CHECKUP_AFTER);
+            // While it only waited, nobody was to look soon; now something may get lost again. Never later than
+            // was set before: a run that keeps waking must not keep putting its check-up off.
+            self.checkup = Checkup::By(self.now + CHECKUP_AFTER);
         }
         if to.is_final() {
             self.finished(index, to);

@@ -48,6 +48,8 @@ pub enum Checkup {
     Keep,
     /// At this instant.
     At(Instant),
+    /// At this instant, or at the one that was set before if that is earlier.
+    By(Instant),
     /// Never: the run has ended.
     Never,
 }

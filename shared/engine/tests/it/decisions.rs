@@ -299,3 +299,15 @@ fn a_branch_begins_only_after_its_switch_has_chosen_it() {
     rows.play(&Done("wait", 1));
     assert!(rows.stand().contains("c=skipped"), "{}", rows.stand());
 }
+
+#[test]
+fn a_run_that_keeps_waking_does_not_keep_putting_its_checkup_off() {
+    let mut rows = Rows::of(testkit::workflow("a")).retrying(9);
+    rows.play(&Happened::Checkup);
+    let due = rows.checkup.unwrap();
+    for attempt in 1..5 {
+        rows.play(&Fail("a", attempt, ErrorClass::Transient));
+        rows.play(&Wake("a"));
+    }
+    assert!(rows.checkup.unwrap() <= due);
+}

@@ -179,6 +179,7 @@ impl Rows {
         match changes.checkup {
             Checkup::Keep => {}
             Checkup::At(at) => self.checkup = Some(at),
+            Checkup::By(at) => self.checkup = Some(self.checkup.map_or(at, |before| before.min(at))),
             Checkup::Never => self.checkup = None,
         }
         self.announced.extend(decision.announcements);

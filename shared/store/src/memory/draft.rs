@@ -110,6 +110,11 @@ impl Draft {
         let earlier = self.runs.get(&run.id).map_or(Checkup::Keep, |(_, checkup)| *checkup);
         let checkup = match normal::checkup(changes) {
             Checkup::Keep => earlier,
+            Checkup::By(instant) => match earlier {
+                Checkup::At(before) => Checkup::At(before.min(instant)),
+                Checkup::By(before) => Checkup::By(before.min(instant)),
+                Checkup::Keep | Checkup::Never => Checkup::By(instant),
+            },
             other => other,
         };
         self.runs.insert(run.id, (run, checkup));
@@ -213,6 +218,7 @@ fn checkup_at(checkup: Checkup, before: Option<Instant>) -> Option<Instant> {
     match checkup {
         Checkup::Keep => before,
         Checkup::At(instant) => Some(instant),
+        Checkup::By(instant) => Some(before.map_or(instant, |before| before.min(instant))),
         Checkup::Never => None,
     }
 }

@@ -98,9 +98,9 @@ async fn update_runs(connection: &mut PgConnection, changes: &[Changes]) -> Resu
         .bind(column(&rows, |(run, _)| run.started_at))
         .bind(column(&rows, |(run, _)| run.finished_at))
         .bind(column(&rows, |(run, _)| run.error.clone()))
-        .bind(column(&rows, |(_, checkup)| *checkup == Checkup::Keep))
+        .bind(column(&rows, |(_, checkup)| matches!(checkup, Checkup::Keep | Checkup::By(_))))
         .bind(column(&rows, |(_, checkup)| match checkup {
-            Checkup::At(instant) => Some(*instant),
+            Checkup::At(instant) | Checkup::By(instant) => Some(*instant),
             Checkup::Keep | Checkup::Never => None,
         }))
         .execute(connection)

@@ -138,7 +138,7 @@ async fn create(connection: &mut PgConnection, birth: &Birth, outbox: &mut Vec<U
 async fn insert_run(connection: &mut PgConnection, birth: &Birth) -> Result<bool> {
     let run = normal::run(&birth.changes.run);
     let checkup_at = match normal::checkup(&birth.changes) {
-        Checkup::At(instant) => Some(instant),
+        Checkup::At(instant) | Checkup::By(instant) => Some(instant),
         Checkup::Keep | Checkup::Never => None,
     };
     let written = sqlx::query(include_str!("../../queries/insert_run.sql"))

@@ -120,6 +120,7 @@ claims! {
         an_empty_store_has_nothing_on_its_agenda
         the_agenda_says_when_the_first_of_each_is_due
         what_is_due_for_a_run_can_be_put_off
+        a_checkup_can_be_brought_forward_and_not_put_off
         a_timer_is_due_at_its_instant_and_not_before
         a_task_has_one_timer
         a_timer_that_is_dropped_and_set_at_once_is_set

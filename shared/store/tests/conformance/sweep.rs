@@ -165,3 +165,12 @@ pub(crate) async fn young_messages_are_left_to_whoever_wrote_them(store: Subject
     assert_eq!(unsent(&store, 10).await, [first]);
     assert_eq!(unsent(&store, 20).await, [first, second]);
 }
+
+pub(crate) async fn a_checkup_can_be_brought_forward_and_not_put_off(store: Subject) {
+    let id = example(&*store, 1).await;
+    check_up(&store, id, Checkup::At(at(60))).await;
+    for (by, expected) in [(70, 60), (50, 50), (60, 50)] {
+        check_up(&store, id, Checkup::By(at(by))).await;
+        assert_eq!(store.agenda(at(0)).await.unwrap().checkup, Some(at(expected)));
+    }
+}

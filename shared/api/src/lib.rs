@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use auth::{Accounts, Verifier};
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -102,7 +102,6 @@ pub fn router(api: Api) -> Router {
         .fallback(no_such_endpoint)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn(bounded))
-        .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .with_state(api);
     Router::new().nest("/api/v1", v1)
 }

@@ -1,12 +1,9 @@
 //! Paths, queries and bodies as handlers take them. What does not fit is refused in words and in one shape.
 
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
-use service::Problem;
+use service::{Problem, read_body};
 
 use crate::BODY_LIMIT;
 
@@ -52,8 +49,8 @@ pub struct Text(pub String);
 impl<S: Send + Sync> FromRequest<S> for Text {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let bytes = Bytes::from_request(request, state).await.map_err(not_taken)?;
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let bytes = read_body(request.into_body(), BODY_LIMIT).await?;
         String::from_utf8(bytes.into())
             .map(Self)
             .map_err(|error| Problem::bad_request(format!("the body is no UTF-8: {}", error.utf8_error())))
@@ -64,13 +61,4 @@ impl<S: Send + Sync> FromRequest<S> for Text {
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     serde_json::from_str(text)
         .map_err(|error| Problem::bad_request(format!("the body does not fit: {error}")))
-}
-
-fn not_taken(rejection: BytesRejection) -> Problem {
-    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        let message = format!("the body is larger than the {BODY_LIMIT} bytes allowed");
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
-    } else {
-        Problem::bad_request(rejection.body_text())
-    }
 }

@@ -1,6 +1,7 @@
 //! What every function shares: configuration, serving, logs, push requests and their answers.
 
 mod app;
+mod body;
 pub mod config;
 mod health;
 mod problem;
@@ -10,6 +11,7 @@ mod serve;
 mod telemetry;
 
 pub use app::App;
+pub use body::read_body;
 pub use config::Config;
 pub use health::health;
 pub use problem::Problem;

@@ -1,17 +1,14 @@
 //! A pushed message as a handler's argument: authenticated, unwrapped, decoded.
 
-use std::error::Error;
-
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRef, FromRequest, Request};
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bus::envelope::{self, Delivery, Rejected};
-use http_body_util::LengthLimitError;
 use store::DeadLetter;
 use uuid::Uuid;
 
-use crate::{App, Problem, Reply};
+use crate::{App, Problem, Reply, read_body};
 
 /// No pushed request is larger: a message of 1 MiB, wrapped.
 pub const PUSH_BODY_LIMIT: usize = 2 * 1024 * 1024;
@@ -35,21 +32,12 @@ where
             .await
             .map_err(|error| Problem::from(error).into_response())?;
         let (parts, body) = request.into_parts();
-        let body = to_bytes(body, PUSH_BODY_LIMIT).await.map_err(|error| unread(&error).into_response())?;
+        let body = read_body(body, PUSH_BODY_LIMIT).await.map_err(IntoResponse::into_response)?;
         match envelope::open(&parts.headers, &body) {
             Ok(delivery) => Ok(Self(delivery)),
             Err(rejected) => Err(app.bury(&body, rejected).await.into_response()),
         }
     }
-}
-
-fn unread(error: &axum::Error) -> Problem {
-    let too_large = error.source().is_some_and(|source| source.is::<LengthLimitError>());
-    if !too_large {
-        return Problem::bad_request("the body broke off");
-    }
-    let message = format!("the body is larger than {PUSH_BODY_LIMIT} bytes");
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
 }
 
 impl App {

@@ -91,7 +91,13 @@ async fn a_body_over_the_limit_is_refused() {
     let world = World::with_hello().await;
     let body = "x".repeat(BODY_LIMIT + 1);
     for path in ["/workflows", "/workflows/validate", "/workflows/hello/runs"] {
-        check(&world.post(path, body.clone()).await, StatusCode::PAYLOAD_TOO_LARGE, "too_large");
+        let answer = world.post(path, body.clone()).await;
+        check(&answer, StatusCode::PAYLOAD_TOO_LARGE, "too_large");
+        assert_eq!(
+            answer.headers[header::CONNECTION],
+            "close",
+            "nobody sends the next request after half a body"
+        );
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn random(seed: u64) -> Workflow {
     let size = dice.random_range(1..10);
     let mut tasks: Vec<TaskSpec> = (0..size).map(|index| task(&mut dice, index)).collect();
     branch(&mut dice, &mut tasks);
-    Workflow { name: "random".into(), description: None, tags: vec![], inputs: vec![], tasks }
+    Workflow { name: "random".into(), tasks, ..Workflow::default() }
 }
 
 fn task(dice: &mut StdRng, index: usize) -> TaskSpec {
@@ -31,11 +31,9 @@ fn task(dice: &mut StdRng, index: usize) -> TaskSpec {
     TaskSpec {
         name: format!("t{index}"),
         kind: kind.into(),
-        description: None,
         depends_on,
         trigger_rule: *RULES.choose(dice).unwrap(),
         when: dice.random_bool(0.15).then(|| condition(dice).to_owned()),
-        cases: vec![],
         config,
         retry: RetryPolicy {
             max_retries: dice.random_range(0..4),
@@ -47,6 +45,7 @@ fn task(dice: &mut StdRng, index: usize) -> TaskSpec {
         timeout_seconds: 60,
         queue: "light".into(),
         allow_failure: dice.random_bool(0.1),
+        ..TaskSpec::default()
     }
 }
 

@@ -175,6 +175,7 @@ impl<'n> TaskParts<'n> {
                 .unwrap_or(1),
             queue: settings.queue.unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
             allow_failure: self.allow_failure.unwrap_or_default(),
+            ..TaskSpec::default()
         }
     }
 }

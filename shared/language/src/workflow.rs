@@ -43,6 +43,7 @@ pub(crate) fn read<'n>(
         tags: tags.iter().map(|tag| tag.text.to_owned()).collect(),
         tasks: tasks.iter().map(|task| task.complete(&defaults)).collect(),
         inputs,
+        ..Workflow::default()
     };
     description
         .iter()

@@ -28,7 +28,10 @@ pub use retry::{Backoff, RetryPolicy};
 pub use run::{Counts, Run, RunEvent, RunState};
 pub use task::{IllegalMove, Task, TaskEvent, TaskState};
 pub use timer::{Timer, TimerKind};
-pub use workflow::{Case, InputSpec, InputType, TaskSpec, TriggerRule, Workflow};
+pub use workflow::{
+    Aggregation, Call, Callback, Case, Catchup, Concurrency, FanIn, FanOut, Global, InputSpec, InputType,
+    Occasion, Overlap, Schedule, TaskSpec, Tolerance, TriggerRule, Workflow,
+};
 
 /// The instant type used everywhere: UTC, microsecond precision once stored.
 pub type Instant = chrono::DateTime<chrono::Utc>;

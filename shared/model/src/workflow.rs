@@ -4,12 +4,12 @@
 //! `versions.definition` holds and what the content hash is taken of.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::RetryPolicy;
 
 /// A sound definition: at least one task, unique names, dependencies that exist and form no cycle.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Workflow {
     /// The name it is triggered by.
     pub name: String,
@@ -22,8 +22,130 @@ pub struct Workflow {
     /// The typed inputs, in the order in which they were written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputSpec>,
+    /// When it runs by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+    /// How many of its runs go on at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
+    /// How long a run may take from its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+    /// A run that takes longer from its creation has missed its deadline; it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_seconds: Option<u32>,
+    /// Whom to tell what becomes of a run, and of each of its tasks' retries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callbacks: Vec<Callback>,
     /// The tasks; a task's place here is its `TaskIndex`.
     pub tasks: Vec<TaskSpec>,
+}
+
+/// When a workflow runs by itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Five fields, or six with seconds first.
+    pub cron: String,
+    /// An IANA name; the fields are read in it.
+    pub timezone: String,
+    /// What becomes of instants that were missed.
+    pub catchup: Catchup,
+    /// No more of its runs go on at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_active_runs: Option<u32>,
+}
+
+/// What becomes of instants that a schedule missed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Catchup {
+    /// Each gets its run.
+    All,
+    /// The latest gets its run.
+    Latest,
+    /// None does.
+    None,
+}
+
+/// How many runs of a workflow go on at the same time, and what becomes of one too many.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Concurrency {
+    /// A template: runs for which it renders to the same text share the limit. Without one, all runs do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// So many at the same time.
+    pub limit: u32,
+    /// What becomes of one too many.
+    pub policy: Overlap,
+}
+
+/// What becomes of a run that is one too many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// It waits for its turn.
+    #[default]
+    Queue,
+    /// The others are cancelled; it starts once they have ended.
+    CancelPrevious,
+    /// It is not created.
+    Skip,
+}
+
+/// Whom to tell, and when.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Callback {
+    /// What must have happened.
+    pub on: Occasion,
+    /// What to do then; strings are templates.
+    pub call: Call,
+}
+
+/// What a callback follows on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Occasion {
+    /// It succeeded.
+    Success,
+    /// It failed for good.
+    Failure,
+    /// An attempt failed, and another one follows.
+    Retry,
+    /// It took longer than its `deadline_seconds`.
+    MissedDeadline,
+}
+
+/// What a callback does.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Call {
+    /// Sends a POST request.
+    Webhook {
+        /// Where to.
+        url: String,
+        /// Headers to send.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        headers: Map<String, Value>,
+        /// What to send instead of what happened.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<Value>,
+    },
+    /// Publishes a message.
+    Message {
+        /// The id of the topic.
+        topic: String,
+        /// What to send instead of what happened.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<Value>,
+    },
+    /// Starts a run and does not wait for it.
+    Workflow {
+        /// Of which workflow.
+        workflow: String,
+        /// With these inputs.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        inputs: Map<String, Value>,
+    },
 }
 
 /// One typed input.
@@ -68,7 +190,7 @@ pub enum InputType {
 }
 
 /// One task of a definition.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct TaskSpec {
     /// Unique within the workflow.
     pub name: String,
@@ -90,6 +212,12 @@ pub struct TaskSpec {
     /// The branches of a `switch`: the first whose condition holds is taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cases: Vec<Case>,
+    /// What a `fan_out` does for each element of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fan_out: Option<FanOut>,
+    /// What a `fan_in` makes of what the fan-outs before it delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fan_in: Option<FanIn>,
     /// Settings of the task type; strings may be templates.
     #[serde(default)]
     pub config: Value,
@@ -97,11 +225,98 @@ pub struct TaskSpec {
     pub retry: RetryPolicy,
     /// How long one attempt may take.
     pub timeout_seconds: u32,
+    /// How long all attempts together may take, the waiting between them included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_timeout_seconds: Option<u32>,
     /// The lane that executes it.
     pub queue: String,
     /// Whether the run may succeed although this failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_failure: bool,
+    /// Whether runs that need it at the same time share one execution of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub global: Option<Global>,
+    /// Whom to tell what becomes of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callbacks: Vec<Callback>,
+}
+
+/// What a `fan_out` does for each element of a list.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FanOut {
+    /// An expression whose value is the list.
+    pub for_each: String,
+    /// So many children at the same time; all at once if none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_parallel: Option<u32>,
+    /// How many children may fail without the fan-out failing.
+    #[serde(default)]
+    pub tolerated_failures: Tolerance,
+    /// The task that each child is; its templates also know `item` and `index`. It has no name of its own.
+    pub task: Box<TaskSpec>,
+}
+
+/// How many of a number may fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tolerance {
+    /// So many.
+    Count(u32),
+    /// So many of a hundred.
+    Percent(u32),
+}
+
+impl Default for Tolerance {
+    fn default() -> Self {
+        Self::Count(0)
+    }
+}
+
+impl Tolerance {
+    /// Whether `failed` of `total` are still all right.
+    pub fn allows(self, failed: u32, total: u32) -> bool {
+        match self {
+            Self::Count(count) => failed <= count,
+            Self::Percent(percent) => u64::from(failed) * 100 <= u64::from(percent) * u64::from(total),
+        }
+    }
+}
+
+/// What a `fan_in` makes of what children delivered.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FanIn {
+    /// How they are put together.
+    pub aggregation: Aggregation,
+    /// The field of each output that counts; the whole output if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+}
+
+/// How outputs of children are put together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Aggregation {
+    /// `{results, count}`: every output, in the order of the list.
+    #[default]
+    Collect,
+    /// The same, with lists among the outputs taken apart.
+    Concat,
+    /// `{total, count}`.
+    Sum,
+    /// The first one's output.
+    First,
+    /// The last one's output.
+    Last,
+}
+
+/// How runs share one execution of a task.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Global {
+    /// The name of the reusable task.
+    pub name: String,
+    /// For how long an earlier success serves, too.
+    #[serde(default)]
+    pub reuse_for_seconds: u32,
 }
 
 /// One branch of a `switch`.

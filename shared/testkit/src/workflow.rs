@@ -1,6 +1,6 @@
 //! Workflows in short notation.
 
-use model::{RetryPolicy, TaskSpec, TriggerRule, Workflow};
+use model::{TaskSpec, Workflow};
 use serde_json::Value;
 
 /// A workflow of `noop` tasks, in order of appearance: `workflow("a -> b, a -> c, b -> d, c -> d")`.
@@ -18,7 +18,7 @@ pub fn workflow(notation: &str) -> Workflow {
             depend(find_or_add(&mut tasks, link[1]), link[0]);
         }
     }
-    Workflow { name: "example".to_owned(), description: None, tags: vec![], inputs: vec![], tasks }
+    Workflow { name: "example".to_owned(), tasks, ..Workflow::default() }
 }
 
 fn find_or_add<'a>(tasks: &'a mut Vec<TaskSpec>, name: &str) -> &'a mut TaskSpec {
@@ -39,16 +39,10 @@ fn noop(name: &str) -> TaskSpec {
     TaskSpec {
         name: name.to_owned(),
         kind: "noop".to_owned(),
-        description: None,
-        depends_on: vec![],
-        when: None,
-        cases: vec![],
-        trigger_rule: TriggerRule::default(),
         config: Value::Object(serde_json::Map::new()),
-        retry: RetryPolicy::default(),
         timeout_seconds: 3600,
         queue: "light".to_owned(),
-        allow_failure: false,
+        ..TaskSpec::default()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::schema::{self, Extent};
 mod inside;
 mod process;
 
-pub use inside::{Approval, FormField, Transform, WaitForSignal};
+pub use inside::{Approval, ChildWorkflow, FormField, Transform, WaitForSignal};
 pub use process::{Bash, Process, Program, Python};
 pub(crate) use process::{BashFields, PythonFields};
 
@@ -53,6 +53,12 @@ pub struct Noop {}
 
 /// `switch` has no settings: its cases stand beside its type.
 pub type Switch = Noop;
+
+/// `fan_out` has no settings: its list and its task stand beside its type.
+pub type FanOut = Noop;
+
+/// `fan_in` has no settings: how it gathers stands beside its type.
+pub type FanIn = Noop;
 
 /// `echo` returns its settings, whatever they are.
 pub type Echo = Value;

@@ -25,6 +25,8 @@ const TRIGGER_RULES: [&str; 9] = [
 
 /// More circles than this are not looked for.
 const MAX_CIRCLES: usize = 10;
+/// No chain of tasks may be longer.
+const MAX_DEPTH: u32 = 1_000;
 
 /// Which tasks there are and which of them a task can see the outputs of.
 pub(crate) struct Upstream {
@@ -129,7 +131,10 @@ pub(crate) fn check(tasks: &[TaskParts<'_>], workflow: &Workflow, report: &mut R
     let mut circles = 0;
     loop {
         match Graph::compile(sketch.clone()) {
-            Ok(graph) => return Upstream { graph, positions, circular: circles > 0 },
+            Ok(graph) => {
+                check_depth(tasks, &graph, report);
+                return Upstream { graph, positions, circular: circles > 0 };
+            }
             Err(cycle) => {
                 if circles < MAX_CIRCLES {
                     report_circle(tasks, &cycle, report);
@@ -138,6 +143,27 @@ pub(crate) fn check(tasks: &[TaskParts<'_>], workflow: &Workflow, report: &mut R
                 cut(&mut sketch, &cycle, circles >= MAX_CIRCLES);
             }
         }
+    }
+}
+
+/// Reports the first task that stands too far down a chain.
+fn check_depth(tasks: &[TaskParts<'_>], graph: &Graph, report: &mut Report<'_>) {
+    let mut depths = vec![1; tasks.len()];
+    let mut waits: Vec<usize> = graph.indices().map(|task| graph.parents(task).len()).collect();
+    let mut open: Vec<TaskIndex> = graph.indices().filter(|task| waits[task.at()] == 0).collect();
+    while let Some(task) = open.pop() {
+        for next in graph.dependants(task) {
+            depths[next.at()] = depths[next.at()].max(depths[task.at()] + 1);
+            waits[next.at()] -= 1;
+            open.extend((waits[next.at()] == 0).then_some(*next));
+        }
+    }
+    let too_deep = tasks.iter().zip(&depths).find(|(_, depth)| **depth == MAX_DEPTH + 1);
+    if let (Some((task, _)), Some(deepest)) = (too_deep, depths.iter().max()) {
+        let message =
+            format!("{deepest} tasks wait for one another in a chain, more than the {MAX_DEPTH} allowed");
+        let hint = "split the workflow, or let tasks depend on earlier ones";
+        report.add(task.at, message, Some(hint.to_owned()));
     }
 }
 

@@ -6,8 +6,8 @@ use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 
 use crate::config::{
-    Approval, BashFields, Echo, Fail, Flaky, Http, Noop, PythonFields, Sleep, Switch, Transform,
-    WaitForSignal,
+    Approval, BashFields, ChildWorkflow, Echo, Fail, FanIn, FanOut, Flaky, Http, Noop, PythonFields, Sleep,
+    Switch, Transform, WaitForSignal,
 };
 use crate::template::{self, RenderError, Scope};
 
@@ -67,6 +67,12 @@ impl Kind {
         template::render_config(config, scope, self)
     }
 
+    /// Whether secrets are resolved for it: only where it leaves the system. What an instant type is told becomes
+    /// its output, which is stored.
+    pub(crate) fn takes_secrets(&self) -> bool {
+        !self.inside && !self.instant
+    }
+
     /// What the setting of that name is written in, if it is no template.
     pub(crate) fn dialect(&self, setting: &str) -> Option<Dialect> {
         self.programs.iter().find(|(name, _)| *name == setting).map(|(_, dialect)| *dialect)
@@ -94,6 +100,13 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
             inside: true,
             ..Kind::new::<Approval>("approval", "waits until a person decides, and returns the answer")
         },
+        Kind { inside: true, ..Kind::new::<FanOut>("fan_out", "does a task for each element of a list") },
+        Kind {
+            inside: true,
+            ..Kind::new::<FanIn>("fan_in", "gathers what the children of a fan-out delivered")
+        },
+        // It may be retried: each attempt is a new run.
+        Kind { inside: true, ..Kind::new::<ChildWorkflow>("workflow", "starts a run of another workflow") },
         Kind { urls: &["url"], ..Kind::new::<Http>("http", "sends an HTTP request and returns the answer") },
         Kind {
             programs: &[("command", Dialect::Shell)],

@@ -5,17 +5,21 @@
 //!
 //! - [`compile()`]: files in, definitions and diagnostics out.
 //! - `yaml`, `node`, `read`: text to a tree that knows its positions, and the tree to typed values.
-//! - `workflow`, `task`, `library`, `retry`, `dependencies`, `switch`, `names`: what a file may say, one concern each.
+//! - `workflow`, `schedule`, `concurrency`, `callbacks`, `task`, `library`, `retry`, `dependencies`, `switch`, `fan`,
+//!   `names`: what a file may say, one concern each.
 //! - [`inputs`]: typed inputs, as declared and as given.
 //! - [`kinds`], [`config`], `schema`: the task types and what they may be told.
 //! - [`template`]: `{{ … }}`, checked before it is registered and rendered when a task is dispatched.
-//! - [`expression`]: the same without braces, in `when`, `cases` and `transform`.
+//! - [`expression`]: the same without braces, in `when`, `cases`, `for_each` and `transform`.
 
+mod callbacks;
 mod compile;
+mod concurrency;
 pub mod config;
 mod dependencies;
 mod diagnostic;
 pub mod duration;
+mod fan;
 pub mod inputs;
 pub mod kinds;
 mod library;
@@ -23,6 +27,7 @@ mod names;
 mod node;
 mod read;
 mod retry;
+mod schedule;
 mod schema;
 mod suggest;
 mod switch;

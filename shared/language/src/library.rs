@@ -67,5 +67,6 @@ fn read_root<'n>(document: &Document<'_>, root: &'n Node, report: &mut Report<'_
         // Names are checked where the task is used: which exist depends on the workflow.
         template::check_config(config, kind, None, report);
     }
+    parts.callbacks.iter().for_each(|callback| callback.check(None, report));
     Some(parts)
 }

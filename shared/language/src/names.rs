@@ -15,10 +15,10 @@ pub(crate) struct Rule {
 pub(crate) const PLAIN: Rule =
     Rule { fits: is_plain, says: "a name has only small letters, digits and `-`, at most 100 of them" };
 
-/// Tasks; two underscores in a row are kept for the children that a task may get at run time.
+/// Tasks; two underscores in a row are kept for the children of fan-outs.
 pub(crate) const TASK: Rule = Rule {
     fits: is_task,
-    says: "a task's name has only small letters, digits, `-` and single `_`, at most 100 of them",
+    says: "a task's name has only small letters, digits, `-` and single `_` (`a__3` is a child of the fan-out `a`), at most 100 of them",
 };
 
 /// Inputs, which are written after a dot in templates.

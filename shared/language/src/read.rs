@@ -48,11 +48,17 @@ impl<'n> Fields<'n> {
     /// The field of that name; one that holds nothing counts as absent.
     pub(crate) fn get(&mut self, name: &'static str) -> Option<&'n Node> {
         self.asked.push(name);
-        self.entries
-            .iter()
-            .find(|(key, _)| key.name == name)
-            .map(|(_, node)| node)
-            .filter(|node| !node.is_null())
+        self.peek(name).filter(|node| !node.is_null())
+    }
+
+    /// The field of that name, without asking for it.
+    pub(crate) fn peek(&self, name: &str) -> Option<&'n Node> {
+        self.entries.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
+    }
+
+    /// Whether the field is written.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.peek(name).is_some()
     }
 
     /// The field of that name; its absence is reported in the end.
@@ -72,8 +78,10 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Reports every field that was not asked for, and every one that is missing.
-    pub(crate) fn finish(self, report: &mut Report<'_>) {
+    /// Reports every field that was not asked for, and every one that is missing; whether there was one of the
+    /// first kind.
+    pub(crate) fn finish(self, report: &mut Report<'_>) -> bool {
+        let mut found = false;
         let Self { at, entries, asked, refused, mut missing } = self;
         let written = |name: &str| entries.iter().any(|(key, _)| key.name == name);
         let strange = entries
@@ -89,8 +97,10 @@ impl<'n> Fields<'n> {
                 None => format!("known here: {}", suggest::list(asked.iter().copied())),
             };
             report.add(&key.at, format!("there is no field `{}` here", key.name), Some(hint));
+            found = true;
         }
         missing.iter().for_each(|name| report.add(at, format!("the field `{name}` is missing"), None));
+        found
     }
 }
 
@@ -130,6 +140,19 @@ pub(crate) fn list<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<&'n [N
     }
 }
 
+/// The entries of a list, or the one thing that stands in its place.
+pub(crate) fn each(node: &Node) -> &[Node] {
+    match &node.data {
+        Data::List(items) => items,
+        _ => std::slice::from_ref(node),
+    }
+}
+
+/// Whether a text can be a URL for HTTP.
+pub(crate) fn is_url(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
 /// `true` or `false`.
 pub(crate) fn flag(node: &Node, report: &mut Report<'_>) -> Option<bool> {
     let hint = match &node.data {
@@ -146,11 +169,26 @@ pub(crate) fn flag(node: &Node, report: &mut Report<'_>) -> Option<bool> {
 
 /// A whole number within a range.
 pub(crate) fn whole(node: &Node, range: RangeInclusive<u32>, report: &mut Report<'_>) -> Option<u32> {
+    as_whole(node, &range).or_else(|| out_of("a whole number", &range, "", node, report))
+}
+
+/// A whole number within a range, where something else may stand in its place.
+pub(crate) fn whole_or(
+    node: &Node,
+    range: RangeInclusive<u32>,
+    other: &str,
+    report: &mut Report<'_>,
+) -> Option<u32> {
+    let other = format!(" or {other}");
+    as_whole(node, &range).or_else(|| out_of("a whole number", &range, &other, node, report))
+}
+
+fn as_whole(node: &Node, range: &RangeInclusive<u32>) -> Option<u32> {
     let number = match &node.data {
         Data::Number(number) => number.as_u64().and_then(|number| u32::try_from(number).ok()),
         _ => None,
     };
-    number.filter(|number| range.contains(number)).or_else(|| out_of("a whole number", &range, node, report))
+    number.filter(|number| range.contains(number))
 }
 
 /// A number within a range.
@@ -159,7 +197,7 @@ pub(crate) fn number(node: &Node, range: RangeInclusive<f64>, report: &mut Repor
         Data::Number(number) => number.as_f64(),
         _ => None,
     };
-    number.filter(|number| range.contains(number)).or_else(|| out_of("a number", &range, node, report))
+    number.filter(|number| range.contains(number)).or_else(|| out_of("a number", &range, "", node, report))
 }
 
 /// One of a few words, each of which is a value of `T` in its serialized form.
@@ -182,6 +220,7 @@ fn expected<T>(what: &str, node: &Node, hint: Option<String>, report: &mut Repor
 fn out_of<T, N: Display>(
     what: &str,
     range: &RangeInclusive<N>,
+    other: &str,
     node: &Node,
     report: &mut Report<'_>,
 ) -> Option<T> {
@@ -191,5 +230,5 @@ fn out_of<T, N: Display>(
         }
         _ => None,
     };
-    expected(&format!("{what} from {} to {}", range.start(), range.end()), node, hint, report)
+    expected(&format!("{what} from {} to {}{other}", range.start(), range.end()), node, hint, report)
 }

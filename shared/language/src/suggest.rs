@@ -3,9 +3,14 @@
 /// The candidate that `word` most probably stands for, if any is near enough.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let reach = (word.chars().count() / 3).max(1);
+    let distance = |candidate: &str| match candidate.strip_prefix(word) {
+        // `timeout` for `timeout_seconds`.
+        Some(rest) if rest.starts_with('_') && !word.is_empty() => 0,
+        _ => strsim::damerau_levenshtein(word, candidate),
+    };
     candidates
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+        .map(|candidate| (distance(candidate), candidate))
         .filter(|(distance, candidate)| *distance <= reach && *distance < candidate.chars().count())
         .min()
         .map(|(_, candidate)| candidate)
@@ -33,6 +38,7 @@ mod tests {
     fn a_slip_of_the_finger_finds_its_word() {
         assert_eq!(nearest("trasform", ["extract", "transform"]), Some("transform"));
         assert_eq!(nearest("depend_on", ["depends_on", "description"]), Some("depends_on"));
+        assert_eq!(nearest("timeout", ["queue", "timeout_seconds"]), Some("timeout_seconds"));
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! A task as written: inline, as a reusable file, or as a reference to one.
 
-use model::{TaskSpec, TriggerRule};
+use model::{FanIn, Global, TaskSpec, TriggerRule};
 use serde_json::Value;
 
+use crate::callbacks::{self, CallbackParts};
 use crate::dependencies;
 use crate::diagnostic::Report;
+use crate::fan::{self, FanOutParts};
 use crate::kinds::{self, Kind};
+use crate::library::Library;
 use crate::names;
 use crate::node::{Data, Node, Place};
 use crate::read::{self, Fields, Word};
@@ -17,12 +20,27 @@ use crate::switch::{self, CaseParts};
 const DEFAULT_QUEUE: &str = "light";
 /// A day: nothing may take longer.
 const MAX_TIMEOUT: u32 = 86_400;
+/// A week: no retries may go on for longer.
+const MAX_RETRY_TIMEOUT: u32 = 604_800;
+/// A year: nothing older is reused.
+const MAX_REUSE: u32 = 31_536_000;
+
+/// The fields that tasks of one type have, and no others.
+const OWN_FIELDS: [(&str, &str); 6] = [
+    ("cases", "switch"),
+    ("for_each", "fan_out"),
+    ("max_parallel", "fan_out"),
+    ("tolerated_failures", "fan_out"),
+    ("aggregation", "fan_in"),
+    ("field", "fan_in"),
+];
 
 /// Settings that a task, a reusable task and a workflow's `defaults` share.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     retry: RetryParts,
     timeout_seconds: Option<u32>,
+    retry_timeout_seconds: Option<u32>,
     queue: Option<String>,
 }
 
@@ -31,11 +49,15 @@ impl Settings {
         let retry = fields.get("retry_policy").map(|node| RetryParts::read(node, report)).unwrap_or_default();
         let timeout_seconds =
             fields.get("timeout_seconds").and_then(|node| read::whole(node, 1..=MAX_TIMEOUT, report));
+        let retry_timeout_seconds = fields
+            .get("retry_timeout_seconds")
+            .and_then(|node| read::whole(node, 1..=MAX_RETRY_TIMEOUT, report));
         let queue = fields.get("queue").and_then(|node| read::text(node, report));
         if let Some(queue) = queue {
             names::check(queue, &names::PLAIN, report);
         }
-        Self { retry, timeout_seconds, queue: queue.map(|queue| queue.text.to_owned()) }
+        let queue = queue.map(|queue| queue.text.to_owned());
+        Self { retry, timeout_seconds, retry_timeout_seconds, queue }
     }
 
     /// These settings, and where one is missing, the other's.
@@ -43,6 +65,7 @@ impl Settings {
         Self {
             retry: self.retry.or(other.retry),
             timeout_seconds: self.timeout_seconds.or(other.timeout_seconds),
+            retry_timeout_seconds: self.retry_timeout_seconds.or(other.retry_timeout_seconds),
             queue: self.queue.or_else(|| other.queue.clone()),
         }
     }
@@ -58,22 +81,56 @@ pub(crate) struct TaskParts<'n> {
     pub(crate) depends_on: Vec<Word<'n>>,
     pub(crate) when: Option<Word<'n>>,
     pub(crate) cases: Vec<CaseParts<'n>>,
+    pub(crate) fan_out: Option<FanOutParts<'n>>,
+    pub(crate) fan_in: Option<FanIn>,
     pub(crate) config: Option<Node>,
+    pub(crate) global: Option<Global>,
+    pub(crate) callbacks: Vec<CallbackParts<'n>>,
     trigger_rule: Option<TriggerRule>,
     allow_failure: Option<bool>,
     settings: Settings,
 }
 
 impl<'n> TaskParts<'n> {
+    /// A task of which nothing is known but where it stands.
+    pub(crate) fn at(at: &'n Place) -> Self {
+        let (name, kind, description, when, config, global) = Default::default();
+        let (depends_on, cases, fan_out, fan_in, callbacks) = Default::default();
+        let (trigger_rule, allow_failure, settings) = Default::default();
+        Self {
+            at,
+            name,
+            kind,
+            description,
+            depends_on,
+            when,
+            cases,
+            fan_out,
+            fan_in,
+            config,
+            global,
+            callbacks,
+            trigger_rule,
+            allow_failure,
+            settings,
+        }
+    }
+
     /// A task with a type of its own, in a workflow.
-    pub(crate) fn read_inline(mut fields: Fields<'n>, report: &mut Report<'_>) -> Self {
+    pub(crate) fn read_inline(
+        mut fields: Fields<'n>,
+        library: &Library<'n>,
+        report: &mut Report<'_>,
+    ) -> Self {
         let name = fields.require("name");
         let kind = fields.require("type");
         let description = fields.get("description").and_then(|node| read::text(node, report));
         let mut task = Self::read_use(&mut fields, name, report);
         task.kind = kind.and_then(|node| read_kind(node, report));
         task.description = description;
-        task.read_cases(&mut fields, report);
+        task.read_own(&mut fields, library, report);
+        let hint = "move the task into a file under tasks/, and refer to it by `task: NAME`";
+        refuse_global(&mut fields, "global tasks are defined in tasks/", hint, report);
         fields.finish(report);
         task
     }
@@ -84,9 +141,33 @@ impl<'n> TaskParts<'n> {
         let task = Self::read_use(&mut fields, name, report);
         let hint = "remove it, or remove `task` to define the task here";
         fields.refuse("type", "the type of a reusable task is fixed in its own file", hint, report);
-        fields.refuse("cases", "only a task of the type `switch` has cases", hint, report);
+        for (field, owner) in OWN_FIELDS {
+            fields.refuse(field, &only(owner, field), hint, report);
+        }
+        let hint = "say it there, or remove it";
+        refuse_global(&mut fields, "whether a task is global is said in its own file", hint, report);
         fields.finish(report);
         task
+    }
+
+    /// What each child of a fan-out is: of a type of its own, or a reusable task with parts overridden.
+    pub(crate) fn read_child(
+        fields: &mut Fields<'n>,
+        library: &Library<'n>,
+        report: &mut Report<'_>,
+    ) -> Self {
+        let config = fields.get("config").cloned();
+        let child = Self { config, settings: Settings::read(fields, report), ..Self::at(fields.at) };
+        let Some(reference) = fields.get("task") else {
+            let kind = fields.require("type").and_then(|node| read_kind(node, report));
+            return Self { kind, ..child };
+        };
+        let hint = "remove it, or remove `task` to define the task here";
+        fields.refuse("type", "the type of a reusable task is fixed in its own file", hint, report);
+        match read::text(reference, report).and_then(|name| library.find(name, report)) {
+            Some(reusable) => child.over(reusable),
+            None => child,
+        }
     }
 
     /// A reusable task, in a file of its own.
@@ -96,22 +177,11 @@ impl<'n> TaskParts<'n> {
         let description = fields.get("description").and_then(|node| read::text(node, report));
         let config = fields.get("config").cloned();
         let settings = Settings::read(&mut fields, report);
+        let global = read_global(&mut fields, name, kind, report);
+        let callbacks = callbacks::read_of_task(&mut fields, report);
         let at = fields.at;
         fields.finish(report);
-        let (trigger_rule, allow_failure, depends_on, when, cases) = Default::default();
-        Self {
-            at,
-            name,
-            kind,
-            description,
-            depends_on,
-            when,
-            cases,
-            config,
-            trigger_rule,
-            allow_failure,
-            settings,
-        }
+        Self { name, kind, description, config, settings, global, callbacks, ..Self::at(at) }
     }
 
     /// The fields by which any task stands in a workflow.
@@ -120,27 +190,38 @@ impl<'n> TaskParts<'n> {
         Self {
             at: fields.at,
             name: name.and_then(|node| read_name(node, report)),
-            kind: None,
-            description: None,
             depends_on,
             when: fields.get("when").and_then(|node| read::expression(node, report)),
-            cases: Vec::new(),
             config: fields.get("config").cloned(),
             trigger_rule,
             allow_failure: fields.get("allow_failure").and_then(|node| read::flag(node, report)),
             settings: Settings::read(fields, report),
+            callbacks: callbacks::read_of_task(fields, report),
+            ..Self::at(fields.at)
         }
     }
 
-    /// The branches of a switch, which no other type has.
-    fn read_cases(&mut self, fields: &mut Fields<'n>, report: &mut Report<'_>) {
-        if self.kind.is_some_and(is_switch) {
-            self.cases = fields.require("cases").map(|node| switch::read(node, report)).unwrap_or_default();
-        } else if self.kind.is_some() {
-            let hint = "write `type: switch`, or remove `cases`";
-            fields.refuse("cases", "only a task of the type `switch` has cases", hint, report);
-        } else {
-            fields.get("cases");
+    /// The fields that only tasks of its type have; those of other types are refused.
+    fn read_own(&mut self, fields: &mut Fields<'n>, library: &Library<'n>, report: &mut Report<'_>) {
+        let Some(kind) = self.kind else {
+            // Which fields belong to what was misspelt is not known.
+            for (field, _) in OWN_FIELDS {
+                fields.get(field);
+            }
+            return;
+        };
+        match kind.name {
+            "switch" => {
+                self.cases =
+                    fields.require("cases").map(|node| switch::read(node, report)).unwrap_or_default();
+            }
+            "fan_out" => self.fan_out = Some(FanOutParts::read(fields, library, report)),
+            "fan_in" => self.fan_in = Some(fan::read_in(fields, report)),
+            _ => {}
+        }
+        for (field, owner) in OWN_FIELDS.into_iter().filter(|(_, owner)| *owner != kind.name) {
+            let hint = format!("write `type: {owner}`, or remove `{field}`");
+            fields.refuse(field, &only(owner, field), &hint, report);
         }
     }
 
@@ -150,6 +231,8 @@ impl<'n> TaskParts<'n> {
             name: self.name.or(reusable.name.map(|name| Word { at: self.at, ..name })),
             kind: reusable.kind,
             description: reusable.description,
+            global: reusable.global.clone(),
+            callbacks: callbacks::over(self.callbacks, &reusable.callbacks),
             config: merge(reusable.config.clone(), self.config),
             settings: self.settings.or(&reusable.settings),
             ..self
@@ -167,15 +250,19 @@ impl<'n> TaskParts<'n> {
             trigger_rule: self.trigger_rule.unwrap_or_default(),
             when: self.when.map(|when| when.text.to_owned()),
             cases: self.cases.iter().map(CaseParts::complete).collect(),
+            fan_out: self.fan_out.as_ref().map(|fan_out| fan_out.complete(defaults)),
+            fan_in: self.fan_in.clone(),
             config: self.config.as_ref().map_or_else(|| Value::Object(Default::default()), Node::to_json),
             retry: settings.retry.complete(self.kind.map_or(0, |kind| kind.retries)),
             timeout_seconds: settings
                 .timeout_seconds
                 .or(self.kind.map(|kind| kind.timeout_seconds))
                 .unwrap_or(1),
+            retry_timeout_seconds: settings.retry_timeout_seconds,
             queue: settings.queue.unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
             allow_failure: self.allow_failure.unwrap_or_default(),
-            ..TaskSpec::default()
+            global: self.global.clone(),
+            callbacks: self.callbacks.iter().map(CallbackParts::complete).collect(),
         }
     }
 }
@@ -199,15 +286,50 @@ fn read_name<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Word<'n>> {
     Some(name)
 }
 
-fn is_switch(kind: &Kind) -> bool {
-    kind.name == "switch"
+/// The fields that stand beside `type: KIND` and nowhere else.
+pub(crate) fn own_fields(kind: &Kind) -> impl Iterator<Item = &'static str> {
+    OWN_FIELDS.into_iter().filter(|(_, owner)| *owner == kind.name).map(|(field, _)| field)
+}
+
+fn only(owner: &str, field: &str) -> String {
+    format!("only a task of the type `{owner}` has `{field}`")
+}
+
+fn refuse_global(fields: &mut Fields<'_>, message: &str, hint: &str, report: &mut Report<'_>) {
+    fields.refuse("global", message, hint, report);
+    fields.refuse("reuse_for_seconds", message, hint, report);
+}
+
+/// Whether runs share one execution of a reusable task, and for how long.
+fn read_global(
+    fields: &mut Fields<'_>,
+    name: Option<Word<'_>>,
+    kind: Option<&Kind>,
+    report: &mut Report<'_>,
+) -> Option<Global> {
+    let (global, reuse) = (fields.get("global"), fields.get("reuse_for_seconds"));
+    let flag = global.map(|node| read::flag(node, report));
+    let is_global = flag == Some(Some(true));
+    let seconds = reuse.and_then(|node| read::whole(node, 0..=MAX_REUSE, report));
+    if let (Some(reuse), None | Some(Some(false))) = (reuse, flag) {
+        let hint = Some("add `global: true`".to_owned());
+        report.add(&reuse.at, "only a global task is reused", hint);
+    }
+    if let (Some(global), Some(kind)) = (global.filter(|_| is_global), kind.filter(|kind| kind.inside)) {
+        let message = format!("a task of the type `{}` cannot be global", kind.name);
+        let hint =
+            "only what a worker carries out can be shared, such as `http`, `bash` or `python`".to_owned();
+        report.add(&global.at, message, Some(hint));
+    }
+    let name = name.filter(|_| is_global)?.text.to_owned();
+    Some(Global { name, reuse_for_seconds: seconds.unwrap_or_default() })
 }
 
 fn read_reusable_kind(node: &Node, report: &mut Report<'_>) -> Option<&'static Kind> {
     let kind = read_kind(node, report)?;
-    if is_switch(kind) {
-        let hint = Some("write the switch into the workflow itself".to_owned());
-        report.add(&node.at, "a switch names tasks of its workflow, so it cannot be reusable", hint);
+    if own_fields(kind).next().is_some() {
+        let message = format!("a `{}` belongs to the tasks around it, so it cannot be reusable", kind.name);
+        report.add(&node.at, message, Some("write it into the workflow itself".to_owned()));
     }
     Some(kind)
 }
@@ -216,8 +338,12 @@ fn read_kind(node: &Node, report: &mut Report<'_>) -> Option<&'static Kind> {
     let word = read::text(node, report)?;
     let kind = kinds::kind(word.text);
     if kind.is_none() {
-        let hint = suggest::hint(word.text, kinds::kinds().iter().map(|kind| kind.name));
-        report.add(word.at, format!("there is no task type `{}`", word.text), hint);
+        let names = || kinds::kinds().iter().map(|kind| kind.name);
+        let hint = match suggest::nearest(word.text, names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("choose from {}", suggest::list(names())),
+        };
+        report.add(word.at, format!("there is no task type `{}`", word.text), Some(hint));
     }
     kind
 }

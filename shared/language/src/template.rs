@@ -9,22 +9,28 @@
 //! with one of our names are ours, and what they give reaches the command as environment.
 
 mod braces;
+mod call;
 mod check;
 mod command;
 mod dates;
 mod engine;
 pub mod expression;
 mod filters;
+mod names;
 mod render;
 mod scope;
+mod secrets;
 mod shell;
 mod syntax;
 mod walk;
 
-pub(crate) use check::{Names, check, check_config, check_expression, check_word};
+pub use call::render_call;
+pub(crate) use check::{check, check_config, check_expression, check_word};
 pub(crate) use command::render_config;
+pub(crate) use names::Names;
 pub use render::{RenderError, render};
-pub use scope::{RunFacts, Scope, TaskFacts};
+pub use scope::{Item, RunFacts, Scope, TaskFacts};
+pub use secrets::secrets_of;
 pub(crate) use syntax::is_template;
 
 /// Whether there is no template anywhere in a value: rendering it would change nothing.

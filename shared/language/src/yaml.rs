@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Error, Location, Options, Spanned};
 
@@ -30,7 +31,7 @@ pub(crate) fn parse(file: usize, text: &str) -> (Option<Node>, Vec<Finding>) {
         Err(error) => {
             let twice = matches!(error.without_snippet(), Error::DuplicateMappingKey { .. });
             let rest = twice.then(|| read(text, DuplicateKeyPolicy::FirstWins).ok()).flatten();
-            (rest.map(|root| located(root, file)), vec![finding(file, &error)])
+            (rest.map(|root| located(root, file)), vec![finding(file, text, &error)])
         }
     }
 }
@@ -85,19 +86,35 @@ fn start_of(file: usize) -> Place {
     Place { file, line: 1, column: 1, ..Place::default() }
 }
 
-fn finding(file: usize, error: &Error) -> Finding {
+fn finding(file: usize, text: &str, error: &Error) -> Finding {
     let at = error.location().map_or_else(|| start_of(file), |location| Place { file, ..place(&location) });
     match error.without_snippet() {
         Error::DuplicateMappingKey { key, .. } => {
             let message = format!("the key `{}` stands twice in this mapping", key.as_deref().unwrap_or("?"));
             Finding { at, message, hint: Some("remove one of the two".to_owned()) }
         }
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => {
+            let message = format!("this is nested more than {MAX_DEPTH} levels deep, which is not allowed");
+            Finding { at, message, hint: Some("keep such data elsewhere, or write it as a text".to_owned()) }
+        }
+        Error::Budget { breach: BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. }, .. } => {
+            let message = "the file holds more values than are allowed, aliases included".to_owned();
+            Finding { at, message, hint: Some("split the workflow, or keep data elsewhere".to_owned()) }
+        }
         other => {
             let shown = other.to_string();
             let message = shown.split(" at line ").next().unwrap_or(&shown);
-            Finding { at, message: format!("this is not valid YAML: {message}"), hint: None }
+            let hint =
+                unquoted(text, &at).map(|mark| format!("a text that begins with `{mark}` goes into quotes"));
+            Finding { at, message: format!("this is not valid YAML: {message}"), hint }
         }
     }
+}
+
+/// The mark that a text begins with which means something else in YAML, as in `cron: */5 * * * *`.
+fn unquoted(text: &str, at: &Place) -> Option<char> {
+    let line = text.lines().nth((at.line as usize).checked_sub(1)?)?;
+    line.chars().nth((at.column as usize).checked_sub(1)?).filter(|mark| "*@`%".contains(*mark))
 }
 
 fn place(location: &Location) -> Place {

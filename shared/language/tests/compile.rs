@@ -119,6 +119,93 @@ fn too_many_tasks_are_refused_and_as_many_as_allowed_compile() {
 }
 
 #[test]
+fn a_chain_that_is_too_long_is_refused_where_it_becomes_so() {
+    let chain = |length: u32| {
+        let task = |n: u32| match n {
+            0 => "- {name: t0, type: noop}\n".to_owned(),
+            n => format!("- {{name: t{n}, type: noop, depends_on: [t{}]}}\n", n - 1),
+        };
+        let tasks: String = (0..length).map(task).collect();
+        compile(&[workflow("a", &format!("name: a\ntasks:\n{tasks}"))])
+    };
+    assert_eq!(told(&chain(1_000)), [""; 0]);
+    let expected = "graphs/a.yaml:1003:3: tasks[1000]: 1005 tasks wait for one another in a chain, more than \
+                    the 1000 allowed (split the workflow, or let tasks depend on earlier ones)";
+    assert_eq!(told(&chain(1_005)), [expected]);
+}
+
+#[test]
+fn a_file_that_is_too_large_or_nested_too_deep_is_refused() {
+    let large = format!("name: a\n#{}\ntasks: [{{name: x, type: noop}}]\n", "x".repeat(1024 * 1024));
+    let expected = "graphs/a.yaml:1:1: the file has 1048617 bytes, more than the 1048576 allowed \
+                    (split the workflow, or keep data elsewhere)";
+    assert_eq!(told(&compile(&[workflow("a", &large)])), [expected]);
+    let nested = |depth: usize| {
+        let config = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        compile(&[workflow("a", &format!("name: a\ntasks: [{{name: x, type: echo, config: {config}}}]\n"))])
+    };
+    assert_eq!(told(&nested(40)), [""; 0]);
+    let refusal = told(&nested(60)).join("\n");
+    assert!(refusal.contains("nested more than 48 levels deep"), "{refusal}");
+}
+
+#[test]
+fn a_global_task_is_one_that_a_worker_carries_out_and_fans_are_not_reusable() {
+    let files = [
+        task("wait", "name: wait\ntype: sleep\nglobal: true\nconfig: {duration: 5m}\n"),
+        task("kept", "name: kept\ntype: echo\nreuse_for_seconds: 60\n"),
+        task("old", "name: old\ntype: echo\nglobal: yes\nreuse_for_seconds: 31536001\n"),
+        task("split", "name: split\ntype: fan_out\n"),
+        task("merge", "name: merge\ntype: fan_in\n"),
+        task("tells", "name: tells\ntype: noop\non_failure: {notify: {webhook: 'https://x/{{ 1 + }}'}}\n"),
+    ];
+    insta::assert_snapshot!(told(&compile(&files)).join("\n"));
+}
+
+#[test]
+fn the_callbacks_of_a_reusable_task_are_checked_where_it_is_used() {
+    let files = [
+        task("t", "name: t\ntype: noop\non_retry: {notify: {message: '{{ inputs.topic }}'}}\n"),
+        workflow("a", "name: a\ninputs: {topic: {type: string}}\ntasks: [{task: t}]\n"),
+        workflow("b", "name: b\ntasks: [{task: t}]\n"),
+    ];
+    let compilation = compile(&files);
+    assert_eq!(names(&compilation), ["a"]);
+    insta::assert_snapshot!(told(&compilation).join("\n"));
+}
+
+#[test]
+fn every_form_of_cron_is_understood() {
+    let cron = |pattern: &str| {
+        let text = format!("name: a\nschedule: {{cron: \"{pattern}\"}}\ntasks: [{{name: x, type: noop}}]\n");
+        let compilation = compile(&[workflow("a", &text)]);
+        assert_eq!(told(&compilation), [""; 0], "{pattern}");
+        compilation.definitions[0].workflow.schedule.clone().unwrap().cron
+    };
+    for pattern in [
+        "0 18 * * 1-5",
+        "*/15 9-17 * JAN,MAR-MAY MON-FRI",
+        "30 */10 * * * *",
+        "0 0 L * *",
+        "0 0 15W * *",
+        "0 0 * * 5L",
+        "0 0 * * FRI#2",
+        "0 0 31 4 *",
+        "0 0 29 2 *",
+        "0 0 30 2 1",
+        "0 0 ? * 7",
+    ] {
+        assert_eq!(cron(pattern), pattern);
+    }
+    assert_eq!(cron(" 0  18 * * 1-5 "), "0 18 * * 1-5");
+    let aliases = ["@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"].map(cron);
+    assert_eq!(
+        aliases,
+        ["0 * * * *", "0 0 * * *", "0 0 * * *", "0 0 * * 0", "0 0 1 * *", "0 0 1 1 *", "0 0 1 1 *"]
+    );
+}
+
+#[test]
 fn diagnostics_serialize_for_answers() {
     let diagnostics = compile(&[workflow("a", "name: a\ntasks: [{name: x, type: nop}]\n")]).diagnostics;
     insta::assert_snapshot!(serde_json::to_string_pretty(&diagnostics).unwrap());
@@ -134,6 +221,15 @@ fn almost_yaml() -> impl Strategy<Value = String> {
         Just("  type: http"),
         Just("  type: sleep"),
         Just("  type: switch"),
+        Just("  type: fan_out"),
+        Just("  type: fan_in"),
+        Just("  for_each: inputs.d"),
+        Just("  task: {type: echo, config: '{{ item.a }} {{ secrets.a-b }}'}"),
+        Just("  task: t"),
+        Just("global: true"),
+        Just("on_failure: [{notify: [{webhook: '{{ event.x }}'}, {message: {}}]}, x]"),
+        Just("schedule: {cron: '*/5 é * * *', timezone: é}"),
+        Just("concurrency: {key: '{{', limit: 0}"),
         Just("  depends_on: [x, y]"),
         Just("  depends_on: {any_of: [x], all_of: [y]}"),
         Just("  when: inputs.d | default(outputs.x) > '"),

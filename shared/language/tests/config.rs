@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use ebbflow_language::config::{
-    self, Approval, Auth, Bash, ConfigError, Fail, Flaky, Http, Method, Program, Python, Sleep, Transform,
-    WaitForSignal,
+    self, Approval, Auth, Bash, ChildWorkflow, ConfigError, Fail, Flaky, Http, Method, Program, Python,
+    Sleep, Transform, WaitForSignal,
 };
 use ebbflow_language::kinds::{kind, kinds};
 use model::ErrorClass;
@@ -23,7 +23,10 @@ fn every_kind_says_how_it_is_carried_out() {
         kinds().iter().filter(wanted).map(|kind| kind.name).collect::<Vec<_>>()
     };
     assert_eq!(of(|kind| kind.instant), ["noop", "echo", "fail", "flaky"]);
-    assert_eq!(of(|kind| kind.inside), ["sleep", "switch", "transform", "wait_for_signal", "approval"]);
+    assert_eq!(
+        of(|kind| kind.inside),
+        ["sleep", "switch", "transform", "wait_for_signal", "approval", "fan_out", "fan_in", "workflow"]
+    );
     assert_eq!(of(|kind| !kind.instant && !kind.inside), ["http", "bash", "python"]);
     assert!(kinds().iter().all(|kind| kind.inside == engine::is_inside(kind.name)));
     assert!(kinds().iter().all(|kind| kind.retries == 0 && kind.timeout_seconds == 3600));
@@ -90,6 +93,16 @@ fn an_expression_is_no_template() {
     assert_eq!(rendered, config);
     let Transform { expression } = read("transform", rendered).unwrap();
     assert_eq!(expression, "{'a': {'{{': inputs.nope}}");
+}
+
+#[test]
+fn a_child_run_is_waited_for_unless_told_otherwise() {
+    let child: ChildWorkflow = read("workflow", json!({"workflow": "report"})).unwrap();
+    assert_eq!((child.workflow.as_str(), child.inputs.len(), child.wait), ("report", 0, true));
+    let config = json!({"workflow": "report", "inputs": {"n": 1}, "wait": false});
+    let child: ChildWorkflow = read("workflow", config).unwrap();
+    assert_eq!((&child.inputs["n"], child.wait), (&json!(1), false));
+    assert!(read::<ChildWorkflow>("workflow", json!({"workflow": "No Such"})).is_err());
 }
 
 #[test]

@@ -26,6 +26,7 @@ fn scope() -> Scope {
             trigger: "manual".to_owned(),
         }),
         task: Some(TaskFacts { name: "load".to_owned(), attempt: 2 }),
+        ..Scope::default()
     }
 }
 

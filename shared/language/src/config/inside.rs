@@ -39,6 +39,27 @@ impl WaitForSignal {
     }
 }
 
+/// Settings of `workflow`.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChildWorkflow {
+    /// The name of the workflow.
+    #[schemars(extend("format" = "workflow-name", "pattern" = "^[a-z0-9-]+$"))]
+    pub workflow: String,
+    /// What its run is given.
+    #[serde(default)]
+    pub inputs: Map<String, Value>,
+    /// Whether the task ends with the run and shares its fate; otherwise it succeeds once the run exists.
+    #[serde(default = "ChildWorkflow::usual_wait")]
+    pub wait: bool,
+}
+
+impl ChildWorkflow {
+    fn usual_wait() -> bool {
+        true
+    }
+}
+
 /// Settings of `approval`.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

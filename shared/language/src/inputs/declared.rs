@@ -44,7 +44,7 @@ fn read_input(key: &Key, node: &Node, earlier: &[InputSpec], report: &mut Report
     choices.iter().for_each(|choice| check(&input, choice, report));
     input.choices = choices.iter().map(Node::to_json).collect();
     if let Some(default) = default {
-        template::check(default, &template::Names::of_default(earlier), report);
+        template::check(default, Some(&template::Names::of_default(earlier)), report);
         check(&input, default, report);
     }
     Some(input)

@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::duration::Duration;
 use crate::names;
 use crate::node::{Data, Node};
+use crate::read;
 use crate::suggest;
 use crate::template;
 
@@ -122,7 +123,7 @@ fn wrong_format(schema: &Value, node: &Node) -> Option<Problem> {
             let hint = Some("such as `2026-01-31T18:00:00Z`".to_owned());
             Problem::of(format!("`{text}` is no instant in the form of RFC 3339"), hint)
         }
-        "http-url" if !text.starts_with("http://") && !text.starts_with("https://") => {
+        "http-url" if !read::is_url(text) => {
             let hint = Some("begin it with `https://`".to_owned());
             Problem::of(format!("`{text}` is no URL for HTTP"), hint)
         }
@@ -131,6 +132,7 @@ fn wrong_format(schema: &Value, node: &Node) -> Option<Problem> {
             Problem::of("a signal's name cannot be a template".to_owned(), Some(hint.to_owned()))
         }
         "signal-name" => wrong_name(text, &names::SIGNAL),
+        "workflow-name" => wrong_name(text, &names::PLAIN),
         "field-name" => wrong_name(text, &names::FIELD),
         _ => None,
     }

@@ -17,14 +17,15 @@ pub(super) fn expression(text: &str, at: usize) -> Option<Range<usize>> {
 }
 
 /// Every place in code where it seems to expect a value of ours: `{{ inputs.day` and its like. The range ends
-/// where the path does.
-pub(super) fn in_code(text: &str) -> impl Iterator<Item = Range<usize>> {
-    text.match_indices("{{").filter_map(|(at, braces)| {
+/// where the path does. `item` and `index` are words that code has itself: they count only where they are ours.
+pub(super) fn in_code(text: &str, item: bool) -> impl Iterator<Item = Range<usize>> {
+    text.match_indices("{{").filter_map(move |(at, braces)| {
         let path = text[at + braces.len()..].trim_start_matches(['-', '+']).trim_start();
         let (name, rest) = path.split_at(word(path));
         let part = |c: char| c.is_alphanumeric() || "_.[]'\"-".contains(c);
         let end = path.find(|c| !part(c)).unwrap_or(path.len());
-        let ours = Scope::NAMES.contains(&name) && rest.starts_with(['.', '[']);
+        let known = Scope::NAMES.contains(&name) && (item || !["item", "index"].contains(&name));
+        let ours = known && rest.starts_with(['.', '[']);
         ours.then(|| at..text.len() - path.len() + end)
     })
 }
@@ -43,10 +44,15 @@ fn first_name(inner: &str) -> Option<&str> {
         };
         let (token, after) = rest.split_at(length);
         if next.is_alphabetic() && !KEYWORDS.contains(&token) {
-            return Some(token);
+            return (!is_call(token, after)).then_some(token);
         }
         rest = after;
     }
+}
+
+/// Whether `index` is the function of Go's templates, as in `{{ index .Tags 0 }}`.
+fn is_call(name: &str, after: &str) -> bool {
+    name == "index" && after.starts_with(' ') && after.trim_start().starts_with(['.', '$', '('])
 }
 
 /// How far the expression reaches after its `{{`, its `}}` included.
@@ -108,6 +114,10 @@ mod tests {
             "{{ not inputs.dry }}",
             "{{ range(inputs.n) | list }}",
             "{{ {'a': {'b': logical_date}}}}",
+            "{{ index }}",
+            "{{ index + 1 }}",
+            "{{ item.name }}",
+            "{{ secrets['api-key'] }}",
         ] {
             assert_eq!(found(&format!("x {ours}}} y")), Some(ours));
         }
@@ -119,6 +129,8 @@ mod tests {
             "{{.Names}}",
             "{{ json .run }}",
             "{{ range .inputs }}",
+            "{{ index .Tags 0 }}",
+            "{{index $tags 0}}",
             "{{ $run }}",
             "{{ $1 = task }}",
             "{{",
@@ -134,8 +146,9 @@ mod tests {
 
     #[test]
     fn in_code_only_a_path_counts() {
-        let code = "{{run}} {{ 'a': 1 }} {{ inputs.day | x }} {{-task['name']}} {{ inputs }}";
-        let found: Vec<&str> = in_code(code).map(|span| &code[span]).collect();
+        let code = "{{run}} {{ 'a': 1 }} {{ inputs.day | x }} {{-task['name']}} {{ inputs }} {{ item.a }}";
+        let found: Vec<&str> = in_code(code, false).map(|span| &code[span]).collect();
         assert_eq!(found, ["{{ inputs.day", "{{-task['name']"]);
+        assert_eq!(in_code(code, true).count(), 3);
     }
 }

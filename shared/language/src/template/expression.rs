@@ -1,4 +1,4 @@
-//! Expressions: what stands without braces in `when`, in `cases` and in the config of a `transform`.
+//! Expressions: what stands without braces in `when`, in `cases`, in `for_each` and in the config of a `transform`.
 
 use std::io::{self, Write};
 
@@ -24,7 +24,7 @@ pub struct Evaluated {
 
 /// Evaluates an expression, within the limits of a template.
 pub fn evaluate(source: &str, scope: &Scope) -> Result<Evaluated, RenderError> {
-    let mut renderer = Renderer::new(scope, &[]);
+    let mut renderer = Renderer::without_secrets(scope);
     let (value, references) = renderer.evaluate(source).map_err(|failure| failure.at(String::new()))?;
     let seen = references.iter().filter_map(|reference| {
         let value = renderer.resolve(&reference.path).ok()?;

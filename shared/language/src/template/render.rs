@@ -48,8 +48,17 @@ pub(super) struct Renderer<'u> {
 
 impl<'u> Renderer<'u> {
     pub(super) fn new(scope: &Scope, urls: &'u [&'u str]) -> Self {
-        let names = scope.to_json();
+        let mut names = scope.to_json();
+        if !scope.secrets.is_empty() {
+            names["secrets"] = Value::Object(scope.secrets.clone());
+        }
         Self { context: Jinja::from(Serde(&names)), names, urls, left: MAX_BYTES }
+    }
+
+    /// One that knows no secrets, since what it works with is shown.
+    pub(super) fn without_secrets(scope: &Scope) -> Self {
+        let names = scope.to_json();
+        Self { context: Jinja::from(Serde(&names)), names, urls: &[], left: MAX_BYTES }
     }
 
     pub(super) fn value(&mut self, value: &Value, path: String) -> Result<Value, RenderError> {
@@ -154,6 +163,11 @@ impl<'u> Renderer<'u> {
                 Failure(format!("the result is larger than {MAX_BYTES} bytes"), hint)
             }
             ErrorKind::UndefinedError => self.explain_missing(template),
+            // The reason may quote the value, and reasons are stored.
+            _ if template.uses("secrets") => {
+                let hint = Some("look at what the template does with the secret's value".to_owned());
+                Failure("it cannot be rendered; why is not shown, since it uses a secret".to_owned(), hint)
+            }
             _ => Failure(error.detail().map_or_else(|| error.to_string(), str::to_owned), None),
         }
     }

@@ -15,6 +15,21 @@ pub struct Scope {
     pub run: Option<RunFacts>,
     /// `task.…`.
     pub task: Option<TaskFacts>,
+    /// `item` and `index`: what a child of a fan-out stands for.
+    pub item: Option<Item>,
+    /// `event.…`: what a callback follows on.
+    pub event: Option<Value>,
+    /// `secrets.NAME`. Templates see them; the document that is written to files and shown never does.
+    pub secrets: Map<String, Value>,
+}
+
+/// What a child of a fan-out stands for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Item {
+    /// `item`: the element of the list.
+    pub value: Value,
+    /// `index`: its place in the list, from 0.
+    pub index: u32,
 }
 
 /// What a template can see of its run.
@@ -38,10 +53,11 @@ pub struct TaskFacts {
 }
 
 impl Scope {
-    /// Every name there is, in templates of any kind.
-    pub(super) const NAMES: [&'static str; 5] = ["inputs", "outputs", "run", "task", "logical_date"];
+    /// Every name that a task's templates may know.
+    pub(super) const NAMES: [&'static str; 8] =
+        ["inputs", "outputs", "run", "task", "logical_date", "item", "index", "secrets"];
 
-    /// The scope as one JSON value, which is what templates work on.
+    /// The scope as one JSON value, without secrets: templates work on it, people may see it.
     pub fn to_json(&self) -> Value {
         let mut names = Map::new();
         names.insert("inputs".to_owned(), Value::Object(self.inputs.clone()));
@@ -56,6 +72,13 @@ impl Scope {
         }
         if let Some(task) = &self.task {
             names.insert("task".to_owned(), json!({"name": task.name, "attempt": task.attempt}));
+        }
+        if let Some(item) = &self.item {
+            names.insert("item".to_owned(), item.value.clone());
+            names.insert("index".to_owned(), item.index.into());
+        }
+        if let Some(event) = &self.event {
+            names.insert("event".to_owned(), event.clone());
         }
         Value::Object(names)
     }

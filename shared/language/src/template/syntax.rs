@@ -25,6 +25,13 @@ pub(super) struct Template {
     pub(super) head: Option<usize>,
 }
 
+impl Template {
+    /// Whether it uses the name from outside.
+    pub(super) fn uses(&self, name: &str) -> bool {
+        self.references.iter().any(|reference| reference.path.first().is_some_and(|top| top == name))
+    }
+}
+
 /// A use of a name, such as `outputs['a'].rows`.
 #[derive(Clone, Debug)]
 pub(super) struct Reference {

@@ -1,0 +1,192 @@
+//! The names that exist where a template stands, and what to say of one that does not.
+
+use model::InputSpec;
+
+use super::secrets;
+use super::syntax::Reference;
+use crate::dependencies::Upstream;
+use crate::inputs;
+use crate::suggest;
+
+const OF_RUN: [&str; 3] = ["inputs", "run", "logical_date"];
+const OF_TASK: [&str; 5] = ["inputs", "outputs", "run", "task", "logical_date"];
+const OF_ITEM: [&str; 2] = ["item", "index"];
+const RUN_FIELDS: [&str; 3] = ["id", "logical_date", "trigger"];
+const TASK_FIELDS: [&str; 2] = ["name", "attempt"];
+const EVENT_FIELDS: [&str; 8] = ["on", "state", "error", "task", "attempt", "run", "workflow", "url"];
+
+/// The names that exist where a template stands.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
+    inputs: &'a [InputSpec],
+    task: Option<(&'a Upstream, usize)>,
+    /// Whether these are only the inputs declared so far.
+    so_far: bool,
+    item: bool,
+    event: bool,
+    secrets: bool,
+}
+
+/// Why a reference cannot be resolved.
+type Unknown = (String, Option<String>);
+
+impl<'a> Names<'a> {
+    /// Those of a template that belongs to a run as a whole.
+    pub(crate) fn of_run(inputs: &'a [InputSpec]) -> Self {
+        Self { inputs, task: None, so_far: false, item: false, event: false, secrets: false }
+    }
+
+    /// Those of an input's default, which sees the inputs declared before it.
+    pub(crate) fn of_default(earlier: &'a [InputSpec]) -> Self {
+        Self { so_far: true, ..Self::of_run(earlier) }
+    }
+
+    /// Those of a task's templates.
+    pub(crate) fn of_task(inputs: &'a [InputSpec], upstream: &'a Upstream, task: usize) -> Self {
+        Self { task: Some((upstream, task)), ..Self::of_run(inputs) }
+    }
+
+    /// These, and those that only a fan-out's task knows.
+    pub(crate) fn with_item(self) -> Self {
+        Self { item: true, ..self }
+    }
+
+    /// These, and what only a callback knows.
+    pub(crate) fn with_event(self) -> Self {
+        Self { event: true, ..self }
+    }
+
+    /// These, and secrets if they are resolved there.
+    pub(crate) fn with_secrets(self, secrets: bool) -> Self {
+        Self { secrets, ..self }
+    }
+
+    pub(super) fn has_item(&self) -> bool {
+        self.item
+    }
+
+    fn top(&self) -> Vec<&'static str> {
+        let mut names = if self.task.is_some() { OF_TASK.to_vec() } else { OF_RUN.to_vec() };
+        names.extend(OF_ITEM.iter().filter(|_| self.item));
+        names.extend(self.event.then_some("event"));
+        names.extend(self.secrets.then_some("secrets"));
+        names
+    }
+
+    /// Why a reference cannot be resolved; `after` is what follows it.
+    pub(super) fn unknown(&self, reference: &Reference, after: &str) -> Option<Unknown> {
+        let path = &reference.path;
+        // A default stands in for the last part only: `a.b | default(1)` still needs `a`.
+        let needed = path.len() - usize::from(reference.guarded);
+        let top = path.first()?;
+        if top == "secrets" {
+            return self.unknown_secret(path.get(1).map(String::as_str), after);
+        }
+        if !self.top().contains(&top.as_str()) {
+            return (needed > 0).then(|| self.unknown_top(top));
+        }
+        let field = path.get(1).filter(|_| needed > 1);
+        match (top.as_str(), self.task) {
+            ("inputs", _) => field.and_then(|name| self.unknown_input(name)),
+            ("run", _) => field.and_then(|name| unknown_field("run", name, &RUN_FIELDS)),
+            ("task", _) => field.and_then(|name| unknown_field("task", name, &TASK_FIELDS)),
+            ("event", _) => field.and_then(|name| unknown_field("event", name, &EVENT_FIELDS)),
+            ("outputs", Some((upstream, task))) => path.get(1).and_then(|name| {
+                let unknown = unknown_output(upstream, task, name);
+                unknown.filter(|_| needed > 1 || upstream.knows(name))
+            }),
+            _ => None,
+        }
+    }
+
+    fn unknown_top(&self, name: &str) -> Unknown {
+        let is_input = inputs::names(self.inputs).any(|input| input == name);
+        let is_task = self.task.is_some_and(|(upstream, _)| upstream.knows(name));
+        let message = format!("the name `{name}` does not exist here");
+        if is_input {
+            (message, Some(format!("did you mean `inputs.{name}`?")))
+        } else if is_task {
+            (message, Some(format!("did you mean `outputs['{name}']`?")))
+        } else if self.event && EVENT_FIELDS.contains(&name) {
+            (message, Some(format!("did you mean `event.{name}`?")))
+        } else if OF_ITEM.contains(&name) {
+            let hint =
+                "to do something for each element of a list: `type: fan_out` with `for_each` and `task`";
+            (format!("`{name}` exists only inside a fan-out's task"), Some(hint.to_owned()))
+        } else if name == "event" {
+            let hint = "such as `on_failure: {notify: {webhook: …}}`".to_owned();
+            ("`event` exists only in callbacks".to_owned(), Some(hint))
+        } else {
+            (message, suggest::hint(name, self.top()))
+        }
+    }
+
+    /// A secret cannot be looked up, so only its name's form and its place are judged.
+    fn unknown_secret(&self, name: Option<&str>, after: &str) -> Option<Unknown> {
+        let dashed = after.strip_prefix('-').filter(|rest| rest.starts_with(|c: char| c.is_alphanumeric()));
+        match (name, dashed) {
+            _ if !self.secrets => {
+                let message =
+                    "secrets are resolved only when a worker executes a task, so there are none here";
+                let hint =
+                    "use it in the `config` of a task such as `http`, `bash` or `python`, or in a webhook";
+                Some((message.to_owned(), Some(hint.to_owned())))
+            }
+            (None, _) => {
+                let hint = Some("write `secrets.NAME`; the name cannot be computed".to_owned());
+                Some(("a secret is used by its name".to_owned(), hint))
+            }
+            // `secrets.my-key` reads as `secrets.my` minus `key`.
+            (Some(name), Some(rest)) => {
+                let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-');
+                let whole = format!("{name}-{}", &rest[..end.unwrap_or(rest.len())]);
+                let hint = format!("a name with `-` goes into brackets: `secrets['{whole}']`");
+                Some((format!("`secrets.{whole}` would be a subtraction"), Some(hint)))
+            }
+            (Some(name), None) if !secrets::is_name(name) => {
+                let rule =
+                    "a secret's name has only letters, digits, `_` and `-`, and begins with a letter or `_`";
+                Some((format!("`{}` is no valid name: {rule}", name.escape_debug()), None))
+            }
+            (Some(_), None) => None,
+        }
+    }
+
+    fn unknown_input(&self, name: &str) -> Option<Unknown> {
+        if inputs::names(self.inputs).any(|input| input == name) {
+            return None;
+        }
+        let hint = suggest::hint(name, inputs::names(self.inputs));
+        let declare = || Some(format!("declare it: inputs: {{{name}: {{type: string}}}}"));
+        let place = if self.so_far { " declared before this one" } else { "" };
+        Some((format!("there is no input `{name}`{place}"), hint.or_else(declare)))
+    }
+}
+
+fn unknown_field(top: &str, name: &str, fields: &[&'static str]) -> Option<Unknown> {
+    let hint = || suggest::hint(name, fields.iter().copied());
+    (!fields.contains(&name)).then(|| (format!("`{top}` has no `{name}`"), hint()))
+}
+
+fn unknown_output(upstream: &Upstream, task: usize, name: &str) -> Option<Unknown> {
+    let own = upstream.name(task);
+    if upstream.reaches(task, name) {
+        None
+    } else if name == own {
+        Some((format!("the task `{own}` cannot see its own output"), None))
+    } else if upstream.is_after(task, name) {
+        Some((format!("`{name}` comes after `{own}`, so its output cannot be seen here"), None))
+    } else if upstream.knows(name) {
+        let message = format!("`{name}` is not upstream of `{own}`, so its output cannot be seen here");
+        Some((message, Some(format!("add `{name}` to the `depends_on` of `{own}`"))))
+    } else {
+        let candidates = upstream.of(task);
+        // `outputs.my-task` reads as `outputs.my` minus `task`.
+        let dashed = candidates.iter().find(|candidate| candidate.starts_with(&format!("{name}-")));
+        let hint = match dashed {
+            Some(dashed) => Some(format!("a name with `-` goes into brackets: `outputs['{dashed}']`")),
+            None => suggest::hint(name, candidates.iter().copied()),
+        };
+        Some((format!("there is no task `{name}` in this workflow"), hint))
+    }
+}

@@ -82,6 +82,7 @@ async fn start(app: &App) -> RunId {
         logical_date: None,
         trigger_kind: "api".into(),
         by: EVIL.into(),
+        parent: None,
     };
     app.runtime.start(start).await.unwrap().run
 }

@@ -4,6 +4,7 @@
 //! every problem at once, each with its place. The modules in reading order:
 //!
 //! - [`compile()`]: files in, definitions and diagnostics out.
+//! - [`document`]: the same reading for YAML of other kinds.
 //! - `yaml`, `node`, `read`: text to a tree that knows its positions, and the tree to typed values.
 //! - `workflow`, `task`, `library`, `retry`, `dependencies`, `switch`, `names`: what a file may say, one concern each.
 //! - [`inputs`]: typed inputs, as declared and as given.
@@ -15,6 +16,7 @@ mod compile;
 pub mod config;
 mod dependencies;
 mod diagnostic;
+pub mod document;
 pub mod duration;
 pub mod inputs;
 pub mod kinds;

@@ -1,6 +1,7 @@
 //! What can be said on the command line to an Ebbflow that runs somewhere.
 
 mod answers;
+mod test;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use model::{Instant, RunId, RunState};
 use serde_json::Value;
 
 pub use answers::{Approve, Reject, Signal};
+pub use test::Test;
 
 /// Which Ebbflow is meant, and how to answer. These go with every command.
 #[derive(Args, Clone, Debug)]
@@ -35,6 +37,11 @@ pub enum Command {
         after_help = "Examples:\n  ebb validate\n  ebb validate workflows/graphs/hello.yaml\n\nExit code 1 where a file has a problem."
     )]
     Validate(Validate),
+    /// Play the tests of workflows under virtual time, without a server
+    #[command(
+        after_help = "Examples:\n  ebb test\n  ebb test workflows/tests/etl.yaml --filter 'two regions'\n  ebb test --junit results.xml\n\nExit code 1 where a test failed, 2 where a test file cannot be used."
+    )]
+    Test(Test),
     /// Draw a workflow from its files, without a server
     #[command(
         after_help = "Examples:\n  ebb graph hello\n  ebb graph workflows/graphs/hello.yaml --svg > hello.svg\n\n● starts by itself, ▶ and ▼ wait for what leads to them. Where lines meet, ├ ┼ ┴ join and │ crosses."

@@ -12,6 +12,7 @@ mod plan;
 mod progress;
 mod run;
 mod runs;
+mod test;
 mod token;
 mod trigger;
 mod validate;
@@ -37,6 +38,7 @@ const REFUSED: u8 = 3;
 pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
     match command {
         Command::Validate(arguments) => validate::run(shared, &arguments),
+        Command::Test(arguments) => test::run(shared, &arguments).await,
         Command::Graph(arguments) => graph::run(shared, &arguments),
         Command::Plan(arguments) => plan::run(shared, &arguments).await,
         Command::Apply(arguments) => apply::run(shared, &arguments).await,

@@ -1,13 +1,17 @@
-//! Workflow files on disk: `graphs/*.yaml` are workflows, `tasks/*.yaml` are the tasks that they reuse.
+//! Workflow files on disk: `graphs/*.yaml` are workflows, `tasks/*.yaml` are the tasks that they reuse, and
+//! `tests/*.yaml` are tests of the workflows.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use language::{FileKind, SourceFile};
+use rehearsal::TestFile;
 
 const GRAPHS: &str = "graphs";
 const TASKS: &str = "tasks";
+const TESTS: &str = "tests";
 
 /// All files of a folder of workflows, in the order of their names.
 pub fn read(folder: &Path) -> Result<Vec<SourceFile>> {
@@ -31,6 +35,36 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<SourceFile>> {
     Ok(files)
 }
 
+/// The test files that are meant, each with the folder of workflows that it is about: all of a folder, or single ones.
+pub fn read_tests(paths: &[PathBuf]) -> Result<BTreeMap<PathBuf, Vec<TestFile>>> {
+    let mut folders: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+    for path in paths {
+        let (folder, tests) = match path.is_dir() {
+            true => (path.clone(), list(&path.join(TESTS))?),
+            false => (tested_by(path)?, vec![path.clone()]),
+        };
+        folders.entry(folder).or_default().extend(tests);
+    }
+    let read = |(folder, mut paths): (PathBuf, Vec<PathBuf>)| {
+        paths.sort();
+        paths.dedup();
+        let read_test =
+            |path: &PathBuf| Ok(TestFile { path: path.display().to_string(), text: read_text(path)? });
+        Ok((folder, paths.iter().map(read_test).collect::<Result<_>>()?))
+    };
+    folders.into_iter().map(read).collect()
+}
+
+/// The folder of workflows that a test file is about.
+fn tested_by(path: &Path) -> Result<PathBuf> {
+    match path.parent().filter(|folder| folder.ends_with(TESTS)) {
+        Some(folder) => Ok(folder.parent().map_or_else(PathBuf::new, Path::to_owned)),
+        None => {
+            bail!("{} is not in a folder `{TESTS}` beside `{GRAPHS}`, where tests belong", path.display())
+        }
+    }
+}
+
 /// The name of the workflow that a file must define: the file's own; none for a reusable task.
 pub fn workflow_name(file: &SourceFile) -> Option<String> {
     let stem = Path::new(&file.path).file_stem()?.to_str()?;
@@ -49,8 +83,12 @@ fn read_with_tasks(path: &Path) -> Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// The YAML files of a folder; a folder that is not there has none.
 fn read_kind(folder: &Path, kind: FileKind) -> Result<Vec<SourceFile>> {
+    list(folder)?.iter().map(|path| read_file(path, kind)).collect()
+}
+
+/// The YAML files of a folder by name; a folder that is not there has none.
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
@@ -58,12 +96,15 @@ fn read_kind(folder: &Path, kind: FileKind) -> Result<Vec<SourceFile>> {
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml"));
     paths.sort();
-    paths.iter().map(|path| read_file(path, kind)).collect()
+    Ok(paths)
 }
 
 fn read_file(path: &Path, kind: FileKind) -> Result<SourceFile> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(SourceFile { path: path.display().to_string(), kind, text })
+    Ok(SourceFile { path: path.display().to_string(), kind, text: read_text(path)? })
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]
@@ -105,6 +146,20 @@ mod tests {
         let folder = folder();
         let files = read_all(&[folder.path().into(), folder.path().join("graphs/b.yaml")]).unwrap();
         assert_eq!(files.len(), 3);
+    }
+
+    #[test]
+    fn tests_are_no_workflows_and_know_the_folder_that_they_are_about() {
+        let folder = folder();
+        let test = folder.path().join("tests/b.yaml");
+        fs::create_dir_all(test.parent().unwrap()).unwrap();
+        fs::write(&test, "test").unwrap();
+        assert_eq!(read(folder.path()).unwrap().len(), 3);
+        for path in [folder.path().to_owned(), test.clone()] {
+            let tests = read_tests(&[path, test.clone()]).unwrap();
+            assert_eq!(tests.into_keys().collect::<Vec<_>>(), [folder.path()]);
+        }
+        assert!(read_tests(&[folder.path().join("graphs/b.yaml")]).is_err());
     }
 
     #[test]

@@ -56,9 +56,10 @@ impl Finding {
     }
 }
 
-/// Gathers the problems of a compilation.
-pub(crate) struct Report<'f> {
-    files: &'f [SourceFile],
+/// Gathers the problems of files that are read together.
+pub struct Report<'f> {
+    /// The path and the text of each file.
+    files: Vec<(&'f str, &'f str)>,
     found: Vec<Diagnostic>,
     /// The task under examination. What is wrong with it in another file is wrong only because of how it is
     /// used, and is reported where that is.
@@ -66,8 +67,20 @@ pub(crate) struct Report<'f> {
 }
 
 impl<'f> Report<'f> {
+    /// A report on files that are compiled together.
     pub(crate) fn new(files: &'f [SourceFile]) -> Self {
+        let files = files.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect();
         Self { files, found: Vec::new(), user: None }
+    }
+
+    /// A report on a document of another kind, which stands for itself.
+    pub fn on(path: &'f str, text: &'f str) -> Self {
+        Self { files: vec![(path, text)], found: Vec::new(), user: None }
+    }
+
+    /// The text of a file.
+    pub(crate) fn text(&self, file: usize) -> &'f str {
+        self.files[file].1
     }
 
     /// How many problems there are so far; no more afterwards means that what was read is sound.
@@ -75,7 +88,8 @@ impl<'f> Report<'f> {
         self.found.len()
     }
 
-    pub(crate) fn add(&mut self, at: &Place, message: impl Into<String>, hint: Option<String>) {
+    /// Adds a problem.
+    pub fn add(&mut self, at: &Place, message: impl Into<String>, hint: Option<String>) {
         let message = message.into();
         let (at, message) = match &self.user {
             Some(user) if user.file != at.file => {
@@ -83,7 +97,7 @@ impl<'f> Report<'f> {
             }
             _ => (at, message),
         };
-        let file = self.files[at.file].path.clone();
+        let file = self.files[at.file].0.to_owned();
         let (line, column, path) = (at.line, at.column, at.path.clone());
         self.found.push(Diagnostic { file, line, column, path, message, hint });
     }
@@ -94,7 +108,7 @@ impl<'f> Report<'f> {
 
     /// `path:line` of a place, to point to it from a message.
     pub(crate) fn location(&self, at: &Place) -> String {
-        format!("{}:{}", self.files[at.file].path, at.line)
+        format!("{}:{}", self.files[at.file].0, at.line)
     }
 
     /// The place of `part`, which stands at byte `offset` of the string that begins at `at`.
@@ -102,7 +116,7 @@ impl<'f> Report<'f> {
     /// Quotes, folding and indentation make counting columns unreliable, so the part is looked up in the
     /// file's own text: it is the same there unless it holds an escape.
     pub(crate) fn inside(&self, at: &Place, string: &str, part: &str, offset: usize) -> Place {
-        let text = &self.files[at.file].text;
+        let text = self.text(at.file);
         let earlier = string.get(..offset).map_or(0, |before| before.matches(part).count());
         let found = text.get(at.offset..).and_then(|rest| rest.match_indices(part).nth(earlier));
         match found {
@@ -112,7 +126,7 @@ impl<'f> Report<'f> {
     }
 
     /// Every problem once, by file, line and column.
-    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+    pub fn finish(mut self) -> Vec<Diagnostic> {
         self.found.sort();
         self.found.dedup();
         self.found

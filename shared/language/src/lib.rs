@@ -4,6 +4,7 @@
 //! every problem at once, each with its place. The modules in reading order:
 //!
 //! - [`compile()`]: files in, definitions and diagnostics out.
+//! - [`document`]: the same reading for YAML of other kinds.
 //! - `yaml`, `node`, `read`: text to a tree that knows its positions, and the tree to typed values.
 //! - `workflow`, `schedule`, `concurrency`, `callbacks`, `task`, `library`, `retry`, `dependencies`, `switch`, `fan`,
 //!   `names`: what a file may say, one concern each.
@@ -18,6 +19,7 @@ mod concurrency;
 pub mod config;
 mod dependencies;
 mod diagnostic;
+pub mod document;
 pub mod duration;
 mod fan;
 pub mod inputs;

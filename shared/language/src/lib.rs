@@ -5,12 +5,14 @@
 //!
 //! - [`compile()`]: files in, definitions and diagnostics out.
 //! - `yaml`, `node`, `read`: text to a tree that knows its positions, and the tree to typed values.
+//! - `blueprint`: workflow templates, and workflows with everything that they inherit.
 //! - `workflow`, `task`, `library`, `retry`, `dependencies`, `switch`, `names`: what a file may say, one concern each.
 //! - [`inputs`]: typed inputs, as declared and as given.
 //! - [`kinds`], [`config`], `schema`: the task types and what they may be told.
 //! - [`template`]: `{{ … }}`, checked before it is registered and rendered when a task is dispatched.
 //! - [`expression`]: the same without braces, in `when`, `cases` and `transform`.
 
+mod blueprint;
 mod compile;
 pub mod config;
 mod dependencies;

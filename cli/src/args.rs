@@ -102,7 +102,7 @@ pub enum Command {
 /// What to check.
 #[derive(Args, Clone, Debug)]
 pub struct Validate {
-    /// A folder with graphs/ and tasks/, or files
+    /// A folder with graphs/, tasks/ and templates/, or files
     #[arg(value_name = "DIR|FILE", default_value = "workflows")]
     pub paths: Vec<PathBuf>,
 }
@@ -124,7 +124,7 @@ pub struct Graph {
 /// What to compare with the server.
 #[derive(Args, Clone, Debug)]
 pub struct Plan {
-    /// A folder with graphs/ and tasks/
+    /// A folder with graphs/, tasks/ and templates/
     #[arg(value_name = "DIR", default_value = "workflows")]
     pub folder: PathBuf,
 }
@@ -132,7 +132,7 @@ pub struct Plan {
 /// What to register.
 #[derive(Args, Clone, Debug)]
 pub struct Apply {
-    /// A folder with graphs/ and tasks/
+    /// A folder with graphs/, tasks/ and templates/
     #[arg(value_name = "DIR", default_value = "workflows")]
     pub folder: PathBuf,
 }

@@ -1,5 +1,5 @@
-//! Workflow files on disk: `graphs/*.yaml` are workflows, `tasks/*.yaml` are the tasks that they reuse, and
-//! `tests/*.yaml` are tests of the workflows.
+//! Workflow files on disk: `graphs/*.yaml` are workflows, `tasks/*.yaml` the tasks that they reuse, `templates/*.yaml`
+//! the workflow templates that they extend, and `tests/*.yaml` are tests of the workflows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,6 +12,7 @@ use rehearsal::TestFile;
 const GRAPHS: &str = "graphs";
 const TASKS: &str = "tasks";
 const TESTS: &str = "tests";
+const TEMPLATES: &str = "templates";
 
 /// All files of a folder of workflows, in the order of their names.
 pub fn read(folder: &Path) -> Result<Vec<SourceFile>> {
@@ -19,15 +20,15 @@ pub fn read(folder: &Path) -> Result<Vec<SourceFile>> {
         bail!("{} has no folder `{GRAPHS}` with workflows in it", folder.display());
     }
     let mut files = read_kind(&folder.join(GRAPHS), FileKind::Workflow)?;
-    files.extend(read_kind(&folder.join(TASKS), FileKind::Task)?);
+    files.extend(read_shared(folder)?);
     Ok(files)
 }
 
-/// Folders of workflows, and single files: a workflow comes with the tasks of the folder that it is in.
+/// Folders of workflows, and single files: a workflow comes with the tasks and templates of the folder that it is in.
 pub fn read_all(paths: &[PathBuf]) -> Result<Vec<SourceFile>> {
     let mut files: Vec<SourceFile> = Vec::new();
     for path in paths {
-        let more = if path.is_dir() { read(path)? } else { read_with_tasks(path)? };
+        let more = if path.is_dir() { read(path)? } else { read_with_shared(path)? };
         files.extend(more);
     }
     files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -65,22 +66,30 @@ fn tested_by(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The name of the workflow that a file must define: the file's own; none for a reusable task.
+/// The name of the workflow that a file must define: the file's own; none for a reusable task or a template.
 pub fn workflow_name(file: &SourceFile) -> Option<String> {
     let stem = Path::new(&file.path).file_stem()?.to_str()?;
     (file.kind == FileKind::Workflow).then(|| stem.to_owned())
 }
 
-fn read_with_tasks(path: &Path) -> Result<Vec<SourceFile>> {
+fn read_with_shared(path: &Path) -> Result<Vec<SourceFile>> {
     let folder = path.parent().unwrap_or(Path::new(""));
     if folder.ends_with(TASKS) {
         return Ok(vec![read_file(path, FileKind::Task)?]);
     }
-    let mut files = vec![read_file(path, FileKind::Workflow)?];
-    if folder.ends_with(GRAPHS) {
-        files.extend(read_kind(&folder.with_file_name(TASKS), FileKind::Task)?);
+    let is_template = folder.ends_with(TEMPLATES);
+    let kind = if is_template { FileKind::Template } else { FileKind::Workflow };
+    let mut files = vec![read_file(path, kind)?];
+    if is_template || folder.ends_with(GRAPHS) {
+        files.extend(read_shared(folder.parent().unwrap_or(Path::new("")))?);
     }
     Ok(files)
+}
+
+/// What the workflows of a folder may build on.
+fn read_shared(folder: &Path) -> Result<Vec<SourceFile>> {
+    let tasks = read_kind(&folder.join(TASKS), FileKind::Task)?;
+    Ok([tasks, read_kind(&folder.join(TEMPLATES), FileKind::Template)?].concat())
 }
 
 fn read_kind(folder: &Path, kind: FileKind) -> Result<Vec<SourceFile>> {
@@ -111,11 +120,18 @@ fn read_text(path: &Path) -> Result<String> {
 mod tests {
     use super::*;
 
+    const TASK: (&str, FileKind) = ("t", FileKind::Task);
+    const TEMPLATE: (&str, FileKind) = ("base", FileKind::Template);
+
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        for (name, text) in
-            [("graphs/b.yaml", "b"), ("graphs/a.yml", "a"), ("graphs/notes.md", ""), ("tasks/t.yaml", "t")]
-        {
+        for (name, text) in [
+            ("graphs/b.yaml", "b"),
+            ("graphs/a.yml", "a"),
+            ("graphs/notes.md", ""),
+            ("tasks/t.yaml", "t"),
+            ("templates/base.yaml", "base"),
+        ] {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
@@ -130,22 +146,23 @@ mod tests {
     #[test]
     fn a_folder_gives_its_yaml_files_by_name() {
         let files = read(folder().path()).unwrap();
-        let expected = [("a", FileKind::Workflow), ("b", FileKind::Workflow), ("t", FileKind::Task)];
-        assert_eq!(texts(&files), expected);
+        assert_eq!(texts(&files), [("a", FileKind::Workflow), ("b", FileKind::Workflow), TASK, TEMPLATE]);
     }
 
     #[test]
-    fn a_single_workflow_brings_the_tasks_it_may_reuse() {
+    fn a_single_workflow_or_template_brings_what_it_may_build_on() {
         let folder = folder();
         let files = read_all(&[folder.path().join("graphs/b.yaml")]).unwrap();
-        assert_eq!(texts(&files), [("b", FileKind::Workflow), ("t", FileKind::Task)]);
+        assert_eq!(texts(&files), [("b", FileKind::Workflow), TASK, TEMPLATE]);
+        let files = read_all(&[folder.path().join("templates/base.yaml")]).unwrap();
+        assert_eq!(texts(&files), [TASK, TEMPLATE]);
     }
 
     #[test]
     fn a_file_that_is_named_twice_is_read_once() {
         let folder = folder();
         let files = read_all(&[folder.path().into(), folder.path().join("graphs/b.yaml")]).unwrap();
-        assert_eq!(files.len(), 3);
+        assert_eq!(files.len(), 4);
     }
 
     #[test]

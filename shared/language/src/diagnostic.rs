@@ -39,6 +39,20 @@ impl fmt::Display for Diagnostic {
     }
 }
 
+/// The problem, with who has it if it shows only where a template is extended.
+fn naming(mut diagnostic: Diagnostic, heirs: &[Option<usize>], files: &[(&str, &str)]) -> Diagnostic {
+    if let [Some(first), others @ ..] = heirs {
+        let first = files[*first].0;
+        let heirs = match others.len() {
+            0 => format!("{first} extends"),
+            1 => format!("{first} and 1 other extend"),
+            more => format!("{first} and {more} others extend"),
+        };
+        diagnostic.message = format!("as {heirs} it: {}", diagnostic.message);
+    }
+    diagnostic
+}
+
 /// A problem before it is known how its file is called.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
@@ -60,22 +74,35 @@ impl Finding {
 pub struct Report<'f> {
     /// The path and the text of each file.
     files: Vec<(&'f str, &'f str)>,
-    found: Vec<Diagnostic>,
+    /// Each with the workflow that was examined, if it stands in a template that this workflow extends.
+    found: Vec<(Diagnostic, Option<usize>)>,
     /// The task under examination. What is wrong with it in another file is wrong only because of how it is
     /// used, and is reported where that is.
     pub(crate) user: Option<Place>,
+    /// The file under examination, if it extends a template. What it wrote itself is always reported where it stands.
+    pub(crate) heir: Option<usize>,
 }
 
 impl<'f> Report<'f> {
     /// A report on files that are compiled together.
     pub(crate) fn new(files: &'f [SourceFile]) -> Self {
         let files = files.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect();
-        Self { files, found: Vec::new(), user: None }
+        Self { files, found: Vec::new(), user: None, heir: None }
+    }
+
+    /// An empty report on the same files, of which only a part may be of use.
+    pub(crate) fn aside(&self) -> Self {
+        Self { files: self.files.clone(), found: Vec::new(), user: None, heir: None }
+    }
+
+    /// Takes over what is of use in a report that was made aside.
+    pub(crate) fn take_over(&mut self, aside: Self, of_use: impl Fn(&Diagnostic) -> bool) {
+        self.found.extend(aside.found.into_iter().filter(|(diagnostic, _)| of_use(diagnostic)));
     }
 
     /// A report on a document of another kind, which stands for itself.
     pub fn on(path: &'f str, text: &'f str) -> Self {
-        Self { files: vec![(path, text)], found: Vec::new(), user: None }
+        Self { files: vec![(path, text)], found: Vec::new(), user: None, heir: None }
     }
 
     /// The text of a file.
@@ -92,14 +119,15 @@ impl<'f> Report<'f> {
     pub fn add(&mut self, at: &Place, message: impl Into<String>, hint: Option<String>) {
         let message = message.into();
         let (at, message) = match &self.user {
-            Some(user) if user.file != at.file => {
+            Some(user) if user.file != at.file && self.heir != Some(at.file) => {
                 (user, format!("{} ({}): {message}", self.location(at), at.path))
             }
             _ => (at, message),
         };
         let file = self.files[at.file].0.to_owned();
         let (line, column, path) = (at.line, at.column, at.path.clone());
-        self.found.push(Diagnostic { file, line, column, path, message, hint });
+        let heir = self.heir.filter(|heir| *heir != at.file);
+        self.found.push((Diagnostic { file, line, column, path, message, hint }, heir));
     }
 
     pub(crate) fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
@@ -129,6 +157,13 @@ impl<'f> Report<'f> {
     pub fn finish(mut self) -> Vec<Diagnostic> {
         self.found.sort();
         self.found.dedup();
-        self.found
+        let mut told: Vec<(Diagnostic, Vec<Option<usize>>)> = Vec::new();
+        for (diagnostic, heir) in self.found {
+            match told.last_mut() {
+                Some((last, heirs)) if *last == diagnostic => heirs.push(heir),
+                _ => told.push((diagnostic, vec![heir])),
+            }
+        }
+        told.into_iter().map(|(diagnostic, heirs)| naming(diagnostic, &heirs, &self.files)).collect()
     }
 }

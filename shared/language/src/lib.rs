@@ -6,6 +6,7 @@
 //! - [`compile()`]: files in, definitions and diagnostics out.
 //! - [`document`]: the same reading for YAML of other kinds.
 //! - `yaml`, `node`, `read`: text to a tree that knows its positions, and the tree to typed values.
+//! - `blueprint`: workflow templates, and workflows with everything that they inherit.
 //! - `workflow`, `schedule`, `concurrency`, `callbacks`, `task`, `library`, `retry`, `dependencies`, `switch`, `fan`,
 //!   `names`: what a file may say, one concern each.
 //! - [`inputs`]: typed inputs, as declared and as given.
@@ -13,6 +14,7 @@
 //! - [`template`]: `{{ … }}`, checked before it is registered and rendered when a task is dispatched.
 //! - [`expression`]: the same without braces, in `when`, `cases`, `for_each` and `transform`.
 
+mod blueprint;
 mod callbacks;
 mod compile;
 mod concurrency;

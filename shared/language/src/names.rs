@@ -1,4 +1,4 @@
-//! What workflows, tasks, inputs, queues and signals may be called.
+//! What workflows, tasks, inputs, parameters, queues and signals may be called.
 
 use crate::diagnostic::Report;
 use crate::read::Word;
@@ -25,6 +25,12 @@ pub(crate) const TASK: Rule = Rule {
 pub(crate) const INPUT: Rule = Rule {
     fits: is_input,
     says: "an input's name has only letters, digits and `_`, begins with no digit, and has at most 100 characters",
+};
+
+/// Parameters of workflow templates, which are written after a dot too.
+pub(crate) const PARAMETER: Rule = Rule {
+    fits: is_input,
+    says: "a parameter's name has only letters, digits and `_`, begins with no digit, and has at most 100 characters",
 };
 
 /// Fields of a form, which are written after a dot too.

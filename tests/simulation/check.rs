@@ -31,9 +31,11 @@ pub(crate) fn history(end: &End, workflow: &Workflow) -> Result<(), String> {
         match event.kind {
             EventKind::TaskDispatched => {
                 *dispatched.entry((task, event.attempt)).or_insert(0) += 1;
-                parents_have_ended(&graph, task, &ended)?;
+                parents_have_ended(&graph, event, task, &ended)?;
             }
-            EventKind::TaskSleeping | EventKind::TaskWaiting => parents_have_ended(&graph, task, &ended)?,
+            EventKind::TaskSleeping | EventKind::TaskWaiting | EventKind::TaskFannedOut => {
+                parents_have_ended(&graph, event, task, &ended)?;
+            }
             kind if ends(event) => {
                 ended.insert(task, kind);
             }
@@ -60,9 +62,13 @@ fn ends(event: &Event) -> bool {
 
 fn parents_have_ended(
     graph: &Graph,
+    event: &Event,
     task: TaskIndex,
     ended: &BTreeMap<TaskIndex, EventKind>,
 ) -> Result<(), String> {
+    if event.child.is_some() {
+        return Ok(());
+    }
     let eager = matches!(graph.spec(task).trigger_rule, TriggerRule::OneSuccess | TriggerRule::OneFailed);
     match graph.parents(task).iter().find(|parent| !ended.contains_key(parent)) {
         Some(parent) if !eager => {

@@ -1,6 +1,7 @@
-//! Random workflows of tasks that need nothing outside: they succeed, fail, waver or sleep.
+//! Random workflows of tasks that need nothing outside: they succeed, fail, waver, sleep, fan out, are shared, or start
+//! other runs.
 
-use model::{Backoff, Case, RetryPolicy, TaskSpec, TriggerRule, Workflow};
+use model::{Backoff, Case, FanOut, Global, RetryPolicy, TaskSpec, Tolerance, TriggerRule, Workflow};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt, SeedableRng};
@@ -28,6 +29,8 @@ fn task(dice: &mut StdRng, index: usize) -> TaskSpec {
     let depends_on =
         (0..index).filter(|_| dice.random_bool(0.35)).map(|parent| format!("t{parent}")).collect();
     let (kind, config) = work(dice);
+    let fan_out = (kind == "fan_out").then(|| fan_out(dice));
+    let shared = dice.random_bool(0.3) && matches!(kind, "noop" | "flaky" | "fail");
     TaskSpec {
         name: format!("t{index}"),
         kind: kind.into(),
@@ -45,7 +48,47 @@ fn task(dice: &mut StdRng, index: usize) -> TaskSpec {
         timeout_seconds: 60,
         queue: "light".into(),
         allow_failure: dice.random_bool(0.1),
+        fan_out,
+        global: shared.then(|| Global { name: kind.into(), reuse_for_seconds: 0 }),
         ..TaskSpec::default()
+    }
+}
+
+/// The workflow that tasks of others start.
+pub(crate) fn small() -> Workflow {
+    let step = |name: &str, after: &[&str], config: Value| TaskSpec {
+        name: name.into(),
+        kind: "flaky".into(),
+        depends_on: after.iter().map(|name| (*name).to_owned()).collect(),
+        config,
+        retry: RetryPolicy { max_retries: 2, initial_delay_seconds: 1.0, ..RetryPolicy::default() },
+        timeout_seconds: 60,
+        queue: "light".into(),
+        ..TaskSpec::default()
+    };
+    let first = step("first", &[], json!({"probability": 0.3, "seed": 7}));
+    let second = step("second", &["first"], json!({"probability": 0.0, "seed": 7}));
+    Workflow { name: "small".into(), tasks: vec![first, second], ..Workflow::default() }
+}
+
+fn fan_out(dice: &mut StdRng) -> FanOut {
+    let (kind, config) = match dice.random_range(0..4) {
+        0 => ("noop", json!({})),
+        1 => ("workflow", json!({"workflow": "small"})),
+        _ => ("flaky", json!({"probability": 0.3, "seed": dice.random_range(0..1_000_000)})),
+    };
+    FanOut {
+        for_each: format!("range({}) | list", dice.random_range(0..7)),
+        max_parallel: dice.random_bool(0.5).then(|| dice.random_range(1..4)),
+        tolerated_failures: Tolerance::Percent(if dice.random_bool(0.5) { 0 } else { 100 }),
+        task: Box::new(TaskSpec {
+            kind: kind.into(),
+            config,
+            retry: RetryPolicy { max_retries: 1, initial_delay_seconds: 2.0, ..RetryPolicy::default() },
+            timeout_seconds: 60,
+            queue: "light".into(),
+            ..TaskSpec::default()
+        }),
     }
 }
 
@@ -66,7 +109,10 @@ fn condition(dice: &mut impl Rng) -> &'static str {
 }
 
 fn work(dice: &mut impl Rng) -> (&'static str, Value) {
-    match dice.random_range(0..13) {
+    match dice.random_range(0..17) {
+        13..15 => ("fan_out", json!({})),
+        15 => ("workflow", json!({"workflow": "small"})),
+        16 => ("workflow", json!({"workflow": "small", "wait": false})),
         0..4 => ("noop", json!({})),
         4 => ("echo", json!({"by": "{{ task.name }}"})),
         5 => ("fail", json!({"message": "no", "class": "permanent"})),

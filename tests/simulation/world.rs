@@ -192,10 +192,12 @@ impl World {
     }
 
     async fn request_run(&mut self) {
-        let (workflow, now) = (workflows::random(self.seed), self.clock.now());
-        let (hash, source, by) = (String::from("h"), String::new(), String::from("simulation"));
-        let new = NewVersion { tenant: TenantId::DEFAULT, workflow, source, hash, by, at: now };
-        self.store.register(&new).await.unwrap();
+        let now = self.clock.now();
+        for workflow in [workflows::random(self.seed), workflows::small()] {
+            let (hash, source, by) = (String::from("h"), String::new(), String::from("simulation"));
+            let new = NewVersion { tenant: TenantId::DEFAULT, workflow, source, hash, by, at: now };
+            self.store.register(&new).await.unwrap();
+        }
         let request = Message::RunRequested(RunRequested {
             run: self.run,
             tenant: TenantId::DEFAULT,

@@ -17,10 +17,7 @@ const ANNOUNCED_AHEAD: TimeDelta = TimeDelta::seconds(60);
 impl Scene<'_> {
     /// Closes the scene: the run's end is derived, and everything that changed comes out; nothing if nothing did.
     pub fn close(mut self) -> Option<Decision> {
-        debug_assert!(
-            self.ended.is_empty() && self.undirected.is_empty() && self.turning.is_empty(),
-            "closed before it was settled"
-        );
+        debug_assert!(self.is_at_rest(), "closed before it was settled");
         self.derive_end();
         self.announce_timer();
         let idle = self.changed.is_empty()

@@ -258,13 +258,15 @@ impl Scene<'_> {
         let Some(task) = self.tasks.get(&index).filter(|task| task.attempt == attempt) else { return false };
         match task.state {
             TaskState::Dispatched | TaskState::Running => true,
-            // Its work is done elsewhere: by another run, which reports.
-            TaskState::Sleeping => {
-                let spec = self.spec(index);
-                spec.kind == "workflow" || spec.global.is_some()
-            }
+            TaskState::Sleeping => self.waits_for_others(index),
             _ => false,
         }
+    }
+
+    /// Whether a sleeping task's work is done by another run, which reports.
+    pub(crate) fn waits_for_others(&self, index: TaskIndex) -> bool {
+        let spec = self.spec(index);
+        spec.kind == "workflow" || spec.global.is_some()
     }
 
     fn moves(&mut self, index: TaskIndex, event: TaskEvent) -> bool {

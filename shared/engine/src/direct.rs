@@ -95,8 +95,10 @@ impl Scene<'_> {
                 self.start_child(index, workflow, inputs, wait)
             }
             Directive::AwaitShared(owner) => {
-                let what = json!({"shared_with": owner});
-                self.must(index, TaskEvent::FellAsleep, EventKind::TaskWaiting, what);
+                if self.fall_asleep(index) {
+                    let what = json!({"shared_with": owner});
+                    self.record(EventKind::TaskWaiting, Some(index), None, what);
+                }
             }
             Directive::SleepUntil(wake_at) => {
                 self.wait(
@@ -116,39 +118,48 @@ impl Scene<'_> {
                 self.settle_at_once(index, &payload, Value::Null);
             }
             Directive::Broken(failure) => {
-                self.apply(index, TaskEvent::FellAsleep).expect("only tasks that begin are directed");
+                self.fall_asleep(index);
                 self.fail(index, failure);
             }
         }
     }
 
-    /// A pending task is readied; one that is tried again is queued already.
+    /// A pending task is readied; one that is tried again is queued already; one that waited for others finds that it
+    /// need not.
     fn queue(&mut self, index: TaskIndex) {
-        if self.tasks[&index].state == TaskState::Pending {
-            self.apply(index, TaskEvent::Readied).expect("only pending tasks are readied");
-        }
+        let event = match self.tasks[&index].state {
+            TaskState::Pending => TaskEvent::Readied,
+            TaskState::Sleeping => TaskEvent::WokeUp,
+            _ => return,
+        };
+        self.apply(index, event).expect("the state was looked at just before");
     }
 
-    fn start_child(&mut self, index: TaskIndex, workflow: String, inputs: Map<String, Value>, waits: bool) {
-        if waits {
+    /// Puts a task to sleep, unless it sleeps already. Answers whether it did not.
+    fn fall_asleep(&mut self, index: TaskIndex) -> bool {
+        let awake = self.tasks[&index].state != TaskState::Sleeping;
+        if awake {
             self.apply(index, TaskEvent::FellAsleep).expect("only tasks that begin are directed");
-        } else {
+        }
+        awake
+    }
+
+    /// Asks for a run of another workflow. A task that waits for one already asks again: somebody may not have heard.
+    fn start_child(&mut self, index: TaskIndex, workflow: String, inputs: Map<String, Value>, waits: bool) {
+        let first = !waits || self.fall_asleep(index);
+        if !waits {
             self.queue(index);
         }
         let attempt = self.tasks[&index].attempt;
         let parent = Parent { key: self.key(index), attempt, waits, depth: self.run.depth + 1 };
         let child = parent.child();
-        if waits {
-            self.record(
-                EventKind::TaskWaiting,
-                Some(index),
-                None,
-                json!({"run": child, "workflow": workflow}),
-            );
-        } else {
+        if !waits {
             self.succeed(index, attempt, self.now, &json!({"run_id": child}));
+        } else if first {
+            let what = json!({"run": child, "workflow": workflow});
+            self.record(EventKind::TaskWaiting, Some(index), None, what);
         }
-        self.outbox.push(Message::RunRequested(RunRequested {
+        let request = Message::RunRequested(RunRequested {
             run: child,
             tenant: self.run.tenant,
             workflow,
@@ -157,7 +168,8 @@ impl Scene<'_> {
             labels: Map::new(),
             trigger: "workflow".into(),
             parent: Some(parent),
-        }));
+        });
+        if first { self.outbox.push(request) } else { self.announcements.push(request) }
     }
 
     pub(crate) fn settle_at_once(&mut self, index: TaskIndex, output: &Value, why: Value) {

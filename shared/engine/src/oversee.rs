@@ -72,7 +72,7 @@ impl Scene<'_> {
                 );
             }
         }
-        self.forget_ended();
+        self.drop_the_rest();
     }
 
     /// The run ends from outside: so do the runs that its tasks started and wait for.
@@ -108,7 +108,7 @@ impl Scene<'_> {
             self.apply(index, TaskEvent::Cancelled).expect("whatever has not ended can be cancelled");
             self.record(EventKind::TaskCancelled, Some(index), Some(actor), data.clone());
         }
-        self.forget_ended();
+        self.drop_the_rest();
         Outcome::Applied
     }
 
@@ -118,9 +118,15 @@ impl Scene<'_> {
         if self.run.held {
             // Whoever had to end before it may have done so unheard.
             self.announcements.extend(self.lane());
-            self.checkup = Checkup::At(now + CHECKUP_WHILE_WAITING);
+            self.checkup = Checkup::At(now + CHECKUP_AFTER);
             return Outcome::Applied;
         }
+        let waiting = self.unfinished(|task| task.state == TaskState::Sleeping);
+        let for_others: Vec<TaskIndex> =
+            waiting.into_iter().filter(|index| self.waits_for_others(*index)).collect();
+        // Whoever they wait for may not have heard of them, or they not of whoever they wait for: they ask again.
+        let unheard = |index: &&TaskIndex| self.tasks[index].since + patience <= now;
+        self.undirected.extend(for_others.iter().filter(unheard).copied().collect::<Vec<_>>());
         for index in
             self.unfinished(|task| task.state == TaskState::Dispatched && task.since + patience <= now)
         {
@@ -140,12 +146,15 @@ impl Scene<'_> {
             .into_iter()
             .for_each(|index| self.consider(index));
         self.turn_all();
-        if self.unfinished(|task| task.state != TaskState::Pending).is_empty() && self.asks_nothing() {
+        let waiting = !self.unfinished(|task| task.state == TaskState::Pending).is_empty();
+        let moving = !self.unfinished(|task| task.state != TaskState::Pending).is_empty();
+        if waiting && !moving && self.is_at_rest() {
             self.stall();
         }
-        let busy = !self
-            .unfinished(|task| matches!(task.state, TaskState::Dispatched | TaskState::Running))
-            .is_empty();
+        let busy = !for_others.is_empty()
+            || !self
+                .unfinished(|task| matches!(task.state, TaskState::Dispatched | TaskState::Running))
+                .is_empty();
         self.checkup = Checkup::At(now + if busy { CHECKUP_AFTER } else { CHECKUP_WHILE_WAITING });
         Outcome::Applied
     }

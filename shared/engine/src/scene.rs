@@ -294,19 +294,21 @@ impl<'g> Scene<'g> {
         TaskKey { run: self.run.id, task }
     }
 
-    /// Whether no task waits for its directive.
-    pub(crate) fn asks_nothing(&self) -> bool {
-        self.undirected.is_empty()
-    }
-
     /// The directive was given.
     pub(crate) fn directed(&mut self, index: TaskIndex) {
         self.undirected.remove(&index);
     }
 
-    /// Does not tell dependants of what ended: they ended with it.
-    pub(crate) fn forget_ended(&mut self) {
+    /// Whether everything that follows from what happened here so far has been seen to.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.ended.is_empty() && self.undirected.is_empty() && self.turning.is_empty()
+    }
+
+    /// Leaves undone what would follow from what happened here so far: everything has ended.
+    pub(crate) fn drop_the_rest(&mut self) {
         self.ended.clear();
+        self.undirected.clear();
+        self.turning.clear();
     }
 
     pub(crate) fn start_run(&mut self) {

@@ -6,7 +6,7 @@ use language::config::{self, Approval, ChildWorkflow, Sleep, Transform, WaitForS
 use language::expression::{self, Evaluated};
 use language::kinds::{Kind, kind};
 use language::template::Scope;
-use model::{Case, Failure, FanOut, Global, TaskIndex, TaskSpec};
+use model::{Case, Failure, FanOut, Global, TaskIndex, TaskSpec, TaskState};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use store::{Facts, Share, ShareAsk, Unit};
@@ -52,6 +52,9 @@ impl Runtime {
         scope: &Scope,
     ) -> Result<Directive> {
         let spec = scene.spec(task);
+        if let Some(directive) = unmet(scene, task, scope) {
+            return Ok(directive);
+        }
         match self.decide(scene, spec, scope) {
             Err(failure) => Ok(Directive::Broken(failure)),
             Ok(Directive::Await { signal: Some(signal), until }) => {
@@ -70,12 +73,6 @@ impl Runtime {
     }
 
     fn decide(&self, scene: &Scene<'_>, spec: &TaskSpec, scope: &Scope) -> Judged<Directive> {
-        if let Some(condition) = &spec.when {
-            let Evaluated { truth, seen, .. } = expression::evaluate(condition, scope).map_err(permanent)?;
-            if !truth {
-                return Ok(Directive::Skip { condition: condition.clone(), seen: Value::Object(seen) });
-            }
-        }
         let now = self.clock.now();
         Ok(match spec.kind.as_str() {
             "switch" => choose(scene.graph(), spec, scope)?,
@@ -125,19 +122,36 @@ impl Runtime {
             Ok(key) => key,
             Err(failure) => return Ok(Directive::Broken(failure)),
         };
+        let now = self.clock.now();
+        let row = scene.task(task);
+        // What was delivered while a task waited for it serves, even if nobody told the task.
+        let waits_since = row.filter(|row| row.state == TaskState::Sleeping).map_or(now, |row| row.since);
         let ask = ShareAsk {
             tenant: scene.run().tenant,
             name: global.name.clone(),
             key,
             by: scene.key(task),
-            attempt: scene.task(task).map_or(1, |row| row.attempt.max(1)),
-            fresh_since: self.clock.now() - TimeDelta::seconds(global.reuse_for_seconds.into()),
+            attempt: row.map_or(1, |row| row.attempt.max(1)),
+            fresh_since: waits_since.min(now - TimeDelta::seconds(global.reuse_for_seconds.into())),
         };
         Ok(match unit.share(&ask).await? {
             Share::Own => Directive::Go,
             Share::Wait(owner) => Directive::AwaitShared(owner),
             Share::Reuse(_, output) => Directive::Output(output),
         })
+    }
+}
+
+/// What becomes of a task whose condition does not hold. One that began before is not asked again.
+fn unmet(scene: &Scene<'_>, task: TaskIndex, scope: &Scope) -> Option<Directive> {
+    let begins = scene.task(task).is_some_and(|row| row.state == TaskState::Pending);
+    let condition = scene.spec(task).when.as_ref().filter(|_| begins)?;
+    match expression::evaluate(condition, scope) {
+        Ok(Evaluated { truth: true, .. }) => None,
+        Ok(Evaluated { seen, .. }) => {
+            Some(Directive::Skip { condition: condition.clone(), seen: Value::Object(seen) })
+        }
+        Err(error) => Some(Directive::Broken(permanent(error))),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Lanes: how many runs of one workflow and concurrency key go on at the same time.
 
-use engine::{Command, Scene};
+use engine::{Command, Graph, Scene};
 use language::template::{self, Scope};
 use model::message::{CancelRequested, LaneFreed};
-use model::{Message, Overlap, RunId, Workflow};
+use model::{Concurrency, Message, Overlap, RunId, Workflow};
 use serde_json::Value;
 use store::{LaneMember, Unit};
 
@@ -56,15 +56,15 @@ pub(crate) async fn enter(
         Overlap::CancelPrevious => {
             let waiting = others.iter().filter(|member| member.held).map(|member| member.run);
             let oldest = active.iter().copied().take((active.len() + 1).saturating_sub(limit));
-            let cancelled = oldest.chain(waiting).map(|run| cancel(run, request)).collect();
+            let cancelled = oldest.chain(waiting).map(|run| cancel(run, request.id, &request.by)).collect();
             Ok(Entry { held: full, cancelled })
         }
     }
 }
 
-fn cancel(run: RunId, request: &StartRun) -> Message {
-    let reason = format!("run {} of the same concurrency key takes its place", request.id);
-    Message::CancelRequested(CancelRequested { run, actor: request.by.clone(), reason })
+fn cancel(run: RunId, successor: RunId, actor: &str) -> Message {
+    let reason = format!("run {successor} of the same concurrency key takes its place");
+    Message::CancelRequested(CancelRequested { run, actor: actor.into(), reason })
 }
 
 impl Runtime {
@@ -79,11 +79,13 @@ impl Runtime {
         let runs = unit.lock(&held).await?;
         let graphs = self.graphs_of(&mut *unit, &runs).await?;
         let mut decisions = Vec::new();
+        let mut repeated = Vec::new();
         for id in held {
             let Some(run) = runs.iter().find(|run| run.id == id).cloned() else { continue };
             // The limit is the one of the version that the run keeps.
             let limit = graphs[&id].workflow().concurrency.as_ref().map_or(u32::MAX, |limits| limits.limit);
             if active >= limit as usize {
+                repeated = self.cancel_again(&graphs[&id], id, &members);
                 break;
             }
             let mut scene = Scene::of(&graphs[&id], run, self.clock.now());
@@ -93,6 +95,21 @@ impl Runtime {
             decisions.extend(scene.close());
             active += 1;
         }
-        self.conclude(unit, decisions).await
+        self.conclude(unit, decisions).await?;
+        self.say(repeated, Vec::new()).await;
+        Ok(())
+    }
+
+    /// Asks again for the end of the runs whose place a run shall take: they may not have heard.
+    fn cancel_again(&self, graph: &Graph, waiting: RunId, members: &[LaneMember]) -> Vec<Message> {
+        match &graph.workflow().concurrency {
+            Some(Concurrency { policy: Overlap::CancelPrevious, limit, .. }) => {
+                let active = members.iter().filter(|member| !member.held).map(|member| member.run);
+                let many = active.clone().count();
+                let oldest = active.take((many + 1).saturating_sub(*limit as usize));
+                oldest.map(|run| cancel(run, waiting, "concurrency")).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 }

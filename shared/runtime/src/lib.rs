@@ -4,6 +4,7 @@
 //! a command that was decided before is stale and changes nothing.
 
 mod callback;
+mod combine;
 mod direct;
 mod error;
 mod gather;
@@ -35,12 +36,13 @@ pub struct Runtime {
     bus: Arc<dyn Bus>,
     clock: Arc<dyn Clock>,
     graphs: graphs::Graphs,
+    combiner: combine::Combiner,
 }
 
 impl Runtime {
     /// A runtime over these parts.
     pub fn new(store: Arc<dyn Store>, bus: Arc<dyn Bus>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, bus, clock, graphs: graphs::Graphs::default() }
+        Self { store, bus, clock, graphs: Default::default(), combiner: Default::default() }
     }
 
     /// The store, for reading.

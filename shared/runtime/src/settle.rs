@@ -25,15 +25,12 @@ pub enum Settled {
 }
 
 impl Runtime {
-    /// Settles one command.
-    pub async fn settle(&self, run: RunId, command: Command) -> Result<Settled> {
-        let settled = self.settle_all(&[(run, command)]).await?;
-        Ok(settled[0])
-    }
-
     /// Settles commands about any number of runs in one transaction, and publishes what follows once it is
     /// committed. Settling a command again finds it stale.
     pub async fn settle_all(&self, commands: &[(RunId, Command)]) -> Result<Vec<Settled>> {
+        if commands.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut tries = 1;
         loop {
             match self.try_settle(commands).await {

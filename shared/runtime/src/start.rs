@@ -2,8 +2,8 @@
 
 use engine::{Command, Newborn, Scene};
 use language::template::{RunFacts, Scope};
-use model::message::TaskResult;
-use model::{Failure, Instant, Parent, RunId, TaskState, TenantId};
+use model::message::{ChildFinished, TaskResult};
+use model::{Failure, Instant, Parent, Run, RunId, TaskState, TenantId};
 use serde_json::{Map, Value};
 use store::{Birth, Created, Facts, Unit, WorkflowRecord};
 
@@ -55,7 +55,9 @@ impl Runtime {
 
     /// Creates the run that a task asks for. If it cannot be, a task that waits for it hears of it.
     pub async fn start_child(&self, request: StartRun, parent: Parent) -> Result<()> {
+        let (tenant, id) = (request.tenant, request.id);
         let failure = match self.start(request).await {
+            Ok(Started { new: false, .. }) => return self.tell_again(tenant, id).await,
             Ok(_) | Err(Error::Unwanted) => return Ok(()),
             Err(error) if !error.is_hopeless() || !parent.waits => return Err(error),
             Err(error) => Failure::permanent(format!("the run could not be started: {error}")),
@@ -64,6 +66,19 @@ impl Runtime {
         let result = TaskResult::Failed(failure);
         let report = Command::Report { task, attempt, worker: None, started_at, result };
         self.settle(parent.key.run, report).await.map(|_| ())
+    }
+
+    /// A task that asks again for a run that has ended did not hear of its end.
+    async fn tell_again(&self, tenant: TenantId, id: RunId) -> Result<()> {
+        let Some(run) = self.store.run(tenant, id).await?.map(|record| record.run) else { return Ok(()) };
+        match run.parent.filter(|parent| parent.waits && run.state.is_final()) {
+            Some(parent) => {
+                let Run { id: child, version, state, error, .. } = run;
+                let finished = ChildFinished { parent, child, version, state, error };
+                self.child_ended(&finished).await.map(|_| ())
+            }
+            None => Ok(()),
+        }
     }
 
     async fn create(&self, request: &StartRun) -> Result<Started> {

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod callbacks;
 mod claims;
 mod examples;
+mod fans;
 mod latency;
+mod others;
 mod processes;
 mod pushes;
 mod rows;

@@ -53,12 +53,12 @@ async fn completing_one_task_writes_as_many_rows_in_a_wide_run_as_in_a_narrow_on
     assert!(wide <= 8, "{wide} rows for one completion");
 }
 
-mod counter {
+pub(crate) mod counter {
     //! Counts written rows by triggers on every table.
 
     use sqlx::postgres::PgPool;
 
-    pub(super) struct Counter(PgPool);
+    pub(crate) struct Counter(PgPool);
 
     const INSTALL: &str = "
         create table written (rows bigint not null);
@@ -72,14 +72,14 @@ mod counter {
             end loop;
         end $$;";
 
-    pub(super) async fn install(url: &str) -> Counter {
+    pub(crate) async fn install(url: &str) -> Counter {
         let pool = PgPool::connect(url).await.unwrap();
         sqlx::raw_sql(INSTALL).execute(&pool).await.unwrap();
         Counter(pool)
     }
 
     impl Counter {
-        pub(super) async fn rows(&self) -> i64 {
+        pub(crate) async fn rows(&self) -> i64 {
             let count = sqlx::query_scalar("select count(*) from written").fetch_one(&self.0).await.unwrap();
             self.0.close().await;
             count

@@ -6,7 +6,9 @@ use auth::{Issuer, Keys, PushAuth, Verifier};
 use bus::local::{Broker, Faults};
 use bus::{Endpoint, Subscription};
 use clock::SystemClock;
-use model::{Event, RunId, TenantId, Topic, Workflow};
+use engine::Command;
+use language::{FileKind, SourceFile};
+use model::{Event, RunId, RunState, TenantId, Topic, Workflow};
 use runtime::{Runtime, StartRun};
 use serde_json::{Map, Value};
 use service::App;
@@ -52,6 +54,35 @@ impl World {
         register(&**self.runtime.store(), workflow).await;
     }
 
+    /// Registers workflows as they are written, with the reusable tasks that they name.
+    pub(crate) async fn write(&self, files: &[(FileKind, &str)]) {
+        for workflow in compile(files) {
+            self.register(workflow).await;
+        }
+    }
+
+    /// Starts a run with inputs.
+    pub(crate) async fn start(&self, workflow: &str, inputs: Value) -> runtime::Result<RunId> {
+        let inputs = inputs.as_object().cloned().unwrap_or_default();
+        Ok(self.runtime.start(StartRun { inputs, ..request(workflow) }).await?.run)
+    }
+
+    /// Sends a signal to a run.
+    pub(crate) async fn signal(&self, run: RunId, name: &str) {
+        let (name, payload, actor) = (name.to_owned(), Value::Null, "test".to_owned());
+        self.runtime.settle(run, Command::Signal { name, payload, actor }).await.unwrap();
+    }
+
+    /// How a run stands once nothing is on its way any more.
+    pub(crate) async fn state(&self, run: RunId) -> RunState {
+        self.finished(run).await.run.state
+    }
+
+    /// What a task of the definition delivered.
+    pub(crate) async fn output(&self, run: RunId, task: u32) -> Value {
+        self.tasks(run).await.swap_remove(task as usize).output.unwrap_or_default()
+    }
+
     pub(crate) async fn trigger(&self, workflow: &str) -> RunId {
         self.runtime.start(request(workflow)).await.unwrap().run
     }
@@ -79,6 +110,18 @@ impl World {
         let events = self.runtime.store().events(run, 0, 100_000).await.unwrap();
         events.into_iter().map(|(_, event)| event).collect()
     }
+}
+
+/// The workflows that these files define.
+pub(crate) fn compile(files: &[(FileKind, &str)]) -> Vec<Workflow> {
+    let file = |(place, (kind, text)): (usize, &(FileKind, &str))| SourceFile {
+        path: format!("file-{place}"),
+        kind: *kind,
+        text: (*text).to_owned(),
+    };
+    let compiled = language::compile(&files.iter().enumerate().map(file).collect::<Vec<_>>());
+    assert!(compiled.diagnostics.is_empty(), "{:#?}", compiled.diagnostics);
+    compiled.definitions.into_iter().map(|definition| definition.workflow).collect()
 }
 
 pub(crate) async fn register(store: &dyn Store, workflow: Workflow) {

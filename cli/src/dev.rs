@@ -18,6 +18,7 @@ use anyhow::Context;
 use bus::local::{Broker, Faults};
 use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
+use execute::{Executor, Worker};
 use runtime::Runtime;
 use service::{App, Stop};
 use store::{Postgres, Store};
@@ -56,6 +57,12 @@ pub struct DevArgs {
     pub once: bool,
 }
 
+/// What carries out attempts; secrets are files in the data folder.
+fn executor(app: &App, args: &DevArgs, folder: &DataFolder) -> Executor {
+    let worker = Worker::beating_every(BEAT, app.runtime.clone());
+    Executor::new(app.runtime.clone(), worker, args.workflows.clone()).with_secrets_in(folder.file("secrets"))
+}
+
 /// A running `ebb dev`.
 pub struct Dev {
     /// Where it serves.
@@ -91,7 +98,7 @@ impl Dev {
         let bus = EveryQueue::new(broker.clone());
         let runtime = Arc::new(Runtime::new(store, bus.clone(), clock.clone()));
         let app = App { runtime: runtime.clone(), push: Arc::new(issuer.push_auth()) };
-        let functions = Functions::mount(&app, &issuer, &url, &broker, args);
+        let functions = Functions::mount(&app, &issuer, &url, &broker, executor(&app, args, &folder));
         bus.deliver_to(functions.execute.clone());
         if embedded.is_ours_alone() {
             functions.take_up_again(&runtime).await?;

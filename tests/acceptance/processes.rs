@@ -15,13 +15,16 @@ use axum::routing::{get, post};
 use bus::local::{Broker, Faults};
 use bus::{Bus, Endpoint, Subscription};
 use clock::SystemClock;
+use language::FileKind;
 use model::message::RunRequested;
 use model::{EventKind, Message, RunId, RunState, TenantId, Topic};
-use serde_json::Map;
-use store::{Postgres, Store};
+use serde_json::{Map, Value, json};
+use store::{Postgres, RunRecord, Store};
+use testkit::Database;
 use uuid::Uuid;
 
-use crate::world::{AUDIENCE, PUSHER, register};
+use crate::others::{LOAD, let_go, needs_load};
+use crate::world::{AUDIENCE, PUSHER, compile, register};
 
 const FUNCTIONS: [&str; 4] = ["trigger", "evaluate", "execute", "sweep"];
 
@@ -96,28 +99,42 @@ async fn forward(State(balancer): State<Balancer>, headers: HeaderMap, body: Byt
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_processes_of_each_function_release_no_dependant_twice() {
-    let folder = tokio::task::spawn_blocking(build).await.unwrap();
-    let database = testkit::database().await;
-    Postgres::migrate(&database.url).await.unwrap();
-    let store = Postgres::connect(&database.url, 4).await.unwrap();
-    let issuer = Arc::new(Issuer::generate("https://issuer.example"));
-    // Every third message comes twice.
-    let faults = Faults { duplicate: 0.3, seed: 7, ..Faults::default() };
-    let broker = Broker::new(Arc::new(SystemClock), issuer.clone(), PUSHER, faults);
-    let keys = issuer.jwks();
-    let host = bus::broker_http::router(broker.clone()).route("/keys", get(|| async { axum::Json(keys) }));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, host).await.unwrap() });
+/// Two processes of each function, on one database and one bus that delivers every third message twice.
+struct Cluster {
+    database: Database,
+    store: Postgres,
+    broker: Broker,
+    processes: Vec<Function>,
+}
 
-    let mut processes = BTreeMap::new();
-    for name in FUNCTIONS {
-        let first = start(name, &folder, &database.url, &address).await;
-        let second = start(name, &folder, &database.url, &address).await;
+impl Cluster {
+    async fn start() -> Self {
+        let folder = tokio::task::spawn_blocking(build).await.unwrap();
+        let database = testkit::database().await;
+        Postgres::migrate(&database.url).await.unwrap();
+        let store = Postgres::connect(&database.url, 4).await.unwrap();
+        let issuer = Arc::new(Issuer::generate("https://issuer.example"));
+        let faults = Faults { duplicate: 0.3, seed: 7, ..Faults::default() };
+        let broker = Broker::new(Arc::new(SystemClock), issuer.clone(), PUSHER, faults);
+        let keys = issuer.jwks();
+        let host =
+            bus::broker_http::router(broker.clone()).route("/keys", get(|| async { axum::Json(keys) }));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, host).await.unwrap() });
+        let mut cluster = Self { store, broker, processes: Vec::new(), database };
+        for name in FUNCTIONS {
+            let url = cluster.database.url.clone();
+            let first = start(name, &folder, &url, &address).await;
+            let second = start(name, &folder, &url, &address).await;
+            cluster.mount(name, [first, second]);
+        }
+        cluster
+    }
+
+    fn mount(&mut self, name: &str, processes: [Function; 2]) {
         let balancer = Balancer {
-            urls: Arc::new(vec![first.url.clone(), second.url.clone()]),
+            urls: Arc::new(processes.iter().map(|process| process.url.clone()).collect()),
             next: Arc::default(),
             client: reqwest::Client::new(),
         };
@@ -128,33 +145,51 @@ async fn two_processes_of_each_function_release_no_dependant_twice() {
             "execute" => Topic::Work("light".into()),
             _ => Topic::Management,
         };
-        broker.subscribe(&topic, Subscription::new(name, Endpoint::Router(router, "/push".into()), AUDIENCE));
-        processes.insert(name, [first, second]);
+        let endpoint = Endpoint::Router(router, "/push".into());
+        self.broker.subscribe(&topic, Subscription::new(name, endpoint, AUDIENCE));
+        self.processes.extend(processes);
     }
 
-    let joins: Vec<String> = (0..20).map(|index| format!("start -> p{index} -> join -> end")).collect();
-    register(&store, testkit::workflow(&joins.join(", "))).await;
-    let runs: Vec<RunId> = (0..10).map(|_| RunId(Uuid::now_v7())).collect();
-    let requests = runs.iter().map(|run| {
-        Message::RunRequested(RunRequested {
-            run: *run,
-            tenant: TenantId::DEFAULT,
-            workflow: "example".into(),
-            inputs: Map::new(),
-            logical_date: None,
-            labels: Map::new(),
-            trigger: "message".into(),
-            parent: None,
-        })
-    });
-    broker.publish(&requests.collect::<Vec<_>>()).await.unwrap();
-    broker.idle().await;
+    /// Asks for a run of each of these workflows at the same time.
+    async fn request(&self, workflows: &[&str], inputs: &Value) -> Vec<RunId> {
+        let runs: Vec<RunId> = workflows.iter().map(|_| RunId(Uuid::now_v7())).collect();
+        let requests = runs.iter().zip(workflows).map(|(run, workflow)| {
+            Message::RunRequested(RunRequested {
+                run: *run,
+                tenant: TenantId::DEFAULT,
+                workflow: (*workflow).to_owned(),
+                inputs: inputs.as_object().cloned().unwrap_or_default(),
+                logical_date: None,
+                labels: Map::new(),
+                trigger: "message".into(),
+                parent: None,
+            })
+        });
+        self.broker.publish(&requests.collect::<Vec<_>>()).await.unwrap();
+        runs
+    }
 
-    for run in runs {
-        let record = store.run(TenantId::DEFAULT, run).await.unwrap().expect("the run was created");
+    /// How these runs stand once nothing is on its way any more.
+    async fn finished(&self, runs: Vec<RunId>) -> Vec<RunRecord> {
+        self.broker.idle().await;
+        let mut records = Vec::new();
+        for run in runs {
+            records.push(self.store.run(TenantId::DEFAULT, run).await.unwrap().expect("the run was created"));
+        }
+        records
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_of_each_function_release_no_dependant_twice() {
+    let cluster = Cluster::start().await;
+    let joins: Vec<String> = (0..20).map(|index| format!("start -> p{index} -> join -> end")).collect();
+    register(&cluster.store, testkit::workflow(&joins.join(", "))).await;
+    let runs = cluster.request(&["example"; 10], &json!({})).await;
+    for record in cluster.finished(runs).await {
         assert_eq!(record.run.state, RunState::Succeeded);
         let mut seen: BTreeMap<(EventKind, u32), u32> = BTreeMap::new();
-        for (_, event) in store.events(run, 0, 10_000).await.unwrap() {
+        for (_, event) in cluster.store.events(record.run.id, 0, 10_000).await.unwrap() {
             if let (EventKind::TaskDispatched | EventKind::TaskSucceeded, Some(task)) =
                 (event.kind, event.task)
             {
@@ -164,7 +199,31 @@ async fn two_processes_of_each_function_release_no_dependant_twice() {
         assert_eq!(seen.len(), 2 * 23, "each of the 23 tasks was released and succeeded");
         assert!(seen.values().all(|count| *count == 1), "exactly once: {seen:?}");
     }
-    for function in processes.into_values().flatten() {
+    for function in cluster.processes {
         assert!(function.stops_when_asked(), "SIGTERM ends a function gently");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_carry_out_a_global_task_once_for_all_who_need_it() {
+    let cluster = Cluster::start().await;
+    let (one, two) = (needs_load("one"), needs_load("two"));
+    let files =
+        [(FileKind::Task, LOAD), (FileKind::Workflow, one.as_str()), (FileKind::Workflow, two.as_str())];
+    for workflow in compile(&files) {
+        register(&cluster.store, workflow).await;
+    }
+    for expected in [RunState::Succeeded, RunState::Failed] {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = folder.path().join("mark");
+        if expected == RunState::Failed {
+            std::fs::write(mark.with_extension("fail"), "").unwrap();
+        }
+        let runs = cluster.request(&["one", "two", "one", "two"], &json!({"mark": mark})).await;
+        let_go(&cluster.store, &runs, &mark).await;
+        for record in cluster.finished(runs).await {
+            assert_eq!(record.run.state, expected, "{:?}", record.run.error);
+        }
+        assert_eq!(std::fs::read_to_string(&mark).unwrap(), "loaded\n", "it was carried out once for all");
     }
 }

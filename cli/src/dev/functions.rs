@@ -12,7 +12,7 @@ use bus::local::Broker;
 use bus::{Endpoint, Subscription};
 use chrono::{DurationRound, TimeDelta};
 use clock::Clock;
-use execute::{Executor, Worker};
+use execute::Executor;
 use model::Topic;
 use runtime::Runtime;
 use service::App;
@@ -21,7 +21,6 @@ use tower::ServiceExt;
 use tracing::warn;
 
 use super::issuer::{LocalIssuer, PUSH_AUDIENCE};
-use super::{BEAT, DevArgs};
 
 /// The sweep answers when nothing is due soon: later than the scheduler's next tick it need not.
 const SWEEP_ACK_DEADLINE: Duration = Duration::from_secs(90);
@@ -36,12 +35,14 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    pub(super) fn mount(app: &App, issuer: &LocalIssuer, url: &str, broker: &Broker, args: &DevArgs) -> Self {
-        let worker = Worker::beating_every(BEAT, app.runtime.clone());
-        let execute = execute::router_with(
-            app.clone(),
-            Executor::new(app.runtime.clone(), worker, args.workflows.clone()),
-        );
+    pub(super) fn mount(
+        app: &App,
+        issuer: &LocalIssuer,
+        url: &str,
+        broker: &Broker,
+        executor: Executor,
+    ) -> Self {
+        let execute = execute::router_with(app.clone(), executor);
         let (trigger, evaluate, sweep) =
             (trigger::router(app.clone(), None), evaluate::router(app.clone()), sweep::router(app.clone()));
         let subscribe = |topic: Topic, name: &str, router: &Router, ack_deadline: Option<Duration>| {

@@ -57,7 +57,7 @@ fn a_changed_file_is_registered_within_a_second_and_a_bad_one_changes_nothing() 
     assert!(place.run(&["trigger", "greet", "--watch"]).status.success(), "the sound version stays active");
 }
 
-fn latest_run(place: &Place) -> String {
+pub(crate) fn latest_run(place: &Place) -> String {
     let listed = place.run(&["runs", "--limit", "1", "--json"]);
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
     let runs = listed.get("items").unwrap_or(&listed);

@@ -6,5 +6,6 @@ mod crash;
 mod ebb;
 mod errors;
 mod first_run;
+mod secrets;
 mod test;
 mod versions;

@@ -4,6 +4,7 @@
 
 mod callbacks;
 mod claims;
+mod combining;
 mod examples;
 mod fans;
 mod latency;

@@ -234,3 +234,52 @@ fn a_cancelled_run_does_not_cancel_the_task_that_it_shares() {
     });
     assert_eq!(told, Some(TaskState::Cancelled), "those who wait are told to find another way");
 }
+
+#[test]
+fn who_waits_for_another_run_asks_again_at_a_check_up() {
+    let mut rows = parent(0);
+    rows.play(&Happened::Checkup);
+    let asked = rows.announced.iter().find_map(|message| match message {
+        Message::RunRequested(request) => Some(request.run),
+        _ => None,
+    });
+    assert_eq!(asked, Some(requested(&rows)[0]), "the same run, so that nothing is started twice");
+    assert_eq!(rows.tasks[&TaskIndex(0)].state, TaskState::Sleeping);
+    assert!(rows.checkup.unwrap() <= rows.now + TimeDelta::seconds(60), "and soon again");
+}
+
+#[test]
+fn who_waited_for_a_shared_task_in_vain_carries_it_out_itself_after_a_check_up() {
+    let mut rows = waiter();
+    rows.play(&Happened::Checkup);
+    assert_eq!(rows.stand(), "load=dispatched run=running");
+}
+
+#[test]
+fn what_comes_together_with_a_cancellation_comes_to_nothing() {
+    let cancel = Command::Cancel { actor: "ana".into(), reason: None };
+    let mut rows = waiter();
+    rows.decide_all(&[Command::Rejoin { task: TaskIndex(0), attempt: 1 }, cancel.clone()]);
+    assert_eq!(rows.stand(), "load=cancelled run=cancelled");
+    let mut rows = parent(1);
+    report(&mut rows, 1, TaskResult::Failed(Failure::transient("run failed")));
+    let wake = Command::Wake { task: Some(TaskIndex(0)), attempt: 1, kind: TimerKind::Retry };
+    rows.decide_all(&[wake, cancel]);
+    assert_eq!(rows.stand(), "call=cancelled after=cancelled run=cancelled");
+}
+
+#[test]
+fn a_check_up_that_comes_together_with_the_last_report_finds_no_stall() {
+    let mut rows = Rows::of(testkit::workflow("a -> b"));
+    let done = |task, started_at| {
+        let result = TaskResult::Succeeded(Value::Null);
+        Command::Report { task: TaskIndex(task), attempt: 1, worker: None, started_at, result }
+    };
+    let checkup = Command::Checkup { patience: TimeDelta::seconds(30) };
+    rows.decide_all(&[done(0, rows.now), checkup.clone()]);
+    assert_eq!(rows.stand(), "a=succeeded b=dispatched run=running");
+    rows.decide_all(&[done(1, rows.now), checkup]);
+    assert_eq!(rows.stand(), "a=succeeded b=succeeded run=succeeded");
+    assert!(rows.events.iter().all(|event| event.kind != model::EventKind::RunStalled));
+    assert_eq!(rows.checkup, None);
+}

@@ -154,7 +154,22 @@ impl Rows {
 
     /// Decides a command as the runtime does: only the rows that are asked for are in the scene.
     pub(crate) fn decide(&mut self, command: &Command) -> Outcome {
+        self.decide_all(std::slice::from_ref(command)).remove(0)
+    }
+
+    /// Decides commands that came together, in one scene.
+    pub(crate) fn decide_all(&mut self, commands: &[Command]) -> Vec<Outcome> {
         let mut scene = Scene::of(&self.graph, self.run.clone(), self.now);
+        commands.iter().for_each(|command| self.load(&mut scene, command));
+        let outcomes = commands.iter().map(|command| scene.decide(command)).collect();
+        settle(&mut scene, &self.tasks, &self.director);
+        if let Some(decision) = scene.close() {
+            self.apply(decision);
+        }
+        outcomes
+    }
+
+    fn load(&self, scene: &mut Scene<'_>, command: &Command) {
         match command.reach() {
             Reach::Run => {}
             Reach::One(task) => self.tasks.get(&task).cloned().into_iter().for_each(|task| scene.add(task)),
@@ -173,12 +188,6 @@ impl Rows {
                 open.for_each(|task| scene.add(task.clone()));
             }
         }
-        let outcome = scene.decide(command);
-        settle(&mut scene, &self.tasks, &self.director);
-        if let Some(decision) = scene.close() {
-            self.apply(decision);
-        }
-        outcome
     }
 
     fn apply(&mut self, decision: Decision) {

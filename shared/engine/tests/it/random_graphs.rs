@@ -1,15 +1,20 @@
-//! Random graphs with random rules and outcomes, in random order: the incremental decisions must come to the
-//! same end as a slow evaluator that looks at the whole run.
+//! Random graphs with random rules, conditions, switches, fan-outs and outcomes, in random order: the incremental
+//! decisions must come to the same end as a slow evaluator that looks at the whole run.
+
+use std::collections::BTreeMap;
+
+use ebbflow_engine::{Command, Directive};
+use model::message::TaskResult;
+use model::{
+    Case, Failure, FanOut, Message, RunState, TaskIndex, TaskSpec, TaskState, Tolerance, TriggerRule,
+    Workflow,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use crate::rows::Rows;
-use ebbflow_engine::{Command, rule};
-use model::message::TaskResult;
-use model::task::Tally;
-use model::{Failure, Message, RunState, TaskIndex, TaskState, TriggerRule, Workflow};
-use proptest::prelude::*;
-use serde_json::Value;
 
-const RULES: [TriggerRule; 8] = [
+const RULES: [TriggerRule; 10] = [
     TriggerRule::AllSuccess,
     TriggerRule::AllFailed,
     TriggerRule::AllDone,
@@ -18,85 +23,186 @@ const RULES: [TriggerRule; 8] = [
     TriggerRule::NoneFailed,
     TriggerRule::NoneFailedMinOneSuccess,
     TriggerRule::NoneSkipped,
+    TriggerRule::Always,
+    TriggerRule::AnyOf,
 ];
 
-/// A graph whose edges lead from lower to higher tasks only, with a rule and an outcome for each task.
-fn graphs() -> impl Strategy<Value = (Workflow, Vec<bool>)> {
+/// What a task is and what becomes of it once it may begin.
+#[derive(Clone, Debug)]
+enum Fate {
+    /// Its condition does not hold.
+    Unwanted,
+    /// It is carried out, well or badly.
+    Worked(bool),
+    /// It is a switch that chooses its branches, or passes them over.
+    Chooses(bool),
+    /// It is a fan-out with children that end well or badly, so many of which may fail, so many at a time.
+    Fans(Vec<bool>, u32, Option<u32>),
+}
+
+fn fates() -> impl Strategy<Value = Fate> {
+    let children = proptest::collection::vec(any::<bool>(), 0..5);
+    prop_oneof![
+        1 => Just(Fate::Unwanted),
+        6 => any::<bool>().prop_map(Fate::Worked),
+        2 => any::<bool>().prop_map(Fate::Chooses),
+        2 => (children, 0u32..3, proptest::option::of(1u32..3))
+            .prop_map(|(children, tolerated, cap)| Fate::Fans(children, tolerated, cap)),
+    ]
+}
+
+/// A graph whose edges lead from lower to higher tasks only, with a rule and a fate for each task. A switch has the
+/// next task as its only branch, so that no task is a branch of two.
+fn graphs() -> impl Strategy<Value = (Workflow, Vec<Fate>)> {
     (1usize..12).prop_flat_map(|size| {
         let edges = proptest::collection::vec(any::<bool>(), size * size);
         let rules = proptest::collection::vec(0..RULES.len(), size);
-        let outcomes = proptest::collection::vec(any::<bool>(), size);
-        (Just(size), edges, rules, outcomes).prop_map(|(size, edges, rules, outcomes)| {
+        let fates = proptest::collection::vec(fates(), size);
+        (Just(size), edges, rules, fates).prop_map(|(size, edges, rules, fates)| {
             let names: Vec<String> = (0..size).map(|index| format!("t{index}")).collect();
             let mut workflow = testkit::workflow(&names.join(", "));
             for to in 0..size {
                 let parents = (0..to).filter(|from| edges[from * size + to]);
                 workflow.tasks[to].depends_on = parents.map(|from| names[from].clone()).collect();
                 workflow.tasks[to].trigger_rule = RULES[rules[to]];
+                shape(&mut workflow.tasks[to], &fates[to], names.get(to + 1));
             }
-            (workflow, outcomes)
+            (workflow, fates)
         })
     })
 }
 
+fn shape(task: &mut TaskSpec, fate: &Fate, next: Option<&String>) {
+    match fate {
+        Fate::Unwanted => task.when = Some("false".into()),
+        Fate::Worked(_) => {}
+        Fate::Chooses(_) => {
+            task.kind = "switch".into();
+            task.cases = vec![Case { when: None, next: next.cloned().into_iter().collect() }];
+        }
+        Fate::Fans(_, tolerated, max_parallel) => {
+            let (for_each, tolerated_failures) = ("[]".into(), Tolerance::Count(*tolerated));
+            let child = Box::new(TaskSpec { name: String::new(), ..task.clone() });
+            task.kind = "fan_out".into();
+            task.fan_out =
+                Some(FanOut { for_each, max_parallel: *max_parallel, tolerated_failures, task: child });
+        }
+    }
+}
+
+fn director(fates: Vec<Fate>) -> impl Fn(&ebbflow_engine::Graph, TaskIndex) -> Directive + 'static {
+    move |graph, task| match &fates[task.at()] {
+        Fate::Unwanted => Directive::Skip { condition: "false".into(), seen: json!({}) },
+        Fate::Worked(_) => Directive::Go,
+        Fate::Chooses(chosen) => {
+            let next = graph.indices().filter(|next| *chosen && graph.is_branch(task, *next)).collect();
+            Directive::Choose { next, why: Value::Null }
+        }
+        Fate::Fans(children, ..) => Directive::FanOut(vec![Value::Null; children.len()]),
+    }
+}
+
+/// What a rule asks for, said over all parents at once, as its documentation says it.
+fn by_rule(rule: TriggerRule, parents: &[TaskState]) -> TaskState {
+    use TaskState::{Failed, Pending as Go, Skipped, Succeeded, UpstreamFailed};
+    let bad = |state: &TaskState| matches!(state, Failed | UpstreamFailed);
+    let (any_bad, all_bad) = (parents.iter().any(bad), parents.iter().all(bad));
+    let any_good = parents.contains(&Succeeded);
+    let any_skipped = parents.contains(&Skipped);
+    let unless = |holds: bool, otherwise: TaskState| if holds { Go } else { otherwise };
+    let spoiled = if any_bad { UpstreamFailed } else { Skipped };
+    match rule {
+        _ if parents.is_empty() => Go,
+        TriggerRule::Always | TriggerRule::AllDone => Go,
+        TriggerRule::AllSuccess | TriggerRule::NoneFailedMinOneSuccess => {
+            unless(!any_bad && any_good, spoiled)
+        }
+        TriggerRule::AllFailed => unless(all_bad, Skipped),
+        TriggerRule::OneSuccess | TriggerRule::AnyOf => unless(any_good, spoiled),
+        TriggerRule::OneFailed => unless(any_bad, Skipped),
+        TriggerRule::NoneFailed => unless(!any_bad, UpstreamFailed),
+        TriggerRule::NoneSkipped => unless(!any_skipped, Skipped),
+    }
+}
+
+fn by_fate(fate: &Fate) -> TaskState {
+    let well = match fate {
+        Fate::Unwanted => return TaskState::Skipped,
+        Fate::Worked(well) => *well,
+        Fate::Chooses(_) => true,
+        Fate::Fans(children, tolerated, _) => {
+            children.iter().filter(|well| !**well).count() <= *tolerated as usize
+        }
+    };
+    if well { TaskState::Succeeded } else { TaskState::Failed }
+}
+
 /// Obviously right: each task in order, looking at how all its parents ended.
-fn reference(workflow: &Workflow, outcomes: &[bool]) -> Vec<TaskState> {
+fn reference(workflow: &Workflow, fates: &[Fate]) -> Vec<TaskState> {
     let mut states: Vec<TaskState> = Vec::new();
     for (index, task) in workflow.tasks.iter().enumerate() {
         let position = |name: &String| workflow.tasks.iter().position(|task| task.name == *name).unwrap();
-        let mut tally = Tally::default();
-        task.depends_on.iter().for_each(|parent| tally.count(states[position(parent)]));
-        states.push(match rule::judge(task.trigger_rule, task.depends_on.len() as u32, tally) {
-            rule::Verdict::Go if outcomes[index] => TaskState::Succeeded,
-            rule::Verdict::Go => TaskState::Failed,
-            rule::Verdict::Skip => TaskState::Skipped,
-            rule::Verdict::UpstreamFailed => TaskState::UpstreamFailed,
-            rule::Verdict::Wait => panic!("all parents have ended"),
+        let mut parents: BTreeMap<usize, TaskState> =
+            task.depends_on.iter().map(position).map(|parent| (parent, states[parent])).collect();
+        let before = index.checked_sub(1);
+        if let Some(switch) = before.filter(|before| matches!(fates[*before], Fate::Chooses(_))) {
+            let chosen = matches!(fates[switch], Fate::Chooses(true));
+            if states[switch] == TaskState::Succeeded && !chosen {
+                states.push(TaskState::Skipped);
+                continue;
+            }
+            parents.insert(switch, states[switch]);
+        }
+        let parents: Vec<TaskState> = parents.into_values().collect();
+        states.push(match by_rule(task.trigger_rule, &parents) {
+            TaskState::Pending => by_fate(&fates[index]),
+            ended => ended,
         });
     }
     states
 }
 
 /// Answers announced work in the order that `choices` picks, each report twice, until none is left.
-fn play(rows: &mut Rows, outcomes: &[bool], choices: &[u8]) {
+fn play(rows: &mut Rows, fates: &[Fate], choices: &[u8]) {
     let mut next = 0;
     while !rows.announced.is_empty() {
         let pick = usize::from(choices[next % choices.len()]) % rows.announced.len();
         next += 1;
         let Message::TaskDispatched(work) = rows.announced.swap_remove(pick) else { continue };
-        let result = match outcomes[work.key.task.at()] {
+        let well = match (work.child, fates.get(work.key.task.at())) {
+            (Some(child), _) => match &fates[child.of.at()] {
+                Fate::Fans(children, ..) => children[child.item as usize],
+                other => panic!("{other:?} has a child"),
+            },
+            (None, Some(Fate::Worked(well))) => *well,
+            (None, other) => panic!("{other:?} was dispatched"),
+        };
+        let result = match well {
             true => TaskResult::Succeeded(Value::Null),
             false => TaskResult::Failed(Failure::permanent("no")),
         };
-        let report = Command::Report {
-            task: work.key.task,
-            attempt: work.attempt,
-            worker: None,
-            started_at: rows.now,
-            result,
-        };
+        let (task, attempt, started_at) = (work.key.task, work.attempt, rows.now);
+        let report = Command::Report { task, attempt, worker: None, started_at, result };
         rows.decide(&report);
         rows.decide(&report);
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
     fn the_end_is_what_a_look_at_the_whole_run_says(
-        (workflow, outcomes) in graphs(),
+        (workflow, fates) in graphs(),
         choices in proptest::collection::vec(any::<u8>(), 1..40),
     ) {
-        let expected = reference(&workflow, &outcomes);
-        let mut rows = Rows::of(workflow);
-        play(&mut rows, &outcomes, &choices);
-        prop_assert_eq!(rows.states(), expected.clone());
+        let expected = reference(&workflow, &fates);
+        let mut rows = Rows::directed(workflow, director(fates.clone()));
+        play(&mut rows, &fates, &choices);
+        let states: Vec<TaskState> = rows.states().into_iter().take(expected.len()).collect();
+        prop_assert_eq!(states, expected.clone());
         let bad = |state: &TaskState| matches!(state, TaskState::Failed | TaskState::UpstreamFailed);
         let end = if expected.iter().any(bad) { RunState::Failed } else { RunState::Succeeded };
-        prop_assert_eq!(rows.run.state, end);
-        for (index, state) in (0..).map(TaskIndex).zip(&expected) {
-            prop_assert_eq!(rows.tasks[&index].state, *state);
-        }
+        prop_assert_eq!(rows.run.state, end, "{}", rows.stand());
     }
 }

@@ -1,7 +1,13 @@
 //! "Did you mean": the nearest right word to a wrong one.
 
+/// No longer word is a slip of the finger: comparing takes time and space by the product of the lengths.
+const MAX_BYTES: usize = 400;
+
 /// The candidate that `word` most probably stands for, if any is near enough.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > MAX_BYTES {
+        return None;
+    }
     let reach = (word.chars().count() / 3).max(1);
     let distance = |candidate: &str| match candidate.strip_prefix(word) {
         // `timeout` for `timeout_seconds`.
@@ -10,6 +16,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
     };
     candidates
         .into_iter()
+        .filter(|candidate| candidate.len() <= MAX_BYTES)
         .map(|candidate| (distance(candidate), candidate))
         .filter(|(distance, candidate)| *distance <= reach && *distance < candidate.chars().count())
         .min()
@@ -39,6 +46,13 @@ mod tests {
         assert_eq!(nearest("trasform", ["extract", "transform"]), Some("transform"));
         assert_eq!(nearest("depend_on", ["depends_on", "description"]), Some("depends_on"));
         assert_eq!(nearest("timeout", ["queue", "timeout_seconds"]), Some("timeout_seconds"));
+    }
+
+    #[test]
+    fn words_of_any_length_are_answered_at_once() {
+        let long = "x".repeat(500_000);
+        assert_eq!(nearest(&long, [format!("{long}y").as_str(), "queue"]), None);
+        assert_eq!(nearest("queu", [long.as_str(), "queue"]), Some("queue"));
     }
 
     #[test]

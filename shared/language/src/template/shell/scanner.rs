@@ -201,8 +201,8 @@ impl Scanner<'_> {
         let fill = [' ', '\t', '"', '\''];
         let before = self.text[..start].trim_end_matches(fill);
         let after = self.text[end..].trim_start_matches(fill);
-        let within = self.text[..start].rfind("[[ ") > self.text[..start].rfind("]]");
-        within && OPERATORS.iter().any(|word| before.ends_with(word) || after.starts_with(word))
+        OPERATORS.iter().any(|word| before.ends_with(word) || after.starts_with(word))
+            && self.text[..start].rfind("[[ ") > self.text[..start].rfind("]]")
     }
 
     fn frame(&self) -> &Frame {

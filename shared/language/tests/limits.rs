@@ -1,0 +1,42 @@
+//! What templates cannot do to the machine: grow from loop to loop, work on large values again and again, or be so
+//! deep that the stack ends.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use ebbflow_language::template::{Scope, render};
+use serde_json::{Value, json};
+
+fn scope() -> Scope {
+    let list = || (0..5_000).collect::<Vec<_>>();
+    let inputs = json!({
+        "n": 21, "word": "abc", "long": "x".repeat(200_000), "twin": "x".repeat(200_000), "many": list(),
+        "others": list(), "nested": [list()], "twins": [list()], "rows": [{"id": 1}, {"id": 2}],
+        "names": vec!["aaaaaaaaaaaaaaaaaaaa"; 2_000], "part": "y".repeat(1_000),
+        "wide": (0..1_000).map(|id| json!({"id": id, "text": "x".repeat(100)})).collect::<Vec<_>>(),
+        "few": (0..1_000).collect::<Vec<_>>(),
+    });
+    Scope { inputs: inputs.as_object().unwrap().clone(), ..Scope::default() }
+}
+
+#[track_caller]
+fn refused(template: &str, because: &str) {
+    let error = render(&json!(template), &scope()).expect_err("it must be refused").to_string();
+    assert!(error.contains(because), "{}: {error}", &template[..template.len().min(200)]);
+}
+
+#[track_caller]
+fn check(template: &str, expected: Value) {
+    assert_eq!(render(&json!(template), &scope()).unwrap(), expected);
+}
+
+#[test]
+fn what_filters_make_and_compare_counts_too() {
+    refused(
+        "{{ inputs.names | map('replace', 'a', inputs.part) | list | length }}",
+        "makes values that are too large",
+    );
+    refused("{% for x in range(9000) %}{{ inputs.nested is eq(inputs.twins) }}{% endfor %}", "too large");
+    let chain = " | map('string')".repeat(100);
+    refused(&format!("{{{{ inputs.many{chain} | list | length }}}}"), "makes values that are too large");
+    check("{% for x in inputs.rows %}{{ inputs.nested | length }}{% endfor %}", json!("11"));
+}

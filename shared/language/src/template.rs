@@ -13,6 +13,7 @@ mod call;
 mod check;
 mod command;
 mod dates;
+mod depth;
 mod engine;
 pub mod expression;
 mod filters;

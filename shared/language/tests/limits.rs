@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use ebbflow_language::expression::evaluate;
 use ebbflow_language::template::{Scope, render};
 use serde_json::{Value, json};
 
@@ -27,6 +28,42 @@ fn refused(template: &str, because: &str) {
 #[track_caller]
 fn check(template: &str, expected: Value) {
     assert_eq!(render(&json!(template), &scope()).unwrap(), expected);
+}
+
+#[test]
+fn no_chain_is_too_long_for_the_stack() {
+    let few = Scope { inputs: [("word".to_owned(), json!("abc"))].into_iter().collect(), ..Scope::default() };
+    for (before, middle, after) in [
+        ("1 + ", "1", ""),
+        ("1 ~ ", "1", ""),
+        ("2 ** ", "1", ""),
+        ("not ", "1", ""),
+        ("- ", "1", ""),
+        ("1 and ", "1", ""),
+        ("1 if 1 else ", "1", ""),
+        ("", "inputs", ".word"),
+        ("", "inputs.word", "[0]"),
+        ("", "inputs.word", "[:]"),
+        ("", "inputs.word", " | upper"),
+        ("", "1", " is number"),
+        ("(1, ", "1", ").word"),
+        ("[1 + 1, ", "1", "][1]"),
+    ] {
+        let chain = |times: usize| before.repeat(times) + middle + &after.repeat(times);
+        let error = evaluate(&chain(5_000), &few).expect_err("it must be refused").to_string();
+        assert!(error.contains("the expression is not valid"), "{before}{middle}{after}: {error}");
+        // The longest that are read at all fit as well.
+        (1..400).step_by(9).for_each(|times| drop(evaluate(&chain(times), &few)));
+    }
+    check(&format!("{{{{ {} }}}}", vec!["1"; 300].join(" + ")), json!(300));
+    check(&format!("{{{{ [{}] | length }}}}", vec!["1 + 1"; 5_000].join(", ")), json!(5_000));
+}
+
+#[test]
+fn alternatives_are_not_endless() {
+    let template = |times: usize| format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 0 %}".repeat(times));
+    refused(&template(5_000), "the template is not valid");
+    check(&template(100), json!(""));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use minijinja::machinery::ast::Stmt;
 use minijinja::machinery::{Span, parse as parse_jinja, parse_expr};
 use minijinja::syntax::SyntaxConfig;
 
+use super::depth;
 use super::walk::Walk;
 
 const MAX_BYTES: usize = 64 * 1024;
@@ -76,6 +77,7 @@ pub(super) fn parse_in_command(source: &str) -> Result<Template, Problem> {
 /// Reads an expression that stands without braces.
 pub(super) fn parse_expression(source: &str) -> Result<Template, Problem> {
     check_size("an expression", source)?;
+    depth::check(source, true)?;
     if source.trim_start().starts_with("{{") {
         let message = "this is an expression, not a template".to_owned();
         let hint = format!("leave out the braces: `{}`", without_braces(source));
@@ -128,6 +130,7 @@ fn said(error: &Error) -> &str {
 
 fn read(source: &str, plain_braces: &str) -> Result<Template, Problem> {
     check_size("a template", source)?;
+    depth::check(source, false)?;
     let tree = parse_jinja(source, "template", syntax()).map_err(|error| {
         let hint = Some(format!("to write braces as they are: {plain_braces}"));
         let span = error.range().unwrap_or(0..0);

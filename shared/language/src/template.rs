@@ -17,6 +17,7 @@ mod depth;
 mod engine;
 pub mod expression;
 mod filters;
+mod load;
 mod names;
 mod render;
 mod scope;

@@ -66,6 +66,54 @@ fn alternatives_are_not_endless() {
     check(&template(100), json!(""));
 }
 
+/// Loops in loops, each over something made of the name that the loop around it gives.
+fn nested_loops(levels: usize, over: &str, end: &str) -> String {
+    let name = |level: usize| format!("x{level}");
+    let each = |level| format!("{{% for {} in {} %}}", name(level + 1), over.replace('X', &name(level)));
+    let opened: String = (0..levels).map(each).collect();
+    let closed = "{% endfor %}".repeat(levels + 1);
+    format!("{{% for x0 in ['abc'] %}}{opened}{}{closed}", end.replace('X', &name(levels)))
+}
+
+#[test]
+fn nothing_doubles_from_loop_to_loop() {
+    for over in ["[X ~ X]", "[X + X]", "[[X, X]]", "[{'a': X, 'b': X}]", "[(X, X)]", "[X | join(X)]"] {
+        let template = nested_loops(40, over, "{{ X | length }}");
+        refused(&template, "a loop cannot go over something made of `x0`");
+    }
+    let rows = "{% for row in inputs.rows %}{% for n in range(row.id + 1) %}{{ n }}{% endfor %};{% endfor %}";
+    check(rows, json!("01;012;"));
+}
+
+#[test]
+fn operators_in_loops_take_fewer_steps_on_large_values() {
+    for work in [
+        "inputs.long == inputs.twin",
+        "'zz' in inputs.long",
+        "inputs.many == inputs.others",
+        "-1 in inputs.many",
+        "-1 in range(99999)",
+        "(inputs.long ~ 'x') is string",
+        "inputs.long[1:] is string",
+    ] {
+        let often = format!("{{% for x in range(9000) %}}{{{{ {work} }}}}{{% endfor %}}");
+        refused(&often, "it takes too many steps (loops take fewer where operators work on large values)");
+    }
+    let by_name =
+        "{% for y in [inputs.long] %}{% for x in range(9000) %}{{ y ~ x == y }}{% endfor %}{% endfor %}";
+    refused(by_name, "too many steps");
+    let small = "{% for n in inputs.few %}{% if n > inputs.n and n + 1 < 24 %}{{ n }}{% endif %}{% endfor %}";
+    check(small, json!("22"));
+    let usual = "{% for row in inputs.wide | default([]) %}{% if row.id + 1 in range(3) %}{{ row.id ~ ';' }}{% endif %}{% endfor %}";
+    check(usual, json!("0;1;"));
+}
+
+#[test]
+fn operators_work_on_no_more_than_fits_into_memory() {
+    let sum = vec!["inputs.long"; 250].join(" ~ ");
+    refused(&format!("{{{{ ({sum}) | length }}}}"), "its operators work on values that are too large");
+}
+
 #[test]
 fn what_filters_make_and_compare_counts_too() {
     refused(

@@ -1,7 +1,8 @@
 //! A template's text to the names it uses, and what is not allowed in it.
 //!
-//! Allowed are expressions, `if`, `for` and `raw`. Without assignments, macros and repetition nothing can
-//! double itself, so the size of any value is bounded by what comes in and by how often it is named.
+//! Allowed are expressions, `if`, `for` and `raw`. Without assignments, macros and repetition, and without loops over
+//! something made of other loops' names, nothing can double itself, so the size of any value is bounded by what comes
+//! in and by how often it is named.
 
 use std::ops::Range;
 
@@ -11,6 +12,7 @@ use minijinja::machinery::{Span, parse as parse_jinja, parse_expr};
 use minijinja::syntax::SyntaxConfig;
 
 use super::depth;
+use super::load::{Counts, Load};
 use super::walk::Walk;
 
 const MAX_BYTES: usize = 64 * 1024;
@@ -24,6 +26,8 @@ pub(super) struct Template {
     pub(super) is_expression: bool,
     /// Where its first expression ends, if it begins with one.
     pub(super) head: Option<usize>,
+    /// What its operators work on.
+    pub(super) load: Load,
 }
 
 impl Template {
@@ -42,6 +46,8 @@ pub(super) struct Reference {
     pub(super) guarded: bool,
     /// Whether it is multiplied, and so must be a number.
     pub(super) factor: bool,
+    /// How much of its value counts.
+    pub(super) counts: Counts,
     /// Its bytes in the template.
     pub(super) span: Range<usize>,
 }

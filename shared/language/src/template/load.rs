@@ -13,6 +13,8 @@ use super::filters::GIVES_NUMBER;
 const SMALL: usize = 1024;
 /// What operators may work on in all, each value as often as it is named.
 const MOST: usize = 4 * 1024 * 1024;
+/// What a value counts beside its bytes: to compare two takes as long as to compare so many bytes, or longer.
+const ITEM: usize = 8;
 /// The longest list that `range` makes.
 const LONGEST_RANGE: usize = 100_000;
 /// Filters that give what goes in or elements of it.
@@ -135,7 +137,7 @@ impl Load {
         source: &str,
         values: impl Iterator<Item = (Counts, &'v Value)>,
     ) -> Option<u64> {
-        let (mut total, mut element) = (source.len() + self.ranges, 0);
+        let (mut total, mut element) = (source.len() + self.ranges * ITEM, 0);
         for (counts, value) in values {
             match counts {
                 Counts::Whole => total += size(value, MOST),
@@ -152,18 +154,30 @@ impl Load {
     }
 }
 
-/// Elements and bytes of a value, counted up to a limit.
+/// The size of a value, counted up to a limit and little more.
 fn size(value: &Value, limit: usize) -> usize {
-    let add = |total: usize, more: usize| (total + more < limit).then_some(total + more);
-    let all = match value {
-        Value::String(text) => return text.len(),
-        Value::Array(items) => items.iter().try_fold(1, |total, item| add(total, size(item, limit - total))),
-        Value::Object(fields) => fields.iter().try_fold(1, |total, (name, field)| {
-            add(total, (name.len() + size(field, limit - total)).min(limit))
-        }),
-        _ => Some(1),
-    };
-    all.unwrap_or(limit)
+    let mut total = ITEM;
+    match value {
+        Value::String(text) => total += text.len(),
+        Value::Array(items) => {
+            for item in items {
+                total += size(item, limit.saturating_sub(total));
+                if total > limit {
+                    break;
+                }
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                total += name.len() + size(field, limit.saturating_sub(total));
+                if total > limit {
+                    break;
+                }
+            }
+        }
+        _ => {}
+    }
+    total
 }
 
 /// The size of the largest element.

@@ -56,6 +56,9 @@ impl Finding {
     }
 }
 
+/// With more problems than this, nobody asks where in its text each of them is, which takes a search.
+const MANY: usize = 1_000;
+
 /// Gathers the problems of a compilation.
 pub(crate) struct Report<'f> {
     files: &'f [SourceFile],
@@ -102,6 +105,9 @@ impl<'f> Report<'f> {
     /// Quotes, folding and indentation make counting columns unreliable, so the part is looked up in the
     /// file's own text: it is the same there unless it holds an escape.
     pub(crate) fn inside(&self, at: &Place, string: &str, part: &str, offset: usize) -> Place {
+        if self.found.len() > MANY {
+            return at.clone();
+        }
         let text = &self.files[at.file].text;
         let earlier = string.get(..offset).map_or(0, |before| before.matches(part).count());
         let found = text.get(at.offset..).and_then(|rest| rest.match_indices(part).nth(earlier));

@@ -1,10 +1,11 @@
-//! What templates cannot do to the machine: grow from loop to loop, work on large values again and again, or be so
-//! deep that the stack ends.
+//! What files and templates cannot do to the machine: grow from loop to loop, work on large values again and again, be
+//! so deep that the stack ends, or take the square of their length in time.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use ebbflow_language::expression::evaluate;
 use ebbflow_language::template::{Scope, render};
+use ebbflow_language::{FileKind, SourceFile, compile};
 use serde_json::{Value, json};
 
 fn scope() -> Scope {
@@ -124,4 +125,29 @@ fn what_filters_make_and_compare_counts_too() {
     let chain = " | map('string')".repeat(100);
     refused(&format!("{{{{ inputs.many{chain} | list | length }}}}"), "makes values that are too large");
     check("{% for x in inputs.rows %}{{ inputs.nested | length }}{% endfor %}", json!("11"));
+}
+
+/// How many problems a file has.
+fn problems(text: String) -> usize {
+    let file = SourceFile { path: "inline".to_owned(), kind: FileKind::Workflow, text };
+    compile(&[file]).diagnostics.len()
+}
+
+#[test]
+fn a_file_full_of_mistakes_is_read_soon() {
+    let input = |n: usize| format!("  a{n}: {{type: string, default: '{{{{ inputs.b{n} }}}}'}}\n");
+    let inputs: String = (0..3_000).map(input).collect();
+    assert_eq!(problems(format!("name: a\ninputs:\n{inputs}tasks: [{{name: x, type: noop}}]\n")), 3_000);
+}
+
+#[test]
+fn a_long_command_is_read_soon() {
+    let command = |text: &str| {
+        format!(
+            "name: a\ninputs: {{v: {{type: string}}}}\ntasks: [{{name: x, type: bash, config: {{command: '{text}'}}}}]\n"
+        )
+    };
+    assert_eq!(problems(command(&"{{ inputs.v }} -eq ".repeat(20_000))), 0);
+    assert_ne!(problems(command(&"$(( {{ inputs.v }} ".repeat(20_000))), 0);
+    assert_eq!(problems(command(&"{{ ".repeat(200_000))), 0);
 }

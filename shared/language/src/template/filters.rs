@@ -16,6 +16,8 @@ use super::dates;
 const BUDGET: usize = 8 * 1024 * 1024;
 /// What a call counts beside what it handles.
 const CALL: usize = 32;
+/// What any value counts that is no text or list: to compare two takes as long as to compare so many bytes, or longer.
+pub(super) const ITEM: usize = 8;
 /// No value made by a filter, and no rendered config, is larger.
 pub(super) const MAX_BYTES: usize = 1024 * 1024;
 
@@ -117,7 +119,7 @@ fn add_size(total: usize, value: &Value, deep: bool) -> usize {
         ValueKind::Map | ValueKind::Seq | ValueKind::Iterable | ValueKind::String => {
             value.len().unwrap_or(BUDGET)
         }
-        _ => 1,
+        _ => ITEM,
     };
     let total = total.saturating_add(length);
     let holds = matches!(value.kind(), ValueKind::Map | ValueKind::Seq | ValueKind::Iterable);

@@ -7,14 +7,12 @@ use minijinja::machinery::ast::{BinOpKind, Call, CallArg, CompareOpKind, Expr};
 use serde_json::Value;
 
 use super::engine::FUEL;
-use super::filters::GIVES_NUMBER;
+use super::filters::{GIVES_NUMBER, ITEM};
 
 /// With values up to this size, a template has all its steps.
 const SMALL: usize = 1024;
 /// What operators may work on in all, each value as often as it is named.
 const MOST: usize = 4 * 1024 * 1024;
-/// What a value counts beside its bytes: to compare two takes as long as to compare so many bytes, or longer.
-const ITEM: usize = 8;
 /// The longest list that `range` makes.
 const LONGEST_RANGE: usize = 100_000;
 /// Filters that give what goes in or elements of it.

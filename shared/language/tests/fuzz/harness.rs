@@ -14,11 +14,11 @@ use crate::shrink;
 
 /// What a case may take, though the build is a slow one and most cases are tried twice to see that the answer is
 /// the same.
-const SLOWEST: Duration = Duration::from_secs(2);
+const SLOWEST: Duration = Duration::from_secs(1);
 /// A case that takes longer will not end, or is too long in being made smaller.
 const HANGS: Duration = Duration::from_secs(60);
 /// What the process may have held at any time, in KiB.
-const MOST_MEMORY: u64 = 700 * 1024;
+const MOST_MEMORY: u64 = 256 * 1024;
 /// No text is longer.
 pub(crate) const MAX_BYTES: usize = 64 * 1024;
 /// What servers give a thread.

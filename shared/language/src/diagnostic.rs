@@ -70,6 +70,9 @@ impl Finding {
     }
 }
 
+/// With more problems than this, nobody asks where in its text each of them is, which takes a search.
+const MANY: usize = 1_000;
+
 /// Gathers the problems of files that are read together.
 pub struct Report<'f> {
     /// The path and the text of each file.
@@ -144,6 +147,9 @@ impl<'f> Report<'f> {
     /// Quotes, folding and indentation make counting columns unreliable, so the part is looked up in the
     /// file's own text: it is the same there unless it holds an escape.
     pub(crate) fn inside(&self, at: &Place, string: &str, part: &str, offset: usize) -> Place {
+        if self.found.len() > MANY {
+            return at.clone();
+        }
         let text = self.text(at.file);
         let earlier = string.get(..offset).map_or(0, |before| before.matches(part).count());
         let found = text.get(at.offset..).and_then(|rest| rest.match_indices(part).nth(earlier));

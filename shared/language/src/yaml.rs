@@ -17,7 +17,9 @@ use crate::node::{Data, Key, Node, Place};
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
 const MAX_DEPTH: usize = 48;
 const MAX_NODES: usize = 400_000;
-const MAX_REPLAYED: usize = 100_000;
+/// What aliases may bring in again, and how often mappings may be merged; each merge also compares keys.
+const MAX_REPLAYED: usize = 30_000;
+const MAX_MERGES: usize = 2_000;
 
 /// Reads one document. What can be read in spite of a problem is read, so that more problems are found.
 pub(crate) fn parse(file: usize, text: &str) -> (Option<Node>, Vec<Finding>) {
@@ -66,6 +68,7 @@ fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
             max_nodes: MAX_NODES,
             max_events: 2 * MAX_NODES,
             max_documents: 1,
+            max_merge_keys: MAX_MERGES,
         },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPLAYED },
         duplicate_keys: duplicate_keys,
@@ -264,6 +267,11 @@ mod tests {
             bomb += &format!("a{level}: &a{level} [{}]\n", [inner.as_str(); 10].join(", "));
         }
         assert!(refusal(&bomb).contains("not valid YAML"), "{}", refusal(&bomb));
+        let mut merges = "a0: &a0 {k: v}\n".to_owned();
+        for level in 1..30 {
+            merges += &format!("a{level}: &a{level} {{<<: [*a{0}, *a{0}]}}\n", level - 1);
+        }
+        assert!(refusal(&merges).contains("not valid YAML"), "{}", refusal(&merges));
         assert!(refusal(&"[".repeat(5_000)).contains("not valid YAML"));
         assert!(refusal(&"x".repeat(MAX_BYTES + 1)).contains("bytes"));
     }

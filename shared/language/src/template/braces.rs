@@ -37,6 +37,8 @@ fn first_name(inner: &str) -> Option<&str> {
         let next = rest.chars().next()?;
         let length = match next {
             '}' if rest.starts_with("}}") => return None,
+            // Ours never begin so, and a line of braces is read once, not once for each of them.
+            '{' if rest.starts_with("{{") => return None,
             '.' | '$' | '@' => return None,
             '\'' | '"' => quoted(rest)?,
             _ if word(rest) > 0 => word(rest),
@@ -141,6 +143,14 @@ mod tests {
             "{{ 1 }}",
         ] {
             assert_eq!(found(theirs), None, "{theirs}");
+        }
+    }
+
+    #[test]
+    fn a_long_row_of_braces_is_read_once() {
+        for theirs in ["{{ ", "{{ (", "{{'"] {
+            let text = theirs.repeat(300_000);
+            assert!((0..text.len()).all(|at| expression(&text, at).is_none()), "{theirs}");
         }
     }
 

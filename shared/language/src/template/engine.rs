@@ -1,5 +1,6 @@
 //! The environments in which templates run, with their limits.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
@@ -8,7 +9,7 @@ use minijinja::{Environment, Error, Output, State, UndefinedBehavior, Value};
 use super::{filters, syntax};
 
 /// Steps that one template may take.
-const FUEL: u64 = 50_000;
+pub(super) const FUEL: u64 = 50_000;
 const RECURSION: usize = 50;
 
 /// Values are inserted as they are.
@@ -28,6 +29,19 @@ fn environment(
     environment.set_formatter(insert);
     filters::install(&mut environment);
     environment
+}
+
+/// The same environment, for a template that may take so many steps.
+pub(super) fn with_fuel<'e>(
+    environment: &'e Environment<'static>,
+    fuel: u64,
+) -> Cow<'e, Environment<'static>> {
+    if fuel == FUEL {
+        return Cow::Borrowed(environment);
+    }
+    let mut limited = environment.clone();
+    limited.set_fuel(Some(fuel));
+    Cow::Owned(limited)
 }
 
 fn insert(out: &mut Output<'_>, _: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {

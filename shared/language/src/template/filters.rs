@@ -14,11 +14,19 @@ use super::dates;
 
 /// Bytes and list items that the filters of one template may handle in all.
 const BUDGET: usize = 8 * 1024 * 1024;
+/// What a call counts beside what it handles.
+const CALL: usize = 32;
+/// What any value counts that is no text or list: to compare two takes as long as to compare so many bytes, or longer.
+pub(super) const ITEM: usize = 8;
 /// No value made by a filter, and no rendered config, is larger.
 pub(super) const MAX_BYTES: usize = 1024 * 1024;
 
 /// Filters whose result is a number, whatever goes in.
 pub(super) const GIVES_NUMBER: [&str; 7] = ["int", "float", "round", "abs", "length", "count", "timestamp"];
+
+/// Filters and tests that compare what is in their values, however deep.
+const COMPARES: [&str; 14] =
+    ["sort", "unique", "min", "max", "groupby", "dictsort", "sum", "eq", "ne", "lt", "le", "gt", "ge", "in"];
 
 type Table = Vec<(&'static str, Value)>;
 
@@ -77,32 +85,52 @@ pub(super) fn install(environment: &mut Environment<'static>) {
     for (name, function) in filters() {
         environment.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
-            charge(state, &args)?;
-            function.call(state, &args)
+            charge(state, name, &args)?;
+            let made = function.call(state, &args)?;
+            if made.kind() == ValueKind::String {
+                charge(state, name, std::slice::from_ref(&made))?;
+            }
+            Ok(made)
         });
     }
     for (name, function) in test_table() {
         environment.add_test(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
             let args = args.into_values();
-            charge(state, &args)?;
+            charge(state, name, &args)?;
             function.call(state, &args).map(|answer| answer.is_true())
         });
     }
     environment.add_function("range", functions::range);
 }
 
-/// Counts what a filter is about to handle. A list of unknown length was split from a text that was counted.
-fn charge(state: &mut State<'_, '_>, args: &[Value]) -> Result<(), Error> {
+/// Counts what a filter is about to handle, or made.
+fn charge(state: &mut State<'_, '_>, name: &str, args: &[Value]) -> Result<(), Error> {
     let spent = state.get_temp("spent").and_then(|spent| spent.as_usize()).unwrap_or_default();
-    let size = |value: &Value| match value.kind() {
+    let size = |total, arg| add_size(total, arg, COMPARES.contains(&name));
+    let total = args.iter().fold(spent + CALL, size);
+    state.set_temp("spent", Value::from(total));
+    if total > BUDGET { Err(too_much()) } else { Ok(()) }
+}
+
+/// Counts a value on top of a total, as far as the budget goes: its length, or also what is in it. A list of unknown
+/// length was split from a text that was counted.
+fn add_size(total: usize, value: &Value, deep: bool) -> usize {
+    let length = match value.kind() {
         ValueKind::Map | ValueKind::Seq | ValueKind::Iterable | ValueKind::String => {
             value.len().unwrap_or(BUDGET)
         }
-        _ => 1,
+        _ => ITEM,
     };
-    let total = args.iter().map(size).fold(spent, usize::saturating_add);
-    state.set_temp("spent", Value::from(total));
-    if total > BUDGET { Err(too_much()) } else { Ok(()) }
+    let total = total.saturating_add(length);
+    let holds = matches!(value.kind(), ValueKind::Map | ValueKind::Seq | ValueKind::Iterable);
+    if !deep || !holds || total > BUDGET {
+        return total;
+    }
+    let items = value.try_iter().into_iter().flatten().map(|item| match value.kind() {
+        ValueKind::Map => value.get_item(&item).unwrap_or_default(),
+        _ => item,
+    });
+    items.fold(total, |total, item| if total > BUDGET { total } else { add_size(total, &item, deep) })
 }
 
 fn too_much() -> Error {

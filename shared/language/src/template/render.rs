@@ -1,10 +1,10 @@
 //! Rendering: every string of a config, in a scope, within limits.
 
 use minijinja::value::Serde;
-use minijinja::{Error, ErrorKind, Value as Jinja};
+use minijinja::{Environment, Error, ErrorKind, Value as Jinja};
 use serde_json::Value;
 
-use super::engine::{PLAIN, URL};
+use super::engine::{self, PLAIN, URL};
 use super::filters::{Bounded, MAX_BYTES, json};
 use super::scope::Scope;
 use super::syntax::{self, Reference, Template, is_template};
@@ -82,10 +82,11 @@ impl<'u> Renderer<'u> {
     pub(super) fn text(&mut self, source: &str, path: &str) -> Result<Value, Failure> {
         let template = syntax::parse(source).map_err(|problem| Failure(problem.message, problem.hint))?;
         self.check_factors(&template)?;
+        let fuel = self.fuel(source, &template)?;
         let result = match template.is_expression {
             true => self.expression(within_braces(source)),
-            false if self.urls.contains(&path) => self.url(source, &template),
-            false => self.insert(source, &PLAIN).map(Value::String),
+            false if self.urls.contains(&path) => self.url(source, &template, fuel),
+            false => self.insert(source, &PLAIN, fuel).map(Value::String),
         };
         result.map_err(|error| self.explain(&error, &template))
     }
@@ -95,6 +96,7 @@ impl<'u> Renderer<'u> {
         let parsed =
             syntax::parse_expression(source).map_err(|problem| Failure(problem.message, problem.hint))?;
         self.check_factors(&parsed)?;
+        self.fuel(source, &parsed)?;
         let value = self.expression(source).map_err(|error| self.explain(&error, &parsed))?;
         Ok((value, parsed.references))
     }
@@ -108,21 +110,34 @@ impl<'u> Renderer<'u> {
     }
 
     /// A URL may begin with an expression, which then holds its scheme and host and is left as it is.
-    fn url(&mut self, source: &str, template: &Template) -> Result<Value, Error> {
+    fn url(&mut self, source: &str, template: &Template, fuel: u64) -> Result<Value, Error> {
         let (head, tail) = source.split_at(template.head.unwrap_or_default());
-        Ok(Value::String(self.insert(head, &PLAIN)? + &self.insert(tail, &URL)?))
+        Ok(Value::String(self.insert(head, &PLAIN, fuel)? + &self.insert(tail, &URL, fuel)?))
     }
 
     fn insert(
         &mut self,
         source: &str,
-        environment: &minijinja::Environment<'static>,
+        environment: &Environment<'static>,
+        fuel: u64,
     ) -> Result<String, Error> {
         let mut written = Bounded::new(self.left);
+        let environment = engine::with_fuel(environment, fuel);
         environment.template_from_str(source)?.render_captured_to(&self.context, &mut written)?;
         let text = written.into_text().ok_or(Error::from(ErrorKind::WriteFailure))?;
         self.left -= text.len();
         Ok(text)
+    }
+
+    /// The steps that a template may take over the values that it works on.
+    fn fuel(&self, source: &str, template: &Template) -> Result<u64, Failure> {
+        let values = template.references.iter().filter_map(|reference| {
+            self.resolve(&reference.path).ok().map(|value| (reference.counts, value))
+        });
+        template.load.fuel(source, values).ok_or_else(|| {
+            let hint = Some("store large data elsewhere and pass a reference to it".to_owned());
+            Failure("its operators work on values that are too large".to_owned(), hint)
+        })
     }
 
     fn check_factors(&self, template: &Template) -> Result<(), Failure> {
@@ -157,7 +172,13 @@ impl<'u> Renderer<'u> {
 
     fn explain(&self, error: &Error, template: &Template) -> Failure {
         match error.kind() {
-            ErrorKind::OutOfFuel => Failure("it takes too many steps".to_owned(), None),
+            ErrorKind::OutOfFuel => {
+                let hint = template
+                    .load
+                    .repeats
+                    .then(|| "loops take fewer where operators work on large values".to_owned());
+                Failure("it takes too many steps".to_owned(), hint)
+            }
             ErrorKind::WriteFailure => {
                 let hint = Some("store large data elsewhere and pass a reference to it".to_owned());
                 Failure(format!("the result is larger than {MAX_BYTES} bytes"), hint)

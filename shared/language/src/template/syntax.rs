@@ -1,7 +1,8 @@
 //! A template's text to the names it uses, and what is not allowed in it.
 //!
-//! Allowed are expressions, `if`, `for` and `raw`. Without assignments, macros and repetition nothing can
-//! double itself, so the size of any value is bounded by what comes in and by how often it is named.
+//! Allowed are expressions, `if`, `for` and `raw`. Without assignments, macros and repetition, and without loops over
+//! something made of other loops' names, nothing can double itself, so the size of any value is bounded by what comes
+//! in and by how often it is named.
 
 use std::ops::Range;
 
@@ -10,6 +11,8 @@ use minijinja::machinery::ast::Stmt;
 use minijinja::machinery::{Span, parse as parse_jinja, parse_expr};
 use minijinja::syntax::SyntaxConfig;
 
+use super::depth;
+use super::load::{Counts, Load};
 use super::walk::Walk;
 
 const MAX_BYTES: usize = 64 * 1024;
@@ -23,6 +26,8 @@ pub(super) struct Template {
     pub(super) is_expression: bool,
     /// Where its first expression ends, if it begins with one.
     pub(super) head: Option<usize>,
+    /// What its operators work on.
+    pub(super) load: Load,
 }
 
 impl Template {
@@ -41,6 +46,8 @@ pub(super) struct Reference {
     pub(super) guarded: bool,
     /// Whether it is multiplied, and so must be a number.
     pub(super) factor: bool,
+    /// How much of its value counts.
+    pub(super) counts: Counts,
     /// Its bytes in the template.
     pub(super) span: Range<usize>,
 }
@@ -76,6 +83,7 @@ pub(super) fn parse_in_command(source: &str) -> Result<Template, Problem> {
 /// Reads an expression that stands without braces.
 pub(super) fn parse_expression(source: &str) -> Result<Template, Problem> {
     check_size("an expression", source)?;
+    depth::check(source, true)?;
     if source.trim_start().starts_with("{{") {
         let message = "this is an expression, not a template".to_owned();
         let hint = format!("leave out the braces: `{}`", without_braces(source));
@@ -128,6 +136,7 @@ fn said(error: &Error) -> &str {
 
 fn read(source: &str, plain_braces: &str) -> Result<Template, Problem> {
     check_size("a template", source)?;
+    depth::check(source, false)?;
     let tree = parse_jinja(source, "template", syntax()).map_err(|error| {
         let hint = Some(format!("to write braces as they are: {plain_braces}"));
         let span = error.range().unwrap_or(0..0);

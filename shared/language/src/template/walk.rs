@@ -6,6 +6,7 @@ use minijinja::machinery::Span;
 use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt};
 
 use super::filters;
+use super::load::{Inside, is_operator, range_length};
 use super::syntax::{Problem, Reference, Template};
 use crate::suggest;
 
@@ -18,6 +19,8 @@ pub(super) struct Walk<'a> {
     pub(super) template: Template,
     locals: Vec<&'a str>,
     names: usize,
+    loops: usize,
+    inside: Inside,
 }
 
 impl<'a> Walk<'a> {
@@ -35,12 +38,16 @@ impl<'a> Walk<'a> {
                 self.statements(&choice.false_body)
             }
             Stmt::ForLoop(each) if !each.recursive => {
+                self.inside = Inside { iterated: true, ..Inside::default() };
                 self.expression(&each.iter)?;
+                self.inside = Inside::default();
                 let outside = self.locals.len();
+                self.loops += 1;
                 self.locals.push("loop");
                 self.bind(&each.target);
                 each.filter_expr.iter().try_for_each(|filter| self.expression(filter))?;
                 self.statements(&each.body)?;
+                self.loops -= 1;
                 self.locals.truncate(outside);
                 self.statements(&each.else_body)
             }
@@ -65,6 +72,18 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn expression(&mut self, expr: &Expr<'a>) -> Result<(), Problem> {
+        let outside = self.inside;
+        self.inside = outside.entering(expr);
+        self.template.load.repeats |= self.loops > 0 && is_operator(expr);
+        if let (true, Expr::Call(call)) = (outside.whole, expr) {
+            self.template.load.ranges += range_length(call);
+        }
+        let done = self.expression_inside(expr);
+        self.inside = outside;
+        done
+    }
+
+    fn expression_inside(&mut self, expr: &Expr<'a>) -> Result<(), Problem> {
         match expr {
             Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) => self.lookup(expr, Use::Plain),
             Expr::BinOp(op) if matches!(op.op, BinOpKind::Mul) => {
@@ -158,6 +177,10 @@ impl<'a> Walk<'a> {
         };
         self.count(expr.span())?;
         let local = self.locals.contains(&root.id);
+        if local && self.inside.built {
+            return Err(doubles(root.id, expr.span()));
+        }
+        self.template.load.locals += usize::from(local && self.inside.whole);
         if usage == Use::Factor && (local || !complete) {
             return Err(not_a_number(expr.span()));
         }
@@ -166,7 +189,8 @@ impl<'a> Walk<'a> {
             path.reverse();
             let (guarded, factor) = (usage == Use::Guarded && complete, usage == Use::Factor);
             let span = bytes(root.span()).start..bytes(expr.span()).end;
-            self.template.references.push(Reference { path, guarded, factor, span });
+            let counts = self.inside.counts();
+            self.template.references.push(Reference { path, guarded, factor, counts, span });
         }
         Ok(())
     }
@@ -232,6 +256,12 @@ fn known(what: &str, name: &str, names: Vec<&'static str>, span: Span) -> Result
             Err(Problem { message: format!("there is no {what} `{name}`"), hint, span: bytes(span) })
         }
     }
+}
+
+fn doubles(name: &str, span: Span) -> Problem {
+    let message = format!("a loop cannot go over something made of `{name}`, which a loop around it gives");
+    let hint = Some("go over the value itself, such as `{% for part in row.parts %}`".to_owned());
+    Problem { message, hint, span: bytes(span) }
 }
 
 fn not_a_number(span: Span) -> Problem {

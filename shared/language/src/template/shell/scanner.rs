@@ -5,8 +5,14 @@ use crate::template::braces;
 
 /// The expressions in a command line. Those in comments and those after a backslash are left alone.
 pub(in crate::template) fn slots(text: &str) -> Vec<Slot> {
-    let mut scanner =
-        Scanner { text, at: 0, frames: vec![Frame::Commands], waiting: Vec::new(), slots: Vec::new() };
+    let mut scanner = Scanner {
+        text,
+        at: 0,
+        frames: vec![Frame::Commands],
+        waiting: Vec::new(),
+        slots: Vec::new(),
+        test: (0, false),
+    };
     while scanner.at < text.len() {
         scanner.step();
     }
@@ -50,6 +56,8 @@ struct Scanner<'t> {
     /// The here-documents that begin with the next line.
     waiting: Vec<Document>,
     slots: Vec<Slot>,
+    /// How far `[[ … ]]` was looked for, and whether that place is within one.
+    test: (usize, bool),
 }
 
 impl Scanner<'_> {
@@ -177,7 +185,7 @@ impl Scanner<'_> {
     }
 
     /// How a value can stand in the place from `start` to `end`.
-    fn quoting(&self, start: usize, end: usize) -> Result<Quoting, Refusal> {
+    fn quoting(&mut self, start: usize, end: usize) -> Result<Quoting, Refusal> {
         let quotes = |frame: &&Frame| matches!(frame, Frame::Single | Frame::Double);
         match self.frames.iter().rev().find(|frame| !quotes(frame)) {
             Some(Frame::Arithmetic(_)) => return Err(Refusal::Arithmetic),
@@ -185,8 +193,10 @@ impl Scanner<'_> {
             Some(Frame::Backticks) => return Err(Refusal::Backticks),
             Some(Frame::Escapes) => return Err(Refusal::Escapes),
             Some(Frame::Document(document)) if document.literal => return Err(Refusal::Literal),
-            _ if self.compares_numbers(start, end) => return Err(Refusal::Comparison),
             _ => {}
+        }
+        if self.compares_numbers(start, end) {
+            return Err(Refusal::Comparison);
         }
         Ok(match self.frame() {
             Frame::Single => Quoting::Single,
@@ -196,13 +206,28 @@ impl Scanner<'_> {
     }
 
     /// Whether `[[ … ]]` compares the place with something as a number.
-    fn compares_numbers(&self, start: usize, end: usize) -> bool {
+    fn compares_numbers(&mut self, start: usize, end: usize) -> bool {
         const OPERATORS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
         let fill = [' ', '\t', '"', '\''];
         let before = self.text[..start].trim_end_matches(fill);
         let after = self.text[end..].trim_start_matches(fill);
-        let within = self.text[..start].rfind("[[ ") > self.text[..start].rfind("]]");
-        within && OPERATORS.iter().any(|word| before.ends_with(word) || after.starts_with(word))
+        OPERATORS.iter().any(|word| before.ends_with(word) || after.starts_with(word))
+            && self.within_test(start)
+    }
+
+    /// Whether a place, at or after the one asked for last, is within `[[ … ]]`.
+    fn within_test(&mut self, place: usize) -> bool {
+        let (from, mut within) = self.test;
+        let before = &self.text.as_bytes()[..place];
+        for at in from..place {
+            within = match &before[at..] {
+                [b'[', b'[', b' ', ..] => true,
+                [b']', b']', ..] => false,
+                _ => within,
+            };
+        }
+        self.test = (place, within);
+        within
     }
 
     fn frame(&self) -> &Frame {

@@ -1,0 +1,153 @@
+//! What files and templates cannot do to the machine: grow from loop to loop, work on large values again and again, be
+//! so deep that the stack ends, or take the square of their length in time.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use ebbflow_language::expression::evaluate;
+use ebbflow_language::template::{Scope, render};
+use ebbflow_language::{FileKind, SourceFile, compile};
+use serde_json::{Value, json};
+
+fn scope() -> Scope {
+    let list = || (0..5_000).collect::<Vec<_>>();
+    let inputs = json!({
+        "n": 21, "word": "abc", "long": "x".repeat(200_000), "twin": "x".repeat(200_000), "many": list(),
+        "others": list(), "nested": [list()], "twins": [list()], "rows": [{"id": 1}, {"id": 2}],
+        "names": vec!["aaaaaaaaaaaaaaaaaaaa"; 2_000], "part": "y".repeat(1_000),
+        "wide": (0..1_000).map(|id| json!({"id": id, "text": "x".repeat(100)})).collect::<Vec<_>>(),
+        "few": (0..1_000).collect::<Vec<_>>(),
+    });
+    Scope { inputs: inputs.as_object().unwrap().clone(), ..Scope::default() }
+}
+
+#[track_caller]
+fn refused(template: &str, because: &str) {
+    let error = render(&json!(template), &scope()).expect_err("it must be refused").to_string();
+    assert!(error.contains(because), "{}: {error}", &template[..template.len().min(200)]);
+}
+
+#[track_caller]
+fn check(template: &str, expected: Value) {
+    assert_eq!(render(&json!(template), &scope()).unwrap(), expected);
+}
+
+#[test]
+fn no_chain_is_too_long_for_the_stack() {
+    let few = Scope { inputs: [("word".to_owned(), json!("abc"))].into_iter().collect(), ..Scope::default() };
+    for (before, middle, after) in [
+        ("1 + ", "1", ""),
+        ("1 ~ ", "1", ""),
+        ("2 ** ", "1", ""),
+        ("not ", "1", ""),
+        ("- ", "1", ""),
+        ("1 and ", "1", ""),
+        ("1 if 1 else ", "1", ""),
+        ("", "inputs", ".word"),
+        ("", "inputs.word", "[0]"),
+        ("", "inputs.word", "[:]"),
+        ("", "inputs.word", " | upper"),
+        ("", "1", " is number"),
+        ("(1, ", "1", ").word"),
+        ("[1 + 1, ", "1", "][1]"),
+    ] {
+        let chain = |times: usize| before.repeat(times) + middle + &after.repeat(times);
+        let error = evaluate(&chain(5_000), &few).expect_err("it must be refused").to_string();
+        assert!(error.contains("the expression is not valid"), "{before}{middle}{after}: {error}");
+        // The longest that are read at all fit as well.
+        (1..400).step_by(9).for_each(|times| drop(evaluate(&chain(times), &few)));
+    }
+    check(&format!("{{{{ {} }}}}", vec!["1"; 300].join(" + ")), json!(300));
+    check(&format!("{{{{ [{}] | length }}}}", vec!["1 + 1"; 5_000].join(", ")), json!(5_000));
+}
+
+#[test]
+fn alternatives_are_not_endless() {
+    let template = |times: usize| format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 0 %}".repeat(times));
+    refused(&template(5_000), "the template is not valid");
+    check(&template(100), json!(""));
+}
+
+/// Loops in loops, each over something made of the name that the loop around it gives.
+fn nested_loops(levels: usize, over: &str, end: &str) -> String {
+    let name = |level: usize| format!("x{level}");
+    let each = |level| format!("{{% for {} in {} %}}", name(level + 1), over.replace('X', &name(level)));
+    let opened: String = (0..levels).map(each).collect();
+    let closed = "{% endfor %}".repeat(levels + 1);
+    format!("{{% for x0 in ['abc'] %}}{opened}{}{closed}", end.replace('X', &name(levels)))
+}
+
+#[test]
+fn nothing_doubles_from_loop_to_loop() {
+    for over in ["[X ~ X]", "[X + X]", "[[X, X]]", "[{'a': X, 'b': X}]", "[(X, X)]", "[X | join(X)]"] {
+        let template = nested_loops(40, over, "{{ X | length }}");
+        refused(&template, "a loop cannot go over something made of `x0`");
+    }
+    let rows = "{% for row in inputs.rows %}{% for n in range(row.id + 1) %}{{ n }}{% endfor %};{% endfor %}";
+    check(rows, json!("01;012;"));
+}
+
+#[test]
+fn operators_in_loops_take_fewer_steps_on_large_values() {
+    for work in [
+        "inputs.long == inputs.twin",
+        "'zz' in inputs.long",
+        "inputs.many == inputs.others",
+        "-1 in inputs.many",
+        "-1 in range(99999)",
+        "(inputs.long ~ 'x') is string",
+        "inputs.long[1:] is string",
+    ] {
+        let often = format!("{{% for x in range(9000) %}}{{{{ {work} }}}}{{% endfor %}}");
+        refused(&often, "it takes too many steps (loops take fewer where operators work on large values)");
+    }
+    let by_name =
+        "{% for y in [inputs.long] %}{% for x in range(9000) %}{{ y ~ x == y }}{% endfor %}{% endfor %}";
+    refused(by_name, "too many steps");
+    let small = "{% for n in inputs.few %}{% if n > inputs.n and n + 1 < 24 %}{{ n }}{% endif %}{% endfor %}";
+    check(small, json!("22"));
+    let usual = "{% for row in inputs.wide | default([]) %}{% if row.id + 1 in range(3) %}{{ row.id ~ ';' }}{% endif %}{% endfor %}";
+    check(usual, json!("0;1;"));
+}
+
+#[test]
+fn operators_work_on_no_more_than_fits_into_memory() {
+    let sum = vec!["inputs.long"; 250].join(" ~ ");
+    refused(&format!("{{{{ ({sum}) | length }}}}"), "its operators work on values that are too large");
+}
+
+#[test]
+fn what_filters_make_and_compare_counts_too() {
+    refused(
+        "{{ inputs.names | map('replace', 'a', inputs.part) | list | length }}",
+        "makes values that are too large",
+    );
+    refused("{% for x in range(9000) %}{{ inputs.nested is eq(inputs.twins) }}{% endfor %}", "too large");
+    let chain = " | map('string')".repeat(100);
+    refused(&format!("{{{{ inputs.many{chain} | list | length }}}}"), "makes values that are too large");
+    check("{% for x in inputs.rows %}{{ inputs.nested | length }}{% endfor %}", json!("11"));
+}
+
+/// How many problems a file has.
+fn problems(text: String) -> usize {
+    let file = SourceFile { path: "inline".to_owned(), kind: FileKind::Workflow, text };
+    compile(&[file]).diagnostics.len()
+}
+
+#[test]
+fn a_file_full_of_mistakes_is_read_soon() {
+    let input = |n: usize| format!("  a{n}: {{type: string, default: '{{{{ inputs.b{n} }}}}'}}\n");
+    let inputs: String = (0..3_000).map(input).collect();
+    assert_eq!(problems(format!("name: a\ninputs:\n{inputs}tasks: [{{name: x, type: noop}}]\n")), 3_000);
+}
+
+#[test]
+fn a_long_command_is_read_soon() {
+    let command = |text: &str| {
+        format!(
+            "name: a\ninputs: {{v: {{type: string}}}}\ntasks: [{{name: x, type: bash, config: {{command: '{text}'}}}}]\n"
+        )
+    };
+    assert_eq!(problems(command(&"{{ inputs.v }} -eq ".repeat(20_000))), 0);
+    assert_ne!(problems(command(&"$(( {{ inputs.v }} ".repeat(20_000))), 0);
+    assert_eq!(problems(command(&"{{ ".repeat(200_000))), 0);
+}

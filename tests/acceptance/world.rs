@@ -7,12 +7,14 @@ use bus::local::{Broker, Faults};
 use bus::{Endpoint, Subscription};
 use clock::SystemClock;
 use engine::Command;
+use execute::{Executor, Worker};
 use language::{FileKind, SourceFile};
 use model::{Event, RunId, RunState, TenantId, Topic, Workflow};
 use runtime::{Runtime, StartRun};
 use serde_json::{Map, Value};
 use service::App;
 use store::{NewVersion, Postgres, RunRecord, Store, TaskRecord};
+use tempfile::TempDir;
 use testkit::Database;
 use uuid::Uuid;
 
@@ -25,6 +27,8 @@ pub(crate) struct World {
     pub(crate) broker: Broker,
     pub(crate) app: App,
     pub(crate) issuer: Arc<Issuer>,
+    /// The folder of the workers' secrets, one in each file.
+    pub(crate) secrets: TempDir,
 }
 
 impl World {
@@ -38,16 +42,19 @@ impl World {
         let verifier = Verifier::new([issuer.url()], AUDIENCE, Keys::fixed(&issuer.jwks()));
         let push = Arc::new(PushAuth::Oidc { verifier, service_account: PUSHER.into() });
         let app = App { runtime: runtime.clone(), push };
+        let secrets = tempfile::tempdir().unwrap();
+        let executor = Executor::new(runtime.clone(), Worker::new(runtime.clone()), ".");
+        let execute = execute::router_with(app.clone(), executor.with_secrets_in(secrets.path()));
         for (topic, router) in [
             (Topic::Triggers, trigger::router(app.clone(), None)),
             (Topic::Evaluations, evaluate::router(app.clone())),
-            (Topic::Work("light".into()), execute::router(app.clone())),
+            (Topic::Work("light".into()), execute),
             (Topic::Management, sweep::router(app.clone())),
         ] {
             let endpoint = Endpoint::Router(router, "/push".into());
             broker.subscribe(&topic, Subscription::new(topic.id(), endpoint, AUDIENCE));
         }
-        Self { database, runtime, broker, app, issuer }
+        Self { database, runtime, broker, app, issuer, secrets }
     }
 
     pub(crate) async fn register(&self, workflow: Workflow) {
@@ -84,7 +91,7 @@ impl World {
     }
 
     pub(crate) async fn trigger(&self, workflow: &str) -> RunId {
-        self.runtime.start(request(workflow)).await.unwrap().run
+        self.start(workflow, Value::Null).await.unwrap()
     }
 
     /// The run once nothing is on its way any more.

@@ -4,28 +4,33 @@ use chrono::TimeDelta;
 use language::config::{self, Fail};
 use language::kinds::{Kind, kind};
 use model::message::TaskResult;
-use model::{ErrorClass, Failure, Instant, TaskIndex, TaskSpec};
+use model::{ErrorClass, Failure, Instant, TaskKey, TaskSpec, WorkerId};
 use serde_json::Value;
-
-use crate::stub::Stub;
 
 /// An attempt under way, with the end that it will come to.
 pub(crate) struct Attempt {
-    pub(crate) task: TaskIndex,
+    pub(crate) key: TaskKey,
     pub(crate) number: u32,
+    /// Who holds it; nobody, where a run of its own does the work.
+    pub(crate) worker: Option<WorkerId>,
     pub(crate) started_at: Instant,
     pub(crate) result: TaskResult,
 }
 
-/// How long an attempt with this rendered config takes, and what it comes to.
-pub(crate) fn perform(spec: &TaskSpec, stub: Option<&Stub>, config: &Value) -> (TimeDelta, TaskResult) {
+/// How long an attempt with this rendered config takes, at most as long as it may, and what it comes to: what is stubbed.
+pub(crate) fn perform(
+    spec: &TaskSpec,
+    stubbed: Option<(TimeDelta, TaskResult)>,
+    config: &Value,
+    limit: TimeDelta,
+) -> (TimeDelta, TaskResult) {
     let Some(kind) = kind(&spec.kind) else { return failed(format!("no task type `{}`", spec.kind)) };
     // A config that a worker would refuse is refused here, whatever the stub says.
     if let Err(error) = config::read::<Value>(kind, config.clone()) {
         return failed(error.to_string());
     }
-    match stub {
-        Some(stub) => in_time(spec, stub.takes, stub.result.clone()),
+    match stubbed {
+        Some((takes, result)) => in_time(takes, result, limit),
         None => (TimeDelta::zero(), carry_out(kind, config)),
     }
 }
@@ -43,12 +48,12 @@ fn carry_out(kind: &Kind, config: &Value) -> TaskResult {
 }
 
 /// An attempt that would take longer than it may ends when its time is up.
-fn in_time(spec: &TaskSpec, takes: TimeDelta, result: TaskResult) -> (TimeDelta, TaskResult) {
-    let limit = TimeDelta::seconds(spec.timeout_seconds.into());
+fn in_time(takes: TimeDelta, result: TaskResult, limit: TimeDelta) -> (TimeDelta, TaskResult) {
     if takes <= limit {
         return (takes, result);
     }
-    let message = format!("the attempt took longer than its timeout_seconds of {}", spec.timeout_seconds);
+    let seconds = limit.num_milliseconds() as f64 / 1_000.0;
+    let message = format!("the attempt took longer than its timeout_seconds of {seconds}");
     (limit, TaskResult::Failed(Failure::new(ErrorClass::Timeout, message)))
 }
 

@@ -1,9 +1,10 @@
 //! What is expected of a run and its tasks.
 
 use chrono::TimeDelta;
-use language::document::{Data, Fields, Node, Place, Report, choice, entries, text, whole};
-use model::{RunState, TaskState, Workflow};
+use language::document::{Data, Fields, Node, Place, Report, choice, entries, list, text, whole};
+use model::{RunState, TaskState};
 
+use crate::cast::Cast;
 use crate::read;
 
 /// What is expected of a run.
@@ -14,6 +15,8 @@ pub(crate) struct Expect {
     pub(crate) error: Option<(Place, String)>,
     pub(crate) tasks: Vec<ExpectTask>,
     pub(crate) order: Vec<(Place, String)>,
+    /// A list; nothing if it does not matter who is told what.
+    pub(crate) callbacks: Option<Node>,
 }
 
 /// What is expected of a task.
@@ -40,35 +43,30 @@ pub(crate) struct Range {
 }
 
 impl Expect {
-    pub(crate) fn read(node: &Node, workflow: &Workflow, report: &mut Report<'_>) -> Option<Self> {
+    pub(crate) fn read(node: &Node, cast: &Cast, report: &mut Report<'_>) -> Option<Self> {
         let mut fields = Fields::of(node, "`expect`", report)?;
         let states = RunState::ALL.map(RunState::name);
         let state = fields.get("state").and_then(|node| located(node, choice(node, &states, report)));
         let took = fields.get("took").and_then(|node| Range::read(node, report));
         let error = fields.get("error").and_then(|node| part(node, report));
         let tasks = fields.get("tasks").map(|node| entries(node, "`tasks`", report)).unwrap_or_default();
-        let order = fields.get("order").map(|node| names(node, workflow, report)).unwrap_or_default();
+        let order = fields.get("order").map(|node| names(node, cast, report)).unwrap_or_default();
+        let callbacks = fields.get("callbacks").filter(|node| list(node, report).is_some()).cloned();
         fields.finish(report);
         let mut expected = Vec::new();
         for (key, node) in tasks {
-            read::task(&key.name, &key.at, workflow, report);
-            expected.extend(ExpectTask::read(&key.name, &key.at, node, workflow, report));
+            cast.find(&key.name, &key.at, report);
+            expected.extend(ExpectTask::read(&key.name, &key.at, node, cast, report));
         }
         // A run of which nothing else is said shall succeed.
         let state = state.unwrap_or_else(|| (node.at.clone(), RunState::Succeeded));
-        Some(Self { state, took, error, tasks: expected, order })
+        Some(Self { state, took, error, tasks: expected, order, callbacks })
     }
 }
 
 impl ExpectTask {
     /// A state, or a mapping.
-    fn read(
-        name: &str,
-        at: &Place,
-        node: &Node,
-        workflow: &Workflow,
-        report: &mut Report<'_>,
-    ) -> Option<Self> {
+    fn read(name: &str, at: &Place, node: &Node, cast: &Cast, report: &mut Report<'_>) -> Option<Self> {
         let states = TaskState::ALL.map(TaskState::name);
         let mut expected = Self::nothing(name, at);
         if let Data::Text(_) = node.data {
@@ -85,7 +83,7 @@ impl ExpectTask {
         expected.started = fields.get("started").and_then(|node| Range::read(node, report));
         expected.finished = fields.get("finished").and_then(|node| Range::read(node, report));
         let after = fields.get("started_after");
-        expected.after = after.map(|node| names(node, workflow, report)).unwrap_or_default();
+        expected.after = after.map(|node| names(node, cast, report)).unwrap_or_default();
         expected.error = fields.get("error").and_then(|node| part(node, report));
         fields.finish(report);
         Some(expected)
@@ -130,11 +128,11 @@ fn part(node: &Node, report: &mut Report<'_>) -> Option<(Place, String)> {
 }
 
 /// One or more names of tasks.
-fn names(node: &Node, workflow: &Workflow, report: &mut Report<'_>) -> Vec<(Place, String)> {
+fn names(node: &Node, cast: &Cast, report: &mut Report<'_>) -> Vec<(Place, String)> {
     let mut names = Vec::new();
     for node in read::one_or_more(node) {
         let Some(word) = text(node, report) else { continue };
-        read::task(word.text, word.at, workflow, report);
+        cast.find(word.text, word.at, report);
         names.push((word.at.clone(), word.text.to_owned()));
     }
     names

@@ -4,14 +4,14 @@ use chrono::TimeDelta;
 use language::document::{Place, Report};
 use model::{Instant, RunState};
 use serde_json::Value;
-use store::TaskRecord;
 
+use crate::cast::stands_for;
 use crate::compare::{Extent, compare, span};
 use crate::expect::{Expect, ExpectTask, Range};
-use crate::outcome::{Outcome, Rest};
+use crate::outcome::{Outcome, Played, Rest};
 use crate::stub::Stubs;
 use crate::suite::Test;
-use crate::{read, waiting};
+use crate::waiting;
 
 /// Reports everything that is not as expected.
 pub(crate) fn judge(test: &Test, outcome: &Outcome<'_>, report: &mut Report<'_>) {
@@ -23,6 +23,9 @@ pub(crate) fn judge(test: &Test, outcome: &Outcome<'_>, report: &mut Report<'_>)
         }
     }
     judge_order(&test.expect, outcome, report);
+    if let Some(callbacks) = &test.expect.callbacks {
+        compare(callbacks, &Value::Array(outcome.callbacks.clone()), Extent::Named, report);
+    }
     test.stubs.iter().for_each(|stubs| judge_stubs(stubs, outcome, report));
     judge_lines(outcome, report);
 }
@@ -43,17 +46,17 @@ fn judge_run(expect: &Expect, outcome: &Outcome<'_>, report: &mut Report<'_>) {
     judge_error(expect.error.as_ref(), run.error.as_deref(), report);
 }
 
-fn judge_task(expected: &ExpectTask, found: &TaskRecord, outcome: &Outcome<'_>, report: &mut Report<'_>) {
-    let task = &found.task;
+fn judge_task(expected: &ExpectTask, found: &Played, outcome: &Outcome<'_>, report: &mut Report<'_>) {
+    let task = &found.record.task;
     let failure = task.failure.as_ref().map(|failure| failure.message.as_str());
     if let Some((at, state)) = expected.state.as_ref().filter(|(_, state)| *state != task.state) {
         let message = format!("expected {}, found {}", state.name(), task.state.name());
         report.add(at, message, failure.map(str::to_owned));
     }
     if let Some(output) = &expected.output {
-        compare(output, found.output.as_ref().unwrap_or(&Value::Null), Extent::Whole, report);
+        compare(output, found.record.output.as_ref().unwrap_or(&Value::Null), Extent::Whole, report);
     }
-    match (&expected.config, outcome.configs.get(&task.index)) {
+    match (&expected.config, outcome.config(found)) {
         (Some(config), Some(found)) => compare(config, found, Extent::Named, report),
         (Some(config), None) => {
             report.add(&config.at, "no attempt was given a config", failure.map(str::to_owned));
@@ -64,7 +67,7 @@ fn judge_task(expected: &ExpectTask, found: &TaskRecord, outcome: &Outcome<'_>, 
         let message = format!("expected {attempts} attempts, found {}", task.attempt);
         report.add(at, message, failure.map(str::to_owned));
     }
-    let began = outcome.began(&expected.name).map(|(_, at)| at);
+    let began = outcome.began(found);
     judge_time(expected.started.as_ref(), began, "the task never began", outcome, report);
     judge_time(expected.finished.as_ref(), task.finished_at, "the task has not ended", outcome, report);
     for (at, earlier) in &expected.after {
@@ -118,7 +121,7 @@ fn judge_after(
     outcome: &Outcome<'_>,
     report: &mut Report<'_>,
 ) {
-    let ended = outcome.task(earlier).and_then(|record| record.task.finished_at);
+    let ended = outcome.task(earlier).and_then(|found| found.record.task.finished_at);
     match (began, ended) {
         (None, _) => report.add(at, "the task never began", None),
         (_, None) => report.add(at, format!("`{earlier}` has not ended"), None),
@@ -131,19 +134,16 @@ fn judge_after(
 }
 
 fn judge_order(expect: &Expect, outcome: &Outcome<'_>, report: &mut Report<'_>) {
+    let order = outcome.order();
     let mut last: Option<(usize, &str)> = None;
     for (at, name) in &expect.order {
-        let Some((place, _)) = outcome.began(name) else {
+        let Some(place) = order.iter().position(|began| began == name) else {
             report.add(at, format!("`{name}` never began"), None);
             continue;
         };
         if let Some((_, before)) = last.filter(|(before, _)| *before > place) {
-            let order = outcome.order().join(", ");
-            report.add(
-                at,
-                format!("`{name}` began before `{before}`"),
-                Some(format!("they began as {order}")),
-            );
+            let hint = format!("they began as {}", order.join(", "));
+            report.add(at, format!("`{name}` began before `{before}`"), Some(hint));
         }
         last = Some((place, name));
     }
@@ -151,13 +151,10 @@ fn judge_order(expect: &Expect, outcome: &Outcome<'_>, report: &mut Report<'_>) 
 
 /// What a stub was written for must have come.
 fn judge_stubs(stubs: &Stubs, outcome: &Outcome<'_>, report: &mut Report<'_>) {
-    let meant = |record: &&TaskRecord| {
-        let name = outcome.name(record.task.index);
-        name == stubs.task || read::parent(name) == Some(&stubs.task)
-    };
-    let attempts = outcome.tasks.iter().filter(meant).map(|record| record.task.attempt).max().unwrap_or(0);
+    let meant = outcome.tasks.iter().filter(|task| stands_for(&stubs.task, &task.name));
+    let attempts = meant.map(|task| task.record.task.attempt).max().unwrap_or(0);
     if attempts == 0 {
-        let state = outcome.task(&stubs.task).map(|record| record.task.state.name());
+        let state = outcome.task(&stubs.task).map(|task| task.record.task.state.name());
         let state = state.map(|state| format!("it is {state}"));
         return report.add(&stubs.at, format!("`{}` has a stub, but it never began", stubs.task), state);
     }
@@ -171,12 +168,13 @@ fn judge_stubs(stubs: &Stubs, outcome: &Outcome<'_>, report: &mut Report<'_>) {
 fn judge_lines(outcome: &Outcome<'_>, report: &mut Report<'_>) {
     for (line, at) in &outcome.unheard {
         let at = span(outcome.since_start(*at));
-        let message = format!("nobody waited for {} at {at}", line.describe(&outcome.graph));
+        let message = format!("nobody waited for {} at {at}", line.describe(&outcome.roles[0].graph));
         report.add(&line.at, message, None);
     }
     for line in outcome.unsaid.iter().filter(|_| outcome.rest == Rest::Ended) {
         let ended = span(outcome.since_start(outcome.now));
-        let message = format!("{} never came: the run had ended at {ended}", line.describe(&outcome.graph));
+        let message =
+            format!("{} never came: the run had ended at {ended}", line.describe(&outcome.roles[0].graph));
         report.add(&line.at, message, None);
     }
 }

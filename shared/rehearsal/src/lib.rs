@@ -5,11 +5,13 @@
 //! of it. Nothing is carried out: an attempt that is dispatched ends as its stub says, and time jumps from one
 //! thing that is due to the next. The modules in reading order:
 //!
-//! - `suite`, `stub`, `line`, `expect`: what a test file may say, one concern each.
-//! - `stage`, `props`, `attempt`: a run is played.
+//! - `suite`, `cast`, `stub`, `line`, `expect`: what a test file may say, one concern each.
+//! - `stage`, `role`, `props`, `attempt`, `callback`: a run is played, and with it the runs that it starts.
 //! - `outcome`, `judge`, `compare`, `waiting`: what came of it, held against what is expected.
 
 mod attempt;
+mod callback;
+mod cast;
 mod compare;
 mod expect;
 mod judge;
@@ -17,6 +19,7 @@ mod line;
 mod outcome;
 mod props;
 mod read;
+mod role;
 mod stage;
 mod stub;
 mod suite;

@@ -1,15 +1,12 @@
 //! What came of a run that was played.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use chrono::TimeDelta;
-use engine::Graph;
-use model::{Event, EventKind, Instant, Run, TaskIndex};
+use model::{Instant, Run, TaskKey, TaskSpec};
 use serde_json::Value;
 use store::TaskRecord;
 
 use crate::line::Line;
+use crate::role::Role;
 
 /// How a run came to rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,9 +25,14 @@ pub(crate) enum Rest {
 pub(crate) struct Outcome<'t> {
     pub(crate) rest: Rest,
     pub(crate) run: Run,
-    pub(crate) tasks: Vec<TaskRecord>,
-    pub(crate) events: Vec<Event>,
-    pub(crate) configs: BTreeMap<TaskIndex, Value>,
+    /// The run, and those that were played with it.
+    pub(crate) roles: Vec<Role>,
+    /// The tasks of all of them.
+    pub(crate) tasks: Vec<Played>,
+    /// The tasks that began, in the order in which they did.
+    pub(crate) order: Vec<TaskKey>,
+    /// Who was to be told what, in the order in which they were.
+    pub(crate) callbacks: Vec<Value>,
     pub(crate) start: Instant,
     /// When it came to rest.
     pub(crate) now: Instant,
@@ -38,18 +40,36 @@ pub(crate) struct Outcome<'t> {
     pub(crate) unheard: Vec<(&'t Line, Instant)>,
     /// The lines that would have come later.
     pub(crate) unsaid: &'t [Line],
-    pub(crate) graph: Arc<Graph>,
+}
+
+/// A task that was played.
+pub(crate) struct Played {
+    /// As test files name it.
+    pub(crate) name: String,
+    /// The place of its run among the roles.
+    pub(crate) role: usize,
+    pub(crate) record: TaskRecord,
 }
 
 impl Outcome<'_> {
-    /// The name of a task.
-    pub(crate) fn name(&self, task: TaskIndex) -> &str {
-        &self.graph.spec(task).name
+    /// The task of that name; if its run was started more than once, that of the last.
+    pub(crate) fn task(&self, name: &str) -> Option<&Played> {
+        self.tasks.iter().rev().find(|task| task.name == name)
     }
 
-    /// The task of that name.
-    pub(crate) fn task(&self, name: &str) -> Option<&TaskRecord> {
-        self.tasks.iter().find(|record| self.name(record.task.index) == name)
+    /// The definition of a task.
+    pub(crate) fn spec(&self, task: &Played) -> &TaskSpec {
+        self.roles[task.role].graph.spec_at(task.record.task.index, task.record.task.child)
+    }
+
+    /// The config of a task's latest attempt, rendered.
+    pub(crate) fn config(&self, task: &Played) -> Option<&Value> {
+        self.roles[task.role].configs.get(&task.record.task.index)
+    }
+
+    /// When a task began, if it did.
+    pub(crate) fn began(&self, task: &Played) -> Option<Instant> {
+        self.roles[task.role].began.get(&task.record.task.index).copied()
     }
 
     /// How long after the start of the run something was.
@@ -57,33 +77,9 @@ impl Outcome<'_> {
         instant - self.start
     }
 
-    /// When a task began, if it did, and its place in the order of all that began.
-    pub(crate) fn began(&self, name: &str) -> Option<(usize, Instant)> {
-        let index = self.task(name)?.task.index;
-        let place = self.events.iter().position(|event| event.task == Some(index) && is_beginning(event))?;
-        Some((place, self.events[place].at))
-    }
-
     /// The names of all tasks that began, in the order in which they did.
-    pub(crate) fn order(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for task in self.events.iter().filter(|event| is_beginning(event)).filter_map(|event| event.task) {
-            if !names.contains(&self.name(task)) {
-                names.push(self.name(task));
-            }
-        }
-        names
+    pub(crate) fn order(&self) -> Vec<String> {
+        let role = |key: &TaskKey| self.roles.iter().find(|role| role.run == key.run);
+        self.order.iter().filter_map(|key| role(key).map(|role| role.name(key.task))).collect()
     }
-}
-
-/// Whether a task has begun with this event, if it had not before.
-fn is_beginning(event: &Event) -> bool {
-    matches!(
-        event.kind,
-        EventKind::TaskDispatched
-            | EventKind::TaskSleeping
-            | EventKind::TaskWaiting
-            | EventKind::TaskSucceeded
-            | EventKind::TaskFailed
-    )
 }

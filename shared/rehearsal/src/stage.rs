@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta};
 use clock::Clock;
-use engine::{Command, Graph};
-use language::Definition;
-use model::message::{TaskDispatched, TaskResult};
-use model::{
-    Event, EventKind, Instant, Message, RunId, TaskIndex, TaskKey, TaskSpec, TenantId, VersionId, WorkerId,
-};
+use engine::Command;
+use model::message::{CancelRequested, RunRequested, TaskDispatched, TaskResult};
+use model::{Instant, Message, RunId, TaskKey, TaskSpec, TenantId, WorkerId};
 use runtime::{Job, Result, Runtime, Settled, StartRun};
 use serde_json::{Map, Value};
 use store::Memory;
 use uuid::Uuid;
 
 use crate::attempt::{Attempt, perform};
+use crate::callback;
+use crate::cast::Cast;
 use crate::line::{Deed, Line};
-use crate::outcome::{Outcome, Rest};
+use crate::outcome::{Outcome, Played, Rest};
 use crate::props::{Queue, VirtualClock};
+use crate::role::Role;
 use crate::stub::Stubs;
 use crate::suite::Test;
 
@@ -56,8 +56,8 @@ struct Stage<'t> {
     queue: Queue,
     clock: VirtualClock,
     start: Instant,
-    graph: Arc<Graph>,
-    version: VersionId,
+    /// The run under test, and then those that were started, in this order.
+    roles: Vec<Role>,
     /// Attempts by when they end; of those at one instant, by when they began.
     attempts: BTreeMap<(Instant, usize), Attempt>,
     /// How many attempts began.
@@ -66,54 +66,51 @@ struct Stage<'t> {
     said: usize,
     /// The lines that came when nobody could use them, and when.
     unheard: Vec<(&'t Line, Instant)>,
-    events: Vec<Event>,
-    /// The config of each task's latest attempt, rendered.
-    configs: BTreeMap<TaskIndex, Value>,
+    /// The tasks that began, in the order in which they did.
+    order: Vec<TaskKey>,
+    callbacks: Vec<Value>,
     ended: bool,
 }
 
 /// Plays one run to its end, or until nothing more happens.
-pub(crate) async fn play<'t>(definition: &Definition, test: &'t Test) -> Result<Outcome<'t>> {
-    let mut stage = Stage::set(definition, test).await?;
-    stage.start_run().await?;
+pub(crate) async fn play<'t>(cast: &Cast, test: &'t Test) -> Result<Outcome<'t>> {
+    let mut stage = Stage::set(test);
+    stage.start_run(cast).await?;
     let rest = stage.go_on().await?;
     stage.close(rest).await
 }
 
 impl<'t> Stage<'t> {
-    async fn set(definition: &Definition, test: &'t Test) -> Result<Self> {
+    fn set(test: &'t Test) -> Self {
         let start = test.now.or(test.logical_date).unwrap_or(BEGINNING);
         let (queue, clock) = (Queue::default(), VirtualClock::at(start));
         let runtime =
             Runtime::new(Arc::new(Memory::default()), Arc::new(queue.clone()), Arc::new(clock.clone()));
-        let version = runtime.register(TENANT, vec![definition.clone()], "test").await?[0].version;
-        let gone = || runtime::Error::NoSuchWorkflow(definition.workflow.name.clone());
-        let graph = runtime.graph(version).await?.ok_or_else(gone)?;
-        let (attempts, configs) = (BTreeMap::new(), BTreeMap::new());
-        let (begun, said, unheard, events, ended) = (0, 0, Vec::new(), Vec::new(), false);
-        Ok(Self {
+        let (roles, attempts, unheard, order, callbacks) = Default::default();
+        let (begun, said, ended) = Default::default();
+        Self {
             test,
             runtime,
             queue,
             clock,
             start,
-            graph,
-            version,
+            roles,
             attempts,
             begun,
             said,
             unheard,
-            events,
-            configs,
+            order,
+            callbacks,
             ended,
-        })
+        }
     }
 
-    async fn start_run(&self) -> Result<()> {
+    async fn start_run(&mut self, cast: &Cast) -> Result<()> {
+        self.runtime.register(TENANT, cast.0.clone(), "test").await?;
         let request = StartRun {
             id: RUN,
             tenant: TENANT,
-            workflow: self.graph.workflow().name.clone(),
+            workflow: cast.workflow().name.clone(),
             inputs: self.test.inputs.clone(),
             labels: Map::new(),
             logical_date: self.test.logical_date,
@@ -121,7 +118,18 @@ impl<'t> Stage<'t> {
             by: "test".to_owned(),
             parent: None,
         };
-        self.runtime.start(request).await.map(drop)
+        self.runtime.start(request).await?;
+        self.enter(RUN, String::new()).await
+    }
+
+    /// Follows a run from here on, if it exists.
+    async fn enter(&mut self, run: RunId, path: String) -> Result<()> {
+        self.roles.extend(Role::of(&self.runtime, TENANT, run, path).await?);
+        Ok(())
+    }
+
+    fn role(&mut self, run: RunId) -> Option<&mut Role> {
+        self.roles.iter_mut().find(|role| role.run == run)
     }
 
     async fn go_on(&mut self) -> Result<Rest> {
@@ -142,42 +150,103 @@ impl<'t> Stage<'t> {
         Ok(Rest::Endless(MOST_STEPS))
     }
 
-    /// Takes what was published: dispatched attempts begin.
+    /// Takes what was published, and what follows from it, until there is no more.
     async fn deliver(&mut self) -> Result<()> {
-        self.observe().await?;
-        for message in self.queue.take() {
-            match message {
-                Message::TaskDispatched(work) => self.begin(&work).await?,
-                Message::RunFinished(finished) if finished.run == RUN => self.ended = true,
-                // Timers are looked up, and nobody else listens.
-                _ => {}
+        loop {
+            self.observe().await?;
+            let messages = self.queue.take();
+            if messages.is_empty() {
+                return Ok(());
             }
+            for message in messages {
+                self.hear(message).await?;
+            }
+        }
+    }
+
+    async fn hear(&mut self, message: Message) -> Result<()> {
+        match message {
+            Message::TaskDispatched(work) => self.begin(&work).await?,
+            Message::RunRequested(request) => self.start_child(request).await?,
+            Message::ChildFinished(finished) => drop(self.runtime.child_ended(&finished).await?),
+            Message::SharedFinished(finished) => self.runtime.shared_ended(&finished).await?,
+            Message::LaneFreed(freed) => self.runtime.admit(&freed).await?,
+            Message::CancelRequested(CancelRequested { run, actor, reason }) => {
+                let cancel = Command::Cancel { actor, reason: Some(reason) };
+                self.runtime.settle(run, cancel).await?;
+            }
+            Message::CallbackDue(due) if due.run == RUN => {
+                self.callbacks.push(callback::render(&self.runtime, &due).await?);
+            }
+            Message::RunFinished(finished) if finished.run == RUN => self.ended = true,
+            // Timers are looked up, and nobody else listens.
+            _ => {}
         }
         Ok(())
     }
 
     async fn begin(&mut self, work: &TaskDispatched) -> Result<()> {
-        let (task, attempt) = (work.key.task, work.attempt);
-        let claim = Command::Claim { task, attempt, worker: WORKER };
-        if self.runtime.settle(RUN, claim).await? != Settled::Applied {
+        let (key, attempt) = (work.key, work.attempt);
+        let claim = Command::Claim { task: key.task, attempt, worker: WORKER };
+        if self.runtime.settle(key.run, claim).await? != Settled::Applied {
             return Ok(());
         }
-        let spec = self.graph.spec_at(task, work.child);
-        let (takes, result) = match self.runtime.job(work, &self.graph, secrets(spec)).await? {
+        let now = self.clock.now();
+        let Some(role) = self.role(key.run) else { return Ok(()) };
+        let (graph, name) = (role.graph.clone(), role.name_at(key.task, work.child));
+        let spec = graph.spec_at(key.task, work.child);
+        let (takes, result) = match self.runtime.job(work, &graph, secrets(spec)).await? {
             Job::Ready(brief) => {
-                let stub = Stubs::find(&self.test.stubs, &self.graph.name_at(task, work.child), attempt);
-                let performed = perform(spec, stub, &brief.config);
-                self.configs.insert(task, brief.config);
+                let stub = Stubs::find(&self.test.stubs, &name, attempt);
+                let stubbed = stub.map(|stub| (stub.takes, stub.end.result(key.run)));
+                let performed = perform(spec, stubbed, &brief.config, limit(spec, work, now));
+                if let Some(role) = self.role(key.run) {
+                    role.configs.insert(key.task, brief.config);
+                }
                 performed
             }
             Job::Broken(failure) => (TimeDelta::zero(), TaskResult::Failed(failure)),
             Job::Gone => return Ok(()),
         };
-        let started_at = self.clock.now();
-        self.begun += 1;
-        let attempt = Attempt { task, number: attempt, started_at, result };
-        self.attempts.insert((started_at + takes, self.begun), attempt);
+        self.schedule(takes, Attempt { key, number: attempt, worker: Some(WORKER), started_at: now, result });
         Ok(())
+    }
+
+    fn schedule(&mut self, takes: TimeDelta, attempt: Attempt) {
+        self.begun += 1;
+        self.attempts.insert((attempt.started_at + takes, self.begun), attempt);
+    }
+
+    /// A task asks for a run: the task's stub says what becomes of it, or it is played, too.
+    async fn start_child(&mut self, request: RunRequested) -> Result<()> {
+        let Some(parent) = request.parent else { return Ok(()) };
+        let Some(name) = self.role(parent.key.run).map(|role| role.name(parent.key.task)) else {
+            return Ok(());
+        };
+        if let Some(stub) = Stubs::find(&self.test.stubs, &name, parent.attempt) {
+            let result = stub.end.result(request.run);
+            let (key, number, started_at) = (parent.key, parent.attempt, self.clock.now());
+            self.schedule(stub.takes, Attempt { key, number, worker: None, started_at, result });
+            return Ok(());
+        }
+        let run = request.run;
+        let start = StartRun {
+            id: run,
+            tenant: request.tenant,
+            workflow: request.workflow,
+            inputs: request.inputs,
+            labels: request.labels,
+            logical_date: request.logical_date,
+            by: request.trigger.clone(),
+            trigger_kind: request.trigger,
+            parent: request.parent,
+        };
+        match self.runtime.start_child(start, parent).await {
+            // That it cannot be started is nothing to a task that does not wait for it.
+            Err(error) if !error.is_hopeless() => return Err(error),
+            _ => {}
+        }
+        self.enter(run, format!("{name}/")).await
     }
 
     /// What is due first, and when.
@@ -198,11 +267,11 @@ impl<'t> Stage<'t> {
     }
 
     async fn end_attempt(&mut self) -> Result<()> {
-        let Some((_, Attempt { task, number, started_at, result })) = self.attempts.pop_first() else {
+        let Some((_, Attempt { key, number, worker, started_at, result })) = self.attempts.pop_first() else {
             return Ok(());
         };
-        let report = Command::Report { task, attempt: number, worker: Some(WORKER), started_at, result };
-        self.runtime.settle(RUN, report).await.map(drop)
+        let report = Command::Report { task: key.task, attempt: number, worker, started_at, result };
+        self.runtime.settle(key.run, report).await.map(drop)
     }
 
     async fn say(&mut self) -> Result<()> {
@@ -235,25 +304,9 @@ impl<'t> Stage<'t> {
         self.runtime.settle_all(&wake.collect::<Vec<_>>()).await.map(drop)
     }
 
-    /// Reads what happened since the last time, and keeps the config that inside tasks began with: no attempt at
-    /// them is ever dispatched.
     async fn observe(&mut self) -> Result<()> {
-        let new = self.runtime.store().events(RUN, self.events.len() as i64, u32::MAX).await?;
-        for (_, event) in new {
-            let begins = matches!(
-                event.kind,
-                EventKind::TaskSleeping | EventKind::TaskWaiting | EventKind::TaskSucceeded
-            );
-            if let Some(task) = event.task.filter(|task| begins && !self.configs.contains_key(task)) {
-                let (key, queue) = (TaskKey { run: RUN, task }, String::new());
-                let (attempt, version) = (event.attempt, self.version);
-                let (child, give_up_at) = (event.child, None);
-                let work = TaskDispatched { key, tenant: TENANT, attempt, version, queue, child, give_up_at };
-                if let Job::Ready(brief) = self.runtime.job(&work, &self.graph, Map::new()).await? {
-                    self.configs.insert(task, brief.config);
-                }
-            }
-            self.events.push(event);
+        for role in &mut self.roles {
+            self.order.extend(role.observe(&self.runtime).await?);
         }
         Ok(())
     }
@@ -263,27 +316,40 @@ impl<'t> Stage<'t> {
         let store = self.runtime.store();
         let gone = || store::Error::Unreadable { what: "run", why: "it is gone".to_owned() };
         let record = store.run(TENANT, RUN).await?.ok_or_else(gone)?;
-        let mut tasks = store.run_tasks(RUN, None, None, u32::MAX).await?;
-        for fan_out in self.graph.indices().filter(|task| self.graph.spec(*task).fan_out.is_some()) {
-            tasks.extend(store.run_tasks(RUN, Some(fan_out), None, u32::MAX).await?);
+        let mut tasks = Vec::new();
+        for (role, place) in self.roles.iter().zip(0..) {
+            let mut records = store.run_tasks(role.run, None, None, u32::MAX).await?;
+            let fan_outs = role.graph.indices().filter(|task| role.graph.spec(*task).fan_out.is_some());
+            for fan_out in fan_outs {
+                records.extend(store.run_tasks(role.run, Some(fan_out), None, u32::MAX).await?);
+            }
+            tasks.extend(records.into_iter().map(|record| {
+                let name = role.name_at(record.task.index, record.task.child);
+                Played { name, role: place, record }
+            }));
         }
         Ok(Outcome {
             rest,
             run: record.run,
+            roles: self.roles,
             tasks,
-            events: self.events,
-            configs: self.configs,
+            order: self.order,
+            callbacks: self.callbacks,
             start: self.start,
             now: self.clock.now(),
             unheard: self.unheard,
             unsaid: &self.test.lines[self.said..],
-            graph: self.graph,
         })
     }
 }
 
-/// Stands in for the secrets that a task names: a test shows where they go, and needs none.
+/// How long an attempt may take: what one may, and no longer than is left for all of them together.
+fn limit(spec: &TaskSpec, work: &TaskDispatched, now: Instant) -> TimeDelta {
+    let one = TimeDelta::seconds(spec.timeout_seconds.into());
+    work.give_up_at.map_or(one, |end| one.min(end - now))
+}
+
+/// Stands in for the secrets that a task names.
 fn secrets(spec: &TaskSpec) -> Map<String, Value> {
-    let named = runtime::secrets_of(spec).into_iter();
-    named.map(|name| (name.clone(), Value::String(format!("secrets.{name}")))).collect()
+    callback::placeholders(runtime::secrets_of(spec))
 }

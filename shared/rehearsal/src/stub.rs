@@ -4,19 +4,30 @@ use chrono::TimeDelta;
 use language::document::{Data, Fields, Node, Place, Report, choice, entries, text};
 use language::kinds::kind;
 use model::message::TaskResult;
-use model::{ErrorClass, Failure, TaskSpec, Workflow};
-use serde_json::Value;
+use model::{ErrorClass, Failure, RunId, RunState, TaskSpec};
+use serde_json::{Map, Value, json};
 
+use crate::cast::{Cast, stands_for, work_of};
 use crate::read;
 
 const CLASSES: [&str; 5] = ["transient", "permanent", "killed", "worker_lost", "timeout"];
+const ENDS: [&str; 3] = ["succeeded", "failed", "cancelled"];
 
 /// What one attempt comes to.
 #[derive(Clone, Debug)]
 pub(crate) struct Stub {
     pub(crate) at: Place,
     pub(crate) takes: TimeDelta,
-    pub(crate) result: TaskResult,
+    pub(crate) end: End,
+}
+
+/// How an attempt ends.
+#[derive(Clone, Debug)]
+pub(crate) enum End {
+    /// With this.
+    Result(TaskResult),
+    /// With the run that it started, which ended so, delivered this, or said this.
+    Run { state: RunState, outputs: Map<String, Value>, error: Option<String> },
 }
 
 /// The stubs of one task, by attempt; the last holds for all further ones.
@@ -29,18 +40,18 @@ pub(crate) struct Stubs {
 
 impl Stubs {
     /// Reads the stubs of all tasks.
-    pub(crate) fn read(node: &Node, workflow: &Workflow, report: &mut Report<'_>) -> Vec<Self> {
+    pub(crate) fn read(node: &Node, cast: &Cast, report: &mut Report<'_>) -> Vec<Self> {
         let tasks = entries(node, "`tasks`", report);
         let mut stubs = Vec::new();
         for (key, node) in tasks {
-            if let Some(spec) = read::task(&key.name, &key.at, workflow, report) {
-                refuse_inside(spec, &key.at, report);
-            }
+            let work = cast.find(&key.name, &key.at, report).map(work_of);
+            work.iter().for_each(|work| refuse_inside(&key.name, work, &key.at, report));
             let attempts = read::one_or_more(node);
             if attempts.is_empty() {
                 report.add(&node.at, "a list of attempts needs at least one", None);
             }
-            let attempts = attempts.iter().filter_map(|attempt| Stub::read(attempt, report)).collect();
+            let starts_run = work.is_some_and(|work| work.kind == "workflow");
+            let attempts = attempts.iter().filter_map(|node| Stub::read(node, starts_run, report)).collect();
             stubs.push(Self { task: key.name.clone(), at: key.at.clone(), attempts });
         }
         stubs
@@ -48,29 +59,66 @@ impl Stubs {
 
     /// The stub of one attempt at a task: its own, or for a fan-out's child that of all its children.
     pub(crate) fn find<'s>(all: &'s [Self], task: &str, attempt: u32) -> Option<&'s Stub> {
-        let of = |name: &str| all.iter().find(|stubs| stubs.task == name);
-        let stubs = of(task).or_else(|| read::parent(task).and_then(of))?;
+        let own = all.iter().find(|stubs| stubs.task == task);
+        let stubs = own.or_else(|| all.iter().find(|stubs| stands_for(&stubs.task, task)))?;
         stubs.attempts.get(attempt.saturating_sub(1) as usize).or(stubs.attempts.last())
     }
 }
 
 impl Stub {
-    fn read(node: &Node, report: &mut Report<'_>) -> Option<Self> {
+    fn read(node: &Node, starts_run: bool, report: &mut Report<'_>) -> Option<Self> {
         let mut fields = Fields::of(node, "a stub", report)?;
         let takes = fields.get("takes").and_then(|node| read::span(node, report)).unwrap_or_default();
-        let output = fields.get("output");
-        let fail = fields.get("fail");
+        let end = if starts_run { read_run(&mut fields, report) } else { read_result(&mut fields, report) };
         fields.finish(report);
-        if let (Some(_), Some(fail)) = (output, fail) {
-            let hint = "write a list for one attempt after the other".to_owned();
-            report.add(&fail.at, "an attempt has an `output` or it fails, not both", Some(hint));
-        }
-        let result = match fail {
-            Some(fail) => TaskResult::Failed(failure(fail, report)?),
-            None => TaskResult::Succeeded(output.map_or(Value::Null, Node::to_json)),
-        };
-        Some(Self { at: node.at.clone(), takes, result })
+        Some(Self { at: node.at.clone(), takes, end: end? })
     }
+}
+
+impl End {
+    /// What it means for the task, which may have started this run.
+    pub(crate) fn result(&self, run: RunId) -> TaskResult {
+        match self {
+            Self::Result(result) => result.clone(),
+            Self::Run { state: RunState::Succeeded, outputs, .. } => {
+                TaskResult::Succeeded(json!({"run_id": run, "outputs": outputs}))
+            }
+            Self::Run { state: RunState::Failed, error, .. } => {
+                let said = error.as_deref().unwrap_or("no reason given");
+                TaskResult::Failed(Failure::transient(format!("run {run} failed: {said}")))
+            }
+            Self::Run { state, .. } => {
+                TaskResult::Failed(Failure::permanent(format!("run {run} was {}", state.name())))
+            }
+        }
+    }
+}
+
+fn read_result(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<End> {
+    let (output, fail) = (fields.get("output"), fields.get("fail"));
+    if let (Some(_), Some(fail)) = (output, fail) {
+        let hint = "write a list for one attempt after the other".to_owned();
+        report.add(&fail.at, "an attempt has an `output` or it fails, not both", Some(hint));
+    }
+    Some(End::Result(match fail {
+        Some(fail) => TaskResult::Failed(failure(fail, report)?),
+        None => TaskResult::Succeeded(output.map_or(Value::Null, Node::to_json)),
+    }))
+}
+
+/// How the run ended that the attempt started, which is not played then.
+fn read_run(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<End> {
+    let state = fields.get("run").map(|node| choice(node, &ENDS, report));
+    let state = state.unwrap_or(Some(RunState::Succeeded))?;
+    let (outputs, error) = (fields.get("outputs"), fields.get("error"));
+    for (field, of) in [(outputs, RunState::Succeeded), (error, RunState::Failed)] {
+        if let Some(field) = field.filter(|_| state != of) {
+            report.add(&field.at, format!("only a run that {} has such a thing", of.name()), None);
+        }
+    }
+    let outputs = outputs.map(|node| read::mapping(node, report)).unwrap_or_default();
+    let error = error.and_then(|node| text(node, report)).map(|word| word.text.to_owned());
+    Some(End::Run { state, outputs, error })
 }
 
 /// `"connection reset"`, which may pass by itself, or `{message: …, class: permanent}`.
@@ -85,61 +133,15 @@ fn failure(node: &Node, report: &mut Report<'_>) -> Option<Failure> {
     Some(Failure::new(class.unwrap_or(Some(ErrorClass::Transient))?, message?.text))
 }
 
-/// What the engine settles itself comes to what it comes to.
-fn refuse_inside(spec: &TaskSpec, at: &Place, report: &mut Report<'_>) {
-    if spec.fan_out.is_some() || !kind(&spec.kind).is_some_and(|kind| kind.inside) {
+/// What the engine settles itself comes to what it comes to; a run that it starts may be stubbed as a whole.
+fn refuse_inside(name: &str, work: &TaskSpec, at: &Place, report: &mut Report<'_>) {
+    if work.kind == "workflow" || !kind(&work.kind).is_some_and(|kind| kind.inside) {
         return;
     }
-    let hint = match spec.kind.as_str() {
+    let hint = match work.kind.as_str() {
         "wait_for_signal" | "approval" => "say under `meanwhile` what comes",
         _ => "stub the tasks before it, and expect what it makes of them",
     };
-    let message = format!("`{}` takes no stub: a `{}` is settled by the engine itself", spec.name, spec.kind);
+    let message = format!("`{name}` takes no stub: a `{}` is settled by the engine itself", work.kind);
     report.add(at, message, Some(hint.to_owned()));
-}
-
-#[cfg(test)]
-mod tests {
-    use model::FanOut;
-
-    use super::*;
-
-    fn stubs(text: &str) -> Result<Vec<Stubs>, String> {
-        let child = FanOut {
-            for_each: String::new(),
-            max_parallel: None,
-            tolerated_failures: Default::default(),
-            task: Box::default(),
-        };
-        let spec = |name: &str, fan_out| TaskSpec {
-            name: name.into(),
-            kind: "bash".into(),
-            fan_out,
-            ..TaskSpec::default()
-        };
-        let tasks = vec![spec("split", Some(child)), spec("plain", None)];
-        let workflow = Workflow { name: "flow".into(), tasks, ..Workflow::default() };
-        let mut report = Report::on("test.yaml", text);
-        let root = language::document::parse(&mut report).unwrap();
-        let stubs = Stubs::read(&root, &workflow, &mut report);
-        report.finish().first().map_or(Ok(stubs), |problem| Err(problem.to_string()))
-    }
-
-    #[test]
-    fn a_child_has_its_own_stub_or_that_of_all_children() {
-        let stubs = stubs("{split: {output: all}, split__3: {output: three}}").unwrap();
-        let output = |task: &str| Stubs::find(&stubs, task, 1).map(|stub| stub.result.clone());
-        let text = |text: &str| Some(TaskResult::Succeeded(text.into()));
-        assert_eq!(
-            [output("split__3"), output("split__30"), output("other__3")],
-            [text("three"), text("all"), None]
-        );
-    }
-
-    #[test]
-    fn only_a_fan_out_has_children() {
-        for name in ["plain__0", "split__", "split__x", "split_0"] {
-            assert!(stubs(&format!("{{{name}: {{}}}}")).is_err(), "{name}");
-        }
-    }
 }

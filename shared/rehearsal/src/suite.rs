@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use engine::Graph;
 use language::document::{self, Fields, Node, Place, Report, hint, list, text};
-use language::{Compilation, Definition, Diagnostic};
+use language::{Compilation, Diagnostic};
 use model::Instant;
 use serde_json::{Map, Value};
 
+use crate::cast::Cast;
 use crate::expect::Expect;
 use crate::line::Line;
 use crate::stub::Stubs;
@@ -28,7 +29,7 @@ pub struct Suite {
     /// The tests, in the order of the file.
     pub tests: Vec<Test>,
     file: TestFile,
-    definition: Definition,
+    cast: Cast,
 }
 
 /// One test: what a run is given, what happens to it, and what is expected of it.
@@ -62,8 +63,8 @@ impl Suite {
         let problems = report.finish();
         match suite {
             Some(Err(refusal)) if problems.is_empty() => Err(refusal),
-            Some(Ok(Some((definition, tests)))) if problems.is_empty() => {
-                Ok(Self { tests, definition, file: file.clone() })
+            Some(Ok(Some((cast, tests)))) if problems.is_empty() => {
+                Ok(Self { tests, cast, file: file.clone() })
             }
             _ => Err(Refusal::File(problems)),
         }
@@ -76,13 +77,13 @@ impl Suite {
 
     /// The name of the workflow.
     pub fn workflow(&self) -> &str {
-        &self.definition.workflow.name
+        &self.cast.workflow().name
     }
 
     /// Plays a test of this suite, and answers with everything that is not as expected.
     pub async fn play(&self, test: &Test) -> Vec<Diagnostic> {
         let mut report = Report::on(&self.file.path, &self.file.text);
-        match stage::play(&self.definition, test).await {
+        match stage::play(&self.cast, test).await {
             Ok(outcome) => judge::judge(test, &outcome, &mut report),
             Err(error) => report.add(&test.at, in_words(&error), None),
         }
@@ -101,7 +102,7 @@ fn in_words(error: &runtime::Error) -> String {
     }
 }
 
-type Parts = (Definition, Vec<Test>);
+type Parts = (Cast, Vec<Test>);
 
 fn read_root(
     root: &Node,
@@ -122,9 +123,10 @@ fn read_root(
         return Ok(None);
     };
     let graph = Graph::compile(definition.workflow.clone()).expect("a sound definition has no circles");
-    let tests: Vec<Test> = tests.iter().filter_map(|node| Test::read(node, &graph, report)).collect();
+    let cast = Cast::of(definition, &workflows.definitions);
+    let tests: Vec<Test> = tests.iter().filter_map(|node| Test::read(node, &graph, &cast, report)).collect();
     check_names(&tests, report);
-    Ok(Some((definition.clone(), tests)))
+    Ok(Some((cast, tests)))
 }
 
 /// Whether the workflow's own file, which is called like it, could not be compiled.
@@ -144,16 +146,15 @@ fn check_names(tests: &[Test], report: &mut Report<'_>) {
 }
 
 impl Test {
-    fn read(node: &Node, graph: &Graph, report: &mut Report<'_>) -> Option<Self> {
-        let workflow = graph.workflow();
+    fn read(node: &Node, graph: &Graph, cast: &Cast, report: &mut Report<'_>) -> Option<Self> {
         let mut fields = Fields::of(node, "a test", report)?;
         let name = fields.require("name").and_then(|node| text(node, report));
         let inputs = fields.get("inputs").map(|node| read::mapping(node, report));
         let logical_date = fields.get("logical_date").and_then(|node| read::instant(node, report));
         let now = fields.get("now").and_then(|node| read::instant(node, report));
-        let stubs = fields.get("tasks").map(|node| Stubs::read(node, workflow, report));
+        let stubs = fields.get("tasks").map(|node| Stubs::read(node, cast, report));
         let lines = fields.get("meanwhile").map(|node| Line::read_all(node, graph, report));
-        let expect = fields.require("expect").and_then(|node| Expect::read(node, workflow, report));
+        let expect = fields.require("expect").and_then(|node| Expect::read(node, cast, report));
         fields.finish(report);
         Some(Self {
             name: name?.text.to_owned(),

@@ -6,18 +6,42 @@
 mod claims;
 #[path = "suite/expectations.rs"]
 mod expectations;
+#[path = "suite/fans.rs"]
+mod fans;
 #[path = "suite/files.rs"]
 mod files;
+#[path = "suite/runs.rs"]
+mod runs;
 #[path = "suite/unending.rs"]
 mod unending;
 
 use ebbflow_rehearsal::{Refusal, Suite, TestFile};
 use language::{Compilation, FileKind, SourceFile};
 
-/// Compiles one workflow, `flow`, with these tasks.
+/// A workflow whose run others start: it naps, works and delivers what `work` does.
+const CHILD: &str = "name: child
+inputs: {n: {type: integer}}
+tasks:
+  - {name: nap, type: sleep, config: {duration: 1s}}
+  - name: work
+    type: bash
+    depends_on: [nap]
+    config: {command: 'true', env: {N: '{{ inputs.n }}'}}
+    retry_policy: {max_retries: 1, initial_delay_seconds: 1, jitter: 0}
+";
+const ASKING: &str = "name: asking\ntasks: [{name: ask, type: approval}]\n";
+const ONCE: &str = "name: once\ntype: bash\nglobal: true\nconfig: {command: 'true'}\n";
+
+/// Compiles one workflow, `flow`, with these tasks, beside others that it may start.
 fn workflow(tasks: &str) -> Compilation {
-    let text = format!("name: flow\ninputs: {{n: {{type: integer, default: 1}}}}\ntasks:\n{tasks}");
-    language::compile(&[SourceFile { path: "graphs/flow.yaml".into(), kind: FileKind::Workflow, text }])
+    let flow = format!("name: flow\ninputs: {{n: {{type: integer, default: 1}}}}\ntasks:\n{tasks}");
+    let file = |path: &str, kind, text: &str| SourceFile { path: path.into(), kind, text: text.into() };
+    language::compile(&[
+        file("graphs/flow.yaml", FileKind::Workflow, &flow),
+        file("graphs/child.yaml", FileKind::Workflow, CHILD),
+        file("graphs/asking.yaml", FileKind::Workflow, ASKING),
+        file("tasks/once.yaml", FileKind::Task, ONCE),
+    ])
 }
 
 /// Reads a file with these tests of `flow`.

@@ -12,6 +12,7 @@ mod plan;
 mod progress;
 mod run;
 mod runs;
+mod schema;
 mod token;
 mod trigger;
 mod validate;
@@ -38,6 +39,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
     match command {
         Command::Validate(arguments) => validate::run(shared, &arguments),
         Command::Graph(arguments) => graph::run(shared, &arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
         Command::Plan(arguments) => plan::run(shared, &arguments).await,
         Command::Apply(arguments) => apply::run(shared, &arguments).await,
         Command::Versions(arguments) => versions::list(shared, &arguments).await,

@@ -1,15 +1,16 @@
 //! What can be said on the command line to an Ebbflow that runs somewhere.
 
 mod answers;
+mod test;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use language::SCHEMAS;
 use model::{Instant, RunId, RunState};
 use serde_json::Value;
 
 pub use answers::{Approve, Reject, Signal};
+pub use test::Test;
 
 /// Which Ebbflow is meant, and how to answer. These go with every command.
 #[derive(Args, Clone, Debug)]
@@ -36,6 +37,11 @@ pub enum Command {
         after_help = "Examples:\n  ebb validate\n  ebb validate workflows/graphs/hello.yaml\n\nExit code 1 where a file has a problem."
     )]
     Validate(Validate),
+    /// Play the tests of workflows under virtual time, without a server
+    #[command(
+        after_help = "Examples:\n  ebb test\n  ebb test workflows/tests/etl.yaml --filter 'two regions'\n  ebb test --junit results.xml\n\nExit code 1 where a test failed, 2 where a test file cannot be used."
+    )]
+    Test(Test),
     /// Draw a workflow from its files, without a server
     #[command(
         after_help = "Examples:\n  ebb graph hello\n  ebb graph workflows/graphs/hello.yaml --svg > hello.svg\n\n● starts by itself, ▶ and ▼ wait for what leads to them. Where lines meet, ├ ┼ ┴ join and │ crosses."
@@ -101,7 +107,7 @@ pub enum Command {
 /// What to check.
 #[derive(Args, Clone, Debug)]
 pub struct Validate {
-    /// A folder with graphs/ and tasks/, or files
+    /// A folder with graphs/, tasks/ and templates/, or files
     #[arg(value_name = "DIR|FILE", default_value = "workflows")]
     pub paths: Vec<PathBuf>,
 }
@@ -124,14 +130,14 @@ pub struct Graph {
 #[derive(Args, Clone, Debug)]
 pub struct Schema {
     /// What the files define
-    #[arg(value_name = "KIND", default_value = "workflow", value_parser = SCHEMAS.map(|(name, _)| name))]
+    #[arg(value_name = "KIND", default_value = "workflow", value_parser = language::Schema::ALL.map(language::Schema::name))]
     pub kind: String,
 }
 
 /// What to compare with the server.
 #[derive(Args, Clone, Debug)]
 pub struct Plan {
-    /// A folder with graphs/ and tasks/
+    /// A folder with graphs/, tasks/ and templates/
     #[arg(value_name = "DIR", default_value = "workflows")]
     pub folder: PathBuf,
 }
@@ -139,7 +145,7 @@ pub struct Plan {
 /// What to register.
 #[derive(Args, Clone, Debug)]
 pub struct Apply {
-    /// A folder with graphs/ and tasks/
+    /// A folder with graphs/, tasks/ and templates/
     #[arg(value_name = "DIR", default_value = "workflows")]
     pub folder: PathBuf,
 }

@@ -13,6 +13,7 @@ mod progress;
 mod run;
 mod runs;
 mod schema;
+mod test;
 mod token;
 mod trigger;
 mod validate;
@@ -38,6 +39,7 @@ const REFUSED: u8 = 3;
 pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
     match command {
         Command::Validate(arguments) => validate::run(shared, &arguments),
+        Command::Test(arguments) => test::run(shared, &arguments).await,
         Command::Graph(arguments) => graph::run(shared, &arguments),
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Plan(arguments) => plan::run(shared, &arguments).await,

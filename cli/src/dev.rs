@@ -38,7 +38,8 @@ const BEAT: TimeDelta = TimeDelta::seconds(2);
 /// What `ebb dev` is told.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DevArgs {
-    /// The folder of workflows to load and watch: graphs/*.yaml and tasks/*.yaml.
+    /// The folder of workflows to load and watch: graphs/*.yaml, tasks/*.yaml and
+    /// templates/*.yaml.
     #[arg(long, default_value = "workflows", value_name = "DIR")]
     pub workflows: PathBuf,
     /// The port to serve on (0 picks a free one).

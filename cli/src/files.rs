@@ -1,13 +1,18 @@
-//! Workflow files on disk: `graphs/*.yaml` are workflows, `tasks/*.yaml` are the tasks that they reuse.
+//! Workflow files on disk: `graphs/*.yaml` are workflows, `tasks/*.yaml` the tasks that they reuse, `templates/*.yaml`
+//! the workflow templates that they extend, and `tests/*.yaml` are tests of the workflows.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use language::{FileKind, SourceFile};
+use rehearsal::TestFile;
 
 const GRAPHS: &str = "graphs";
 const TASKS: &str = "tasks";
+const TESTS: &str = "tests";
+const TEMPLATES: &str = "templates";
 
 /// All files of a folder of workflows, in the order of their names.
 pub fn read(folder: &Path) -> Result<Vec<SourceFile>> {
@@ -15,15 +20,15 @@ pub fn read(folder: &Path) -> Result<Vec<SourceFile>> {
         bail!("{} has no folder `{GRAPHS}` with workflows in it", folder.display());
     }
     let mut files = read_kind(&folder.join(GRAPHS), FileKind::Workflow)?;
-    files.extend(read_kind(&folder.join(TASKS), FileKind::Task)?);
+    files.extend(read_shared(folder)?);
     Ok(files)
 }
 
-/// Folders of workflows, and single files: a workflow comes with the tasks of the folder that it is in.
+/// Folders of workflows, and single files: a workflow comes with the tasks and templates of the folder that it is in.
 pub fn read_all(paths: &[PathBuf]) -> Result<Vec<SourceFile>> {
     let mut files: Vec<SourceFile> = Vec::new();
     for path in paths {
-        let more = if path.is_dir() { read(path)? } else { read_with_tasks(path)? };
+        let more = if path.is_dir() { read(path)? } else { read_with_shared(path)? };
         files.extend(more);
     }
     files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -31,26 +36,68 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// The name of the workflow that a file must define: the file's own; none for a reusable task.
+/// The test files that are meant, each with the folder of workflows that it is about: all of a folder, or single ones.
+pub fn read_tests(paths: &[PathBuf]) -> Result<BTreeMap<PathBuf, Vec<TestFile>>> {
+    let mut folders: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+    for path in paths {
+        let (folder, tests) = match path.is_dir() {
+            true => (path.clone(), list(&path.join(TESTS))?),
+            false => (tested_by(path)?, vec![path.clone()]),
+        };
+        folders.entry(folder).or_default().extend(tests);
+    }
+    let read = |(folder, mut paths): (PathBuf, Vec<PathBuf>)| {
+        paths.sort();
+        paths.dedup();
+        let read_test =
+            |path: &PathBuf| Ok(TestFile { path: path.display().to_string(), text: read_text(path)? });
+        Ok((folder, paths.iter().map(read_test).collect::<Result<_>>()?))
+    };
+    folders.into_iter().map(read).collect()
+}
+
+/// The folder of workflows that a test file is about.
+fn tested_by(path: &Path) -> Result<PathBuf> {
+    match path.parent().filter(|folder| folder.ends_with(TESTS)) {
+        Some(folder) => Ok(folder.parent().map_or_else(PathBuf::new, Path::to_owned)),
+        None => {
+            bail!("{} is not in a folder `{TESTS}` beside `{GRAPHS}`, where tests belong", path.display())
+        }
+    }
+}
+
+/// The name of the workflow that a file must define: the file's own; none for a reusable task or a template.
 pub fn workflow_name(file: &SourceFile) -> Option<String> {
     let stem = Path::new(&file.path).file_stem()?.to_str()?;
     (file.kind == FileKind::Workflow).then(|| stem.to_owned())
 }
 
-fn read_with_tasks(path: &Path) -> Result<Vec<SourceFile>> {
+fn read_with_shared(path: &Path) -> Result<Vec<SourceFile>> {
     let folder = path.parent().unwrap_or(Path::new(""));
     if folder.ends_with(TASKS) {
         return Ok(vec![read_file(path, FileKind::Task)?]);
     }
-    let mut files = vec![read_file(path, FileKind::Workflow)?];
-    if folder.ends_with(GRAPHS) {
-        files.extend(read_kind(&folder.with_file_name(TASKS), FileKind::Task)?);
+    let is_template = folder.ends_with(TEMPLATES);
+    let kind = if is_template { FileKind::Template } else { FileKind::Workflow };
+    let mut files = vec![read_file(path, kind)?];
+    if is_template || folder.ends_with(GRAPHS) {
+        files.extend(read_shared(folder.parent().unwrap_or(Path::new("")))?);
     }
     Ok(files)
 }
 
-/// The YAML files of a folder; a folder that is not there has none.
+/// What the workflows of a folder may build on.
+fn read_shared(folder: &Path) -> Result<Vec<SourceFile>> {
+    let tasks = read_kind(&folder.join(TASKS), FileKind::Task)?;
+    Ok([tasks, read_kind(&folder.join(TEMPLATES), FileKind::Template)?].concat())
+}
+
 fn read_kind(folder: &Path, kind: FileKind) -> Result<Vec<SourceFile>> {
+    list(folder)?.iter().map(|path| read_file(path, kind)).collect()
+}
+
+/// The YAML files of a folder by name; a folder that is not there has none.
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
@@ -58,23 +105,33 @@ fn read_kind(folder: &Path, kind: FileKind) -> Result<Vec<SourceFile>> {
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml"));
     paths.sort();
-    paths.iter().map(|path| read_file(path, kind)).collect()
+    Ok(paths)
 }
 
 fn read_file(path: &Path, kind: FileKind) -> Result<SourceFile> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(SourceFile { path: path.display().to_string(), kind, text })
+    Ok(SourceFile { path: path.display().to_string(), kind, text: read_text(path)? })
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const TASK: (&str, FileKind) = ("t", FileKind::Task);
+    const TEMPLATE: (&str, FileKind) = ("base", FileKind::Template);
+
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        for (name, text) in
-            [("graphs/b.yaml", "b"), ("graphs/a.yml", "a"), ("graphs/notes.md", ""), ("tasks/t.yaml", "t")]
-        {
+        for (name, text) in [
+            ("graphs/b.yaml", "b"),
+            ("graphs/a.yml", "a"),
+            ("graphs/notes.md", ""),
+            ("tasks/t.yaml", "t"),
+            ("templates/base.yaml", "base"),
+        ] {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
@@ -89,22 +146,37 @@ mod tests {
     #[test]
     fn a_folder_gives_its_yaml_files_by_name() {
         let files = read(folder().path()).unwrap();
-        let expected = [("a", FileKind::Workflow), ("b", FileKind::Workflow), ("t", FileKind::Task)];
-        assert_eq!(texts(&files), expected);
+        assert_eq!(texts(&files), [("a", FileKind::Workflow), ("b", FileKind::Workflow), TASK, TEMPLATE]);
     }
 
     #[test]
-    fn a_single_workflow_brings_the_tasks_it_may_reuse() {
+    fn a_single_workflow_or_template_brings_what_it_may_build_on() {
         let folder = folder();
         let files = read_all(&[folder.path().join("graphs/b.yaml")]).unwrap();
-        assert_eq!(texts(&files), [("b", FileKind::Workflow), ("t", FileKind::Task)]);
+        assert_eq!(texts(&files), [("b", FileKind::Workflow), TASK, TEMPLATE]);
+        let files = read_all(&[folder.path().join("templates/base.yaml")]).unwrap();
+        assert_eq!(texts(&files), [TASK, TEMPLATE]);
     }
 
     #[test]
     fn a_file_that_is_named_twice_is_read_once() {
         let folder = folder();
         let files = read_all(&[folder.path().into(), folder.path().join("graphs/b.yaml")]).unwrap();
-        assert_eq!(files.len(), 3);
+        assert_eq!(files.len(), 4);
+    }
+
+    #[test]
+    fn tests_are_no_workflows_and_know_the_folder_that_they_are_about() {
+        let folder = folder();
+        let test = folder.path().join("tests/b.yaml");
+        fs::create_dir_all(test.parent().unwrap()).unwrap();
+        fs::write(&test, "test").unwrap();
+        assert_eq!(read(folder.path()).unwrap().len(), 3);
+        for path in [folder.path().to_owned(), test.clone()] {
+            let tests = read_tests(&[path, test.clone()]).unwrap();
+            assert_eq!(tests.into_keys().collect::<Vec<_>>(), [folder.path()]);
+        }
+        assert!(read_tests(&[folder.path().join("graphs/b.yaml")]).is_err());
     }
 
     #[test]

@@ -28,6 +28,8 @@ async fn an_attempt_whose_message_comes_many_times_is_carried_out_once() {
         attempt: 1,
         version,
         queue: "light".into(),
+        child: None,
+        give_up_at: None,
     });
     world.broker.publish(&vec![again; 20]).await.unwrap();
     // Opening a pipe to write waits for its reader: the attempt is under way.

@@ -22,7 +22,9 @@ fn sources() -> Vec<SourceFile> {
             })
             .collect::<Vec<_>>()
     };
-    [read(FileKind::Workflow, "graphs"), read(FileKind::Task, "tasks")].concat()
+    let folders =
+        [(FileKind::Workflow, "graphs"), (FileKind::Task, "tasks"), (FileKind::Template, "templates")];
+    folders.into_iter().flat_map(|(kind, name)| read(kind, name)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -47,6 +49,7 @@ async fn the_examples_end_as_they_promise() {
         ("broken", RunState::Failed, "divide", Value::Null),
         ("branch", RunState::Succeeded, "report", json!("1200 rows, in batches")),
         ("choice", RunState::Succeeded, "tell", json!({"text": "20 kg went by truck"})),
+        ("ingest-orders", RunState::Succeeded, "tell", json!({"text": "Ingested 3 orders"})),
     ] {
         let run = world.trigger(workflow).await;
         let got = world.finished(run).await;

@@ -143,6 +143,8 @@ async fn two_processes_of_each_function_release_no_dependant_twice() {
             inputs: Map::new(),
             logical_date: None,
             labels: Map::new(),
+            trigger: "message".into(),
+            parent: None,
         })
     });
     broker.publish(&requests.collect::<Vec<_>>()).await.unwrap();

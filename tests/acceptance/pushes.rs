@@ -21,6 +21,8 @@ fn asked() -> (Message, RunId) {
         inputs: Map::new(),
         logical_date: None,
         labels: Map::new(),
+        trigger: "message".into(),
+        parent: None,
     });
     (message, run)
 }

@@ -67,7 +67,7 @@ impl World {
     }
 
     pub(crate) async fn tasks(&self, run: RunId) -> Vec<TaskRecord> {
-        self.runtime.store().run_tasks(run, None, 10_000).await.unwrap()
+        self.runtime.store().run_tasks(run, None, None, 10_000).await.unwrap()
     }
 
     /// How the tasks stand, in words.
@@ -105,5 +105,6 @@ pub(crate) fn request(workflow: &str) -> StartRun {
         logical_date: None,
         trigger_kind: "api".into(),
         by: "test".into(),
+        parent: None,
     }
 }

@@ -10,9 +10,9 @@ use model::{
 };
 use serde_json::Value;
 use store::{
-    Activated, Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Held, LogChunk, LogLine, Memory,
-    NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord,
-    WorkflowRecord,
+    Activated, Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Held, LaneMember, LogChunk,
+    LogLine, Memory, NewVersion, Registered, Result, RunFilter, RunRecord, Share, ShareAsk, Store,
+    TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
 };
 
 use crate::scheduler::Points;
@@ -48,6 +48,27 @@ impl Unit for InterruptedUnit {
 
     async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>> {
         self.inner.context(run, tasks).await
+    }
+
+    async fn items(&mut self, run: RunId, children: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
+        self.inner.items(run, children).await
+    }
+
+    async fn delivered(
+        &mut self,
+        run: RunId,
+        first: TaskIndex,
+        count: u32,
+    ) -> Result<BTreeMap<TaskIndex, Value>> {
+        self.inner.delivered(run, first, count).await
+    }
+
+    async fn share(&mut self, ask: &ShareAsk) -> Result<Share> {
+        self.inner.share(ask).await
+    }
+
+    async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>> {
+        self.inner.lane(tenant, workflow, lane).await
     }
 
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {
@@ -102,7 +123,14 @@ pass_on! {
     fn run(tenant: TenantId, id: RunId) -> Option<RunRecord>;
     fn runs(tenant: TenantId, filter: &RunFilter) -> Vec<RunRecord>;
     fn facts(run: RunId) -> Option<Facts>;
-    fn run_tasks(run: RunId, after: Option<TaskIndex>, limit: u32) -> Vec<TaskRecord>;
+    fn run_tasks(
+        run: RunId,
+        children_of: Option<TaskIndex>,
+        after: Option<TaskIndex>,
+        limit: u32
+    ) -> Vec<TaskRecord>;
+    fn item(child: TaskKey) -> Option<Value>;
+    fn waiters(owner: TaskKey, limit: u32) -> Vec<(TaskKey, u32)>;
     fn attempts(key: TaskKey) -> Vec<AttemptRecord>;
     fn events(run: RunId, from: i64, limit: u32) -> Vec<(i64, Event)>;
     fn outputs(run: RunId, tasks: &[TaskIndex]) -> BTreeMap<TaskIndex, Value>;

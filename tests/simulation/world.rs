@@ -141,7 +141,7 @@ impl Instance {
             Topic::Evaluations => Some(&self.evaluate),
             Topic::Work(_) => Some(&self.execute),
             Topic::Management => Some(&self.sweep),
-            Topic::Lifecycle => None,
+            Topic::Lifecycle | Topic::Named(_) => None,
         }
     }
 }
@@ -203,6 +203,8 @@ impl World {
             inputs: Map::new(),
             logical_date: None,
             labels: Map::new(),
+            trigger: "message".into(),
+            parent: None,
         });
         // The request itself is not lost: whoever sent it sends it until it is answered.
         self.parcels.push(Parcel { message: request, not_before: now });
@@ -312,7 +314,7 @@ impl World {
     }
 
     async fn describe(&self) -> String {
-        let tasks = self.store.run_tasks(self.run, None, 100).await.unwrap();
+        let tasks = self.store.run_tasks(self.run, None, None, 100).await.unwrap();
         let stand = tasks.iter().map(|row| format!("{}#{}", row.task.state.name(), row.task.attempt));
         json!({"tasks": stand.collect::<Vec<_>>(), "parcels": self.parcels.len(), "handlers": self.handlers.len()})
             .to_string()
@@ -320,7 +322,7 @@ impl World {
 
     async fn end(self) -> Result<End, String> {
         let record = self.store.run(TenantId::DEFAULT, self.run).await.unwrap().unwrap();
-        let tasks = self.store.run_tasks(self.run, None, 100).await.unwrap();
+        let tasks = self.store.run_tasks(self.run, None, None, 100).await.unwrap();
         let events = self.store.events(self.run, 0, 10_000).await.unwrap();
         let letters = self.store.dead_letters(10).await.unwrap();
         if let Some(letter) = letters.first() {

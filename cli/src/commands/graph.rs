@@ -37,7 +37,8 @@ fn find(arguments: &Graph) -> Result<(Vec<SourceFile>, String)> {
     }
     let files = files::read_all(std::slice::from_ref(path))?;
     let name = files.iter().find_map(files::workflow_name);
-    let name = name.ok_or_else(|| anyhow!("{} is a reusable task, not a workflow", path.display()))?;
+    let name =
+        name.ok_or_else(|| anyhow!("{} is a reusable task or a template, not a workflow", path.display()))?;
     Ok((files, name))
 }
 

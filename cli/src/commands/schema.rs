@@ -9,9 +9,9 @@ use crate::output;
 
 pub(super) fn run(arguments: &Schema) -> Result<ExitCode> {
     // The command line takes no other name than these.
-    let asked = language::SCHEMAS.into_iter().find(|(name, _)| *name == arguments.kind);
-    if let Some((_, kind)) = asked {
-        output::json(&language::json_schema(kind))?;
+    let asked = language::Schema::ALL.into_iter().find(|schema| schema.name() == arguments.kind);
+    if let Some(schema) = asked {
+        output::json(&schema.to_json())?;
     }
     Ok(ExitCode::SUCCESS)
 }

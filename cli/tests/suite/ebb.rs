@@ -29,6 +29,14 @@ impl Place {
         self.folder.path().join(format!("workflows/graphs/{name}.yaml"))
     }
 
+    /// Writes a test file.
+    pub(crate) fn with_test(self, name: &str, text: &str) -> Self {
+        let path = self.folder.path().join(format!("workflows/tests/{name}.yaml"));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -6,4 +6,5 @@ mod crash;
 mod ebb;
 mod errors;
 mod first_run;
+mod test;
 mod versions;

@@ -3,16 +3,17 @@
 use axum::Router;
 use axum::http::header;
 use axum::routing::get;
-use language::{SCHEMAS, json_schema};
+use language::Schema;
 
 /// `/schemas/workflow.json` and its like.
 pub(crate) fn router() -> Router {
-    SCHEMAS.into_iter().fold(Router::new(), |router, (name, kind)| {
-        let schema = json_schema(kind).to_string();
+    Schema::ALL.into_iter().fold(Router::new(), |router, schema| {
+        let path = format!("/schemas/{}.json", schema.name());
+        let content = schema.to_json().to_string();
         let headers = [
             (header::CONTENT_TYPE, "application/schema+json"),
             (header::CACHE_CONTROL, "public, max-age=3600"),
         ];
-        router.route(&format!("/schemas/{name}.json"), get(move || async move { (headers, schema) }))
+        router.route(&path, get(move || async move { (headers, content) }))
     })
 }

@@ -82,6 +82,7 @@ async fn start(app: &App) -> RunId {
         logical_date: None,
         trigger_kind: "api".into(),
         by: EVIL.into(),
+        parent: None,
     };
     app.runtime.start(start).await.unwrap().run
 }
@@ -149,12 +150,13 @@ async fn open_pages_are_for_this_machine_only_and_closed_ones_need_a_token() {
 async fn everyone_may_read_the_schemas_of_the_language() {
     let (mut api, _) = console().await;
     api.pages_open = false;
-    for (name, kind) in language::SCHEMAS {
-        let (status, headers, schema) = read(&api, "evil.example", &format!("/schemas/{name}.json")).await;
-        assert_eq!(status, StatusCode::OK, "{name}");
+    for schema in language::Schema::ALL {
+        let path = format!("/schemas/{}.json", schema.name());
+        let (status, headers, content) = read(&api, "evil.example", &path).await;
+        assert_eq!(status, StatusCode::OK, "{path}");
         assert_eq!(headers[header::CONTENT_TYPE], "application/schema+json");
         assert_eq!(headers[header::CACHE_CONTROL], "public, max-age=3600");
-        assert_eq!(schema, language::json_schema(kind).to_string());
+        assert_eq!(content, schema.to_json().to_string());
     }
 }
 

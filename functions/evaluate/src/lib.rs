@@ -7,11 +7,12 @@ use axum::extract::State;
 use axum::routing::post;
 use chrono::TimeDelta;
 use engine::Command;
+use model::message::CancelRequested;
 use model::{Message, RunId};
 use runtime::Settled;
 use service::{App, Push, Reply, Verdict, health};
 
-/// `POST /push`: a report or a nudge.
+/// `POST /push`: a result, a request or a nudge.
 pub fn router(app: App) -> Router {
     Router::new().route("/push", post(push)).with_state(app.clone()).merge(health(app))
 }
@@ -29,15 +30,31 @@ async fn evaluate(app: &App, message: &Message) -> runtime::Result<Verdict> {
             let (started_at, result) = (report.started_at, report.result);
             (report.key.run, Command::Report { task, attempt, worker: report.worker, started_at, result })
         }
+        Message::ChildFinished(finished) => {
+            return app
+                .runtime
+                .child_ended(&finished)
+                .await
+                .map(|settled| verdict(settled, finished.parent.key.run));
+        }
+        Message::SharedFinished(finished) => {
+            return app.runtime.shared_ended(&finished).await.map(|()| Verdict::Done);
+        }
+        Message::LaneFreed(freed) => return app.runtime.admit(&freed).await.map(|()| Verdict::Done),
+        Message::CancelRequested(CancelRequested { run, actor, reason }) => {
+            // A run that does not exist was never created, and will not be: whoever asked for it has ended.
+            let cancel = Command::Cancel { actor, reason: Some(reason) };
+            return app.runtime.settle(run, cancel).await.map(|_| Verdict::Done);
+        }
         Message::RunNudged(nudge) => (nudge.run, Command::Checkup { patience: TimeDelta::zero() }),
         other => return Ok(Verdict::Hopeless(format!("evaluate takes no `{}`", other.kind()))),
     };
-    settle(app, run, command).await
+    Ok(verdict(app.runtime.settle(run, command).await?, run))
 }
 
-async fn settle(app: &App, run: RunId, command: Command) -> runtime::Result<Verdict> {
-    Ok(match app.runtime.settle(run, command).await? {
+fn verdict(settled: Settled, run: RunId) -> Verdict {
+    match settled {
         Settled::Applied | Settled::Stale => Verdict::Done,
         Settled::NoSuchRun => Verdict::Hopeless(format!("there is no run {run}")),
-    })
+    }
 }

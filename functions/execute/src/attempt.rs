@@ -10,13 +10,14 @@ use engine::{Command, Graph};
 use futures::FutureExt;
 use language::kinds::kind;
 use model::message::{TaskDispatched, TaskReported, TaskResult};
-use model::{Failure, Instant, Message, WorkerId};
+use model::{Failure, Instant, Message, TaskSpec, WorkerId};
 use runtime::{Brief, Runtime, Settled};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use service::Verdict;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use crate::secrets::Secrets;
 use crate::{Context, Job, Kinds, Log, Worker};
 
 /// A report is tried so often, for some twelve seconds in all, before it is left to a message.
@@ -24,16 +25,24 @@ const REPORT_TRIES: u32 = 7;
 
 /// What carrying out attempts takes.
 pub struct Executor {
-    runtime: Arc<Runtime>,
+    pub(crate) runtime: Arc<Runtime>,
     worker: Arc<Worker>,
-    kinds: Kinds,
+    pub(crate) kinds: Kinds,
     scripts: PathBuf,
+    pub(crate) secrets: Secrets,
 }
 
 impl Executor {
     /// An executor with the task types that come with Ebbflow; scripts are found from `scripts`.
     pub fn new(runtime: Arc<Runtime>, worker: Arc<Worker>, scripts: impl Into<PathBuf>) -> Self {
-        Self { runtime, worker, kinds: Kinds::standard(), scripts: scripts.into() }
+        let secrets = Secrets::from_env();
+        Self { runtime, worker, kinds: Kinds::standard(), scripts: scripts.into(), secrets }
+    }
+
+    /// The same with secrets that are also found in a folder, one in each file.
+    pub fn with_secrets_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.secrets = self.secrets.or_in(folder.into());
+        self
     }
 
     /// Carries out one attempt and settles it. An attempt that was settled or taken before is left alone.
@@ -41,24 +50,27 @@ impl Executor {
         let Some(graph) = self.runtime.graph(work.version).await? else {
             return Ok(Verdict::Hopeless(format!("there is no version {}", work.version.0)));
         };
-        if work.key.task.0 >= graph.len() {
-            return Ok(Verdict::Hopeless(format!(
-                "version {} has no task {}",
-                work.version.0, work.key.task.0
-            )));
+        if !graph.has(work.key.task, work.child) {
+            let (version, task) = (work.version.0, work.key.task.0);
+            return Ok(Verdict::Hopeless(format!("version {version} has no task {task}")));
         }
-        match self.runtime.job(work, &graph).await? {
+        let secrets = match self.secrets.resolve(runtime::secrets_of(spec(&graph, work))).await {
+            Ok(secrets) => secrets,
+            Err(failure) => return self.report(work, None, self.runtime.clock().now(), Err(failure)).await,
+        };
+        match self.runtime.job(work, &graph, secrets.clone()).await? {
             runtime::Job::Gone => Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run))),
             runtime::Job::Broken(failure) => {
                 self.report(work, None, self.runtime.clock().now(), Err(failure)).await
             }
             runtime::Job::Ready(brief) if is_instant(&graph, work) => {
                 // Without effects outside, so doing it twice is harmless: a claim would only cost a commit.
+                let brief = Briefed { brief, secrets };
                 self.perform(work, &graph, brief, CancellationToken::new(), None).await
             }
             runtime::Job::Ready(brief) => {
                 // On its own, so that a caller that hangs up does not end an attempt that was claimed.
-                let (executor, work) = (self.clone(), work.clone());
+                let (executor, work, brief) = (self.clone(), work.clone(), Briefed { brief, secrets });
                 let attempt =
                     tokio::spawn(async move { executor.carry_out_claimed(&work, &graph, brief).await });
                 attempt
@@ -72,7 +84,7 @@ impl Executor {
         &self,
         work: &TaskDispatched,
         graph: &Graph,
-        brief: Brief,
+        brief: Briefed,
     ) -> runtime::Result<Verdict> {
         self.worker.register().await?;
         let verdict = self.claim_and_perform(work, graph, brief).await;
@@ -84,7 +96,7 @@ impl Executor {
         &self,
         work: &TaskDispatched,
         graph: &Graph,
-        brief: Brief,
+        brief: Briefed,
     ) -> runtime::Result<Verdict> {
         // Held before it is claimed: what the store says is ours and we do not hold is given back.
         let Some(stop) = self.worker.hold(work.key, work.attempt) else { return Ok(Verdict::Done) };
@@ -106,25 +118,26 @@ impl Executor {
         &self,
         work: &TaskDispatched,
         graph: &Graph,
-        brief: Brief,
+        brief: Briefed,
         stop: CancellationToken,
         worker: Option<WorkerId>,
     ) -> runtime::Result<Verdict> {
         let started_at = self.runtime.clock().now();
-        let spec = graph.spec(work.key.task);
+        let (spec, Briefed { brief, secrets }) = (spec(graph, work), brief);
         let job = Job {
             tenant: brief.tenant,
             key: work.key,
             attempt: work.attempt,
             workflow: graph.workflow().name.clone(),
-            task: spec.name.clone(),
+            task: graph.name_at(work.key.task, work.child),
             kind: spec.kind.clone(),
             config: brief.config,
             document: brief.document,
-            timeout: Duration::from_secs(spec.timeout_seconds.into()),
+            timeout: time_for(spec, work, started_at),
         };
         let clock = self.runtime.clock().clone();
         let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
+        log.mask(secrets.values().filter_map(Value::as_str).map(str::to_owned).collect());
         let context = Context { scripts: self.scripts.clone(), ..Context::new(log.clone(), stop, clock) };
         let performed = AssertUnwindSafe(self.kinds.perform(&job, &context)).catch_unwind().await;
         let result = performed.unwrap_or_else(|_| Err(Failure::transient("the task type broke down")));
@@ -165,6 +178,23 @@ impl Executor {
     }
 }
 
+/// An attempt's brief, and the secrets that are in it.
+struct Briefed {
+    brief: Brief,
+    secrets: Map<String, Value>,
+}
+
+fn spec<'g>(graph: &'g Graph, work: &TaskDispatched) -> &'g TaskSpec {
+    graph.spec_at(work.key.task, work.child)
+}
+
+/// How long the attempt may take: what one may, and no longer than is left for all of them together.
+fn time_for(spec: &TaskSpec, work: &TaskDispatched, now: Instant) -> Duration {
+    let one = Duration::from_secs(spec.timeout_seconds.into());
+    let left = work.give_up_at.map(|end| (end - now).to_std().unwrap_or_default());
+    left.map_or(one, |left| one.min(left))
+}
+
 fn is_instant(graph: &Graph, work: &TaskDispatched) -> bool {
-    kind(&graph.spec(work.key.task).kind).is_some_and(|kind| kind.instant)
+    kind(&spec(graph, work).kind).is_some_and(|kind| kind.instant)
 }

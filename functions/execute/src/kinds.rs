@@ -19,8 +19,9 @@ use serde_json::Value;
 use model::{ErrorClass, Failure};
 
 use crate::job::{Context, Job};
-use crate::log::{Level, Stream};
+use crate::log::{Level, Log, Stream};
 
+pub(crate) use http::Http;
 pub(crate) use output::{OUTPUT_LIMIT, too_large};
 
 /// No attempt takes longer, whatever its time-out says.
@@ -62,7 +63,7 @@ impl Kinds {
             None => Err(self.unknown(&job.kind)),
         };
         match result {
-            Ok(output) => Ok(output),
+            Ok(output) => Ok(masked(output, &context.log)),
             Err(failure) => {
                 let message = context.log.clean(&failure.message);
                 context.log.line(Stream::System, Level::Error, &message).await;
@@ -74,6 +75,19 @@ impl Kinds {
     fn unknown(&self, kind: &str) -> Failure {
         let known = self.0.keys().copied().collect::<Vec<_>>().join(", ");
         Failure::permanent(format!("this worker has no task type `{kind}`; it has {known}"))
+    }
+}
+
+/// The output with the secrets masked that a task may have put into it: outputs are stored and shown.
+fn masked(output: Value, log: &Log) -> Value {
+    match output {
+        _ if !log.has_secrets() => output,
+        Value::String(text) => Value::String(log.clean(&text)),
+        Value::Array(items) => items.into_iter().map(|item| masked(item, log)).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (log.clean(&name), masked(value, log))).collect()
+        }
+        other => other,
     }
 }
 

@@ -1,10 +1,12 @@
 //! Carries out one attempt at a task and reports.
 
 mod attempt;
+mod callback;
 pub mod job;
 pub mod kinds;
 pub mod log;
 mod process;
+mod secrets;
 mod worker;
 
 use std::sync::Arc;
@@ -19,6 +21,7 @@ pub use attempt::Executor;
 pub use job::{Context, Job};
 pub use kinds::{Kinds, TaskKind};
 pub use log::{Level, Log, LogSink, Stream};
+pub use secrets::Secrets;
 pub use worker::Worker;
 
 #[derive(Clone)]
@@ -33,7 +36,7 @@ impl FromRef<Shared> for App {
     }
 }
 
-/// `POST /push`: an attempt to carry out. Scripts are found from the working directory.
+/// `POST /push`: an attempt or a callback to carry out. Scripts are found from the working directory.
 pub fn router(app: App) -> Router {
     let worker = Worker::new(app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker, ".");
@@ -49,6 +52,7 @@ pub fn router_with(app: App, executor: Executor) -> Router {
 async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
     let outcome = match &delivery.message {
         Message::TaskDispatched(work) => shared.executor.carry_out(work).await,
+        Message::CallbackDue(due) => shared.executor.call_back(due).await,
         other => Ok(Verdict::Hopeless(format!("execute takes no `{}`", other.kind()))),
     };
     shared.app.reply(&delivery, outcome).await

@@ -140,6 +140,11 @@ impl Log {
         known.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
+    /// Whether there is anything to mask.
+    pub(crate) fn has_secrets(&self) -> bool {
+        !self.0.secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// The text as it may be shown: secrets masked, and without the NUL that databases refuse.
     pub fn clean(&self, text: &str) -> String {
         let mut text = Cow::Borrowed(text);

@@ -38,10 +38,19 @@ async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
         inputs: request.inputs,
         labels: request.labels,
         logical_date: request.logical_date,
-        trigger_kind: "message".into(),
-        by: "message".into(),
+        by: request.trigger.clone(),
+        trigger_kind: request.trigger,
+        parent: request.parent,
     };
-    app.runtime.start(start).await.map(|_| Verdict::Done)
+    let started = match request.parent {
+        Some(parent) => app.runtime.start_child(start, parent).await,
+        None => app.runtime.start(start).await.map(|_| ()),
+    };
+    match started {
+        // That others of its key go on is what the workflow asks for, and no mistake of the message.
+        Ok(()) | Err(runtime::Error::LaneTaken(_)) => Ok(Verdict::Done),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

@@ -56,7 +56,16 @@ async fn app() -> App {
 fn request(workflow: &str, inputs: Value) -> RunRequested {
     let inputs = inputs.as_object().cloned().unwrap_or_default();
     let (run, tenant) = (RunId(Uuid::from_u128(7)), TenantId::DEFAULT);
-    RunRequested { run, tenant, workflow: workflow.into(), inputs, logical_date: None, labels: Map::new() }
+    RunRequested {
+        run,
+        tenant,
+        workflow: workflow.into(),
+        inputs,
+        logical_date: None,
+        labels: Map::new(),
+        trigger: "message".into(),
+        parent: None,
+    }
 }
 
 async fn push(app: &App, message: &Message) -> StatusCode {

@@ -59,7 +59,7 @@ pub(crate) async fn post_approve(
     request::Json(body): request::Json<ApproveBody>,
 ) -> Result<Json<RunView>, Problem> {
     let found = tasks::find(&api, &caller, id, &task).await?;
-    let spec = found.graph.spec(found.record.task.index);
+    let spec = found.spec();
     let ask = asked(spec)?;
     check_approver(&ask, spec, &caller)?;
     check_fields(&ask, &body.fields)?;
@@ -77,7 +77,7 @@ pub(crate) async fn post_reject(
     request::Json(body): request::Json<RejectBody>,
 ) -> Result<Json<RunView>, Problem> {
     let found = tasks::find(&api, &caller, id, &task).await?;
-    let spec = found.graph.spec(found.record.task.index);
+    let spec = found.spec();
     check_approver(&asked(spec)?, spec, &caller)?;
     let payload = body.reason.map_or(Value::Null, Value::String);
     let task = found.record.task.index;

@@ -42,6 +42,8 @@ pub enum Kind {
     Workflow,
     /// A reusable task.
     Task,
+    /// A workflow template.
+    Template,
 }
 
 impl From<File> for SourceFile {
@@ -49,6 +51,7 @@ impl From<File> for SourceFile {
         let kind = match file.kind {
             Kind::Workflow => FileKind::Workflow,
             Kind::Task => FileKind::Task,
+            Kind::Template => FileKind::Template,
         };
         Self { path: file.path, kind, text: file.text }
     }
@@ -59,6 +62,7 @@ impl From<SourceFile> for File {
         let kind = match file.kind {
             FileKind::Workflow => Kind::Workflow,
             FileKind::Task => Kind::Task,
+            FileKind::Template => Kind::Template,
         };
         Self { path: file.path, kind, text: file.text }
     }
@@ -115,10 +119,13 @@ mod tests {
 
     #[test]
     fn a_list_of_files_is_known_by_its_field_whatever_the_content_type_says() {
-        let body = r#"{"files": [{"path": "tasks/a.yaml", "kind": "task", "text": "name: a"}]}"#;
-        for is_json in [true, false] {
-            let files = read(body.into(), is_json).unwrap();
-            assert_eq!((files[0].path.as_str(), files[0].kind), ("tasks/a.yaml", FileKind::Task));
+        for (kind, meant) in [("task", FileKind::Task), ("template", FileKind::Template)] {
+            let body =
+                format!(r#"{{"files": [{{"path": "x/a.yaml", "kind": "{kind}", "text": "name: a"}}]}}"#);
+            for is_json in [true, false] {
+                let files = read(body.clone(), is_json).unwrap();
+                assert_eq!((files[0].path.as_str(), files[0].kind), ("x/a.yaml", meant));
+            }
         }
     }
 

@@ -31,6 +31,11 @@ pub fn runtime(error: Error) -> Problem {
         Error::KeyReused(run) => {
             refused(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused").with(json!({ "id": run }))
         }
+        Error::LaneTaken(run) => {
+            refused(StatusCode::CONFLICT, "concurrency_key_taken").with(json!({ "id": run }))
+        }
+        Error::BadKey(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "invalid_concurrency_key"),
+        Error::Unwanted => refused(StatusCode::CONFLICT, "unwanted"),
         Error::Bus(_) => Problem::unavailable(message),
         Error::Store(error) => store(error),
         Error::Unusable { .. } => Problem::internal(&error),

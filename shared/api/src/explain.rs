@@ -190,7 +190,8 @@ async fn read_tasks(api: &Api, id: RunId) -> Result<Vec<Task>, Problem> {
     let mut tasks: Vec<Task> = Vec::new();
     loop {
         let after = tasks.last().map(|task| task.index);
-        let rows = api.app.runtime.store().run_tasks(id, after, TASKS_AT_ONCE).await.map_err(error::store)?;
+        let rows =
+            api.app.runtime.store().run_tasks(id, None, after, TASKS_AT_ONCE).await.map_err(error::store)?;
         let last = rows.len() < TASKS_AT_ONCE as usize;
         tasks.extend(rows.into_iter().map(|record| record.task));
         if last {

@@ -105,6 +105,10 @@ mod tests {
             started_at: Some(at(0)),
             finished_at: Some(at(60)),
             error: None,
+            parent: None,
+            depth: 0,
+            lane: None,
+            held: false,
         }
     }
 

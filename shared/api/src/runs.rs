@@ -128,7 +128,7 @@ pub(crate) async fn get_events(
     let from = wanted.after.map_or(0, |last| last.saturating_add(1));
     let rows = api.app.runtime.store().events(id, from, wanted.rows()).await.map_err(error::store)?;
     let page = wanted.page(rows, |(seq, _)| *seq);
-    Ok(Json(page.map(|(seq, event)| EventView::new(seq, event, graph.workflow()))))
+    Ok(Json(page.map(|(seq, event)| EventView::new(seq, event, &graph))))
 }
 
 /// Starts a run. The same idempotency key again starts nothing and answers with the run that it started.
@@ -149,6 +149,7 @@ pub(crate) async fn post_start(
         logical_date: body.logical_date,
         trigger_kind: "api".into(),
         by: caller.name.clone(),
+        parent: None,
     };
     let workflow = request.workflow.clone();
     match api.app.runtime.start(request).await {

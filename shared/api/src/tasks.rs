@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use engine::Graph;
-use model::{Run, RunId, TaskIndex, TaskKey};
+use model::{Run, RunId, TaskIndex, TaskKey, TaskSpec};
 use serde::{Deserialize, Serialize};
 use service::Problem;
 use store::TaskRecord;
@@ -19,6 +19,8 @@ use crate::{Api, Caller, error, runs};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
+    /// Only the children of this fan-out; without it, the tasks of the definition.
+    pub parent: Option<String>,
     /// At most so many.
     pub limit: Option<u32>,
     /// From an earlier page.
@@ -33,6 +35,10 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    pub(crate) fn spec(&self) -> &TaskSpec {
+        self.graph.spec_at(self.record.task.index, self.record.task.child)
+    }
+
     pub(crate) fn key(&self) -> TaskKey {
         TaskKey { run: self.run.id, task: self.record.task.index }
     }
@@ -44,7 +50,7 @@ pub(crate) async fn graph(api: &Api, run: &Run) -> Result<Arc<Graph>, Problem> {
     graph.ok_or_else(|| Problem::internal(&format!("version {} of run {} is gone", run.version.0, run.id)))
 }
 
-/// Tasks of a run, in the order in which they were written.
+/// Tasks of a run in the order in which they were written, or the children of one in the order of its list.
 pub async fn list(
     api: &Api,
     caller: &Caller,
@@ -55,7 +61,8 @@ pub async fn list(
     let run = runs::find(api, caller, id).await?.run;
     let graph = graph(api, &run).await?;
     let store = api.app.runtime.store();
-    let rows = store.run_tasks(id, wanted.after, wanted.rows()).await.map_err(error::store)?;
+    let parent = query.parent.as_deref().map(|name| fan_out(&graph, id, name)).transpose()?;
+    let rows = store.run_tasks(id, parent, wanted.after, wanted.rows()).await.map_err(error::store)?;
     let page = wanted.page(rows, |record| record.task.index);
     Ok(page.map(|record| view(api, &run, &graph, record)))
 }
@@ -64,21 +71,57 @@ pub async fn list(
 pub(crate) async fn find(api: &Api, caller: &Caller, id: RunId, name: &str) -> Result<Found, Problem> {
     let run = runs::find(api, caller, id).await?.run;
     let graph = graph(api, &run).await?;
-    let index = graph.index_of(name).ok_or_else(|| {
-        let names = graph.workflow().tasks.iter().map(|task| task.name.as_str());
-        Problem::not_found(format!("run {id} has no task `{name}`{}", error::did_you_mean(name, names)))
-    })?;
+    let record = match (graph.index_of(name), child_named(&graph, name)) {
+        (Some(index), _) => read(api, id, None, index).await?,
+        (None, Some((parent, place))) => {
+            let fan = read(api, id, None, parent).await?.and_then(|record| record.task.fan);
+            match fan.and_then(|fan| fan.children().nth(place)) {
+                Some(child) => read(api, id, Some(parent), child).await?,
+                None => None,
+            }
+        }
+        (None, None) => None,
+    };
+    match record {
+        Some(record) => Ok(Found { run, graph, record }),
+        None => Err(no_such_task(&graph, id, name)),
+    }
+}
+
+async fn read(
+    api: &Api,
+    id: RunId,
+    parent: Option<TaskIndex>,
+    index: TaskIndex,
+) -> Result<Option<TaskRecord>, Problem> {
     let before = index.0.checked_sub(1).map(TaskIndex);
-    let rows = api.app.runtime.store().run_tasks(id, before, 1).await.map_err(error::store)?;
-    let gone = || Problem::internal(&format!("task {} of run {id} is gone", index.0));
-    let record = rows.into_iter().next().ok_or_else(gone)?;
-    Ok(Found { run, graph, record })
+    let rows = api.app.runtime.store().run_tasks(id, parent, before, 1).await.map_err(error::store)?;
+    Ok(rows.into_iter().next().filter(|record| record.task.index == index))
+}
+
+/// The fan-out and the place in its list that a child's name tells.
+fn child_named(graph: &Graph, name: &str) -> Option<(TaskIndex, usize)> {
+    let (parent, place) = name.rsplit_once("__")?;
+    Some((graph.index_of(parent)?, place.parse().ok()?))
+}
+
+fn fan_out(graph: &Graph, id: RunId, name: &str) -> Result<TaskIndex, Problem> {
+    let index = graph.index_of(name).ok_or_else(|| no_such_task(graph, id, name))?;
+    if graph.spec(index).fan_out.is_none() {
+        return Err(Problem::bad_request(format!("`{name}` is no fan-out, so it has no children")));
+    }
+    Ok(index)
+}
+
+fn no_such_task(graph: &Graph, id: RunId, name: &str) -> Problem {
+    let names = graph.workflow().tasks.iter().map(|task| task.name.as_str());
+    Problem::not_found(format!("run {id} has no task `{name}`{}", error::did_you_mean(name, names)))
 }
 
 fn view(api: &Api, run: &Run, graph: &Graph, record: TaskRecord) -> TaskView {
-    let spec = graph.spec(record.task.index);
-    let links = api.links.of_task(run, &spec.name, api.app.now());
-    TaskView::new(record, spec, run.created_at, links)
+    let name = graph.name_at(record.task.index, record.task.child);
+    let links = api.links.of_task(run, &name, api.app.now());
+    TaskView::new(record, graph, run.created_at, links)
 }
 
 pub(crate) async fn get_list(

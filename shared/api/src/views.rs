@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use engine::Graph;
 use model::{
-    AttemptRecord, Event, EventKind, Failure, InputSpec, Instant, RunId, RunState, Task, TaskSpec, TaskState,
+    AttemptRecord, Event, EventKind, Failure, Fan, InputSpec, Instant, RunId, RunState, Task, TaskState,
     WorkerId, Workflow,
 };
 use serde::{Deserialize, Serialize};
@@ -114,6 +115,8 @@ pub struct TaskView {
     pub parent: Option<String>,
     /// Which child of its parent it is.
     pub index: Option<u32>,
+    /// How far its children have come, if it is a fan-out; each of them is had by `?parent=`.
+    pub children: Option<ChildrenView>,
     /// When it was created.
     pub created_at: Instant,
     /// When its current attempt started.
@@ -128,6 +131,28 @@ pub struct TaskView {
     pub waiting: Option<WaitingView>,
     /// Where it can be looked at.
     pub links: LinksView,
+}
+
+/// How far the children of a fan-out have come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ChildrenView {
+    /// How many there are.
+    pub count: u32,
+    /// How many have begun.
+    pub begun: u32,
+    /// How many succeeded.
+    pub succeeded: u32,
+    /// How many failed.
+    pub failed: u32,
+    /// How many were not needed any more.
+    pub skipped: u32,
+}
+
+impl From<Fan> for ChildrenView {
+    fn from(fan: Fan) -> Self {
+        let model::task::Tally { succeeded, failed, skipped, .. } = fan.ended;
+        Self { count: fan.total, begun: fan.released - skipped, succeeded, failed, skipped }
+    }
 }
 
 /// What went wrong.
@@ -174,18 +199,20 @@ impl WaitingView {
 
 impl TaskView {
     /// A task as it stands, with what its definition says of it.
-    pub fn new(record: TaskRecord, spec: &TaskSpec, created_at: Instant, links: LinksView) -> Self {
+    pub fn new(record: TaskRecord, graph: &Graph, created_at: Instant, links: LinksView) -> Self {
         let waiting = WaitingView::new(&record);
         let task = record.task;
+        let spec = graph.spec_at(task.index, task.child);
         Self {
-            name: spec.name.clone(),
+            name: graph.name_at(task.index, task.child),
             kind: spec.kind.clone(),
             state: task.state,
             attempt: task.attempt,
             max_attempts: spec.retry.max_retries.saturating_add(1),
             queue: spec.queue.clone(),
-            parent: None,
-            index: None,
+            parent: task.child.map(|child| graph.spec(child.of).name.clone()),
+            index: task.child.map(|child| child.item),
+            children: task.fan.map(ChildrenView::from),
             created_at,
             started_at: task.started_at,
             finished_at: task.finished_at,
@@ -266,9 +293,9 @@ pub struct EventView {
 }
 
 impl EventView {
-    /// An event of a run of this workflow.
-    pub fn new(seq: i64, event: Event, workflow: &Workflow) -> Self {
-        let named = |index: model::TaskIndex| workflow.tasks.get(index.at()).map(|task| task.name.clone());
+    /// An event of a run of this graph.
+    pub fn new(seq: i64, event: Event, graph: &Graph) -> Self {
+        let named = |index| graph.has(index, event.child).then(|| graph.name_at(index, event.child));
         Self {
             seq,
             at: event.at,

@@ -2,10 +2,12 @@
 
 use chrono::TimeDelta;
 use model::change::Checkup;
-use model::message::{RunFinished, TaskFinished, TimerArmed};
+use model::message::{
+    CallbackDue, ChildFinished, LaneFreed, RunFinished, SharedFinished, TaskFinished, TimerArmed,
+};
 use model::run::{End, RunEvent};
-use model::{Changes, EventKind, Message, TaskIndex, TaskState};
-use serde_json::Value;
+use model::{Callback, Changes, EventKind, Message, Occasion, RunState, TaskIndex, TaskState};
+use serde_json::{Value, json};
 
 use crate::scene::{Decision, Scene};
 
@@ -15,16 +17,25 @@ const ANNOUNCED_AHEAD: TimeDelta = TimeDelta::seconds(60);
 impl Scene<'_> {
     /// Closes the scene: the run's end is derived, and everything that changed comes out; nothing if nothing did.
     pub fn close(mut self) -> Option<Decision> {
-        debug_assert!(self.ended.is_empty() && self.undirected.is_empty(), "closed before it was settled");
+        debug_assert!(
+            self.ended.is_empty() && self.undirected.is_empty() && self.turning.is_empty(),
+            "closed before it was settled"
+        );
         self.derive_end();
         self.announce_timer();
-        let idle = self.changed.is_empty() && self.events.is_empty() && self.checkup == Checkup::Keep;
+        let idle = self.changed.is_empty()
+            && self.born.is_empty()
+            && self.events.is_empty()
+            && self.checkup == Checkup::Keep;
         if idle && self.announcements.is_empty() {
             return None;
         }
         let tasks = &mut self.tasks;
         Some(Decision {
             changes: Changes {
+                new_tasks: self.born.iter().filter_map(|index| tasks.remove(index)).collect(),
+                items: self.items,
+                // Those that came into being here are no longer among them.
                 tasks: self.changed.iter().filter_map(|index| tasks.remove(index)).collect(),
                 outputs: self.outputs,
                 attempts: self.attempts,
@@ -33,6 +44,8 @@ impl Scene<'_> {
                 unset_timers: self.unset_timers.into_iter().collect(),
                 kept_signals: self.kept_signals,
                 taken_signals: self.taken_signals,
+                shares_ended: self.shares_ended,
+                waits_over: self.waits_over,
                 outbox: self.outbox,
                 checkup: self.checkup,
                 run: self.run,
@@ -44,24 +57,81 @@ impl Scene<'_> {
     /// Counts a task that ended, and says so to whoever wants to know.
     pub(crate) fn finished(&mut self, index: TaskIndex, state: TaskState) {
         self.ended.push(index);
-        let spec = self.graph.spec(index);
-        if matches!(state, TaskState::Failed | TaskState::UpstreamFailed) && !spec.allow_failure {
+        let spec = self.spec(index);
+        // A child's end counts for its fan-out, which counts for the run.
+        let counts = self.tasks[&index].child.is_none() && !spec.allow_failure;
+        if counts && matches!(state, TaskState::Failed | TaskState::UpstreamFailed) {
             self.run.failures += 1;
         }
-        if state == TaskState::Failed && !spec.allow_failure && self.run.error.is_none() {
-            let said =
-                self.tasks[&index].failure.as_ref().map_or("no reason given", |failure| &failure.message);
-            self.run.error = Some(format!("task `{}` failed: {said}", spec.name));
+        if counts && state == TaskState::Failed && self.run.error.is_none() {
+            self.run.error = Some(format!("task `{}` failed: {}", spec.name, self.said(index)));
+        }
+        if spec.global.is_some() {
+            self.share_ended(index, state);
+        }
+        match state {
+            TaskState::Succeeded => self.call_back_for(index, Occasion::Success),
+            TaskState::Failed => self.call_back_for(index, Occasion::Failure),
+            _ => {}
         }
         self.outbox.push(Message::TaskFinished(TaskFinished {
             run: self.run.id,
             tenant: self.run.tenant,
             workflow: self.run.workflow.clone(),
             task: index,
-            name: spec.name.clone(),
+            name: self.name(index),
             state,
             finished_at: self.now,
         }));
+    }
+
+    /// Tells the runs that wait for a shared task what became of it. One that was given up with its run says nothing
+    /// about the work: they must find another way.
+    fn share_ended(&mut self, index: TaskIndex, state: TaskState) {
+        let state = if self.abandoned { TaskState::Cancelled } else { state };
+        self.shares_ended.push((index, state == TaskState::Succeeded));
+        let failure = self.tasks[&index].failure.clone();
+        self.outbox.push(Message::SharedFinished(SharedFinished { owner: self.key(index), state, failure }));
+    }
+
+    fn said(&self, index: TaskIndex) -> &str {
+        self.tasks[&index].failure.as_ref().map_or("no reason given", |failure| &failure.message)
+    }
+
+    /// Asks for the callbacks of a task on this occasion.
+    pub(crate) fn call_back_for(&mut self, index: TaskIndex, on: Occasion) {
+        let callbacks = &self.spec(index).callbacks;
+        self.call_back(callbacks, Some(index), self.happened_to(index, on), on);
+    }
+
+    /// Asks for the workflow's callbacks on this occasion, about the run or one of its tasks.
+    pub(crate) fn call_back_for_run(&mut self, about: Option<TaskIndex>, on: Occasion) {
+        let event = match about {
+            Some(index) => self.happened_to(index, on),
+            None => json!({"on": on, "state": self.run.state, "error": self.run.error}),
+        };
+        self.call_back(&self.graph.workflow().callbacks, None, event, on);
+    }
+
+    fn happened_to(&self, index: TaskIndex, on: Occasion) -> Value {
+        let task = &self.tasks[&index];
+        let error = task.failure.as_ref().map(|failure| &failure.message);
+        json!({
+            "on": on, "state": task.state, "error": error, "task": self.name(index), "attempt": task.attempt,
+        })
+    }
+
+    fn call_back(&mut self, callbacks: &[Callback], task: Option<TaskIndex>, event: Value, on: Occasion) {
+        for (_, place) in callbacks.iter().zip(0..).filter(|(callback, _)| callback.on == on) {
+            self.outbox.push(Message::CallbackDue(CallbackDue {
+                run: self.run.id,
+                tenant: self.run.tenant,
+                version: self.run.version,
+                task,
+                place,
+                event: event.clone(),
+            }));
+        }
     }
 
     /// Wakes the sweep for the first timer set here, if that is due before its next tick: it will find the others.
@@ -84,6 +154,13 @@ impl Scene<'_> {
             End::Cancelled => EventKind::RunCancelled,
         };
         self.record(kind, None, None, Value::Null);
+        self.unset_timers(None);
+        match end {
+            End::Succeeded => self.call_back_for_run(None, Occasion::Success),
+            End::Failed => self.call_back_for_run(None, Occasion::Failure),
+            End::Cancelled => {}
+        }
+        self.tell_those_who_wait(state);
         self.outbox.push(Message::RunFinished(RunFinished {
             run: self.run.id,
             tenant: self.run.tenant,
@@ -91,5 +168,28 @@ impl Scene<'_> {
             state,
             finished_at: self.now,
         }));
+    }
+
+    /// Tells the task that started the run, and the runs that wait for their turn, that it ended.
+    fn tell_those_who_wait(&mut self, state: RunState) {
+        if let Some(parent) = self.run.parent.filter(|parent| parent.waits) {
+            self.outbox.push(Message::ChildFinished(ChildFinished {
+                parent,
+                child: self.run.id,
+                version: self.run.version,
+                state,
+                error: self.run.error.clone(),
+            }));
+        }
+        if let Some(freed) = self.lane() {
+            self.outbox.push(freed);
+        }
+    }
+
+    /// Says that someone in the run's lane may have their turn.
+    pub(crate) fn lane(&self) -> Option<Message> {
+        let lane = self.run.lane.clone()?;
+        let (tenant, workflow) = (self.run.tenant, self.run.workflow.clone());
+        Some(Message::LaneFreed(LaneFreed { tenant, workflow, lane }))
     }
 }

@@ -41,12 +41,28 @@ pub enum Command {
     },
     /// A timer is due.
     Wake {
-        /// The task.
-        task: TaskIndex,
+        /// The task; none for the run's own.
+        task: Option<TaskIndex>,
         /// The attempt that set it.
         attempt: u32,
         /// What it is for.
         kind: TimerKind,
+    },
+    /// Whoever carried out a shared task gave it up with their run: those who waited must find another way.
+    Rejoin {
+        /// The task that waited.
+        task: TaskIndex,
+        /// Its attempt.
+        attempt: u32,
+    },
+    /// Others in the run's lane have ended: it may begin.
+    Admit,
+    /// Someone was told what became of the run, or could not be.
+    CalledBack {
+        /// Whom and how, in words.
+        what: String,
+        /// Why they could not be told.
+        error: Option<String>,
     },
     /// A signal was sent to the run.
     Signal {
@@ -85,6 +101,8 @@ pub enum Command {
 /// Which tasks a command is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reach {
+    /// None: only the run itself.
+    Run,
     /// This one.
     One(TaskIndex),
     /// This one, and its direct dependants if it ends.
@@ -102,10 +120,14 @@ impl Command {
             Self::Claim { task, .. } => Reach::One(*task),
             Self::Report { task, .. }
             | Self::Lose { task, .. }
-            | Self::Wake { task, .. }
+            | Self::Wake { task: Some(task), .. }
+            | Self::Rejoin { task, .. }
             | Self::Answer { task, .. } => Reach::Neighbourhood(*task),
             Self::Signal { name, .. } => Reach::Waiting(name.clone()),
-            Self::Cancel { .. } | Self::Checkup { .. } => Reach::Unfinished,
+            Self::CalledBack { .. } => Reach::Run,
+            Self::Wake { task: None, .. } | Self::Admit | Self::Cancel { .. } | Self::Checkup { .. } => {
+                Reach::Unfinished
+            }
         }
     }
 }

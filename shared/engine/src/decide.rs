@@ -1,25 +1,17 @@
 //! What each command means for a scene. State in, changes out; the same scene and command, the same changes.
 
 use chrono::TimeDelta;
-use model::change::Checkup;
 use model::message::TaskResult;
 use model::{
-    AttemptRecord, ErrorClass, EventKind, Failure, Instant, Signal, Task, TaskEvent, TaskIndex, TaskState,
-    Timer, TimerKind, WorkerId,
+    AttemptRecord, ErrorClass, EventKind, Failure, Instant, Occasion, Signal, Task, TaskEvent, TaskIndex,
+    TaskState, Timer, TimerKind, WorkerId,
 };
 use serde_json::{Value, json};
 
 use crate::command::{Command, Outcome};
 use crate::direct::is_inside;
 use crate::retry::{self, Choice};
-use crate::scene::{CHECKUP_AFTER, Scene};
-
-/// How long past its time-out an attempt is left to the worker that holds it, which asks it to end, gives it half a
-/// minute and then kills it.
-const TIMEOUT_SLACK: TimeDelta = TimeDelta::seconds(60);
-
-/// The sweep looks at a run again after so long while it waits for timers only.
-const CHECKUP_WHILE_WAITING: TimeDelta = TimeDelta::minutes(10);
+use crate::scene::Scene;
 
 impl Scene<'_> {
     /// Decides a command. The tasks in its reach must be in the scene; one that is not does not exist.
@@ -33,7 +25,11 @@ impl Scene<'_> {
                 }
             },
             Command::Lose { task, attempt, worker } => self.lose(*task, *attempt, *worker),
-            Command::Wake { task, attempt, kind } => self.wake(*task, *attempt, *kind),
+            Command::Wake { task: Some(task), attempt, kind } => self.wake(*task, *attempt, *kind),
+            Command::Wake { task: None, kind, .. } => self.wake_run(*kind),
+            Command::Rejoin { task, attempt } => self.rejoin(*task, *attempt),
+            Command::Admit => self.admit(),
+            Command::CalledBack { what, error } => self.called_back(what, error.as_deref()),
             Command::Signal { name, payload, actor } => self.signal(name, payload, actor),
             Command::Answer { task, approved, payload, actor } => {
                 self.answer(*task, *approved, payload, actor)
@@ -124,7 +120,7 @@ impl Scene<'_> {
             return Outcome::Stale;
         }
         match kind {
-            TimerKind::Retry if self.moves(index, TaskEvent::RetryDue) => self.release(index),
+            TimerKind::Retry if self.moves(index, TaskEvent::RetryDue) => self.relaunch(index),
             TimerKind::Timeout if self.tasks[&index].state == TaskState::Sleeping => {
                 self.fail(
                     index,
@@ -136,6 +132,16 @@ impl Scene<'_> {
             }
             _ => return Outcome::Stale,
         }
+        Outcome::Applied
+    }
+
+    fn rejoin(&mut self, index: TaskIndex, attempt: u32) -> Outcome {
+        let waits = self.tasks.get(&index).is_some_and(|task| task.attempt == attempt)
+            && self.spec(index).global.is_some();
+        if !waits || !self.moves(index, TaskEvent::WokeUp) {
+            return Outcome::Stale;
+        }
+        self.undirected.insert(index);
         Outcome::Applied
     }
 
@@ -161,7 +167,7 @@ impl Scene<'_> {
 
     fn answer(&mut self, index: TaskIndex, approved: bool, payload: &Value, actor: &str) -> Outcome {
         let asks = self.tasks.get(&index).is_some_and(|task| task.state == TaskState::Sleeping)
-            && self.graph.spec(index).kind == "approval";
+            && self.spec(index).kind == "approval";
         if !asks {
             return Outcome::Stale;
         }
@@ -180,60 +186,11 @@ impl Scene<'_> {
         Outcome::Applied
     }
 
-    fn cancel(&mut self, actor: &str, reason: Option<&str>) -> Outcome {
-        let open: Vec<TaskIndex> = self.unfinished(|_| true);
-        if self.run.state.is_final() || open.is_empty() {
-            return Outcome::Stale;
-        }
-        let data = reason.map_or(Value::Null, |reason| json!({"reason": reason}));
-        for index in open {
-            self.apply(index, TaskEvent::Cancelled).expect("whatever has not ended can be cancelled");
-            self.record(EventKind::TaskCancelled, Some(index), Some(actor), data.clone());
-        }
-        self.forget_ended();
-        Outcome::Applied
-    }
-
-    /// Looks for what got lost on the way: messages nobody acted on, attempts nobody ended.
-    fn checkup(&mut self, patience: TimeDelta) -> Outcome {
-        let now = self.now;
-        for index in
-            self.unfinished(|task| task.state == TaskState::Dispatched && task.since + patience <= now)
-        {
-            self.record(EventKind::TaskRedispatched, Some(index), None, Value::Null);
-            self.announce(index);
-        }
-        for index in self.unfinished(|task| task.state == TaskState::Running) {
-            let timeout = self.graph.spec(index).timeout_seconds;
-            let started_at = self.tasks[&index].started_at.unwrap_or(now);
-            if started_at + TimeDelta::seconds(timeout.into()) + TIMEOUT_SLACK <= now {
-                let message = format!("the attempt took longer than its timeout_seconds of {timeout}");
-                self.fail(index, Failure::new(ErrorClass::Timeout, message));
-            }
-        }
-        self.unfinished(|task| task.state == TaskState::Pending)
-            .into_iter()
-            .for_each(|index| self.consider(index));
-        if self.unfinished(|task| task.state != TaskState::Pending).is_empty() && self.asks_nothing() {
-            self.stall();
-        }
-        let busy = !self
-            .unfinished(|task| matches!(task.state, TaskState::Dispatched | TaskState::Running))
-            .is_empty();
-        self.checkup = Checkup::At(now + if busy { CHECKUP_AFTER } else { CHECKUP_WHILE_WAITING });
-        Outcome::Applied
-    }
-
     /// The current attempt failed: another one follows, at once or by a timer, or the task has failed.
     pub(crate) fn fail(&mut self, index: TaskIndex, failure: Failure) {
         let task = &self.tasks[&index];
         let (attempt, worker, started_at) = (task.attempt, task.worker, task.started_at);
-        let policy = &self.graph.spec(index).retry;
-        let choice = if is_inside(&self.graph.spec(index).kind) {
-            Choice::GiveUp { reason: "what the engine settles itself is not tried again".into() }
-        } else {
-            retry::choose(policy, self.key(index), attempt, &failure, task.failure.as_ref())
-        };
+        let choice = self.choose(index, &failure);
         let retry = matches!(choice, Choice::Retry { .. });
         self.apply(index, TaskEvent::Errored { attempt, failure: failure.clone(), retry })
             .expect("only attempts that are held can fail");
@@ -246,6 +203,8 @@ impl Scene<'_> {
                 let data =
                     with(with(said, "reason", json!(reason)), "delay_ms", json!(delay.num_milliseconds()));
                 self.record(EventKind::TaskRetrying, Some(index), None, data);
+                self.call_back_for(index, Occasion::Retry);
+                self.call_back_for_run(Some(index), Occasion::Retry);
                 self.attempts.push(AttemptRecord {
                     task: index,
                     attempt,
@@ -261,20 +220,51 @@ impl Scene<'_> {
         }
     }
 
+    /// Whether another attempt follows. What the engine settles itself would come out the same, but for a run that it
+    /// started.
+    fn choose(&self, index: TaskIndex, failure: &Failure) -> Choice {
+        let (task, spec) = (&self.tasks[&index], self.spec(index));
+        if is_inside(&spec.kind) && spec.kind != "workflow" {
+            return Choice::GiveUp { reason: "what the engine settles itself is not tried again".into() };
+        }
+        let choice =
+            retry::choose(&spec.retry, self.key(index), task.attempt, failure, task.failure.as_ref());
+        match (&choice, self.give_up_at(index), spec.retry_timeout_seconds) {
+            (Choice::Retry { delay, .. }, Some(end), Some(limit)) if self.now + *delay >= end => {
+                Choice::GiveUp { reason: format!("its retry_timeout_seconds of {limit} would be over") }
+            }
+            _ => choice,
+        }
+    }
+
+    /// When all attempts at a task together have taken as long as they may.
+    pub(crate) fn give_up_at(&self, index: TaskIndex) -> Option<Instant> {
+        let limit = self.spec(index).retry_timeout_seconds?;
+        Some(self.tasks[&index].begun_at? + TimeDelta::seconds(limit.into()))
+    }
+
     fn try_again(&mut self, index: TaskIndex, attempt: u32, delay: TimeDelta) {
         if delay.is_zero() {
             self.apply(index, TaskEvent::RetryDue).expect("it has just been put up for retry");
-            self.release(index);
+            self.relaunch(index);
         } else {
-            self.set_timer(Timer { task: index, attempt, kind: TimerKind::Retry, wake_at: self.now + delay });
+            let wake_at = self.now + delay;
+            self.set_timer(Timer { task: Some(index), attempt, kind: TimerKind::Retry, wake_at });
         }
     }
 
     /// Whether `attempt` is the one that may report a failure.
     pub(crate) fn holds(&self, index: TaskIndex, attempt: u32) -> bool {
-        self.tasks.get(&index).is_some_and(|task| {
-            task.attempt == attempt && matches!(task.state, TaskState::Dispatched | TaskState::Running)
-        })
+        let Some(task) = self.tasks.get(&index).filter(|task| task.attempt == attempt) else { return false };
+        match task.state {
+            TaskState::Dispatched | TaskState::Running => true,
+            // Its work is done elsewhere: by another run, which reports.
+            TaskState::Sleeping => {
+                let spec = self.spec(index);
+                spec.kind == "workflow" || spec.global.is_some()
+            }
+            _ => false,
+        }
     }
 
     fn moves(&mut self, index: TaskIndex, event: TaskEvent) -> bool {
@@ -287,7 +277,7 @@ impl Scene<'_> {
         task.started_at.get_or_insert(started_at.min(self.now));
     }
 
-    fn unfinished(&self, wanted: impl Fn(&model::Task) -> bool) -> Vec<TaskIndex> {
+    pub(crate) fn unfinished(&self, wanted: impl Fn(&model::Task) -> bool) -> Vec<TaskIndex> {
         let open = self.tasks.values().filter(|task| !task.state.is_final() && wanted(task));
         open.map(|task| task.index).collect()
     }

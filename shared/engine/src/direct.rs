@@ -1,13 +1,19 @@
 //! Tasks that the engine settles itself, and tasks with a condition: what their rendered settings mean.
 
-use model::{EventKind, Failure, Instant, TaskEvent, TaskIndex, Timer, TimerKind};
-use serde_json::{Value, json};
+use model::message::RunRequested;
+use model::{
+    EventKind, Failure, Instant, Message, Parent, TaskEvent, TaskIndex, TaskKey, TaskState, Timer, TimerKind,
+};
+use serde_json::{Map, Value, json};
 
 use crate::scene::Scene;
 
 /// Whether tasks of this type are settled by the engine itself and never sent to a worker.
 pub fn is_inside(kind: &str) -> bool {
-    matches!(kind, "sleep" | "switch" | "transform" | "wait_for_signal" | "approval")
+    matches!(
+        kind,
+        "sleep" | "switch" | "transform" | "wait_for_signal" | "approval" | "fan_out" | "fan_in" | "workflow"
+    )
 }
 
 /// What a task shall do that is about to begin: its condition and its settings, rendered.
@@ -31,6 +37,19 @@ pub enum Directive {
         /// The condition that held, and the values it saw.
         why: Value,
     },
+    /// Do it for each of these items.
+    FanOut(Vec<Value>),
+    /// Start a run of another workflow.
+    StartChild {
+        /// The workflow's name.
+        workflow: String,
+        /// Its inputs.
+        inputs: Map<String, Value>,
+        /// Whether to wait until it has ended.
+        wait: bool,
+    },
+    /// Wait for a task of another run, which does the same work.
+    AwaitShared(TaskKey),
     /// Sleep until this instant.
     SleepUntil(Instant),
     /// Wait for a signal or an answer.
@@ -57,7 +76,7 @@ impl Scene<'_> {
         self.directed(index);
         match directive {
             Directive::Go => {
-                self.apply(index, TaskEvent::Readied).expect("only pending tasks are directed");
+                self.queue(index);
                 self.release(index);
             }
             Directive::Skip { condition, seen } => {
@@ -66,10 +85,18 @@ impl Scene<'_> {
             }
             Directive::Output(output) => self.settle_at_once(index, &output, Value::Null),
             Directive::Choose { next, why } => {
-                let names: Vec<&str> = next.iter().map(|task| self.graph.spec(*task).name.as_str()).collect();
+                let names: Vec<String> = next.iter().map(|task| self.name(*task)).collect();
                 let output = json!({"next": names});
                 self.chosen.insert(index, next);
                 self.settle_at_once(index, &output, why);
+            }
+            Directive::FanOut(items) => self.fan_out(index, items),
+            Directive::StartChild { workflow, inputs, wait } => {
+                self.start_child(index, workflow, inputs, wait)
+            }
+            Directive::AwaitShared(owner) => {
+                let what = json!({"shared_with": owner});
+                self.must(index, TaskEvent::FellAsleep, EventKind::TaskWaiting, what);
             }
             Directive::SleepUntil(wake_at) => {
                 self.wait(
@@ -89,14 +116,52 @@ impl Scene<'_> {
                 self.settle_at_once(index, &payload, Value::Null);
             }
             Directive::Broken(failure) => {
-                self.apply(index, TaskEvent::FellAsleep).expect("only pending tasks are directed");
+                self.apply(index, TaskEvent::FellAsleep).expect("only tasks that begin are directed");
                 self.fail(index, failure);
             }
         }
     }
 
-    fn settle_at_once(&mut self, index: TaskIndex, output: &Value, why: Value) {
-        self.apply(index, TaskEvent::Readied).expect("only pending tasks are directed");
+    /// A pending task is readied; one that is tried again is queued already.
+    fn queue(&mut self, index: TaskIndex) {
+        if self.tasks[&index].state == TaskState::Pending {
+            self.apply(index, TaskEvent::Readied).expect("only pending tasks are readied");
+        }
+    }
+
+    fn start_child(&mut self, index: TaskIndex, workflow: String, inputs: Map<String, Value>, waits: bool) {
+        if waits {
+            self.apply(index, TaskEvent::FellAsleep).expect("only tasks that begin are directed");
+        } else {
+            self.queue(index);
+        }
+        let attempt = self.tasks[&index].attempt;
+        let parent = Parent { key: self.key(index), attempt, waits, depth: self.run.depth + 1 };
+        let child = parent.child();
+        if waits {
+            self.record(
+                EventKind::TaskWaiting,
+                Some(index),
+                None,
+                json!({"run": child, "workflow": workflow}),
+            );
+        } else {
+            self.succeed(index, attempt, self.now, &json!({"run_id": child}));
+        }
+        self.outbox.push(Message::RunRequested(RunRequested {
+            run: child,
+            tenant: self.run.tenant,
+            workflow,
+            inputs,
+            logical_date: None,
+            labels: Map::new(),
+            trigger: "workflow".into(),
+            parent: Some(parent),
+        }));
+    }
+
+    pub(crate) fn settle_at_once(&mut self, index: TaskIndex, output: &Value, why: Value) {
+        self.queue(index);
         let attempt = self.tasks[&index].attempt;
         self.succeed(index, attempt, self.now, output);
         self.last_event().data = why;
@@ -113,7 +178,7 @@ impl Scene<'_> {
         self.must(index, TaskEvent::FellAsleep, event, data);
         let attempt = self.tasks[&index].attempt;
         if let Some(wake_at) = until {
-            self.set_timer(Timer { task: index, attempt, kind, wake_at });
+            self.set_timer(Timer { task: Some(index), attempt, kind, wake_at });
         }
     }
 }

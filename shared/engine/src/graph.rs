@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{TaskIndex, TaskSpec, Workflow};
+use model::{Child, TaskIndex, TaskSpec, Workflow};
 use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 
@@ -84,6 +84,30 @@ impl Graph {
     /// The definition of one task.
     pub fn spec(&self, task: TaskIndex) -> &TaskSpec {
         &self.workflow.tasks[task.at()]
+    }
+
+    /// Whether there is such a task, or such a child.
+    pub fn has(&self, task: TaskIndex, child: Option<Child>) -> bool {
+        match child {
+            Some(child) => child.of.0 < self.len() && self.spec(child.of).fan_out.is_some(),
+            None => task.0 < self.len(),
+        }
+    }
+
+    /// The definition of one task, which may be a child of a fan-out.
+    pub fn spec_at(&self, task: TaskIndex, child: Option<Child>) -> &TaskSpec {
+        match child.and_then(|child| self.spec(child.of).fan_out.as_ref()) {
+            Some(fan_out) => &fan_out.task,
+            None => self.spec(task),
+        }
+    }
+
+    /// The name of one task, which may be a child of a fan-out: the fan-out's name with the child's place.
+    pub fn name_at(&self, task: TaskIndex, child: Option<Child>) -> String {
+        match child {
+            Some(child) => format!("{}__{}", self.spec(child.of).name, child.item),
+            None => self.spec(task).name.clone(),
+        }
     }
 
     /// The index of the task of that name.

@@ -7,12 +7,15 @@ mod close;
 mod command;
 mod decide;
 mod direct;
+mod fan;
 mod graph;
+mod oversee;
 pub mod retry;
 pub mod rule;
 mod scene;
+mod settle;
 
 pub use command::{Command, Outcome, Reach};
 pub use direct::{Directive, is_inside};
 pub use graph::{Cycle, Graph};
-pub use scene::{Decision, Need, Scene};
+pub use scene::{Decision, Need, Newborn, Scene};

@@ -8,16 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 use model::change::Checkup;
-use model::message::TaskDispatched;
 use model::run::RunEvent;
 use model::{
-    AttemptRecord, Changes, Counts, Event, EventKind, Instant, Message, Run, RunId, RunState, Signal, Task,
-    TaskEvent, TaskIndex, TaskKey, TaskState, TenantId, Timer, VersionId,
+    AttemptRecord, Changes, Counts, Event, EventKind, Instant, Message, Parent, Run, RunId, RunState, Signal,
+    Task, TaskEvent, TaskIndex, TaskKey, TaskSpec, TaskState, TenantId, Timer, TimerKind, VersionId,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::Graph;
-use crate::rule::{self, Verdict};
 
 /// How long the sweep leaves a run alone before it looks whether something got lost: less than its tick, so that a
 /// check-up due just after one tick is not left to the next but one.
@@ -48,6 +46,23 @@ pub struct Decision {
     pub announcements: Vec<Message>,
 }
 
+/// A run that comes into being.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Newborn {
+    /// The id it shall have.
+    pub id: RunId,
+    /// For whom.
+    pub tenant: TenantId,
+    /// Its version.
+    pub version: VersionId,
+    /// The task that starts it, if one does.
+    pub parent: Option<Parent>,
+    /// Its concurrency key, if its workflow has one.
+    pub lane: Option<String>,
+    /// Whether it must wait until others in its lane have ended.
+    pub held: bool,
+}
+
 /// The part of a run that a decision touches.
 #[derive(Debug)]
 pub struct Scene<'g> {
@@ -59,7 +74,14 @@ pub struct Scene<'g> {
     pub(crate) ended: Vec<TaskIndex>,
     /// Tasks settled here that wait for their directive.
     pub(crate) undirected: BTreeSet<TaskIndex>,
+    /// Fan-outs whose next children may have their turn.
+    pub(crate) turning: BTreeSet<TaskIndex>,
+    /// Whether the run is being ended from outside: what ends now says nothing about the work itself.
+    pub(crate) abandoned: bool,
     pub(crate) changed: BTreeSet<TaskIndex>,
+    /// Tasks that came into being here.
+    pub(crate) born: BTreeSet<TaskIndex>,
+    pub(crate) items: Vec<(TaskIndex, Value)>,
     pub(crate) outputs: Vec<(TaskIndex, Value)>,
     pub(crate) attempts: Vec<AttemptRecord>,
     /// The branches that switches chose here.
@@ -67,8 +89,10 @@ pub struct Scene<'g> {
     pub(crate) kept_signals: Vec<Signal>,
     pub(crate) taken_signals: Vec<String>,
     pub(crate) events: Vec<Event>,
-    pub(crate) timers: BTreeMap<TaskIndex, Timer>,
-    pub(crate) unset_timers: BTreeSet<TaskIndex>,
+    pub(crate) timers: BTreeMap<(Option<TaskIndex>, TimerKind), Timer>,
+    pub(crate) unset_timers: BTreeSet<Option<TaskIndex>>,
+    pub(crate) shares_ended: Vec<(TaskIndex, bool)>,
+    pub(crate) waits_over: Vec<TaskIndex>,
     pub(crate) outbox: Vec<Message>,
     pub(crate) announcements: Vec<Message>,
     pub(crate) checkup: Checkup,
@@ -84,7 +108,11 @@ impl<'g> Scene<'g> {
             tasks: BTreeMap::new(),
             ended: Vec::new(),
             undirected: BTreeSet::new(),
+            turning: BTreeSet::new(),
+            abandoned: false,
             changed: BTreeSet::new(),
+            born: BTreeSet::new(),
+            items: Vec::new(),
             outputs: Vec::new(),
             attempts: Vec::new(),
             chosen: BTreeMap::new(),
@@ -93,26 +121,22 @@ impl<'g> Scene<'g> {
             events: Vec::new(),
             timers: BTreeMap::new(),
             unset_timers: BTreeSet::new(),
+            shares_ended: Vec::new(),
+            waits_over: Vec::new(),
             outbox: Vec::new(),
             announcements: Vec::new(),
             checkup: Checkup::Keep,
         }
     }
 
-    /// The scene of a run that comes into being: all its tasks, those without parents already on their way.
-    pub fn birth(
-        graph: &'g Graph,
-        id: RunId,
-        tenant: TenantId,
-        version: VersionId,
-        by: &str,
-        now: Instant,
-    ) -> Self {
+    /// The scene of a run that comes into being: all its tasks, those without parents already on their way, unless it
+    /// is held.
+    pub fn birth(graph: &'g Graph, newborn: Newborn, by: &str, now: Instant) -> Self {
         let run = Run {
-            id,
-            tenant,
+            id: newborn.id,
+            tenant: newborn.tenant,
             workflow: graph.workflow().name.clone(),
-            version,
+            version: newborn.version,
             state: RunState::Queued,
             revision: 0,
             counts: Counts::all_pending(graph.len()),
@@ -122,13 +146,20 @@ impl<'g> Scene<'g> {
             started_at: None,
             finished_at: None,
             error: None,
+            depth: newborn.parent.map_or(0, |parent| parent.depth),
+            parent: newborn.parent,
+            lane: newborn.lane,
+            held: newborn.held,
         };
         let mut scene = Self::of(graph, run, now);
         scene.tasks = graph.indices().map(|index| (index, Task::pending(index, now))).collect();
-        scene.changed = graph.indices().collect();
+        scene.born = graph.indices().collect();
         scene.checkup = Checkup::At(now + CHECKUP_AFTER);
         scene.record(EventKind::RunCreated, None, Some(by), Value::Null);
-        graph.indices().for_each(|index| scene.consider(index));
+        scene.set_run_timers();
+        if !scene.run.held {
+            graph.indices().for_each(|index| scene.consider(index));
+        }
         scene
     }
 
@@ -152,70 +183,35 @@ impl<'g> Scene<'g> {
         &self.run
     }
 
-    /// A task and its direct dependants; nothing for a task that does not exist.
+    /// A task's definition: its own, or for a child of a fan-out, what the fan-out says.
+    pub fn spec(&self, task: TaskIndex) -> &'g TaskSpec {
+        self.graph.spec_at(task, self.tasks.get(&task).and_then(|task| task.child))
+    }
+
+    /// A task's name: its own, or for a child of a fan-out, the fan-out's with its place.
+    pub fn name(&self, task: TaskIndex) -> String {
+        self.graph.name_at(task, self.tasks.get(&task).and_then(|task| task.child))
+    }
+
+    /// A task's row, if it is here.
+    pub fn task(&self, task: TaskIndex) -> Option<&Task> {
+        self.tasks.get(&task)
+    }
+
+    /// A task and its direct dependants; only itself for one that is not of the definition.
     pub fn neighbourhood(&self, task: TaskIndex) -> impl Iterator<Item = TaskIndex> + use<'g> {
         let dependants = if task.0 < self.graph.len() { self.graph.dependants(task) } else { &[] };
         std::iter::once(task).chain(dependants.iter().copied())
     }
 
+    /// The items of children that came into being in this scene, which no reader of the store can see yet.
+    pub fn fresh_items(&self) -> &[(TaskIndex, Value)] {
+        &self.items
+    }
+
     /// The outputs recorded in this scene, which no reader of the store can see yet.
     pub fn fresh_outputs(&self) -> &[(TaskIndex, Value)] {
         &self.outputs
-    }
-
-    /// Tells dependants of what ended, and they theirs, as far as the rows here reach. Says what is missing.
-    pub fn settle(&mut self) -> Need {
-        let mut missing = BTreeSet::new();
-        let mut untold = Vec::new();
-        while let Some(parent) = self.ended.pop() {
-            let dependants = self.graph.dependants(parent);
-            let wanted = dependants.iter().flat_map(|task| self.switches_of(*task).chain([*task]));
-            let unknown: Vec<TaskIndex> = wanted.filter(|task| !self.knows(*task)).collect();
-            if unknown.is_empty() {
-                dependants.iter().for_each(|task| self.tell(*task, parent));
-            } else {
-                missing.extend(unknown);
-                untold.push(parent);
-            }
-        }
-        self.ended = untold;
-        Need { tasks: missing.into_iter().collect(), directives: self.undirected.iter().copied().collect() }
-    }
-
-    /// Judges a pending task by what became of its parents so far.
-    pub(crate) fn consider(&mut self, index: TaskIndex) {
-        let task = &self.tasks[&index];
-        let gated = self.switches_of(index).any(|switch| !self.has_chosen(switch));
-        if task.state != TaskState::Pending || gated || self.undirected.contains(&index) {
-            return;
-        }
-        let parents = self.graph.parents(index).len() as u32;
-        match rule::judge(self.graph.spec(index).trigger_rule, parents, task.parents) {
-            Verdict::Wait => {}
-            Verdict::Go => self.ready(index),
-            Verdict::Skip => self.must(index, TaskEvent::Skipped, EventKind::TaskSkipped, Value::Null),
-            Verdict::UpstreamFailed => {
-                self.must(index, TaskEvent::UpstreamFailed, EventKind::TaskUpstreamFailed, Value::Null)
-            }
-        }
-    }
-
-    /// Gives a queued task its place: its work message goes out after the commit.
-    pub(crate) fn release(&mut self, index: TaskIndex) {
-        let queue = self.graph.spec(index).queue.clone();
-        self.must(index, TaskEvent::Released, EventKind::TaskDispatched, json!({"queue": queue}));
-        self.announce(index);
-    }
-
-    /// Says (again) that a dispatched task's work is to be done.
-    pub(crate) fn announce(&mut self, index: TaskIndex) {
-        self.announcements.push(Message::TaskDispatched(TaskDispatched {
-            key: self.key(index),
-            tenant: self.run.tenant,
-            attempt: self.tasks[&index].attempt,
-            version: self.run.version,
-            queue: self.graph.spec(index).queue.clone(),
-        }));
     }
 
     /// Moves a task if the event fits, and counts and records it. A refused event changes nothing.
@@ -227,7 +223,10 @@ impl<'g> Scene<'g> {
         self.run.counts.moved(from, to);
         self.changed.insert(index);
         if matches!(from, TaskState::Sleeping | TaskState::UpForRetry) {
-            self.unset_timers.insert(index);
+            self.unset_timers(Some(index));
+            if self.spec(index).global.is_some() {
+                self.waits_over.push(index);
+            }
             // While it only waited, nobody was to look soon; now something may get lost again. Never later than
             // was set before: a run that keeps waking must not keep putting its check-up off.
             self.checkup = Checkup::By(self.now + CHECKUP_AFTER);
@@ -244,10 +243,30 @@ impl<'g> Scene<'g> {
         self.record(kind, Some(index), None, data);
     }
 
-    /// Sets a task's timer.
+    /// Sets a timer.
     pub(crate) fn set_timer(&mut self, timer: Timer) {
-        self.unset_timers.remove(&timer.task);
-        self.timers.insert(timer.task, timer);
+        self.timers.insert((timer.task, timer.kind), timer);
+    }
+
+    /// Unsets whatever timers a task or the run itself has.
+    pub(crate) fn unset_timers(&mut self, of: Option<TaskIndex>) {
+        self.unset_timers.insert(of);
+        self.timers.retain(|(task, _), _| *task != of);
+    }
+
+    /// Sets the run's own timers that are still to come.
+    pub(crate) fn set_run_timers(&mut self) {
+        let workflow = self.graph.workflow();
+        let after = |from: Option<Instant>, seconds: Option<u32>| {
+            Some(from? + TimeDelta::seconds(seconds?.into())).filter(|at| *at > self.now)
+        };
+        let timeout = after(self.run.started_at, workflow.timeout_seconds);
+        let deadline = after(Some(self.run.created_at), workflow.deadline_seconds);
+        for (kind, wake_at) in [(TimerKind::Timeout, timeout), (TimerKind::Deadline, deadline)] {
+            if let Some(wake_at) = wake_at {
+                self.set_timer(Timer { task: None, attempt: 0, kind, wake_at });
+            }
+        }
     }
 
     /// Appends an event about the run or about the current attempt of a task.
@@ -258,9 +277,10 @@ impl<'g> Scene<'g> {
         actor: Option<&str>,
         data: Value,
     ) {
-        let attempt = task.map_or(0, |index| self.tasks[&index].attempt);
+        let row = task.map(|index| &self.tasks[&index]);
+        let (attempt, child) = (row.map_or(0, |row| row.attempt), row.and_then(|row| row.child));
         let actor = actor.map(str::to_owned);
-        self.events.push(Event { at: self.now, kind, task, attempt, actor, data });
+        self.events.push(Event { at: self.now, kind, task, child, attempt, actor, data });
         self.run.events += 1;
     }
 
@@ -289,22 +309,12 @@ impl<'g> Scene<'g> {
         self.ended.clear();
     }
 
-    fn ready(&mut self, index: TaskIndex) {
-        self.start_run();
-        let spec = self.graph.spec(index);
-        if spec.when.is_some() || crate::is_inside(&spec.kind) {
-            self.undirected.insert(index);
-        } else {
-            self.apply(index, TaskEvent::Readied).expect("only pending tasks are readied");
-            self.release(index);
-        }
-    }
-
-    fn start_run(&mut self) {
+    pub(crate) fn start_run(&mut self) {
         if let Some(state) = self.run.state.on(RunEvent::Started) {
             self.run.state = state;
             self.run.started_at = Some(self.now);
             self.record(EventKind::RunStarted, None, None, Value::Null);
+            self.set_run_timers();
         } else if let Some(state) = self.run.state.on(RunEvent::Moved) {
             self.run.state = state;
         }
@@ -316,43 +326,5 @@ impl<'g> Scene<'g> {
             self.run.state = state;
             self.record(EventKind::RunStalled, None, None, Value::Null);
         }
-    }
-
-    fn tell(&mut self, index: TaskIndex, parent: TaskIndex) {
-        let passed_over = self.is_passed_over(parent, index);
-        let state = if passed_over { TaskState::Skipped } else { self.tasks[&parent].state };
-        let task = self.tasks.get_mut(&index).expect("only known dependants are told");
-        task.parents.count(state);
-        self.changed.insert(index);
-        // Whatever its rule says of its other parents, a branch goes on only if its switch chose it.
-        if passed_over && task.state == TaskState::Pending && self.has_one_switch(index) {
-            let why = json!({"switch": self.graph.spec(parent).name});
-            self.must(index, TaskEvent::Skipped, EventKind::TaskSkipped, why);
-        } else {
-            self.consider(index);
-        }
-    }
-
-    /// Whether a parent is a switch that succeeded and chose other branches.
-    fn is_passed_over(&self, parent: TaskIndex, index: TaskIndex) -> bool {
-        let chosen = || self.chosen.get(&parent).is_some_and(|next| next.contains(&index));
-        let succeeded = self.tasks[&parent].state == TaskState::Succeeded;
-        succeeded && self.graph.is_branch(parent, index) && !chosen()
-    }
-
-    fn has_one_switch(&self, index: TaskIndex) -> bool {
-        self.switches_of(index).count() == 1
-    }
-
-    /// The switches that name a task as one of their branches.
-    fn switches_of(&self, index: TaskIndex) -> impl Iterator<Item = TaskIndex> + use<'g> {
-        let graph = self.graph;
-        graph.parents(index).iter().copied().filter(move |parent| graph.is_branch(*parent, index))
-    }
-
-    /// Whether a switch has ended and its branches know. One whose row is not here ended before.
-    fn has_chosen(&self, switch: TaskIndex) -> bool {
-        let ended = self.tasks.get(&switch).is_none_or(|task| task.state.is_final());
-        ended && !self.ended.contains(&switch)
     }
 }

@@ -1,11 +1,13 @@
 //! Files in, definitions and diagnostics out. One bad file never stops the others.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use model::Workflow;
 use sha2::{Digest, Sha256};
 
 use crate::Diagnostic;
+use crate::blueprint::Blueprints;
 use crate::diagnostic::Report;
 use crate::library::Library;
 use crate::node::{Node, Place};
@@ -20,6 +22,8 @@ pub enum FileKind {
     Workflow,
     /// A reusable task, from `tasks/`.
     Task,
+    /// A workflow template, from `templates/`.
+    Template,
 }
 
 /// A file as the caller read it.
@@ -53,26 +57,47 @@ pub struct Compilation {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Compiles workflows together with the reusable tasks that they refer to.
+/// Compiles workflows together with the templates that they extend and the reusable tasks that they refer to.
 pub fn compile(files: &[SourceFile]) -> Compilation {
     let mut report = Report::new(files);
     let documents: Vec<Document<'_>> =
         files.iter().enumerate().map(|(index, file)| Document::parse(index, file, &mut report)).collect();
     let library = Library::read(&documents, &mut report);
+    let blueprints = Blueprints::read(&documents, &library, &mut report);
+    let graphs = documents.iter().filter(|document| document.file.kind == FileKind::Workflow);
+    let resolved: Vec<Resolved<'_>> =
+        graphs.filter_map(|document| Resolved::of(document, &blueprints, &mut report)).collect();
     let mut definitions = Vec::new();
     let mut taken = BTreeMap::new();
-    for document in documents.iter().filter(|document| document.file.kind == FileKind::Workflow) {
+    for Resolved { document, root, clean } in &resolved {
         let before = report.len();
-        let workflow = document.root.as_ref().and_then(|root| workflow::read(root, &library, &mut report));
-        if let Some((name, workflow)) = workflow {
+        report.heir = matches!(root, Cow::Owned(_)).then_some(root.at.file);
+        if let Some((name, workflow)) = workflow::read(root, &library, &mut report) {
             document.check_name(name, &mut report);
             check_unique(&mut taken, name, &mut report);
-            if document.clean && report.len() == before {
+            if *clean && report.len() == before {
                 definitions.push(define(workflow, document.file));
             }
         }
+        report.heir = None;
     }
     Compilation { definitions, diagnostics: report.finish() }
+}
+
+/// A workflow's file with everything that it inherits.
+struct Resolved<'d> {
+    document: &'d Document<'d>,
+    root: Cow<'d, Node>,
+    /// Whether everything was in order so far.
+    clean: bool,
+}
+
+impl<'d> Resolved<'d> {
+    fn of(document: &'d Document<'d>, blueprints: &Blueprints<'_>, report: &mut Report<'_>) -> Option<Self> {
+        let before = report.len();
+        let root = blueprints.resolve(document.root.as_ref()?, report)?;
+        Some(Self { document, root, clean: document.clean && report.len() == before })
+    }
 }
 
 /// A file and what could be read of it.

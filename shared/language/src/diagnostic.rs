@@ -39,6 +39,20 @@ impl fmt::Display for Diagnostic {
     }
 }
 
+/// The problem, with who has it if it shows only where a template is extended.
+fn naming(mut diagnostic: Diagnostic, heirs: &[Option<usize>], files: &[(&str, &str)]) -> Diagnostic {
+    if let [Some(first), others @ ..] = heirs {
+        let first = files[*first].0;
+        let heirs = match others.len() {
+            0 => format!("{first} extends"),
+            1 => format!("{first} and 1 other extend"),
+            more => format!("{first} and {more} others extend"),
+        };
+        diagnostic.message = format!("as {heirs} it: {}", diagnostic.message);
+    }
+    diagnostic
+}
+
 /// A problem before it is known how its file is called.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
@@ -56,18 +70,44 @@ impl Finding {
     }
 }
 
-/// Gathers the problems of a compilation.
-pub(crate) struct Report<'f> {
-    files: &'f [SourceFile],
-    found: Vec<Diagnostic>,
+/// Gathers the problems of files that are read together.
+pub struct Report<'f> {
+    /// The path and the text of each file.
+    files: Vec<(&'f str, &'f str)>,
+    /// Each with the workflow that was examined, if it stands in a template that this workflow extends.
+    found: Vec<(Diagnostic, Option<usize>)>,
     /// The task under examination. What is wrong with it in another file is wrong only because of how it is
     /// used, and is reported where that is.
     pub(crate) user: Option<Place>,
+    /// The file under examination, if it extends a template. What it wrote itself is always reported where it stands.
+    pub(crate) heir: Option<usize>,
 }
 
 impl<'f> Report<'f> {
+    /// A report on files that are compiled together.
     pub(crate) fn new(files: &'f [SourceFile]) -> Self {
-        Self { files, found: Vec::new(), user: None }
+        let files = files.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect();
+        Self { files, found: Vec::new(), user: None, heir: None }
+    }
+
+    /// An empty report on the same files, of which only a part may be of use.
+    pub(crate) fn aside(&self) -> Self {
+        Self { files: self.files.clone(), found: Vec::new(), user: None, heir: None }
+    }
+
+    /// Takes over what is of use in a report that was made aside.
+    pub(crate) fn take_over(&mut self, aside: Self, of_use: impl Fn(&Diagnostic) -> bool) {
+        self.found.extend(aside.found.into_iter().filter(|(diagnostic, _)| of_use(diagnostic)));
+    }
+
+    /// A report on a document of another kind, which stands for itself.
+    pub fn on(path: &'f str, text: &'f str) -> Self {
+        Self { files: vec![(path, text)], found: Vec::new(), user: None, heir: None }
+    }
+
+    /// The text of a file.
+    pub(crate) fn text(&self, file: usize) -> &'f str {
+        self.files[file].1
     }
 
     /// How many problems there are so far; no more afterwards means that what was read is sound.
@@ -75,17 +115,19 @@ impl<'f> Report<'f> {
         self.found.len()
     }
 
-    pub(crate) fn add(&mut self, at: &Place, message: impl Into<String>, hint: Option<String>) {
+    /// Adds a problem.
+    pub fn add(&mut self, at: &Place, message: impl Into<String>, hint: Option<String>) {
         let message = message.into();
         let (at, message) = match &self.user {
-            Some(user) if user.file != at.file => {
+            Some(user) if user.file != at.file && self.heir != Some(at.file) => {
                 (user, format!("{} ({}): {message}", self.location(at), at.path))
             }
             _ => (at, message),
         };
-        let file = self.files[at.file].path.clone();
+        let file = self.files[at.file].0.to_owned();
         let (line, column, path) = (at.line, at.column, at.path.clone());
-        self.found.push(Diagnostic { file, line, column, path, message, hint });
+        let heir = self.heir.filter(|heir| *heir != at.file);
+        self.found.push((Diagnostic { file, line, column, path, message, hint }, heir));
     }
 
     pub(crate) fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
@@ -94,7 +136,7 @@ impl<'f> Report<'f> {
 
     /// `path:line` of a place, to point to it from a message.
     pub(crate) fn location(&self, at: &Place) -> String {
-        format!("{}:{}", self.files[at.file].path, at.line)
+        format!("{}:{}", self.files[at.file].0, at.line)
     }
 
     /// The place of `part`, which stands at byte `offset` of the string that begins at `at`.
@@ -102,7 +144,7 @@ impl<'f> Report<'f> {
     /// Quotes, folding and indentation make counting columns unreliable, so the part is looked up in the
     /// file's own text: it is the same there unless it holds an escape.
     pub(crate) fn inside(&self, at: &Place, string: &str, part: &str, offset: usize) -> Place {
-        let text = &self.files[at.file].text;
+        let text = self.text(at.file);
         let earlier = string.get(..offset).map_or(0, |before| before.matches(part).count());
         let found = text.get(at.offset..).and_then(|rest| rest.match_indices(part).nth(earlier));
         match found {
@@ -112,9 +154,16 @@ impl<'f> Report<'f> {
     }
 
     /// Every problem once, by file, line and column.
-    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+    pub fn finish(mut self) -> Vec<Diagnostic> {
         self.found.sort();
         self.found.dedup();
-        self.found
+        let mut told: Vec<(Diagnostic, Vec<Option<usize>>)> = Vec::new();
+        for (diagnostic, heir) in self.found {
+            match told.last_mut() {
+                Some((last, heirs)) if *last == diagnostic => heirs.push(heir),
+                _ => told.push((diagnostic, vec![heir])),
+            }
+        }
+        told.into_iter().map(|(diagnostic, heirs)| naming(diagnostic, &heirs, &self.files)).collect()
     }
 }

@@ -15,25 +15,43 @@ mod values;
 
 use serde_json::{Map, Value, json};
 
-use crate::FileKind;
 use crate::names;
 use crate::schema::Extent;
 use crate::workflow::{MAX_SECONDS, MAX_TASKS};
 use values::{fields, name, object, text, texts, whole};
 
-/// The schemas that are published, by the names of their files.
-pub const SCHEMAS: [(&str, FileKind); 2] = [("workflow", FileKind::Workflow), ("task", FileKind::Task)];
+/// A schema that is published, by the kind of file that it describes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Schema {
+    /// Of a workflow, in `graphs/`.
+    Workflow,
+    /// Of a reusable task, in `tasks/`.
+    Task,
+}
 
-/// The JSON Schema (draft 2020-12) of a file of that kind.
-pub fn json_schema(kind: FileKind) -> Value {
-    let (id, mut schema) = match kind {
-        FileKind::Workflow => ("workflow", workflow()),
-        FileKind::Task => ("task", reusable_task()),
-    };
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
-    schema["$id"] = format!("https://ebbflow.dev/schemas/{id}.json").into();
-    schema.sort_all_objects();
-    schema
+impl Schema {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Workflow, Self::Task];
+
+    /// The name of its file, without extension.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Workflow => "workflow",
+            Self::Task => "task",
+        }
+    }
+
+    /// The JSON Schema itself, draft 2020-12.
+    pub fn to_json(self) -> Value {
+        let mut schema = match self {
+            Self::Workflow => workflow(),
+            Self::Task => reusable_task(),
+        };
+        schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+        schema["$id"] = format!("https://ebbflow.dev/schemas/{}.json", self.name()).into();
+        schema.sort_all_objects();
+        schema
+    }
 }
 
 fn workflow() -> Value {

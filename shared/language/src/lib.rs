@@ -4,21 +4,25 @@
 //! every problem at once, each with its place. The modules in reading order:
 //!
 //! - [`compile()`]: files in, definitions and diagnostics out.
+//! - [`document`]: the same reading for YAML of other kinds.
 //! - `yaml`, `node`, `read`: text to a tree that knows its positions, and the tree to typed values.
+//! - `blueprint`: workflow templates, and workflows with everything that they inherit.
 //! - `workflow`, `schedule`, `concurrency`, `callbacks`, `task`, `library`, `retry`, `dependencies`, `switch`, `fan`,
 //!   `names`: what a file may say, one concern each.
 //! - [`inputs`]: typed inputs, as declared and as given.
-//! - [`json_schema()`]: all of that as JSON Schema, for editors.
+//! - [`Schema`]: all of that as JSON Schema, for editors.
 //! - [`kinds`], [`config`], `schema`: the task types and what they may be told.
 //! - [`template`]: `{{ … }}`, checked before it is registered and rendered when a task is dispatched.
 //! - [`expression`]: the same without braces, in `when`, `cases`, `for_each` and `transform`.
 
+mod blueprint;
 mod callbacks;
 mod compile;
 mod concurrency;
 pub mod config;
 mod dependencies;
 mod diagnostic;
+pub mod document;
 pub mod duration;
 mod fan;
 pub mod inputs;
@@ -40,5 +44,5 @@ mod yaml;
 
 pub use compile::{Compilation, Definition, FileKind, SourceFile, compile};
 pub use diagnostic::Diagnostic;
-pub use json_schema::{SCHEMAS, json_schema};
+pub use json_schema::Schema;
 pub use template::expression;

@@ -1,4 +1,4 @@
-//! What workflows, tasks, inputs, queues and signals may be called.
+//! What workflows, tasks, inputs, parameters, queues and signals may be called.
 
 use crate::diagnostic::Report;
 use crate::read::Word;
@@ -33,6 +33,13 @@ pub(crate) const INPUT: Rule = Rule {
     fits: is_input,
     pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
     says: "an input's name has only letters, digits and `_`, begins with no digit, and has at most 100 characters",
+};
+
+/// Parameters of workflow templates, which are written after a dot too.
+pub(crate) const PARAMETER: Rule = Rule {
+    fits: is_input,
+    pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
+    says: "a parameter's name has only letters, digits and `_`, begins with no digit, and has at most 100 characters",
 };
 
 /// Fields of a form, which are written after a dot too.

@@ -4,7 +4,7 @@ use serde_json::{Map, Number, Value};
 
 /// Where something was written.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Place {
+pub struct Place {
     /// The file's index among those compiled together.
     pub(crate) file: usize,
     pub(crate) line: u32,
@@ -31,14 +31,17 @@ impl Place {
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) data: Data,
-    pub(crate) at: Place,
+pub struct Node {
+    /// The value.
+    pub data: Data,
+    /// Where it was written.
+    pub at: Place,
 }
 
 /// What a node holds: JSON's values, with the order of mappings kept.
 #[derive(Clone, Debug)]
-pub(crate) enum Data {
+#[expect(missing_docs, reason = "they are JSON's own")]
+pub enum Data {
     Null,
     Bool(bool),
     Number(Number),
@@ -49,9 +52,11 @@ pub(crate) enum Data {
 
 /// A mapping's key and where it was written.
 #[derive(Clone, Debug)]
-pub(crate) struct Key {
-    pub(crate) name: String,
-    pub(crate) at: Place,
+pub struct Key {
+    /// The key.
+    pub name: String,
+    /// Where it was written.
+    pub at: Place,
 }
 
 impl Node {
@@ -71,7 +76,8 @@ impl Node {
         Self { data, at: Place::default() }
     }
 
-    pub(crate) fn to_json(&self) -> Value {
+    /// The value without positions.
+    pub fn to_json(&self) -> Value {
         match &self.data {
             Data::Null => Value::Null,
             Data::Bool(flag) => Value::Bool(*flag),
@@ -90,7 +96,7 @@ impl Node {
     }
 
     /// What stands here, in words.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         match &self.data {
             Data::Null => "nothing".to_owned(),
             Data::Bool(flag) => format!("`{flag}`"),

@@ -12,13 +12,15 @@ use crate::suggest;
 
 /// A text and where it was written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Word<'n> {
-    pub(crate) text: &'n str,
-    pub(crate) at: &'n Place,
+pub struct Word<'n> {
+    /// The text.
+    pub text: &'n str,
+    /// Where it was written.
+    pub at: &'n Place,
 }
 
 /// A mapping that is read field by field: a field that nobody asked for is unknown.
-pub(crate) struct Fields<'n> {
+pub struct Fields<'n> {
     pub(crate) at: &'n Place,
     entries: &'n [(Key, Node)],
     asked: Vec<&'static str>,
@@ -28,7 +30,7 @@ pub(crate) struct Fields<'n> {
 
 impl<'n> Fields<'n> {
     /// The fields of `node`, which is `what`; something else than a mapping is reported.
-    pub(crate) fn of(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<Self> {
+    pub fn of(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<Self> {
         match &node.data {
             Data::Map(entries) => {
                 let (asked, refused, missing) = Default::default();
@@ -46,9 +48,14 @@ impl<'n> Fields<'n> {
     }
 
     /// The field of that name; one that holds nothing counts as absent.
-    pub(crate) fn get(&mut self, name: &'static str) -> Option<&'n Node> {
+    pub fn get(&mut self, name: &'static str) -> Option<&'n Node> {
+        self.get_or_null(name).filter(|node| !node.is_null())
+    }
+
+    /// The field of that name, also where it holds nothing.
+    pub fn get_or_null(&mut self, name: &'static str) -> Option<&'n Node> {
         self.asked.push(name);
-        self.peek(name).filter(|node| !node.is_null())
+        self.peek(name)
     }
 
     /// The field of that name, without asking for it.
@@ -62,7 +69,7 @@ impl<'n> Fields<'n> {
     }
 
     /// The field of that name; its absence is reported in the end.
-    pub(crate) fn require(&mut self, name: &'static str) -> Option<&'n Node> {
+    pub fn require(&mut self, name: &'static str) -> Option<&'n Node> {
         let found = self.get(name);
         if found.is_none() {
             self.missing.push(name);
@@ -80,7 +87,7 @@ impl<'n> Fields<'n> {
 
     /// Reports every field that was not asked for, and every one that is missing; whether there was one of the
     /// first kind.
-    pub(crate) fn finish(self, report: &mut Report<'_>) -> bool {
+    pub fn finish(self, report: &mut Report<'_>) -> bool {
         let mut found = false;
         let Self { at, entries, asked, refused, mut missing } = self;
         let written = |name: &str| entries.iter().any(|(key, _)| key.name == name);
@@ -105,7 +112,7 @@ impl<'n> Fields<'n> {
 }
 
 /// A text that is not empty.
-pub(crate) fn text<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Word<'n>> {
+pub fn text<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Word<'n>> {
     match &node.data {
         Data::Text(text) if !text.is_empty() => Some(Word { text, at: &node.at }),
         Data::Bool(_) | Data::Number(_) => {
@@ -125,13 +132,13 @@ pub(crate) fn expression<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<
 }
 
 /// A list of texts.
-pub(crate) fn texts<'n>(node: &'n Node, report: &mut Report<'_>) -> Vec<Word<'n>> {
+pub fn texts<'n>(node: &'n Node, report: &mut Report<'_>) -> Vec<Word<'n>> {
     let items = list(node, report).unwrap_or_default();
     items.iter().filter_map(|item| text(item, report)).collect()
 }
 
 /// A list of anything.
-pub(crate) fn list<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<&'n [Node]> {
+pub fn list<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<&'n [Node]> {
     match &node.data {
         Data::List(items) => Some(items),
         Data::Text(text) => expected("a list", node, Some(format!("write [{text}]")), report),
@@ -153,8 +160,13 @@ pub(crate) fn is_url(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
+/// The entries of a mapping whose keys are names that somebody chose.
+pub fn entries<'n>(node: &'n Node, what: &str, report: &mut Report<'_>) -> &'n [(Key, Node)] {
+    Fields::of(node, what, report).map_or(&[], |fields| fields.entries)
+}
+
 /// `true` or `false`.
-pub(crate) fn flag(node: &Node, report: &mut Report<'_>) -> Option<bool> {
+pub fn flag(node: &Node, report: &mut Report<'_>) -> Option<bool> {
     let hint = match &node.data {
         Data::Bool(flag) => return Some(*flag),
         Data::Text(text) => match text.to_ascii_lowercase().as_str() {
@@ -168,7 +180,7 @@ pub(crate) fn flag(node: &Node, report: &mut Report<'_>) -> Option<bool> {
 }
 
 /// A whole number within a range.
-pub(crate) fn whole(node: &Node, range: RangeInclusive<u32>, report: &mut Report<'_>) -> Option<u32> {
+pub fn whole(node: &Node, range: RangeInclusive<u32>, report: &mut Report<'_>) -> Option<u32> {
     as_whole(node, &range).or_else(|| out_of("a whole number", &range, "", node, report))
 }
 
@@ -201,7 +213,7 @@ pub(crate) fn number(node: &Node, range: RangeInclusive<f64>, report: &mut Repor
 }
 
 /// One of a few words, each of which is a value of `T` in its serialized form.
-pub(crate) fn choice<T: DeserializeOwned>(node: &Node, words: &[&str], report: &mut Report<'_>) -> Option<T> {
+pub fn choice<T: DeserializeOwned>(node: &Node, words: &[&str], report: &mut Report<'_>) -> Option<T> {
     let word = text(node, report)?;
     let value =
         words.contains(&word.text).then(|| serde_json::from_value(Value::from(word.text)).ok()).flatten();

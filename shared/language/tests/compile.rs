@@ -240,6 +240,10 @@ fn almost_yaml() -> impl Strategy<Value = String> {
         Just("inputs: {d: {type: date, default: '{{ logical_date | date }}'}}"),
         Just("  retry_policy: {max_retries: 3}"),
         Just("defaults: ["),
+        Just("extends: t"),
+        Just("extends: {template: t, parameters: {p: [1]}}"),
+        Just("parameters: {p: {type: string, default: x, pattern: 'x{1'}}"),
+        Just("  description: a ${{ parameters.p }} {${{ parameters.q"),
         Just("? [a, b]"),
         Just("!!str"),
     ];
@@ -252,7 +256,9 @@ fn almost_yaml() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_text_makes_the_compiler_panic(text in prop_oneof![almost_yaml(), ".{0,200}", "\\PC{0,200}"]) {
-        let files = [task("t", &text), workflow("a", &text)];
+        let template =
+            SourceFile { path: "templates/t.yaml".into(), kind: FileKind::Template, text: text.clone() };
+        let files = [task("t", &text), template, workflow("a", &text)];
         let compilation = compile(&files);
         prop_assert!(compilation.definitions.len() <= 1);
         prop_assert!(!compilation.definitions.is_empty() || !compilation.diagnostics.is_empty());

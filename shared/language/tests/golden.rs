@@ -1,7 +1,7 @@
 //! Every file in `golden/` against what a person is told about it.
 //!
-//! `invalid/` holds one mistake or a few per file, `valid/` whole workflows, `tasks/` the reusable tasks that
-//! both may refer to. After a change, accept the snapshots and read them as a user would.
+//! `invalid/` holds one mistake or a few per file, `valid/` whole workflows, `tasks/` and `templates/` the reusable
+//! tasks and workflow templates that both may use, `invalid-templates/` templates with mistakes. After a change, accept the snapshots and read them as a user would.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -29,14 +29,15 @@ fn sources(name: &str, kind: FileKind, shown: &str) -> Vec<SourceFile> {
     paths.iter().map(file).collect()
 }
 
-fn each(name: &str, mut check: impl FnMut(&str, &[SourceFile])) {
-    let library = sources("tasks", FileKind::Task, "tasks");
+fn each(name: &str, kind: FileKind, shown: &str, mut check: impl FnMut(&str, &[SourceFile])) {
+    let mut library = sources("tasks", FileKind::Task, "tasks");
+    library.extend(sources("templates", FileKind::Template, "templates"));
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(folder("snapshots"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| {
-        for file in sources(name, FileKind::Workflow, "graphs") {
+        for file in sources(name, kind, shown) {
             let stem = Path::new(&file.path).file_stem().unwrap().to_str().unwrap().to_owned();
             let files: Vec<SourceFile> = library.iter().cloned().chain([file]).collect();
             check(&format!("{name}-{stem}"), &files);
@@ -44,20 +45,27 @@ fn each(name: &str, mut check: impl FnMut(&str, &[SourceFile])) {
     });
 }
 
+fn explain(name: &str, files: &[SourceFile]) {
+    let compilation = compile(files);
+    assert!(compilation.definitions.is_empty(), "{name} must not compile");
+    let lines: Vec<String> = compilation.diagnostics.iter().map(ToString::to_string).collect();
+    assert!(!lines.is_empty(), "{name} must be explained");
+    insta::assert_snapshot!(name, lines.join("\n"));
+}
+
 #[test]
 fn every_mistake_is_explained() {
-    each("invalid", |name, files| {
-        let compilation = compile(files);
-        assert!(compilation.definitions.is_empty(), "{name} must not compile");
-        let lines: Vec<String> = compilation.diagnostics.iter().map(ToString::to_string).collect();
-        assert!(!lines.is_empty(), "{name} must be explained");
-        insta::assert_snapshot!(name, lines.join("\n"));
-    });
+    each("invalid", FileKind::Workflow, "graphs", explain);
+}
+
+#[test]
+fn every_mistake_in_a_template_is_explained() {
+    each("invalid-templates", FileKind::Template, "templates", explain);
 }
 
 #[test]
 fn every_sound_file_becomes_the_workflow_it_describes() {
-    each("valid", |name, files| {
+    each("valid", FileKind::Workflow, "graphs", |name, files| {
         let compilation = compile(files);
         assert_eq!(compilation.diagnostics, [], "{name} must compile");
         let definition = &compilation.definitions[0];

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use ebbflow_language::{FileKind, SCHEMAS, SourceFile, compile, json_schema};
+use ebbflow_language::{FileKind, Schema, SourceFile, compile};
 use editing::{Edit, edits};
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -90,8 +90,15 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+fn schema(kind: FileKind) -> Schema {
+    match kind {
+        FileKind::Workflow => Schema::Workflow,
+        _ => Schema::Task,
+    }
+}
+
 fn validator(kind: FileKind) -> Validator {
-    jsonschema::draft202012::new(&json_schema(kind)).unwrap()
+    jsonschema::draft202012::new(&schema(kind).to_json()).unwrap()
 }
 
 /// The files of a folder, by their names without extension.
@@ -127,9 +134,10 @@ fn problems(kind: FileKind, document: &Value) -> Vec<String> {
 
 #[test]
 fn the_published_files_are_those_of_the_language() {
-    for (name, kind) in SCHEMAS {
+    for schema in Schema::ALL {
+        let name = schema.name();
         let path = root().join(format!("workflows/schemas/{name}.json"));
-        let schema = json_schema(kind);
+        let schema = schema.to_json();
         if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, serde_json::to_string_pretty(&schema).unwrap() + "\n").unwrap();
@@ -143,8 +151,9 @@ fn the_published_files_are_those_of_the_language() {
 
 #[test]
 fn a_schema_is_one_by_its_own_rules_and_names_itself() {
-    for (name, kind) in SCHEMAS {
-        let schema = json_schema(kind);
+    for schema in Schema::ALL {
+        let name = schema.name();
+        let schema = schema.to_json();
         assert!(jsonschema::draft202012::meta::is_valid(&schema), "{name}");
         assert_eq!(schema["$id"], format!("https://ebbflow.dev/schemas/{name}.json"));
     }
@@ -152,10 +161,9 @@ fn a_schema_is_one_by_its_own_rules_and_names_itself() {
 
 #[test]
 fn every_field_is_explained() {
-    for (name, kind) in SCHEMAS {
-        let schema = json_schema(kind);
+    for schema in Schema::ALL {
         let mut silent = Vec::new();
-        unexplained(&schema, name, &mut silent);
+        unexplained(&schema.to_json(), schema.name(), &mut silent);
         assert_eq!(silent, [""; 0]);
     }
 }
@@ -226,7 +234,7 @@ fn whatever_one_edit_makes_of_a_reusable_task_both_agree_on_its_shape() {
 fn agree(kind: FileKind, folder: &str) {
     let validator = validator(kind);
     let mut names = BTreeSet::new();
-    field_names(&json_schema(kind), &mut names);
+    field_names(&schema(kind).to_json(), &mut names);
     let mut seen = BTreeSet::new();
     let mut disagreements = Vec::new();
     for document in texts(folder).values().flat_map(|text| slices(parsed(text).unwrap())) {

@@ -12,20 +12,28 @@ pub struct Changes {
     pub run: Run,
     /// The tasks that changed, as they shall be.
     pub tasks: Vec<Task>,
+    /// The tasks that came into being: children of a fan-out.
+    pub new_tasks: Vec<Task>,
+    /// The items that children are about.
+    pub items: Vec<(TaskIndex, Value)>,
     /// Outputs of tasks that succeeded.
     pub outputs: Vec<(TaskIndex, Value)>,
     /// Attempts that are over, though their task goes on or ended by another one.
     pub attempts: Vec<AttemptRecord>,
     /// Events in order; the first one's number is what `run.events` was before them.
     pub events: Vec<Event>,
-    /// Timers to set; a task has at most one.
+    /// Timers to set, after those that are no longer wanted are gone.
     pub timers: Vec<Timer>,
-    /// Tasks whose timer is no longer wanted.
-    pub unset_timers: Vec<TaskIndex>,
+    /// Whose timers are no longer wanted: a task's, or the run's own.
+    pub unset_timers: Vec<Option<TaskIndex>>,
     /// Signals that came before anyone waited for them.
     pub kept_signals: Vec<Signal>,
     /// Names of kept signals that somebody took.
     pub taken_signals: Vec<String>,
+    /// Tasks carried out for several runs that ended, and whether well.
+    pub shares_ended: Vec<(TaskIndex, bool)>,
+    /// Tasks that no longer wait for one of another run.
+    pub waits_over: Vec<TaskIndex>,
     /// Messages that must go out once this is committed, whatever happens to the process.
     pub outbox: Vec<Message>,
     /// When the sweep should look at the run again; none once it has ended.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Instant, TaskIndex};
+use crate::{Child, Instant, TaskIndex};
 
 /// One change of state: when, what, to which task, by whom, and why.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct Event {
     /// The task it happened to; none for the run itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskIndex>,
+    /// The task's place, if it is a child of a fan-out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<Child>,
     /// The attempt; 0 where none is meant.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
@@ -39,6 +42,18 @@ pub enum EventKind {
     /// Its first task was given a place.
     #[serde(rename = "run.started")]
     RunStarted,
+    /// Others in its lane have ended: it may begin.
+    #[serde(rename = "run.admitted")]
+    RunAdmitted,
+    /// It took longer than it may.
+    #[serde(rename = "run.timed_out")]
+    RunTimedOut,
+    /// It should have ended by now; it goes on.
+    #[serde(rename = "run.missed_deadline")]
+    RunMissedDeadline,
+    /// Someone was told what became of it, or could not be.
+    #[serde(rename = "run.called_back")]
+    RunCalledBack,
     /// A signal was sent to it.
     #[serde(rename = "run.signalled")]
     RunSignalled,
@@ -69,6 +84,9 @@ pub enum EventKind {
     /// It waits for a signal or an answer.
     #[serde(rename = "task.waiting")]
     TaskWaiting,
+    /// Its children came into being.
+    #[serde(rename = "task.fanned_out")]
+    TaskFannedOut,
     /// It will be tried again.
     #[serde(rename = "task.retrying")]
     TaskRetrying,

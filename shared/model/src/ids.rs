@@ -18,6 +18,11 @@ impl RunId {
         Self(Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()))
     }
 
+    /// The id of the run that an attempt at a task starts: the same attempt, the same run.
+    pub fn of_task(task: TaskKey, attempt: u32) -> Self {
+        Self(Uuid::new_v5(&task.run.0, format!("{}\n{attempt}", task.task.0).as_bytes()))
+    }
+
     /// The trace id of everything that happens for this run, as 32 hexadecimal digits.
     pub fn trace_id(self) -> String {
         self.0.simple().to_string()

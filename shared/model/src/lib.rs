@@ -25,8 +25,8 @@ pub use failure::{ErrorClass, Failure};
 pub use ids::{RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
 pub use message::{Message, Topic};
 pub use retry::{Backoff, RetryPolicy};
-pub use run::{Counts, Run, RunEvent, RunState};
-pub use task::{IllegalMove, Task, TaskEvent, TaskState};
+pub use run::{Counts, Parent, Run, RunEvent, RunState};
+pub use task::{Child, Fan, IllegalMove, Task, TaskEvent, TaskState};
 pub use timer::{Timer, TimerKind};
 pub use workflow::{
     Aggregation, Call, Callback, Case, Catchup, Concurrency, FanIn, FanOut, Global, InputSpec, InputType,

@@ -2,12 +2,16 @@
 //!
 //! A new field needs `#[serde(default)]`; a changed meaning needs a new type.
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Failure, Instant, RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId, VersionId, WorkerId,
+    Child, Failure, Instant, Parent, RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId, VersionId,
+    WorkerId,
 };
+
+/// The queue whose executors carry out callbacks.
+const CALLBACK_QUEUE: &str = "light";
 
 /// Where a message goes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -22,6 +26,8 @@ pub enum Topic {
     Management,
     /// Outgoing: runs and tasks that finished, for anyone to subscribe.
     Lifecycle,
+    /// Outgoing: a topic of the user's own.
+    Named(String),
 }
 
 impl Topic {
@@ -33,6 +39,7 @@ impl Topic {
             Self::Work(queue) => format!("ebbflow-work-{queue}"),
             Self::Management => "ebbflow-management".into(),
             Self::Lifecycle => "ebbflow-lifecycle".into(),
+            Self::Named(id) => id.clone(),
         }
     }
 
@@ -42,23 +49,70 @@ impl Topic {
     }
 }
 
-/// One message.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Message {
+/// Declares the closed set of messages: each variant carries the body of the same name and has one versioned type.
+macro_rules! messages {
+    ($($(#[$doc:meta])+ $name:ident = $kind:literal,)+) => {
+        /// One message.
+        #[derive(Clone, PartialEq, Debug)]
+        pub enum Message {
+            $($(#[$doc])+ $name($name),)+
+        }
+
+        impl Message {
+            /// The versioned type, as it stands in the CloudEvent.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$name(_) => $kind,)+
+                }
+            }
+
+            /// The data of the CloudEvent.
+            pub fn data(&self) -> Value {
+                let data = match self {
+                    $(Self::$name(body) => serde_json::to_value(body),)+
+                };
+                data.expect("message bodies have string keys only")
+            }
+
+            /// The message of that type and data.
+            pub fn decode(kind: &str, data: Value) -> Result<Self, DecodeError> {
+                let bad = |source| DecodeError::BadData { kind: kind.into(), source };
+                match kind {
+                    $($kind => serde_json::from_value(data).map(Self::$name).map_err(bad),)+
+                    other => Err(DecodeError::UnknownType(other.into())),
+                }
+            }
+        }
+    };
+}
+
+messages! {
     /// Someone asks for a run.
-    RunRequested(RunRequested),
+    RunRequested = "dev.ebbflow.run.requested.v1",
+    /// Someone asks for a run's end.
+    CancelRequested = "dev.ebbflow.run.cancel_requested.v1",
     /// An attempt waits to be carried out.
-    TaskDispatched(TaskDispatched),
+    TaskDispatched = "dev.ebbflow.task.dispatched.v1",
     /// An attempt was carried out.
-    TaskReported(TaskReported),
+    TaskReported = "dev.ebbflow.task.reported.v1",
     /// Look at this run again.
-    RunNudged(RunNudged),
+    RunNudged = "dev.ebbflow.run.nudged.v1",
+    /// A run that a task waits for ended.
+    ChildFinished = "dev.ebbflow.child.finished.v1",
+    /// A task that several runs share ended.
+    SharedFinished = "dev.ebbflow.shared.finished.v1",
+    /// A run ended that others may have waited for.
+    LaneFreed = "dev.ebbflow.lane.freed.v1",
+    /// Someone wants to be told.
+    CallbackDue = "dev.ebbflow.callback.due.v1",
+    /// What someone wanted to be told by message.
+    Notice = "dev.ebbflow.notice.v1",
     /// A timer is due before the sweep's next tick.
-    TimerArmed(TimerArmed),
+    TimerArmed = "dev.ebbflow.timer.armed.v1",
     /// A run ended.
-    RunFinished(RunFinished),
+    RunFinished = "dev.ebbflow.run.finished.v1",
     /// A task ended.
-    TaskFinished(TaskFinished),
+    TaskFinished = "dev.ebbflow.task.finished.v1",
 }
 
 /// Someone asks for a run. The id is chosen by the sender, so a second copy asks for the same run.
@@ -79,6 +133,29 @@ pub struct RunRequested {
     /// Labels to find it by.
     #[serde(default)]
     pub labels: Map<String, Value>,
+    /// What asks: `message` if it does not say.
+    #[serde(default = "RunRequested::usual_trigger")]
+    pub trigger: String,
+    /// The task that waits for it, or that let it go its own way.
+    #[serde(default)]
+    pub parent: Option<Parent>,
+}
+
+impl RunRequested {
+    fn usual_trigger() -> String {
+        "message".into()
+    }
+}
+
+/// Someone asks for a run's end.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CancelRequested {
+    /// The run.
+    pub run: RunId,
+    /// Who asks.
+    pub actor: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// An attempt waits to be carried out.
@@ -95,6 +172,12 @@ pub struct TaskDispatched {
     pub version: VersionId,
     /// The lane.
     pub queue: String,
+    /// Its place, if it is a child of a fan-out.
+    #[serde(default)]
+    pub child: Option<Child>,
+    /// When all its attempts together have taken as long as they may.
+    #[serde(default)]
+    pub give_up_at: Option<Instant>,
 }
 
 /// An attempt was carried out.
@@ -129,6 +212,74 @@ pub enum TaskResult {
 pub struct RunNudged {
     /// The run.
     pub run: RunId,
+}
+
+/// A run that a task waits for ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ChildFinished {
+    /// The task that waits.
+    pub parent: Parent,
+    /// The run that ended.
+    pub child: RunId,
+    /// Its version, which says what it delivers.
+    pub version: VersionId,
+    /// How.
+    pub state: RunState,
+    /// Why it failed.
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+/// A task that several runs share ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SharedFinished {
+    /// The task that was carried out for all of them.
+    pub owner: TaskKey,
+    /// How it ended.
+    pub state: TaskState,
+    /// Why it failed.
+    #[serde(default)]
+    pub failure: Option<Failure>,
+}
+
+/// A run ended that others may have waited for.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LaneFreed {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Of which workflow.
+    pub workflow: String,
+    /// The concurrency key, rendered.
+    pub lane: String,
+}
+
+/// Someone wants to be told.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CallbackDue {
+    /// The run it is about.
+    pub run: RunId,
+    /// Whose.
+    pub tenant: TenantId,
+    /// The run's version, whose definition says what to do.
+    pub version: VersionId,
+    /// The task whose callback it is; none for one of the workflow's own.
+    #[serde(default)]
+    pub task: Option<TaskIndex>,
+    /// Its place among the callbacks there.
+    pub place: u32,
+    /// What happened, as templates see it.
+    pub event: Value,
+}
+
+/// What someone wanted to be told by message.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Notice {
+    /// The id of the topic.
+    pub topic: String,
+    /// The run it is about.
+    pub run: RunId,
+    /// What to tell.
+    pub body: Value,
 }
 
 /// A timer is due before the sweep's next tick.
@@ -188,34 +339,20 @@ pub enum DecodeError {
     },
 }
 
-const RUN_REQUESTED: &str = "dev.ebbflow.run.requested.v1";
-const TASK_DISPATCHED: &str = "dev.ebbflow.task.dispatched.v1";
-const TASK_REPORTED: &str = "dev.ebbflow.task.reported.v1";
-const RUN_NUDGED: &str = "dev.ebbflow.run.nudged.v1";
-const TIMER_ARMED: &str = "dev.ebbflow.timer.armed.v1";
-const RUN_FINISHED: &str = "dev.ebbflow.run.finished.v1";
-const TASK_FINISHED: &str = "dev.ebbflow.task.finished.v1";
-
 impl Message {
-    /// The versioned type, as it stands in the CloudEvent.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::RunRequested(_) => RUN_REQUESTED,
-            Self::TaskDispatched(_) => TASK_DISPATCHED,
-            Self::TaskReported(_) => TASK_REPORTED,
-            Self::RunNudged(_) => RUN_NUDGED,
-            Self::TimerArmed(_) => TIMER_ARMED,
-            Self::RunFinished(_) => RUN_FINISHED,
-            Self::TaskFinished(_) => TASK_FINISHED,
-        }
-    }
-
     /// Where it goes.
     pub fn topic(&self) -> Topic {
         match self {
             Self::RunRequested(_) => Topic::Triggers,
             Self::TaskDispatched(work) => Topic::Work(work.queue.clone()),
-            Self::TaskReported(_) | Self::RunNudged(_) => Topic::Evaluations,
+            Self::CallbackDue(_) => Topic::Work(CALLBACK_QUEUE.into()),
+            Self::CancelRequested(_)
+            | Self::TaskReported(_)
+            | Self::RunNudged(_)
+            | Self::ChildFinished(_)
+            | Self::SharedFinished(_)
+            | Self::LaneFreed(_) => Topic::Evaluations,
+            Self::Notice(notice) => Topic::Named(notice.topic.clone()),
             Self::TimerArmed(_) => Topic::Management,
             Self::RunFinished(_) | Self::TaskFinished(_) => Topic::Lifecycle,
         }
@@ -224,44 +361,18 @@ impl Message {
     /// The run it is about, if it is about one.
     pub fn run(&self) -> Option<RunId> {
         match self {
-            Self::RunRequested(request) => Some(request.run),
-            Self::TaskDispatched(work) => Some(work.key.run),
-            Self::TaskReported(report) => Some(report.key.run),
-            Self::RunNudged(nudge) => Some(nudge.run),
-            Self::TimerArmed(_) => None,
-            Self::RunFinished(finished) => Some(finished.run),
-            Self::TaskFinished(finished) => Some(finished.run),
+            Self::RunRequested(body) => Some(body.run),
+            Self::CancelRequested(body) => Some(body.run),
+            Self::TaskDispatched(body) => Some(body.key.run),
+            Self::TaskReported(body) => Some(body.key.run),
+            Self::RunNudged(body) => Some(body.run),
+            Self::ChildFinished(body) => Some(body.parent.key.run),
+            Self::SharedFinished(body) => Some(body.owner.run),
+            Self::CallbackDue(body) => Some(body.run),
+            Self::Notice(body) => Some(body.run),
+            Self::RunFinished(body) => Some(body.run),
+            Self::TaskFinished(body) => Some(body.run),
+            Self::LaneFreed(_) | Self::TimerArmed(_) => None,
         }
-    }
-
-    /// The data of the CloudEvent.
-    pub fn data(&self) -> Value {
-        let data = match self {
-            Self::RunRequested(body) => serde_json::to_value(body),
-            Self::TaskDispatched(body) => serde_json::to_value(body),
-            Self::TaskReported(body) => serde_json::to_value(body),
-            Self::RunNudged(body) => serde_json::to_value(body),
-            Self::TimerArmed(body) => serde_json::to_value(body),
-            Self::RunFinished(body) => serde_json::to_value(body),
-            Self::TaskFinished(body) => serde_json::to_value(body),
-        };
-        data.expect("message bodies have string keys only")
-    }
-
-    /// The message of that type and data.
-    pub fn decode(kind: &str, data: Value) -> Result<Self, DecodeError> {
-        fn body<T: DeserializeOwned>(kind: &str, data: Value) -> Result<T, DecodeError> {
-            serde_json::from_value(data).map_err(|source| DecodeError::BadData { kind: kind.into(), source })
-        }
-        Ok(match kind {
-            RUN_REQUESTED => Self::RunRequested(body(kind, data)?),
-            TASK_DISPATCHED => Self::TaskDispatched(body(kind, data)?),
-            TASK_REPORTED => Self::TaskReported(body(kind, data)?),
-            RUN_NUDGED => Self::RunNudged(body(kind, data)?),
-            TIMER_ARMED => Self::TimerArmed(body(kind, data)?),
-            RUN_FINISHED => Self::RunFinished(body(kind, data)?),
-            TASK_FINISHED => Self::TaskFinished(body(kind, data)?),
-            other => return Err(DecodeError::UnknownType(other.into())),
-        })
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Instant, RunId, TaskState, TenantId, VersionId};
+use crate::{Instant, RunId, TaskKey, TaskState, TenantId, VersionId};
 
 /// Where a run stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -146,6 +146,16 @@ impl Counts {
         self.0[to as usize] += 1;
     }
 
+    /// `more` pending tasks came into being.
+    pub fn grew(&mut self, more: u32) {
+        self.0[TaskState::Pending as usize] += more;
+    }
+
+    /// How many there are.
+    pub fn total(&self) -> u32 {
+        self.0.iter().sum()
+    }
+
     /// How many have not ended.
     pub fn unfinished(&self) -> u32 {
         TaskState::ALL.iter().filter(|state| !state.is_final()).map(|state| self.of(*state)).sum()
@@ -186,6 +196,35 @@ pub struct Run {
     pub finished_at: Option<Instant>,
     /// Why it failed: the first task that ended badly, and what it said.
     pub error: Option<String>,
+    /// The task that started it, if one did and waits for it.
+    pub parent: Option<Parent>,
+    /// How many runs it is below the one that nobody's task started.
+    pub depth: u32,
+    /// The concurrency key it was created with: it shares a limit with others of its workflow and key.
+    pub lane: Option<String>,
+    /// Whether it waits until others in its lane have ended.
+    pub held: bool,
+}
+
+/// A task that started a run, at the attempt that did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Parent {
+    /// The task.
+    #[serde(flatten)]
+    pub key: TaskKey,
+    /// Its attempt: another one starts another run.
+    pub attempt: u32,
+    /// Whether it waits for the run to end.
+    pub waits: bool,
+    /// How deep the run it starts is below the one that nobody's task started.
+    pub depth: u32,
+}
+
+impl Parent {
+    /// The id of the run it starts: the same task and attempt, the same run.
+    pub fn child(&self) -> RunId {
+        RunId::of_task(self.key, self.attempt)
+    }
 }
 
 impl Run {

@@ -108,6 +108,40 @@ impl Tally {
     }
 }
 
+/// A child's place in the fan-out that it came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Child {
+    /// The fan-out.
+    pub of: TaskIndex,
+    /// The place of its item in the list.
+    pub item: u32,
+}
+
+/// How far a fan-out has come. Its children have indices that follow each other, in the order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fan {
+    /// The first child.
+    pub first: TaskIndex,
+    /// How many there are.
+    pub total: u32,
+    /// How many of them may go on or have; the next one is `first + released`.
+    pub released: u32,
+    /// How many have ended, and how.
+    pub ended: Tally,
+}
+
+impl Fan {
+    /// Every child.
+    pub fn children(&self) -> impl Iterator<Item = TaskIndex> + use<> {
+        (self.first.0..self.first.0 + self.total).map(TaskIndex)
+    }
+
+    /// The child whose turn it is next.
+    pub fn next(&self) -> Option<TaskIndex> {
+        (self.released < self.total).then(|| TaskIndex(self.first.0 + self.released))
+    }
+}
+
 /// What happened to a task; named for the fact, not for the state it leads to.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TaskEvent {
@@ -124,6 +158,8 @@ pub enum TaskEvent {
     },
     /// It waits for a timer; nothing of ours runs.
     FellAsleep,
+    /// What it waited for will not come: the same attempt must find another way.
+    WokeUp,
     /// An attempt delivered. A late delivery of an earlier attempt counts, too: the work was done.
     Succeeded {
         /// The attempt that delivered.
@@ -137,6 +173,11 @@ pub enum TaskEvent {
         failure: Failure,
         /// Whether another attempt follows.
         retry: bool,
+    },
+    /// Its run took too long: whatever was begun is given up.
+    GivenUp {
+        /// Why.
+        failure: Failure,
     },
     /// The delay before the next attempt is over.
     RetryDue,
@@ -173,10 +214,16 @@ pub struct Task {
     pub revision: i32,
     /// What became of the tasks it depends on.
     pub parents: Tally,
+    /// Its place, if it is a child of a fan-out.
+    pub child: Option<Child>,
+    /// How far it has come, if it is a fan-out that began.
+    pub fan: Option<Fan>,
     /// Who holds the current attempt.
     pub worker: Option<WorkerId>,
     /// Since when it is in this state.
     pub since: Instant,
+    /// When its first attempt was given its place.
+    pub begun_at: Option<Instant>,
     /// When the current attempt started.
     pub started_at: Option<Instant>,
     /// When the task ended.
@@ -194,8 +241,11 @@ impl Task {
             attempt: 0,
             revision: 0,
             parents: Tally::default(),
+            child: None,
+            fan: None,
             worker: None,
             since: now,
+            begun_at: None,
             started_at: None,
             finished_at: None,
             failure: None,
@@ -210,9 +260,9 @@ impl Task {
         let next = match (self.state, &event) {
             (S::Pending, E::Readied) => S::Queued,
             (S::Queued, E::Released) => S::Dispatched,
-            (S::Pending, E::FellAsleep) => S::Sleeping,
+            (S::Pending | S::Queued, E::FellAsleep) => S::Sleeping,
             (S::Dispatched, E::Claimed { attempt, .. }) if *attempt == current => S::Running,
-            (S::UpForRetry, E::RetryDue) => S::Queued,
+            (S::UpForRetry, E::RetryDue) | (S::Sleeping, E::WokeUp) => S::Queued,
             (from, E::Succeeded { attempt }) if from.is_begun() && (1..=current).contains(attempt) => {
                 S::Succeeded
             }
@@ -225,6 +275,7 @@ impl Task {
                     S::Failed
                 }
             }
+            (from, E::GivenUp { .. }) if from.is_begun() => S::Failed,
             (S::Pending, E::UpstreamFailed) => S::UpstreamFailed,
             (S::Pending, E::Skipped) => S::Skipped,
             (from, E::Cancelled) if !from.is_final() => S::Cancelled,
@@ -235,21 +286,22 @@ impl Task {
     }
 
     fn enter(&mut self, next: TaskState, event: TaskEvent, now: Instant) {
+        let begins = matches!(self.state, TaskState::Pending | TaskState::UpForRetry) && !next.is_final();
+        if begins {
+            self.attempt += 1;
+            self.started_at = None;
+            self.begun_at.get_or_insert(now);
+        }
         match event {
-            TaskEvent::Readied | TaskEvent::RetryDue => {
-                self.attempt += 1;
-                self.started_at = None;
-            }
-            TaskEvent::FellAsleep => {
-                self.attempt += 1;
-                self.started_at = Some(now);
-            }
+            TaskEvent::FellAsleep => self.started_at = Some(now),
             TaskEvent::Claimed { worker, .. } => {
                 self.worker = Some(worker);
                 self.started_at = Some(now);
             }
             TaskEvent::Succeeded { .. } => self.failure = None,
-            TaskEvent::Errored { failure, .. } => self.failure = Some(failure),
+            TaskEvent::Errored { failure, .. } | TaskEvent::GivenUp { failure } => {
+                self.failure = Some(failure)
+            }
             _ => {}
         }
         self.state = next;

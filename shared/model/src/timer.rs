@@ -9,13 +9,15 @@ pub enum TimerKind {
     Retry,
     /// A sleep is over.
     Sleep,
-    /// What was waited for did not come in time.
+    /// What was waited for did not come in time, or the run took too long.
     Timeout,
+    /// The run should have ended by now.
+    Deadline,
 }
 
 impl TimerKind {
     /// Every kind.
-    pub const ALL: [TimerKind; 3] = [Self::Retry, Self::Sleep, Self::Timeout];
+    pub const ALL: [TimerKind; 4] = [Self::Retry, Self::Sleep, Self::Timeout, Self::Deadline];
 
     /// The name used in rows and answers.
     pub fn name(self) -> &'static str {
@@ -23,6 +25,7 @@ impl TimerKind {
             Self::Retry => "retry",
             Self::Sleep => "sleep",
             Self::Timeout => "timeout",
+            Self::Deadline => "deadline",
         }
     }
 
@@ -32,14 +35,14 @@ impl TimerKind {
     }
 }
 
-/// One timer of a task. It is fenced by the attempt that set it: a timer of an earlier one does nothing.
+/// One timer. A task's is fenced by the attempt that set it: a timer of an earlier one does nothing.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timer {
-    /// Whose it is.
-    pub task: TaskIndex,
-    /// The attempt that set it.
+    /// Whose it is; none for the run's own.
+    pub task: Option<TaskIndex>,
+    /// The attempt that set it; 0 for the run's own.
     pub attempt: u32,
-    /// What it is for.
+    /// What it is for. Nothing has two timers of one kind.
     pub kind: TimerKind,
     /// Not before this instant.
     pub wake_at: Instant,

@@ -1,85 +1,185 @@
-//! What tasks shall do that begin: their conditions and settings, rendered from the run's facts and the outputs
-//! upstream of them.
+//! What tasks shall do that begin: their conditions and settings, rendered from what they can see.
 
+use chrono::TimeDelta;
 use engine::{Directive, Graph, Scene};
-use language::config::{self, Approval, Sleep, Transform, WaitForSignal};
+use language::config::{self, Approval, ChildWorkflow, Sleep, Transform, WaitForSignal};
 use language::expression::{self, Evaluated};
 use language::kinds::{Kind, kind};
-use language::template::{RunFacts, Scope, TaskFacts};
-use model::{Case, Failure, Instant, Run, TaskIndex, TaskSpec};
+use language::template::Scope;
+use model::{Case, Failure, FanOut, Global, TaskIndex, TaskSpec};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use store::{Context, Unit};
+use store::{Facts, Share, ShareAsk, Unit};
+use uuid::Uuid;
 
-use crate::{Result, Runtime};
+use crate::sight::{Sight, placeholders};
+use crate::{Result, Runtime, gather};
+
+/// No fan-out has more children.
+const MAX_ITEMS: usize = 10_000;
+
+/// Runs start runs only so deep.
+const MAX_DEPTH: u32 = 10;
+
+/// What came of looking at a task's settings: a failure is the task's own.
+type Judged<T> = std::result::Result<T, Failure>;
 
 impl Runtime {
-    /// The directive for a task that is about to begin, read within the unit.
+    /// Directs tasks that are about to begin, reading what they need within the unit.
     pub(crate) async fn direct(
+        &self,
+        unit: &mut dyn Unit,
+        scene: &mut Scene<'_>,
+        tasks: Vec<TaskIndex>,
+        newborn: Option<&Facts>,
+    ) -> Result<()> {
+        let sight = Sight::load(unit, scene, &tasks, newborn).await?;
+        for task in tasks {
+            let directive = match sight.scope(scene, task) {
+                Some(scope) => self.directive(unit, scene, task, &scope).await?,
+                None => Directive::Broken(Failure::permanent("the run's inputs are gone")),
+            };
+            scene.direct(task, directive);
+        }
+        Ok(())
+    }
+
+    async fn directive(
         &self,
         unit: &mut dyn Unit,
         scene: &Scene<'_>,
         task: TaskIndex,
+        scope: &Scope,
     ) -> Result<Directive> {
-        let upstream = scene.graph().ancestors(task);
-        let Some(mut context) = unit.context(scene.run().id, &upstream).await? else {
-            return Ok(Directive::Broken(Failure::permanent("the run's inputs are gone")));
-        };
-        let fresh = scene.fresh_outputs().iter().filter(|(task, _)| upstream.contains(task));
-        context.outputs.extend(fresh.cloned());
-        let directive = directive(scene, task, &context, self.clock.now());
-        if let Directive::Await { signal: Some(signal), .. } = &directive
-            && let Some(payload) = unit.signal(scene.run().id, signal).await?
-        {
-            return Ok(Directive::Received { signal: signal.clone(), payload });
-        }
-        Ok(directive)
-    }
-}
-
-/// What a task that is about to begin shall do.
-pub(crate) fn directive(scene: &Scene<'_>, task: TaskIndex, context: &Context, now: Instant) -> Directive {
-    let scope = scope(scene.graph(), scene.run(), task, 1, context);
-    decide(scene.graph(), task, &scope, now).unwrap_or_else(Directive::Broken)
-}
-
-fn decide(
-    graph: &Graph,
-    task: TaskIndex,
-    scope: &Scope,
-    now: Instant,
-) -> std::result::Result<Directive, Failure> {
-    let spec = graph.spec(task);
-    if let Some(condition) = &spec.when {
-        let Evaluated { truth, seen, .. } = expression::evaluate(condition, scope).map_err(permanent)?;
-        if !truth {
-            return Ok(Directive::Skip { condition: condition.clone(), seen: Value::Object(seen) });
+        let spec = scene.spec(task);
+        match self.decide(scene, spec, scope) {
+            Err(failure) => Ok(Directive::Broken(failure)),
+            Ok(Directive::Await { signal: Some(signal), until }) => {
+                Ok(match unit.signal(scene.run().id, &signal).await? {
+                    Some(payload) => Directive::Received { signal, payload },
+                    None => Directive::Await { signal: Some(signal), until },
+                })
+            }
+            Ok(Directive::Go) if spec.kind == "fan_in" => gather::gather(unit, scene, task).await,
+            Ok(Directive::Go) => match &spec.global {
+                Some(global) => self.join(unit, scene, task, scope, global).await,
+                None => Ok(Directive::Go),
+            },
+            Ok(directive) => Ok(directive),
         }
     }
-    Ok(match spec.kind.as_str() {
-        "switch" => choose(graph, spec, scope)?,
-        "transform" => {
-            let transform: Transform = settings(graph, task, scope)?;
-            Directive::Output(expression::evaluate(&transform.expression, scope).map_err(permanent)?.value)
-        }
-        "sleep" => Directive::SleepUntil(settings::<Sleep>(graph, task, scope)?.ends(now)),
-        "wait_for_signal" => {
-            let wait: WaitForSignal = settings(graph, task, scope)?;
-            Directive::Await {
-                until: wait.timeout.map(|limit| now + limit.to_std()),
-                signal: Some(wait.signal),
+
+    fn decide(&self, scene: &Scene<'_>, spec: &TaskSpec, scope: &Scope) -> Judged<Directive> {
+        if let Some(condition) = &spec.when {
+            let Evaluated { truth, seen, .. } = expression::evaluate(condition, scope).map_err(permanent)?;
+            if !truth {
+                return Ok(Directive::Skip { condition: condition.clone(), seen: Value::Object(seen) });
             }
         }
-        "approval" => {
-            let ask: Approval = settings(graph, task, scope)?;
-            Directive::Await { signal: None, until: ask.deadline(now) }
+        let now = self.clock.now();
+        Ok(match spec.kind.as_str() {
+            "switch" => choose(scene.graph(), spec, scope)?,
+            "transform" => {
+                let transform: Transform = settings(spec, scope)?;
+                Directive::Output(
+                    expression::evaluate(&transform.expression, scope).map_err(permanent)?.value,
+                )
+            }
+            "fan_out" => match &spec.fan_out {
+                Some(plan) => Directive::FanOut(items(plan, scope)?),
+                None => return Err(Failure::permanent("a fan_out without a task cannot begin")),
+            },
+            "workflow" => {
+                if scene.run().depth >= MAX_DEPTH {
+                    let message = format!("runs start runs at most {MAX_DEPTH} deep: does one start itself?");
+                    return Err(Failure::permanent(message));
+                }
+                let ChildWorkflow { workflow, inputs, wait } = settings(spec, scope)?;
+                Directive::StartChild { workflow, inputs, wait }
+            }
+            "sleep" => Directive::SleepUntil(settings::<Sleep>(spec, scope)?.ends(now)),
+            "wait_for_signal" => {
+                let wait: WaitForSignal = settings(spec, scope)?;
+                let until = wait.timeout.map(|limit| now + limit.to_std());
+                Directive::Await { until, signal: Some(wait.signal) }
+            }
+            "approval" => {
+                let ask: Approval = settings(spec, scope)?;
+                Directive::Await { signal: None, until: ask.deadline(now) }
+            }
+            _ => Directive::Go,
+        })
+    }
+
+    /// Joins the runs that need the same work of a shared task: the first carries it out, for all of them.
+    async fn join(
+        &self,
+        unit: &mut dyn Unit,
+        scene: &Scene<'_>,
+        task: TaskIndex,
+        scope: &Scope,
+        global: &Global,
+    ) -> Result<Directive> {
+        let spec = scene.spec(task);
+        let key = match work_key(spec, scope) {
+            Ok(key) => key,
+            Err(failure) => return Ok(Directive::Broken(failure)),
+        };
+        let ask = ShareAsk {
+            tenant: scene.run().tenant,
+            name: global.name.clone(),
+            key,
+            by: scene.key(task),
+            attempt: scene.task(task).map_or(1, |row| row.attempt.max(1)),
+            fresh_since: self.clock.now() - TimeDelta::seconds(global.reuse_for_seconds.into()),
+        };
+        Ok(match unit.share(&ask).await? {
+            Share::Own => Directive::Go,
+            Share::Wait(owner) => Directive::AwaitShared(owner),
+            Share::Reuse(_, output) => Directive::Output(output),
+        })
+    }
+}
+
+/// What tells executions of a shared task apart: the same rendered settings, the same work.
+fn work_key(spec: &TaskSpec, scope: &Scope) -> Judged<String> {
+    // Which attempt of which run asks makes no difference, nor what a secret is at the moment.
+    let scope = Scope { secrets: placeholders(&spec.config), ..scope.clone() };
+    let rendered = render(spec, &scope)?;
+    let work = json!([spec.kind, rendered]).to_string();
+    Ok(Uuid::new_v5(&Uuid::NAMESPACE_OID, work.as_bytes()).to_string())
+}
+
+/// The items that a fan-out is over.
+fn items(plan: &FanOut, scope: &Scope) -> Judged<Vec<Value>> {
+    let items = match expression::evaluate(&plan.for_each, scope).map_err(permanent)?.value {
+        Value::Array(items) => items,
+        other => {
+            let message =
+                format!("`for_each` must be a list, and `{}` is {}", plan.for_each, describe(&other));
+            return Err(Failure::permanent(message));
         }
-        _ => Directive::Go,
-    })
+    };
+    if items.len() > MAX_ITEMS {
+        let message = format!("`for_each` has {} items, more than the {MAX_ITEMS} allowed", items.len());
+        return Err(Failure::permanent(message));
+    }
+    Ok(items)
+}
+
+fn describe(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a mapping",
+    }
 }
 
 /// The first branch of a switch whose condition holds, or its default; none of them is an answer, too.
-fn choose(graph: &Graph, spec: &TaskSpec, scope: &Scope) -> std::result::Result<Directive, Failure> {
+fn choose(graph: &Graph, spec: &TaskSpec, scope: &Scope) -> Judged<Directive> {
     let choice = |case: &Case, why| {
         let next = case.next.iter().filter_map(|name| graph.index_of(name)).collect();
         Directive::Choose { next, why }
@@ -99,38 +199,17 @@ fn choose(graph: &Graph, spec: &TaskSpec, scope: &Scope) -> std::result::Result<
 }
 
 /// A task's rendered settings, as its type wants them.
-fn settings<T: DeserializeOwned>(
-    graph: &Graph,
-    task: TaskIndex,
-    scope: &Scope,
-) -> std::result::Result<T, Failure> {
-    config::read(kind_of(graph, task)?, render(graph, task, scope)?).map_err(permanent)
+fn settings<T: DeserializeOwned>(spec: &TaskSpec, scope: &Scope) -> Judged<T> {
+    config::read(kind_of(spec)?, render(spec, scope)?).map_err(permanent)
 }
 
 /// A task's config with every template in it rendered.
-pub(crate) fn render(graph: &Graph, task: TaskIndex, scope: &Scope) -> std::result::Result<Value, Failure> {
-    kind_of(graph, task)?.render(&graph.spec(task).config, scope).map_err(permanent)
+pub(crate) fn render(spec: &TaskSpec, scope: &Scope) -> Judged<Value> {
+    kind_of(spec)?.render(&spec.config, scope).map_err(permanent)
 }
 
-/// What a task's templates can name.
-pub(crate) fn scope(graph: &Graph, run: &Run, task: TaskIndex, attempt: u32, context: &Context) -> Scope {
-    let outputs =
-        context.outputs.iter().map(|(task, output)| (graph.spec(*task).name.clone(), output.clone()));
-    Scope {
-        inputs: context.facts.inputs.clone(),
-        outputs: outputs.collect(),
-        run: Some(RunFacts {
-            id: run.id.to_string(),
-            logical_date: context.facts.logical_date.unwrap_or(run.created_at),
-            trigger: context.facts.trigger_kind.clone(),
-        }),
-        task: Some(TaskFacts { name: graph.spec(task).name.clone(), attempt }),
-    }
-}
-
-fn kind_of(graph: &Graph, task: TaskIndex) -> std::result::Result<&'static Kind, Failure> {
-    let name = &graph.spec(task).kind;
-    kind(name).ok_or_else(|| Failure::permanent(format!("there is no task type `{name}`")))
+fn kind_of(spec: &TaskSpec) -> Judged<&'static Kind> {
+    kind(&spec.kind).ok_or_else(|| Failure::permanent(format!("there is no task type `{}`", spec.kind)))
 }
 
 fn permanent(error: impl std::fmt::Display) -> Failure {

@@ -21,6 +21,15 @@ pub enum Error {
     /// The idempotency key was used for a run with other inputs.
     #[error("run {0} was created with the same idempotency key and other inputs")]
     KeyReused(RunId),
+    /// The workflow lets no more runs of that concurrency key go on, and none wait.
+    #[error("run {0} of the same concurrency key goes on, and the workflow skips others meanwhile")]
+    LaneTaken(RunId),
+    /// The workflow's concurrency key cannot be rendered.
+    #[error("the workflow's concurrency key cannot be rendered: {0}")]
+    BadKey(String),
+    /// The task that asked for the run no longer waits for it.
+    #[error("the task that asked for the run no longer waits for it")]
+    Unwanted,
     /// A stored definition that this version of the program cannot compile.
     #[error("version {} cannot be used: {why}", version.0)]
     Unusable {
@@ -45,8 +54,17 @@ impl Error {
 
     /// Whether the same call can never succeed. A version that this program cannot use, a newer one perhaps can.
     pub fn is_hopeless(&self) -> bool {
-        matches!(self, Self::NoSuchWorkflow(_) | Self::Archived(_) | Self::BadInputs(_) | Self::KeyReused(_))
-            || matches!(self, Self::DateTaken(_))
+        matches!(
+            self,
+            Self::NoSuchWorkflow(_)
+                | Self::Archived(_)
+                | Self::BadInputs(_)
+                | Self::KeyReused(_)
+                | Self::DateTaken(_)
+                | Self::LaneTaken(_)
+                | Self::BadKey(_)
+                | Self::Unwanted
+        )
     }
 }
 

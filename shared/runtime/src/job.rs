@@ -1,16 +1,18 @@
 //! What a worker is given to carry out one attempt.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use engine::Graph;
 use language::kinds::kind;
 use language::template;
 use model::message::TaskDispatched;
-use model::{Failure, TenantId};
-use serde_json::Value;
+use model::{Failure, TaskSpec, TenantId};
+use serde_json::{Map, Value};
 use store::Context;
 
-use crate::direct::{render, scope};
+use crate::direct::render;
+use crate::sight::{Place, scope};
 use crate::{Result, Runtime};
 
 /// What a worker is given to carry out one attempt.
@@ -20,7 +22,7 @@ pub struct Brief {
     pub tenant: TenantId,
     /// The task's rendered config.
     pub config: Value,
-    /// What templates could name, as one document: inputs, outputs, run, task.
+    /// What templates could name, as one document: inputs, outputs, run, task. Secrets are not in it.
     pub document: Value,
 }
 
@@ -35,12 +37,22 @@ pub enum Job {
     Gone,
 }
 
+/// The names of the secrets that a task's config uses.
+pub fn secrets_of(spec: &TaskSpec) -> BTreeSet<String> {
+    template::secrets_of(&spec.config)
+}
+
 impl Runtime {
-    /// Renders what a dispatched task shall do. It reads the store for what the task can see, and not at all
-    /// for one that looks at nothing.
-    pub async fn job(&self, work: &TaskDispatched, graph: &Arc<Graph>) -> Result<Job> {
-        let task = work.key.task;
-        let spec = graph.spec(task);
+    /// Renders what a dispatched task shall do, with the secrets that it names. It reads the store for what the task
+    /// can see, and not at all for one that looks at nothing.
+    pub async fn job(
+        &self,
+        work: &TaskDispatched,
+        graph: &Arc<Graph>,
+        secrets: Map<String, Value>,
+    ) -> Result<Job> {
+        let (task, child) = (work.key.task, work.child);
+        let spec = graph.spec_at(task, child);
         if kind(&spec.kind).is_some_and(|kind| kind.instant) && template::is_plain(&spec.config) {
             return Ok(Job::Ready(Brief {
                 tenant: work.tenant,
@@ -49,10 +61,14 @@ impl Runtime {
             }));
         }
         let Some(record) = self.store.run(work.tenant, work.key.run).await? else { return Ok(Job::Gone) };
-        let outputs = self.store.outputs(work.key.run, &graph.ancestors(task)).await?;
+        let anchor = child.map_or(task, |child| child.of);
+        let outputs = self.store.outputs(work.key.run, &graph.ancestors(anchor)).await?;
+        let item = if child.is_some() { self.store.item(work.key).await? } else { None };
         let context = Context { facts: record.facts, outputs };
-        let scope = scope(graph, &record.run, task, work.attempt, &context);
-        Ok(match render(graph, task, &scope) {
+        let place = Place { task, child, attempt: work.attempt };
+        let mut scope = scope(graph, &record.run, place, &context, item);
+        scope.secrets = secrets;
+        Ok(match render(spec, &scope) {
             Ok(config) => Job::Ready(Brief { tenant: work.tenant, config, document: scope.to_json() }),
             Err(failure) => Job::Broken(failure),
         })

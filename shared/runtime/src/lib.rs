@@ -3,13 +3,18 @@
 //! Every function changes runs through a [`Runtime`] and in no other way. What it does may happen twice:
 //! a command that was decided before is stale and changes nothing.
 
+mod callback;
 mod direct;
 mod error;
+mod gather;
 mod graphs;
 mod job;
+mod lane;
+mod others;
 mod publish;
 mod register;
 mod settle;
+mod sight;
 mod start;
 
 use std::sync::Arc;
@@ -18,8 +23,9 @@ use bus::Bus;
 use clock::Clock;
 use store::Store;
 
+pub use callback::CallbackJob;
 pub use error::{Error, Result};
-pub use job::{Brief, Job};
+pub use job::{Brief, Job, secrets_of};
 pub use settle::Settled;
 pub use start::{StartRun, Started};
 

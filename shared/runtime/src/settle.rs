@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use engine::{Command, Decision, Graph, Outcome, Reach, Scene};
 use model::{Changes, Message, Run, RunId, TaskIndex, TaskKey};
-use store::Unit;
+use store::{Facts, Unit};
 
 use crate::{Error, Result, Runtime};
 
@@ -55,14 +55,14 @@ impl Runtime {
         stage.load(&mut *unit, commands).await?;
         let settled = commands.iter().map(|(run, command)| stage.decide(*run, command)).collect();
         for scene in stage.0.values_mut() {
-            self.finish(&mut *unit, scene).await?;
+            self.finish(&mut *unit, scene, None).await?;
         }
         self.conclude(unit, stage.close()).await?;
         Ok(settled)
     }
 
     /// Writes and commits decisions, then publishes. Nothing decided, nothing written.
-    async fn conclude(&self, mut unit: Box<dyn Unit>, decisions: Vec<Decision>) -> Result<()> {
+    pub(crate) async fn conclude(&self, mut unit: Box<dyn Unit>, decisions: Vec<Decision>) -> Result<()> {
         if decisions.is_empty() {
             return Ok(());
         }
@@ -74,8 +74,14 @@ impl Runtime {
         Ok(())
     }
 
-    /// Gives a scene the rows and directives that it asks for, until it asks no more.
-    async fn finish(&self, unit: &mut dyn Unit, scene: &mut Scene<'_>) -> Result<()> {
+    /// Gives a scene the rows and directives that it asks for, until it asks no more. What a run was created with is
+    /// given where it comes into being only now.
+    pub(crate) async fn finish(
+        &self,
+        unit: &mut dyn Unit,
+        scene: &mut Scene<'_>,
+        newborn: Option<&Facts>,
+    ) -> Result<()> {
         loop {
             let need = scene.settle();
             if need.is_nothing() {
@@ -89,14 +95,15 @@ impl Runtime {
                 let why = format!("task {} of run {} has no row", gone.0, scene.run().id);
                 return Err(store::Error::Unreadable { what: "task", why }.into());
             }
-            for task in need.directives {
-                let directive = self.direct(unit, scene, task).await?;
-                scene.direct(task, directive);
-            }
+            self.direct(unit, scene, need.directives, newborn).await?;
         }
     }
 
-    async fn graphs_of(&self, unit: &mut dyn Unit, runs: &[Run]) -> Result<BTreeMap<RunId, Arc<Graph>>> {
+    pub(crate) async fn graphs_of(
+        &self,
+        unit: &mut dyn Unit,
+        runs: &[Run],
+    ) -> Result<BTreeMap<RunId, Arc<Graph>>> {
         let mut graphs = BTreeMap::new();
         for run in runs {
             let graph = match self.graphs.get(run.version) {
@@ -136,6 +143,7 @@ impl<'g> Stage<'g> {
         for (run, command) in commands {
             let Some(scene) = self.0.get(run) else { continue };
             match command.reach() {
+                Reach::Run => true,
                 Reach::One(task) => keys.insert(scene.key(task)),
                 Reach::Neighbourhood(task) => {
                     keys.extend(scene.neighbourhood(task).map(|task| TaskKey { run: *run, task }));

@@ -1,11 +1,13 @@
 //! Creating runs.
 
-use engine::Scene;
+use engine::{Command, Newborn, Scene};
 use language::template::{RunFacts, Scope};
-use model::{Instant, RunId, TenantId};
+use model::message::TaskResult;
+use model::{Failure, Instant, Parent, RunId, TaskState, TenantId};
 use serde_json::{Map, Value};
-use store::{Birth, Context, Created, Facts, WorkflowRecord};
+use store::{Birth, Created, Facts, Unit, WorkflowRecord};
 
+use crate::lane::{self, Entry};
 use crate::{Error, Result, Runtime};
 
 /// A run that is asked for.
@@ -27,6 +29,8 @@ pub struct StartRun {
     pub trigger_kind: String,
     /// Who asks.
     pub by: String,
+    /// The task that asks, if one does.
+    pub parent: Option<Parent>,
 }
 
 /// A run that exists now.
@@ -49,36 +53,66 @@ impl Runtime {
         }
     }
 
+    /// Creates the run that a task asks for. If it cannot be, a task that waits for it hears of it.
+    pub async fn start_child(&self, request: StartRun, parent: Parent) -> Result<()> {
+        let failure = match self.start(request).await {
+            Ok(_) | Err(Error::Unwanted) => return Ok(()),
+            Err(error) if !error.is_hopeless() || !parent.waits => return Err(error),
+            Err(error) => Failure::permanent(format!("the run could not be started: {error}")),
+        };
+        let (task, attempt, started_at) = (parent.key.task, parent.attempt, self.clock.now());
+        let result = TaskResult::Failed(failure);
+        let report = Command::Report { task, attempt, worker: None, started_at, result };
+        self.settle(parent.key.run, report).await.map(|_| ())
+    }
+
     async fn create(&self, request: &StartRun) -> Result<Started> {
         let record = self.startable(request).await?;
         let now = self.clock.now();
         let facts = facts(request, &record, now)?;
-        let (id, version) = (request.id, record.version.id);
-        let graph = self.graphs.compile(record.version)?;
-        let mut scene = Scene::birth(&graph, id, request.tenant, version, &request.by, now);
-        let context = Context { facts, outputs: Default::default() };
-        loop {
-            let need = scene.settle();
-            if need.is_nothing() {
-                break;
-            }
-            for task in need.directives {
-                let directive = crate::direct::directive(&scene, task, &context, now);
-                scene.direct(task, directive);
-            }
-        }
-        let decision = scene.close().expect("a run that comes into being changes something");
-        let birth = Birth { facts: context.facts, changes: decision.changes };
+        let lane = lane::key(&record.version.workflow, &scope(request, &facts, now))?;
+        let graph = self.graphs.compile(record.version.clone())?;
         let mut unit = self.store.begin().await?;
-        match unit.create(&birth).await? {
+        let entry = match &lane {
+            Some(lane) => lane::enter(&mut *unit, request, &record.version.workflow, lane).await?,
+            None => Entry::default(),
+        };
+        self.check_wanted(&mut *unit, request).await?;
+        let newborn = Newborn {
+            id: request.id,
+            tenant: request.tenant,
+            version: record.version.id,
+            parent: request.parent,
+            lane,
+            held: entry.held,
+        };
+        let mut scene = Scene::birth(&graph, newborn, &request.by, now);
+        self.finish(&mut *unit, &mut scene, Some(&facts)).await?;
+        let mut decision = scene.close().expect("a run that comes into being changes something");
+        decision.changes.outbox.extend(entry.cancelled);
+        match unit.create(&Birth { facts, changes: decision.changes }).await? {
             Created::New => {
                 let unsent = unit.commit().await?;
                 self.say(decision.announcements, unsent).await;
-                Ok(Started { run: id, new: true })
+                Ok(Started { run: request.id, new: true })
             }
             Created::DateTaken(run) => Err(Error::DateTaken(run)),
-            Created::Already => Err(Error::KeyReused(id)),
+            Created::Already => Err(Error::KeyReused(request.id)),
         }
+    }
+
+    /// A task that was to wait for the run may have been cancelled meanwhile; its run stays locked, so that it cannot
+    /// be between this look and the commit.
+    async fn check_wanted(&self, unit: &mut dyn Unit, request: &StartRun) -> Result<()> {
+        let Some(parent) = request.parent.filter(|parent| parent.waits) else { return Ok(()) };
+        unit.lock(&[parent.key.run]).await?;
+        let tasks = unit.tasks(&[parent.key]).await?;
+        let waits = tasks.iter().any(|(_, task)| {
+            task.index == parent.key.task
+                && task.attempt == parent.attempt
+                && task.state == TaskState::Sleeping
+        });
+        if waits { Ok(()) } else { Err(Error::Unwanted) }
     }
 
     /// The run that this very request created earlier: of the same workflow, with the inputs that are given now.
@@ -102,12 +136,7 @@ impl Runtime {
 }
 
 fn facts(request: &StartRun, record: &WorkflowRecord, now: Instant) -> Result<Facts> {
-    let run = RunFacts {
-        id: request.id.to_string(),
-        logical_date: request.logical_date.unwrap_or(now),
-        trigger: request.trigger_kind.clone(),
-    };
-    let scope = Scope { run: Some(run), ..Scope::default() };
+    let scope = Scope { run: Some(run_facts(request, now)), ..Scope::default() };
     let inputs = language::inputs::bind(&record.version.workflow, &request.inputs, &scope)
         .map_err(Error::BadInputs)?;
     Ok(Facts {
@@ -117,4 +146,17 @@ fn facts(request: &StartRun, record: &WorkflowRecord, now: Instant) -> Result<Fa
         trigger_by: request.by.clone(),
         logical_date: request.logical_date,
     })
+}
+
+fn run_facts(request: &StartRun, now: Instant) -> RunFacts {
+    RunFacts {
+        id: request.id.to_string(),
+        logical_date: request.logical_date.unwrap_or(now),
+        trigger: request.trigger_kind.clone(),
+    }
+}
+
+/// What the workflow's own templates can name.
+fn scope(request: &StartRun, facts: &Facts, now: Instant) -> Scope {
+    Scope { inputs: facts.inputs.clone(), run: Some(run_facts(request, now)), ..Scope::default() }
 }

@@ -12,6 +12,8 @@ use crate::App;
 pub enum Verdict {
     /// Done, now or before.
     Done,
+    /// Not yet, for this reason.
+    Later(String),
     /// It can never succeed, for this reason.
     Hopeless(String),
 }
@@ -43,6 +45,7 @@ impl App {
     pub async fn reply(&self, delivery: &Delivery, outcome: runtime::Result<Verdict>) -> Reply {
         match outcome {
             Ok(Verdict::Done) => Reply::Ack,
+            Ok(Verdict::Later(reason)) => Reply::Retry(reason),
             Ok(Verdict::Hopeless(reason)) => self.discard(delivery, reason).await,
             Err(error) if error.is_hopeless() => self.discard(delivery, error.to_string()).await,
             Err(error) => Reply::Retry(error.to_string()),

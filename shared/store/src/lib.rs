@@ -32,7 +32,8 @@ pub trait Unit: Send {
     /// Locks these runs (in id order, whatever the order given) and returns those that exist.
     async fn lock(&mut self, runs: &[RunId]) -> Result<Vec<Run>>;
 
-    /// The named tasks of locked runs; those that do not exist are left out.
+    /// The named tasks of locked runs, and the fan-outs that any of them is a child of; those that do not exist are
+    /// left out.
     async fn tasks(&mut self, keys: &[TaskKey]) -> Result<Vec<(RunId, Task)>>;
 
     /// All tasks of locked runs that have not ended: for cancelling and for check-ups, never for a completion.
@@ -43,6 +44,30 @@ pub trait Unit: Send {
 
     /// What a run was created with, and the outputs of the named tasks: what templates are rendered from.
     async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>>;
+
+    /// The items that the named children of fan-outs are about.
+    async fn items(
+        &mut self,
+        run: RunId,
+        children: &[TaskIndex],
+    ) -> Result<BTreeMap<TaskIndex, serde_json::Value>>;
+
+    /// What the tasks from `first` on, `count` of them, delivered, of those that succeeded; null for one that delivered
+    /// nothing.
+    async fn delivered(
+        &mut self,
+        run: RunId,
+        first: TaskIndex,
+        count: u32,
+    ) -> Result<BTreeMap<TaskIndex, serde_json::Value>>;
+
+    /// Asks for a task that several runs share: to carry it out for all of them, to wait for whoever does, or to take
+    /// what was delivered a short while ago. Whoever asks again after it was told to carry it out is told so again.
+    async fn share(&mut self, ask: &ShareAsk) -> Result<Share>;
+
+    /// Locks a lane until the unit ends, and returns its unfinished runs, oldest first. Take it before any run is
+    /// locked, so that units cannot deadlock.
+    async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>>;
 
     /// What a signal carried that came to a run before anyone waited for it.
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<serde_json::Value>>;
@@ -128,8 +153,20 @@ pub trait Store: Send + Sync {
     /// What a run was created with.
     async fn facts(&self, run: RunId) -> Result<Option<Facts>>;
 
-    /// Tasks of a run in index order, after the given one.
-    async fn run_tasks(&self, run: RunId, after: Option<TaskIndex>, limit: u32) -> Result<Vec<TaskRecord>>;
+    /// Tasks of a run in index order, after the given one: those of its definition, or the children of one of them.
+    async fn run_tasks(
+        &self,
+        run: RunId,
+        children_of: Option<TaskIndex>,
+        after: Option<TaskIndex>,
+        limit: u32,
+    ) -> Result<Vec<TaskRecord>>;
+
+    /// The item that a child of a fan-out is about.
+    async fn item(&self, child: TaskKey) -> Result<Option<serde_json::Value>>;
+
+    /// Who waits for a task to be carried out for several runs: tasks with their attempts, in key order.
+    async fn waiters(&self, owner: TaskKey, limit: u32) -> Result<Vec<(TaskKey, u32)>>;
 
     /// Attempts of a task that are over, oldest first.
     async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>>;

@@ -7,6 +7,7 @@ mod constraints;
 mod definitions;
 mod draft;
 mod runs;
+mod shares;
 mod sweep;
 mod tables;
 mod units;
@@ -119,8 +120,22 @@ impl Store for Memory {
         Ok(self.shared.tables().runs.get(&run).map(|row| row.facts.clone()))
     }
 
-    async fn run_tasks(&self, run: RunId, after: Option<TaskIndex>, limit: u32) -> Result<Vec<TaskRecord>> {
-        Ok(self.shared.tables().run_tasks(run, after, limit))
+    async fn run_tasks(
+        &self,
+        run: RunId,
+        children_of: Option<TaskIndex>,
+        after: Option<TaskIndex>,
+        limit: u32,
+    ) -> Result<Vec<TaskRecord>> {
+        Ok(self.shared.tables().run_tasks(run, children_of, after, limit))
+    }
+
+    async fn item(&self, child: TaskKey) -> Result<Option<Value>> {
+        Ok(self.shared.tables().items.get(&child).cloned())
+    }
+
+    async fn waiters(&self, owner: TaskKey, limit: u32) -> Result<Vec<(TaskKey, u32)>> {
+        Ok(self.shared.tables().waiters(owner, limit))
     }
 
     async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {

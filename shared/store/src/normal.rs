@@ -5,34 +5,54 @@
 //! cannot hold; inside JSON they stay.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::change::Checkup;
-use model::{AttemptRecord, Changes, Instant, Run, Task};
+use model::{AttemptRecord, Changes, Instant, Parent, Run, Task, TaskIndex, TaskState};
+use uuid::Uuid;
 
 use crate::{DeadLetter, Facts};
 
 /// The longest id that an index can hold, in characters.
 const LONGEST_LETTER_ID: usize = 512;
 
+/// The longest label that an index can hold beside others, in characters.
+const LONGEST_LABEL: usize = 256;
+
 /// The text with each NUL replaced by the character that stands for the unreadable.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { Cow::Borrowed(text) }
 }
 
-/// A run with its times in order.
+/// A text that rows are found by, as an index can hold it: what is longer keeps its beginning, and is told apart from
+/// others by a hash of all of it.
+pub(crate) fn label(label: &str) -> Cow<'_, str> {
+    let label = text(label);
+    if label.chars().count() <= LONGEST_LABEL {
+        return label;
+    }
+    let hash = Uuid::new_v5(&Uuid::NAMESPACE_OID, label.as_bytes()).simple().to_string();
+    let beginning: String = label.chars().take(LONGEST_LABEL - hash.len()).collect();
+    Cow::Owned(beginning + &hash)
+}
+
+/// A run with its times in order, whose parent knows how deep it is.
 pub(crate) fn run(run: &Run) -> Run {
     let started_at = not_before(run.started_at, Some(run.created_at));
     Run {
         started_at,
         finished_at: not_before(run.finished_at, started_at.or(Some(run.created_at))),
         error: run.error.as_deref().map(|error| text(error).into_owned()),
+        parent: run.parent.map(|parent| Parent { depth: run.depth, ..parent }),
+        lane: run.lane.as_deref().map(|lane| label(lane).into_owned()),
         ..run.clone()
     }
 }
 
 /// A task with its times in order.
 pub(crate) fn task(task: &Task) -> Task {
-    Task { finished_at: not_before(task.finished_at, task.started_at), ..task.clone() }
+    let began = task.started_at.max(task.begun_at);
+    Task { finished_at: not_before(task.finished_at, began), ..task.clone() }
 }
 
 /// An attempt with its times in order.
@@ -79,6 +99,32 @@ pub(crate) fn decided_at(changes: &Changes) -> Instant {
     let events = changes.events.iter().map(|event| event.at);
     let tasks = changes.tasks.iter().map(|task| task.since);
     events.chain(tasks).max().unwrap_or(changes.run.created_at)
+}
+
+/// The shared tasks that ended: when, of those that succeeded.
+pub(crate) fn shares_ended(changes: &Changes) -> Vec<(TaskIndex, Option<Instant>)> {
+    let rows = rows_of(changes, changes.shares_ended.iter().map(|(task, _)| *task));
+    let finished_at = |index| rows.get(&index).and_then(|row| task(row).finished_at);
+    let ended = changes.shares_ended.iter();
+    ended
+        .map(|(index, succeeded)| {
+            (*index, succeeded.then(|| finished_at(*index).unwrap_or_else(|| decided_at(changes))))
+        })
+        .collect()
+}
+
+/// The tasks whose wait for one of another run is over: one that sleeps again waits for what it asked for since.
+pub(crate) fn waits_over(changes: &Changes) -> Vec<TaskIndex> {
+    let rows = rows_of(changes, changes.waits_over.iter().copied());
+    let sleeps = |index| rows.get(index).is_some_and(|row| row.state == TaskState::Sleeping);
+    changes.waits_over.iter().filter(|index| !sleeps(*index)).copied().collect()
+}
+
+/// The rows of the named tasks, of those that are written.
+fn rows_of(changes: &Changes, named: impl Iterator<Item = TaskIndex>) -> BTreeMap<TaskIndex, &Task> {
+    let named: BTreeSet<TaskIndex> = named.collect();
+    let rows = changes.tasks.iter().chain(&changes.new_tasks);
+    rows.filter(|row| named.contains(&row.index)).map(|row| (row.index, row)).collect()
 }
 
 fn not_before(instant: Option<Instant>, earlier: Option<Instant>) -> Option<Instant> {

@@ -2,13 +2,17 @@
 //! of more than a dozen lines in `queries/`.
 
 mod definitions;
+mod items;
+mod lanes;
 mod letters;
 mod logs;
 mod rows;
 mod runs;
 mod saves;
+mod shares;
 mod signals;
 mod sweep;
+mod timers;
 mod units;
 mod workers;
 
@@ -143,8 +147,22 @@ impl Store for Postgres {
         runs::facts(&self.pool, run).await
     }
 
-    async fn run_tasks(&self, run: RunId, after: Option<TaskIndex>, limit: u32) -> Result<Vec<TaskRecord>> {
-        runs::tasks(&self.pool, run, after, limit).await
+    async fn run_tasks(
+        &self,
+        run: RunId,
+        children_of: Option<TaskIndex>,
+        after: Option<TaskIndex>,
+        limit: u32,
+    ) -> Result<Vec<TaskRecord>> {
+        runs::tasks(&self.pool, run, children_of, after, limit).await
+    }
+
+    async fn item(&self, child: TaskKey) -> Result<Option<Value>> {
+        items::find_one(&self.pool, child).await
+    }
+
+    async fn waiters(&self, owner: TaskKey, limit: u32) -> Result<Vec<(TaskKey, u32)>> {
+        shares::waiters(&self.pool, owner, limit).await
     }
 
     async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {

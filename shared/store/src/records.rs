@@ -52,6 +52,43 @@ pub enum Created {
     DateTaken(RunId),
 }
 
+/// Someone who asks for a task that several runs share.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ShareAsk {
+    /// Within whom it is shared.
+    pub tenant: TenantId,
+    /// The name of the reusable task.
+    pub name: String,
+    /// What tells its executions apart: the same key, the same work.
+    pub key: String,
+    /// The task that asks.
+    pub by: TaskKey,
+    /// Its attempt.
+    pub attempt: u32,
+    /// A success at this instant or later serves, too.
+    pub fresh_since: Instant,
+}
+
+/// What becomes of someone who asks for a shared task.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Share {
+    /// It carries the task out, for all who ask meanwhile.
+    Own,
+    /// It waits for this one, which carries it out.
+    Wait(TaskKey),
+    /// This one delivered a short while ago; null if it delivered nothing.
+    Reuse(TaskKey, Value),
+}
+
+/// An unfinished run in a lane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LaneMember {
+    /// The run.
+    pub run: RunId,
+    /// Whether it waits for its turn.
+    pub held: bool,
+}
+
 /// An outbox message that is not yet known to be published.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Unsent {

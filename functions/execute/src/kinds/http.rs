@@ -16,7 +16,7 @@ use model::Failure;
 
 use super::{TaskKind, stopped};
 use crate::job::{Context, Job};
-use crate::log::{Level, Stream};
+use crate::log::{Level, Log, Stream};
 
 /// How often a request is sent on to another address.
 const REDIRECTS: usize = 5;
@@ -26,7 +26,7 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// Sends one request. The client is made for the first one, so a worker that never sends any needs
 /// no certificates.
 #[derive(Default)]
-pub(super) struct Http(OnceCell<Client>);
+pub(crate) struct Http(OnceCell<Client>);
 
 #[async_trait]
 impl TaskKind for Http {
@@ -36,16 +36,23 @@ impl TaskKind for Http {
 
     async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
         let config: config::Http = super::config(job)?;
-        let client = self.0.get_or_try_init(|| async { client() }).await?;
-        let request = request::build(client, &config)?;
-        let asked = request::describe(&request);
-        let exchange = async {
-            let response = client.execute(request).await.map_err(|error| broken(&asked, error))?;
-            let line = format!("{asked} answered {}", response.status());
-            context.log.line(Stream::System, Level::Info, &line).await;
-            answer::judge(response, &config, &asked).await
-        };
+        let exchange = self.exchange(&config, Some(&context.log));
         context.cancel.run_until_cancelled(exchange).await.unwrap_or_else(|| Err(stopped()))
+    }
+}
+
+impl Http {
+    /// Sends the request that the config asks for, and judges its answer.
+    pub(crate) async fn exchange(&self, config: &config::Http, log: Option<&Log>) -> Result<Value, Failure> {
+        let client = self.0.get_or_try_init(|| async { client() }).await?;
+        let request = request::build(client, config)?;
+        let asked = request::describe(&request);
+        let response = client.execute(request).await.map_err(|error| broken(&asked, error))?;
+        if let Some(log) = log {
+            let line = format!("{asked} answered {}", response.status());
+            log.line(Stream::System, Level::Info, &line).await;
+        }
+        answer::judge(response, config, &asked).await
     }
 }
 

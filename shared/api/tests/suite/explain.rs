@@ -64,7 +64,7 @@ fn cancelled(reason: Option<&str>) -> Command {
 }
 
 fn retried(task: u32, attempt: u32) -> Command {
-    Command::Wake { task: TaskIndex(task), attempt, kind: model::TimerKind::Retry }
+    Command::Wake { task: Some(TaskIndex(task)), attempt, kind: model::TimerKind::Retry }
 }
 
 /// `expected` is the end of the summary and the lines of the tasks.

@@ -2,9 +2,13 @@
 
 use chrono::DateTime;
 use model::message::{
-    RunFinished, RunNudged, RunRequested, TaskDispatched, TaskFinished, TaskReported, TaskResult, TimerArmed,
+    CallbackDue, CancelRequested, ChildFinished, LaneFreed, Notice, RunFinished, RunNudged, RunRequested,
+    SharedFinished, TaskDispatched, TaskFinished, TaskReported, TaskResult, TimerArmed,
 };
-use model::{Instant, Message, RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId, VersionId};
+use model::{
+    Child, Failure, Instant, Message, Parent, RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId,
+    VersionId,
+};
 use serde_json::{Map, json};
 use uuid::Uuid;
 
@@ -32,11 +36,15 @@ pub(crate) fn work(queue: &str, n: u128) -> Message {
         attempt: 1,
         version: VersionId(1),
         queue: queue.into(),
+        child: Some(Child { of: TaskIndex(2), item: 4 }),
+        give_up_at: Some(noon()),
     })
 }
 
 /// One of each.
 pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
+    let key = TaskKey { run: run(2), task: TaskIndex(7) };
+    let parent = Parent { key, attempt: 1, waits: true, depth: 1 };
     let (run, tenant, workflow) = (run(1), TenantId::DEFAULT, String::from("nightly"));
     vec![
         Message::RunRequested(RunRequested {
@@ -46,7 +54,10 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
             inputs: Map::from_iter([("text".into(), json!("ünï ✓ \" \\ \n"))]),
             logical_date: Some(noon()),
             labels: Map::new(),
+            trigger: "message".into(),
+            parent: Some(parent),
         }),
+        Message::CancelRequested(CancelRequested { run, actor: "ana".into(), reason: "enough".into() }),
         work(queue, 1),
         Message::TaskReported(TaskReported {
             key: TaskKey { run, task: TaskIndex(7) },
@@ -56,6 +67,28 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
             result: TaskResult::Succeeded(json!({ "rows": 12_345_678_901_234_567_u64 })),
         }),
         nudge(1),
+        Message::ChildFinished(ChildFinished {
+            parent,
+            child: run,
+            version: VersionId(1),
+            state: RunState::Failed,
+            error: Some("no".into()),
+        }),
+        Message::SharedFinished(SharedFinished {
+            owner: parent.key,
+            state: TaskState::Failed,
+            failure: Some(Failure::permanent("no")),
+        }),
+        Message::LaneFreed(LaneFreed { tenant, workflow: workflow.clone(), lane: "customer 7".into() }),
+        Message::CallbackDue(CallbackDue {
+            run,
+            tenant,
+            version: VersionId(1),
+            task: Some(TaskIndex(7)),
+            place: 0,
+            event: json!({"on": "failure"}),
+        }),
+        Message::Notice(Notice { topic: "alerts".into(), run, body: json!({"text": "it failed"}) }),
         Message::TimerArmed(TimerArmed { wake_at: noon() }),
         Message::RunFinished(RunFinished {
             run,

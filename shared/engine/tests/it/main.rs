@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod decisions;
+mod fans;
+mod oversight;
 mod random_graphs;
 mod rows;

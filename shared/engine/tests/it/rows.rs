@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use ebbflow_engine::{Command, Decision, Directive, Graph, Outcome, Reach, Scene};
+use ebbflow_engine::{Command, Decision, Directive, Graph, Newborn, Outcome, Reach, Scene};
 use model::change::Checkup;
 use model::message::TaskResult;
 use model::{
@@ -37,7 +37,9 @@ pub(crate) struct Rows {
     pub(crate) graph: Graph,
     pub(crate) run: Run,
     pub(crate) tasks: BTreeMap<TaskIndex, Task>,
-    pub(crate) timers: BTreeMap<TaskIndex, Timer>,
+    pub(crate) timers: Vec<Timer>,
+    pub(crate) outbox: Vec<Message>,
+    pub(crate) items: BTreeMap<TaskIndex, Value>,
     pub(crate) announced: Vec<Message>,
     pub(crate) attempts: Vec<AttemptRecord>,
     pub(crate) events: Vec<Event>,
@@ -60,14 +62,26 @@ impl Rows {
         workflow: Workflow,
         director: impl Fn(&Graph, TaskIndex) -> Directive + 'static,
     ) -> Self {
-        Self::boxed(workflow, Box::new(director))
+        Self::boxed(workflow, Box::new(director), None)
     }
 
-    fn boxed(workflow: Workflow, director: Director) -> Self {
+    /// A run that waits for its turn in its lane.
+    pub(crate) fn held(workflow: Workflow) -> Self {
+        Self::boxed(workflow, Box::new(|_, task| panic!("task {} asks what to do", task.0)), Some("lane"))
+    }
+
+    fn boxed(workflow: Workflow, director: Director, lane: Option<&str>) -> Self {
         let graph = Graph::compile(workflow.clone()).unwrap();
         let now = Instant::UNIX_EPOCH;
-        let mut birth =
-            Scene::birth(&graph, RunId(Uuid::from_u128(1)), TenantId(1), VersionId(1), "test", now);
+        let newborn = Newborn {
+            id: RunId(Uuid::from_u128(1)),
+            tenant: TenantId(1),
+            version: VersionId(1),
+            parent: None,
+            lane: lane.map(str::to_owned),
+            held: lane.is_some(),
+        };
+        let mut birth = Scene::birth(&graph, newborn, "test", now);
         settle(&mut birth, &BTreeMap::new(), &director);
         let decision = birth.close().unwrap();
         let run = decision.changes.run.clone();
@@ -79,7 +93,9 @@ impl Rows {
             graph,
             run,
             tasks: BTreeMap::new(),
-            timers: BTreeMap::new(),
+            timers: Vec::new(),
+            outbox: Vec::new(),
+            items: BTreeMap::new(),
             announced: Vec::new(),
             attempts: Vec::new(),
             events: Vec::new(),
@@ -98,7 +114,7 @@ impl Rows {
             task.retry.max_retries = max_retries;
             task.retry.initial_delay_seconds = 1.0;
         }
-        Self::boxed(workflow, self.director)
+        Self::boxed(workflow, self.director, None)
     }
 
     pub(crate) fn play(&mut self, what: &Happened) {
@@ -125,7 +141,8 @@ impl Rows {
             Happened::Claim(name, attempt) => Command::Claim { task: index(name), attempt, worker: WORKER },
             Happened::Lose(name, attempt) => Command::Lose { task: index(name), attempt, worker: WORKER },
             Happened::Wake(name) => {
-                let timer = self.timers[&index(name)].clone();
+                let task = Some(index(name));
+                let timer = self.timers.iter().find(|timer| timer.task == task).unwrap().clone();
                 self.now = self.now.max(timer.wake_at);
                 Command::Wake { task: timer.task, attempt: timer.attempt, kind: timer.kind }
             }
@@ -139,6 +156,7 @@ impl Rows {
     pub(crate) fn decide(&mut self, command: &Command) -> Outcome {
         let mut scene = Scene::of(&self.graph, self.run.clone(), self.now);
         match command.reach() {
+            Reach::Run => {}
             Reach::One(task) => self.tasks.get(&task).cloned().into_iter().for_each(|task| scene.add(task)),
             Reach::Neighbourhood(task) => {
                 let wanted: Vec<TaskIndex> = scene.neighbourhood(task).collect();
@@ -167,10 +185,11 @@ impl Rows {
         let changes = decision.changes;
         self.last_written = changes.tasks.len();
         self.run = changes.run;
-        for task in &changes.unset_timers {
-            self.timers.remove(task);
-        }
-        self.timers.extend(changes.timers.into_iter().map(|timer| (timer.task, timer)));
+        self.timers.retain(|timer| !changes.unset_timers.contains(&timer.task));
+        self.timers.extend(changes.timers);
+        self.outbox.extend(changes.outbox);
+        self.items.extend(changes.items);
+        self.tasks.extend(changes.new_tasks.into_iter().map(|task| (task.index, task)));
         self.tasks.extend(changes.tasks.into_iter().map(|task| (task.index, task)));
         self.outputs.extend(changes.outputs);
         self.kept.extend(changes.kept_signals);
@@ -198,7 +217,7 @@ impl Rows {
         let tasks = self
             .tasks
             .values()
-            .map(|task| format!("{}={}", self.graph.spec(task.index).name, task.state.name()));
+            .map(|task| format!("{}={}", self.graph.name_at(task.index, task.child), task.state.name()));
         let run = format!("run={}", self.run.state.name());
         tasks.chain([run]).collect::<Vec<_>>().join(" ")
     }

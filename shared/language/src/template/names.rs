@@ -13,7 +13,7 @@ const OF_TASK: [&str; 5] = ["inputs", "outputs", "run", "task", "logical_date"];
 const OF_ITEM: [&str; 2] = ["item", "index"];
 const RUN_FIELDS: [&str; 3] = ["id", "logical_date", "trigger"];
 const TASK_FIELDS: [&str; 2] = ["name", "attempt"];
-const EVENT_FIELDS: [&str; 8] = ["on", "state", "error", "task", "attempt", "run", "workflow", "url"];
+const EVENT_FIELDS: [&str; 8] = ["id", "on", "state", "error", "task", "attempt", "run", "workflow"];
 
 /// The names that exist where a template stands.
 #[derive(Clone, Copy)]

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use model::change::Checkup;
-use model::{AttemptRecord, Changes, Event, Instant, Message, Run, RunId, Task, TaskIndex, TaskKey, Timer};
+use model::{
+    AttemptRecord, Changes, Event, Instant, Message, Run, RunId, Task, TaskIndex, TaskKey, TaskState, Timer,
+    TimerKind,
+};
 use serde_json::Value;
 
 use super::constraints::{self, holds};
-use super::tables::{RunRow, Tables};
+use super::shares::{ShareKey, ShareRow, Waiter};
+use super::tables::{RunRow, Tables, TimerKey};
 use crate::{Birth, Context, Created, Error, Facts, Result, Unsent, normal};
 
 /// The rows that a unit has written.
@@ -16,12 +20,17 @@ pub(super) struct Draft {
     born: BTreeMap<RunId, Facts>,
     runs: BTreeMap<RunId, (Run, Checkup)>,
     tasks: BTreeMap<TaskKey, Task>,
-    outputs: BTreeMap<TaskKey, Value>,
+    items: BTreeMap<TaskKey, Value>,
+    pub(super) outputs: BTreeMap<TaskKey, Value>,
     attempts: BTreeMap<(TaskKey, u32), AttemptRecord>,
     events: BTreeMap<(RunId, i64), Vec<Event>>,
     /// None where a timer is no longer wanted.
-    timers: BTreeMap<TaskKey, Option<Timer>>,
+    timers: BTreeMap<TimerKey, Option<Timer>>,
     signals: BTreeMap<(RunId, String), Option<Value>>,
+    /// None where a shared task was carried out in vain.
+    pub(super) shares: BTreeMap<ShareKey, Option<ShareRow>>,
+    /// None where a wait is over.
+    pub(super) waiters: BTreeMap<TaskKey, Option<Waiter>>,
     outbox: Vec<(Instant, Message)>,
 }
 
@@ -30,6 +39,11 @@ impl Draft {
     pub(super) fn run<'a>(&'a self, tables: &'a Tables, id: RunId) -> Option<&'a Run> {
         let written = self.runs.get(&id).map(|(run, _)| run);
         written.or_else(|| tables.runs.get(&id).map(|row| &row.run))
+    }
+
+    /// The runs that the unit has written.
+    pub(super) fn written_runs(&self) -> impl Iterator<Item = &RunId> {
+        self.runs.keys()
     }
 
     /// A task as the unit sees it.
@@ -53,6 +67,33 @@ impl Draft {
         Some(Context { facts: facts.clone(), outputs })
     }
 
+    pub(super) fn items(
+        &self,
+        tables: &Tables,
+        run: RunId,
+        children: &[TaskIndex],
+    ) -> BTreeMap<TaskIndex, Value> {
+        let item = |child: &TaskIndex| {
+            let key = TaskKey { run, task: *child };
+            Some((*child, self.items.get(&key).or_else(|| tables.items.get(&key))?.clone()))
+        };
+        children.iter().filter_map(item).collect()
+    }
+
+    pub(super) fn delivered(
+        &self,
+        tables: &Tables,
+        run: RunId,
+        first: TaskIndex,
+        count: u32,
+    ) -> BTreeMap<TaskIndex, Value> {
+        let keys =
+            (first.0..first.0.saturating_add(count)).map(|index| TaskKey { run, task: TaskIndex(index) });
+        let succeeded =
+            |key: &TaskKey| self.task(tables, *key).is_some_and(|task| task.state == TaskState::Succeeded);
+        keys.filter(succeeded).map(|key| (key.task, self.output(tables, key))).collect()
+    }
+
     pub(super) fn signal(&self, tables: &Tables, run: RunId, name: &str) -> Option<Value> {
         let key = (run, name.to_owned());
         self.signals.get(&key).cloned().unwrap_or_else(|| tables.signals.get(&key).cloned())
@@ -70,8 +111,8 @@ impl Draft {
         holds(tables.versions.contains_key(&run.version), "runs_version_fkey")?;
         self.put_run(&birth.changes)?;
         self.born.insert(run.id, normal::facts(&birth.facts));
-        for task in &birth.changes.tasks {
-            self.put_task(run.id, normal::task(task))?;
+        for task in birth.changes.tasks.iter().chain(&birth.changes.new_tasks) {
+            self.bear_task(tables, run.id, task)?;
         }
         self.append(tables, &birth.changes).map(|()| Created::New)
     }
@@ -91,6 +132,9 @@ impl Draft {
                 return Err(Error::Conflict);
             }
             self.put_task(run.id, Task { revision: task.revision + 1, ..normal::task(task) })?;
+        }
+        for task in &changes.new_tasks {
+            self.bear_task(tables, run.id, task)?;
         }
         self.append(tables, changes)
     }
@@ -121,6 +165,12 @@ impl Draft {
         Ok(())
     }
 
+    fn bear_task(&mut self, tables: &Tables, run: RunId, task: &Task) -> Result<()> {
+        let there = self.task(tables, TaskKey { run, task: task.index }).is_some();
+        holds(!there, "tasks_pkey")?;
+        self.put_task(run, normal::task(task))
+    }
+
     fn put_task(&mut self, run: RunId, task: Task) -> Result<()> {
         constraints::task(&task)?;
         self.tasks.insert(TaskKey { run, task: task.index }, task);
@@ -130,6 +180,11 @@ impl Draft {
     /// Writes all that is neither run nor task.
     fn append(&mut self, tables: &Tables, changes: &Changes) -> Result<()> {
         let run = changes.run.id;
+        for (child, item) in &changes.items {
+            let key = TaskKey { run, task: *child };
+            let second = tables.items.contains_key(&key) || self.items.insert(key, item.clone()).is_some();
+            holds(!second, "items_pkey")?;
+        }
         for (task, output) in &changes.outputs {
             let key = TaskKey { run, task: *task };
             let second =
@@ -141,22 +196,30 @@ impl Draft {
             self.attempts.insert((TaskKey { run, task: over.task }, over.attempt), normal::attempt(over));
         }
         self.append_events(tables, changes)?;
-        for task in &changes.unset_timers {
-            self.timers.insert(TaskKey { run, task: *task }, None);
-        }
-        for timer in &changes.timers {
-            let key = TaskKey { run, task: timer.task };
-            holds(self.task(tables, key).is_some(), "a_timer_belongs_to_a_task")?;
-            self.timers.insert(key, Some(timer.clone()));
-        }
+        self.set_timers(tables, changes)?;
         for name in &changes.taken_signals {
             self.signals.insert((run, name.clone()), None);
         }
         for signal in &changes.kept_signals {
             self.signals.insert((run, signal.name.clone()), Some(signal.payload.clone()));
         }
+        self.end_shares(tables, changes);
         let decided_at = normal::decided_at(changes);
         self.outbox.extend(changes.outbox.iter().map(|message| (decided_at, message.clone())));
+        Ok(())
+    }
+
+    fn set_timers(&mut self, tables: &Tables, changes: &Changes) -> Result<()> {
+        let run = changes.run.id;
+        for task in &changes.unset_timers {
+            self.timers.extend(TimerKind::ALL.map(|kind| ((run, *task, kind), None)));
+        }
+        for timer in &changes.timers {
+            constraints::timer(timer)?;
+            let there = |task| self.task(tables, TaskKey { run, task }).is_some();
+            holds(timer.task.is_none_or(there), "a_timer_belongs_to_a_task")?;
+            self.timers.insert((run, timer.task, timer.kind), Some(timer.clone()));
+        }
         Ok(())
     }
 
@@ -181,22 +244,25 @@ impl Draft {
             }
         }
         tables.tasks.append(&mut self.tasks);
+        tables.items.append(&mut self.items);
         tables.outputs.append(&mut self.outputs);
         tables.attempts.append(&mut self.attempts);
         tables.events.append(&mut self.events);
-        for (key, timer) in self.timers {
-            match timer {
-                Some(timer) => tables.timers.insert(key, timer),
-                None => tables.timers.remove(&key),
-            };
-        }
-        for (key, payload) in self.signals {
-            match payload {
-                Some(payload) => tables.signals.insert(key, payload),
-                None => tables.signals.remove(&key),
-            };
-        }
+        lay_over(&mut tables.timers, self.timers);
+        lay_over(&mut tables.signals, self.signals);
+        lay_over(&mut tables.shares, self.shares);
+        lay_over(&mut tables.waiters, self.waiters);
         self.outbox.into_iter().map(|(at, message)| tables.post(at, message)).collect()
+    }
+}
+
+/// Writes rows over those that are there; none takes a row away.
+fn lay_over<K: Ord, V>(rows: &mut BTreeMap<K, V>, written: BTreeMap<K, Option<V>>) {
+    for (key, row) in written {
+        match row {
+            Some(row) => rows.insert(key, row),
+            None => rows.remove(&key),
+        };
     }
 }
 

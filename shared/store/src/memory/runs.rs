@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{AttemptRecord, Event, RunId, TaskIndex, TaskKey, TenantId};
+use model::{AttemptRecord, Event, RunId, Task, TaskIndex, TaskKey, TenantId, Timer, TimerKind};
 use serde_json::Value;
 
 use super::tables::{RunRow, Tables};
@@ -35,13 +35,27 @@ impl Tables {
         }
     }
 
-    pub(super) fn run_tasks(&self, run: RunId, after: Option<TaskIndex>, limit: u32) -> Vec<TaskRecord> {
-        let record = |(key, task): (&TaskKey, &model::Task)| TaskRecord {
+    pub(super) fn run_tasks(
+        &self,
+        run: RunId,
+        children_of: Option<TaskIndex>,
+        after: Option<TaskIndex>,
+        limit: u32,
+    ) -> Vec<TaskRecord> {
+        let record = |(key, task): (&TaskKey, &Task)| TaskRecord {
             task: task.clone(),
             output: self.outputs.get(key).cloned(),
-            timer: self.timers.get(key).cloned(),
+            timer: self.first_timer(*key).cloned(),
         };
-        self.tasks_of(run, after).take(limit as usize).map(record).collect()
+        let wanted =
+            self.tasks_of(run, after).filter(|(_, task)| task.child.map(|child| child.of) == children_of);
+        wanted.take(limit as usize).map(record).collect()
+    }
+
+    /// The timer of a task that is due first.
+    fn first_timer(&self, key: TaskKey) -> Option<&Timer> {
+        let timers = TimerKind::ALL.map(|kind| self.timers.get(&(key.run, Some(key.task), kind)));
+        timers.into_iter().flatten().min_by_key(|timer| (timer.wake_at, timer.kind.name()))
     }
 
     pub(super) fn attempts(&self, key: TaskKey) -> Vec<AttemptRecord> {

@@ -21,9 +21,9 @@ impl Tables {
 
     pub(super) fn due_timers(&self, now: Instant, limit: u32) -> Vec<DueTimer> {
         let mut due: Vec<_> = self.timers.iter().filter(|(_, timer)| timer.wake_at <= now).collect();
-        due.sort_by_key(|(key, timer)| (timer.wake_at, **key));
+        due.sort_by_key(|((run, task, kind), timer)| (timer.wake_at, *run, *task, kind.name()));
         due.truncate(limit as usize);
-        due.into_iter().map(|(key, timer)| DueTimer { run: key.run, timer: timer.clone() }).collect()
+        due.into_iter().map(|((run, ..), timer)| DueTimer { run: *run, timer: timer.clone() }).collect()
     }
 
     pub(super) fn due_checkups(&self, now: Instant, limit: u32) -> Vec<RunId> {
@@ -35,8 +35,8 @@ impl Tables {
 
     pub(super) fn postpone(&mut self, run: RunId, now: Instant, until: Instant) {
         let checkup = self.runs.get_mut(&run).and_then(|row| row.checkup_at.as_mut());
-        let timers =
-            self.timers.iter_mut().filter(|(key, _)| key.run == run).map(|(_, timer)| &mut timer.wake_at);
+        let timers = self.timers.iter_mut().filter(|((of, ..), _)| *of == run);
+        let timers = timers.map(|(_, timer)| &mut timer.wake_at);
         timers.chain(checkup).filter(|at| **at <= now).for_each(|at| *at = until);
     }
 

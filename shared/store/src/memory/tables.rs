@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use model::{
-    AttemptRecord, Event, Instant, Message, Run, RunId, Task, TaskIndex, TaskKey, TenantId, Timer, VersionId,
-    WorkerId,
+    AttemptRecord, Event, Instant, Message, Run, RunId, Task, TaskIndex, TaskKey, TenantId, Timer, TimerKind,
+    VersionId, WorkerId,
 };
 use serde_json::Value;
 
+use super::shares::{ShareKey, ShareRow, Waiter};
 use crate::{DeadLetter, Facts, LogLine, VersionRecord};
+
+/// Whose timer it is, none for the run's own, and what it is for.
+pub(super) type TimerKey = (RunId, Option<TaskIndex>, TimerKind);
 
 /// Everything there is.
 #[derive(Default)]
@@ -19,6 +23,8 @@ pub(super) struct Tables {
     /// Which run has a workflow's logical date.
     pub(super) dates: BTreeMap<(TenantId, String, Instant), RunId>,
     pub(super) tasks: BTreeMap<TaskKey, Task>,
+    /// What children are about.
+    pub(super) items: BTreeMap<TaskKey, Value>,
     pub(super) outputs: BTreeMap<TaskKey, Value>,
     /// By task and attempt.
     pub(super) attempts: BTreeMap<(TaskKey, u32), AttemptRecord>,
@@ -26,7 +32,9 @@ pub(super) struct Tables {
     pub(super) events: BTreeMap<(RunId, i64), Vec<Event>>,
     /// By task, attempt and the number of the first line.
     pub(super) logs: BTreeMap<(TaskKey, u32, u32), Vec<LogLine>>,
-    pub(super) timers: BTreeMap<TaskKey, Timer>,
+    pub(super) timers: BTreeMap<TimerKey, Timer>,
+    pub(super) shares: BTreeMap<ShareKey, ShareRow>,
+    pub(super) waiters: BTreeMap<TaskKey, Waiter>,
     pub(super) signals: BTreeMap<(RunId, String), Value>,
     pub(super) outbox: BTreeMap<i64, (Instant, Message)>,
     /// The id of the message written last; ids are not used again.

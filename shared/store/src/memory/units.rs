@@ -1,15 +1,17 @@
 //! One unit: what it wrote, laid over what is committed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use model::{Changes, Run, RunId, Task, TaskIndex, TaskKey, VersionId};
+use model::{Changes, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Shared;
 use super::draft::Draft;
-use crate::{Birth, Context, Created, Error, Result, Unit, Unsent, VersionRecord};
+use crate::{
+    Birth, Context, Created, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent, VersionRecord,
+};
 
 /// The one open unit. Dropped, it takes its draft with it.
 pub(super) struct MemoryUnit {
@@ -46,7 +48,13 @@ impl Unit for MemoryUnit {
 
     async fn tasks(&mut self, keys: &[TaskKey]) -> Result<Vec<(RunId, Task)>> {
         let tables = self.shared.tables();
-        let keys: BTreeSet<TaskKey> = keys.iter().copied().collect();
+        let mut keys: BTreeSet<TaskKey> = keys.iter().copied().collect();
+        let fan_out = |key: &TaskKey| {
+            let child = self.draft.task(&tables, *key)?.child?;
+            Some(TaskKey { run: key.run, task: child.of })
+        };
+        let fan_outs: Vec<TaskKey> = keys.iter().filter_map(fan_out).collect();
+        keys.extend(fan_outs);
         let found = |key: TaskKey| self.draft.task(&tables, key).map(|task| (key.run, task.clone()));
         Ok(keys.into_iter().filter_map(found).collect())
     }
@@ -63,6 +71,28 @@ impl Unit for MemoryUnit {
 
     async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>> {
         Ok(self.draft.context(&self.shared.tables(), run, tasks))
+    }
+
+    async fn items(&mut self, run: RunId, children: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
+        Ok(self.draft.items(&self.shared.tables(), run, children))
+    }
+
+    async fn delivered(
+        &mut self,
+        run: RunId,
+        first: TaskIndex,
+        count: u32,
+    ) -> Result<BTreeMap<TaskIndex, Value>> {
+        Ok(self.draft.delivered(&self.shared.tables(), run, first, count))
+    }
+
+    async fn share(&mut self, ask: &ShareAsk) -> Result<Share> {
+        let share = self.draft.share(&self.shared.tables(), ask);
+        self.note(share)
+    }
+
+    async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>> {
+        Ok(self.draft.lane(&self.shared.tables(), tenant, workflow, lane))
     }
 
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {

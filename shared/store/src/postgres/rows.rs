@@ -2,15 +2,17 @@
 
 use model::task::Tally;
 use model::{
-    AttemptRecord, Counts, Failure, Run, RunId, RunState, Task, TaskIndex, TaskKey, TaskState, TenantId,
-    Timer, TimerKind, VersionId, WorkerId,
+    AttemptRecord, Child, Counts, Failure, Fan, Parent, Run, RunId, RunState, Task, TaskIndex, TaskKey,
+    TaskState, TenantId, Timer, TimerKind, VersionId, WorkerId,
 };
 use serde::Serialize;
+use serde_json::Value;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use super::timers;
 use crate::{
     DeadLetter, DueTimer, Error, Facts, Held, Result, RunRecord, TaskRecord, VersionRecord, WorkflowRecord,
 };
@@ -46,7 +48,22 @@ pub(super) fn run(row: &PgRow) -> Result<Run> {
         started_at: row.try_get("started_at")?,
         finished_at: row.try_get("finished_at")?,
         error: row.try_get("error")?,
+        parent: parent(row)?,
+        depth: number(row, "depth")?,
+        lane: row.try_get("lane")?,
+        held: row.try_get("held")?,
     })
+}
+
+/// The task that started a run. How deep the run is follows from it and is kept once.
+fn parent(row: &PgRow) -> Result<Option<Parent>> {
+    let Some(run) = row.try_get::<Option<Uuid>, _>("parent_run")? else { return Ok(None) };
+    Ok(Some(Parent {
+        key: TaskKey { run: RunId(run), task: TaskIndex(number(row, "parent_idx")?) },
+        attempt: number(row, "parent_attempt")?,
+        waits: row.try_get("parent_waits")?,
+        depth: number(row, "depth")?,
+    }))
 }
 
 pub(super) fn run_record(row: &PgRow) -> Result<RunRecord> {
@@ -76,8 +93,11 @@ pub(super) fn task(row: &PgRow) -> Result<(RunId, Task)> {
         attempt: number(row, "attempt")?,
         revision: row.try_get("revision")?,
         parents,
+        child: child(row)?,
+        fan: fan(row)?,
         worker: worker(row)?,
         since: row.try_get("since")?,
+        begun_at: row.try_get("begun_at")?,
         started_at: row.try_get("started_at")?,
         finished_at: row.try_get("finished_at")?,
         failure: failure(row)?,
@@ -87,17 +107,20 @@ pub(super) fn task(row: &PgRow) -> Result<(RunId, Task)> {
 
 pub(super) fn task_record(row: &PgRow) -> Result<TaskRecord> {
     let (_, task) = task(row)?;
-    let output = row.try_get::<Option<Json<_>>, _>("output")?.map(|output| output.0);
     let timer = match row.try_get::<Option<String>, _>("timer_kind")? {
         Some(kind) => Some(Timer {
-            task: task.index,
+            task: Some(task.index),
             attempt: number(row, "timer_attempt")?,
             kind: timer_kind(&kind)?,
             wake_at: row.try_get("wake_at")?,
         }),
         None => None,
     };
-    Ok(TaskRecord { task, output, timer })
+    Ok(TaskRecord { task, output: output(row)?, timer })
+}
+
+pub(super) fn output(row: &PgRow) -> Result<Option<Value>> {
+    Ok(row.try_get::<Option<Json<_>>, _>("output")?.map(|output| output.0))
 }
 
 pub(super) fn attempt(row: &PgRow) -> Result<AttemptRecord> {
@@ -115,7 +138,7 @@ pub(super) fn attempt(row: &PgRow) -> Result<AttemptRecord> {
 
 pub(super) fn due_timer(row: &PgRow) -> Result<DueTimer> {
     let timer = Timer {
-        task: TaskIndex(number(row, "idx")?),
+        task: timers::owner(row.try_get("idx")?),
         attempt: number(row, "attempt")?,
         kind: timer_kind(row.try_get("kind")?)?,
         wake_at: row.try_get("wake_at")?,
@@ -174,14 +197,34 @@ fn unsigned(number: i32, what: &'static str) -> Result<u32> {
 }
 
 fn counts(row: &PgRow) -> Result<Counts> {
-    let stored: Vec<i32> = row.try_get("counts")?;
-    let numbers: Vec<u32> =
-        stored.into_iter().map(|count| unsigned(count, "counts")).collect::<Result<_>>()?;
-    let numbers = numbers.try_into().map_err(|numbers: Vec<u32>| Error::Unreadable {
-        what: "counts",
-        why: format!("{} numbers instead of {}", numbers.len(), TaskState::ALL.len()),
-    })?;
-    Ok(Counts::from_array(numbers))
+    numbers(row.try_get("counts")?, "counts").map(Counts::from_array)
+}
+
+fn child(row: &PgRow) -> Result<Option<Child>> {
+    let Some(of) = row.try_get::<Option<i32>, _>("child_of")? else { return Ok(None) };
+    Ok(Some(Child { of: TaskIndex(unsigned(of, "child_of")?), item: number(row, "item")? }))
+}
+
+fn fan(row: &PgRow) -> Result<Option<Fan>> {
+    let Some(stored) = row.try_get("fan")? else { return Ok(None) };
+    let [first, total, released, done, succeeded, failed, skipped] = numbers(stored, "fan")?;
+    let ended = Tally { done, succeeded, failed, skipped };
+    Ok(Some(Fan { first: TaskIndex(first), total, released, ended }))
+}
+
+/// How far a fan-out has come, in the order in which the column holds it.
+pub(super) fn fan_numbers(fan: Fan) -> [u32; 7] {
+    let Tally { done, succeeded, failed, skipped } = fan.ended;
+    [fan.first.0, fan.total, fan.released, done, succeeded, failed, skipped]
+}
+
+/// As many numbers as are wanted.
+fn numbers<const N: usize>(stored: Vec<i32>, what: &'static str) -> Result<[u32; N]> {
+    let numbers: Vec<u32> = stored.into_iter().map(|number| unsigned(number, what)).collect::<Result<_>>()?;
+    numbers.try_into().map_err(|numbers: Vec<u32>| Error::Unreadable {
+        what,
+        why: format!("{} numbers instead of {N}", numbers.len()),
+    })
 }
 
 fn worker(row: &PgRow) -> Result<Option<WorkerId>> {

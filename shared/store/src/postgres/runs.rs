@@ -48,11 +48,13 @@ pub(super) async fn facts(executor: impl PgExecutor<'_>, run: RunId) -> Result<O
 pub(super) async fn tasks(
     pool: &PgPool,
     run: RunId,
+    children_of: Option<TaskIndex>,
     after: Option<TaskIndex>,
     limit: u32,
 ) -> Result<Vec<TaskRecord>> {
     let found = sqlx::query(include_str!("../../queries/list_tasks.sql"))
         .bind(run.0)
+        .bind(children_of.map(|task| rows::int(task.0)))
         .bind(after.map_or(-1, |task| i64::from(task.0)))
         .bind(i64::from(limit))
         .fetch_all(pool)

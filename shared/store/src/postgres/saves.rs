@@ -7,8 +7,8 @@ use sqlx::postgres::{PgArguments, PgQueryResult};
 use sqlx::query::Query;
 use sqlx::{PgConnection, Row};
 
-use super::rows::{column, int, json};
-use super::signals;
+use super::rows::{column, fan_numbers, int, json};
+use super::{items, shares, signals, timers};
 use crate::{Error, Result, Unsent, normal};
 
 /// Writes changed runs and tasks over the revisions they were read at, and what comes with them.
@@ -19,6 +19,7 @@ pub(super) async fn save(
 ) -> Result<()> {
     update_runs(connection, changes).await?;
     update_tasks(connection, changes).await?;
+    insert_tasks(connection, rows_of(changes, |each| each.new_tasks.iter())).await?;
     append(connection, changes, outbox).await
 }
 
@@ -31,16 +32,20 @@ pub(super) async fn append(
     insert_outputs(connection, changes).await?;
     upsert_attempts(connection, changes).await?;
     insert_events(connection, changes).await?;
-    // In this order, a task whose timer is both dropped and set has the one that was set.
-    delete_timers(connection, changes).await?;
-    upsert_timers(connection, changes).await?;
+    items::insert(connection, changes).await?;
+    timers::write(connection, changes).await?;
     signals::write(connection, changes).await?;
+    shares::write(connection, changes).await?;
     insert_outbox(connection, changes, outbox).await
 }
 
-/// Inserts the tasks of new runs.
-pub(super) async fn insert_tasks(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
-    let rows = tasks_of(changes);
+/// Inserts the tasks of new runs, and the children that are born with them.
+pub(super) async fn insert_all_tasks(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+    let rows = rows_of(changes, |each| each.tasks.iter().chain(&each.new_tasks));
+    insert_tasks(connection, rows).await
+}
+
+async fn insert_tasks(connection: &mut PgConnection, rows: Vec<(RunId, Task)>) -> Result<()> {
     if !rows.is_empty() {
         bind_tasks(include_str!("../../queries/insert_tasks.sql"), &rows).execute(connection).await?;
     }
@@ -48,7 +53,7 @@ pub(super) async fn insert_tasks(connection: &mut PgConnection, changes: &[Chang
 }
 
 async fn update_tasks(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
-    let rows = tasks_of(changes);
+    let rows = rows_of(changes, |each| each.tasks.iter());
     if rows.is_empty() {
         return Ok(());
     }
@@ -57,8 +62,11 @@ async fn update_tasks(connection: &mut PgConnection, changes: &[Changes]) -> Res
     all_written(written, rows.len())
 }
 
-fn tasks_of(changes: &[Changes]) -> Vec<(RunId, Task)> {
-    let mut rows = gather(changes, |each| each.tasks.iter().map(normal::task));
+fn rows_of<'a, I>(changes: &'a [Changes], tasks: impl Fn(&'a Changes) -> I) -> Vec<(RunId, Task)>
+where
+    I: Iterator<Item = &'a Task>,
+{
+    let mut rows = gather(changes, |each| tasks(each).map(normal::task));
     rows.sort_by_key(|(run, task)| (*run, task.index));
     rows
 }
@@ -79,6 +87,10 @@ fn bind_tasks(sql: &'static str, rows: &[(RunId, Task)]) -> Query<'static, sqlx:
         .bind(column(rows, |(_, task)| task.started_at))
         .bind(column(rows, |(_, task)| task.finished_at))
         .bind(column(rows, |(_, task)| task.failure.as_ref().map(json)))
+        .bind(column(rows, |(_, task)| task.child.map(|child| int(child.of.0))))
+        .bind(column(rows, |(_, task)| task.child.map(|child| int(child.item))))
+        .bind(column(rows, |(_, task)| task.fan.map(|fan| array(&fan_numbers(fan)))))
+        .bind(column(rows, |(_, task)| task.begun_at))
 }
 
 async fn update_runs(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
@@ -92,7 +104,7 @@ async fn update_runs(connection: &mut PgConnection, changes: &[Changes]) -> Resu
         .bind(column(&rows, |(run, _)| run.id.0))
         .bind(column(&rows, |(run, _)| run.revision))
         .bind(column(&rows, |(run, _)| run.state.name()))
-        .bind(column(&rows, |(run, _)| counts(run)))
+        .bind(column(&rows, |(run, _)| array(&run.counts.to_array())))
         .bind(column(&rows, |(run, _)| int(run.failures)))
         .bind(column(&rows, |(run, _)| run.events))
         .bind(column(&rows, |(run, _)| run.started_at))
@@ -103,14 +115,15 @@ async fn update_runs(connection: &mut PgConnection, changes: &[Changes]) -> Resu
             Checkup::At(instant) | Checkup::By(instant) => Some(*instant),
             Checkup::Keep | Checkup::Never => None,
         }))
+        .bind(column(&rows, |(run, _)| run.held))
         .execute(connection)
         .await?;
     all_written(written, rows.len())
 }
 
 /// An array as Postgres writes it in text: arrays of arrays cannot be unnested by the row.
-fn counts(run: &Run) -> String {
-    let numbers: Vec<String> = run.counts.to_array().iter().map(u32::to_string).collect();
+fn array(numbers: &[u32]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
     format!("{{{}}}", numbers.join(","))
 }
 
@@ -171,40 +184,6 @@ async fn insert_events(connection: &mut PgConnection, changes: &[Changes]) -> Re
     .bind(column(&rows, |each| json(&each.events)))
     .execute(connection)
     .await?;
-    Ok(())
-}
-
-async fn delete_timers(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
-    let mut rows = gather(changes, |each| each.unset_timers.iter());
-    if rows.is_empty() {
-        return Ok(());
-    }
-    rows.sort_unstable();
-    sqlx::query(
-        "delete from timers using unnest($1::uuid[], $2::int[]) as given (run, idx)
-          where timers.run = given.run and timers.idx = given.idx",
-    )
-    .bind(column(&rows, |(run, _)| run.0))
-    .bind(column(&rows, |(_, task)| int(task.0)))
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-async fn upsert_timers(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
-    let mut rows = gather(changes, |each| each.timers.iter());
-    if rows.is_empty() {
-        return Ok(());
-    }
-    rows.sort_by_key(|(run, timer)| (*run, timer.task));
-    sqlx::query(include_str!("../../queries/upsert_timers.sql"))
-        .bind(column(&rows, |(run, _)| run.0))
-        .bind(column(&rows, |(_, timer)| int(timer.task.0)))
-        .bind(column(&rows, |(_, timer)| int(timer.attempt)))
-        .bind(column(&rows, |(_, timer)| timer.kind.name()))
-        .bind(column(&rows, |(_, timer)| timer.wake_at))
-        .execute(connection)
-        .await?;
     Ok(())
 }
 

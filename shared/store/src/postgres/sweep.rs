@@ -23,7 +23,7 @@ pub(super) async fn agenda(pool: &PgPool, now: Instant) -> Result<Agenda> {
 pub(super) async fn due_timers(pool: &PgPool, now: Instant, limit: u32) -> Result<Vec<DueTimer>> {
     let found = sqlx::query(
         "select run, idx, attempt, kind, wake_at from timers where wake_at <= $1
-          order by wake_at, run, idx limit $2",
+          order by wake_at, run, idx, kind limit $2",
     )
     .bind(now)
     .bind(i64::from(limit))

@@ -1,14 +1,18 @@
 //! One transaction: what is read under the run's lock, and how it ends. What it writes is in `saves`.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use model::change::Checkup;
-use model::{Changes, Run, RunId, Task, TaskIndex, TaskKey, VersionId};
+use model::{Changes, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
 use serde_json::Value;
 use sqlx::{PgConnection, Row, Transaction};
 use uuid::Uuid;
 
-use super::{definitions, rows, runs, saves, signals};
-use crate::{Birth, Context, Created, Error, Result, Unit, Unsent, VersionRecord, normal};
+use super::{definitions, items, lanes, rows, runs, saves, shares, signals};
+use crate::{
+    Birth, Context, Created, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent, VersionRecord, normal,
+};
 
 /// An open transaction, with the messages that will go out once it is committed.
 pub(super) struct PostgresUnit {
@@ -54,6 +58,31 @@ impl Unit for PostgresUnit {
     async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>> {
         let found = context(&mut self.transaction, run, tasks).await;
         self.note(found)
+    }
+
+    async fn items(&mut self, run: RunId, children: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
+        let found = items::find(&mut self.transaction, run, children).await;
+        self.note(found)
+    }
+
+    async fn delivered(
+        &mut self,
+        run: RunId,
+        first: TaskIndex,
+        count: u32,
+    ) -> Result<BTreeMap<TaskIndex, Value>> {
+        let found = items::delivered(&mut self.transaction, run, first, count).await;
+        self.note(found)
+    }
+
+    async fn share(&mut self, ask: &ShareAsk) -> Result<Share> {
+        let share = shares::ask(&mut self.transaction, ask).await;
+        self.note(share)
+    }
+
+    async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>> {
+        let members = lanes::lock(&mut self.transaction, tenant, workflow, lane).await;
+        self.note(members)
     }
 
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {
@@ -130,7 +159,7 @@ async fn create(connection: &mut PgConnection, birth: &Birth, outbox: &mut Vec<U
     .execute(&mut *connection)
     .await?;
     let changes = std::slice::from_ref(&birth.changes);
-    saves::insert_tasks(connection, changes).await?;
+    saves::insert_all_tasks(connection, changes).await?;
     saves::append(connection, changes, outbox).await?;
     Ok(Created::New)
 }
@@ -157,6 +186,13 @@ async fn insert_run(connection: &mut PgConnection, birth: &Birth) -> Result<bool
         .bind(run.error)
         .bind(checkup_at)
         .bind(birth.facts.logical_date)
+        .bind(run.parent.map(|parent| parent.key.run.0))
+        .bind(run.parent.map(|parent| rows::int(parent.key.task.0)))
+        .bind(run.parent.map(|parent| rows::int(parent.attempt)))
+        .bind(run.parent.map(|parent| parent.waits))
+        .bind(rows::int(run.depth))
+        .bind(run.lane)
+        .bind(run.held)
         .execute(connection)
         .await?;
     Ok(written.rows_affected() == 1)

@@ -41,6 +41,7 @@ pub(crate) fn event(second: i64) -> Event {
         at: at(second),
         kind: EventKind::TaskStarted,
         task: Some(TaskIndex(1)),
+        child: None,
         attempt: 1,
         actor: None,
         data: Value::Null,
@@ -82,6 +83,10 @@ pub(crate) fn birth(id: RunId, version: VersionId, tasks: u32) -> Birth {
         started_at: None,
         finished_at: None,
         error: None,
+        parent: None,
+        depth: 0,
+        lane: None,
+        held: false,
     };
     let mut changes = changes(run);
     changes.tasks = (0..tasks).map(|index| Task::pending(TaskIndex(index), at(0))).collect();
@@ -103,6 +108,8 @@ pub(crate) fn changes(run: Run) -> Changes {
     Changes {
         run,
         tasks: vec![],
+        new_tasks: vec![],
+        items: vec![],
         outputs: vec![],
         attempts: vec![],
         events: vec![],
@@ -110,6 +117,8 @@ pub(crate) fn changes(run: Run) -> Changes {
         unset_timers: vec![],
         kept_signals: vec![],
         taken_signals: vec![],
+        shares_ended: vec![],
+        waits_over: vec![],
         outbox: vec![],
         checkup: Checkup::Keep,
     }
@@ -179,14 +188,14 @@ pub(crate) async fn run(store: &dyn Store, id: RunId) -> Run {
 }
 
 pub(crate) async fn task(store: &dyn Store, id: RunId, index: usize) -> Task {
-    store.run_tasks(id, None, 100).await.unwrap().remove(index).task
+    store.run_tasks(id, None, None, 100).await.unwrap().remove(index).task
 }
 
 /// Everything that readers can see of a run, to tell whether anything changed.
 pub(crate) async fn picture(store: &dyn Store, id: RunId) -> impl PartialEq + Debug {
     (
         store.run(TENANT, id).await.unwrap(),
-        store.run_tasks(id, None, 100).await.unwrap(),
+        store.run_tasks(id, None, None, 100).await.unwrap(),
         store.events(id, 0, 100).await.unwrap(),
         store.attempts(key(id, 0)).await.unwrap(),
         store.agenda(at(0)).await.unwrap(),

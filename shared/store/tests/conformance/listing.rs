@@ -67,20 +67,37 @@ pub(crate) async fn a_run_of_another_tenant_is_not_found(store: Subject) {
 
 pub(crate) async fn tasks_are_listed_by_index_and_by_page_with_output_and_timer(store: Subject) {
     let id = example(&*store, 1).await;
-    let timer = Timer { task: TaskIndex(2), attempt: 1, kind: TimerKind::Sleep, wake_at: at(9) };
+    let timer = Timer { task: Some(TaskIndex(2)), attempt: 1, kind: TimerKind::Sleep, wake_at: at(9) };
     step(&*store, id, |changes| {
         changes.outputs = vec![(TaskIndex(1), json!({"rows": 3}))];
         changes.timers = vec![timer.clone()];
     })
     .await
     .unwrap();
-    let all = store.run_tasks(id, None, 100).await.unwrap();
+    let all = store.run_tasks(id, None, None, 100).await.unwrap();
     assert_eq!(all.iter().map(|record| record.task.index.0).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!((&all[0].output, &all[0].timer), (&None, &None));
     assert_eq!((&all[1].output, &all[1].timer), (&Some(json!({"rows": 3})), &None));
     assert_eq!((&all[2].output, &all[2].timer), (&None, &Some(timer)));
-    assert_eq!(store.run_tasks(id, Some(TaskIndex(0)), 1).await.unwrap(), all[1..2]);
-    assert_eq!(store.run_tasks(id, Some(TaskIndex(2)), 1).await.unwrap(), []);
+    assert_eq!(store.run_tasks(id, None, Some(TaskIndex(0)), 1).await.unwrap(), all[1..2]);
+    assert_eq!(store.run_tasks(id, None, Some(TaskIndex(2)), 1).await.unwrap(), []);
+}
+
+pub(crate) async fn of_several_timers_a_task_shows_the_one_that_is_due_first(store: Subject) {
+    let id = example(&*store, 1).await;
+    let timer = |task, kind, second| Timer { task, attempt: 0, kind, wake_at: at(second) };
+    let (first, second) = (Some(TaskIndex(0)), Some(TaskIndex(1)));
+    let timers = [
+        timer(None, TimerKind::Deadline, 1),
+        timer(first, TimerKind::Timeout, 30),
+        timer(first, TimerKind::Retry, 20),
+        timer(second, TimerKind::Timeout, 20),
+        timer(second, TimerKind::Retry, 20),
+    ];
+    step(&*store, id, |changes| changes.timers = timers.to_vec()).await.unwrap();
+    let shown: Vec<_> =
+        store.run_tasks(id, None, None, 9).await.unwrap().into_iter().map(|record| record.timer).collect();
+    assert_eq!(shown, [Some(timers[2].clone()), Some(timers[4].clone()), None]);
 }
 
 pub(crate) async fn only_the_outputs_asked_for_are_returned(store: Subject) {

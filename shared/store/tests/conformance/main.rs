@@ -4,9 +4,12 @@
 
 mod definitions;
 mod example;
+mod fans;
 mod history;
+mod lanes;
 mod letters;
 mod listing;
+mod shares;
 mod sweep;
 mod units;
 mod values;
@@ -73,7 +76,10 @@ claims! {
     }
     values {
         a_run_comes_back_as_it_was_saved
+        a_run_comes_back_with_its_parent_and_lane
+        a_run_is_below_its_parent
         a_task_comes_back_as_it_was_saved
+        only_an_attempt_begins_a_task
         an_output_comes_back_to_the_letter
         nul_characters_do_not_make_a_write_fail
         times_that_clocks_disagree_on_are_put_in_order
@@ -114,6 +120,7 @@ claims! {
         runs_are_filtered_by_workflow_and_state
         a_run_of_another_tenant_is_not_found
         tasks_are_listed_by_index_and_by_page_with_output_and_timer
+        of_several_timers_a_task_shows_the_one_that_is_due_first
         only_the_outputs_asked_for_are_returned
     }
     sweep {
@@ -122,7 +129,10 @@ claims! {
         what_is_due_for_a_run_can_be_put_off
         a_checkup_can_be_brought_forward_and_not_put_off
         a_timer_is_due_at_its_instant_and_not_before
-        a_task_has_one_timer
+        a_task_has_one_timer_of_a_kind
+        a_run_has_timers_of_its_own
+        timers_are_dropped_by_whose_they_are
+        a_timer_without_an_owner_that_can_have_it_is_refused
         a_timer_that_is_dropped_and_set_at_once_is_set
         steps_leave_the_check_up_as_it_was
         a_finished_run_is_not_looked_at
@@ -130,6 +140,54 @@ claims! {
         committed_messages_are_unsent_until_they_are_marked
         marking_messages_as_sent_twice_changes_nothing
         young_messages_are_left_to_whoever_wrote_them
+    }
+    fans {
+        children_are_there_with_their_items
+        a_run_can_be_born_with_children
+        ten_thousand_children_are_born_in_one_save
+        children_are_listed_apart_from_the_tasks_of_the_definition
+        children_of_two_fan_outs_are_listed_apart
+        a_named_child_comes_with_its_fan_out
+        a_unit_sees_the_children_it_made
+        only_the_items_asked_for_are_returned
+        an_item_comes_back_to_the_letter
+        what_children_delivered_is_told_by_child
+        a_unit_sees_what_it_has_delivered
+        a_child_is_born_once
+        a_child_comes_after_its_fan_out
+        a_fan_out_counts_each_child_once
+    }
+    shares {
+        whoever_asks_first_carries_it_out_and_the_others_wait
+        the_owner_that_asks_again_is_told_so_again
+        other_keys_names_and_tenants_are_other_work
+        keys_may_be_empty_long_or_hold_anything
+        a_fresh_success_is_taken_by_whoever_asks_later
+        a_success_without_output_is_taken_as_null
+        an_old_success_is_carried_out_again
+        what_was_carried_out_in_vain_is_carried_out_by_the_next
+        a_share_ends_once
+        a_wait_that_is_over_is_forgotten
+        a_task_waits_for_one_owner_at_its_latest_attempt
+        whoever_is_to_carry_it_out_or_takes_what_is_there_no_longer_waits
+        a_task_that_asks_again_when_its_wait_is_over_waits_again
+        a_task_that_ended_waits_for_nothing
+        a_dropped_unit_shares_nothing
+        a_run_may_share_before_it_is_born
+        of_many_that_ask_at_once_one_carries_it_out
+        whoever_asks_meanwhile_finds_what_was_committed
+        whoever_asks_meanwhile_takes_the_place_of_one_who_gave_up
+        units_that_ask_in_opposite_order_at_worst_decide_again
+        shares_of_runs_that_exist_end_with_them
+    }
+    lanes {
+        a_lane_has_its_unfinished_runs_oldest_first
+        a_lane_is_of_one_workflow_and_tenant
+        a_held_run_is_held_until_it_is_let_go
+        only_a_run_in_a_lane_can_be_held
+        lanes_may_be_empty_long_or_hold_anything
+        a_unit_sees_its_own_runs_in_a_lane
+        of_runs_that_enter_a_lane_at_once_one_finds_it_free
     }
     workers {
         a_beat_names_what_the_worker_holds

@@ -2,13 +2,13 @@
 
 use model::change::Checkup;
 use model::{RunId, TaskIndex, Timer, TimerKind};
-use store::{Agenda, DueTimer};
+use store::{Agenda, DueTimer, Error};
 
 use crate::Subject;
 use crate::example::{at, event, example, finish, nudge, record, run, step, worker};
 
 fn timer(task: u32, attempt: u32, second: i64) -> Timer {
-    Timer { task: TaskIndex(task), attempt, kind: TimerKind::Retry, wake_at: at(second) }
+    Timer { task: Some(TaskIndex(task)), attempt, kind: TimerKind::Retry, wake_at: at(second) }
 }
 
 async fn set(store: &Subject, run: RunId, timers: Vec<Timer>) {
@@ -81,12 +81,14 @@ pub(crate) async fn a_timer_is_due_at_its_instant_and_not_before(store: Subject)
     assert_eq!(store.due_timers(at(99), 9).await.unwrap(), all);
 }
 
-pub(crate) async fn a_task_has_one_timer(store: Subject) {
+pub(crate) async fn a_task_has_one_timer_of_a_kind(store: Subject) {
     let id = example(&*store, 1).await;
     set(&store, id, vec![timer(0, 1, 10)]).await;
     set(&store, id, vec![timer(0, 2, 20)]).await;
     assert_eq!(store.due_timers(at(99), 9).await.unwrap(), [DueTimer { run: id, timer: timer(0, 2, 20) }]);
-    step(&*store, id, |changes| changes.unset_timers = vec![TaskIndex(0), TaskIndex(1)]).await.unwrap();
+    step(&*store, id, |changes| changes.unset_timers = vec![Some(TaskIndex(0)), Some(TaskIndex(1))])
+        .await
+        .unwrap();
     assert_eq!(store.due_timers(at(99), 9).await.unwrap(), []);
 }
 
@@ -94,12 +96,67 @@ pub(crate) async fn a_timer_that_is_dropped_and_set_at_once_is_set(store: Subjec
     let id = example(&*store, 1).await;
     set(&store, id, vec![timer(0, 1, 10)]).await;
     step(&*store, id, |changes| {
-        changes.unset_timers = vec![TaskIndex(0)];
+        changes.unset_timers = vec![Some(TaskIndex(0))];
         changes.timers = vec![timer(0, 2, 20)];
     })
     .await
     .unwrap();
     assert_eq!(store.due_timers(at(99), 9).await.unwrap(), [DueTimer { run: id, timer: timer(0, 2, 20) }]);
+}
+
+fn own_timer(kind: TimerKind, second: i64) -> Timer {
+    Timer { task: None, attempt: 0, kind, wake_at: at(second) }
+}
+
+pub(crate) async fn a_run_has_timers_of_its_own(store: Subject) {
+    let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
+    let (timeout, deadline) = (own_timer(TimerKind::Timeout, 20), own_timer(TimerKind::Deadline, 20));
+    set(&store, one, vec![timer(0, 1, 20), timeout.clone(), deadline.clone()]).await;
+    set(&store, two, vec![own_timer(TimerKind::Timeout, 10)]).await;
+    set(&store, two, vec![own_timer(TimerKind::Timeout, 15)]).await;
+    let due = |run, timer| DueTimer { run, timer };
+    let all = [
+        due(two, own_timer(TimerKind::Timeout, 15)),
+        due(one, deadline),
+        due(one, timeout),
+        due(one, timer(0, 1, 20)),
+    ];
+    assert_eq!(store.due_timers(at(99), 9).await.unwrap(), all);
+    assert_eq!(store.due_timers(at(99), 2).await.unwrap(), all[..2]);
+}
+
+pub(crate) async fn timers_are_dropped_by_whose_they_are(store: Subject) {
+    let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
+    let timeout = Timer { kind: TimerKind::Timeout, ..timer(0, 1, 10) };
+    let (own, deadline) = (own_timer(TimerKind::Timeout, 10), own_timer(TimerKind::Deadline, 10));
+    for id in [one, two] {
+        let timers = vec![timer(0, 1, 10), timeout.clone(), timer(1, 1, 10), own.clone(), deadline.clone()];
+        set(&store, id, timers).await;
+    }
+    let due = async |id| {
+        let due = store.due_timers(at(99), 99).await.unwrap().into_iter().filter(|due| due.run == id);
+        due.map(|due| due.timer).collect::<Vec<_>>()
+    };
+    step(&*store, one, |changes| changes.unset_timers = vec![Some(TaskIndex(0))]).await.unwrap();
+    assert_eq!(due(one).await, [deadline, own, timer(1, 1, 10)]);
+    step(&*store, one, |changes| changes.unset_timers = vec![None]).await.unwrap();
+    assert_eq!(due(one).await, [timer(1, 1, 10)]);
+    assert_eq!(due(two).await.len(), 5);
+}
+
+pub(crate) async fn a_timer_without_an_owner_that_can_have_it_is_refused(store: Subject) {
+    let id = example(&*store, 1).await;
+    let wrong = [
+        timer(3, 1, 10),
+        own_timer(TimerKind::Retry, 10),
+        own_timer(TimerKind::Sleep, 10),
+        Timer { attempt: 1, ..own_timer(TimerKind::Timeout, 10) },
+        Timer { kind: TimerKind::Deadline, ..timer(0, 1, 10) },
+    ];
+    for timer in wrong {
+        let refused = step(&*store, id, |changes| changes.timers = vec![timer]).await;
+        assert!(matches!(refused, Err(Error::Database(_))), "{refused:?}");
+    }
 }
 
 pub(crate) async fn steps_leave_the_check_up_as_it_was(store: Subject) {

@@ -19,7 +19,7 @@ fn change_all(changes: &mut Changes) {
     changes.run.failures += 1;
     changes.tasks[0].attempt += 1;
     changes.outputs.push((first, json!("out")));
-    changes.timers.push(Timer { task: first, attempt: 1, kind: TimerKind::Retry, wake_at: at(5) });
+    changes.timers.push(Timer { task: Some(first), attempt: 1, kind: TimerKind::Retry, wake_at: at(5) });
     changes.outbox.push(nudge(run));
     changes.checkup = Checkup::At(at(60));
     changes.attempts.push(AttemptRecord {
@@ -48,7 +48,7 @@ pub(crate) async fn a_new_run_is_there_with_all_its_rows(store: Subject) {
         (birth.changes.run, birth.facts.clone(), 1)
     );
     assert_eq!(store.facts(run_id(1)).await.unwrap(), Some(birth.facts));
-    let tasks = store.run_tasks(run_id(1), None, 100).await.unwrap();
+    let tasks = store.run_tasks(run_id(1), None, None, 100).await.unwrap();
     assert_eq!(tasks[0].output, Some(json!("out")));
     assert_eq!(tasks[0].timer.as_ref(), birth.changes.timers.first());
     assert_eq!(tasks.into_iter().map(|task| task.task).collect::<Vec<_>>(), birth.changes.tasks);
@@ -262,7 +262,7 @@ pub(crate) async fn completing_one_of_a_thousand_parents_changes_two_tasks(store
     step.tasks[1].parents.count(TaskState::Succeeded);
     unit.save(&[step]).await.unwrap();
     unit.commit().await.unwrap();
-    let tasks = store.run_tasks(id, None, 2_000).await.unwrap();
+    let tasks = store.run_tasks(id, None, None, 2_000).await.unwrap();
     let changed: Vec<u32> =
         tasks.iter().filter(|task| task.task.revision > 0).map(|task| task.task.index.0).collect();
     assert_eq!(changed, [17, 1_000]);

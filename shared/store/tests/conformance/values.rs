@@ -2,13 +2,16 @@
 
 use chrono::TimeDelta;
 use model::task::Tally;
-use model::{Changes, Counts, ErrorClass, Failure, Run, RunState, Task, TaskIndex, TaskState};
+use model::{
+    Changes, Child, Counts, ErrorClass, Failure, Fan, Parent, Run, RunState, Task, TaskIndex, TaskState,
+};
 use serde_json::{Value, json};
 use store::{Context, Error};
 
 use crate::Subject;
 use crate::example::{
-    TENANT, at, birth, changes, create, definition, example, facts, run, run_id, step, task, version, worker,
+    TENANT, at, birth, changes, create, definition, example, facts, key, run, run_id, step, task, version,
+    worker,
 };
 
 pub(crate) async fn a_run_comes_back_as_it_was_saved(store: Subject) {
@@ -28,6 +31,37 @@ pub(crate) async fn a_run_comes_back_as_it_was_saved(store: Subject) {
     assert_eq!(run(&*store, id).await, Run { revision: 1, ..saved });
 }
 
+pub(crate) async fn a_run_comes_back_with_its_parent_and_lane(store: Subject) {
+    let id = run_id(1);
+    let mut birth = birth(id, version(&*store).await, 1);
+    let parent = Parent { key: key(run_id(9), 4), attempt: 2, waits: true, depth: 3 };
+    birth.changes.run.parent = Some(parent);
+    birth.changes.run.depth = 3;
+    birth.changes.run.lane = Some("eu \u{1F525}".to_owned());
+    birth.changes.run.held = true;
+    create(&*store, &birth).await.unwrap();
+    assert_eq!(run(&*store, id).await, birth.changes.run);
+    let locked = store.begin().await.unwrap().lock(&[id]).await.unwrap();
+    assert_eq!(locked, [birth.changes.run.clone()]);
+    step(&*store, id, |changes| changes.run.held = false).await.unwrap();
+    assert_eq!(run(&*store, id).await, Run { held: false, revision: 1, ..birth.changes.run });
+}
+
+pub(crate) async fn a_run_is_below_its_parent(store: Subject) {
+    let version = version(&*store).await;
+    for (parent, depth) in [(run_id(9), 0), (run_id(1), 1)] {
+        let mut birth = birth(run_id(1), version, 1);
+        birth.changes.run.parent = Some(Parent { key: key(parent, 0), attempt: 1, waits: false, depth });
+        birth.changes.run.depth = depth;
+        let refused = create(&*store, &birth).await;
+        assert!(matches!(refused, Err(Error::Database(_))), "{refused:?}");
+    }
+}
+
+pub(crate) async fn only_an_attempt_begins_a_task(store: Subject) {
+    is_refused(store, |changes| changes.tasks[0].begun_at = Some(at(1))).await;
+}
+
 pub(crate) async fn a_task_comes_back_as_it_was_saved(store: Subject) {
     let id = example(&*store, 1).await;
     let mut failure = Failure::new(ErrorClass::Killed, "out of memory \0 \u{1F525}");
@@ -38,14 +72,23 @@ pub(crate) async fn a_task_comes_back_as_it_was_saved(store: Subject) {
         attempt: 2,
         revision: 0,
         parents: Tally { done: 9, succeeded: 4, failed: 3, skipped: 2 },
+        child: Some(Child { of: TaskIndex(0), item: 7 }),
+        fan: Some(Fan {
+            first: TaskIndex(3),
+            total: 99,
+            released: 50,
+            ended: Tally { done: 40, succeeded: 20, failed: 11, skipped: 5 },
+        }),
         worker: Some(worker(7)),
         since: at(3),
+        begun_at: Some(at(1)),
         started_at: Some(at(2)),
         finished_at: None,
         failure: Some(failure),
     };
     step(&*store, id, |changes| changes.tasks = vec![saved.clone()]).await.unwrap();
-    assert_eq!(task(&*store, id, 1).await, Task { revision: 1, ..saved });
+    let found = store.begin().await.unwrap().tasks(&[key(id, 1)]).await.unwrap();
+    assert_eq!(found.last(), Some(&(id, Task { revision: 1, ..saved })));
 }
 
 pub(crate) async fn an_output_comes_back_to_the_letter(store: Subject) {
@@ -82,9 +125,14 @@ pub(crate) async fn times_that_clocks_disagree_on_are_put_in_order(store: Subjec
         changes.tasks[0].started_at = Some(at(1));
         changes.tasks[0].finished_at = Some(early);
         changes.tasks[0].state = TaskState::Succeeded;
+        changes.tasks[1].attempt = 1;
+        changes.tasks[1].begun_at = Some(at(2));
+        changes.tasks[1].finished_at = Some(at(1));
+        changes.tasks[1].state = TaskState::Cancelled;
     })
     .await
     .unwrap();
+    assert_eq!(task(&*store, id, 1).await.finished_at, Some(at(2)));
     assert_eq!(run(&*store, id).await.started_at, Some(at(0)));
     assert_eq!(task(&*store, id, 0).await.finished_at, Some(at(1)));
 }

@@ -1,0 +1,87 @@
+//! Results as JUnit XML, which continuous integration shows.
+
+use std::fmt::Display;
+
+use super::{Played, Results};
+
+/// The document: a suite for each file; a file that could not be played is a suite with an error.
+pub(super) fn document(results: &Results) -> String {
+    let suites: Vec<String> =
+        results.played.chunk_by(|one, other| one.file == other.file).map(suite).collect();
+    let problems = results.unsound.iter().chain(&results.unusable).map(ToString::to_string);
+    let broken: Vec<String> =
+        problems.chain(results.unplayed.iter().cloned()).map(|words| error(&words)).collect();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"{}\" failures=\"{}\" errors=\"{}\">\n{}{}</testsuites>\n",
+        results.played.len() + broken.len(),
+        results.failed(),
+        broken.len(),
+        suites.concat(),
+        broken.concat(),
+    )
+}
+
+fn suite(tests: &[Played]) -> String {
+    let failures = tests.iter().filter(|test| !test.problems.is_empty()).count();
+    let seconds: f64 = tests.iter().map(|test| test.took.as_seconds_f64()).sum();
+    let cases: String = tests.iter().map(case).collect();
+    let name = tests.first().map_or("", |test| &test.file);
+    format!(
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" errors=\"0\" time=\"{seconds:.6}\">\n{cases}  </testsuite>\n",
+        escape(name),
+        tests.len(),
+    )
+}
+
+fn case(test: &Played) -> String {
+    let start = format!(
+        "    <testcase classname=\"{}\" name=\"{}\" file=\"{}\" time=\"{:.6}\"",
+        escape(&test.workflow),
+        escape(&test.name),
+        escape(&test.file),
+        test.took.as_seconds_f64(),
+    );
+    let Some(first) = test.problems.first() else { return format!("{start}/>\n") };
+    let all: Vec<String> = test.problems.iter().map(ToString::to_string).collect();
+    let (message, all) = (escape(&first.message), escape(all.join("\n")));
+    format!("{start}>\n      <failure message=\"{message}\">{all}</failure>\n    </testcase>\n")
+}
+
+fn error(words: &str) -> String {
+    let words = escape(words);
+    format!(
+        "  <testsuite name=\"files\" tests=\"1\" failures=\"0\" errors=\"1\" time=\"0\">\n    <testcase classname=\"files\" \
+         name=\"{words}\" time=\"0\">\n      <error message=\"{words}\"/>\n    </testcase>\n  </testsuite>\n"
+    )
+}
+
+/// A text as it may stand in XML, between tags and in quotes. What XML cannot hold at all is shown as �.
+fn escape(text: impl Display) -> String {
+    let mut escaped = String::new();
+    for character in text.to_string().chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' => escaped.push_str("&#10;"),
+            '\t' => escaped.push(' '),
+            '\0'..' ' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_break_xml_is_escaped() {
+        assert_eq!(
+            escape("a < b && \"c\" > d\u{1b}[31m\n"),
+            "a &lt; b &amp;&amp; &quot;c&quot; &gt; d\u{fffd}[31m&#10;"
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! `ebb test`: exit codes that scripts can rely on, results that people and machines can read.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::ebb::{Place, said};
+
+const GREET: &str = "name: greet\ntasks: [{name: only, type: echo, config: {text: hi}}]\n";
+const PASSES: &str =
+    "workflow: greet\ntests: [{name: it says hi, expect: {tasks: {only: {output: {text: hi}}}}}]\n";
+const FAILS: &str = "workflow: greet\ntests:\n  - {name: it says \"ho\" & <more>, expect: {tasks: {only: {output: \
+     {text: ho}}}}}\n  - {name: it ends, expect: {took: 0s}}\n";
+const UNUSABLE: &str = "workflow: greet\ntests: [{name: x, expect: {tasks: {onyl: succeeded}}}]\n";
+
+fn place() -> Place {
+    Place::new().with("greet", GREET)
+}
+
+#[test]
+fn the_exit_code_says_whether_tests_passed_failed_or_could_not_be_used() {
+    let broken = "name: greet\ntasks: [{name: only, type: eko}]\n";
+    for (place, code, told) in [
+        (place().with_test("greet", PASSES), 0, "1 of 1 test passed"),
+        (place().with_test("greet", FAILS), 1, "text: expected \"ho\", found \"hi\""),
+        (
+            place().with_test("greet", UNUSABLE),
+            2,
+            "greet.yaml:2:36: tests[0].expect.tasks.onyl: the workflow `greet` has no task `onyl` (did you mean `only`?)",
+        ),
+        (place().with_test("a", FAILS).with_test("b", UNUSABLE), 2, "1 of 2 tests passed"),
+        (place().with("greet", broken).with_test("greet", PASSES), 1, "greet.yaml:2:"),
+        (
+            place().with("greet", broken).with_test("greet", PASSES),
+            1,
+            "not played, since the workflow `greet` has problems",
+        ),
+        (place(), 2, "there is no such test"),
+    ] {
+        let output = place.run(&["test"]);
+        assert!(said(&output).contains(told), "`{told}` is missing in:\n{}", said(&output));
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+    }
+}
+
+#[test]
+fn a_single_file_and_a_filter_choose_what_is_played() {
+    let place = place().with_test("good", PASSES).with_test("bad", FAILS);
+    for (arguments, code, told) in [
+        (&["test", "workflows/tests/good.yaml"][..], 0, "1 of 1 test passed"),
+        (&["test", "--filter", "it ends"], 0, "1 of 1 test passed"),
+        (&["test", "workflows", "--filter", "greet"], 1, "2 of 3 tests passed"),
+        (&["test", "--filter", "nothing like it"], 2, "there is no such test"),
+        (&["test", "workflows/graphs/greet.yaml"], 2, "where tests belong"),
+    ] {
+        let output = place.run(arguments);
+        assert!(said(&output).contains(told), "`{told}` is missing in:\n{}", said(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+    }
+}
+
+#[test]
+fn tests_are_not_taken_for_workflows() {
+    assert_eq!(place().with_test("greet", FAILS).run(&["validate"]).status.code(), Some(0));
+}
+
+#[test]
+fn results_are_written_as_junit_xml_with_everything_escaped() {
+    let place = place().with_test("bad", FAILS).with_test("odd", UNUSABLE);
+    let output = place.run(&["test", "--junit", "results.xml"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    let xml = fs::read_to_string(place.path().join("results.xml")).unwrap();
+    for expected in [
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"3\" failures=\"1\" errors=\"1\">",
+        "<testsuite name=\"workflows/tests/bad.yaml\" tests=\"2\" failures=\"1\" errors=\"0\" time=\"0.",
+        "<testcase classname=\"greet\" name=\"it says &quot;ho&quot; &amp; &lt;more&gt;\"",
+        "<failure message=\"expected &quot;ho&quot;, found &quot;hi&quot;\">workflows/tests/bad.yaml:3:",
+        "<testcase classname=\"greet\" name=\"it ends\" file=\"workflows/tests/bad.yaml\" time=\"0.",
+        "<error message=\"workflows/tests/odd.yaml:2:",
+    ] {
+        assert!(xml.contains(expected), "`{expected}` is missing in:\n{xml}");
+    }
+}
+
+#[test]
+fn results_are_given_as_json_on_demand() {
+    let output = place().with_test("bad", FAILS).run(&["test", "--json"]);
+    let results: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(results["passed"], false);
+    assert_eq!(results["tests"][0]["problems"][0]["path"], "tests[0].expect.tasks.only.output.text");
+    assert_eq!(results["tests"][1]["problems"], serde_json::json!([]));
+}
+
+#[test]
+fn every_example_has_tests_and_passes_them() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let files = |folder: &str| {
+        let entries = fs::read_dir(root.join("workflows").join(folder)).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(files("graphs"), files("tests"));
+    let output = Command::new(env!("CARGO_BIN_EXE_ebb")).arg("test").current_dir(root).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}

@@ -1,0 +1,141 @@
+//! Callbacks: telling someone what became of a run or a task.
+
+use chrono::TimeDelta;
+use engine::Command;
+use language::config;
+use model::message::{CallbackDue, Notice};
+use model::{Call, Failure, Message, RunId};
+use runtime::{CallbackJob, StartRun};
+use serde_json::{Map, Value, json};
+use service::Verdict;
+
+use crate::attempt::Executor;
+use crate::kinds::Http;
+
+/// A callback is tried so often in a row before it is left to the bus, which sends it again later.
+const TRIES: u32 = 3;
+
+impl Executor {
+    /// Tells whoever wants to be told. What is told may be told twice, with the same id.
+    pub async fn call_back(&self, due: &CallbackDue) -> runtime::Result<Verdict> {
+        let secrets = match self.secrets.resolve(self.runtime.callback_secrets(due).await?).await {
+            Ok(secrets) => secrets,
+            Err(failure) => return self.called(due, "a callback", Err(failure)).await,
+        };
+        match self.runtime.callback(due, secrets.clone()).await? {
+            CallbackJob::Gone => Ok(Verdict::Hopeless("there is no such callback".into())),
+            CallbackJob::Broken(failure) => self.called(due, "a callback", Err(failure)).await,
+            CallbackJob::Ready { call, event } => {
+                let what = in_words(&call);
+                let done = self.call(due, call, event).await?;
+                self.called(due, &what, done.map_err(|failure| masked(failure, &secrets))).await
+            }
+        }
+    }
+
+    async fn call(
+        &self,
+        due: &CallbackDue,
+        call: Call,
+        event: Value,
+    ) -> runtime::Result<Result<(), Failure>> {
+        match call {
+            Call::Webhook { url, headers, body } => {
+                let config =
+                    json!({"method": "POST", "url": url, "headers": headers, "body": body.unwrap_or(event)});
+                Ok(self.send(config).await)
+            }
+            Call::Message { topic, body } => {
+                let notice = Notice { topic, run: due.run, body: body.unwrap_or(event) };
+                let sent = self.runtime.bus().publish(&[Message::Notice(notice)]).await;
+                Ok(sent.map_err(|error| Failure::transient(error.to_string())))
+            }
+            Call::Workflow { workflow, inputs } => self.start(due, workflow, inputs, &event).await,
+        }
+    }
+
+    async fn send(&self, config: Value) -> Result<(), Failure> {
+        let kind = language::kinds::kind("http").expect("it is one of the language");
+        let config: config::Http =
+            config::read(kind, config).map_err(|error| Failure::permanent(error.to_string()))?;
+        let http = Http::default();
+        let clock = self.runtime.clock();
+        let mut tries = 1;
+        loop {
+            match http.exchange(&config, None).await {
+                Ok(_) => return Ok(()),
+                Err(failure) if tries == TRIES || !may_pass(&failure) => return Err(failure),
+                Err(_) => clock.wait_until(clock.now() + TimeDelta::seconds(1 << tries)).await,
+            }
+            tries += 1;
+        }
+    }
+
+    async fn start(
+        &self,
+        due: &CallbackDue,
+        workflow: String,
+        inputs: Map<String, Value>,
+        event: &Value,
+    ) -> runtime::Result<Result<(), Failure>> {
+        let id = RunId::from_key(due.tenant, &workflow, &format!("callback {}", event["id"]));
+        let request = StartRun {
+            id,
+            tenant: due.tenant,
+            workflow,
+            inputs,
+            labels: Map::new(),
+            logical_date: None,
+            trigger_kind: "callback".into(),
+            by: format!("run {}", due.run),
+            parent: None,
+        };
+        match self.runtime.start(request).await {
+            Ok(_) => Ok(Ok(())),
+            Err(error) if error.is_hopeless() => Ok(Err(Failure::permanent(error.to_string()))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes in the run's timeline what became of a callback, or has it sent again later.
+    async fn called(
+        &self,
+        due: &CallbackDue,
+        what: &str,
+        done: Result<(), Failure>,
+    ) -> runtime::Result<Verdict> {
+        let error = match done {
+            Ok(()) => None,
+            Err(failure) if may_pass(&failure) => return Ok(Verdict::Later(failure.message)),
+            Err(failure) => Some(failure.message),
+        };
+        let verdict = error.clone().map_or(Verdict::Done, Verdict::Hopeless);
+        let noted = Command::CalledBack { what: what.to_owned(), error };
+        self.runtime.settle(due.run, noted).await?;
+        Ok(verdict)
+    }
+}
+
+fn may_pass(failure: &Failure) -> bool {
+    failure.class != model::ErrorClass::Permanent
+}
+
+/// The failure without the secrets that its words may show: it is kept in the run's timeline.
+fn masked(failure: Failure, secrets: &Map<String, Value>) -> Failure {
+    let hide = |text: String, secret: &str| text.replace(secret, "***");
+    let message = secrets.values().filter_map(Value::as_str).fold(failure.message, hide);
+    Failure { message, ..failure }
+}
+
+/// Whom a callback tells, without the path and query of an address, which may hold a secret.
+fn in_words(call: &Call) -> String {
+    match call {
+        Call::Webhook { url, .. } => {
+            let host = url.split("//").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next());
+            let host = host.and_then(|host| host.rsplit('@').next()).unwrap_or("an address");
+            format!("webhook to {host}")
+        }
+        Call::Message { topic, .. } => format!("message to {topic}"),
+        Call::Workflow { workflow, .. } => format!("run of {workflow}"),
+    }
+}

@@ -1,0 +1,132 @@
+//! Fan-outs: their children, whose turn it is, and what becomes of the whole.
+
+use std::collections::BTreeSet;
+
+use model::{Child, EventKind, Failure, Fan, FanOut, Task, TaskEvent, TaskIndex, TaskState, Tolerance};
+use serde_json::{Value, json};
+
+use crate::scene::Scene;
+
+impl<'g> Scene<'g> {
+    /// Brings a child into being for each item; over nothing, the fan-out succeeds at once.
+    pub(crate) fn fan_out(&mut self, index: TaskIndex, items: Vec<Value>) {
+        let total = items.len() as u32;
+        if total == 0 {
+            return self.settle_at_once(
+                index,
+                &json!({"count": 0, "succeeded": 0, "failed": 0}),
+                Value::Null,
+            );
+        }
+        self.must(index, TaskEvent::FellAsleep, EventKind::TaskFannedOut, json!({"count": total}));
+        // Rows are only ever added, so the next index is their number.
+        let first = TaskIndex(self.run.counts.total());
+        let fan = Fan { first, total, released: 0, ended: Default::default() };
+        self.run.counts.grew(total);
+        for ((child, item), place) in fan.children().zip(items).zip(0..) {
+            let place = Child { of: index, item: place };
+            self.tasks.insert(child, Task { child: Some(place), ..Task::pending(child, self.now) });
+            self.born.insert(child);
+            self.items.push((child, item));
+        }
+        self.tasks.get_mut(&index).expect("it has just been moved").fan = Some(fan);
+        self.turning.insert(index);
+    }
+
+    /// Lets children go on whose turn it is. Answers whose rows are needed for that.
+    pub(crate) fn take_turns(&mut self) -> Vec<TaskIndex> {
+        let mut missing = Vec::new();
+        for index in std::mem::take(&mut self.turning) {
+            let wanted = self.wanted_children(index);
+            let unknown: Vec<TaskIndex> =
+                wanted.iter().copied().filter(|child| !self.knows(*child)).collect();
+            if unknown.is_empty() {
+                wanted.into_iter().for_each(|child| self.take_turn(index, child));
+            } else {
+                missing.extend(unknown);
+                self.turning.insert(index);
+            }
+        }
+        missing
+    }
+
+    /// A child ended: it counts for its fan-out, whose next child may have its turn, or which may have ended with it.
+    pub(crate) fn child_ended(&mut self, index: TaskIndex, child: Child) {
+        let name = self.name(index);
+        let ended = &self.tasks[&index];
+        let (state, failure) = (ended.state, ended.failure.clone());
+        let parent = self.tasks.get_mut(&child.of).expect("its row was asked for");
+        let (Some(fan), TaskState::Sleeping) = (parent.fan.as_mut(), parent.state) else { return };
+        fan.ended.count(state);
+        let over = fan.ended.done == fan.total;
+        if let (TaskState::Failed, Some(failure)) = (state, failure) {
+            // The first failure is kept, to be named if the fan-out fails for it.
+            let message = format!("{name}: {}", failure.message);
+            parent.failure.get_or_insert(Failure { message, ..failure });
+        }
+        self.changed.insert(child.of);
+        if over {
+            self.conclude_fan(child.of);
+        } else {
+            self.turning.insert(child.of);
+        }
+    }
+
+    /// Fan-outs that wait for their children, in case a turn was missed.
+    pub(crate) fn turn_all(&mut self) {
+        let waiting = |task: &&Task| task.fan.is_some() && task.state == TaskState::Sleeping;
+        let fans: BTreeSet<TaskIndex> = self.tasks.values().filter(waiting).map(|task| task.index).collect();
+        self.turning.extend(fans);
+    }
+
+    /// The children that may go on now; once too many have failed, all that are left, since none is needed any more.
+    fn wanted_children(&self, index: TaskIndex) -> Vec<TaskIndex> {
+        let Some((fan, plan)) = self.fan_of(index) else { return Vec::new() };
+        let room = match plan.max_parallel {
+            Some(cap) if !is_lost(plan, &fan) => cap.saturating_sub(fan.released - fan.ended.done),
+            _ => fan.total,
+        };
+        fan.children().skip(fan.released as usize).take(room as usize).collect()
+    }
+
+    fn take_turn(&mut self, index: TaskIndex, child: TaskIndex) {
+        let Some((fan, plan)) = self.fan_of(index) else { return };
+        let fan = Fan { released: fan.released + 1, ..fan };
+        self.tasks.get_mut(&index).expect("its fan was looked at").fan = Some(fan);
+        self.changed.insert(index);
+        if is_lost(plan, &fan) {
+            let why = json!({"fan_out": self.name(index)});
+            self.must(child, TaskEvent::Skipped, EventKind::TaskSkipped, why);
+        } else {
+            self.ready(child);
+        }
+    }
+
+    fn conclude_fan(&mut self, index: TaskIndex) {
+        let Some((fan, plan)) = self.fan_of(index) else { return };
+        let (total, ended) = (fan.total, fan.ended);
+        let task = &self.tasks[&index];
+        if !is_lost(plan, &fan) {
+            let output = json!({"count": total, "succeeded": ended.succeeded, "failed": ended.failed});
+            let (attempt, started_at) = (task.attempt, task.started_at.unwrap_or(self.now));
+            self.succeed(index, attempt, started_at, &output);
+            return;
+        }
+        let first = task.failure.as_ref().map(|failure| format!("; {}", failure.message)).unwrap_or_default();
+        let tolerated = match plan.tolerated_failures {
+            Tolerance::Count(count) => count.to_string(),
+            Tolerance::Percent(percent) => format!("{percent}%"),
+        };
+        let message = format!("{} of {total} children failed, {tolerated} tolerated{first}", ended.failed);
+        self.fail(index, Failure::permanent(message));
+    }
+
+    fn fan_of(&self, index: TaskIndex) -> Option<(Fan, &'g FanOut)> {
+        let graph: &'g crate::Graph = self.graph;
+        Some((self.tasks[&index].fan?, graph.spec(index).fan_out.as_ref()?))
+    }
+}
+
+fn is_lost(plan: &FanOut, fan: &Fan) -> bool {
+    !plan.tolerated_failures.allows(fan.ended.failed, fan.total)
+}

@@ -1,0 +1,152 @@
+//! What concerns a run as a whole: its turn, its time, its end from outside, and what got lost in it.
+
+use chrono::TimeDelta;
+use model::change::Checkup;
+use model::message::CancelRequested;
+use model::{
+    ErrorClass, EventKind, Failure, Message, Occasion, RunId, TaskEvent, TaskIndex, TaskState, TimerKind,
+};
+use serde_json::{Value, json};
+
+use crate::command::Outcome;
+use crate::scene::{CHECKUP_AFTER, Scene};
+
+/// How long past its time-out an attempt is left to the worker that holds it, which asks it to end, gives it half a
+/// minute and then kills it.
+const TIMEOUT_SLACK: TimeDelta = TimeDelta::seconds(60);
+
+/// The sweep looks at a run again after so long while it waits for timers only.
+const CHECKUP_WHILE_WAITING: TimeDelta = TimeDelta::minutes(10);
+
+impl Scene<'_> {
+    /// Others in the run's lane have ended: it begins.
+    pub(crate) fn admit(&mut self) -> Outcome {
+        if self.run.state.is_final() || !self.run.held {
+            return Outcome::Stale;
+        }
+        self.run.held = false;
+        self.record(EventKind::RunAdmitted, None, None, Value::Null);
+        self.unfinished(|_| true).into_iter().for_each(|index| self.consider(index));
+        self.checkup = Checkup::At(self.now + CHECKUP_AFTER);
+        Outcome::Applied
+    }
+
+    /// One of the run's own timers is due.
+    pub(crate) fn wake_run(&mut self, kind: TimerKind) -> Outcome {
+        if self.run.state.is_final() {
+            return Outcome::Stale;
+        }
+        self.unset_timers(None);
+        self.set_run_timers();
+        match kind {
+            TimerKind::Timeout => self.time_out(),
+            TimerKind::Deadline => {
+                self.record(EventKind::RunMissedDeadline, None, None, Value::Null);
+                self.call_back_for_run(None, Occasion::MissedDeadline);
+            }
+            TimerKind::Retry | TimerKind::Sleep => return Outcome::Stale,
+        }
+        Outcome::Applied
+    }
+
+    /// The run took too long: what was begun has failed, and what was not cannot begin any more.
+    fn time_out(&mut self) {
+        let limit = self.graph.workflow().timeout_seconds.unwrap_or_default();
+        let message = format!("the run took longer than its timeout_seconds of {limit}");
+        self.record(EventKind::RunTimedOut, None, None, json!({"timeout_seconds": limit}));
+        // Counted for itself, since the tasks that were still open may all be allowed to fail.
+        self.run.failures += 1;
+        self.run.error.get_or_insert(message.clone());
+        self.abandon("the run's time-out");
+        let failure = Failure::new(ErrorClass::Timeout, message);
+        for index in self.unfinished(|_| true) {
+            if self.tasks[&index].state == TaskState::Pending {
+                self.must(index, TaskEvent::UpstreamFailed, EventKind::TaskUpstreamFailed, Value::Null);
+            } else {
+                let said = json!({"class": failure.class, "message": failure.message});
+                self.must(
+                    index,
+                    TaskEvent::GivenUp { failure: failure.clone() },
+                    EventKind::TaskFailed,
+                    said,
+                );
+            }
+        }
+        self.forget_ended();
+    }
+
+    /// The run ends from outside: so do the runs that its tasks started and wait for.
+    fn abandon(&mut self, actor: &str) {
+        self.abandoned = true;
+        let waits = |index: &TaskIndex| self.spec(*index).kind == "workflow";
+        let asleep = self.unfinished(|task| task.state == TaskState::Sleeping);
+        let children: Vec<RunId> = asleep
+            .into_iter()
+            .filter(waits)
+            .map(|index| RunId::of_task(self.key(index), self.tasks[&index].attempt))
+            .collect();
+        let reason = format!("the run {} that started it ended", self.run.id);
+        self.outbox.extend(children.into_iter().map(|run| {
+            Message::CancelRequested(CancelRequested { run, actor: actor.into(), reason: reason.clone() })
+        }));
+    }
+
+    /// Notes that someone was told what became of the run, or could not be.
+    pub(crate) fn called_back(&mut self, what: &str, error: Option<&str>) -> Outcome {
+        self.record(EventKind::RunCalledBack, None, None, json!({"what": what, "error": error}));
+        Outcome::Applied
+    }
+
+    pub(crate) fn cancel(&mut self, actor: &str, reason: Option<&str>) -> Outcome {
+        let open: Vec<TaskIndex> = self.unfinished(|_| true);
+        if self.run.state.is_final() || open.is_empty() {
+            return Outcome::Stale;
+        }
+        let data = reason.map_or(Value::Null, |reason| json!({"reason": reason}));
+        self.abandon(actor);
+        for index in open {
+            self.apply(index, TaskEvent::Cancelled).expect("whatever has not ended can be cancelled");
+            self.record(EventKind::TaskCancelled, Some(index), Some(actor), data.clone());
+        }
+        self.forget_ended();
+        Outcome::Applied
+    }
+
+    /// Looks for what got lost on the way: messages nobody acted on, attempts nobody ended.
+    pub(crate) fn checkup(&mut self, patience: TimeDelta) -> Outcome {
+        let now = self.now;
+        if self.run.held {
+            // Whoever had to end before it may have done so unheard.
+            self.announcements.extend(self.lane());
+            self.checkup = Checkup::At(now + CHECKUP_WHILE_WAITING);
+            return Outcome::Applied;
+        }
+        for index in
+            self.unfinished(|task| task.state == TaskState::Dispatched && task.since + patience <= now)
+        {
+            self.record(EventKind::TaskRedispatched, Some(index), None, Value::Null);
+            self.announce(index);
+        }
+        for index in self.unfinished(|task| task.state == TaskState::Running) {
+            let timeout = self.spec(index).timeout_seconds;
+            let started_at = self.tasks[&index].started_at.unwrap_or(now);
+            let end = started_at + TimeDelta::seconds(timeout.into());
+            if self.give_up_at(index).map_or(end, |give_up_at| end.min(give_up_at)) + TIMEOUT_SLACK <= now {
+                let message = format!("the attempt took longer than its timeout_seconds of {timeout}");
+                self.fail(index, Failure::new(ErrorClass::Timeout, message));
+            }
+        }
+        self.unfinished(|task| task.state == TaskState::Pending)
+            .into_iter()
+            .for_each(|index| self.consider(index));
+        self.turn_all();
+        if self.unfinished(|task| task.state != TaskState::Pending).is_empty() && self.asks_nothing() {
+            self.stall();
+        }
+        let busy = !self
+            .unfinished(|task| matches!(task.state, TaskState::Dispatched | TaskState::Running))
+            .is_empty();
+        self.checkup = Checkup::At(now + if busy { CHECKUP_AFTER } else { CHECKUP_WHILE_WAITING });
+        Outcome::Applied
+    }
+}

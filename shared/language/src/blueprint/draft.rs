@@ -1,0 +1,55 @@
+//! What can be said of a template before anyone gives it parameters: its fields, and its tasks' fields and types.
+//!
+//! Which fields there are is known to the readers of workflows and tasks alone. So they are given a skeleton: the
+//! template with nothing behind most of its keys. What they say of a key holds; what they miss is no matter.
+
+use super::{OWN, field, marker, without};
+use crate::diagnostic::Report;
+use crate::library::Library;
+use crate::node::{Data, Node};
+use crate::workflow;
+
+/// Reports fields that no workflow or task has, and types and reusable tasks that do not exist.
+pub(super) fn check(root: &Node, library: &Library<'_>, report: &mut Report<'_>) {
+    let skeleton = skeleton(root);
+    // Whatever lacks something is complained of as a whole.
+    let mut wholes = vec![root.at.path.clone()];
+    if let Some(Node { data: Data::List(tasks), .. }) = field(&skeleton, "tasks") {
+        wholes.extend(tasks.iter().map(|task| task.at.path.clone()));
+    }
+    let mut aside = report.aside();
+    workflow::read(&skeleton, library, &mut aside);
+    report.take_over(aside, |said| !wholes.contains(&said.path));
+}
+
+fn skeleton(root: &Node) -> Node {
+    let mut root = without(root, &OWN);
+    if let Data::Map(entries) = &mut root.data {
+        for (key, node) in entries {
+            match &mut node.data {
+                Data::List(tasks) if key.name == "tasks" => {
+                    tasks.retain(|task| field(task, "remove").is_none());
+                    tasks.iter_mut().for_each(strip_task);
+                    if tasks.is_empty() {
+                        node.data = Data::Null;
+                    }
+                }
+                _ if key.name == "tasks" => {}
+                data => *data = Data::Null,
+            }
+        }
+    }
+    root
+}
+
+/// Leaves a task's keys, and what says what kind of task it is.
+fn strip_task(task: &mut Node) {
+    let Data::Map(entries) = &mut task.data else { return };
+    for (key, node) in entries {
+        let telling = matches!(key.name.as_str(), "type" | "task");
+        let known = matches!(&node.data, Data::Text(text) if !marker::is_in(text));
+        if !(telling && known) {
+            node.data = Data::Null;
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `extends`: which template, and with what parameters.
+
+use super::field;
+use crate::diagnostic::Report;
+use crate::node::{Data, Key, Node, Place};
+use crate::read::{self, Fields, Word};
+
+/// A file's word that it extends a template.
+pub(super) struct Extends<'n> {
+    pub(super) at: &'n Place,
+    pub(super) template: Word<'n>,
+    pub(super) parameters: &'n [(Key, Node)],
+}
+
+impl<'n> Extends<'n> {
+    /// Reads the name of a template, or a mapping that gives its parameters too.
+    pub(super) fn read(node: &'n Node, report: &mut Report<'_>) -> Option<Self> {
+        if !matches!(node.data, Data::Map(_)) {
+            let template = read::text(node, report)?;
+            return Some(Self { at: &node.at, template, parameters: &[] });
+        }
+        let mut fields = Fields::of(node, "`extends`", report)?;
+        let template = fields.require("template").and_then(|node| read::text(node, report));
+        let parameters = fields.get("parameters").map_or(Some([].as_slice()), |node| given(node, report));
+        fields.finish(report);
+        Some(Self { at: &node.at, template: template?, parameters: parameters? })
+    }
+
+    /// Reads it in a workflow, which may also give the parameters in a field of their own.
+    pub(super) fn read_in_workflow(root: &'n Node, node: &'n Node, report: &mut Report<'_>) -> Option<Self> {
+        let extends = Self::read(node, report)?;
+        let Some(beside) = field(root, "parameters").filter(|node| !node.is_null()) else {
+            return Some(extends);
+        };
+        if !extends.parameters.is_empty() {
+            let hint = Some("keep one of the two".to_owned());
+            report.add(&beside.at, "the parameters are given in `extends` already", hint);
+            return None;
+        }
+        Some(Self { parameters: given(beside, report)?, ..extends })
+    }
+
+    /// Whether the parameter of that name is given here.
+    pub(super) fn gives(&self, name: &str) -> bool {
+        self.parameters.iter().any(|(key, node)| key.name == name && !node.is_null())
+    }
+}
+
+fn given<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<&'n [(Key, Node)]> {
+    match &node.data {
+        Data::Map(entries) => Some(entries),
+        _ => {
+            let hint = Some("write such as `{source: orders}`".to_owned());
+            let message = format!("`parameters` must be a mapping, but this is {}", node.describe());
+            report.add(&node.at, message, hint);
+            None
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The values of a template's parameters, and putting them in.
+
+use std::collections::BTreeMap;
+
+use super::marker::{self, Marker};
+use super::parameter::Parameter;
+use crate::diagnostic::Report;
+use crate::node::{Data, Key, Node, Place};
+use crate::suggest;
+use crate::yaml;
+
+/// The value of every parameter that a template may use.
+pub(super) struct Values(BTreeMap<String, Value>);
+
+struct Value {
+    node: Node,
+    /// As it is written within a longer text.
+    text: String,
+}
+
+/// How many bytes may still be put into one workflow; none once it was too much, so that a short file cannot become
+/// a huge workflow.
+pub(super) struct Allowance(Option<usize>);
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self(Some(yaml::MAX_BYTES))
+    }
+}
+
+impl Values {
+    /// The values of the parameters `open`: those given at `at` where they fit, and defaults for the rest.
+    pub(super) fn bind(
+        template: &str,
+        open: &[&Parameter<'_>],
+        given: &[(Key, Node)],
+        at: &Place,
+        report: &mut Report<'_>,
+    ) -> Option<Self> {
+        let before = report.len();
+        let meant = check_names(template, open, given, report);
+        let mut values = BTreeMap::new();
+        for parameter in open {
+            let name = parameter.name();
+            let found = given.iter().find(|(key, node)| key.name == name && !node.is_null());
+            match found.map(|(_, node)| node).or(parameter.default) {
+                Some(node) if parameter.check(node, report) => {
+                    values.insert(name.to_owned(), Value { node: node.clone(), text: written(node) });
+                }
+                None if !meant.contains(&name) => {
+                    let message = format!("the workflow template `{template}` needs the parameter `{name}`");
+                    report.add(at, message, Some(format!("add `{name}: …` to `parameters`")));
+                }
+                _ => {}
+            }
+        }
+        (report.len() == before).then_some(Self(values))
+    }
+
+    /// A parameter's value, to hand it on.
+    pub(super) fn entry(&self, name: &str) -> Option<(Key, Node)> {
+        let value = self.0.get(name)?;
+        Some((Key { name: name.to_owned(), at: value.node.at.clone() }, value.node.clone()))
+    }
+
+    /// The tree with values instead of markers.
+    pub(super) fn fill(&self, node: &Node, allowance: &mut Allowance, report: &mut Report<'_>) -> Node {
+        let data = match &node.data {
+            Data::Text(text) if marker::is_in(text) => {
+                return self.fill_text(text, &node.at, allowance, report);
+            }
+            Data::List(items) => {
+                Data::List(items.iter().map(|item| self.fill(item, allowance, report)).collect())
+            }
+            Data::Map(entries) => {
+                let entry = |(key, node): &(Key, Node)| (key.clone(), self.fill(node, allowance, report));
+                Data::Map(entries.iter().map(entry).collect())
+            }
+            data => data.clone(),
+        };
+        Node { data, at: node.at.clone() }
+    }
+
+    fn fill_text(&self, text: &str, at: &Place, allowance: &mut Allowance, report: &mut Report<'_>) -> Node {
+        let mut filled = String::new();
+        let mut end = 0;
+        for marker in marker::find(text) {
+            let Some(value) = marker.name().and_then(|name| self.0.get(name)) else { continue };
+            let was_enough = allowance.0.is_some();
+            if !allowance.take(value.text.len()) {
+                if was_enough {
+                    report_excess(&marker, text, at, report);
+                }
+                break;
+            }
+            if marker.span == (0..text.len()) {
+                return value.node.clone();
+            }
+            filled.push_str(&text[end..marker.span.start]);
+            end = marker.span.end;
+            let start = filled.len();
+            filled.push_str(&value.text);
+            // A value by itself was looked at when it was given.
+            if opens(&filled[..start], &value.text) || opens(&filled, &text[end..]) {
+                report_opening(&marker, text, at, report);
+            }
+        }
+        filled.push_str(&text[end..]);
+        Node { data: Data::Text(filled), at: at.clone() }
+    }
+}
+
+impl Allowance {
+    fn take(&mut self, bytes: usize) -> bool {
+        self.0 = self.0.and_then(|left| left.checked_sub(bytes + 1));
+        self.0.is_some()
+    }
+}
+
+/// Reports given parameters that do not exist, and says which existing ones were meant.
+pub(super) fn check_names<'p>(
+    template: &str,
+    open: &[&'p Parameter<'_>],
+    given: &[(Key, Node)],
+    report: &mut Report<'_>,
+) -> Vec<&'p str> {
+    let known: Vec<&str> = open.iter().map(|parameter| parameter.name()).collect();
+    let is_given = |name: &str| given.iter().any(|(key, _)| key.name == name);
+    let mut meant = Vec::new();
+    for (key, _) in given.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
+        let free = known.iter().copied().filter(|name| !is_given(name));
+        let near = suggest::nearest(&key.name, free);
+        meant.extend(near);
+        let hint = match (near, known.is_empty()) {
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, true) => "remove it: there are no parameters".to_owned(),
+            (None, false) => format!("choose from {}", suggest::list(known.iter().copied())),
+        };
+        let message = format!("the workflow template `{template}` has no parameter `{}`", key.name);
+        report.add(&key.at, message, Some(hint));
+    }
+    meant
+}
+
+fn report_excess(marker: &Marker<'_>, text: &str, at: &Place, report: &mut Report<'_>) {
+    let message =
+        format!("the parameters put more than the {} bytes allowed into one workflow", yaml::MAX_BYTES);
+    let hint = Some("keep data elsewhere".to_owned());
+    report.add(&marker::place(marker, text, at, report), message, hint);
+}
+
+fn report_opening(marker: &Marker<'_>, text: &str, at: &Place, report: &mut Report<'_>) {
+    let hint = Some("keep the braces apart from the parameter".to_owned());
+    let message = "with its value, the parameter would become part of a template that a run renders";
+    report.add(&marker::place(marker, text, at, report), message, hint);
+}
+
+/// Whether a template opens where two texts meet.
+fn opens(left: &str, right: &str) -> bool {
+    left.ends_with('{') && right.starts_with(['{', '%', '#'])
+}
+
+fn written(node: &Node) -> String {
+    match &node.data {
+        Data::Text(text) => text.clone(),
+        _ => node.to_json().to_string(),
+    }
+}

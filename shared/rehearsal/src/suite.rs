@@ -1,0 +1,169 @@
+//! A test file: one workflow and the tests of it.
+
+use std::collections::BTreeSet;
+
+use engine::Graph;
+use language::document::{self, Fields, Node, Place, Report, hint, list, text};
+use language::{Compilation, Definition, Diagnostic};
+use model::Instant;
+use serde_json::{Map, Value};
+
+use crate::expect::Expect;
+use crate::line::Line;
+use crate::stub::Stubs;
+use crate::{judge, read, stage};
+
+/// A test file as the caller read it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TestFile {
+    /// The path as shown to people.
+    pub path: String,
+    /// Its content.
+    pub text: String,
+}
+
+/// The tests of one file, known to be sound.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// The tests, in the order of the file.
+    pub tests: Vec<Test>,
+    file: TestFile,
+    definition: Definition,
+}
+
+/// One test: what a run is given, what happens to it, and what is expected of it.
+#[derive(Clone, Debug)]
+pub struct Test {
+    /// What it claims.
+    pub name: String,
+    pub(crate) at: Place,
+    pub(crate) inputs: Map<String, Value>,
+    pub(crate) logical_date: Option<Instant>,
+    pub(crate) now: Option<Instant>,
+    pub(crate) stubs: Vec<Stubs>,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) expect: Expect,
+}
+
+/// Why the tests of a file cannot be played.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Refusal {
+    /// The workflow of this name has problems of its own.
+    Workflow(String),
+    /// The test file has these problems.
+    File(Vec<Diagnostic>),
+}
+
+impl Suite {
+    /// Reads a test file against the workflows that it may be about.
+    pub fn read(file: &TestFile, workflows: &Compilation) -> Result<Self, Refusal> {
+        let mut report = Report::on(&file.path, &file.text);
+        let suite = document::parse(&mut report).map(|root| read_root(&root, workflows, &mut report));
+        let problems = report.finish();
+        match suite {
+            Some(Err(refusal)) if problems.is_empty() => Err(refusal),
+            Some(Ok(Some((definition, tests)))) if problems.is_empty() => {
+                Ok(Self { tests, definition, file: file.clone() })
+            }
+            _ => Err(Refusal::File(problems)),
+        }
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &str {
+        &self.file.path
+    }
+
+    /// The name of the workflow.
+    pub fn workflow(&self) -> &str {
+        &self.definition.workflow.name
+    }
+
+    /// Plays a test of this suite, and answers with everything that is not as expected.
+    pub async fn play(&self, test: &Test) -> Vec<Diagnostic> {
+        let mut report = Report::on(&self.file.path, &self.file.text);
+        match stage::play(&self.definition, test).await {
+            Ok(outcome) => judge::judge(test, &outcome, &mut report),
+            Err(error) => report.add(&test.at, in_words(&error), None),
+        }
+        report.finish()
+    }
+}
+
+/// Why a run could not even be played: nearly always what it was given.
+fn in_words(error: &runtime::Error) -> String {
+    match error {
+        runtime::Error::BadInputs(problems) => {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            format!("{error}: {}", problems.join("; "))
+        }
+        other => other.to_string(),
+    }
+}
+
+type Parts = (Definition, Vec<Test>);
+
+fn read_root(
+    root: &Node,
+    workflows: &Compilation,
+    report: &mut Report<'_>,
+) -> Result<Option<Parts>, Refusal> {
+    let Some(mut fields) = Fields::of(root, "a test file", report) else { return Ok(None) };
+    let name = fields.require("workflow").and_then(|node| text(node, report));
+    let tests = fields.require("tests").and_then(|node| list(node, report));
+    fields.finish(report);
+    let (Some(name), Some(tests)) = (name, tests) else { return Ok(None) };
+    let Some(definition) = workflows.definitions.iter().find(|found| found.workflow.name == name.text) else {
+        if has_problems(name.text, workflows) {
+            return Err(Refusal::Workflow(name.text.to_owned()));
+        }
+        let names = workflows.definitions.iter().map(|found| found.workflow.name.as_str());
+        report.add(name.at, format!("there is no workflow `{}`", name.text), hint(name.text, names));
+        return Ok(None);
+    };
+    let graph = Graph::compile(definition.workflow.clone()).expect("a sound definition has no circles");
+    let tests: Vec<Test> = tests.iter().filter_map(|node| Test::read(node, &graph, report)).collect();
+    check_names(&tests, report);
+    Ok(Some((definition.clone(), tests)))
+}
+
+/// Whether the workflow's own file, which is called like it, could not be compiled.
+fn has_problems(workflow: &str, workflows: &Compilation) -> bool {
+    workflows.diagnostics.iter().any(|problem| {
+        let name = problem.file.rsplit('/').next().unwrap_or_default();
+        name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")) == Some(workflow)
+    })
+}
+
+fn check_names(tests: &[Test], report: &mut Report<'_>) {
+    let mut taken = BTreeSet::new();
+    for test in tests.iter().filter(|test| !taken.insert(&test.name)) {
+        let hint = Some("say in the name what is different".to_owned());
+        report.add(&test.at, format!("there is a test `{}` already", test.name), hint);
+    }
+}
+
+impl Test {
+    fn read(node: &Node, graph: &Graph, report: &mut Report<'_>) -> Option<Self> {
+        let workflow = graph.workflow();
+        let mut fields = Fields::of(node, "a test", report)?;
+        let name = fields.require("name").and_then(|node| text(node, report));
+        let inputs = fields.get("inputs").map(|node| read::mapping(node, report));
+        let logical_date = fields.get("logical_date").and_then(|node| read::instant(node, report));
+        let now = fields.get("now").and_then(|node| read::instant(node, report));
+        let stubs = fields.get("tasks").map(|node| Stubs::read(node, workflow, report));
+        let lines = fields.get("meanwhile").map(|node| Line::read_all(node, graph, report));
+        let expect = fields.require("expect").and_then(|node| Expect::read(node, workflow, report));
+        fields.finish(report);
+        Some(Self {
+            name: name?.text.to_owned(),
+            at: node.at.clone(),
+            inputs: inputs.unwrap_or_default(),
+            logical_date,
+            now,
+            stubs: stubs.unwrap_or_default(),
+            lines: lines.unwrap_or_default(),
+            expect: expect?,
+        })
+    }
+}

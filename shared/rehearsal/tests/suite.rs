@@ -1,0 +1,63 @@
+//! Tests of tests: what stubs, signals and times do, and that each expectation fails where it should, and says why.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+#[path = "suite/claims.rs"]
+mod claims;
+#[path = "suite/expectations.rs"]
+mod expectations;
+#[path = "suite/files.rs"]
+mod files;
+#[path = "suite/unending.rs"]
+mod unending;
+
+use ebbflow_rehearsal::{Refusal, Suite, TestFile};
+use language::{Compilation, FileKind, SourceFile};
+
+/// Compiles one workflow, `flow`, with these tasks.
+fn workflow(tasks: &str) -> Compilation {
+    let text = format!("name: flow\ninputs: {{n: {{type: integer, default: 1}}}}\ntasks:\n{tasks}");
+    language::compile(&[SourceFile { path: "graphs/flow.yaml".into(), kind: FileKind::Workflow, text }])
+}
+
+/// Reads a file with these tests of `flow`.
+fn read(tasks: &str, tests: &str) -> Result<Suite, Refusal> {
+    let file = TestFile { path: "tests/flow.yaml".into(), text: format!("workflow: flow\ntests:\n{tests}") };
+    let compiled = workflow(tasks);
+    assert_eq!(compiled.diagnostics, [], "the workflow itself is sound");
+    Suite::read(&file, &compiled)
+}
+
+/// Plays one test of `flow`, written without its name; answers with all that is not as expected.
+async fn play(tasks: &str, test: &str) -> Vec<String> {
+    let suite =
+        read(tasks, &format!("  - name: it\n{test}")).unwrap_or_else(|refusal| panic!("{refusal:#?}"));
+    let problems = suite.play(&suite.tests[0]).await;
+    problems
+        .iter()
+        .map(|problem| format!("{}:{} {}: {}", problem.line, problem.column, problem.path, said(problem)))
+        .collect()
+}
+
+fn said(problem: &language::Diagnostic) -> String {
+    let hint = problem.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    format!("{}{hint}", problem.message)
+}
+
+/// The test passes.
+async fn passes(tasks: &str, test: &str) {
+    let problems = play(tasks, test).await;
+    assert!(problems.is_empty(), "{problems:#?}\nin\n{test}");
+}
+
+/// The test fails with exactly this to say.
+async fn fails(tasks: &str, test: &str, expected: &[&str]) {
+    assert_eq!(play(tasks, test).await, expected, "in\n{test}");
+}
+
+/// The file is refused with this among what is said about it.
+fn refused(tasks: &str, tests: &str, expected: &str) {
+    let Err(Refusal::File(problems)) = read(tasks, tests) else { panic!("it is not refused:\n{tests}") };
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(told.iter().any(|problem| problem == expected), "`{expected}` is not among {told:#?}");
+}

@@ -1,0 +1,140 @@
+//! Test files that cannot be used: every problem at once, with its place and how to put it right.
+
+use ebbflow_rehearsal::{Refusal, Suite, TestFile};
+
+use crate::{read, refused, workflow};
+
+const FLOW: &str = "  - {name: work, type: bash, config: {command: 'true'}}
+  - {name: route, type: switch, depends_on: [work], cases: [{default: true, next: [ask]}]}
+  - {name: ask, type: approval, config: {approvers: [ana], fields: {sum: {type: number, required: true}}}}
+  - {name: wait, type: wait_for_signal, config: {signal: go}}
+";
+
+#[test]
+fn what_is_wrong_is_told_with_line_column_and_a_hint() {
+    let test = |body: &str| format!("  - name: it\n    {body}\n    expect: {{}}\n");
+    for (body, told) in [
+        (
+            "tasks: {wrok: {}}",
+            "4:13: tests[0].tasks.wrok: the workflow `flow` has no task `wrok` (did you mean `work`?)",
+        ),
+        ("taks: {work: {}}", "4:5: tests[0].taks: there is no field `taks` here (did you mean `tasks`?)"),
+        (
+            "tasks: {route: {}}",
+            "4:13: tests[0].tasks.route: `route` takes no stub: a `switch` is settled by the engine itself (stub the \
+             tasks before it, and expect what it makes of them)",
+        ),
+        (
+            "tasks: {wait: {}}",
+            "4:13: tests[0].tasks.wait: `wait` takes no stub: a `wait_for_signal` is settled by the engine itself \
+             (say under `meanwhile` what comes)",
+        ),
+        (
+            "tasks: {work: {output: 1, fail: x}}",
+            "4:37: tests[0].tasks.work.fail: an attempt has an `output` or it fails, not both (write a list for one \
+             attempt after the other)",
+        ),
+        ("tasks: {work: []}", "4:19: tests[0].tasks.work: a list of attempts needs at least one"),
+        (
+            "tasks: {work: {fail: {message: x, class: permament}}}",
+            "4:46: tests[0].tasks.work.fail.class: `permament` is not one of the values allowed here (did you mean \
+             `permanent`?)",
+        ),
+        (
+            "tasks: {work: {takes: soon}}",
+            "4:27: tests[0].tasks.work.takes: `soon` is no duration: write such as `30s`, `5m`, `1h30m` or `2d`, at \
+             most ten years",
+        ),
+        (
+            "meanwhile: [{signal: og}]",
+            "4:26: tests[0].meanwhile[0].signal: no task waits for a signal `og` (did you mean `go`?)",
+        ),
+        (
+            "meanwhile: [{approve: work}]",
+            "4:27: tests[0].meanwhile[0].approve: there is no approval `work` (choose from `ask`)",
+        ),
+        (
+            "meanwhile: [{approve: ask, fields: {sum: 1}}]",
+            "4:17: tests[0].meanwhile[0]: someone is not among those who may answer `ask` (say who with `by`)",
+        ),
+        ("meanwhile: [{approve: ask, by: ana}]", "4:17: tests[0].meanwhile[0]: field `sum`: it is required"),
+        (
+            "meanwhile: [{at: 1h}]",
+            "4:17: tests[0].meanwhile[0]: one of `signal`, `approve`, `reject` or `cancel: true` must stand here",
+        ),
+        (
+            "meanwhile: [{signal: go, fields: {}}]",
+            "4:30: tests[0].meanwhile[0].fields: there is no field `fields` here (known here: `at`, `by`, `signal`, \
+             `approve`, `reject`, `cancel`, `payload`)",
+        ),
+        ("inputs: [1]", "4:13: tests[0].inputs: expected a mapping, found a list"),
+        (
+            "now: noon",
+            "4:10: tests[0].now: expected an instant, found the text `noon` (write such as 2026-01-31T06:00:00Z)",
+        ),
+    ] {
+        refused(FLOW, &test(body), &format!("tests/flow.yaml:{told}"));
+    }
+}
+
+#[test]
+fn expectations_are_checked_before_anything_is_played() {
+    let test = "  - name: it
+    expect:
+      state: suceeded
+      tasks: {wrk: succeeded, work: {outputs: 1}}
+      order: [nobody]
+";
+    for told in [
+        "5:14: tests[0].expect.state: `suceeded` is not one of the values allowed here (did you mean `succeeded`?)",
+        "6:15: tests[0].expect.tasks.wrk: the workflow `flow` has no task `wrk` (did you mean `work`?)",
+        "6:38: tests[0].expect.tasks.work.outputs: there is no field `outputs` here (did you mean `output`?)",
+        "7:15: tests[0].expect.order[0]: the workflow `flow` has no task `nobody` (choose from `work`, `route`, `ask`, \
+         `wait`)",
+    ] {
+        refused(FLOW, test, &format!("tests/flow.yaml:{told}"));
+    }
+}
+
+#[test]
+fn a_test_needs_a_name_of_its_own_and_an_expectation() {
+    refused(FLOW, "  - name: it\n", "tests/flow.yaml:3:5: tests[0]: the field `expect` is missing");
+    refused(FLOW, "  - {expect: {}}\n", "tests/flow.yaml:3:5: tests[0]: the field `name` is missing");
+    let twice = "  - {name: it, expect: {}}\n  - {name: it, expect: {}}\n";
+    refused(
+        FLOW,
+        twice,
+        "tests/flow.yaml:4:5: tests[1]: there is a test `it` already (say in the name what is different)",
+    );
+}
+
+fn refusal(text: &str, tasks: &str) -> Refusal {
+    let file = TestFile { path: "tests/flow.yaml".into(), text: text.into() };
+    Suite::read(&file, &workflow(tasks)).unwrap_err()
+}
+
+#[test]
+fn a_file_that_is_no_test_file_is_refused() {
+    for (text, told) in [
+        ("workflow: [", "not valid YAML"),
+        ("- 1", "a test file must be a mapping"),
+        ("tests: []", "the field `workflow` is missing"),
+        ("workflow: folw\ntests: []", "there is no workflow `folw` (did you mean `flow`?)"),
+    ] {
+        let Refusal::File(problems) = refusal(text, FLOW) else { panic!("{text}") };
+        assert!(problems[0].to_string().contains(told), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_workflow_with_problems_of_its_own_is_named() {
+    let refused = refusal("workflow: flow\ntests: []", "  - {name: a, type: nope}\n");
+    assert_eq!(refused, Refusal::Workflow("flow".into()));
+}
+
+#[test]
+fn a_sound_file_gives_its_tests_in_order() {
+    let suite = read(FLOW, "  - {name: b, expect: {}}\n  - {name: a, expect: {}}\n").unwrap();
+    let names: Vec<&str> = suite.tests.iter().map(|test| test.name.as_str()).collect();
+    assert_eq!((suite.workflow(), suite.path(), names), ("flow", "tests/flow.yaml", vec!["b", "a"]));
+}

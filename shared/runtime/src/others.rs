@@ -1,0 +1,84 @@
+//! What runs have to do with each other: a run that a task waits for, a task that several runs share.
+
+use engine::Command;
+use model::message::{ChildFinished, SharedFinished, TaskResult};
+use model::{Failure, RunId, RunState, TaskIndex, TaskState};
+use serde_json::{Map, Value, json};
+
+use crate::{Result, Runtime, Settled};
+
+/// So many of those who wait are told in one transaction.
+const TOLD_AT_ONCE: u32 = 100;
+
+impl Runtime {
+    /// Tells the task that waits for a run how it ended.
+    pub async fn child_ended(&self, finished: &ChildFinished) -> Result<Settled> {
+        let child = finished.child;
+        let result = match finished.state {
+            RunState::Succeeded => TaskResult::Succeeded(self.delivery(finished).await?),
+            RunState::Failed => {
+                let said = finished.error.as_deref().unwrap_or("no reason given");
+                TaskResult::Failed(Failure::transient(format!("run {child} failed: {said}")))
+            }
+            state => TaskResult::Failed(Failure::permanent(format!("run {child} was {}", state.name()))),
+        };
+        let (task, attempt, started_at) =
+            (finished.parent.key.task, finished.parent.attempt, self.clock.now());
+        let report = Command::Report { task, attempt, worker: None, started_at, result };
+        self.settle(finished.parent.key.run, report).await
+    }
+
+    /// What a run delivered: the outputs of the tasks that nothing depends on.
+    async fn delivery(&self, finished: &ChildFinished) -> Result<Value> {
+        let mut outputs = Map::new();
+        if let Some(graph) = self.graph(finished.version).await? {
+            let last: Vec<TaskIndex> =
+                graph.indices().filter(|task| graph.dependants(*task).is_empty()).collect();
+            for (task, output) in self.store.outputs(finished.child, &last).await? {
+                outputs.insert(graph.spec(task).name.clone(), output);
+            }
+        }
+        Ok(json!({"run_id": finished.child, "outputs": outputs}))
+    }
+
+    /// Tells everyone who waits for a shared task how it ended. Whoever carried it out and gave it up with their run
+    /// leaves it to the others.
+    pub async fn shared_ended(&self, finished: &SharedFinished) -> Result<()> {
+        let result = match (finished.state, &finished.failure) {
+            (TaskState::Succeeded, _) => {
+                let mut outputs = self.store.outputs(finished.owner.run, &[finished.owner.task]).await?;
+                let output = outputs.remove(&finished.owner.task).unwrap_or(Value::Null);
+                Some(TaskResult::Succeeded(output))
+            }
+            (TaskState::Failed, Some(failure)) => {
+                let message = format!("shared with run {}: {}", finished.owner.run, failure.message);
+                // It was tried as often as it may be, for all of them.
+                Some(TaskResult::Failed(Failure { message, ..Failure::permanent("") }))
+            }
+            _ => None,
+        };
+        loop {
+            let waiters = self.store.waiters(finished.owner, TOLD_AT_ONCE).await?;
+            let commands: Vec<(RunId, Command)> = waiters
+                .iter()
+                .map(|(key, attempt)| (key.run, self.word(key.task, *attempt, &result)))
+                .collect();
+            if commands.is_empty() {
+                return Ok(());
+            }
+            let settled = self.settle_all(&commands).await?;
+            if settled.iter().all(|settled| *settled != Settled::Applied) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn word(&self, task: TaskIndex, attempt: u32, result: &Option<TaskResult>) -> Command {
+        match result.clone() {
+            Some(result) => {
+                Command::Report { task, attempt, worker: None, started_at: self.clock.now(), result }
+            }
+            None => Command::Rejoin { task, attempt },
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What the tasks that begin can see: what their run was created with, the outputs upstream of them, their items.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{Graph, Scene};
+use language::template::{Item, RunFacts, Scope, TaskFacts};
+use model::{Child, Run, TaskIndex};
+use serde_json::{Map, Value};
+use store::{Context, Facts, Unit};
+
+use crate::Result;
+
+/// What a batch of tasks can see.
+pub(crate) struct Sight {
+    contexts: BTreeMap<TaskIndex, Context>,
+    items: BTreeMap<TaskIndex, Value>,
+}
+
+impl Sight {
+    /// Loads what these tasks can see, each thing once: the children of a fan-out all see what it sees. A run that
+    /// comes into being has no facts in the store yet: they are given.
+    pub(crate) async fn load(
+        unit: &mut dyn Unit,
+        scene: &Scene<'_>,
+        tasks: &[TaskIndex],
+        newborn: Option<&Facts>,
+    ) -> Result<Self> {
+        let mut contexts = BTreeMap::new();
+        for anchor in tasks.iter().map(|task| anchor(scene, *task)).collect::<BTreeSet<_>>() {
+            let upstream = scene.graph().ancestors(anchor);
+            let context = match newborn {
+                Some(facts) => Some(Context { facts: facts.clone(), outputs: BTreeMap::new() }),
+                None => unit.context(scene.run().id, &upstream).await?,
+            };
+            if let Some(mut context) = context {
+                let fresh = scene.fresh_outputs().iter().filter(|(task, _)| upstream.contains(task));
+                context.outputs.extend(fresh.cloned());
+                contexts.insert(anchor, context);
+            }
+        }
+        Ok(Self { contexts, items: items(unit, scene, tasks).await? })
+    }
+
+    /// The names that a task's templates can use; none if the run's inputs are gone.
+    pub(crate) fn scope(&self, scene: &Scene<'_>, task: TaskIndex) -> Option<Scope> {
+        let context = self.contexts.get(&anchor(scene, task))?;
+        let row = scene.task(task)?;
+        let place = Place { task, child: row.child, attempt: row.attempt.max(1) };
+        Some(scope(scene.graph(), scene.run(), place, context, self.items.get(&task).cloned()))
+    }
+}
+
+/// The task of the definition that a task belongs to: itself, or the fan-out it is a child of.
+fn anchor(scene: &Scene<'_>, task: TaskIndex) -> TaskIndex {
+    scene.task(task).and_then(|row| row.child).map_or(task, |child| child.of)
+}
+
+async fn items(
+    unit: &mut dyn Unit,
+    scene: &Scene<'_>,
+    tasks: &[TaskIndex],
+) -> Result<BTreeMap<TaskIndex, Value>> {
+    let mut items: BTreeMap<TaskIndex, Value> = scene.fresh_items().iter().cloned().collect();
+    let is_child = |task: &TaskIndex| scene.task(*task).is_some_and(|row| row.child.is_some());
+    let stored: Vec<TaskIndex> =
+        tasks.iter().copied().filter(|task| is_child(task) && !items.contains_key(task)).collect();
+    if !stored.is_empty() {
+        items.extend(unit.items(scene.run().id, &stored).await?);
+    }
+    Ok(items)
+}
+
+/// Which task of a run, at which attempt.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) task: TaskIndex,
+    pub(crate) child: Option<Child>,
+    pub(crate) attempt: u32,
+}
+
+/// What a task's templates can name.
+pub(crate) fn scope(graph: &Graph, run: &Run, place: Place, context: &Context, item: Option<Value>) -> Scope {
+    let outputs =
+        context.outputs.iter().map(|(task, output)| (graph.spec(*task).name.clone(), output.clone()));
+    let index = place.child.map_or(0, |child| child.item);
+    Scope {
+        inputs: context.facts.inputs.clone(),
+        outputs: outputs.collect(),
+        run: Some(run_facts(run, &context.facts)),
+        task: Some(TaskFacts { name: graph.name_at(place.task, place.child), attempt: place.attempt }),
+        item: item.map(|value| Item { value, index }),
+        ..Scope::default()
+    }
+}
+
+/// What templates can see of a run.
+pub(crate) fn run_facts(run: &Run, facts: &Facts) -> RunFacts {
+    RunFacts {
+        id: run.id.to_string(),
+        logical_date: facts.logical_date.unwrap_or(run.created_at),
+        trigger: facts.trigger_kind.clone(),
+    }
+}
+
+/// Stands in for the secrets that a config names, where it matters which they are and not what.
+pub(crate) fn placeholders(config: &Value) -> Map<String, Value> {
+    let names = language::template::secrets_of(config);
+    names.into_iter().map(|name| (name.clone(), Value::String(format!("secrets.{name}")))).collect()
+}

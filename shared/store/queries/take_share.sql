@@ -1,0 +1,13 @@
+-- Asks for a shared task. Whoever finds no row, or one that succeeded too long ago, becomes its owner; for anyone else
+-- the row stays what it is. In any case the row is locked: a second asker waits until the first one's unit ends, and
+-- finds what is true then. Whatever the asker waited for before, it no longer does.
+with over as (
+    delete from waiters where run = $4 and idx = $5
+)
+insert into shared_tasks as standing (tenant, name, key, owner_run, owner_idx)
+values ($1, $2, $3, $4, $5)
+    on conflict (tenant, name, key) do update
+   set owner_run   = case when standing.finished_at < $6 then excluded.owner_run else standing.owner_run end,
+       owner_idx   = case when standing.finished_at < $6 then excluded.owner_idx else standing.owner_idx end,
+       finished_at = case when standing.finished_at < $6 then null else standing.finished_at end
+returning owner_run, owner_idx, finished_at

@@ -1,0 +1,105 @@
+//! What runs have to do with each other: tasks that several of them share, and lanes.
+
+use std::collections::BTreeMap;
+
+use model::{Changes, Instant, Run, TaskKey, TenantId};
+use serde_json::Value;
+
+use super::constraints::holds;
+use super::draft::Draft;
+use super::tables::Tables;
+use crate::{LaneMember, Result, Share, ShareAsk, normal};
+
+/// What tells shared tasks apart.
+pub(super) type ShareKey = (TenantId, String, String);
+
+/// A shared task: who carries it out, or did.
+#[derive(Clone, Copy)]
+pub(super) struct ShareRow {
+    owner: TaskKey,
+    /// None while it is under way; then it succeeded.
+    finished_at: Option<Instant>,
+}
+
+/// Tasks that wait for a shared one, by task: the owner, and the attempt that waits.
+pub(super) type Waiter = (TaskKey, u32);
+
+impl Tables {
+    pub(super) fn waiters(&self, owner: TaskKey, limit: u32) -> Vec<(TaskKey, u32)> {
+        let waiting = self.waiters.iter().filter(|(_, (waited_for, _))| *waited_for == owner);
+        waiting.map(|(key, (_, attempt))| (*key, *attempt)).take(limit as usize).collect()
+    }
+}
+
+impl Draft {
+    pub(super) fn share(&mut self, tables: &Tables, ask: &ShareAsk) -> Result<Share> {
+        let (name, key) = (normal::label(&ask.name).into_owned(), normal::label(&ask.key).into_owned());
+        holds(!name.is_empty(), "a_shared_task_has_a_name")?;
+        let key = (ask.tenant, name, key);
+        let standing = self.shares.get(&key).copied().unwrap_or_else(|| tables.shares.get(&key).copied());
+        let serves = |row: &ShareRow| row.finished_at.is_none_or(|at| at >= ask.fresh_since);
+        let row = standing.filter(serves).unwrap_or(ShareRow { owner: ask.by, finished_at: None });
+        self.shares.insert(key, Some(row));
+        self.waiters.insert(ask.by, None);
+        if row.finished_at.is_some() {
+            return Ok(Share::Reuse(row.owner, self.output(tables, row.owner)));
+        }
+        if row.owner == ask.by {
+            return Ok(Share::Own);
+        }
+        self.waiters.insert(ask.by, Some((row.owner, ask.attempt)));
+        Ok(Share::Wait(row.owner))
+    }
+
+    /// What a task delivered as the unit sees it; null for nothing.
+    pub(super) fn output(&self, tables: &Tables, key: TaskKey) -> Value {
+        let found = self.outputs.get(&key).or_else(|| tables.outputs.get(&key));
+        found.cloned().unwrap_or_default()
+    }
+
+    /// Keeps the shared tasks that succeeded, forgets those that were carried out in vain, and the waits that are over.
+    pub(super) fn end_shares(&mut self, tables: &Tables, changes: &Changes) {
+        let run = changes.run.id;
+        for (task, finished_at) in normal::shares_ended(changes) {
+            let ended = ShareRow { owner: TaskKey { run, task }, finished_at };
+            for key in self.under_way(tables, ended.owner) {
+                self.shares.insert(key, finished_at.map(|_| ended));
+            }
+        }
+        self.waiters
+            .extend(normal::waits_over(changes).into_iter().map(|task| (TaskKey { run, task }, None)));
+    }
+
+    /// The shared tasks that a task carries out, as the unit sees them.
+    fn under_way(&self, tables: &Tables, owner: TaskKey) -> Vec<ShareKey> {
+        let committed = tables.shares.iter().map(|(key, row)| (key, Some(row)));
+        let written = self.shares.iter().map(|(key, row)| (key, row.as_ref()));
+        let rows: BTreeMap<&ShareKey, Option<&ShareRow>> = committed.chain(written).collect();
+        let own = |row: &ShareRow| row.owner == owner && row.finished_at.is_none();
+        rows.into_iter().filter(|(_, row)| row.is_some_and(own)).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// The unfinished runs of a lane as the unit sees them, oldest first.
+    pub(super) fn lane(
+        &self,
+        tables: &Tables,
+        tenant: TenantId,
+        workflow: &str,
+        lane: &str,
+    ) -> Vec<LaneMember> {
+        let lane = normal::label(lane);
+        let member = |run: &&Run| {
+            run.tenant == tenant
+                && run.workflow == workflow
+                && run.lane.as_deref() == Some(&*lane)
+                && run.finished_at.is_none()
+        };
+        let ids = tables.runs.keys().chain(self.written_runs());
+        let rows: BTreeMap<_, _> = ids
+            .filter_map(|id| self.run(tables, *id))
+            .filter(member)
+            .map(|run| ((run.created_at, run.id), run.held))
+            .collect();
+        rows.into_iter().map(|((_, run), held)| LaneMember { run, held }).collect()
+    }
+}

@@ -1,0 +1,72 @@
+//! What children of fan-outs are about, and what they delivered.
+
+use std::collections::BTreeMap;
+
+use model::{Changes, RunId, TaskIndex, TaskKey};
+use serde_json::Value;
+use sqlx::types::Json;
+use sqlx::{PgConnection, PgPool, Row};
+
+use super::rows::{self, column, int, json};
+use super::saves::gather;
+use crate::Result;
+
+pub(super) async fn find(
+    connection: &mut PgConnection,
+    run: RunId,
+    children: &[TaskIndex],
+) -> Result<BTreeMap<TaskIndex, Value>> {
+    if children.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let found = sqlx::query("select idx, item from items where run = $1 and idx = any($2)")
+        .bind(run.0)
+        .bind(column(children, |child| int(child.0)))
+        .fetch_all(connection)
+        .await?;
+    let item = |row| Ok((TaskIndex(rows::number(row, "idx")?), row.try_get::<Json<_>, _>("item")?.0));
+    found.iter().map(item).collect()
+}
+
+pub(super) async fn find_one(pool: &PgPool, child: TaskKey) -> Result<Option<Value>> {
+    let found = sqlx::query("select item from items where run = $1 and idx = $2")
+        .bind(child.run.0)
+        .bind(int(child.task.0))
+        .fetch_optional(pool)
+        .await?;
+    Ok(found.map(|row| row.try_get::<Json<_>, _>("item")).transpose()?.map(|Json(item)| item))
+}
+
+pub(super) async fn delivered(
+    connection: &mut PgConnection,
+    run: RunId,
+    first: TaskIndex,
+    count: u32,
+) -> Result<BTreeMap<TaskIndex, Value>> {
+    let found = sqlx::query(include_str!("../../queries/read_delivered.sql"))
+        .bind(run.0)
+        .bind(i64::from(first.0))
+        .bind(i64::from(first.0) + i64::from(count))
+        .fetch_all(connection)
+        .await?;
+    let output = |row| Ok((TaskIndex(rows::number(row, "idx")?), rows::output(row)?.unwrap_or_default()));
+    found.iter().map(output).collect()
+}
+
+pub(super) async fn insert(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+    let mut rows = gather(changes, |each| each.items.iter());
+    if rows.is_empty() {
+        return Ok(());
+    }
+    rows.sort_by_key(|(run, (child, _))| (*run, *child));
+    sqlx::query(
+        "insert into items (run, idx, item)
+         select run, idx, item::json from unnest($1::uuid[], $2::int[], $3::text[]) as given (run, idx, item)",
+    )
+    .bind(column(&rows, |(run, _)| run.0))
+    .bind(column(&rows, |(_, (child, _))| int(child.0)))
+    .bind(column(&rows, |(_, (_, item))| json(item)))
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -129,7 +129,7 @@ pub struct Graph {
 /// Whose schema to print.
 #[derive(Args, Clone, Debug)]
 pub struct Schema {
-    /// What the files define
+    /// What the files hold
     #[arg(value_name = "KIND", default_value = "workflow", value_parser = language::Schema::ALL.map(language::Schema::name))]
     pub kind: String,
 }

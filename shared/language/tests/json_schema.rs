@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod editing;
+mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,89 +17,14 @@ use ebbflow_language::{FileKind, Schema, SourceFile, compile};
 use editing::{Edit, edits};
 use jsonschema::Validator;
 use serde_json::{Value, json};
-
-/// Files whose fault is not their shape, by what it is instead. What else the language refuses, an editor underlines.
-const NOT_BY_SHAPE: [(&str, &[&str]); 6] = [
-    (
-        "no YAML, which editors say themselves",
-        &[
-            "duplicate-key",
-            "schedule-unquoted-alias",
-            "schedule-unquoted-star",
-            "yaml-syntax",
-            "yaml-tab",
-            "yaml-unclosed",
-        ],
-    ),
-    ("the name of the file", &["other-name"]),
-    (
-        "tasks beside each other",
-        &[
-            "cycle",
-            "duplicate-tasks",
-            "fan-in-without-fan-out",
-            "self-dependency",
-            "switch-cycle",
-            "switch-cycle-next",
-            "two-cycles",
-        ],
-    ),
-    ("cases beside each other", &["switch-two-defaults", "switch-unreachable"]),
-    ("the meaning of a cron pattern", &["cron-alias", "cron-fields", "cron-seconds"]),
-    (
-        "the inside of templates and expressions",
-        &[
-            "callbacks-names",
-            "concurrency-names",
-            "input-template",
-            "item-elsewhere",
-            "reference-names",
-            "secrets-elsewhere",
-            "secrets-names",
-            "switch-conditions",
-            "switch-outputs",
-            "template-filters",
-            "template-in-program",
-            "template-names",
-            "template-outputs",
-            "template-syntax",
-            "when-braces",
-            "when-names",
-            "when-outputs",
-            "when-syntax",
-        ],
-    ),
-];
-
-/// How the language says that a shape is wrong.
-const OF_SHAPE: [&str; 12] = [
-    "there is no field",
-    ": expected ",
-    "must be a mapping",
-    "` is missing",
-    "has no setting",
-    "needs the setting",
-    "needs exactly one of",
-    "is not one of the values",
-    "there is no task type",
-    "only a task of the type",
-    "is no valid name",
-    "needs at least one",
-];
+use shape::{NOT_BY_SHAPE, OF_SHAPE, OF_SHAPE_OF_PARTS};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn schema(kind: FileKind) -> Schema {
-    match kind {
-        FileKind::Workflow => Schema::Workflow,
-        _ => Schema::Task,
-    }
-}
-
-fn validator(kind: FileKind) -> Validator {
-    jsonschema::draft202012::new(&schema(kind).to_json()).unwrap()
+fn validator(schema: Schema) -> Validator {
+    jsonschema::draft202012::new(&schema.to_json()).unwrap()
 }
 
 /// The files of a folder, by their names without extension.
@@ -114,19 +40,31 @@ fn parsed(text: &str) -> Option<Value> {
     serde_saphyr::from_str_with_options(text, options).ok()
 }
 
-/// What the language says of a document, beside the reusable tasks that it names.
+/// What the language says of a document, beside the reusable tasks and templates that it builds on.
 fn problems(kind: FileKind, document: &Value) -> Vec<String> {
     static LIBRARY: LazyLock<Vec<SourceFile>> = LazyLock::new(|| {
-        let files = texts("shared/language/tests/golden/tasks").into_iter();
-        files.map(|(path, text)| SourceFile { path, kind: FileKind::Task, text }).collect()
+        let files = |folder: &str, kind| {
+            let texts = texts(&format!("shared/language/tests/golden/{folder}")).into_iter();
+            texts.map(move |(path, text)| SourceFile { path, kind, text })
+        };
+        files("tasks", FileKind::Task).chain(files("templates", FileKind::Template)).collect()
     });
-    let edited = SourceFile { path: "edited".to_owned(), kind, text: document.to_string() };
-    let library = LIBRARY
-        .iter()
-        .filter(|task| kind == FileKind::Workflow && edited.text.contains(&task.path))
-        .cloned()
-        .collect::<Vec<_>>();
-    let found = compile(&[library, vec![edited]].concat()).diagnostics.into_iter();
+    let mut files = vec![SourceFile { path: "edited".to_owned(), kind, text: document.to_string() }];
+    // The one builds on the other.
+    let extended = if files[0].text.contains("nightly") { &["ingest", "nightly"][..] } else { &["ingest"] };
+    let is_used = |file: &&SourceFile| match file.kind {
+        FileKind::Task => kind != FileKind::Task && files[0].text.contains(&file.path),
+        _ => is_heir(document) && document["name"] != file.path && extended.contains(&file.path.as_str()),
+    };
+    let used: Vec<SourceFile> = LIBRARY.iter().filter(is_used).cloned().collect();
+    files.extend(used);
+    if kind == FileKind::Template {
+        // Much of it can be told only of what is made of it.
+        let extends = json!({"template": document["name"], "parameters": {"source": "orders"}});
+        let text = json!({"name": "heir", "extends": extends}).to_string();
+        files.push(SourceFile { path: "heir".to_owned(), kind: FileKind::Workflow, text });
+    }
+    let found = compile(&files).diagnostics.into_iter();
     found
         .map(|found| format!("{}: {} ({})", found.path, found.message, found.hint.unwrap_or_default()))
         .collect()
@@ -175,7 +113,7 @@ fn unexplained(schema: &Value, path: &str, silent: &mut Vec<String>) {
         return items.for_each(|item| unexplained(item, path, silent));
     };
     for (key, part) in
-        parts.iter().filter(|(key, _)| !["if", "then", "dependentSchemas"].contains(&key.as_str()))
+        parts.iter().filter(|(key, _)| !["if", "then", "else", "dependentSchemas"].contains(&key.as_str()))
     {
         let fields = part.as_object().filter(|_| key == "properties").into_iter().flatten();
         silent.extend(
@@ -190,13 +128,16 @@ fn unexplained(schema: &Value, path: &str, silent: &mut Vec<String>) {
 #[test]
 fn every_sound_file_and_every_example_is_accepted() {
     let folders = [
-        ("shared/language/tests/golden/valid", FileKind::Workflow),
-        ("shared/language/tests/golden/tasks", FileKind::Task),
-        ("workflows/graphs", FileKind::Workflow),
-        ("workflows/tasks", FileKind::Task),
+        ("shared/language/tests/golden/valid", Schema::Workflow),
+        ("shared/language/tests/golden/tasks", Schema::Task),
+        ("shared/language/tests/golden/templates", Schema::Template),
+        ("workflows/graphs", Schema::Workflow),
+        ("workflows/tasks", Schema::Task),
+        ("workflows/templates", Schema::Template),
+        ("workflows/tests", Schema::Test),
     ];
-    for (folder, kind) in folders {
-        let validator = validator(kind);
+    for (folder, schema) in folders {
+        let validator = validator(schema);
         for (name, text) in texts(folder) {
             let document = parsed(&text).unwrap();
             let errors: Vec<String> = validator
@@ -210,45 +151,81 @@ fn every_sound_file_and_every_example_is_accepted() {
 
 #[test]
 fn every_file_of_the_wrong_shape_is_refused() {
-    let validator = validator(FileKind::Workflow);
+    let passed = accepted(Schema::Workflow, "shared/language/tests/golden/invalid");
+    let listed: BTreeSet<&str> = NOT_BY_SHAPE.iter().flat_map(|(_, names)| *names).copied().collect();
+    assert_eq!(passed.iter().map(String::as_str).collect::<BTreeSet<_>>(), listed);
+}
+
+#[test]
+fn every_template_of_the_wrong_shape_is_refused() {
+    let passed = accepted(Schema::Template, "shared/language/tests/golden/invalid-templates");
+    let listed = ["extends", "extends-unknown", "itself", "no-parameters", "references"];
+    assert_eq!(passed.iter().map(String::as_str).collect::<Vec<_>>(), listed);
+}
+
+/// The files of a folder in which an editor finds nothing.
+fn accepted(schema: Schema, folder: &str) -> BTreeSet<String> {
+    let validator = validator(schema);
     let passes = |text: &String| parsed(text).is_none_or(|document| validator.is_valid(&document));
-    let files = texts("shared/language/tests/golden/invalid");
-    let passed: BTreeSet<&str> =
-        files.iter().filter(|(_, text)| passes(text)).map(|(name, _)| name.as_str()).collect();
-    let listed = NOT_BY_SHAPE.iter().flat_map(|(_, names)| *names).copied().collect();
-    assert_eq!(passed, listed);
+    texts(folder).into_iter().filter(|(_, text)| passes(text)).map(|(name, _)| name).collect()
 }
 
 #[test]
 fn whatever_one_edit_makes_of_a_sound_workflow_both_agree_on_its_shape() {
-    agree(FileKind::Workflow, "shared/language/tests/golden/valid");
+    let (_, wholes) = documents("valid").into_iter().partition(is_heir);
+    agree(Schema::Workflow, FileKind::Workflow, wholes);
+}
+
+#[test]
+fn whatever_one_edit_makes_of_a_workflow_that_extends_a_template_both_agree_on_its_shape() {
+    let (heirs, _) = documents("valid").into_iter().partition(is_heir);
+    agree(Schema::Workflow, FileKind::Workflow, heirs);
 }
 
 #[test]
 fn whatever_one_edit_makes_of_a_reusable_task_both_agree_on_its_shape() {
-    agree(FileKind::Task, "shared/language/tests/golden/tasks");
+    agree(Schema::Task, FileKind::Task, documents("tasks"));
+}
+
+#[test]
+fn whatever_one_edit_makes_of_a_template_both_agree_on_its_shape() {
+    agree(Schema::Template, FileKind::Template, documents("templates"));
+}
+
+/// The golden files of a folder.
+fn documents(folder: &str) -> Vec<Value> {
+    let texts = texts(&format!("shared/language/tests/golden/{folder}"));
+    texts.values().map(|text| parsed(text).unwrap()).collect()
+}
+
+fn is_heir(document: &Value) -> bool {
+    document.get("extends").is_some()
 }
 
 /// Edits every place of every sound file once. What the schema refuses, the language refuses; what the language
 /// refuses for its shape, the schema refuses.
-fn agree(kind: FileKind, folder: &str) {
-    let validator = validator(kind);
+fn agree(schema: Schema, kind: FileKind, documents: Vec<Value>) {
+    let validator = validator(schema);
     let mut names = BTreeSet::new();
-    field_names(&schema(kind).to_json(), &mut names);
+    field_names(&schema.to_json(), &mut names);
     let mut seen = BTreeSet::new();
     let mut disagreements = Vec::new();
-    for document in texts(folder).values().flat_map(|text| slices(parsed(text).unwrap())) {
+    for document in documents.into_iter().flat_map(slices) {
         // It was sound, but now some tasks are missing, and the order in which one input may build on another.
         let before = problems(kind, &document);
+        let is_part = is_heir(&document) || kind == FileKind::Template;
+        let of_shape = if is_part { &OF_SHAPE_OF_PARTS[..] } else { &OF_SHAPE };
         for edit in edits(&document, &mut seen) {
-            let mut others = with_known_fields(kind, &document, &edit);
-            others.extend(with_schema_fields(&validator, &names, &document, &edit));
-            for edit in others.into_iter().chain([edit]) {
+            let known = known_here(kind, &document, &edit);
+            let others = with_known_fields(&known, &document, &edit);
+            let more = with_schema_fields(&validator, names.difference(&known), &document, &edit);
+            for edit in others.chain(more).chain([edit.clone()]) {
                 let edited = edit.apply(&document);
                 let mut problems = problems(kind, &edited);
                 problems.retain(|problem| !before.contains(problem));
                 let fits = validator.is_valid(&edited);
-                if !fits && problems.is_empty() || fits && problems.iter().any(|problem| is_of_shape(problem))
+                if !fits && problems.is_empty()
+                    || fits && problems.iter().any(|problem| is_of_shape(problem, of_shape))
                 {
                     disagreements.push(format!("{edit:?}: {problems:?}"));
                 }
@@ -258,43 +235,49 @@ fn agree(kind: FileKind, folder: &str) {
     assert!(disagreements.is_empty(), "{}", disagreements.join("\n"));
 }
 
-/// A workflow with one of its tasks, for each of them: what is edited is small, and soon compiled.
+/// A workflow with one of its tasks, for each of them, and all else only once: what is edited is small, and soon
+/// compiled.
 fn slices(document: Value) -> Vec<Value> {
     let Some(tasks) = document["tasks"].as_array() else { return vec![document] };
-    let with = |task: &Value| {
+    let with = |(index, task): (usize, &Value)| {
         let mut slice = document.clone();
         slice["tasks"] = json!([task]);
+        if index > 0 {
+            let kept = ["name", "tasks", "inputs", "extends", "parameters"];
+            slice.as_object_mut().unwrap().retain(|name, _| kept.contains(&name.as_str()));
+        }
         slice
     };
-    tasks.iter().map(with).collect()
+    tasks.iter().enumerate().map(with).collect()
 }
 
-fn is_of_shape(problem: &str) -> bool {
-    OF_SHAPE.iter().any(|words| problem.contains(words))
+fn is_of_shape(problem: &str, of_shape: &[&str]) -> bool {
+    of_shape.iter().any(|words| problem.contains(words))
 }
 
 /// Where an edit puts a strange field: every field that the language offers instead.
-fn with_known_fields(kind: FileKind, document: &Value, edit: &Edit) -> Vec<Edit> {
-    if !edit.is_strange() {
-        return Vec::new();
-    }
-    let known = known_here(&problems(kind, &edit.apply(document)));
-    known.iter().flat_map(|name| edit.renamed(document, name)).collect()
+fn with_known_fields(known: &BTreeSet<String>, document: &Value, edit: &Edit) -> impl Iterator<Item = Edit> {
+    known.iter().flat_map(|name| edit.renamed(document, name))
 }
 
-/// Where an edit puts a strange field: every field that the schema accepts instead.
-fn with_schema_fields(
+/// Where an edit puts a strange field: every field that the schema accepts instead, if not any.
+fn with_schema_fields<'n>(
     validator: &Validator,
-    names: &BTreeSet<String>,
+    names: impl Iterator<Item = &'n String>,
     document: &Value,
     edit: &Edit,
-) -> Vec<Edit> {
-    let renamed = names.iter().filter(|_| edit.is_strange()).flat_map(|name| edit.renamed(document, name));
-    renamed.filter(|edit| validator.is_valid(&edit.apply(document))).collect()
+) -> impl Iterator<Item = Edit> {
+    let is_closed = edit.is_strange() && !validator.is_valid(&edit.apply(document));
+    let renamed = names.filter(move |_| is_closed).flat_map(|name| edit.renamed(document, name));
+    renamed.filter(|edit| validator.is_valid(&edit.apply(document)))
 }
 
 /// The fields that the language offers in place of a strange one.
-fn known_here(problems: &[String]) -> Vec<String> {
+fn known_here(kind: FileKind, document: &Value, edit: &Edit) -> BTreeSet<String> {
+    if !edit.is_strange() {
+        return BTreeSet::new();
+    }
+    let problems = problems(kind, &edit.apply(document));
     let lists = problems.iter().filter_map(|problem| problem.split_once("(known here: "));
     let names = lists.flat_map(|(_, list)| list.split('`').skip(1).step_by(2));
     names.map(str::to_owned).collect()
@@ -319,7 +302,7 @@ fn field_names(schema: &Value, names: &mut BTreeSet<String>) {
 
 #[test]
 fn names_are_as_long_and_as_odd_as_the_language_allows() {
-    let validator = validator(FileKind::Workflow);
+    let validator = validator(Schema::Workflow);
     let long = ["a".repeat(100), "a".repeat(101)];
     let odd = ["a", "_", "__", "a_", "_a", "a__b", "a_b_c", "-", "A", "a b", "ä", "a.b", "a\n", "", "9"];
     for name in odd.into_iter().chain(long.iter().map(String::as_str)) {

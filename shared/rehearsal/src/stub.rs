@@ -9,8 +9,6 @@ use serde_json::Value;
 
 use crate::read;
 
-const CLASSES: [&str; 5] = ["transient", "permanent", "killed", "worker_lost", "timeout"];
-
 /// What one attempt comes to.
 #[derive(Clone, Debug)]
 pub(crate) struct Stub {
@@ -80,7 +78,8 @@ fn failure(node: &Node, report: &mut Report<'_>) -> Option<Failure> {
     }
     let mut fields = Fields::of(node, "a failure", report)?;
     let message = fields.require("message").and_then(|node| text(node, report));
-    let class = fields.get("class").map(|node| choice::<ErrorClass>(node, &CLASSES, report));
+    let classes = ErrorClass::ALL.map(ErrorClass::name);
+    let class = fields.get("class").map(|node| choice::<ErrorClass>(node, &classes, report));
     fields.finish(report);
     Some(Failure::new(class.unwrap_or(Some(ErrorClass::Transient))?, message?.text))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::values::{described, or_template, types};
+use super::values::{DURATION, DURATIONS, described, or_template, types};
 use crate::kinds::{Kind, kinds};
 use crate::names::{self, MAX_CHARS};
 use crate::node::{Data, Node, Place};
@@ -126,7 +126,7 @@ fn without_nothing(mut schema: Map<String, Value>) -> Map<String, Value> {
 fn format(format: &Value) -> Map<String, Value> {
     let named = |rule: &names::Rule| json!({"pattern": rule.pattern, "maxLength": MAX_CHARS});
     let known = match format.as_str().unwrap_or_default() {
-        "duration" => json!({"pattern": DURATION, "minLength": 1, "examples": ["30s", "5m", "1h30m", "2d"]}),
+        "duration" => json!({"pattern": DURATION, "minLength": 1, "examples": DURATIONS}),
         "date-time" => json!({"format": format}),
         "http-url" => super::values::url(),
         "signal-name" => named(&names::SIGNAL),
@@ -137,6 +137,3 @@ fn format(format: &Value) -> Map<String, Value> {
     };
     known.as_object().cloned().unwrap_or_default()
 }
-
-/// `1h30m` and its like, or a number of seconds.
-const DURATION: &str = r"^\s*(\+?[0-9.]+([eE][+-]?[0-9]+)?|([0-9.]+d)?([0-9.]+h)?([0-9.]+m)?([0-9.]+s)?)\s*$";

@@ -31,7 +31,8 @@ pub(super) fn input() -> Value {
         &["type"],
     );
     let of_type = |kind: &&str| {
-        let value = value_of(kind);
+        // A template may give it too.
+        let value = or_template(plain_value(kind));
         json!({
             "if": {"properties": {"type": {"const": kind}}, "required": ["type"]},
             "then": {"properties": {"default": value, "enum": {"items": value}}},
@@ -41,10 +42,10 @@ pub(super) fn input() -> Value {
     input
 }
 
-/// The values of an input of that type, which a template may give too.
-fn value_of(kind: &str) -> Value {
+/// The values of that type.
+pub(super) fn plain_value(kind: &str) -> Value {
     let Ok(kind) = serde_json::from_value(kind.into()) else { return Value::Bool(true) };
-    or_template(match kind {
+    match kind {
         InputType::String => json!({"type": "string"}),
         InputType::Integer => json!({"type": "integer"}),
         InputType::Number => json!({"type": "number"}),
@@ -53,7 +54,7 @@ fn value_of(kind: &str) -> Value {
         InputType::Datetime => json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]"}),
         InputType::List => json!({"type": "array"}),
         InputType::Object => json!({"type": "object"}),
-    })
+    }
 }
 
 pub(super) fn schedule() -> Value {

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::config;
+use super::draft::Draft;
 use super::parts;
 use super::refer;
-use super::values::{expression, fields, flag, name, object, one_of, text, whole};
+use super::values::{described, expression, fields, flag, name, object, one_of, text, whole};
 use crate::dependencies::TRIGGER_RULES;
 use crate::fan::{AGGREGATIONS, CHILDRENS, MAX_CHILDREN, NO_CHILDREN};
 use crate::kinds::{Kind, kinds};
@@ -26,6 +27,23 @@ pub(super) fn settings() -> Map<String, Value> {
 
 /// An entry of `tasks`: a task of its own, or a reference to a reusable one.
 pub(super) fn entry() -> Value {
+    let mut entry = any_entry();
+    entry["allOf"].as_array_mut().into_iter().for_each(|conditions| conditions.push(reference()));
+    entry
+}
+
+/// An entry that is laid over another one of its name, or takes it out. What it does not say may be said there.
+pub(super) fn partial(draft: &Draft) -> Value {
+    let mut entry = draft.shape(&any_entry());
+    let remove = described("Takes the task of this name out.", json!({"const": true}));
+    entry["properties"]["remove"] = remove;
+    entry["anyOf"] = json!([{"required": ["name"]}, {"required": ["task"]}]);
+    let removal = json!({"if": {"required": ["remove"]}, "then": {"required": ["name"], "maxProperties": 2}});
+    entry["allOf"].as_array_mut().into_iter().for_each(|conditions| conditions.push(removal.clone()));
+    entry
+}
+
+fn any_entry() -> Value {
     let mut properties = fields([
         ("name", "The task's name, unique in the workflow.", name(&names::TASK)),
         ("type", "What the task does.", types(|_| true)),
@@ -46,8 +64,7 @@ pub(super) fn entry() -> Value {
     properties.extend(parts::callbacks(false));
     let mut entry = object(properties, &[]);
     entry["anyOf"] = json!([{"required": ["type"]}, {"required": ["task"]}]);
-    entry["allOf"] =
-        kinds().iter().map(|kind| when(kind, of_type(kind))).chain([reference(), any_of()]).collect();
+    entry["allOf"] = kinds().iter().map(|kind| when(kind, of_type(kind))).chain([any_of()]).collect();
     entry
 }
 

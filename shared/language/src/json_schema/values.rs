@@ -8,6 +8,13 @@ use crate::names::{MAX_CHARS, Rule};
 
 /// What a text has in it that is a template.
 const TEMPLATE: &str = r"\{[{%#]";
+/// What a text has in it that a parameter is put into.
+const PARAMETER: &str = r"\$\{\{\s*parameters\.";
+
+/// `1h30m` and its like, or a number of seconds.
+pub(super) const DURATION: &str =
+    r"^\s*(\+?[0-9.]+([eE][+-]?[0-9]+)?|([0-9.]+d)?([0-9.]+h)?([0-9.]+m)?([0-9.]+s)?)\s*$";
+pub(super) const DURATIONS: [&str; 4] = ["30s", "5m", "1h30m", "2d"];
 
 /// Fields with the words that an editor shows for each.
 pub(super) fn fields<const N: usize>(fields: [(&str, &str, Value); N]) -> Map<String, Value> {
@@ -67,16 +74,54 @@ pub(super) fn url() -> Value {
     json!({"type": "string", "pattern": "^https?://"})
 }
 
+/// A length of time that is no template.
+pub(super) fn duration() -> Value {
+    json!({
+        "type": ["string", "number"], "pattern": DURATION, "minLength": 1, "minimum": 0, "examples": DURATIONS,
+    })
+}
+
 /// A text that is a template.
 pub(super) fn template() -> Value {
     json!({"type": "string", "pattern": TEMPLATE})
 }
 
 /// The same, or a template in its place.
-pub(super) fn or_template(mut schema: Value) -> Value {
+pub(super) fn or_template(schema: Value) -> Value {
+    or_text(schema, TEMPLATE)
+}
+
+/// The same, or a parameter's value in its place; that has the looks of a template.
+pub(super) fn or_parameter(schema: Value) -> Value {
+    let is_template = |schema: &Value| schema["pattern"] == TEMPLATE;
+    let mut others = schema["anyOf"].as_array().into_iter().flatten();
+    match is_template(&schema) || others.any(is_template) {
+        true => schema,
+        false => or_text(schema, PARAMETER),
+    }
+}
+
+/// The same, or nothing in its place.
+pub(super) fn or_nothing(mut schema: Value) -> Value {
+    let mut types = types(&schema);
+    let has = |name: &str| schema.get(name).is_some();
+    if schema == Value::Bool(false) || ["anyOf", "oneOf", "$ref", "enum", "const"].into_iter().any(has) {
+        return either(schema, json!({"type": "null"}));
+    }
+    if !types.is_empty() {
+        types.push("null".into());
+        schema["type"] = types.into();
+    }
+    schema
+}
+
+fn or_text(mut schema: Value, pattern: &str) -> Value {
+    if schema.is_boolean() {
+        return schema;
+    }
     let has = |name: &str| schema.get(name).is_some();
     let alternatives = ["anyOf", "oneOf", "$ref"].into_iter().any(has);
-    let limited = ["enum", "pattern", "format"].into_iter().any(has);
+    let limited = ["enum", "const", "pattern", "format"].into_iter().any(has);
     let mut types = types(&schema);
     let any_text = types.iter().any(|name| name == "string") && !limited;
     if !alternatives && !limited && (types.is_empty() || any_text) {
@@ -86,16 +131,28 @@ pub(super) fn or_template(mut schema: Value) -> Value {
         // What limits other types does not touch texts, and a pattern touches nothing else.
         types.push("string".into());
         schema["type"] = types.into();
-        schema["pattern"] = TEMPLATE.into();
+        schema["pattern"] = pattern.into();
         return schema;
     }
-    let mut whole = json!({"anyOf": [schema, template()]});
+    either(schema, json!({"type": "string", "pattern": pattern}))
+}
+
+/// One or the other, with the words of the first.
+fn either(mut schema: Value, other: Value) -> Value {
+    let mut whole = Map::new();
     for name in ["description", "default"] {
-        if let Some(words) = whole["anyOf"][0].as_object_mut().and_then(|inner| inner.remove(name)) {
-            whole[name] = words;
-        }
+        whole.extend(schema.as_object_mut().and_then(|schema| schema.remove_entry(name)));
     }
-    whole
+    let mut shapes = match schema {
+        Value::Bool(false) => Vec::new(),
+        Value::Object(mut schema) if schema.len() == 1 && schema.contains_key("anyOf") => {
+            schema["anyOf"].as_array_mut().map(std::mem::take).unwrap_or_default()
+        }
+        schema => vec![schema],
+    };
+    shapes.push(other);
+    whole.insert("anyOf".to_owned(), shapes.into());
+    whole.into()
 }
 
 /// The types that a schema names, of which there may be one or several.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A name that no field has.
 const STRANGE: &str = "zzzzzzzz";
@@ -90,6 +90,11 @@ pub(crate) fn edits(document: &Value, seen: &mut BTreeSet<String>) -> Vec<Edit> 
     found
 }
 
+/// Whether parameters are given here, which only the template knows.
+fn is_heir(mapping: &Map<String, Value>) -> bool {
+    mapping.contains_key("extends") || mapping.contains_key("template")
+}
+
 /// Visits every value with its place and what makes that place unlike others: its fields, not its position.
 fn visit(value: &Value, at: String, like: String, see: &mut impl FnMut(&Value, &str, &str)) {
     see(value, &at, &like);
@@ -100,12 +105,17 @@ fn visit(value: &Value, at: String, like: String, see: &mut impl FnMut(&Value, &
                 visit(item, format!("{at}/{index}"), format!("{like}/{kind}"), see);
             }
         }
-        // What overrides the settings of a reusable task can be checked only beside it.
         Value::Object(entries) => {
-            let refers = entries.get("task").is_some_and(Value::is_string) && !entries.contains_key("type");
-            for (name, inner) in entries.iter().filter(|(name, _)| !(refers && *name == "config")) {
+            // What overrides something else can be checked only beside it.
+            let overrides = !entries.contains_key("type");
+            let is_skipped = |name: &str| overrides && ["config", "default"].contains(&name);
+            for (name, inner) in entries.iter().filter(|(name, _)| !is_skipped(name)) {
                 let escaped = name.replace('~', "~0").replace('/', "~1");
-                visit(inner, format!("{at}/{escaped}"), format!("{like}/{name}"), see);
+                let (at, like) = (format!("{at}/{escaped}"), format!("{like}/{name}"));
+                match name == "parameters" && is_heir(entries) {
+                    true => see(&Value::Null, &at, &like),
+                    false => visit(inner, at, like, see),
+                }
             }
         }
         _ => {}

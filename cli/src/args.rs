@@ -47,6 +47,11 @@ pub enum Command {
         after_help = "Examples:\n  ebb graph hello\n  ebb graph workflows/graphs/hello.yaml --svg > hello.svg\n\n● starts by itself, ▶ and ▼ wait for what leads to them. Where lines meet, ├ ┼ ┴ join and │ crosses."
     )]
     Graph(Graph),
+    /// Print the JSON Schema of a kind of file, for editors
+    #[command(
+        after_help = "Example:\n  ebb schema workflow > workflow.json\n\nAn editor uses it where a file begins with\n  # yaml-language-server: $schema=workflow.json"
+    )]
+    Schema(Schema),
     /// Show what `ebb apply` would change, without changing it
     #[command(
         after_help = "Examples:\n  ebb plan\n  ebb plan my-workflows/ --json\n\nExit code 1 where a file has a problem."
@@ -119,6 +124,14 @@ pub struct Graph {
     /// The folder to look for the name in
     #[arg(long, value_name = "DIR", default_value = "workflows")]
     pub workflows: PathBuf,
+}
+
+/// Whose schema to print.
+#[derive(Args, Clone, Debug)]
+pub struct Schema {
+    /// What the files hold
+    #[arg(value_name = "KIND", default_value = "workflow", value_parser = language::Schema::ALL.map(language::Schema::name))]
+    pub kind: String,
 }
 
 /// What to compare with the server.

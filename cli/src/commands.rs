@@ -12,6 +12,7 @@ mod plan;
 mod progress;
 mod run;
 mod runs;
+mod schema;
 mod test;
 mod token;
 mod trigger;
@@ -40,6 +41,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Validate(arguments) => validate::run(shared, &arguments),
         Command::Test(arguments) => test::run(shared, &arguments).await,
         Command::Graph(arguments) => graph::run(shared, &arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
         Command::Plan(arguments) => plan::run(shared, &arguments).await,
         Command::Apply(arguments) => apply::run(shared, &arguments).await,
         Command::Versions(arguments) => versions::list(shared, &arguments).await,

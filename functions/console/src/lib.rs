@@ -5,6 +5,7 @@
 
 mod pages;
 mod reader;
+mod schemas;
 mod show;
 
 use api::Api;
@@ -22,7 +23,7 @@ const STYLE: &str = include_str!("../templates/style.css");
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The pages, the API below `/api/v1`, and health.
+/// The pages, the API below `/api/v1`, the language's schemas, and health.
 pub fn router(api: Api) -> Router {
     let pages = Router::new()
         .route("/", get(pages::runs))
@@ -31,7 +32,7 @@ pub fn router(api: Api) -> Router {
         .route("/style.css", get(style))
         .layer(middleware::from_fn(guarded))
         .with_state(api.clone());
-    pages.merge(health(api.app.clone())).merge(api::router(api))
+    pages.merge(schemas::router()).merge(health(api.app.clone())).merge(api::router(api))
 }
 
 async fn style() -> impl IntoResponse {

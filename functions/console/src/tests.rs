@@ -147,6 +147,20 @@ async fn open_pages_are_for_this_machine_only_and_closed_ones_need_a_token() {
 }
 
 #[tokio::test]
+async fn everyone_may_read_the_schemas_of_the_language() {
+    let (mut api, _) = console().await;
+    api.pages_open = false;
+    for schema in language::Schema::ALL {
+        let path = format!("/schemas/{}.json", schema.name());
+        let (status, headers, content) = read(&api, "evil.example", &path).await;
+        assert_eq!(status, StatusCode::OK, "{path}");
+        assert_eq!(headers[header::CONTENT_TYPE], "application/schema+json");
+        assert_eq!(headers[header::CACHE_CONTROL], "public, max-age=3600");
+        assert_eq!(content, schema.to_json().to_string());
+    }
+}
+
+#[tokio::test]
 async fn open_pages_do_not_open_the_api() {
     let (api, run) = console().await;
     let (status, _, _) = read(&api, "localhost", "/api/v1/runs").await;

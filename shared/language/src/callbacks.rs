@@ -9,10 +9,13 @@ use crate::node::{Data, Node};
 use crate::read::{self, Fields};
 use crate::template::{self, Names};
 
-const OF_TASK: [(&str, Occasion); 3] =
+/// On what a task or a run can tell somebody.
+pub(crate) const OF_TASK: [(&str, Occasion); 3] =
     [("on_success", Occasion::Success), ("on_failure", Occasion::Failure), ("on_retry", Occasion::Retry)];
-const DEADLINE: &str = "on_missed_deadline";
-const TARGETS: [&str; 3] = ["webhook", "message", "workflow"];
+/// On what only a run can.
+pub(crate) const DEADLINE: &str = "on_missed_deadline";
+/// The ways to tell somebody.
+pub(crate) const TARGETS: [&str; 3] = ["webhook", "message", "workflow"];
 
 /// One callback as written.
 #[derive(Clone, Debug)]

@@ -7,7 +7,8 @@ use crate::node::{Data, Node};
 use crate::read::{self, Fields, Word};
 use crate::template::{self, Names};
 
-const POLICIES: [&str; 3] = ["queue", "cancel_previous", "skip"];
+/// What becomes of a run for which there is no room.
+pub(crate) const POLICIES: [&str; 3] = ["queue", "cancel_previous", "skip"];
 /// No limit may be higher.
 pub(crate) const MAX_RUNS: u32 = 10_000;
 

@@ -11,7 +11,8 @@ use crate::read::{self, Fields, Word};
 use crate::suggest;
 use crate::task::TaskParts;
 
-const TRIGGER_RULES: [&str; 9] = [
+/// What the tasks that one waits for must have come to.
+pub(crate) const TRIGGER_RULES: [&str; 9] = [
     "all_success",
     "all_failed",
     "all_done",

@@ -8,9 +8,12 @@ use crate::node::{Data, Node, Place};
 use crate::read::{self, Fields, Word};
 use crate::task::{Settings, TaskParts};
 
-const AGGREGATIONS: [&str; 5] = ["collect", "concat", "sum", "first", "last"];
+/// What a fan-in can make of what it gathers.
+pub(crate) const AGGREGATIONS: [&str; 5] = ["collect", "concat", "sum", "first", "last"];
+/// No fan-out has more children.
+pub(crate) const MAX_CHILDREN: u32 = 10_000;
 /// The types that cannot be done for each element: they belong to a graph, or wait for a person or a signal.
-const NO_CHILDREN: [&str; 5] = ["switch", "fan_out", "fan_in", "wait_for_signal", "approval"];
+pub(crate) const NO_CHILDREN: [&str; 5] = ["switch", "fan_out", "fan_in", "wait_for_signal", "approval"];
 const BESIDE: &str = "put it beside `for_each`, or remove it";
 /// What a task has and a fan-out's has not, and what to do instead.
 const NOT_A_CHILDS: [(&str, &str); 14] = [
@@ -30,7 +33,7 @@ const NOT_A_CHILDS: [(&str, &str); 14] = [
     ("on_retry", BESIDE),
 ];
 /// Settings that say how a worker is used: a fan-out has none, its children have.
-const CHILDRENS: [&str; 3] = ["queue", "retry_policy", "retry_timeout_seconds"];
+pub(crate) const CHILDRENS: [&str; 3] = ["queue", "retry_policy", "retry_timeout_seconds"];
 
 /// A fan-out as written.
 #[derive(Clone, Debug)]
@@ -49,7 +52,9 @@ impl<'n> FanOutParts<'n> {
         }
         Self {
             for_each: fields.require("for_each").and_then(|node| read_list(node, report)),
-            max_parallel: fields.get("max_parallel").and_then(|node| read::whole(node, 1..=10_000, report)),
+            max_parallel: fields
+                .get("max_parallel")
+                .and_then(|node| read::whole(node, 1..=MAX_CHILDREN, report)),
             tolerated_failures: fields
                 .get("tolerated_failures")
                 .and_then(|node| read_tolerance(node, report)),
@@ -86,7 +91,9 @@ fn read_tolerance(node: &Node, report: &mut Report<'_>) -> Option<Tolerance> {
         _ => None,
     };
     match percent {
-        None => read::whole_or(node, 0..=10_000, "a percentage such as `10%`", report).map(Tolerance::Count),
+        None => {
+            read::whole_or(node, 0..=MAX_CHILDREN, "a percentage such as `10%`", report).map(Tolerance::Count)
+        }
         Some(digits) => {
             let percent = digits.parse().ok().filter(|percent| *percent <= 100).map(Tolerance::Percent);
             if percent.is_none() {

@@ -10,6 +10,7 @@
 //! - `workflow`, `schedule`, `concurrency`, `callbacks`, `task`, `library`, `retry`, `dependencies`, `switch`, `fan`,
 //!   `names`: what a file may say, one concern each.
 //! - [`inputs`]: typed inputs, as declared and as given.
+//! - [`Schema`]: all of that as JSON Schema, for editors.
 //! - [`kinds`], [`config`], `schema`: the task types and what they may be told.
 //! - [`template`]: `{{ … }}`, checked before it is registered and rendered when a task is dispatched.
 //! - [`expression`]: the same without braces, in `when`, `cases`, `for_each` and `transform`.
@@ -25,6 +26,7 @@ pub mod document;
 pub mod duration;
 mod fan;
 pub mod inputs;
+mod json_schema;
 pub mod kinds;
 mod library;
 mod names;
@@ -42,4 +44,5 @@ mod yaml;
 
 pub use compile::{Compilation, Definition, FileKind, SourceFile, compile};
 pub use diagnostic::Diagnostic;
+pub use json_schema::Schema;
 pub use template::expression;

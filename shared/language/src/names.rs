@@ -3,45 +3,56 @@
 use crate::diagnostic::Report;
 use crate::read::Word;
 
-const MAX_CHARS: usize = 100;
+/// No name may be longer.
+pub(crate) const MAX_CHARS: usize = 100;
 
 /// A rule for names, with the words that explain it.
 pub(crate) struct Rule {
     fits: fn(&str) -> bool,
+    /// The same as a regular expression, for the schemas that are published.
+    pub(crate) pattern: &'static str,
     says: &'static str,
 }
 
 /// Workflows and queues.
-pub(crate) const PLAIN: Rule =
-    Rule { fits: is_plain, says: "a name has only small letters, digits and `-`, at most 100 of them" };
+pub(crate) const PLAIN: Rule = Rule {
+    fits: is_plain,
+    pattern: "^[a-z0-9-]+$",
+    says: "a name has only small letters, digits and `-`, at most 100 of them",
+};
 
 /// Tasks; two underscores in a row are kept for the children of fan-outs.
 pub(crate) const TASK: Rule = Rule {
     fits: is_task,
+    pattern: "^(_|_?([a-z0-9-]_?)+)$",
     says: "a task's name has only small letters, digits, `-` and single `_` (`a__3` is a child of the fan-out `a`), at most 100 of them",
 };
 
 /// Inputs, which are written after a dot in templates.
 pub(crate) const INPUT: Rule = Rule {
     fits: is_input,
+    pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
     says: "an input's name has only letters, digits and `_`, begins with no digit, and has at most 100 characters",
 };
 
 /// Parameters of workflow templates, which are written after a dot too.
 pub(crate) const PARAMETER: Rule = Rule {
     fits: is_input,
+    pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
     says: "a parameter's name has only letters, digits and `_`, begins with no digit, and has at most 100 characters",
 };
 
 /// Fields of a form, which are written after a dot too.
 pub(crate) const FIELD: Rule = Rule {
     fits: is_input,
+    pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
     says: "a field's name has only letters, digits and `_`, begins with no digit, and has at most 100 characters",
 };
 
 /// Signals, whose senders must know them before anything runs.
 pub(crate) const SIGNAL: Rule = Rule {
     fits: is_signal,
+    pattern: "^[a-z0-9_-]+$",
     says: "a signal's name has only small letters, digits, `-` and `_`, at most 100 of them",
 };
 

@@ -6,7 +6,12 @@ use crate::diagnostic::Report;
 use crate::node::Node;
 use crate::read::{self, Fields};
 
-const LONGEST_DELAY: f64 = 86_400.0;
+/// How delays grow from one retry to the next.
+pub(crate) const BACKOFFS: [&str; 3] = ["exponential", "linear", "constant"];
+/// Nothing is tried again more often.
+pub(crate) const MAX_RETRIES: u32 = 100;
+/// A day: no delay may be longer.
+pub(crate) const LONGEST_DELAY: f64 = 86_400.0;
 
 /// What was written of a retry policy; the rest comes from elsewhere.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,10 +28,10 @@ impl RetryParts {
         let Some(mut fields) = Fields::of(node, "a retry policy", report) else { return Self::default() };
         let delays = 0.0..=LONGEST_DELAY;
         let parts = Self {
-            max_retries: fields.get("max_retries").and_then(|node| read::whole(node, 0..=100, report)),
-            backoff: fields
-                .get("backoff")
-                .and_then(|node| read::choice(node, &["exponential", "linear", "constant"], report)),
+            max_retries: fields
+                .get("max_retries")
+                .and_then(|node| read::whole(node, 0..=MAX_RETRIES, report)),
+            backoff: fields.get("backoff").and_then(|node| read::choice(node, &BACKOFFS, report)),
             initial_delay_seconds: fields
                 .get("initial_delay_seconds")
                 .and_then(|node| read::number(node, delays.clone(), report)),

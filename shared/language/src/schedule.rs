@@ -24,6 +24,9 @@ const ALIASES: [(&str, &str); 7] = [
     ("@annually", "0 0 1 1 *"),
 ];
 
+/// What becomes of missed instants.
+pub(crate) const CATCHUPS: [&str; 3] = ["all", "latest", "none"];
+
 /// The fields of a pattern with six of them, and what each takes.
 const FIELDS: [(&str, &str); 6] = [
     ("second", "0 to 59"),
@@ -65,7 +68,7 @@ fn read_catchup(node: &Node, report: &mut Report<'_>) -> Option<Catchup> {
     match node.data {
         Data::Bool(true) => Some(Catchup::All),
         Data::Bool(false) => Some(Catchup::None),
-        _ => read::choice(node, &["all", "latest", "none"], report),
+        _ => read::choice(node, &CATCHUPS, report),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::node::{Data, Key, Node, Place};
 use crate::suggest;
 use crate::template;
 
-mod scalar;
+pub(crate) mod scalar;
 
 /// How much of a config is at hand.
 #[derive(Clone, Copy, PartialEq, Eq)]

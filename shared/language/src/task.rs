@@ -17,16 +17,16 @@ use crate::suggest;
 use crate::switch::{self, CaseParts};
 
 /// The lane of a task that names none.
-const DEFAULT_QUEUE: &str = "light";
+pub(crate) const DEFAULT_QUEUE: &str = "light";
 /// A day: nothing may take longer.
-const MAX_TIMEOUT: u32 = 86_400;
+pub(crate) const MAX_TIMEOUT: u32 = 86_400;
 /// A week: no retries may go on for longer.
-const MAX_RETRY_TIMEOUT: u32 = 604_800;
+pub(crate) const MAX_RETRY_TIMEOUT: u32 = 604_800;
 /// A year: nothing older is reused.
-const MAX_REUSE: u32 = 31_536_000;
+pub(crate) const MAX_REUSE: u32 = 31_536_000;
 
 /// The fields that tasks of one type have, and no others.
-const OWN_FIELDS: [(&str, &str); 6] = [
+pub(crate) const OWN_FIELDS: [(&str, &str); 6] = [
     ("cases", "switch"),
     ("for_each", "fan_out"),
     ("max_parallel", "fan_out"),

@@ -21,9 +21,9 @@ use crate::task::{self, Settings, TaskParts};
 use crate::template::{self, Names};
 
 /// No workflow may have more tasks.
-const MAX_TASKS: usize = 10_000;
+pub(crate) const MAX_TASKS: usize = 10_000;
 /// Thirty days: no run may take longer.
-const MAX_SECONDS: u32 = 2_592_000;
+pub(crate) const MAX_SECONDS: u32 = 2_592_000;
 
 /// Reads a workflow and its name. It is sound if nothing was reported meanwhile.
 pub(crate) fn read<'n>(

@@ -19,6 +19,10 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
+    /// All of them.
+    pub const ALL: [ErrorClass; 5] =
+        [Self::Transient, Self::Permanent, Self::Killed, Self::WorkerLost, Self::Timeout];
+
     /// The name used in rows, messages and answers.
     pub fn name(self) -> &'static str {
         match self {

@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 use crate::cast::{Cast, stands_for, work_of};
 use crate::read;
 
-const CLASSES: [&str; 5] = ["transient", "permanent", "killed", "worker_lost", "timeout"];
 const ENDS: [&str; 3] = ["succeeded", "failed", "cancelled"];
 
 /// What one attempt comes to.
@@ -128,7 +127,8 @@ fn failure(node: &Node, report: &mut Report<'_>) -> Option<Failure> {
     }
     let mut fields = Fields::of(node, "a failure", report)?;
     let message = fields.require("message").and_then(|node| text(node, report));
-    let class = fields.get("class").map(|node| choice::<ErrorClass>(node, &CLASSES, report));
+    let classes = ErrorClass::ALL.map(ErrorClass::name);
+    let class = fields.get("class").map(|node| choice::<ErrorClass>(node, &classes, report));
     fields.finish(report);
     Some(Failure::new(class.unwrap_or(Some(ErrorClass::Transient))?, message?.text))
 }

@@ -107,7 +107,7 @@ fn out_of_range(schema: &Value, node: &Node) -> Option<Problem> {
 }
 
 /// Whether a setting must be known before anything runs, and so cannot be a template.
-pub(super) fn is_fixed(schema: &Value) -> bool {
+pub(crate) fn is_fixed(schema: &Value) -> bool {
     schema.get("format").is_some_and(|format| format == "signal-name")
 }
 

@@ -1,0 +1,139 @@
+//! The settings of each task type, as they are written: its own schema, with templates wherever one may stand.
+
+use serde_json::{Map, Value, json};
+
+use super::values::{DURATION, DURATIONS, described, or_template, types};
+use crate::kinds::{Kind, kinds};
+use crate::names::{self, MAX_CHARS};
+use crate::node::{Data, Node, Place};
+use crate::schema::{self, Extent, scalar};
+
+/// The schemas of all settings, by the names that [`name`] gives them.
+pub(super) fn all(extent: Extent) -> Map<String, Value> {
+    let of = |kind: &'static Kind| {
+        let publisher = Publisher { home: format!("#/$defs/{}", name(kind)), extent };
+        let says = format!("Settings of `{}`, which {}.", kind.name, kind.summary);
+        (name(kind), described(&says, publisher.value(&kind.schema)))
+    };
+    kinds().iter().map(of).collect()
+}
+
+/// What the schema of a type's settings is called.
+pub(super) fn name(kind: &Kind) -> String {
+    format!("{}_config", kind.name)
+}
+
+/// Whether a task of that type cannot do without settings.
+pub(super) fn is_needed(kind: &Kind) -> bool {
+    let nothing = Node { data: Data::Map(Vec::new()), at: Place::default() };
+    !schema::check(&kind.schema, &nothing, kind.name, Extent::Whole).is_empty()
+}
+
+struct Publisher {
+    /// Where the schema stands among the others.
+    home: String,
+    extent: Extent,
+}
+
+impl Publisher {
+    fn value(&self, schema: &Value) -> Value {
+        match scalar::is_fixed(schema) {
+            true => self.shape(schema),
+            false => or_template(self.shape(schema)),
+        }
+    }
+
+    /// A schema whose parts may be templates, and which is none itself.
+    fn shape(&self, schema: &Value) -> Value {
+        let Value::Object(given) = schema else { return schema.clone() };
+        let mut found = Map::new();
+        for (key, inner) in given {
+            let inner = match key.as_str() {
+                "$schema" | "title" => continue,
+                "required" if self.extent == Extent::Part => continue,
+                "format" => {
+                    found.extend(format(inner));
+                    continue;
+                }
+                "default" if inner.is_null() => continue,
+                "$ref" => self.moved(inner),
+                "properties" | "$defs" => self.each(inner),
+                "items" | "additionalProperties" => self.value(inner),
+                "propertyNames" => self.shape(inner),
+                "anyOf" | "oneOf" => {
+                    found.extend(self.alternatives(key, inner));
+                    continue;
+                }
+                _ => inner.clone(),
+            };
+            found.insert(key.clone(), inner);
+        }
+        explain(&mut found);
+        without_nothing(found).into()
+    }
+
+    fn each(&self, schemas: &Value) -> Value {
+        let entries = schemas.as_object().into_iter().flatten();
+        entries.map(|(name, schema)| (name.clone(), self.value(schema))).collect::<Map<_, _>>().into()
+    }
+
+    /// The shapes of which one must fit. What is only a part may be without what tells them apart.
+    fn alternatives(&self, key: &str, shapes: &Value) -> Map<String, Value> {
+        let shapes = shapes.as_array().into_iter().flatten().filter(|shape| shape["type"] != "null");
+        let mut shapes: Vec<Value> = shapes.map(|shape| self.shape(shape)).collect();
+        let key = if self.extent == Extent::Part { "anyOf" } else { key };
+        match shapes.len() {
+            1 => std::mem::take(&mut shapes[0]).as_object().cloned().unwrap_or_default(),
+            _ if shapes.iter().all(|shape| shape == &json!({})) => Map::new(),
+            _ => Map::from_iter([(key.to_owned(), shapes.into())]),
+        }
+    }
+
+    fn moved(&self, target: &Value) -> Value {
+        target
+            .as_str()
+            .and_then(|target| target.strip_prefix('#'))
+            .map_or_else(|| target.clone(), |pointer| format!("{}{pointer}", self.home).into())
+    }
+}
+
+/// What is said of a shape with a single field is said of that field, which is what people point at.
+fn explain(shape: &mut Map<String, Value>) {
+    let Some(says) = shape.get("description").cloned() else { return };
+    let fields =
+        shape.get_mut("properties").and_then(Value::as_object_mut).filter(|fields| fields.len() == 1);
+    for field in fields.into_iter().flat_map(|fields| fields.values_mut()).filter_map(Value::as_object_mut) {
+        field.entry("description").or_insert(says.clone());
+    }
+}
+
+/// Without the `null` of settings that may be absent: whoever writes one gives it a value.
+fn without_nothing(mut schema: Map<String, Value>) -> Map<String, Value> {
+    if let Some(Value::Array(words)) = schema.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
+    let mut named = types(&Value::Object(schema.clone()));
+    named.retain(|name| name != "null");
+    match named.len() {
+        0 => None,
+        1 => schema.insert("type".to_owned(), named.remove(0)),
+        _ => schema.insert("type".to_owned(), named.into()),
+    };
+    schema
+}
+
+/// A format of ours in words that everyone's tools know.
+fn format(format: &Value) -> Map<String, Value> {
+    let named = |rule: &names::Rule| json!({"pattern": rule.pattern, "maxLength": MAX_CHARS});
+    let known = match format.as_str().unwrap_or_default() {
+        "duration" => json!({"pattern": DURATION, "minLength": 1, "examples": DURATIONS}),
+        "date-time" => json!({"format": format}),
+        "http-url" => super::values::url(),
+        "signal-name" => named(&names::SIGNAL),
+        "workflow-name" => named(&names::PLAIN),
+        "field-name" => named(&names::FIELD),
+        // How many bits a number has is nothing to write by.
+        _ => json!({}),
+    };
+    known.as_object().cloned().unwrap_or_default()
+}

@@ -1,0 +1,232 @@
+//! The parts of a workflow beside its tasks, and those that tasks share.
+
+use chrono_tz::TZ_VARIANTS;
+use model::{InputType, Occasion, RetryPolicy};
+use serde_json::{Map, Value, json};
+
+use super::refer;
+use super::values::{
+    described, expression, fields, name, number, object, one_of, or_template, task_names, template, text,
+    url, whole,
+};
+use crate::callbacks::{DEADLINE, OF_TASK, TARGETS};
+use crate::concurrency::{MAX_RUNS, POLICIES};
+use crate::inputs::TYPES;
+use crate::names;
+use crate::retry::{BACKOFFS, LONGEST_DELAY, MAX_RETRIES};
+use crate::schedule::CATCHUPS;
+
+pub(super) fn inputs() -> Value {
+    json!({"type": "object", "propertyNames": name(&names::INPUT), "additionalProperties": refer("input")})
+}
+
+pub(super) fn input() -> Value {
+    let mut input = object(
+        fields([
+            ("type", "What a value must be.", one_of(&TYPES)),
+            ("description", "For people.", text()),
+            ("default", "Taken where none is given; without it, the input is required.", json!({})),
+            ("enum", "The values allowed.", json!({"type": "array"})),
+        ]),
+        &["type"],
+    );
+    let of_type = |kind: &&str| {
+        // A template may give it too.
+        let value = or_template(plain_value(kind));
+        json!({
+            "if": {"properties": {"type": {"const": kind}}, "required": ["type"]},
+            "then": {"properties": {"default": value, "enum": {"items": value}}},
+        })
+    };
+    input["allOf"] = TYPES.iter().map(of_type).collect();
+    input
+}
+
+/// The values of that type.
+pub(super) fn plain_value(kind: &str) -> Value {
+    let Ok(kind) = serde_json::from_value(kind.into()) else { return Value::Bool(true) };
+    match kind {
+        InputType::String => json!({"type": "string"}),
+        InputType::Integer => json!({"type": "integer"}),
+        InputType::Number => json!({"type": "number"}),
+        InputType::Boolean => json!({"type": "boolean"}),
+        InputType::Date => json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}),
+        InputType::Datetime => json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]"}),
+        InputType::List => json!({"type": "array"}),
+        InputType::Object => json!({"type": "object"}),
+    }
+}
+
+pub(super) fn schedule() -> Value {
+    let zones: Vec<&str> = TZ_VARIANTS.iter().map(|zone| zone.name()).collect();
+    let catchup: Vec<Value> =
+        [true, false].map(Value::from).into_iter().chain(CATCHUPS.map(Value::from)).collect();
+    let cron = json!({
+        "type": "string",
+        "pattern": r"^\s*(@[A-Za-z]+|\S+(\s+\S+){4,5})\s*$",
+        "examples": ["0 18 * * 1-5", "@daily", "*/15 * * * *", "0 6 L * *"],
+    });
+    object(
+        fields([
+            (
+                "cron",
+                "Minute, hour, day of the month, month, day of the week; or `@daily` and its like.",
+                cron,
+            ),
+            ("timezone", "The time zone of the pattern; UTC unless said.", one_of(&zones)),
+            (
+                "catchup",
+                "Which of the instants that were missed are made up for: `all` (or `true`), only the `latest`, or \
+                 `none` (or `false`), unless said.",
+                json!({"enum": catchup}),
+            ),
+            ("max_active_runs", "How many runs go on at the same time; further ones wait.", max_runs()),
+        ]),
+        &["cron"],
+    )
+}
+
+pub(super) fn max_runs() -> Value {
+    whole(1..=MAX_RUNS)
+}
+
+pub(super) fn concurrency() -> Value {
+    object(
+        fields([
+            (
+                "key",
+                "Runs with the same key are counted together, such as `{{ inputs.customer }}`.",
+                template(),
+            ),
+            ("limit", "How many runs go on at the same time; 1 unless said.", max_runs()),
+            (
+                "policy",
+                "What becomes of one more: it waits (`queue`), ends an earlier one (`cancel_previous`) or does not \
+                 begin (`skip`).",
+                one_of(&POLICIES),
+            ),
+        ]),
+        &[],
+    )
+}
+
+pub(super) fn retry_policy() -> Value {
+    let usual = RetryPolicy::default();
+    let delay = |seconds: f64| {
+        let mut delay = number(0.0..=LONGEST_DELAY);
+        delay["default"] = seconds.into();
+        delay
+    };
+    object(
+        fields([
+            ("max_retries", "Tries after the first.", whole(0..=MAX_RETRIES)),
+            ("backoff", "How delays grow from one retry to the next.", one_of(&BACKOFFS)),
+            (
+                "initial_delay_seconds",
+                "The delay before the first retry.",
+                delay(usual.initial_delay_seconds),
+            ),
+            ("max_delay_seconds", "No delay is longer.", delay(usual.max_delay_seconds)),
+            ("jitter", "How much delays differ at random: 0.1 is a tenth.", number(0.0..=1.0)),
+        ]),
+        &[],
+    )
+}
+
+pub(super) fn depends_on() -> Value {
+    let mut any = task_names();
+    any["minItems"] = 1.into();
+    let forms = fields([
+        ("all_of", "All of these, by the `trigger_rule`.", task_names()),
+        ("any_of", "At least one of these succeeded, and the others have ended.", any),
+    ]);
+    let mut mapping = object(forms, &[]);
+    mapping["maxProperties"] = 1.into();
+    json!({"anyOf": [task_names(), mapping]})
+}
+
+/// The cases of a switch.
+pub(super) fn cases() -> Value {
+    let mut case = object(
+        fields([
+            (
+                "when",
+                "An expression, such as `inputs.n > 10`. The first case that holds is taken.",
+                expression(),
+            ),
+            ("default", "Taken where no other case is; the last one.", json!({"const": true})),
+            ("next", "The tasks that go on; they wait for the switch without saying so.", task_names()),
+        ]),
+        &["next"],
+    );
+    case["oneOf"] = json!([{"required": ["when"]}, {"required": ["default"]}]);
+    json!({"type": "array", "items": case, "minItems": 1})
+}
+
+/// `on_success` and its like; only a workflow has a deadline to miss.
+pub(super) fn callbacks(of_workflow: bool) -> Map<String, Value> {
+    let own = of_workflow.then_some((DEADLINE, Occasion::MissedDeadline));
+    let each = OF_TASK.into_iter().chain(own).map(|(name, occasion)| {
+        let says = match occasion {
+            Occasion::Success => "Whom to tell when it succeeds.",
+            Occasion::Failure => "Whom to tell when it fails.",
+            Occasion::Retry => "Whom to tell when it is tried again.",
+            Occasion::MissedDeadline => "Whom to tell when a run takes longer than `deadline_seconds`.",
+        };
+        (name.to_owned(), described(says, refer("callbacks")))
+    });
+    each.collect()
+}
+
+/// What stands after `on_failure:`, one callback or several.
+pub(super) fn callback_list() -> Value {
+    let target = TARGETS.map(|name| match name {
+        "webhook" => (
+            name,
+            "A URL to send a POST request to, with headers and a body of its own if need be.",
+            webhook(),
+        ),
+        "message" => (name, "A Pub/Sub topic to publish a message to.", message()),
+        _ => (name, "A workflow to start a run of.", workflow()),
+    });
+    let mut target = object(fields(target), &[]);
+    target["minProperties"] = 1.into();
+    target["maxProperties"] = 1.into();
+    let notify =
+        ("notify", "Whom to tell: a webhook, a message or a workflow, or a list of them.", several(target));
+    several(object(fields([notify]), &["notify"]))
+}
+
+fn several(one: Value) -> Value {
+    json!({"anyOf": [one, {"type": "array", "items": one}]})
+}
+
+fn webhook() -> Value {
+    let target = or_template(url());
+    let headers =
+        json!({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}});
+    let whole = fields([
+        ("url", "Where to, `http://` or `https://`.", target.clone()),
+        ("headers", "Headers to send.", headers),
+        ("body", "What to send instead of what happened. Templates may name `event`.", json!({})),
+    ]);
+    json!({"anyOf": [target, object(whole, &["url"])]})
+}
+
+fn message() -> Value {
+    let topic = or_template(json!({"type": "string", "pattern": "^[^/]+$"}));
+    let whole = fields([
+        ("topic", "The topic's id, without its project.", topic.clone()),
+        ("body", "What to send instead of what happened. Templates may name `event`.", json!({})),
+    ]);
+    json!({"anyOf": [topic, object(whole, &["topic"])]})
+}
+
+fn workflow() -> Value {
+    let workflow = or_template(name(&names::PLAIN));
+    let whole = fields([
+        ("name", "The workflow's name.", workflow.clone()),
+        ("inputs", "What its run is given. Templates may name `event`.", json!({"type": "object"})),
+    ]);
+    json!({"anyOf": [workflow, object(whole, &["name"])]})
+}

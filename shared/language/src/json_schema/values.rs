@@ -1,0 +1,165 @@
+//! Schemas of single values, and mappings of them.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value, json};
+
+use crate::names::{MAX_CHARS, Rule};
+
+/// What a text has in it that is a template.
+const TEMPLATE: &str = r"\{[{%#]";
+/// What a text has in it that a parameter is put into.
+const PARAMETER: &str = r"\$\{\{\s*parameters\.";
+
+/// `1h30m` and its like, or a number of seconds.
+pub(super) const DURATION: &str =
+    r"^\s*(\+?[0-9.]+([eE][+-]?[0-9]+)?|([0-9.]+d)?([0-9.]+h)?([0-9.]+m)?([0-9.]+s)?)\s*$";
+pub(super) const DURATIONS: [&str; 4] = ["30s", "5m", "1h30m", "2d"];
+
+/// Fields with the words that an editor shows for each.
+pub(super) fn fields<const N: usize>(fields: [(&str, &str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(name, says, schema)| (name.to_owned(), described(says, schema))).collect()
+}
+
+/// The same with words for people.
+pub(super) fn described(says: &str, mut schema: Value) -> Value {
+    schema["description"] = says.into();
+    schema
+}
+
+/// A mapping of these fields and no others.
+pub(super) fn object(properties: Map<String, Value>, required: &[&str]) -> Value {
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+pub(super) fn text() -> Value {
+    json!({"type": "string", "minLength": 1})
+}
+
+pub(super) fn texts() -> Value {
+    json!({"type": "array", "items": text()})
+}
+
+/// The names of tasks, none of them twice.
+pub(super) fn task_names() -> Value {
+    json!({"type": "array", "items": text(), "uniqueItems": true})
+}
+
+pub(super) fn name(rule: &Rule) -> Value {
+    json!({"type": "string", "pattern": rule.pattern, "maxLength": MAX_CHARS})
+}
+
+pub(super) fn flag() -> Value {
+    json!({"type": "boolean"})
+}
+
+pub(super) fn whole(range: RangeInclusive<u32>) -> Value {
+    json!({"type": "integer", "minimum": range.start(), "maximum": range.end()})
+}
+
+pub(super) fn number(range: RangeInclusive<f64>) -> Value {
+    json!({"type": "number", "minimum": range.start(), "maximum": range.end()})
+}
+
+pub(super) fn one_of(words: &[&str]) -> Value {
+    json!({"type": "string", "enum": words})
+}
+
+/// An expression, which may be as short as `true`.
+pub(super) fn expression() -> Value {
+    json!({"type": ["string", "boolean"], "minLength": 1})
+}
+
+pub(super) fn url() -> Value {
+    json!({"type": "string", "pattern": "^https?://"})
+}
+
+/// A length of time that is no template.
+pub(super) fn duration() -> Value {
+    json!({
+        "type": ["string", "number"], "pattern": DURATION, "minLength": 1, "minimum": 0, "examples": DURATIONS,
+    })
+}
+
+/// A text that is a template.
+pub(super) fn template() -> Value {
+    json!({"type": "string", "pattern": TEMPLATE})
+}
+
+/// The same, or a template in its place.
+pub(super) fn or_template(schema: Value) -> Value {
+    or_text(schema, TEMPLATE)
+}
+
+/// The same, or a parameter's value in its place; that has the looks of a template.
+pub(super) fn or_parameter(schema: Value) -> Value {
+    let is_template = |schema: &Value| schema["pattern"] == TEMPLATE;
+    let mut others = schema["anyOf"].as_array().into_iter().flatten();
+    match is_template(&schema) || others.any(is_template) {
+        true => schema,
+        false => or_text(schema, PARAMETER),
+    }
+}
+
+/// The same, or nothing in its place.
+pub(super) fn or_nothing(mut schema: Value) -> Value {
+    let mut types = types(&schema);
+    let has = |name: &str| schema.get(name).is_some();
+    if schema == Value::Bool(false) || ["anyOf", "oneOf", "$ref", "enum", "const"].into_iter().any(has) {
+        return either(schema, json!({"type": "null"}));
+    }
+    if !types.is_empty() {
+        types.push("null".into());
+        schema["type"] = types.into();
+    }
+    schema
+}
+
+fn or_text(mut schema: Value, pattern: &str) -> Value {
+    if schema.is_boolean() {
+        return schema;
+    }
+    let has = |name: &str| schema.get(name).is_some();
+    let alternatives = ["anyOf", "oneOf", "$ref"].into_iter().any(has);
+    let limited = ["enum", "const", "pattern", "format"].into_iter().any(has);
+    let mut types = types(&schema);
+    let any_text = types.iter().any(|name| name == "string") && !limited;
+    if !alternatives && !limited && (types.is_empty() || any_text) {
+        return schema;
+    }
+    if !alternatives && !limited {
+        // What limits other types does not touch texts, and a pattern touches nothing else.
+        types.push("string".into());
+        schema["type"] = types.into();
+        schema["pattern"] = pattern.into();
+        return schema;
+    }
+    either(schema, json!({"type": "string", "pattern": pattern}))
+}
+
+/// One or the other, with the words of the first.
+fn either(mut schema: Value, other: Value) -> Value {
+    let mut whole = Map::new();
+    for name in ["description", "default"] {
+        whole.extend(schema.as_object_mut().and_then(|schema| schema.remove_entry(name)));
+    }
+    let mut shapes = match schema {
+        Value::Bool(false) => Vec::new(),
+        Value::Object(mut schema) if schema.len() == 1 && schema.contains_key("anyOf") => {
+            schema["anyOf"].as_array_mut().map(std::mem::take).unwrap_or_default()
+        }
+        schema => vec![schema],
+    };
+    shapes.push(other);
+    whole.insert("anyOf".to_owned(), shapes.into());
+    whole.into()
+}
+
+/// The types that a schema names, of which there may be one or several.
+pub(super) fn types(schema: &Value) -> Vec<Value> {
+    match schema.get("type") {
+        Some(Value::Array(names)) => names.clone(),
+        Some(name) => vec![name.clone()],
+        None => Vec::new(),
+    }
+}

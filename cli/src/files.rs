@@ -171,7 +171,7 @@ mod tests {
         let test = folder.path().join("tests/b.yaml");
         fs::create_dir_all(test.parent().unwrap()).unwrap();
         fs::write(&test, "test").unwrap();
-        assert_eq!(read(folder.path()).unwrap().len(), 3);
+        assert_eq!(read(folder.path()).unwrap().len(), 4);
         for path in [folder.path().to_owned(), test.clone()] {
             let tests = read_tests(&[path, test.clone()]).unwrap();
             assert_eq!(tests.into_keys().collect::<Vec<_>>(), [folder.path()]);

@@ -220,10 +220,11 @@ async fn others(
     let mut found = BTreeMap::new();
     for id in wanted.into_iter().take(LISTED) {
         let other = api.app.runtime.store().run(run.tenant, id).await.map_err(error::store)?;
-        if let Some(Run { workflow, state, held, version, .. }) = other.map(|record| record.run) {
-            if let Some(graph) = api.app.runtime.graph(version).await.map_err(error::runtime)? {
-                found.insert(id, Other { workflow, state, held, graph });
-            }
+        let Some(Run { workflow, state, held, version, .. }) = other.map(|record| record.run) else {
+            continue;
+        };
+        if let Some(graph) = api.app.runtime.graph(version).await.map_err(error::runtime)? {
+            found.insert(id, Other { workflow, state, held, graph });
         }
     }
     Ok(found)

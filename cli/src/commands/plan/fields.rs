@@ -101,9 +101,9 @@ fn tolerance(tolerance: Tolerance) -> String {
 fn seconds(seconds: u64) -> String {
     match seconds {
         0 => "0".into(),
-        _ if seconds % 86_400 == 0 => format!("{seconds} ({} d)", seconds / 86_400),
-        _ if seconds % 3_600 == 0 => format!("{seconds} ({} h)", seconds / 3_600),
-        _ if seconds % 60 == 0 => format!("{seconds} ({} min)", seconds / 60),
+        _ if seconds.is_multiple_of(86_400) => format!("{seconds} ({} d)", seconds / 86_400),
+        _ if seconds.is_multiple_of(3_600) => format!("{seconds} ({} h)", seconds / 3_600),
+        _ if seconds.is_multiple_of(60) => format!("{seconds} ({} min)", seconds / 60),
         _ => seconds.to_string(),
     }
 }

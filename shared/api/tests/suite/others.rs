@@ -64,7 +64,7 @@ async fn a_run_names_the_task_that_started_it_even_if_that_does_not_wait() {
 #[tokio::test]
 async fn the_runs_that_a_run_started_are_listed() {
     let (world, run) = parent().await;
-    let mut started = vec![start_child(&world, run, 0, true).await, start_child(&world, run, 2, true).await];
+    let mut started = [start_child(&world, run, 0, true).await, start_child(&world, run, 2, true).await];
     started.sort();
     started.reverse();
     let page = world.get(&format!("/runs?parent={run}")).await.body;

@@ -54,12 +54,12 @@ pub enum Command {
     Schema(Schema),
     /// Show what `ebb apply` would change, without changing it
     #[command(
-        after_help = "Examples:\n  ebb plan\n  ebb plan my-workflows/ --json\n\nExit code 1 where a file has a problem."
+        after_help = "Examples:\n  ebb plan\n  ebb plan my-workflows/ --json\n  ebb plan --prune\n\nExit code 1 where a file has a problem."
     )]
     Plan(Plan),
     /// Register a folder of workflows: all of it, or nothing where a file has a problem
     #[command(
-        after_help = "Examples:\n  ebb apply\n  ebb apply my-workflows/ --url https://console.example.com"
+        after_help = "Examples:\n  ebb apply\n  ebb apply my-workflows/ --url https://console.example.com\n  ebb apply --prune\n\nWith --prune the folder is all there shall be: whatever else is in use is archived, however it was registered. `ebb plan --prune` shows it first. Unfinished runs go on."
     )]
     Apply(Apply),
     /// List the versions of a workflow, newest first
@@ -77,7 +77,9 @@ pub enum Command {
     )]
     Trigger(Trigger),
     /// List runs, newest first
-    #[command(after_help = "Examples:\n  ebb runs\n  ebb runs --workflow hello --state failed --json")]
+    #[command(
+        after_help = "Examples:\n  ebb runs\n  ebb runs --workflow hello --state failed --json\n  ebb runs --parent RUN"
+    )]
     Runs(Runs),
     /// Show, watch or cancel one run
     #[command(subcommand)]
@@ -92,10 +94,14 @@ pub enum Command {
     #[command(after_help = "Example:\n  ebb reject RUN release --reason 'numbers look wrong'")]
     Reject(answers::Reject),
     /// Say in plain words why a run or one of its tasks waits, failed or was skipped
-    #[command(after_help = "Examples:\n  ebb explain RUN\n  ebb explain RUN load")]
+    #[command(
+        after_help = "Examples:\n  ebb explain RUN\n  ebb explain RUN load\n  ebb explain RUN split__3"
+    )]
     Explain(Explain),
     /// Show what the tasks of a run wrote
-    #[command(after_help = "Examples:\n  ebb logs RUN\n  ebb logs RUN load --attempt 1\n  ebb logs RUN -f")]
+    #[command(
+        after_help = "Examples:\n  ebb logs RUN\n  ebb logs RUN load --attempt 1\n  ebb logs RUN split__3\n  ebb logs RUN -f"
+    )]
     Logs(Logs),
     /// Print the token of the `ebb dev` of the data folder
     #[command(
@@ -140,6 +146,9 @@ pub struct Plan {
     /// A folder with graphs/, tasks/ and templates/
     #[arg(value_name = "DIR", default_value = "workflows")]
     pub folder: PathBuf,
+    /// Plan to archive every workflow in use that the folder does not have
+    #[arg(long)]
+    pub prune: bool,
 }
 
 /// What to register.
@@ -148,6 +157,9 @@ pub struct Apply {
     /// A folder with graphs/, tasks/ and templates/
     #[arg(value_name = "DIR", default_value = "workflows")]
     pub folder: PathBuf,
+    /// Archive every workflow in use that the folder does not have
+    #[arg(long)]
+    pub prune: bool,
 }
 
 /// Whose versions to list.
@@ -224,6 +236,9 @@ pub struct Runs {
     /// Only in this state
     #[arg(long, value_parser = state)]
     pub state: Option<RunState>,
+    /// Only those that tasks of this run started
+    #[arg(long, value_name = "RUN")]
+    pub parent: Option<RunId>,
     /// At most so many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,

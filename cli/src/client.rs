@@ -37,6 +37,8 @@ pub enum Error {
     Refused {
         /// The status of the answer.
         status: u16,
+        /// What it is, for programs.
+        code: String,
         /// In words.
         message: String,
         /// For programs: problems, or what is in the way.
@@ -58,6 +60,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// The shape of an answer that says no.
 #[derive(Deserialize)]
 struct Refusal {
+    #[serde(default)]
+    error_code: String,
     message: String,
     #[serde(default)]
     details: Value,
@@ -143,6 +147,7 @@ impl Client {
         match serde_json::from_slice::<Refusal>(&body) {
             Ok(refusal) => Err(Error::Refused {
                 status: status.as_u16(),
+                code: refusal.error_code,
                 message: refusal.message,
                 details: refusal.details,
             }),

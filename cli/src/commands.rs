@@ -91,7 +91,12 @@ mod tests {
     fn scripts_can_tell_a_wrong_setting_from_a_server_that_is_away() {
         let settings = client::Error::Settings("no token".into());
         let away = client::Error::Unreachable { url: "http://x".into(), why: "refused".into() };
-        let refused = client::Error::Refused { status: 404, message: "no".into(), details: Value::Null };
+        let refused = client::Error::Refused {
+            status: 404,
+            code: "not_found".into(),
+            message: "no".into(),
+            details: Value::Null,
+        };
         let codes = [settings.into(), away.into(), refused.into(), anyhow::anyhow!("cannot read it")];
         assert_eq!(codes.map(|error| code_of(&error)), [MISUSED, REFUSED, REFUSED, MISUSED]);
     }

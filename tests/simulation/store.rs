@@ -131,8 +131,10 @@ pass_on! {
     ) -> Vec<TaskRecord>;
     fn item(child: TaskKey) -> Option<Value>;
     fn waiters(owner: TaskKey, limit: u32) -> Vec<(TaskKey, u32)>;
+    fn in_lane(tenant: TenantId, workflow: &str, lane: &str, limit: u32) -> Vec<LaneMember>;
     fn attempts(key: TaskKey) -> Vec<AttemptRecord>;
     fn events(run: RunId, from: i64, limit: u32) -> Vec<(i64, Event)>;
+    fn own_events(run: RunId, with: Option<TaskIndex>, from: i64, limit: u32) -> Vec<(i64, Event)>;
     fn outputs(run: RunId, tasks: &[TaskIndex]) -> BTreeMap<TaskIndex, Value>;
     fn append_log(chunk: &LogChunk) -> ();
     fn log(key: TaskKey, attempt: u32, from: u32, limit: u32) -> Vec<(u32, LogLine)>;

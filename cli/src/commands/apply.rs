@@ -1,15 +1,19 @@
 //! `ebb apply`: registers a folder of workflows.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use api::definitions::{File, Files};
+use api::versions::Standing;
+use api::views::WorkflowView;
 use api::workflows::Registration;
 use reqwest::header::HeaderMap;
 use serde_json::json;
 
 use super::{FAILED, connect, validate};
 use crate::args::{Apply, Shared};
+use crate::client::Client;
 use crate::files;
 use crate::output::{self, Colour, Palette};
 
@@ -24,17 +28,45 @@ pub(super) async fn run(shared: &Shared, arguments: &Apply) -> Result<ExitCode> 
         eprintln!("nothing was registered");
         return Ok(ExitCode::from(FAILED));
     }
+    if arguments.prune {
+        refuse_to_empty(compiled.definitions.len())?;
+    }
     let body = Files { files: files.into_iter().map(File::from).collect() };
-    let done: Registration = connect(shared)?.post(&["workflows"], HeaderMap::new(), &body).await?;
+    let client = connect(shared)?;
+    let done: Registration = client.post(&["workflows"], HeaderMap::new(), &body).await?;
+    let archived = if arguments.prune { archive_others(&client, &done).await? } else { Vec::new() };
     if shared.json {
-        output::json(&done)?
+        let mut whole = serde_json::to_value(&done)?;
+        whole["archived"] = json!(archived);
+        output::json(&whole)?
     } else {
-        report(&done)?
+        report(&done, &archived)?
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(done: &Registration) -> Result<()> {
+/// A folder without a workflow is more likely the wrong one than meant to take everything out of use.
+pub(super) fn refuse_to_empty(workflows: usize) -> Result<()> {
+    if workflows == 0 {
+        bail!("the folder has no workflow: with --prune, everything would be archived");
+    }
+    Ok(())
+}
+
+/// Archives whatever is in use and was not among those registered.
+async fn archive_others(client: &Client, done: &Registration) -> Result<Vec<String>> {
+    let kept: BTreeSet<&str> = done.registered.iter().map(|workflow| workflow.name.as_str()).collect();
+    let in_use: Vec<WorkflowView> = client.all(&["workflows"]).await?;
+    let mut archived = Vec::new();
+    for WorkflowView { name, .. } in in_use.into_iter().filter(|it| !kept.contains(it.name.as_str())) {
+        let standing: Standing =
+            client.post(&["workflows", &name, "archive"], HeaderMap::new(), &json!({})).await?;
+        archived.push(standing.name);
+    }
+    Ok(archived)
+}
+
+fn report(done: &Registration, archived: &[String]) -> Result<()> {
     let palette = Palette::of_stdout();
     for workflow in &done.registered {
         let (colour, what) = match (workflow.new, workflow.changed) {
@@ -43,6 +75,9 @@ fn report(done: &Registration) -> Result<()> {
             (false, false) => (Colour::Quiet, "unchanged "),
         };
         output::line(format!("{} {} v{}", palette.paint(colour, what), workflow.name, workflow.version))?;
+    }
+    for name in archived {
+        output::line(format!("{} {name}", palette.paint(Colour::Bad, "archived  ")))?;
     }
     Ok(())
 }

@@ -62,7 +62,14 @@ fn described(workflow: &Workflow) -> Value {
     let tasks: Vec<Value> = workflow
         .tasks
         .iter()
-        .map(|task| json!({"name": task.name, "type": task.kind, "depends_on": task.depends_on}))
+        .map(|task| {
+            let child = task.fan_out.as_ref().map(|fan_out| &fan_out.task.kind);
+            let mut told = json!({"name": task.name, "type": task.kind, "depends_on": task.depends_on});
+            if let Some(child) = child {
+                told["child_type"] = json!(child);
+            }
+            told
+        })
         .collect();
     json!({"workflow": workflow.name, "tasks": tasks})
 }

@@ -1,11 +1,11 @@
 //! `ebb plan`: what `ebb apply` would change, without changing it.
 
+mod fields;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -29,7 +29,9 @@ use crate::output::{self, Palette};
 struct Plan {
     /// What would become of each workflow of the folder, in name order.
     workflows: Vec<Planned>,
-    /// The workflows in use that the folder does not have: they are left as they are.
+    /// The workflows in use that the folder does not have and that would be archived, if that is asked for.
+    archive: Vec<String>,
+    /// Otherwise they are here, and left as they are.
     only_on_server: Vec<String>,
 }
 
@@ -76,13 +78,17 @@ pub(super) async fn run(shared: &Shared, arguments: &Arguments) -> Result<ExitCo
     if !compiled.diagnostics.is_empty() {
         return refuse(shared, &compiled);
     }
-    let plan = make(&connect(shared)?, compiled.definitions).await?;
+    let mut plan = make(&connect(shared)?, compiled.definitions).await?;
+    if arguments.prune {
+        super::apply::refuse_to_empty(plan.workflows.len())?;
+        plan.archive = std::mem::take(&mut plan.only_on_server);
+    }
     if shared.json {
         let mut whole = serde_json::to_value(&plan)?;
         whole["valid"] = true.into();
         output::json(&whole)?;
     } else {
-        output::line(words::plan(&plan, &command(&arguments.folder), Palette::of_stdout()))?;
+        output::line(words::plan(&plan, &command(arguments), Palette::of_stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -97,11 +103,12 @@ fn refuse(shared: &Shared, compiled: &Compilation) -> Result<ExitCode> {
 }
 
 /// How the plan is carried out.
-fn command(folder: &Path) -> String {
-    match folder.to_str() {
-        Some("workflows") => "ebb apply".into(),
-        _ => format!("ebb apply {}", folder.display()),
-    }
+fn command(arguments: &Arguments) -> String {
+    let folder = match arguments.folder.to_str() {
+        Some("workflows") => String::new(),
+        _ => format!(" {}", arguments.folder.display()),
+    };
+    format!("ebb apply{folder}{}", if arguments.prune { " --prune" } else { "" })
 }
 
 async fn make(client: &Client, definitions: Vec<Definition>) -> Result<Plan> {
@@ -118,8 +125,8 @@ async fn make(client: &Client, definitions: Vec<Definition>) -> Result<Plan> {
         });
     }
     workflows.sort_by(|one, other| one.name.cmp(&other.name));
-    let only_on_server = in_use.into_iter().map(|workflow| workflow.name);
-    Ok(Plan { workflows, only_on_server: only_on_server.filter(|name| !here.contains(name)).collect() })
+    let elsewhere = in_use.into_iter().map(|workflow| workflow.name).filter(|name| !here.contains(name));
+    Ok(Plan { workflows, archive: Vec::new(), only_on_server: elsewhere.collect() })
 }
 
 fn unchanged(active: &WorkflowView) -> Planned {

@@ -27,13 +27,43 @@ struct Line {
     attempt: u32,
     since: Option<Instant>,
     note: String,
+    children: Option<Children>,
+}
+
+/// How far the children of a fan-out have come.
+#[derive(Default)]
+struct Children {
+    count: u64,
+    ended: u64,
+    failed: u64,
+    first_failed: Option<String>,
+}
+
+impl Children {
+    /// Takes in that one ended. Answers whether that is worth a line of its own: one that failed is, of the others one
+    /// in ten.
+    fn on(&mut self, name: &str, state: TaskState) -> bool {
+        let tenths = |ended: u64| ended * 10 / self.count.max(1);
+        let worth_a_line = state == TaskState::Failed || tenths(self.ended) < tenths(self.ended + 1);
+        self.ended += 1;
+        if state == TaskState::Failed {
+            self.failed += 1;
+            self.first_failed.get_or_insert_with(|| name.to_owned());
+        }
+        worth_a_line
+    }
+
+    fn told(&self) -> String {
+        let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
+        format!("  {}/{} children{failed}", self.ended, self.count)
+    }
 }
 
 impl Progress {
     /// Of a run with these tasks, before its first event.
     pub(super) fn new(names: impl IntoIterator<Item = String>) -> Self {
-        let pending =
-            |name| Line { name, state: TaskState::Pending, attempt: 0, since: None, note: String::new() };
+        let (state, attempt, since) = (TaskState::Pending, 0, None);
+        let pending = |name| Line { name, state, attempt, since, note: String::new(), children: None };
         let tasks: Vec<Line> = names.into_iter().map(pending).collect();
         let places = tasks.iter().enumerate().map(|(place, task)| (task.name.clone(), place)).collect();
         Self { tasks, places, end: None }
@@ -45,19 +75,43 @@ impl Progress {
             self.end = Some(end);
         }
         let state = entered(event.kind)?;
-        let place = *self.places.get(event.task.as_deref()?)?;
+        let name = event.task.as_deref()?;
+        let Some(place) = self.places.get(name).copied() else {
+            return self.on_child(name, state, event, palette);
+        };
         let task = &mut self.tasks[place];
         task.state = state;
+        let count = event.data["count"].as_u64().filter(|_| event.kind == EventKind::TaskFannedOut);
+        if let Some(count) = count {
+            task.children = Some(Children { count, ..Children::default() });
+        }
         task.attempt = event.attempt.unwrap_or(task.attempt);
         task.since = Some(event.at);
         task.note = note(&event.data);
         Some(format!("{} {}", event.at.format("%H:%M:%S"), self.line(place, palette)))
     }
 
-    /// The tasks that failed themselves, with what they said.
-    pub(super) fn failed(&self) -> impl Iterator<Item = (&str, &str)> {
+    /// A child's end counts in its fan-out's line, and has none itself.
+    fn on_child(
+        &mut self,
+        name: &str,
+        state: TaskState,
+        event: &EventView,
+        palette: Palette,
+    ) -> Option<String> {
+        let (parent, _) = name.rsplit_once("__").filter(|_| state.is_final())?;
+        let place = *self.places.get(parent)?;
+        let worth_a_line = self.tasks[place].children.as_mut()?.on(name, state);
+        worth_a_line.then(|| format!("{} {}", event.at.format("%H:%M:%S"), self.line(place, palette)))
+    }
+
+    /// The tasks that failed themselves, with what they said and whose log says more.
+    pub(super) fn failed(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         let failed = self.tasks.iter().filter(|task| task.state == TaskState::Failed);
-        failed.map(|task| (task.name.as_str(), task.note.as_str()))
+        failed.map(|task| {
+            let child = task.children.as_ref().and_then(|children| children.first_failed.as_deref());
+            (task.name.as_str(), task.note.as_str(), child.unwrap_or(&task.name))
+        })
     }
 
     /// The picture for a terminal at `now`: all tasks if they are few, else those that are of interest.
@@ -91,7 +145,8 @@ impl Progress {
         let state = palette.paint(colour, format!("{sign} {}", task.state.name()));
         let attempt = if task.attempt > 1 { format!(" (attempt {})", task.attempt) } else { String::new() };
         let note = if task.note.is_empty() { String::new() } else { format!(": {}", task.note) };
-        format!("{:<width$}  {state}{attempt}{note}", task.name)
+        let children = task.children.as_ref().map(Children::told).unwrap_or_default();
+        format!("{:<width$}  {state}{attempt}{children}{note}", task.name)
     }
 }
 
@@ -119,7 +174,7 @@ fn entered(kind: EventKind) -> Option<TaskState> {
     Some(match kind {
         EventKind::TaskDispatched => TaskState::Dispatched,
         EventKind::TaskStarted => TaskState::Running,
-        EventKind::TaskSleeping => TaskState::Sleeping,
+        EventKind::TaskSleeping | EventKind::TaskWaiting | EventKind::TaskFannedOut => TaskState::Sleeping,
         EventKind::TaskRetrying => TaskState::UpForRetry,
         EventKind::TaskSucceeded => TaskState::Succeeded,
         EventKind::TaskFailed => TaskState::Failed,
@@ -140,7 +195,10 @@ fn note(data: &Value) -> String {
     let delay = data["delay_ms"].as_i64().map(TimeDelta::milliseconds);
     let again = delay.map(|delay| format!("again in {}", output::span(delay)));
     let until = text("until").map(|until| format!("until {until}"));
-    [error, text("reason"), again, until].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let signal = text("signal").map(|signal| format!("waits for the signal {signal}"));
+    let other = data["shared_with"]["run"].as_str().or(data["run"].as_str());
+    let run = other.map(|run| format!("waits for run {run}"));
+    [error, text("reason"), again, signal, run, until].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

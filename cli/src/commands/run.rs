@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use api::runs::CancelBody;
-use api::views::{RunView, TaskView};
+use api::views::{ChildrenView, ElsewhereView, ParentView, RunView, TaskView, TurnView, WaitingView};
 use model::RunId;
 use reqwest::header::HeaderMap;
 use serde_json::json;
@@ -61,6 +61,8 @@ fn head(run: &RunView, palette: Palette) -> String {
         ("took", output::took(run.started_at, run.finished_at)),
         ("console", run.links.console.clone()),
         ("error", run.error.clone().unwrap_or_default()),
+        ("parent", run.parent.as_ref().map(parent).unwrap_or_default()),
+        ("held", run.waiting.as_ref().map(|turn| held(run, turn)).unwrap_or_default()),
     ];
     rows.retain(|(_, value)| !value.is_empty());
     rows.into_iter().map(|(name, value)| format!("{name:<10}  {value}\n")).collect()
@@ -85,13 +87,53 @@ fn table(tasks: &[TaskView], palette: Palette) -> String {
     })
 }
 
-/// What a task waits for, or what went wrong with it.
+/// The task that started a run.
+fn parent(parent: &ParentView) -> String {
+    let task = parent.task.as_ref().map(|task| format!(", task {task}")).unwrap_or_default();
+    let waits = if parent.waits { ", which waits for it" } else { "" };
+    format!("run {}{task}{waits}", parent.run)
+}
+
+/// What a run waits for before it begins.
+fn held(run: &RunView, turn: &TurnView) -> String {
+    let key = run.concurrency_key.as_ref().filter(|key| !key.is_empty());
+    let key = key.map(|key| format!(" (concurrency key `{key}`)")).unwrap_or_default();
+    let runs: Vec<String> = turn.runs.iter().flatten().map(|run| format!("run {run}")).collect();
+    let ahead = turn.ahead.filter(|ahead| *ahead > 0);
+    let ahead = ahead.map(|ahead| format!(" and {ahead} that wait before it")).unwrap_or_default();
+    format!("waits for {}{ahead}{key}", if runs.is_empty() { "its turn".into() } else { runs.join(", ") })
+}
+
+/// How far a task's children have come, what it waits for, which run it started, or what went wrong with it.
 fn note(task: &TaskView) -> String {
-    let waits = task.waiting.as_ref().map(|waiting| match waiting.until {
-        Some(until) => format!("waits for its {} until {}", waiting.reason, output::time(until)),
-        None => format!("waits for {}", waiting.reason),
-    });
+    let children = task.children.as_ref().map(children);
+    let waits = task.waiting.as_ref().filter(|_| children.is_none()).map(waits);
+    let started = || task.output.as_ref()?["run_id"].as_str().map(|run| format!("run {run}"));
+    let started = if task.kind == "workflow" { started() } else { None };
     let error =
         task.error.as_ref().map(|error| format!("{}: {}", error.class, output::first_line(&error.message)));
-    [waits, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [children, waits, started, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
+
+/// `3/10 children, 1 failed`
+fn children(children: &ChildrenView) -> String {
+    let failed = match children.failed {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
+    format!("{}/{} children{failed}", children.ended, children.count)
+}
+
+fn waits(waiting: &WaitingView) -> String {
+    let what = match &waiting.run {
+        Some(ElsewhereView { id, task: Some(task), .. }) => format!("{task} of run {id}"),
+        Some(ElsewhereView { id, .. }) => format!("run {id}"),
+        None if waiting.until.is_some() => format!("its {}", waiting.reason),
+        None => waiting.reason.clone(),
+    };
+    let until = waiting.until.map(|until| format!(" until {}", output::time(until)));
+    format!("waits for {what}{}", until.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

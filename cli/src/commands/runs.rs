@@ -16,6 +16,7 @@ pub(super) async fn run(shared: &Shared, arguments: &Runs) -> Result<ExitCode> {
     let mut query = vec![("limit", arguments.limit.to_string())];
     query.extend(arguments.workflow.clone().map(|workflow| ("workflow", workflow)));
     query.extend(arguments.state.map(|state| ("state", state.name().to_owned())));
+    query.extend(arguments.parent.map(|parent| ("parent", parent.to_string())));
     let page: Page<RunView> = connect(shared)?.get(&["runs"], &query).await?;
     if shared.json {
         output::json(&page)?;
@@ -27,13 +28,19 @@ pub(super) async fn run(shared: &Shared, arguments: &Runs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A run's state, and whether it is held for others.
+fn state(run: &RunView) -> String {
+    let held = if run.waiting.is_some() { " (held)" } else { "" };
+    format!("{}{held}", run.state.name())
+}
+
 fn table(runs: &[RunView], palette: Palette) -> String {
     let head = ["RUN", "WORKFLOW", "STATE", "CREATED", "TOOK", "ERROR"].map(String::from).to_vec();
     let rows = runs.iter().map(|run| {
         vec![
             run.id.to_string(),
             format!("{} v{}", run.workflow, run.version),
-            run.state.name().into(),
+            state(run),
             output::time(run.created_at),
             output::took(run.started_at, run.finished_at),
             output::first_line(run.error.as_deref().unwrap_or_default()).into(),

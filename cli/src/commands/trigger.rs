@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::{connect, watch};
 use crate::args::{Shared, Trigger};
-use crate::client::Client;
+use crate::client::{Client, Error};
 use crate::output;
 
 pub(super) async fn run(shared: &Shared, arguments: Trigger) -> Result<ExitCode> {
@@ -25,7 +25,9 @@ pub(super) async fn run(shared: &Shared, arguments: Trigger) -> Result<ExitCode>
     if shared.json {
         output::json(&run)?;
     } else {
-        output::line(format!("run {} of {} v{} is {}", run.id, run.workflow, run.version, run.state.name()))?;
+        let held = if run.waiting.is_some() { ", held until others have ended" } else { "" };
+        let state = run.state.name();
+        output::line(format!("run {} of {} v{} is {state}{held}", run.id, run.workflow, run.version))?;
         output::line(format!("watch it: ebb run watch {}", run.id))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -43,7 +45,21 @@ async fn start(client: &Client, arguments: &Trigger) -> Result<RunView> {
         logical_date: arguments.logical_date,
         ..StartBody::default()
     };
-    Ok(client.post(&["workflows", &arguments.name, "runs"], headers, &body).await?)
+    let started = client.post(&["workflows", &arguments.name, "runs"], headers, &body).await;
+    started.map_err(|error| advised(error).into())
+}
+
+/// A refusal because of another run, with the commands that do something about that.
+fn advised(error: Error) -> Error {
+    let Error::Refused { status, code, message, details } = error else { return error };
+    let in_the_way = details["id"].as_str().filter(|_| code == "concurrency_key_taken");
+    let message = match in_the_way {
+        Some(run) => {
+            format!("{message}\nwait for it: ebb run watch {run}\ncancel it:   ebb run cancel {run}")
+        }
+        None => message,
+    };
+    Error::Refused { status, code, message, details }
 }
 
 async fn inputs(client: &Client, arguments: &Trigger) -> Result<Map<String, Value>> {
@@ -97,6 +113,19 @@ mod tests {
         check(InputType::Boolean, "true", json!(true));
         check(InputType::List, r#"["us", 1]"#, json!(["us", 1]));
         check(InputType::Object, r#"{"a": {"b": null}}"#, json!({"a": {"b": null}}));
+    }
+
+    #[test]
+    fn a_run_in_the_way_comes_with_the_commands_that_end_the_wait() {
+        let refused = |code: &str| Error::Refused {
+            status: 409,
+            code: code.into(),
+            message: "no".into(),
+            details: json!({"id": "R"}),
+        };
+        let said = advised(refused("concurrency_key_taken")).to_string();
+        assert_eq!(said, "no\nwait for it: ebb run watch R\ncancel it:   ebb run cancel R");
+        assert_eq!(advised(refused("other")).to_string(), "no");
     }
 
     #[test]

@@ -66,9 +66,9 @@ fn conclude(run: &RunView, progress: &Progress) -> Result<()> {
     let state = palette.paint(output::run_colour(run.state), run.state.name());
     let took = output::took(run.started_at, run.finished_at);
     output::line(format!("run {} of {} {state} in {took}", run.id, run.workflow))?;
-    for (task, why) in progress.failed().take(MAX_FAILED) {
+    for (task, why, log) in progress.failed().take(MAX_FAILED) {
         output::line(format!("task `{task}` failed: {why}"))?;
-        output::line(format!("see its log: ebb logs {} {task}", run.id))?;
+        output::line(format!("see its log: ebb logs {} {log}", run.id))?;
     }
     Ok(())
 }

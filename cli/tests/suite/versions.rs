@@ -95,6 +95,20 @@ fn an_archived_workflow_comes_back_with_the_folder() {
 }
 
 #[test]
+fn what_the_folder_does_not_have_is_archived_only_if_that_is_asked_for() {
+    let place = Place::new().with("greet", GREET).with("old", &OTHER.replace("other", "old"));
+    let _dev = place.dev();
+    edit(&place, "greet", GREET);
+    ask(&place, &["apply", "next"]);
+    assert!(ask(&place, &["plan", "next"]).contains("? only on the server, left as they are: old\n"));
+    let plan = ask(&place, &["plan", "next", "--prune"]);
+    assert!(plan.contains("- archive old\n") && plan.contains("`ebb apply next --prune` does it"), "{plan}");
+    assert!(ask(&place, &["apply", "next", "--prune"]).contains("archived   old\n"));
+    assert!(ask(&place, &["plan", "next", "--prune"]).contains("there is nothing to apply"));
+    assert!(ask(&place, &["versions", "old"]).contains("archived"), "its history stays");
+}
+
+#[test]
 fn names_and_numbers_that_do_not_exist_are_told_with_those_that_do() {
     let place = Place::new().with("greet", GREET);
     let _dev = place.dev();

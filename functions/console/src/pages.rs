@@ -31,7 +31,10 @@ struct RunsPage {
 #[template(path = "run.html")]
 struct RunPage {
     run: RunView,
+    /// The fan-out whose children are shown instead of the tasks of the definition.
+    children_of: Option<String>,
     tasks: Page<TaskView>,
+    has_child_runs: bool,
 }
 
 #[derive(Template)]
@@ -98,7 +101,9 @@ pub(crate) async fn run(
     let run = runs::show(&api, &caller, id).await?;
     let query = tasks::ListQuery { limit: query.limit.or(Some(MAX_LIMIT)), ..query };
     let tasks = tasks::list(&api, &caller, id, &query).await?;
-    Ok(html(&RunPage { run, tasks }))
+    let one = runs::ListQuery { parent: Some(id), limit: Some(1), ..runs::ListQuery::default() };
+    let has_child_runs = !runs::list(&api, &caller, &one).await?.items.is_empty();
+    Ok(html(&RunPage { run, children_of: query.parent, tasks, has_child_runs }))
 }
 
 pub(crate) async fn log(

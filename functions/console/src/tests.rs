@@ -10,9 +10,9 @@ use clock::SystemClock;
 use engine::Command;
 use language::{FileKind, SourceFile};
 use model::message::TaskResult;
-use model::{Failure, Message, RunId, TaskIndex, TaskKey, TenantId};
+use model::{Failure, Message, Parent, RunId, TaskIndex, TaskKey, TenantId};
 use runtime::{Runtime, StartRun};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use service::App;
 use store::{LogChunk, LogLine, Memory, NewVersion};
 use tower::ServiceExt;
@@ -56,7 +56,11 @@ async fn console() -> (Api, RunId) {
 }
 
 async fn register(app: &App) {
-    let text = "{name: hello, inputs: {who: {type: string}}, tasks: [{name: greet, type: noop}]}";
+    register_text(app, "{name: hello, inputs: {who: {type: string}}, tasks: [{name: greet, type: noop}]}")
+        .await;
+}
+
+async fn register_text(app: &App, text: &str) {
     let file = SourceFile { path: "hello".into(), kind: FileKind::Workflow, text: text.into() };
     for definition in language::compile(&[file]).definitions {
         let (workflow, source, hash) = (definition.workflow, definition.source, definition.hash);
@@ -73,16 +77,26 @@ async fn register(app: &App) {
 }
 
 async fn start(app: &App) -> RunId {
+    start_of(app, "hello", 1, Map::from_iter([("who".into(), json!(EVIL))]), None).await
+}
+
+async fn start_of(
+    app: &App,
+    workflow: &str,
+    number: u32,
+    inputs: Map<String, Value>,
+    parent: Option<Parent>,
+) -> RunId {
     let start = StartRun {
-        id: "018f0000-0000-7000-8000-000000000001".parse().unwrap(),
+        id: format!("018f0000-0000-7000-8000-{number:012}").parse().unwrap(),
         tenant: TenantId::DEFAULT,
-        workflow: "hello".into(),
-        inputs: Map::from_iter([("who".into(), json!(EVIL))]),
+        workflow: workflow.into(),
+        inputs,
         labels: Map::new(),
         logical_date: None,
         trigger_kind: "api".into(),
         by: EVIL.into(),
-        parent: None,
+        parent,
     };
     app.runtime.start(start).await.unwrap().run
 }
@@ -183,4 +197,45 @@ async fn what_cannot_be_shown_is_refused_on_a_page() {
         assert_eq!(answered, status, "{path}");
         assert!(page.starts_with("<!doctype html>"), "{page}");
     }
+}
+
+#[tokio::test]
+async fn a_fan_out_shows_how_many_children_ended_and_leads_to_them() {
+    let (api, _) = console().await;
+    let text =
+        "{name: wide, tasks: [{name: split, type: fan_out, for_each: range(150), task: {type: noop}}]}";
+    register_text(&api.app, text).await;
+    let run = start_of(&api.app, "wide", 2, Map::new(), None).await;
+    let (_, _, page) = read(&api, "localhost", &format!("/runs/{run}")).await;
+    let link = format!("href=\"/runs/{run}?parent=split\">0 of 150 children ended</a>");
+    assert!(page.contains(&link) && !page.contains("split__"), "{page}");
+    let (_, _, children) = read(&api, "localhost", &format!("/runs/{run}?parent=split")).await;
+    for part in ["Children of split", "id=\"split__0\"", "id=\"split__99\"", "&amp;parent=split\">More tasks"]
+    {
+        assert!(children.contains(part), "{part} is missing in {children}");
+    }
+    assert!(!children.contains("split__100"), "a page is bounded");
+}
+
+#[tokio::test]
+async fn runs_that_have_to_do_with_each_other_lead_to_each_other() {
+    let (api, first) = console().await;
+    let limited = "{name: single, concurrency: {limit: 1, policy: queue}, tasks: [{name: only, type: noop}]}";
+    register_text(&api.app, limited).await;
+    let parent =
+        Parent { key: TaskKey { run: first, task: TaskIndex(0) }, attempt: 1, waits: false, depth: 1 };
+    let going_on = start_of(&api.app, "single", 3, Map::new(), Some(parent)).await;
+    let held = start_of(&api.app, "single", 4, Map::new(), None).await;
+    let page = async |path: String| read(&api, "localhost", &path).await.2;
+    assert!(page(format!("/runs/{first}")).await.contains(&format!("href=\"/?parent={first}\"")));
+    let list = page(format!("/?parent={first}")).await;
+    assert!(list.contains(&going_on.to_string()) && !list.contains(&held.to_string()), "{list}");
+    let child = page(format!("/runs/{going_on}")).await;
+    assert!(
+        child.contains("task greet of ") && child.contains(&format!("href=\"/runs/{first}\"")),
+        "{child}"
+    );
+    let waiting = page(format!("/runs/{held}")).await;
+    let link = format!("<dt>Held</dt><dd>waits for <a href=\"/runs/{going_on}\">");
+    assert!(waiting.contains(&link), "{waiting}");
 }

@@ -137,7 +137,8 @@ fn compare_parts<'a>(
     parts
 }
 
-/// Goes down into mappings, so that a change is told where it is; lists are compared as a whole.
+/// Goes down into mappings, so that a change is told where it is; lists are compared as a whole, and so are mappings that
+/// have nothing in common, since they say something else.
 fn compare_fields(
     way: &str,
     before: &Map<String, Value>,
@@ -148,7 +149,9 @@ fn compare_fields(
     for name in names {
         let field = if way.is_empty() { name.clone() } else { format!("{way}.{name}") };
         match (before.get(name), after.get(name)) {
-            (Some(Value::Object(before)), Some(Value::Object(after))) => {
+            (Some(Value::Object(before)), Some(Value::Object(after)))
+                if before.keys().any(|key| after.contains_key(key)) =>
+            {
                 compare_fields(&field, before, after, found);
             }
             (before, after) if before != after => {

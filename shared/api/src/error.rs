@@ -32,7 +32,9 @@ pub fn runtime(error: Error) -> Problem {
             refused(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused").with(json!({ "id": run }))
         }
         Error::LaneTaken(run) => {
-            refused(StatusCode::CONFLICT, "concurrency_key_taken").with(json!({ "id": run }))
+            let message =
+                format!("{message}: wait until it has ended, or cancel it, and start the run again");
+            Problem::new(StatusCode::CONFLICT, "concurrency_key_taken", message).with(json!({ "id": run }))
         }
         Error::BadKey(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "invalid_concurrency_key"),
         Error::Unwanted => refused(StatusCode::CONFLICT, "unwanted"),

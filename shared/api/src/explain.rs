@@ -4,15 +4,19 @@
 //! words of each state are in a module of their own.
 
 mod ended;
+mod fans;
+mod others;
 mod skipped;
 mod story;
 mod summary;
 mod waiting;
 mod words;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use axum::Json;
 use axum::extract::State;
-use model::{Event, Instant, RunId, RunState, Task, TaskIndex, TaskState};
+use model::{Event, Instant, Run, RunId, RunState, Task, TaskIndex, TaskSpec, TaskState, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use service::Problem;
@@ -20,6 +24,7 @@ use service::Problem;
 use crate::request::{Path, Query};
 use crate::{Api, Caller, error, runs, tasks};
 
+pub use others::{Around, Other};
 pub use story::Story;
 
 /// At most so many tasks, or names in the details of one, are told; more are only counted.
@@ -146,7 +151,7 @@ fn briefly(story: &Story<'_>, task: &Task) -> TaskExplanation {
         TaskState::Cancelled => story.cancelled(task),
         TaskState::Removed => Told::new("It is no longer part of the run.", json!({})),
     };
-    let name = story.name(task.index).to_owned();
+    let name = story.name(task.index);
     TaskExplanation { task: name, state: task.state, because, since: task.since, until, details }
 }
 
@@ -157,12 +162,14 @@ fn in_detail(story: &Story<'_>, task: &Task) -> TaskExplanation {
         let (number, when) = (attempt.attempt, words::moment(attempt.at, story.now));
         told.because += &format!(" Attempt {number} failed at {when}: {}.", words::failure_in(&attempt.data));
     }
-    let spec = story.graph.spec(index);
-    let parents = story.graph.parents(index).iter().copied();
+    let spec = story.spec(index);
     told.details["type"] = json!(spec.kind);
     told.details["trigger_rule"] = json!(spec.trigger_rule);
-    told.details["depends_on"] = story.standing(parents);
+    told.details["depends_on"] = story.standing(story.parents(index));
     told.details["attempts"] = story.attempts(index);
+    if let Some(child) = task.child {
+        told.details["fan_out"] = json!(story.name(child.of));
+    }
     told
 }
 
@@ -174,16 +181,53 @@ pub async fn show(
     query: &ExplainQuery,
 ) -> Result<Explanation, Problem> {
     let only = match &query.task {
-        Some(name) => Some(tasks::find(api, caller, id, name).await?.record.task.index),
+        Some(name) => Some(tasks::find(api, caller, id, name).await?.record.task),
         None => None,
     };
+    let index = only.as_ref().map(|task| task.index);
     let run = runs::find(api, caller, id).await?.run;
     let graph = tasks::graph(api, &run).await?;
-    let tasks = read_tasks(api, id).await?;
-    let quiet = only.is_none() && worth_a_word(tasks.iter()).0.is_empty();
-    let events = if quiet { Vec::new() } else { read_events(api, id).await? };
-    let story = Story::new(&graph, &run, tasks, events, api.app.now());
-    Ok(explain(&story, only))
+    let mut tasks = read_tasks(api, id).await?;
+    // Of all children of fan-outs only the one that is asked for.
+    tasks.extend(only.filter(|task| task.child.is_some()));
+    let quiet = index.is_none() && worth_a_word(tasks.iter()).0.is_empty() && !says_more(graph.workflow());
+    let events = if quiet { Vec::new() } else { read_events(api, id, index).await? };
+    let around =
+        Around { lane: runs::lane(api, &run).await?, runs: others(api, &run, &tasks, &events).await? };
+    let story = Story::new(&graph, &run, tasks, events, api.app.now()).among(around);
+    Ok(explain(&story, index))
+}
+
+/// Whether events may tell of a run what its tasks do not.
+fn says_more(workflow: &Workflow) -> bool {
+    let calls_back = |task: &TaskSpec| !task.callbacks.is_empty();
+    workflow.deadline_seconds.is_some()
+        || !workflow.callbacks.is_empty()
+        || workflow.tasks.iter().any(calls_back)
+}
+
+/// The runs that sleeping tasks wait for.
+async fn others(
+    api: &Api,
+    run: &Run,
+    tasks: &[Task],
+    events: &[Event],
+) -> Result<BTreeMap<RunId, Other>, Problem> {
+    let asleep: BTreeSet<TaskIndex> =
+        tasks.iter().filter(|task| task.state == TaskState::Sleeping).map(|task| task.index).collect();
+    let waiting = events.iter().filter(|event| event.task.is_some_and(|task| asleep.contains(&task)));
+    let wanted: BTreeSet<RunId> = waiting.filter_map(|event| others::waited_for(&event.data)).collect();
+    let mut found = BTreeMap::new();
+    for id in wanted.into_iter().take(LISTED) {
+        let other = api.app.runtime.store().run(run.tenant, id).await.map_err(error::store)?;
+        let Some(Run { workflow, state, held, version, .. }) = other.map(|record| record.run) else {
+            continue;
+        };
+        if let Some(graph) = api.app.runtime.graph(version).await.map_err(error::runtime)? {
+            found.insert(id, Other { workflow, state, held, graph });
+        }
+    }
+    Ok(found)
 }
 
 async fn read_tasks(api: &Api, id: RunId) -> Result<Vec<Task>, Problem> {
@@ -201,10 +245,11 @@ async fn read_tasks(api: &Api, id: RunId) -> Result<Vec<Task>, Problem> {
 }
 
 /// The events that say why; those that only say when are left where they are.
-async fn read_events(api: &Api, id: RunId) -> Result<Vec<Event>, Problem> {
+async fn read_events(api: &Api, id: RunId, with: Option<TaskIndex>) -> Result<Vec<Event>, Problem> {
     let (mut events, mut from) = (Vec::new(), 0);
     loop {
-        let rows = api.app.runtime.store().events(id, from, EVENTS_AT_ONCE).await.map_err(error::store)?;
+        let store = api.app.runtime.store();
+        let rows = store.own_events(id, with, from, EVENTS_AT_ONCE).await.map_err(error::store)?;
         let last = rows.len() < EVENTS_AT_ONCE as usize;
         from = rows.last().map_or(from, |(seq, _)| seq + 1);
         events.extend(rows.into_iter().map(|(_, event)| event).filter(Story::is_telling));

@@ -34,6 +34,11 @@ impl Links {
         format!("/api/v1/runs/{run}")
     }
 
+    /// The path of a task in the API.
+    pub fn task_path(run: RunId, task: &str) -> String {
+        format!("{}/tasks/{}", Self::run_path(run), encode(task))
+    }
+
     /// Of a run, as it stands at `now`.
     pub fn of_run(&self, run: &Run, now: Instant) -> LinksView {
         let console = format!("{}/runs/{}", self.base, run.id);
@@ -53,7 +58,7 @@ impl Links {
         let filter = format!(r#"labels.runId="{}" AND labels.task="{task}""#, run.id);
         let local = || format!("{}/runs/{}/tasks/{name}/log", self.base, run.id);
         LinksView {
-            this: format!("{}/tasks/{name}", Self::run_path(run.id)),
+            this: Self::task_path(run.id, task),
             logs: self.logs(&filter, run, now).unwrap_or_else(local),
             trace: self.trace(run.id).unwrap_or_else(|| console.clone()),
             console,

@@ -5,12 +5,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use engine::Command;
-use model::{Instant, RunId, RunState};
+use model::{Instant, Run, RunId, RunState};
 use runtime::{Settled, StartRun};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use service::Problem;
-use store::{RunFilter, RunRecord};
+use store::{LaneMember, RunFilter, RunRecord};
 use uuid::Uuid;
 
 use crate::page::{Page, Wanted};
@@ -21,6 +21,9 @@ use crate::{Api, Caller, Links, error, tasks, workflows};
 /// No idempotency key is longer, in bytes.
 const LONGEST_KEY: usize = 255;
 
+/// So many runs that share a limit are looked at.
+const LANE_SHOWN: u32 = 100;
+
 /// Which runs to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +32,8 @@ pub struct ListQuery {
     pub workflow: Option<String>,
     /// Only in this state.
     pub state: Option<String>,
+    /// Only those that tasks of this run started.
+    pub parent: Option<RunId>,
     /// At most so many.
     pub limit: Option<u32>,
     /// From an earlier page.
@@ -73,12 +78,40 @@ pub struct CancelBody {
 pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<RunView>, Problem> {
     let wanted = Wanted::<(Instant, RunId)>::read(query.limit, query.cursor.as_deref())?;
     let state = query.state.as_deref().map(state_named).transpose()?;
-    let filter =
-        RunFilter { workflow: query.workflow.clone(), state, after: wanted.after, limit: wanted.rows() };
+    let filter = RunFilter {
+        workflow: query.workflow.clone(),
+        state,
+        parent: query.parent,
+        after: wanted.after,
+        limit: wanted.rows(),
+    };
     let rows = api.app.runtime.store().runs(caller.tenant, &filter).await.map_err(error::store)?;
-    let now = api.app.now();
-    let page = wanted.page(rows, |record| (record.run.created_at, record.run.id));
-    Ok(page.map(|record| RunView::new(record, &api.links, now)))
+    let Page { items, next_cursor } = wanted.page(rows, |record| (record.run.created_at, record.run.id));
+    Ok(Page { items: views(api, items).await?, next_cursor })
+}
+
+/// Runs as callers see them.
+pub(crate) async fn views(api: &Api, records: Vec<RunRecord>) -> Result<Vec<RunView>, Problem> {
+    let mut views = Vec::with_capacity(records.len());
+    for record in records {
+        views.push(view(api, record).await?);
+    }
+    Ok(views)
+}
+
+async fn view(api: &Api, record: RunRecord) -> Result<RunView, Problem> {
+    let graph = match record.starter {
+        Some(starter) => api.app.runtime.graph(starter.version).await.map_err(error::runtime)?,
+        None => None,
+    };
+    Ok(RunView::new(record, graph.as_deref(), &api.links, api.app.now()))
+}
+
+/// The oldest runs that share a run's limit, as far as they are of interest.
+pub(crate) async fn lane(api: &Api, run: &Run) -> Result<Vec<LaneMember>, Problem> {
+    let Some(lane) = run.lane.as_deref().filter(|_| run.held) else { return Ok(Vec::new()) };
+    let store = api.app.runtime.store();
+    store.in_lane(run.tenant, &run.workflow, lane, LANE_SHOWN).await.map_err(error::store)
 }
 
 /// One run, or words that say that there is none.
@@ -90,7 +123,15 @@ pub async fn find(api: &Api, caller: &Caller, id: RunId) -> Result<RunRecord, Pr
 /// One run as callers see it.
 pub async fn show(api: &Api, caller: &Caller, id: RunId) -> Result<RunView, Problem> {
     let record = find(api, caller, id).await?;
-    Ok(RunView::new(record, &api.links, api.app.now()))
+    let lane = lane(api, &record.run).await?;
+    let mut view = view(api, record).await?;
+    if let Some(turn) = &mut view.waiting {
+        let before = lane.iter().take_while(|member| member.run != id);
+        turn.ahead = Some(before.filter(|member| member.held).count());
+        let going_on = lane.iter().filter(|member| !member.held);
+        turn.runs = Some(going_on.map(|member| member.run).collect());
+    }
+    Ok(view)
 }
 
 fn state_named(name: &str) -> Result<RunState, Problem> {
@@ -168,7 +209,9 @@ pub(crate) async fn post_start(
 /// Why a run was not started; where another one is in its way, with that one.
 async fn refusal(api: &Api, caller: &Caller, error: runtime::Error) -> Problem {
     let in_the_way = match &error {
-        runtime::Error::DateTaken(run) | runtime::Error::KeyReused(run) => show(api, caller, *run).await.ok(),
+        runtime::Error::DateTaken(run) | runtime::Error::KeyReused(run) | runtime::Error::LaneTaken(run) => {
+            show(api, caller, *run).await.ok()
+        }
         _ => None,
     };
     let problem = error::runtime(error);

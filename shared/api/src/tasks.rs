@@ -5,14 +5,14 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use engine::Graph;
-use model::{Run, RunId, TaskIndex, TaskKey, TaskSpec};
+use model::{Run, RunId, TaskIndex, TaskKey, TaskSpec, TaskState, TenantId};
 use serde::{Deserialize, Serialize};
 use service::Problem;
 use store::TaskRecord;
 
 use crate::page::{Page, Wanted};
 use crate::request::{Path, Query};
-use crate::views::{AttemptView, TaskView};
+use crate::views::{AttemptView, ElsewhereView, TaskView};
 use crate::{Api, Caller, error, runs};
 
 /// Which tasks of a run to list.
@@ -63,8 +63,12 @@ pub async fn list(
     let store = api.app.runtime.store();
     let parent = query.parent.as_deref().map(|name| fan_out(&graph, id, name)).transpose()?;
     let rows = store.run_tasks(id, parent, wanted.after, wanted.rows()).await.map_err(error::store)?;
-    let page = wanted.page(rows, |record| record.task.index);
-    Ok(page.map(|record| view(api, &run, &graph, record)))
+    let Page { items, next_cursor } = wanted.page(rows, |record| record.task.index);
+    let mut views = Vec::with_capacity(items.len());
+    for record in items {
+        views.push(view(api, &run, &graph, record).await?);
+    }
+    Ok(Page { items: views, next_cursor })
 }
 
 /// One task of a run, or words that say that there is none and which one may have been meant.
@@ -118,10 +122,36 @@ fn no_such_task(graph: &Graph, id: RunId, name: &str) -> Problem {
     Problem::not_found(format!("run {id} has no task `{name}`{}", error::did_you_mean(name, names)))
 }
 
-fn view(api: &Api, run: &Run, graph: &Graph, record: TaskRecord) -> TaskView {
+async fn view(api: &Api, run: &Run, graph: &Graph, record: TaskRecord) -> Result<TaskView, Problem> {
     let name = graph.name_at(record.task.index, record.task.child);
     let links = api.links.of_task(run, &name, api.app.now());
-    TaskView::new(record, graph, run.created_at, links)
+    let elsewhere = elsewhere(api, run, graph, &record).await?;
+    Ok(TaskView::new(record, graph, run.created_at, elsewhere, links))
+}
+
+/// The run, or the task of it, that a task waits for.
+async fn elsewhere(
+    api: &Api,
+    run: &Run,
+    graph: &Graph,
+    record: &TaskRecord,
+) -> Result<Option<ElsewhereView>, Problem> {
+    let task = &record.task;
+    if let Some(owner) = record.shared_with {
+        let name = name_of(api, run.tenant, owner).await?;
+        return Ok(Some(ElsewhereView::new(owner.run, name)));
+    }
+    let waits = task.state == TaskState::Sleeping && graph.spec_at(task.index, task.child).kind == "workflow";
+    let started = || RunId::of_task(TaskKey { run: run.id, task: task.index }, task.attempt);
+    Ok(waits.then(|| ElsewhereView::new(started(), None)))
+}
+
+/// The name of a task of the definition of any run of a tenant.
+pub(crate) async fn name_of(api: &Api, tenant: TenantId, key: TaskKey) -> Result<Option<String>, Problem> {
+    let found = api.app.runtime.store().run(tenant, key.run).await.map_err(error::store)?;
+    let Some(record) = found else { return Ok(None) };
+    let graph = graph(api, &record.run).await?;
+    Ok(graph.has(key.task, None).then(|| graph.name_at(key.task, None)))
 }
 
 pub(crate) async fn get_list(
@@ -139,7 +169,7 @@ pub(crate) async fn get_one(
     Path((id, task)): Path<(RunId, String)>,
 ) -> Result<Json<TaskView>, Problem> {
     let found = find(&api, &caller, id, &task).await?;
-    Ok(Json(view(&api, &found.run, &found.graph, found.record)))
+    view(&api, &found.run, &found.graph, found.record).await.map(Json)
 }
 
 /// All attempts, oldest first: those kept as history, then the one in hand.

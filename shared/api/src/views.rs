@@ -1,17 +1,18 @@
 //! The shapes that callers rely on. More fields may be added; none is taken away or given another meaning.
 
+mod tasks;
+
 use std::collections::BTreeMap;
 
 use engine::Graph;
-use model::{
-    AttemptRecord, Event, EventKind, Failure, Fan, InputSpec, Instant, RunId, RunState, Task, TaskState,
-    WorkerId, Workflow,
-};
+use model::{Event, EventKind, InputSpec, Instant, Run, RunId, RunState, TaskState, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{RunRecord, TaskRecord, WorkflowRecord};
+use store::{RunRecord, Starter, WorkflowRecord};
 
 use crate::Links;
+
+pub use tasks::{AttemptView, ChildrenView, ElsewhereView, ErrorView, TaskView, WaitingView};
 
 /// Where a thing can be had and looked at.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -54,8 +55,15 @@ pub struct RunView {
     pub started_at: Option<Instant>,
     /// When its last task ended.
     pub finished_at: Option<Instant>,
-    /// How many tasks are in each state that any is in.
+    /// How many tasks are in each state that any is in, children of fan-outs included.
     pub counts: BTreeMap<TaskState, u32>,
+    /// The task that started it, if one did.
+    pub parent: Option<ParentView>,
+    /// Runs of the same workflow and key share a limit; empty where all runs of the workflow do, none where there is no
+    /// limit.
+    pub concurrency_key: Option<String>,
+    /// What it waits for, if others have to end before it begins.
+    pub waiting: Option<TurnView>,
     /// Why it failed.
     pub error: Option<String>,
     /// Where it can be looked at.
@@ -71,12 +79,67 @@ pub struct TriggerView {
     pub by: String,
 }
 
+/// The task that started a run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ParentView {
+    /// The run that the task is of.
+    pub run: RunId,
+    /// The task's name; none where its run is gone.
+    pub task: Option<String>,
+    /// Its attempt: another one starts another run.
+    pub attempt: u32,
+    /// Whether it waits for the run to end.
+    pub waits: bool,
+    /// That run, in the API.
+    pub link: String,
+}
+
+impl ParentView {
+    fn new(run: &Run, starter: Option<Starter>, graph: Option<&Graph>) -> Option<Self> {
+        let parent = run.parent?;
+        let named = |(starter, graph): (Starter, &Graph)| {
+            let index = parent.key.task;
+            graph.has(index, starter.child).then(|| graph.name_at(index, starter.child))
+        };
+        Some(Self {
+            run: parent.key.run,
+            task: starter.zip(graph).and_then(named),
+            attempt: parent.attempt,
+            waits: parent.waits,
+            link: Links::run_path(parent.key.run),
+        })
+    }
+}
+
+/// What a run waits for that is held until others have ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TurnView {
+    /// `concurrency`.
+    pub reason: String,
+    /// Since when.
+    pub since: Instant,
+    /// The runs of the same key that go on. Told of a single run, not in lists.
+    pub runs: Option<Vec<RunId>>,
+    /// How many more wait before it. Told of a single run, not in lists.
+    pub ahead: Option<usize>,
+}
+
+impl TurnView {
+    fn new(run: &Run) -> Option<Self> {
+        let held = run.held && !run.state.is_final();
+        held.then(|| Self { reason: "concurrency".into(), since: run.created_at, runs: None, ahead: None })
+    }
+}
+
 impl RunView {
-    /// A run as it stands at `now`.
-    pub fn new(record: RunRecord, links: &Links, now: Instant) -> Self {
+    /// A run as it stands at `now`; `graph` is that of the run whose task started it.
+    pub fn new(record: RunRecord, graph: Option<&Graph>, links: &Links, now: Instant) -> Self {
         let (run, facts) = (record.run, record.facts);
         Self {
             links: links.of_run(&run, now),
+            parent: ParentView::new(&run, record.starter, graph),
+            waiting: TurnView::new(&run),
+            concurrency_key: run.lane,
             counts: run.counts.present().collect(),
             id: run.id,
             workflow: run.workflow,
@@ -91,183 +154,6 @@ impl RunView {
             started_at: run.started_at,
             finished_at: run.finished_at,
             error: run.error,
-        }
-    }
-}
-
-/// A task of a run.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct TaskView {
-    /// Its name.
-    pub name: String,
-    /// The task type.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Where it stands.
-    pub state: TaskState,
-    /// The current attempt; 0 before the first.
-    pub attempt: u32,
-    /// So many attempts are allowed.
-    pub max_attempts: u32,
-    /// The lane that executes it.
-    pub queue: String,
-    /// The task that it is a child of.
-    pub parent: Option<String>,
-    /// Which child of its parent it is.
-    pub index: Option<u32>,
-    /// How far its children have come, if it is a fan-out; each of them is had by `?parent=`.
-    pub children: Option<ChildrenView>,
-    /// When it was created.
-    pub created_at: Instant,
-    /// When its current attempt started.
-    pub started_at: Option<Instant>,
-    /// When it ended.
-    pub finished_at: Option<Instant>,
-    /// What it delivered.
-    pub output: Option<Value>,
-    /// What went wrong last.
-    pub error: Option<ErrorView>,
-    /// What it waits for.
-    pub waiting: Option<WaitingView>,
-    /// Where it can be looked at.
-    pub links: LinksView,
-}
-
-/// How far the children of a fan-out have come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ChildrenView {
-    /// How many there are.
-    pub count: u32,
-    /// How many have begun.
-    pub begun: u32,
-    /// How many succeeded.
-    pub succeeded: u32,
-    /// How many failed.
-    pub failed: u32,
-    /// How many were not needed any more.
-    pub skipped: u32,
-}
-
-impl From<Fan> for ChildrenView {
-    fn from(fan: Fan) -> Self {
-        let model::task::Tally { succeeded, failed, skipped, .. } = fan.ended;
-        Self { count: fan.total, begun: fan.released - skipped, succeeded, failed, skipped }
-    }
-}
-
-/// What went wrong.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ErrorView {
-    /// What kind of trouble.
-    pub class: String,
-    /// In words.
-    pub message: String,
-    /// The exit code, where a process ended by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-}
-
-impl From<Failure> for ErrorView {
-    fn from(failure: Failure) -> Self {
-        Self { class: failure.class.name().into(), message: failure.message, exit_code: failure.exit_code }
-    }
-}
-
-/// What a task waits for.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct WaitingView {
-    /// `upstream`, `queue` or `timer`.
-    pub reason: String,
-    /// Since when.
-    pub since: Instant,
-    /// Until when, where that is known.
-    pub until: Option<Instant>,
-}
-
-impl WaitingView {
-    fn new(record: &TaskRecord) -> Option<Self> {
-        let reason = match record.task.state {
-            TaskState::Pending => "upstream",
-            TaskState::Queued | TaskState::Dispatched => "queue",
-            TaskState::Sleeping | TaskState::UpForRetry => "timer",
-            _ => return None,
-        };
-        let until = record.timer.as_ref().map(|timer| timer.wake_at);
-        Some(Self { reason: reason.into(), since: record.task.since, until })
-    }
-}
-
-impl TaskView {
-    /// A task as it stands, with what its definition says of it.
-    pub fn new(record: TaskRecord, graph: &Graph, created_at: Instant, links: LinksView) -> Self {
-        let waiting = WaitingView::new(&record);
-        let task = record.task;
-        let spec = graph.spec_at(task.index, task.child);
-        Self {
-            name: graph.name_at(task.index, task.child),
-            kind: spec.kind.clone(),
-            state: task.state,
-            attempt: task.attempt,
-            max_attempts: spec.retry.max_retries.saturating_add(1),
-            queue: spec.queue.clone(),
-            parent: task.child.map(|child| graph.spec(child.of).name.clone()),
-            index: task.child.map(|child| child.item),
-            children: task.fan.map(ChildrenView::from),
-            created_at,
-            started_at: task.started_at,
-            finished_at: task.finished_at,
-            output: record.output,
-            error: task.failure.map(ErrorView::from),
-            waiting,
-            links,
-        }
-    }
-}
-
-/// One attempt at a task.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct AttemptView {
-    /// Its number, from 1.
-    pub attempt: u32,
-    /// Where it stands, or how it ended.
-    pub state: TaskState,
-    /// Who holds it or held it.
-    pub worker: Option<WorkerId>,
-    /// When a worker took it.
-    pub started_at: Option<Instant>,
-    /// When it ended.
-    pub finished_at: Option<Instant>,
-    /// What went wrong.
-    pub error: Option<ErrorView>,
-    /// What was decided about another try, in words.
-    pub decision: Option<String>,
-}
-
-impl From<AttemptRecord> for AttemptView {
-    fn from(record: AttemptRecord) -> Self {
-        Self {
-            attempt: record.attempt,
-            state: record.state,
-            worker: record.worker,
-            started_at: record.started_at,
-            finished_at: Some(record.finished_at),
-            error: record.failure.map(ErrorView::from),
-            decision: Some(record.decision).filter(|decision| !decision.is_empty()),
-        }
-    }
-}
-
-impl From<Task> for AttemptView {
-    /// The attempt in hand, which is in the task's own row.
-    fn from(task: Task) -> Self {
-        Self {
-            attempt: task.attempt,
-            state: task.state,
-            worker: task.worker,
-            started_at: task.started_at,
-            finished_at: task.finished_at,
-            error: task.failure.map(ErrorView::from),
-            decision: None,
         }
     }
 }

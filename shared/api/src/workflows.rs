@@ -11,8 +11,8 @@ use store::{RunFilter, WorkflowRecord};
 use crate::definitions::Definitions;
 use crate::page::{Page, Wanted};
 use crate::request::{Path, Query};
-use crate::views::{RegisteredView, RunView, WorkflowDetail, WorkflowView};
-use crate::{Api, Caller, error};
+use crate::views::{RegisteredView, WorkflowDetail, WorkflowView};
+use crate::{Api, Caller, error, runs};
 
 /// So many runs stand with a workflow.
 const RECENT_RUNS: u32 = 10;
@@ -81,12 +81,12 @@ pub(crate) async fn get_one(
     let record = find(&api, &caller, &name).await?;
     let filter = RunFilter { workflow: Some(name), limit: RECENT_RUNS, ..RunFilter::default() };
     let runs = api.app.runtime.store().runs(caller.tenant, &filter).await.map_err(error::store)?;
-    let now = api.app.now();
+    let recent_runs = runs::views(&api, runs).await?;
     Ok(Json(WorkflowDetail {
         summary: WorkflowView::from(&record),
         definition: record.version.workflow,
         source: record.version.source,
-        recent_runs: runs.into_iter().map(|run| RunView::new(run, &api.links, now)).collect(),
+        recent_runs,
     }))
 }
 

@@ -1,6 +1,7 @@
 //! What is written in a box.
 
 use model::{TaskSpec, TriggerRule};
+use serde_json::Value;
 
 /// A longer name is cut short; the tooltip has all of it.
 const LONGEST: usize = 36;
@@ -13,18 +14,32 @@ pub(crate) fn short(name: &str) -> String {
     name.chars().take(LONGEST - 1).chain(['…']).collect()
 }
 
-/// The task's type, and its trigger rule where that is not the usual one.
+/// The task's type with what that is about, and its trigger rule where that is not the usual one.
 pub(crate) fn kind(task: &TaskSpec) -> String {
     match rule(task) {
-        Some(rule) => format!("{} · {rule}", task.kind),
-        None => task.kind.clone(),
+        Some(rule) => format!("{} · {rule}", plain(task)),
+        None => plain(task),
     }
 }
 
+/// What a fan-out does for each, how a fan-in puts together, which workflow is started.
+fn plain(task: &TaskSpec) -> String {
+    let workflow = task.config["workflow"].as_str().filter(|_| task.kind == "workflow");
+    match (&task.fan_out, &task.fan_in, workflow) {
+        (Some(fan_out), ..) => format!("{} × {}", task.kind, short(&plain(&fan_out.task))),
+        (_, Some(fan_in), _) => format!("{} {}", task.kind, named(serde_json::to_value(fan_in.aggregation))),
+        (.., Some(workflow)) => format!("{} {}", task.kind, short(workflow)),
+        _ => task.kind.clone(),
+    }
+}
+
+fn named(word: serde_json::Result<Value>) -> String {
+    word.ok().as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
 fn rule(task: &TaskSpec) -> Option<String> {
-    let name = serde_json::to_value(task.trigger_rule).expect("a rule is written as its name");
     let is_usual = task.trigger_rule == TriggerRule::default();
-    name.as_str().filter(|_| !is_usual).map(str::to_owned)
+    (!is_usual).then(|| named(serde_json::to_value(task.trigger_rule)))
 }
 
 /// How many columns of a fixed-width font a text takes: two for each letter of East Asia and each emoji.

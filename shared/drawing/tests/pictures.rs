@@ -87,3 +87,28 @@ fn a_terminal_shows_a_short_cut_beside_the_long_way() {
     let drawn = drawing::text(&graph("a -> b -> c, a -> c"));
     assert_eq!(drawn, "●    a  noop\n├─▶  b  noop  ← a\n▼─╯  c  noop  ← a, b\n");
 }
+
+#[test]
+fn a_task_is_told_with_what_its_type_is_about() {
+    let text = "
+name: mill
+tasks:
+  - {name: split, type: fan_out, for_each: '[1, 2]', task: {type: python, config: {code: 'print(1)'}}}
+  - {name: runs, type: fan_out, for_each: '[1, 2]', task: {type: workflow, config: {workflow: etl}}}
+  - {name: sum, type: fan_in, depends_on: [split], aggregation: sum}
+  - {name: then, type: workflow, depends_on: [sum], trigger_rule: all_done, config: {workflow: report}}
+";
+    let file = SourceFile { path: "mill.yaml".into(), kind: FileKind::Workflow, text: text.into() };
+    let mut compiled = language::compile(&[file]);
+    assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
+    let graph = Graph::compile(compiled.definitions.remove(0).workflow).unwrap();
+    assert_eq!(
+        drawing::text(&graph),
+        "●    split  fan_out × python
+▼    sum    fan_in sum                  ← split
+▼    then   workflow report · all_done  ← sum
+  ●  runs   fan_out × workflow etl
+"
+    );
+    assert!(drawing::svg(&graph).contains(">fan_out × workflow etl</text>"));
+}

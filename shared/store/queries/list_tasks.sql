@@ -1,14 +1,15 @@
--- A page of a run's tasks as readers see them, with output and the timer that is due first: the tasks of its definition,
--- or the children of the task named. Children come after all tasks of the definition and next to each other, so a page
+-- A page of a run's tasks as readers see them, with output, the timer that is due first and the shared task that it waits
+-- for: the tasks of its definition, or the children of the task named. Children come after all tasks of the definition and next to each other, so a page
 -- costs its own length, however many other children there are.
 select tasks.run, tasks.idx, tasks.state, tasks.attempt, tasks.revision,
        tasks.parents_done, tasks.parents_succeeded, tasks.parents_failed, tasks.parents_skipped,
        tasks.worker, tasks.since, tasks.started_at, tasks.finished_at, tasks.failure,
        tasks.child_of, tasks.item, tasks.fan, tasks.begun_at,
-       outputs.output,
+       outputs.output, waiters.owner_run, waiters.owner_idx,
        timer.attempt as timer_attempt, timer.kind as timer_kind, timer.wake_at
   from tasks
   left join outputs on outputs.run = tasks.run and outputs.idx = tasks.idx
+  left join waiters on waiters.run = tasks.run and waiters.idx = tasks.idx
   left join lateral (select attempt, kind, wake_at from timers
                       where timers.run = tasks.run and timers.idx = tasks.idx
                       order by wake_at, kind limit 1) as timer on true

@@ -168,11 +168,29 @@ pub trait Store: Send + Sync {
     /// Who waits for a task to be carried out for several runs: tasks with their attempts, in key order.
     async fn waiters(&self, owner: TaskKey, limit: u32) -> Result<Vec<(TaskKey, u32)>>;
 
+    /// The unfinished runs of a lane, oldest first. Unlike a unit's, nothing is locked, and no decision is made on it.
+    async fn in_lane(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        lane: &str,
+        limit: u32,
+    ) -> Result<Vec<LaneMember>>;
+
     /// Attempts of a task that are over, oldest first.
     async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>>;
 
     /// Events of a run with a number of `from` or higher, oldest first, with their numbers.
     async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>>;
+
+    /// The same, but for those about children of fan-outs, save one child.
+    async fn own_events(
+        &self,
+        run: RunId,
+        with: Option<TaskIndex>,
+        from: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, Event)>>;
 
     /// Outputs of the named tasks, of those that have one.
     async fn outputs(

@@ -20,8 +20,8 @@ use model::{AttemptRecord, Event, Instant, RunId, TaskIndex, TaskKey, TenantId, 
 use serde_json::Value;
 
 use crate::{
-    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LogChunk, LogLine, NewVersion, Registered, Result,
-    RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LaneMember, LogChunk, LogLine, NewVersion,
+    Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
 };
 use tables::Tables;
 
@@ -138,12 +138,32 @@ impl Store for Memory {
         Ok(self.shared.tables().waiters(owner, limit))
     }
 
+    async fn in_lane(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        lane: &str,
+        limit: u32,
+    ) -> Result<Vec<LaneMember>> {
+        Ok(self.shared.tables().in_lane(tenant, workflow, lane, limit))
+    }
+
     async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {
         Ok(self.shared.tables().attempts(key))
     }
 
     async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>> {
         Ok(self.shared.tables().events(run, from, limit))
+    }
+
+    async fn own_events(
+        &self,
+        run: RunId,
+        with: Option<TaskIndex>,
+        from: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, Event)>> {
+        Ok(self.shared.tables().own_events(run, with, from, limit))
     }
 
     async fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {

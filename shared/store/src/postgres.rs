@@ -26,8 +26,8 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection};
 
 use crate::{
-    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LogChunk, LogLine, NewVersion, Registered, Result,
-    RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LaneMember, LogChunk, LogLine, NewVersion,
+    Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
 };
 
 /// How long a caller waits for a connection before the store counts as away.
@@ -165,12 +165,32 @@ impl Store for Postgres {
         shares::waiters(&self.pool, owner, limit).await
     }
 
+    async fn in_lane(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        lane: &str,
+        limit: u32,
+    ) -> Result<Vec<LaneMember>> {
+        lanes::read(&self.pool, tenant, workflow, lane, limit).await
+    }
+
     async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {
         runs::attempts(&self.pool, key).await
     }
 
     async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>> {
         runs::events(&self.pool, run, from, limit).await
+    }
+
+    async fn own_events(
+        &self,
+        run: RunId,
+        with: Option<TaskIndex>,
+        from: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, Event)>> {
+        runs::own_events(&self.pool, run, with, from, limit).await
     }
 
     async fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {

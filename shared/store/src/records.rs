@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Changes, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, Timer, VersionId,
-    WorkerId, Workflow,
+    Changes, Child, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, Timer,
+    VersionId, WorkerId, Workflow,
 };
 use serde_json::{Map, Value};
 
@@ -186,6 +186,17 @@ pub struct RunRecord {
     pub facts: Facts,
     /// Its version's number within the workflow.
     pub version_number: i32,
+    /// The task that started it, as far as its name follows from it; none where no task did, or its run is gone.
+    pub starter: Option<Starter>,
+}
+
+/// A task that started a run, as far as its name follows from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Starter {
+    /// The version of the run that the task is of.
+    pub version: VersionId,
+    /// The task's place, if it is a child of a fan-out.
+    pub child: Option<Child>,
 }
 
 /// Which runs to list.
@@ -195,6 +206,8 @@ pub struct RunFilter {
     pub workflow: Option<String>,
     /// Only in this state.
     pub state: Option<RunState>,
+    /// Only those that tasks of this run started.
+    pub parent: Option<RunId>,
     /// Only those that come after this one in the list: created earlier, or at the same time with a lower id.
     pub after: Option<(Instant, RunId)>,
     /// At most so many.
@@ -210,6 +223,8 @@ pub struct TaskRecord {
     pub output: Option<Value>,
     /// Its timer, while it waits for one.
     pub timer: Option<Timer>,
+    /// The task of another run that it waits for, which does the same work.
+    pub shared_with: Option<TaskKey>,
 }
 
 /// Lines for an attempt's log.

@@ -41,7 +41,7 @@ fn changed(after: &str) -> Planned {
 
 fn told(workflows: Vec<Planned>, only_on_server: &[&str]) -> String {
     let only_on_server = only_on_server.iter().map(|name| name.to_string()).collect();
-    words::plan(&Plan { workflows, only_on_server }, "ebb apply", PLAIN)
+    words::plan(&Plan { workflows, archive: Vec::new(), only_on_server }, "ebb apply", PLAIN)
 }
 
 #[test]
@@ -138,4 +138,95 @@ fn programs_get_the_plan_with_names_for_everything() {
     assert_eq!((&json["change"], &json["before"], &json["after"]), (&json!("changed"), &json!(3), &json!(4)));
     assert_eq!(json["difference"]["fields"][0]["field"], "description");
     assert_eq!(json["unfinished"], json!({"versions": {}, "more": false}));
+}
+
+#[test]
+fn what_would_be_archived_is_told_and_is_something_to_do() {
+    let workflows = vec![workflow("hello", Change::Unchanged, Some(2), 2)];
+    let plan = Plan { workflows, archive: vec!["old".into()], only_on_server: Vec::new() };
+    let text = words::plan(&plan, "ebb apply --prune", PLAIN);
+    assert_eq!(
+        text,
+        "- archive old\n= unchanged: hello\n\n1 archived, 1 unchanged: `ebb apply --prune` does it"
+    );
+}
+
+/// The lines about what differs between two workflows that begin the same.
+fn differences(before: &str, after: &str) -> String {
+    let whole = |text: &str| definition(&format!("name: etl\n{text}")).workflow;
+    let difference = compare::compare(&whole(before), &whole(after));
+    let text = told(vec![Planned { difference, ..workflow("etl", Change::Changed, Some(3), 4) }], &[]);
+    text.lines().skip(1).take_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+const ONE: &str = "tasks: [{name: a, type: noop}]";
+
+#[test]
+fn a_schedule_is_told_in_words() {
+    let with = |schedule: &str| format!("schedule: {schedule}\n{ONE}");
+    let evening = "{cron: '0 18 * * 1-5', timezone: Europe/Berlin}";
+    assert_eq!(
+        differences(&with(evening), &with(&evening.replace("18", "19"))),
+        "    ~ schedule: 0 18 * * 1-5 → 0 19 * * 1-5"
+    );
+    let zone = evening.replace("Europe/Berlin", "America/New_York");
+    assert_eq!(
+        differences(&with(evening), &with(&zone)),
+        "    ~ schedule.timezone: Europe/Berlin → America/New_York"
+    );
+    let added = differences(ONE, &with(evening));
+    assert!(added.starts_with("    + schedule: 0 18 * * 1-5 (Europe/Berlin), catchup "), "{added}");
+    assert!(differences(&with(evening), ONE).starts_with("    - schedule: 0 18 * * 1-5"));
+}
+
+#[test]
+fn limits_are_told_in_words() {
+    let limited =
+        "concurrency: {key: '{{ inputs.r }}', limit: 1, policy: queue}\ninputs: {r: {type: string}}";
+    let plain = format!("inputs: {{r: {{type: string}}}}\ntimeout_seconds: 60\n{ONE}");
+    assert_eq!(
+        differences(&plain, &format!("{limited}\ntimeout_seconds: 7200\ndeadline_seconds: 90\n{ONE}")),
+        "    + concurrency: 1 run at a time for each {{ inputs.r }}, policy queue
+    + deadline_seconds: 90
+    ~ timeout_seconds: 60 (1 min) → 7200 (2 h)"
+    );
+    let more = limited.replace("limit: 1, policy: queue", "limit: 3, policy: skip");
+    assert_eq!(
+        differences(&format!("{limited}\n{ONE}"), &format!("{more}\n{ONE}")),
+        "    ~ concurrency.limit: 1 → 3\n    ~ concurrency.policy: queue → skip"
+    );
+}
+
+#[test]
+fn callbacks_are_told_one_by_one() {
+    let before = format!("on_failure: [{{notify: {{webhook: 'https://a.example/x'}}}}]\n{ONE}");
+    let after = format!(
+        "on_failure: [{{notify: {{webhook: {{url: 'https://a.example/x', body: {{n: 1}}}}}}}}]\n\
+         on_success: [{{notify: {{message: done}}}}]\n{ONE}"
+    );
+    assert_eq!(
+        differences(&before, &after),
+        "    + callback on success: message to done\n    ~ callback on failure: webhook https://a.example/x: what it sends"
+    );
+    assert_eq!(differences(&before, ONE), "    - callback on failure: webhook https://a.example/x");
+}
+
+#[test]
+fn a_fan_out_is_told_by_what_changed_in_it() {
+    let fan = |more: &str| {
+        format!("tasks: [{{name: s, type: fan_out, for_each: '[1]'{more}, task: {{type: noop}}}}]")
+    };
+    assert_eq!(
+        differences(&fan(", tolerated_failures: 2"), &fan(", tolerated_failures: 10%, max_parallel: 5")),
+        "    ~ task s
+        + fan_out.max_parallel: 5
+        ~ fan_out.tolerated_failures: 2 → 10%"
+    );
+    assert_eq!(
+        differences(&fan(", tolerated_failures: 2"), &fan(", tolerated_failures: 3")),
+        "    ~ task s\n        ~ fan_out.tolerated_failures: 2 → 3"
+    );
+    let plain = "tasks: [{name: s, type: noop}]";
+    let whole = differences(plain, &fan(", max_parallel: 5, tolerated_failures: 1"));
+    assert!(whole.contains("+ fan_out: noop for each of [1], 5 at a time, 1 may fail"), "{whole}");
 }

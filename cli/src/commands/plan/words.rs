@@ -3,7 +3,7 @@
 use api::compare::{Difference, FieldChange, Parts};
 use serde_json::Value;
 
-use super::{Change, Plan, Planned, Unfinished};
+use super::{Change, Plan, Planned, Unfinished, fields};
 use crate::output::{Colour, Palette};
 
 /// A value is shown up to so many characters.
@@ -17,6 +17,9 @@ pub(super) fn plan(plan: &Plan, command: &str, palette: Palette) -> String {
     let mut text = Text { palette, lines: Vec::new() };
     for planned in plan.workflows.iter().filter(|planned| planned.change != Change::Unchanged) {
         workflow(&mut text, planned);
+    }
+    for name in &plan.archive {
+        text.line(0, '-', format!("archive {name}"));
     }
     let unchanged = plan.workflows.iter().filter(|planned| planned.change == Change::Unchanged);
     let unchanged: Vec<&str> = unchanged.map(|planned| planned.name.as_str()).collect();
@@ -38,6 +41,7 @@ fn summary(plan: &Plan, command: &str) -> String {
         (count(Change::New), "new"),
         (count(Change::Changed), "changed"),
         (count(Change::Archived), "back in use"),
+        (plan.archive.len(), "archived"),
         (count(Change::Unchanged), "unchanged"),
         (plan.only_on_server.len(), "only on the server"),
     ];
@@ -47,7 +51,7 @@ fn summary(plan: &Plan, command: &str) -> String {
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
     let counted = if counted.is_empty() { "no workflows".into() } else { counted.join(", ") };
-    match count(Change::Unchanged) == plan.workflows.len() {
+    match count(Change::Unchanged) == plan.workflows.len() && plan.archive.is_empty() {
         true => format!("{counted}: there is nothing to apply"),
         false => format!("{counted}: `{command}` does it"),
     }
@@ -79,7 +83,7 @@ fn workflow(text: &mut Text, planned: &Planned) {
 }
 
 fn difference(text: &mut Text, difference: &Difference) {
-    fields(text, 1, &difference.fields);
+    changes(text, 1, &difference.fields);
     parts(text, "input", &difference.inputs);
     parts(text, "task", &difference.tasks);
     for edge in &difference.edges.added {
@@ -99,12 +103,18 @@ fn parts(text: &mut Text, what: &str, parts: &Parts) {
     }
     for change in &parts.changed {
         text.line(1, '~', format!("{what} {}", change.name));
-        fields(text, 2, &change.fields);
+        changes(text, 2, &change.fields);
     }
 }
 
-fn fields(text: &mut Text, depth: usize, changes: &[FieldChange]) {
-    for FieldChange { field, before, after } in changes {
+fn changes(text: &mut Text, depth: usize, found: &[FieldChange]) {
+    for FieldChange { field, before, after } in found {
+        if field == "callbacks" {
+            let lines = fields::callbacks(before.as_ref(), after.as_ref());
+            lines.into_iter().for_each(|(sign, line)| text.line(depth, sign, line));
+            continue;
+        }
+        let (label, shown) = (fields::label(field), |value: &Value| shown(field, value));
         match (before, after) {
             (Some(Value::String(before)), Some(Value::String(after)))
                 if before.contains('\n') || after.contains('\n') =>
@@ -113,10 +123,10 @@ fn fields(text: &mut Text, depth: usize, changes: &[FieldChange]) {
                 changed_lines(text, depth + 1, before, after);
             }
             (Some(before), Some(after)) => {
-                text.line(depth, '~', format!("{field}: {} → {}", shown(before), shown(after)));
+                text.line(depth, '~', format!("{label}: {} → {}", shown(before), shown(after)));
             }
-            (Some(before), None) => text.line(depth, '-', format!("{field}: {}", shown(before))),
-            (None, Some(after)) => text.line(depth, '+', format!("{field}: {}", shown(after))),
+            (Some(before), None) => text.line(depth, '-', format!("{label}: {}", shown(before))),
+            (None, Some(after)) => text.line(depth, '+', format!("{label}: {}", shown(after))),
             (None, None) => {}
         }
     }
@@ -142,8 +152,8 @@ fn changed_lines(text: &mut Text, depth: usize, before: &str, after: &str) {
 }
 
 /// A value in one line, cut where it is long.
-fn shown(value: &Value) -> String {
-    let text = value.to_string();
+fn shown(field: &str, value: &Value) -> String {
+    let text = fields::words(field, value).unwrap_or_else(|| value.to_string());
     match text.char_indices().nth(LONGEST_VALUE) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

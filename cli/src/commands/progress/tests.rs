@@ -56,7 +56,7 @@ fn the_end_of_the_run_and_the_tasks_at_fault_are_known() {
     progress.on(&event(EventKind::TaskUpstreamFailed, Some("report"), 0, Value::Null), PLAIN);
     progress.on(&event(EventKind::RunFailed, None, 0, Value::Null), PLAIN);
     assert_eq!(progress.end, Some(RunState::Failed));
-    assert_eq!(progress.failed().collect::<Vec<_>>(), [("load", "permanent: no such table")]);
+    assert_eq!(progress.failed().collect::<Vec<_>>(), [("load", "permanent: no such table", "load")]);
 }
 
 #[test]
@@ -73,4 +73,42 @@ fn a_large_run_is_drawn_by_what_is_of_interest() {
     progress.on(&event(EventKind::TaskSucceeded, Some("t1"), 1, Value::Null), PLAIN);
     progress.on(&event(EventKind::TaskFailed, Some("t7"), 1, json!({"message": "no"})), PLAIN);
     assert_eq!(progress.picture(at(0), PLAIN), "t7   ✗ failed: no\n2 of 100 tasks have ended");
+}
+
+#[test]
+fn children_are_counted_in_the_line_of_their_fan_out() {
+    let mut progress = progress(&["split", "join"]);
+    let line = progress.on(&event(EventKind::TaskFannedOut, Some("split"), 1, json!({"count": 20})), PLAIN);
+    assert_eq!(line.unwrap(), "08:00:00 split  ☾ sleeping  0/20 children");
+    let started = event(EventKind::TaskStarted, Some("split__0"), 1, Value::Null);
+    assert_eq!(progress.on(&started, PLAIN), None);
+    let ended = |number: u32, kind| event(kind, Some(&format!("split__{number}")), 1, Value::Null);
+    let lines: Vec<String> =
+        (0..8).filter_map(|number| progress.on(&ended(number, EventKind::TaskSucceeded), PLAIN)).collect();
+    assert_eq!(lines.len(), 4, "one in ten of the children has a line: {lines:?}");
+    let failed = progress.on(&ended(8, EventKind::TaskFailed), PLAIN).unwrap();
+    assert_eq!(failed, "08:00:00 split  ☾ sleeping  9/20 children, 1 failed");
+    assert_eq!(
+        progress.picture(at(0), PLAIN),
+        "split  ☾ sleeping  9/20 children, 1 failed\njoin   ○ pending"
+    );
+}
+
+#[test]
+fn of_a_failed_fan_out_the_log_of_the_first_failed_child_is_pointed_to() {
+    let mut progress = progress(&["split"]);
+    progress.on(&event(EventKind::TaskFannedOut, Some("split"), 1, json!({"count": 2})), PLAIN);
+    for child in ["split__1", "split__0"] {
+        progress.on(&event(EventKind::TaskFailed, Some(child), 1, Value::Null), PLAIN);
+    }
+    progress.on(&event(EventKind::TaskFailed, Some("split"), 1, json!({"message": "2 of 2"})), PLAIN);
+    assert_eq!(progress.failed().collect::<Vec<_>>(), [("split", "2 of 2", "split__1")]);
+}
+
+#[test]
+fn a_task_that_waits_for_another_run_names_it() {
+    let mut progress = progress(&["call"]);
+    let data = json!({"run": "R", "workflow": "child"});
+    let line = progress.on(&event(EventKind::TaskWaiting, Some("call"), 1, data), PLAIN);
+    assert_eq!(line.unwrap(), "08:00:00 call  ☾ sleeping: waits for run R");
 }

@@ -1,7 +1,7 @@
 //! Tasks that ended: how, and what led to it and followed from it.
 
 use model::{EventKind, Task, TaskIndex};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Story, Told, words};
 
@@ -22,13 +22,13 @@ impl Story<'_> {
     }
 
     fn choice_of_switch(&self, task: &Task) -> Option<String> {
-        let is_switch = self.graph.spec(task.index).kind == "switch";
+        let is_switch = self.spec(task.index).kind == "switch";
         is_switch.then(|| self.choice(task.index))?.map(|choice| choice.told())
     }
 
     pub(super) fn failed(&self, task: &Task) -> Told {
         let mut because = format!("It failed: {}.", self.failure_and_end(task.index));
-        if self.graph.spec(task.index).allow_failure {
+        if self.spec(task.index).allow_failure {
             because += " The run may succeed all the same: `allow_failure` is set.";
         }
         because += &self.what_followed(task.index);
@@ -58,8 +58,11 @@ impl Story<'_> {
     }
 
     pub(super) fn upstream_failed(&self, task: &Task) -> Told {
-        let rule = words::rule(self.graph.spec(task.index).trigger_rule);
+        let rule = words::rule(self.spec(task.index).trigger_rule);
         let rule = rule.map(|rule| format!(" {rule}")).unwrap_or_default();
+        if let Some((because, details)) = self.came_too_late(task) {
+            return Told::new(because, details);
+        }
         let Some(origin) = self.first_failed_above(task.index) else {
             return Told::new(format!("Something that it depends on failed.{rule}"), json!({}));
         };
@@ -69,6 +72,17 @@ impl Story<'_> {
         let because = format!("It could not run, since `{name}` failed at {at}: {said}.{rule}");
         let failure = self.failure(origin).map(|failure| json!(failure));
         Told::new(because, json!({"failed": name, "error": failure}))
+    }
+
+    /// Why a task cannot begin any more, where its run took too long.
+    fn came_too_late(&self, task: &Task) -> Option<(String, Value)> {
+        let event = self.end_of_time().filter(|event| task.since >= event.at)?;
+        let limit = &event.data["timeout_seconds"];
+        let because = format!(
+            "It had not begun when the run took longer than its timeout_seconds of {limit}, at {}.",
+            self.moment(event.at)
+        );
+        Some((because, json!({"timeout_seconds": limit, "at": event.at})))
     }
 
     pub(super) fn cancelled(&self, task: &Task) -> Told {

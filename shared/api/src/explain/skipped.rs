@@ -27,7 +27,8 @@ impl Choice<'_> {
 
 impl Story<'_> {
     pub(super) fn skipped(&self, task: &Task) -> Told {
-        if let Some((because, details)) = self.own_reason(task.index) {
+        let as_child = || self.not_needed(task, task.child?);
+        if let Some((because, details)) = self.own_reason(task.index).or_else(as_child) {
             return Told::new(because, details);
         }
         let skipped: Vec<TaskIndex> = self.skipped_parents(task.index).collect();
@@ -36,7 +37,7 @@ impl Story<'_> {
             [] => "What it depends on ended in a way in which it is not needed.".to_owned(),
             skipped => format!("{}, which it depends on, {were} skipped.", self.names(skipped)),
         };
-        let rule = words::rule(self.graph.spec(task.index).trigger_rule);
+        let rule = words::rule(self.spec(task.index).trigger_rule);
         because.extend(rule.map(|rule| format!(" {rule}")));
         let root = self.where_skipping_began(task.index);
         if let Some((origin, (reason, _))) = &root {
@@ -61,12 +62,11 @@ impl Story<'_> {
 
     /// A task that waits for failures is not needed once there can be none.
     fn unmet_rule(&self, task: TaskIndex) -> Option<(String, Value)> {
-        let rule = self.graph.spec(task).trigger_rule;
+        let rule = self.spec(task).trigger_rule;
         if !matches!(rule, TriggerRule::AllFailed | TriggerRule::OneFailed) {
             return None;
         }
-        let parents = self.graph.parents(task).iter().copied();
-        let well: Vec<TaskIndex> = parents.filter(|parent| self.ended_well(*parent)).collect();
+        let well: Vec<TaskIndex> = self.parents(task).filter(|parent| self.ended_well(*parent)).collect();
         let because = format!("{} But {} did not fail.", words::rule(rule)?, self.names_and_states(&well));
         Some((because, json!({"trigger_rule": rule, "not_failed": self.standing(well)})))
     }
@@ -77,10 +77,10 @@ impl Story<'_> {
     }
 
     fn passed_over(&self, task: TaskIndex) -> Option<(String, Value)> {
-        let switches = self.graph.parents(task).iter().filter(|parent| self.graph.is_branch(**parent, task));
+        let switches = self.parents(task).filter(|parent| self.graph.is_branch(*parent, task));
         let (switch, choice) = switches
-            .filter_map(|switch| Some((*switch, self.choice(*switch)?)))
-            .find(|(_, choice)| choice.next.iter().all(|name| name != self.name(task)))?;
+            .filter_map(|switch| Some((switch, self.choice(switch)?)))
+            .find(|(_, choice)| choice.next.iter().all(|name| *name != self.name(task)))?;
         let name = self.name(switch);
         let because = format!("The switch `{name}` passed `{}` over: {}.", self.name(task), choice.told());
         let why = self.data(switch, EventKind::TaskSucceeded);
@@ -107,8 +107,7 @@ impl Story<'_> {
     }
 
     fn skipped_parents(&self, task: TaskIndex) -> impl Iterator<Item = TaskIndex> {
-        let parents = self.graph.parents(task).iter().copied();
-        parents.filter(|parent| self.state(*parent) == TaskState::Skipped)
+        self.parents(task).filter(|parent| self.state(*parent) == TaskState::Skipped)
     }
 
     /// The task with which a chain of skipped ones began, and its reason.

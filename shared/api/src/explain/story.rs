@@ -3,42 +3,78 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::Graph;
-use model::{Event, EventKind, Failure, Instant, Run, Task, TaskIndex, TaskState};
+use model::{Event, EventKind, Failure, Instant, Run, Task, TaskIndex, TaskSpec, TaskState};
 use serde_json::{Value, json};
 
-use super::{LISTED, words};
+use super::others::Around;
+use super::{LISTED, fans, words};
 
 /// A run as its rows and events tell it at one instant.
 pub struct Story<'a> {
     pub(super) graph: &'a Graph,
     pub(super) run: &'a Run,
     pub(super) now: Instant,
+    pub(super) around: Around,
+    /// The tasks of the definition, and of the children of fan-outs the one that is asked for.
     pub(super) tasks: BTreeMap<TaskIndex, Task>,
-    events: BTreeMap<TaskIndex, Vec<Event>>,
+    /// By task; none is the run itself.
+    events: BTreeMap<Option<TaskIndex>, Vec<Event>>,
 }
 
 impl<'a> Story<'a> {
     /// The story of a run that has these tasks and to which these things happened, in order.
     pub fn new(graph: &'a Graph, run: &'a Run, tasks: Vec<Task>, events: Vec<Event>, now: Instant) -> Self {
-        let known = tasks.into_iter().filter(|task| task.index.0 < graph.len());
+        let known = tasks.into_iter().filter(|task| graph.has(task.index, task.child));
         let tasks = known.map(|task| (task.index, task)).collect();
-        let mut by_task: BTreeMap<TaskIndex, Vec<Event>> = BTreeMap::new();
+        let mut by_task: BTreeMap<Option<TaskIndex>, Vec<Event>> = BTreeMap::new();
         for event in events {
-            if let Some(task) = event.task {
-                by_task.entry(task).or_default().push(event);
-            }
+            by_task.entry(event.task).or_default().push(event);
         }
-        Self { graph, run, now, tasks, events: by_task }
+        Self { graph, run, now, around: Around::default(), tasks, events: by_task }
+    }
+
+    /// The same, among these other runs.
+    pub fn among(self, around: Around) -> Self {
+        Self { around, ..self }
     }
 
     /// Whether an event says why something is as it is.
     pub fn is_telling(event: &Event) -> bool {
         let when_only = [EventKind::TaskDispatched, EventKind::TaskRedispatched, EventKind::TaskStarted];
-        event.task.is_some() && !when_only.contains(&event.kind)
+        !when_only.contains(&event.kind)
     }
 
-    pub(super) fn name(&self, task: TaskIndex) -> &'a str {
-        &self.graph.spec(task).name
+    pub(super) fn name(&self, task: TaskIndex) -> String {
+        self.graph.name_at(task, self.tasks.get(&task).and_then(|task| task.child))
+    }
+
+    pub(super) fn spec(&self, task: TaskIndex) -> &'a TaskSpec {
+        self.graph.spec_at(task, self.tasks.get(&task).and_then(|task| task.child))
+    }
+
+    /// The tasks that one depends on; a child of a fan-out depends on none.
+    pub(super) fn parents(&self, task: TaskIndex) -> impl Iterator<Item = TaskIndex> + use<'a> {
+        let own = (task.0 < self.graph.len()).then(|| self.graph.parents(task));
+        own.into_iter().flatten().copied()
+    }
+
+    fn dependants(&self, task: TaskIndex) -> impl Iterator<Item = TaskIndex> + use<'a> {
+        let own = (task.0 < self.graph.len()).then(|| self.graph.dependants(task));
+        own.into_iter().flatten().copied()
+    }
+
+    /// The last event of that kind that happened to the run itself.
+    pub(super) fn last_of_run(&self, kind: EventKind) -> Option<&Event> {
+        self.of_run(kind).last()
+    }
+
+    /// When the run had taken too long.
+    pub(super) fn end_of_time(&self) -> Option<&Event> {
+        self.last_of_run(EventKind::RunTimedOut)
+    }
+
+    pub(super) fn of_run(&self, kind: EventKind) -> impl Iterator<Item = &Event> {
+        self.events.get(&None).into_iter().flatten().filter(move |event| event.kind == kind)
     }
 
     pub(super) fn state(&self, task: TaskIndex) -> TaskState {
@@ -47,7 +83,7 @@ impl<'a> Story<'a> {
 
     /// The last event of that kind that happened to a task.
     pub(super) fn last(&self, task: TaskIndex, kind: EventKind) -> Option<&Event> {
-        self.events.get(&task)?.iter().rev().find(|event| event.kind == kind)
+        self.events.get(&Some(task))?.iter().rev().find(|event| event.kind == kind)
     }
 
     /// What the last event of that kind says beside itself.
@@ -57,7 +93,7 @@ impl<'a> Story<'a> {
 
     /// The attempts at a task that failed, as events, oldest first.
     pub(super) fn failed_attempts(&self, task: TaskIndex) -> impl Iterator<Item = &Event> {
-        let events = self.events.get(&task).into_iter().flatten();
+        let events = self.events.get(&Some(task)).into_iter().flatten();
         events.filter(|event| matches!(event.kind, EventKind::TaskRetrying | EventKind::TaskFailed))
     }
 
@@ -73,7 +109,7 @@ impl<'a> Story<'a> {
 
     /// How many attempts a task may take, as far as its definition says.
     pub(super) fn allowed_attempts(&self, task: TaskIndex) -> u32 {
-        self.graph.spec(task).retry.max_retries.saturating_add(1)
+        self.spec(task).retry.max_retries.saturating_add(1)
     }
 
     /// The names of tasks, for a sentence.
@@ -83,8 +119,11 @@ impl<'a> Story<'a> {
 
     /// The names of tasks and how they stand, for a sentence.
     pub(super) fn names_and_states(&self, tasks: &[TaskIndex]) -> String {
-        let item = |task: &TaskIndex| format!("`{}` ({})", self.name(*task), words::state(self.state(*task)));
-        words::list(tasks.iter().map(item))
+        let stands = |task: &TaskIndex| {
+            let fan = self.tasks.get(task).and_then(fans::progress);
+            fan.unwrap_or_else(|| words::state(self.state(*task)))
+        };
+        words::list(tasks.iter().map(|task| format!("`{}` ({})", self.name(*task), stands(task))))
     }
 
     /// The same, for programs.
@@ -98,14 +137,15 @@ impl<'a> Story<'a> {
         self.tasks.get(&task)?.failure.as_ref()
     }
 
-    /// The tasks that stand so, in the order in which they were written.
+    /// The tasks of the definition that stand so, in the order in which they were written.
     pub(super) fn in_state(&self, wanted: impl Fn(TaskState) -> bool) -> Vec<TaskIndex> {
-        self.tasks.values().filter(|task| wanted(task.state)).map(|task| task.index).collect()
+        let own = self.tasks.values().filter(|task| task.child.is_none());
+        own.filter(|task| wanted(task.state)).map(|task| task.index).collect()
     }
 
     /// Of the failed tasks that kept one from running, the one that failed first.
     pub(super) fn first_failed_above(&self, task: TaskIndex) -> Option<TaskIndex> {
-        let above = |task| self.graph.parents(task).iter().copied();
+        let above = |task| self.parents(task);
         let bad = |state| matches!(state, TaskState::Failed | TaskState::UpstreamFailed);
         let reached = self.walk(task, above, bad);
         let failed = reached.into_iter().filter(|task| self.state(*task) == TaskState::Failed);
@@ -114,8 +154,11 @@ impl<'a> Story<'a> {
 
     /// The tasks that could not run because one failed.
     pub(super) fn kept_from_running_by(&self, task: TaskIndex) -> Vec<TaskIndex> {
-        let below = |task| self.graph.dependants(task).iter().copied();
-        self.walk(task, below, |state| state == TaskState::UpstreamFailed).into_iter().collect()
+        let below = |task| self.dependants(task);
+        let kept = self.walk(task, below, |state| state == TaskState::UpstreamFailed);
+        // What had not begun when the run took too long was kept by that.
+        let end = self.end_of_time().map(|event| event.at);
+        kept.into_iter().filter(|task| end.is_none_or(|end| self.tasks[task].since < end)).collect()
     }
 
     /// All tasks that can be reached over tasks in certain states, the first one left out.

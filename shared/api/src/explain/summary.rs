@@ -1,12 +1,13 @@
 //! A run as a whole, in a few sentences.
 
-use model::{RunState, TaskIndex, TaskState};
+use model::{EventKind, RunState, TaskIndex, TaskState};
 
 use super::{Story, words};
 
 impl Story<'_> {
     pub(super) fn summary(&self) -> String {
         let told = match self.run.state {
+            RunState::Queued if self.run.held => self.held(),
             RunState::Queued => "was created, and nothing of it has begun.".to_owned(),
             RunState::Running => self.under_way(),
             RunState::Paused => {
@@ -21,7 +22,30 @@ impl Story<'_> {
             RunState::Failed => self.has_failed(),
             RunState::Cancelled => self.was_cancelled(),
         };
-        format!("Run {} of `{}` {told}", self.run.id, self.run.workflow)
+        let (run, workflow) = (self.run.id, &self.run.workflow);
+        let (origin, late, unheard) = (self.origin(), self.missed_deadline(), self.unheard());
+        format!("Run {run} of `{workflow}` {told}{late}{unheard}{origin}")
+    }
+
+    fn missed_deadline(&self) -> String {
+        let Some(event) = self.last_of_run(EventKind::RunMissedDeadline) else { return String::new() };
+        let limit = self.graph.workflow().deadline_seconds.unwrap_or_default();
+        format!(" It missed its deadline at {}: deadline_seconds is {limit}.", self.moment(event.at))
+    }
+
+    /// Callbacks that could not be delivered.
+    fn unheard(&self) -> String {
+        let failed = |event: &&model::Event| event.data["error"].is_string();
+        let failed: Vec<&model::Event> = self.of_run(EventKind::RunCalledBack).filter(failed).collect();
+        let Some(last) = failed.last() else { return String::new() };
+        let text = |field: &str| words::quote(last.data[field].as_str().unwrap_or_default());
+        let (what, error, at) = (text("what"), text("error"), self.moment(last.at));
+        match failed.len() {
+            1 => format!(" A callback could not be delivered at {at}: {what}: {error}."),
+            count => {
+                format!(" {count} callbacks could not be delivered, the last one at {at}: {what}: {error}.")
+            }
+        }
     }
 
     fn under_way(&self) -> String {
@@ -29,6 +53,9 @@ impl Story<'_> {
         let mut told = format!("has been running since {}.{}", self.moment(since), self.open());
         if let Some(first) = self.first_to_fail().filter(|_| self.run.failures > 0) {
             told += &format!(" It will end as failed, since `{}` failed.", self.name(first));
+        }
+        if let Some(end) = self.gives_up_at() {
+            told += &format!(" It is given up at {} (`timeout_seconds`).", self.moment(end));
         }
         told
     }
@@ -50,6 +77,13 @@ impl Story<'_> {
 
     fn has_failed(&self) -> String {
         let at = self.ended_at();
+        if let Some(event) = self.end_of_time() {
+            let limit = &event.data["timeout_seconds"];
+            return format!(
+                "failed{at}, since it took longer than its timeout_seconds of {limit}: of {}.",
+                self.tallies()
+            );
+        }
         let Some(first) = self.first_to_fail() else {
             return format!("failed{at}: of {}.", self.tallies());
         };
@@ -74,8 +108,7 @@ impl Story<'_> {
     /// The failed task that came first; one that may fail only where no other did.
     fn first_to_fail(&self) -> Option<TaskIndex> {
         let failed = self.in_state(|state| state == TaskState::Failed);
-        let order =
-            |task: &TaskIndex| (self.graph.spec(*task).allow_failure, self.tasks[task].finished_at, *task);
+        let order = |task: &TaskIndex| (self.spec(*task).allow_failure, self.tasks[task].finished_at, *task);
         failed.into_iter().min_by_key(order)
     }
 
@@ -88,7 +121,11 @@ impl Story<'_> {
     /// How many tasks are in which state.
     fn tallies(&self) -> String {
         let tally = |(state, count): (TaskState, u32)| format!("{count} {}", words::state(state));
-        let all = words::tasks(self.graph.len() as usize);
+        let (own, total) = (self.graph.len(), self.run.counts.total());
+        let mut all = words::tasks(own as usize);
+        if total > own {
+            all += &format!(" and {} of fan-outs", words::children(total - own));
+        }
         format!("its {all}, {}", words::list(self.run.counts.present().map(tally)))
     }
 }

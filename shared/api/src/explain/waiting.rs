@@ -8,10 +8,14 @@ use super::{LISTED, Story, Told, words};
 
 impl Story<'_> {
     pub(super) fn pending(&self, task: &Task) -> Told {
-        let parents = self.graph.parents(task.index).iter().copied();
-        let open: Vec<TaskIndex> = parents.filter(|parent| !self.state(*parent).is_final()).collect();
-        let rule = self.graph.spec(task.index).trigger_rule;
+        if let Some(child) = task.child {
+            return self.before_its_turn(child);
+        }
+        let open: Vec<TaskIndex> =
+            self.parents(task.index).filter(|parent| !self.state(*parent).is_final()).collect();
+        let rule = self.spec(task.index).trigger_rule;
         let mut because = match open.as_slice() {
+            [] if self.run.held => "It could begin, but the run is held.".to_owned(),
             [] if self.run.state == RunState::Paused => "It could begin, but the run is paused.".to_owned(),
             [] => {
                 "All that it depends on has ended; the next look at the run decides what it does.".to_owned()
@@ -19,6 +23,7 @@ impl Story<'_> {
             open => format!("It waits for {}.", self.names_and_states(open)),
         };
         because.extend(words::rule(rule).map(|rule| format!(" {rule}")));
+        because.extend(self.fan_in(task));
         let more = open.len().saturating_sub(LISTED);
         Told::new(because, json!({"waits_for": self.standing(open), "more": more, "trigger_rule": rule}))
     }
@@ -29,7 +34,7 @@ impl Story<'_> {
     }
 
     pub(super) fn dispatched(&self, task: &Task) -> Told {
-        let queue = &self.graph.spec(task.index).queue;
+        let queue = &self.spec(task.index).queue;
         let (attempt, since) = (self.attempt_of(task), self.moment(task.since));
         let because = format!("It has waited for a worker of the queue `{queue}` since {since}: {attempt}.");
         Told::new(because, json!({"queue": queue, "attempt": task.attempt}))
@@ -38,7 +43,7 @@ impl Story<'_> {
     pub(super) fn running(&self, task: &Task) -> Told {
         let worker = task.worker.map_or_else(|| "A worker".to_owned(), |worker| format!("Worker {worker}"));
         let since = task.started_at.unwrap_or(task.since);
-        let until = since + TimeDelta::seconds(self.graph.spec(task.index).timeout_seconds.into());
+        let until = since + TimeDelta::seconds(self.spec(task.index).timeout_seconds.into());
         let because = format!(
             "{worker} has held {} since {}. The attempt times out at {}.",
             self.attempt_of(task),
@@ -49,9 +54,15 @@ impl Story<'_> {
     }
 
     pub(super) fn sleeping(&self, task: &Task) -> Told {
+        if let Some(fan) = task.fan {
+            return self.fanned_out(task, fan);
+        }
         let asked = self.last(task.index, EventKind::TaskWaiting);
         let slept = self.last(task.index, EventKind::TaskSleeping);
         let data = asked.or(slept).map_or(&Value::Null, |event| &event.data);
+        if let Some(told) = self.elsewhere(task, data) {
+            return told;
+        }
         let until = serde_json::from_value(data["until"].clone()).ok();
         match (asked, data["signal"].as_str()) {
             (Some(_), Some(signal)) => self.awaiting_signal(task, signal, until),
@@ -76,8 +87,8 @@ impl Story<'_> {
     }
 
     fn awaiting_approval(&self, task: &Task, until: Option<Instant>) -> Told {
-        let spec = self.graph.spec(task.index);
-        let command = format!("ebb approve {} {}", self.run.id, words::shell(&spec.name));
+        let spec = self.spec(task.index);
+        let command = format!("ebb approve {} {}", self.run.id, words::shell(&self.name(task.index)));
         let approvers = spec.config["approvers"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let approvers: Vec<String> = approvers.map(str::to_owned).collect();
         let by = match approvers.as_slice() {

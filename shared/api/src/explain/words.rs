@@ -30,6 +30,11 @@ pub(super) fn tasks(count: usize) -> String {
     if count == 1 { "1 task".into() } else { format!("{count} tasks") }
 }
 
+/// One child, two children.
+pub(super) fn children(count: u32) -> String {
+    if count == 1 { "1 child".into() } else { format!("{count} children") }
+}
+
 /// Once, twice, three times.
 pub(super) fn times(count: u32) -> String {
     match count {

@@ -11,12 +11,14 @@ use crate::world::{World, now};
 
 /// Registers a workflow of these tasks, starts it with these inputs and settles the commands, one after the other.
 async fn play(tasks: &str, commands: impl IntoIterator<Item = Command>) -> (World, RunId) {
-    let world = World::new();
     let text = format!("name: small\ninputs: {{n: {{type: integer, default: 1}}}}\ntasks:\n{tasks}");
-    let registered = world.post("/workflows", text).await;
-    assert_eq!(registered.status, StatusCode::CREATED, "{}", registered.body);
-    let started = world.post("/workflows/small/runs", "").await;
-    let run = started.body["id"].as_str().unwrap().parse().unwrap();
+    play_text(&text, commands).await
+}
+
+/// The same with a whole workflow.
+pub(crate) async fn play_text(text: &str, commands: impl IntoIterator<Item = Command>) -> (World, RunId) {
+    let world = World::new();
+    let run = world.play(text, json!({})).await;
     for command in commands {
         let settled = world.runtime.settle(run, command.clone()).await.unwrap();
         assert_eq!(settled, Settled::Applied, "{command:?}");
@@ -25,14 +27,14 @@ async fn play(tasks: &str, commands: impl IntoIterator<Item = Command>) -> (Worl
 }
 
 /// What is said about a run, with `RUN` for its id.
-async fn said(world: &World, run: RunId, query: &str) -> Value {
+pub(crate) async fn said(world: &World, run: RunId, query: &str) -> Value {
     let answer = world.get(&format!("/runs/{run}/explain{query}")).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     serde_json::from_str(&answer.body.to_string().replace(&run.to_string(), "RUN")).unwrap()
 }
 
 /// The summary and then each task with why it is where it is, a line each.
-fn lines(explanation: &Value) -> String {
+pub(crate) fn lines(explanation: &Value) -> String {
     let told = explanation["tasks"].as_array().unwrap().iter().map(|task| {
         let text = |field: &str| task[field].as_str().unwrap().to_owned();
         format!("{} {}: {}", text("task"), text("state"), text("because"))
@@ -43,11 +45,11 @@ fn lines(explanation: &Value) -> String {
         .join("\n")
 }
 
-fn done(task: u32) -> Command {
+pub(crate) fn done(task: u32) -> Command {
     report(task, 1, TaskResult::Succeeded(json!(null)))
 }
 
-fn failed(task: u32, attempt: u32, failure: Failure) -> Command {
+pub(crate) fn failed(task: u32, attempt: u32, failure: Failure) -> Command {
     report(task, attempt, TaskResult::Failed(failure))
 }
 

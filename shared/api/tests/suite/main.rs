@@ -4,7 +4,10 @@
 
 mod answers;
 mod explain;
+mod explain_runs;
+mod fans;
 mod logs;
+mod others;
 mod refusals;
 mod runs;
 mod tasks;

@@ -100,9 +100,22 @@ impl World {
         world
     }
 
+    /// Registers a workflow and starts a run of it.
+    pub(crate) async fn play(&self, text: &str, inputs: Value) -> RunId {
+        let registered = self.post("/workflows", text.to_owned()).await;
+        assert_eq!(registered.status, StatusCode::CREATED, "{}", registered.body);
+        self.start_of(registered.body["registered"][0]["name"].as_str().unwrap(), inputs).await
+    }
+
     /// Starts a run of `hello`.
     pub(crate) async fn start(&self) -> RunId {
-        let answer = self.post("/workflows/hello/runs", "").await;
+        self.start_of("hello", json!({})).await
+    }
+
+    /// Starts a run of a workflow.
+    pub(crate) async fn start_of(&self, workflow: &str, inputs: Value) -> RunId {
+        let body = json!({"inputs": inputs}).to_string();
+        let answer = self.post(&format!("/workflows/{workflow}/runs"), body).await;
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
         answer.body["id"].as_str().unwrap().parse().unwrap()
     }

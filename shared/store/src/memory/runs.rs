@@ -7,7 +7,7 @@ use model::{AttemptRecord, Event, RunId, Task, TaskIndex, TaskKey, TenantId, Tim
 use serde_json::Value;
 
 use super::tables::{RunRow, Tables};
-use crate::{LogChunk, LogLine, RunFilter, RunRecord, TaskRecord, chunks};
+use crate::{LogChunk, LogLine, RunFilter, RunRecord, Starter, TaskRecord, chunks};
 
 impl Tables {
     pub(super) fn run(&self, tenant: TenantId, id: RunId) -> Option<RunRecord> {
@@ -20,6 +20,7 @@ impl Tables {
             run.tenant == tenant
                 && filter.workflow.as_ref().is_none_or(|workflow| *workflow == run.workflow)
                 && filter.state.is_none_or(|state| state == run.state)
+                && filter.parent.is_none_or(|parent| run.parent.is_some_and(|of| of.key.run == parent))
                 && filter.after.is_none_or(|after| (run.created_at, run.id) < after)
         };
         let mut found: Vec<&RunRow> = self.runs.values().filter(wanted).collect();
@@ -32,7 +33,13 @@ impl Tables {
             run: row.run.clone(),
             facts: row.facts.clone(),
             version_number: self.versions[&row.run.version].number,
+            starter: row.run.parent.and_then(|parent| self.starter(parent.key)),
         }
+    }
+
+    fn starter(&self, key: TaskKey) -> Option<Starter> {
+        let version = self.runs.get(&key.run)?.run.version;
+        Some(Starter { version, child: self.tasks.get(&key).and_then(|task| task.child) })
     }
 
     pub(super) fn run_tasks(
@@ -46,6 +53,7 @@ impl Tables {
             task: task.clone(),
             output: self.outputs.get(key).cloned(),
             timer: self.first_timer(*key).cloned(),
+            shared_with: self.waiters.get(key).map(|(owner, _)| *owner),
         };
         let wanted =
             self.tasks_of(run, after).filter(|(_, task)| task.child.map(|child| child.of) == children_of);
@@ -65,6 +73,18 @@ impl Tables {
     pub(super) fn events(&self, run: RunId, from: i64, limit: u32) -> Vec<(i64, Event)> {
         let rows = self.events.range((run, 0)..=(run, i64::MAX));
         chunks::numbered(rows.map(|((_, first), events)| (*first, events.clone())), from, limit)
+    }
+
+    pub(super) fn own_events(
+        &self,
+        run: RunId,
+        with: Option<TaskIndex>,
+        from: i64,
+        limit: u32,
+    ) -> Vec<(i64, Event)> {
+        let own = |(_, event): &(i64, Event)| event.child.is_none() || event.task == with;
+        let all = self.events(run, from, u32::MAX).into_iter();
+        all.filter(own).take(limit as usize).collect()
     }
 
     pub(super) fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> BTreeMap<TaskIndex, Value> {

@@ -29,6 +29,18 @@ impl Tables {
         let waiting = self.waiters.iter().filter(|(_, (waited_for, _))| *waited_for == owner);
         waiting.map(|(key, (_, attempt))| (*key, *attempt)).take(limit as usize).collect()
     }
+
+    pub(super) fn in_lane(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        lane: &str,
+        limit: u32,
+    ) -> Vec<LaneMember> {
+        let mut members = Draft::default().lane(self, tenant, workflow, lane);
+        members.truncate(limit as usize);
+        members
+    }
 }
 
 impl Draft {

@@ -1,7 +1,7 @@
 //! Lanes: runs of one workflow that share a limit.
 
 use model::{RunId, TenantId};
-use sqlx::{PgConnection, Row};
+use sqlx::{PgConnection, PgExecutor, PgPool, Row};
 
 use crate::{LaneMember, Result, normal};
 
@@ -19,14 +19,36 @@ pub(super) async fn lock(
         .bind(&*lane)
         .execute(&mut *connection)
         .await?;
+    members(connection, tenant, &workflow, &lane, None).await
+}
+
+pub(super) async fn read(
+    pool: &PgPool,
+    tenant: TenantId,
+    workflow: &str,
+    lane: &str,
+    limit: u32,
+) -> Result<Vec<LaneMember>> {
+    members(pool, tenant, &normal::text(workflow), &normal::label(lane), Some(limit)).await
+}
+
+async fn members(
+    executor: impl PgExecutor<'_>,
+    tenant: TenantId,
+    workflow: &str,
+    lane: &str,
+    limit: Option<u32>,
+) -> Result<Vec<LaneMember>> {
     let found = sqlx::query(
         "select id, held from runs
-          where tenant = $1 and workflow = $2 and lane = $3 and finished_at is null order by created_at, id",
+          where tenant = $1 and workflow = $2 and lane = $3 and finished_at is null
+          order by created_at, id limit $4",
     )
     .bind(tenant.0)
-    .bind(&*workflow)
-    .bind(&*lane)
-    .fetch_all(connection)
+    .bind(workflow)
+    .bind(lane)
+    .bind(limit.map(i64::from))
+    .fetch_all(executor)
     .await?;
     found
         .iter()

@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use super::timers;
 use crate::{
-    DeadLetter, DueTimer, Error, Facts, Held, Result, RunRecord, TaskRecord, VersionRecord, WorkflowRecord,
+    DeadLetter, DueTimer, Error, Facts, Held, Result, RunRecord, Starter, TaskRecord, VersionRecord,
+    WorkflowRecord,
 };
 
 /// One column of many rows, to be unnested.
@@ -67,7 +68,19 @@ fn parent(row: &PgRow) -> Result<Option<Parent>> {
 }
 
 pub(super) fn run_record(row: &PgRow) -> Result<RunRecord> {
-    Ok(RunRecord { run: run(row)?, facts: facts(row)?, version_number: row.try_get("number")? })
+    Ok(RunRecord {
+        run: run(row)?,
+        facts: facts(row)?,
+        version_number: row.try_get("number")?,
+        starter: starter(row)?,
+    })
+}
+
+fn starter(row: &PgRow) -> Result<Option<Starter>> {
+    let Some(version) = row.try_get("parent_version")? else { return Ok(None) };
+    let of = maybe(row, "starter_child_of")?.map(TaskIndex);
+    let child = of.zip(maybe(row, "starter_item")?).map(|(of, item)| Child { of, item });
+    Ok(Some(Starter { version: VersionId(version), child }))
 }
 
 pub(super) fn facts(row: &PgRow) -> Result<Facts> {
@@ -116,7 +129,10 @@ pub(super) fn task_record(row: &PgRow) -> Result<TaskRecord> {
         }),
         None => None,
     };
-    Ok(TaskRecord { task, output: output(row)?, timer })
+    let owner = row.try_get::<Option<Uuid>, _>("owner_run")?.map(RunId);
+    let shared_with =
+        owner.zip(maybe(row, "owner_idx")?).map(|(run, task)| TaskKey { run, task: TaskIndex(task) });
+    Ok(TaskRecord { task, output: output(row)?, timer, shared_with })
 }
 
 pub(super) fn output(row: &PgRow) -> Result<Option<Value>> {
@@ -190,6 +206,10 @@ pub(super) fn letter(row: &PgRow) -> Result<DeadLetter> {
 
 pub(super) fn number(row: &PgRow, column: &'static str) -> Result<u32> {
     unsigned(row.try_get(column)?, column)
+}
+
+fn maybe(row: &PgRow, column: &'static str) -> Result<Option<u32>> {
+    row.try_get::<Option<i32>, _>(column)?.map(|number| unsigned(number, column)).transpose()
 }
 
 fn unsigned(number: i32, what: &'static str) -> Result<u32> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{AttemptRecord, Event, RunId, TaskIndex, TaskKey, TenantId};
 use serde_json::Value;
+use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgExecutor, PgPool, Row};
 
@@ -29,6 +30,7 @@ pub(super) async fn runs(pool: &PgPool, tenant: TenantId, filter: &RunFilter) ->
         .bind(filter.after.map(|(created_at, _)| created_at))
         .bind(filter.after.map(|(_, id)| id.0))
         .bind(i64::from(filter.limit))
+        .bind(filter.parent.map(|parent| parent.0))
         .fetch_all(pool)
         .await?;
     found.iter().map(rows::run_record).collect()
@@ -86,6 +88,24 @@ pub(super) async fn events(pool: &PgPool, run: RunId, from: i64, limit: u32) -> 
         .map(|row| Ok((row.try_get("seq")?, row.try_get::<Json<_>, _>("events")?.0)))
         .collect::<Result<_>>()?;
     Ok(chunks::numbered(chunks, from, limit))
+}
+
+pub(super) async fn own_events(
+    pool: &PgPool,
+    run: RunId,
+    with: Option<TaskIndex>,
+    from: i64,
+    limit: u32,
+) -> Result<Vec<(i64, Event)>> {
+    let found = sqlx::query(include_str!("../../queries/read_own_events.sql"))
+        .bind(run.0)
+        .bind(from)
+        .bind(with.map(|task| rows::int(task.0)))
+        .bind(i64::from(limit))
+        .fetch_all(pool)
+        .await?;
+    let event = |row: &PgRow| Ok((row.try_get("number")?, row.try_get::<Json<_>, _>("content")?.0));
+    found.iter().map(event).collect()
 }
 
 pub(super) async fn outputs(

@@ -1,11 +1,11 @@
 //! Claims about lists of runs, tasks and outputs.
 
-use model::{RunId, RunState, TaskIndex, TenantId, Timer, TimerKind};
+use model::{Parent, RunId, RunState, TaskIndex, TenantId, Timer, TimerKind};
 use serde_json::json;
-use store::RunFilter;
+use store::{RunFilter, Starter};
 
 use crate::Subject;
-use crate::example::{TENANT, at, birth, create, definition, example, finish, run_id, step};
+use crate::example::{TENANT, at, birth, create, definition, example, finish, key, run_id, step, version};
 
 /// Runs 1 to 6: two are created at a time, those of an odd number are of `example`, the others of `other`.
 async fn six_runs(store: &Subject) {
@@ -57,6 +57,38 @@ pub(crate) async fn runs_are_filtered_by_workflow_and_state(store: Subject) {
     let filter = RunFilter { state: Some(RunState::Cancelled), limit: 9, ..RunFilter::default() };
     assert_eq!(list(&store, filter.clone()).await, [4, 3]);
     assert_eq!(list(&store, RunFilter { workflow: example, ..filter }).await, [3]);
+}
+
+/// A run that the second task of another one started.
+async fn child(store: &Subject, number: u128, of: u128, second: i64) -> RunId {
+    let mut birth = birth(run_id(number), version(&**store).await, 1);
+    birth.changes.run.parent = Some(Parent { key: key(run_id(of), 1), attempt: 1, waits: true, depth: 1 });
+    birth.changes.run.depth = 1;
+    birth.changes.run.created_at = at(second);
+    create(&**store, &birth).await.unwrap();
+    run_id(number)
+}
+
+pub(crate) async fn runs_are_filtered_by_the_run_that_started_them(store: Subject) {
+    example(&*store, 1).await;
+    for (number, of, second) in [(2, 1, 3), (3, 1, 4), (4, 2, 5), (5, 77, 6)] {
+        child(&store, number, of, second).await;
+    }
+    let filter = |parent| RunFilter { parent: Some(run_id(parent)), limit: 9, ..RunFilter::default() };
+    assert_eq!(list(&store, filter(1)).await, [3, 2]);
+    assert_eq!(list(&store, RunFilter { after: Some((at(4), run_id(3))), ..filter(1) }).await, [2]);
+    assert_eq!(list(&store, filter(2)).await, [4]);
+    assert_eq!(list(&store, filter(3)).await, [0; 0]);
+}
+
+pub(crate) async fn a_run_says_of_which_version_the_task_is_that_started_it(store: Subject) {
+    let parent = example(&*store, 1).await;
+    let starter = async |id| store.run(TENANT, id).await.unwrap().unwrap().starter;
+    let version = version(&*store).await;
+    let started = child(&store, 2, 1, 0).await;
+    assert_eq!(starter(started).await, Some(Starter { version, child: None }));
+    assert_eq!(starter(parent).await, None);
+    assert_eq!(starter(child(&store, 3, 77, 0).await).await, None, "the run that started it is gone");
 }
 
 pub(crate) async fn a_run_of_another_tenant_is_not_found(store: Subject) {

@@ -108,6 +108,7 @@ claims! {
         events_are_numbered_across_saves
         events_can_be_read_from_the_middle_of_a_save
         an_event_number_is_used_once
+        events_of_children_are_left_out_save_those_of_one
         attempts_are_kept_oldest_first
         the_later_word_about_an_attempt_stands
         log_lines_are_numbered_across_chunks
@@ -118,6 +119,8 @@ claims! {
         runs_are_listed_newest_first
         pages_of_runs_neither_repeat_nor_leave_out
         runs_are_filtered_by_workflow_and_state
+        runs_are_filtered_by_the_run_that_started_them
+        a_run_says_of_which_version_the_task_is_that_started_it
         a_run_of_another_tenant_is_not_found
         tasks_are_listed_by_index_and_by_page_with_output_and_timer
         of_several_timers_a_task_shows_the_one_that_is_due_first
@@ -159,6 +162,7 @@ claims! {
     }
     shares {
         whoever_asks_first_carries_it_out_and_the_others_wait
+        a_task_that_waits_says_for_whom
         the_owner_that_asks_again_is_told_so_again
         other_keys_names_and_tenants_are_other_work
         keys_may_be_empty_long_or_hold_anything
@@ -183,6 +187,7 @@ claims! {
     lanes {
         a_lane_has_its_unfinished_runs_oldest_first
         a_lane_is_of_one_workflow_and_tenant
+        readers_see_the_oldest_runs_of_a_lane
         a_held_run_is_held_until_it_is_let_go
         only_a_run_in_a_lane_can_be_held
         lanes_may_be_empty_long_or_hold_anything

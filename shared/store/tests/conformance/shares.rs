@@ -61,6 +61,14 @@ pub(crate) async fn whoever_asks_first_carries_it_out_and_the_others_wait(store:
     assert_eq!(store.waiters(key(id, 1), 9).await.unwrap(), []);
 }
 
+pub(crate) async fn a_task_that_waits_says_for_whom(store: Subject) {
+    let (id, other) = (owner(&store).await, example(&*store, 2).await);
+    share(&store, &ask(key(other, 1), "monday")).await.unwrap();
+    let waits = store.run_tasks(other, None, None, 9).await.unwrap();
+    let waits: Vec<_> = waits.into_iter().map(|record| record.shared_with).collect();
+    assert_eq!(waits, [None, Some(key(id, 0)), None]);
+}
+
 pub(crate) async fn the_owner_that_asks_again_is_told_so_again(store: Subject) {
     let id = owner(&store).await;
     let again = ShareAsk { attempt: 2, ..ask(key(id, 0), "monday") };

@@ -1,0 +1,119 @@
+//! Fields of a definition in words, where their JSON would not be read with ease: schedules, limits, fan-outs, callbacks.
+
+use model::{Call, Callback, Concurrency, FanIn, FanOut, Schedule, Tolerance};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// How a field is called.
+pub(super) fn label(field: &str) -> &str {
+    match field.strip_suffix(".count").or(field.strip_suffix(".percent")) {
+        Some(tolerance) if tolerance.ends_with("tolerated_failures") => tolerance,
+        _ if field == "schedule.cron" => "schedule",
+        _ => field,
+    }
+}
+
+/// A value in words; none where it speaks for itself.
+pub(super) fn words(field: &str, value: &Value) -> Option<String> {
+    let last = field.rsplit('.').next().unwrap_or(field);
+    match field {
+        "schedule" => return read(value).map(schedule),
+        "concurrency" => return read(value).map(concurrency),
+        "concurrency.key" => return None,
+        _ if field.starts_with("schedule.") || field.starts_with("concurrency.") => return Some(bare(value)),
+        _ => {}
+    }
+    match last {
+        "fan_out" => read(value).map(fan_out),
+        "fan_in" => read(value).map(fan_in),
+        "tolerated_failures" => read(value).map(tolerance),
+        "percent" if field.ends_with("tolerated_failures.percent") => Some(format!("{value}%")),
+        _ if last.ends_with("_seconds") => value.as_u64().map(seconds),
+        _ => None,
+    }
+}
+
+/// What goes, what comes and what only changed in its details, of two lists of callbacks.
+pub(super) fn callbacks(before: Option<&Value>, after: Option<&Value>) -> Vec<(char, String)> {
+    let list = |value: Option<&Value>| value.and_then(read::<Vec<Callback>>).unwrap_or_default();
+    let (before, after) = (list(before), list(after));
+    let differs = |other: &[Callback], callback: &&Callback| !other.contains(callback);
+    let gone: Vec<String> = before.iter().filter(|it| differs(&after, it)).map(callback).collect();
+    let come: Vec<String> = after.iter().filter(|it| differs(&before, it)).map(callback).collect();
+    let goes = gone.iter().filter(|it| !come.contains(it)).map(|it| ('-', it.clone()));
+    let comes = come.iter().map(|it| match gone.contains(it) {
+        true => ('~', format!("{it}: what it sends")),
+        false => ('+', it.clone()),
+    });
+    goes.chain(comes).collect()
+}
+
+fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    serde_json::from_value(value.clone()).ok()
+}
+
+/// A text without its quotes.
+fn bare(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The name that a word has in a definition.
+fn named(word: &impl Serialize) -> String {
+    serde_json::to_value(word).map(|name| bare(&name)).unwrap_or_default()
+}
+
+fn schedule(schedule: Schedule) -> String {
+    let most = schedule.max_active_runs.map(|most| format!(", at most {most} at a time")).unwrap_or_default();
+    format!("{} ({}), catchup {}{most}", schedule.cron, schedule.timezone, named(&schedule.catchup))
+}
+
+fn concurrency(concurrency: Concurrency) -> String {
+    let Concurrency { key, limit, policy } = concurrency;
+    let key = key.map(|key| format!(" for each {key}")).unwrap_or_default();
+    let runs = if limit == 1 { "run" } else { "runs" };
+    format!("{limit} {runs} at a time{key}, policy {}", named(&policy))
+}
+
+fn fan_out(fan_out: FanOut) -> String {
+    let FanOut { for_each, max_parallel, tolerated_failures, task } = fan_out;
+    let most = max_parallel.map(|most| format!(", {most} at a time")).unwrap_or_default();
+    let may_fail = match tolerated_failures {
+        Tolerance::Count(0) => String::new(),
+        some => format!(", {} may fail", tolerance(some)),
+    };
+    format!("{} for each of {for_each}{most}{may_fail}", task.kind)
+}
+
+fn fan_in(fan_in: FanIn) -> String {
+    let of = fan_in.field.map(|field| format!(" of {field}")).unwrap_or_default();
+    format!("{}{of}", named(&fan_in.aggregation))
+}
+
+fn tolerance(tolerance: Tolerance) -> String {
+    match tolerance {
+        Tolerance::Count(count) => count.to_string(),
+        Tolerance::Percent(percent) => format!("{percent}%"),
+    }
+}
+
+/// A number of seconds, with the larger unit that it is a multiple of.
+fn seconds(seconds: u64) -> String {
+    match seconds {
+        0 => "0".into(),
+        _ if seconds.is_multiple_of(86_400) => format!("{seconds} ({} d)", seconds / 86_400),
+        _ if seconds.is_multiple_of(3_600) => format!("{seconds} ({} h)", seconds / 3_600),
+        _ if seconds.is_multiple_of(60) => format!("{seconds} ({} min)", seconds / 60),
+        _ => seconds.to_string(),
+    }
+}
+
+fn callback(callback: &Callback) -> String {
+    let on = named(&callback.on).replace('_', " ");
+    let whom = match &callback.call {
+        Call::Webhook { url, .. } => format!("webhook {url}"),
+        Call::Message { topic, .. } => format!("message to {topic}"),
+        Call::Workflow { workflow, .. } => format!("run of {workflow}"),
+    };
+    format!("callback on {on}: {whom}")
+}

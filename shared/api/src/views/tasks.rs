@@ -1,0 +1,239 @@
+//! Tasks of a run, and attempts at them.
+
+use engine::Graph;
+use model::{AttemptRecord, Failure, Fan, Instant, RunId, Task, TaskState, WorkerId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::TaskRecord;
+
+use super::LinksView;
+use crate::Links;
+
+/// A task of a run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TaskView {
+    /// Its name.
+    pub name: String,
+    /// The task type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where it stands.
+    pub state: TaskState,
+    /// The current attempt; 0 before the first.
+    pub attempt: u32,
+    /// So many attempts are allowed.
+    pub max_attempts: u32,
+    /// The lane that executes it.
+    pub queue: String,
+    /// The task that it is a child of.
+    pub parent: Option<String>,
+    /// Which child of its parent it is.
+    pub index: Option<u32>,
+    /// How far its children have come, if it is a fan-out; each of them is had by `?parent=`.
+    pub children: Option<ChildrenView>,
+    /// When it was created.
+    pub created_at: Instant,
+    /// When its current attempt started.
+    pub started_at: Option<Instant>,
+    /// When it ended.
+    pub finished_at: Option<Instant>,
+    /// What it delivered.
+    pub output: Option<Value>,
+    /// What went wrong last.
+    pub error: Option<ErrorView>,
+    /// What it waits for.
+    pub waiting: Option<WaitingView>,
+    /// Where it can be looked at.
+    pub links: LinksView,
+}
+
+/// How far the children of a fan-out have come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ChildrenView {
+    /// How many there are.
+    pub count: u32,
+    /// How many have begun.
+    pub begun: u32,
+    /// How many have ended, however.
+    pub ended: u32,
+    /// How many succeeded.
+    pub succeeded: u32,
+    /// How many failed.
+    pub failed: u32,
+    /// How many were not needed any more.
+    pub skipped: u32,
+}
+
+impl From<Fan> for ChildrenView {
+    fn from(fan: Fan) -> Self {
+        let model::task::Tally { done, succeeded, failed, skipped } = fan.ended;
+        Self {
+            count: fan.total,
+            begun: fan.released.saturating_sub(skipped),
+            ended: done,
+            succeeded,
+            failed,
+            skipped,
+        }
+    }
+}
+
+/// What went wrong.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ErrorView {
+    /// What kind of trouble.
+    pub class: String,
+    /// In words.
+    pub message: String,
+    /// The exit code, where a process ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+}
+
+impl From<Failure> for ErrorView {
+    fn from(failure: Failure) -> Self {
+        Self { class: failure.class.name().into(), message: failure.message, exit_code: failure.exit_code }
+    }
+}
+
+/// What a task waits for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WaitingView {
+    /// `upstream`, `turn` (a child of a fan-out), `queue`, `timer`, `signal`, `approval`, `children` (a fan-out), `run`
+    /// (one that it started) or `shared` (a task of another run that does the same work).
+    pub reason: String,
+    /// Since when.
+    pub since: Instant,
+    /// Until when, where that is known.
+    pub until: Option<Instant>,
+    /// The other run, where it waits for one.
+    pub run: Option<ElsewhereView>,
+}
+
+/// Another run, or a task of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ElsewhereView {
+    /// The run.
+    pub id: RunId,
+    /// The task, where one is meant.
+    pub task: Option<String>,
+    /// It, in the API.
+    pub link: String,
+}
+
+impl ElsewhereView {
+    /// A run, or a task of it.
+    pub fn new(id: RunId, task: Option<String>) -> Self {
+        let link = task.as_deref().map_or_else(|| Links::run_path(id), |task| Links::task_path(id, task));
+        Self { id, task, link }
+    }
+}
+
+impl WaitingView {
+    fn new(record: &TaskRecord, kind: &str, run: Option<ElsewhereView>) -> Option<Self> {
+        let task = &record.task;
+        let reason = match task.state {
+            TaskState::Pending if task.child.is_some() => "turn",
+            TaskState::Pending => "upstream",
+            TaskState::Queued | TaskState::Dispatched => "queue",
+            TaskState::Sleeping if record.shared_with.is_some() => "shared",
+            TaskState::Sleeping => asleep(kind),
+            TaskState::UpForRetry => "timer",
+            _ => return None,
+        };
+        let until = record.timer.as_ref().map(|timer| timer.wake_at);
+        Some(Self { reason: reason.into(), since: task.since, until, run })
+    }
+}
+
+/// What a sleeping task of that type waits for.
+fn asleep(kind: &str) -> &'static str {
+    match kind {
+        "wait_for_signal" => "signal",
+        "approval" => "approval",
+        "fan_out" => "children",
+        "workflow" => "run",
+        _ => "timer",
+    }
+}
+
+impl TaskView {
+    /// A task as it stands, with what its definition says of it and the other run that it waits for, if it does.
+    pub fn new(
+        record: TaskRecord,
+        graph: &Graph,
+        created_at: Instant,
+        elsewhere: Option<ElsewhereView>,
+        links: LinksView,
+    ) -> Self {
+        let spec = graph.spec_at(record.task.index, record.task.child);
+        let waiting = WaitingView::new(&record, &spec.kind, elsewhere);
+        let task = record.task;
+        Self {
+            name: graph.name_at(task.index, task.child),
+            kind: spec.kind.clone(),
+            state: task.state,
+            attempt: task.attempt,
+            max_attempts: spec.retry.max_retries.saturating_add(1),
+            queue: spec.queue.clone(),
+            parent: task.child.map(|child| graph.spec(child.of).name.clone()),
+            index: task.child.map(|child| child.item),
+            children: task.fan.map(ChildrenView::from),
+            created_at,
+            started_at: task.started_at,
+            finished_at: task.finished_at,
+            output: record.output,
+            error: task.failure.map(ErrorView::from),
+            waiting,
+            links,
+        }
+    }
+}
+
+/// One attempt at a task.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct AttemptView {
+    /// Its number, from 1.
+    pub attempt: u32,
+    /// Where it stands, or how it ended.
+    pub state: TaskState,
+    /// Who holds it or held it.
+    pub worker: Option<WorkerId>,
+    /// When a worker took it.
+    pub started_at: Option<Instant>,
+    /// When it ended.
+    pub finished_at: Option<Instant>,
+    /// What went wrong.
+    pub error: Option<ErrorView>,
+    /// What was decided about another try, in words.
+    pub decision: Option<String>,
+}
+
+impl From<AttemptRecord> for AttemptView {
+    fn from(record: AttemptRecord) -> Self {
+        Self {
+            attempt: record.attempt,
+            state: record.state,
+            worker: record.worker,
+            started_at: record.started_at,
+            finished_at: Some(record.finished_at),
+            error: record.failure.map(ErrorView::from),
+            decision: Some(record.decision).filter(|decision| !decision.is_empty()),
+        }
+    }
+}
+
+impl From<Task> for AttemptView {
+    /// The attempt in hand, which is in the task's own row.
+    fn from(task: Task) -> Self {
+        Self {
+            attempt: task.attempt,
+            state: task.state,
+            worker: task.worker,
+            started_at: task.started_at,
+            finished_at: task.finished_at,
+            error: task.failure.map(ErrorView::from),
+            decision: None,
+        }
+    }
+}

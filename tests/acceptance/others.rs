@@ -156,6 +156,21 @@ async fn a_run_that_is_one_too_many_is_not_created() {
     world.start("serve", json!({"customer": "a"})).await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_waits_for_one_of_its_own_key_does_not_keep_it_waiting() {
+    let world = World::new().await;
+    let text = "
+name: twice
+max_active_runs: 1
+inputs: {again: {type: boolean, default: true}}
+tasks:
+  - {name: call, type: workflow, when: inputs.again, config: {workflow: twice, inputs: {again: false}}}
+";
+    world.write(&[(FileKind::Workflow, text)]).await;
+    let run = world.trigger("twice").await;
+    assert_eq!(world.state(run).await, RunState::Succeeded);
+}
+
 pub(crate) const LOAD: &str = "
 name: load
 type: bash

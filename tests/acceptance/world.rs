@@ -156,5 +156,6 @@ pub(crate) fn request(workflow: &str) -> StartRun {
         trigger_kind: "api".into(),
         by: "test".into(),
         parent: None,
+        depth: 0,
     }
 }

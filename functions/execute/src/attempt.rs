@@ -61,6 +61,7 @@ impl Executor {
         match self.runtime.job(work, &graph, secrets.clone()).await? {
             runtime::Job::Gone => Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run))),
             runtime::Job::Broken(failure) => {
+                let failure = crate::secrets::masked(failure, &secrets);
                 self.report(work, None, self.runtime.clock().now(), Err(failure)).await
             }
             runtime::Job::Ready(brief) if is_instant(&graph, work) => {
@@ -137,7 +138,7 @@ impl Executor {
         };
         let clock = self.runtime.clock().clone();
         let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
-        log.mask(secrets.values().filter_map(Value::as_str).map(str::to_owned).collect());
+        log.mask(crate::secrets::forms(&secrets));
         let context = Context { scripts: self.scripts.clone(), ..Context::new(log.clone(), stop, clock) };
         let performed = AssertUnwindSafe(self.kinds.perform(&job, &context)).catch_unwind().await;
         let result = performed.unwrap_or_else(|_| Err(Failure::transient("the task type broke down")));

@@ -11,9 +11,13 @@ use service::Verdict;
 
 use crate::attempt::Executor;
 use crate::kinds::Http;
+use crate::secrets::masked;
 
 /// A callback is tried so often in a row before it is left to the bus, which sends it again later.
 const TRIES: u32 = 3;
+
+/// Nobody who is told takes longer to answer.
+const LONGEST: TimeDelta = TimeDelta::seconds(30);
 
 impl Executor {
     /// Tells whoever wants to be told. What is told may be told twice, with the same id.
@@ -24,10 +28,12 @@ impl Executor {
         };
         match self.runtime.callback(due, secrets.clone()).await? {
             CallbackJob::Gone => Ok(Verdict::Hopeless("there is no such callback".into())),
-            CallbackJob::Broken(failure) => self.called(due, "a callback", Err(failure)).await,
-            CallbackJob::Ready { call, event } => {
+            CallbackJob::Broken(failure) => {
+                self.called(due, "a callback", Err(masked(failure, &secrets))).await
+            }
+            CallbackJob::Ready { call, event, depth } => {
                 let what = in_words(&call);
-                let done = self.call(due, call, event).await?;
+                let done = self.call(due, call, event, depth).await?;
                 self.called(due, &what, done.map_err(|failure| masked(failure, &secrets))).await
             }
         }
@@ -38,6 +44,7 @@ impl Executor {
         due: &CallbackDue,
         call: Call,
         event: Value,
+        depth: u32,
     ) -> runtime::Result<Result<(), Failure>> {
         match call {
             Call::Webhook { url, headers, body } => {
@@ -50,7 +57,7 @@ impl Executor {
                 let sent = self.runtime.bus().publish(&[Message::Notice(notice)]).await;
                 Ok(sent.map_err(|error| Failure::transient(error.to_string())))
             }
-            Call::Workflow { workflow, inputs } => self.start(due, workflow, inputs, &event).await,
+            Call::Workflow { workflow, inputs } => self.start(due, workflow, inputs, &event, depth).await,
         }
     }
 
@@ -62,7 +69,14 @@ impl Executor {
         let clock = self.runtime.clock();
         let mut tries = 1;
         loop {
-            match http.exchange(&config, None).await {
+            let exchange = http.exchange(&config, None);
+            let answer = tokio::select! {
+                answer = exchange => answer,
+                () = clock.wait_until(clock.now() + LONGEST) => {
+                    Err(Failure::transient(format!("no answer within {} s", LONGEST.num_seconds())))
+                }
+            };
+            match answer {
                 Ok(_) => return Ok(()),
                 Err(failure) if tries == TRIES || !may_pass(&failure) => return Err(failure),
                 Err(_) => clock.wait_until(clock.now() + TimeDelta::seconds(1 << tries)).await,
@@ -77,6 +91,7 @@ impl Executor {
         workflow: String,
         inputs: Map<String, Value>,
         event: &Value,
+        depth: u32,
     ) -> runtime::Result<Result<(), Failure>> {
         let id = RunId::from_key(due.tenant, &workflow, &format!("callback {}", event["id"]));
         let request = StartRun {
@@ -89,6 +104,7 @@ impl Executor {
             trigger_kind: "callback".into(),
             by: format!("run {}", due.run),
             parent: None,
+            depth: depth + 1,
         };
         match self.runtime.start(request).await {
             Ok(_) => Ok(Ok(())),
@@ -118,13 +134,6 @@ impl Executor {
 
 fn may_pass(failure: &Failure) -> bool {
     failure.class != model::ErrorClass::Permanent
-}
-
-/// The failure without the secrets that its words may show: it is kept in the run's timeline.
-fn masked(failure: Failure, secrets: &Map<String, Value>) -> Failure {
-    let hide = |text: String, secret: &str| text.replace(secret, "***");
-    let message = secrets.values().filter_map(Value::as_str).fold(failure.message, hide);
-    Failure { message, ..failure }
 }
 
 /// Whom a callback tells, without the path and query of an address, which may hold a secret.

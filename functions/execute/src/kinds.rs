@@ -87,6 +87,7 @@ fn masked(output: Value, log: &Log) -> Value {
         Value::Object(fields) => {
             fields.into_iter().map(|(name, value)| (log.clean(&name), masked(value, log))).collect()
         }
+        Value::Number(number) if log.clean(&number.to_string()) != number.to_string() => "***".into(),
         other => other,
     }
 }

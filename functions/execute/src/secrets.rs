@@ -58,6 +58,37 @@ impl Secrets {
     }
 }
 
+/// Every form in which a secret may turn up: as it is, within an address, and within JSON.
+pub(crate) fn forms(secrets: &Map<String, Value>) -> Vec<String> {
+    let mut forms: Vec<String> = secrets.values().filter_map(Value::as_str).flat_map(forms_of).collect();
+    forms.sort();
+    forms.dedup();
+    forms.retain(|form| !form.is_empty());
+    forms
+}
+
+fn forms_of(secret: &str) -> [String; 4] {
+    let json = Value::from(secret).to_string();
+    // An address keeps `/` where the whole of it is a secret, and encodes it where the secret is a part.
+    let (part, whole) = (encoded(secret, b"-._~"), encoded(secret, b"-._~/:?#[]@!$&'()*+,;=%"));
+    [secret.to_owned(), json.trim_matches('"').to_owned(), part, whole]
+}
+
+fn encoded(text: &str, kept: &[u8]) -> String {
+    let encode = |byte: u8| match byte {
+        _ if byte.is_ascii_alphanumeric() || kept.contains(&byte) => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
+/// The failure without the secrets that its words may show: it is kept and shown.
+pub(crate) fn masked(failure: Failure, secrets: &Map<String, Value>) -> Failure {
+    let message =
+        forms(secrets).iter().fold(failure.message, |text, form| text.replace(form.as_str(), "***"));
+    Failure { message, ..failure }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +102,14 @@ mod tests {
         assert_eq!(found["api-key"], "s3cret");
         let failure = secrets.resolve(["other-key".to_owned()].into()).await.unwrap_err();
         assert!(failure.message.contains("EBB_SECRET_OTHER_KEY"), "{}", failure.message);
+    }
+
+    #[test]
+    fn a_secret_is_masked_however_it_is_written() {
+        let secrets = Map::from_iter([("hook".to_owned(), Value::from("T0/B\"0=x"))]);
+        for shown in ["T0/B\"0=x", "T0%2FB%220%3Dx", "T0/B\\\"0=x", "T0/B%220=x"] {
+            let failure = masked(Failure::permanent(format!("POST https://h/{shown} failed")), &secrets);
+            assert_eq!(failure.message, "POST https://h/*** failed");
+        }
     }
 }

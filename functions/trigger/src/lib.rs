@@ -40,6 +40,7 @@ async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
         logical_date: request.logical_date,
         by: request.trigger.clone(),
         trigger_kind: request.trigger,
+        depth: request.parent.map_or(0, |parent| parent.depth),
         parent: request.parent,
     };
     let started = match request.parent {

@@ -38,9 +38,9 @@ pub fn runtime(error: Error) -> Problem {
         }
         Error::BadKey(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "invalid_concurrency_key"),
         Error::Unwanted => refused(StatusCode::CONFLICT, "unwanted"),
-        Error::Bus(_) => Problem::unavailable(message),
+        Error::Bus(_) | Error::Together(_) => Problem::unavailable(message),
         Error::Store(error) => store(error),
-        Error::Unusable { .. } => Problem::internal(&error),
+        Error::Unusable { .. } | Error::Defect => Problem::internal(&error),
     }
 }
 

@@ -191,6 +191,7 @@ pub(crate) async fn post_start(
         trigger_kind: "api".into(),
         by: caller.name.clone(),
         parent: None,
+        depth: 0,
     };
     let workflow = request.workflow.clone();
     match api.app.runtime.start(request).await {

@@ -1,12 +1,14 @@
 //! Closing a scene: what ended, what the run has come to, and what there is to write and say.
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
 use model::change::Checkup;
 use model::message::{
     CallbackDue, ChildFinished, LaneFreed, RunFinished, SharedFinished, TaskFinished, TimerArmed,
 };
 use model::run::{End, RunEvent};
-use model::{Callback, Changes, EventKind, Message, Occasion, RunState, TaskIndex, TaskState};
+use model::{AttemptRecord, Callback, Changes, EventKind, Message, Occasion, RunState, TaskIndex, TaskState};
 use serde_json::{Value, json};
 
 use crate::scene::{Decision, Scene};
@@ -35,7 +37,7 @@ impl Scene<'_> {
                 // Those that came into being here are no longer among them.
                 tasks: self.changed.iter().filter_map(|index| tasks.remove(index)).collect(),
                 outputs: self.outputs,
-                attempts: self.attempts,
+                attempts: latest(self.attempts),
                 events: self.events,
                 timers: self.timers.into_values().collect(),
                 unset_timers: self.unset_timers.into_iter().collect(),
@@ -52,7 +54,7 @@ impl Scene<'_> {
     }
 
     /// Counts a task that ended, and says so to whoever wants to know.
-    pub(crate) fn finished(&mut self, index: TaskIndex, state: TaskState) {
+    pub(crate) fn finished(&mut self, index: TaskIndex, from: TaskState, state: TaskState) {
         self.ended.push(index);
         let spec = self.spec(index);
         // A child's end counts for its fan-out, which counts for the run.
@@ -63,7 +65,8 @@ impl Scene<'_> {
         if counts && state == TaskState::Failed && self.run.error.is_none() {
             self.run.error = Some(format!("task `{}` failed: {}", spec.name, self.said(index)));
         }
-        if spec.global.is_some() {
+        // Who never began, or only waited, carried out nothing for others.
+        if spec.global.is_some() && !matches!(from, TaskState::Pending | TaskState::Sleeping) {
             self.share_ended(index, state);
         }
         match state {
@@ -125,6 +128,7 @@ impl Scene<'_> {
                 tenant: self.run.tenant,
                 version: self.run.version,
                 task,
+                child: task.and_then(|index| self.tasks[&index].child),
                 place,
                 event: event.clone(),
             }));
@@ -189,4 +193,11 @@ impl Scene<'_> {
         let (tenant, workflow) = (self.run.tenant, self.run.workflow.clone());
         Some(Message::LaneFreed(LaneFreed { tenant, workflow, lane }))
     }
+}
+
+/// Of several words about one attempt, the last.
+fn latest(attempts: Vec<AttemptRecord>) -> Vec<AttemptRecord> {
+    let by_attempt: BTreeMap<(TaskIndex, u32), AttemptRecord> =
+        attempts.into_iter().map(|record| ((record.task, record.attempt), record)).collect();
+    by_attempt.into_values().collect()
 }

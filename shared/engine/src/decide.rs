@@ -40,6 +40,13 @@ impl Scene<'_> {
     }
 
     fn claim(&mut self, index: TaskIndex, attempt: u32, worker: WorkerId) -> Outcome {
+        let held = self.tasks.get(&index).is_some_and(|task| {
+            task.state == TaskState::Running && task.attempt == attempt && task.worker == Some(worker)
+        });
+        if held {
+            // Its answer got lost: it is theirs all the same.
+            return Outcome::Applied;
+        }
         if self.run.state.is_final() || !self.moves(index, TaskEvent::Claimed { attempt, worker }) {
             return Outcome::Stale;
         }
@@ -157,6 +164,8 @@ impl Scene<'_> {
         };
         let waiting: Vec<TaskIndex> = graph.waiting_for(name).filter(|task| asleep(self, task)).collect();
         if waiting.is_empty() {
+            // Of two by one name, the later stands.
+            self.kept_signals.retain(|kept| kept.name != name);
             self.kept_signals.push(Signal { name: name.into(), payload: payload.clone() });
         }
         for index in waiting {

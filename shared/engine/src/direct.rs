@@ -65,6 +65,8 @@ pub enum Directive {
         signal: String,
         /// What it carried.
         payload: Value,
+        /// When to give up, should somebody else have taken it.
+        until: Option<Instant>,
     },
     /// Its settings could not be made sense of.
     Broken(Failure),
@@ -109,11 +111,11 @@ impl Scene<'_> {
                     Some(wake_at),
                 );
             }
-            Directive::Await { signal, until } => {
-                let what = json!({"signal": signal, "until": until});
-                self.wait(index, EventKind::TaskWaiting, what, TimerKind::Timeout, until);
+            Directive::Await { signal, until } => self.wait_for(index, signal, until),
+            Directive::Received { signal, until, .. } if self.taken_signals.contains(&signal) => {
+                self.wait_for(index, Some(signal), until);
             }
-            Directive::Received { signal, payload } => {
+            Directive::Received { signal, payload, .. } => {
                 self.taken_signals.push(signal);
                 self.settle_at_once(index, &payload, Value::Null);
             }
@@ -177,6 +179,17 @@ impl Scene<'_> {
         let attempt = self.tasks[&index].attempt;
         self.succeed(index, attempt, self.now, output);
         self.last_event().data = why;
+    }
+
+    /// Waits for a signal or an answer, unless the signal came just now and found nobody.
+    fn wait_for(&mut self, index: TaskIndex, signal: Option<String>, until: Option<Instant>) {
+        let kept = self.kept_signals.iter().position(|kept| Some(&kept.name) == signal.as_ref());
+        if let Some(place) = kept {
+            let payload = self.kept_signals.remove(place).payload;
+            return self.settle_at_once(index, &payload, Value::Null);
+        }
+        let what = json!({"signal": signal, "until": until});
+        self.wait(index, EventKind::TaskWaiting, what, TimerKind::Timeout, until);
     }
 
     fn wait(

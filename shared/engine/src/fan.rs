@@ -37,6 +37,9 @@ impl<'g> Scene<'g> {
     pub(crate) fn take_turns(&mut self) -> Vec<TaskIndex> {
         let mut missing = Vec::new();
         for index in std::mem::take(&mut self.turning) {
+            if self.tasks[&index].state != TaskState::Sleeping {
+                continue;
+            }
             let wanted = self.wanted_children(index);
             let unknown: Vec<TaskIndex> =
                 wanted.iter().copied().filter(|child| !self.knows(*child)).collect();

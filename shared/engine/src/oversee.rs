@@ -33,7 +33,8 @@ impl Scene<'_> {
 
     /// One of the run's own timers is due.
     pub(crate) fn wake_run(&mut self, kind: TimerKind) -> Outcome {
-        if self.run.state.is_final() {
+        // A run whose last task ended just now is in time, though its end is derived only at the close.
+        if self.run.state.is_final() || self.run.counts.unfinished() == 0 {
             return Outcome::Stale;
         }
         self.unset_timers(None);
@@ -118,7 +119,9 @@ impl Scene<'_> {
         if self.run.held {
             // Whoever had to end before it may have done so unheard.
             self.announcements.extend(self.lane());
-            self.checkup = Checkup::At(now + CHECKUP_AFTER);
+            // The longer it has waited, the less often: there may be many in one lane.
+            let waited = now - self.run.created_at;
+            self.checkup = Checkup::At(now + waited.clamp(CHECKUP_AFTER, CHECKUP_WHILE_WAITING));
             return Outcome::Applied;
         }
         let waiting = self.unfinished(|task| task.state == TaskState::Sleeping);

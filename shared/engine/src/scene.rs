@@ -57,6 +57,8 @@ pub struct Newborn {
     pub version: VersionId,
     /// The task that starts it, if one does.
     pub parent: Option<Parent>,
+    /// How many runs it is below the one that nobody's task or callback started.
+    pub depth: u32,
     /// Its concurrency key, if its workflow has one.
     pub lane: Option<String>,
     /// Whether it must wait until others in its lane have ended.
@@ -72,6 +74,8 @@ pub struct Scene<'g> {
     pub(crate) tasks: BTreeMap<TaskIndex, Task>,
     /// Tasks that ended here and whose dependants have not been told.
     pub(crate) ended: Vec<TaskIndex>,
+    /// Those of them whose dependants' rows are not here yet.
+    pub(crate) untold: Vec<TaskIndex>,
     /// Tasks settled here that wait for their directive.
     pub(crate) undirected: BTreeSet<TaskIndex>,
     /// Fan-outs whose next children may have their turn.
@@ -107,6 +111,7 @@ impl<'g> Scene<'g> {
             run,
             tasks: BTreeMap::new(),
             ended: Vec::new(),
+            untold: Vec::new(),
             undirected: BTreeSet::new(),
             turning: BTreeSet::new(),
             abandoned: false,
@@ -146,7 +151,7 @@ impl<'g> Scene<'g> {
             started_at: None,
             finished_at: None,
             error: None,
-            depth: newborn.parent.map_or(0, |parent| parent.depth),
+            depth: newborn.depth,
             parent: newborn.parent,
             lane: newborn.lane,
             held: newborn.held,
@@ -231,8 +236,12 @@ impl<'g> Scene<'g> {
             // was set before: a run that keeps waking must not keep putting its check-up off.
             self.checkup = Checkup::By(self.now + CHECKUP_AFTER);
         }
+        if to.is_final() || to == TaskState::UpForRetry {
+            // Whatever it was about to be told, it has moved on.
+            self.undirected.remove(&index);
+        }
         if to.is_final() {
-            self.finished(index, to);
+            self.finished(index, from, to);
         }
         Ok(())
     }

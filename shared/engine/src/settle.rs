@@ -13,7 +13,6 @@ impl<'g> Scene<'g> {
     /// Tells dependants of what ended, and they theirs, as far as the rows here reach. Says what is missing.
     pub fn settle(&mut self) -> Need {
         let mut missing = BTreeSet::new();
-        let mut untold = Vec::new();
         while let Some(ended) = self.ended.pop() {
             let unknown: Vec<TaskIndex> =
                 self.concerned(ended).into_iter().filter(|task| !self.knows(*task)).collect();
@@ -21,10 +20,10 @@ impl<'g> Scene<'g> {
                 self.tell_of(ended);
             } else {
                 missing.extend(unknown);
-                untold.push(ended);
+                self.untold.push(ended);
             }
         }
-        self.ended = untold;
+        self.ended = std::mem::take(&mut self.untold);
         missing.extend(self.take_turns());
         let open = !self.ended.is_empty() && missing.is_empty();
         if open {
@@ -150,6 +149,6 @@ impl<'g> Scene<'g> {
     /// Whether a switch has ended and its branches know. One whose row is not here ended before.
     fn has_chosen(&self, switch: TaskIndex) -> bool {
         let ended = self.tasks.get(&switch).is_none_or(|task| task.state.is_final());
-        ended && !self.ended.contains(&switch)
+        ended && !self.ended.contains(&switch) && !self.untold.contains(&switch)
     }
 }

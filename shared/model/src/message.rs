@@ -265,6 +265,9 @@ pub struct CallbackDue {
     /// The task whose callback it is; none for one of the workflow's own.
     #[serde(default)]
     pub task: Option<TaskIndex>,
+    /// Its place, if it is a child of a fan-out.
+    #[serde(default)]
+    pub child: Option<Child>,
     /// Its place among the callbacks there.
     pub place: u32,
     /// What happened, as templates see it.

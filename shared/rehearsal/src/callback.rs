@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 pub(crate) async fn render(runtime: &Runtime, due: &CallbackDue) -> Result<Value> {
     let secrets = placeholders(runtime.callback_secrets(due).await?);
     let mut told = match runtime.callback(due, secrets).await? {
-        CallbackJob::Ready { call, event } => describe(call, event),
+        CallbackJob::Ready { call, event, .. } => describe(call, event),
         CallbackJob::Broken(failure) => json!({"broken": failure.message}),
         CallbackJob::Gone => json!({"broken": "there is no such callback"}),
     };

@@ -117,6 +117,7 @@ impl<'t> Stage<'t> {
             trigger_kind: "api".to_owned(),
             by: "test".to_owned(),
             parent: None,
+            depth: 0,
         };
         self.runtime.start(request).await?;
         self.enter(RUN, String::new()).await
@@ -239,6 +240,7 @@ impl<'t> Stage<'t> {
             logical_date: request.logical_date,
             by: request.trigger.clone(),
             trigger_kind: request.trigger,
+            depth: parent.depth,
             parent: request.parent,
         };
         match self.runtime.start_child(start, parent).await {

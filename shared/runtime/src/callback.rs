@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use store::RunRecord;
 use uuid::Uuid;
 
+use crate::direct::MAX_DEPTH;
 use crate::sight::run_facts;
 use crate::{Result, Runtime};
 
@@ -21,6 +22,8 @@ pub enum CallbackJob {
         call: Call,
         /// What happened: what is told if the callback does not say otherwise.
         event: Value,
+        /// How deep the run is below the one that nobody's task or callback started.
+        depth: u32,
     },
     /// It cannot be rendered.
     Broken(Failure),
@@ -51,7 +54,10 @@ impl Runtime {
             ..Scope::default()
         };
         Ok(match template::render_call(&callback.call, &scope) {
-            Ok(call) => CallbackJob::Ready { call, event },
+            Ok(Call::Workflow { .. }) if record.run.depth >= MAX_DEPTH => {
+                CallbackJob::Broken(Failure::permanent(format!("runs start runs at most {MAX_DEPTH} deep")))
+            }
+            Ok(call) => CallbackJob::Ready { call, event, depth: record.run.depth },
             Err(error) => CallbackJob::Broken(Failure::permanent(error.to_string())),
         })
     }
@@ -59,7 +65,7 @@ impl Runtime {
     async fn callback_of(&self, due: &CallbackDue) -> Result<Option<Callback>> {
         let Some(graph) = self.graph(due.version).await? else { return Ok(None) };
         let callbacks = match due.task {
-            Some(task) if graph.has(task, None) => &graph.spec(task).callbacks,
+            Some(task) if graph.has(task, due.child) => &graph.spec_at(task, due.child).callbacks,
             Some(_) => return Ok(None),
             None => &graph.workflow().callbacks,
         };

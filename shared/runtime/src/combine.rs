@@ -3,13 +3,16 @@
 //! Whoever brings a command puts it into the list and waits for a turn. With a turn comes the whole list: one
 //! transaction settles it, and everybody gets an answer. Under load batches grow by themselves; idle, a batch is one
 //! command that waits for nothing. Nobody runs in the background: a caller that goes away in the middle of its turn
-//! leaves the others to bring their commands again, which changes nothing twice.
+//! leaves the others to bring their commands again, if they were not settled yet.
 
-use std::sync::{Mutex, MutexGuard};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use engine::Command;
+use futures::FutureExt;
 use model::RunId;
 use tokio::sync::{Semaphore, oneshot};
+use tracing::warn;
 
 use crate::{Error, Result, Runtime, Settled};
 
@@ -25,10 +28,21 @@ pub(crate) struct Combiner {
     turns: Semaphore,
 }
 
+/// What became of a command, as soon as that is certain.
+type Fate = Arc<Mutex<Option<Result<Settled>>>>;
+
 struct Waiting {
     run: RunId,
     command: Command,
-    answer: oneshot::Sender<Result<Settled>>,
+    fate: Fate,
+    /// Told, or dropped, once whoever had the turn is done with it.
+    done: oneshot::Sender<()>,
+}
+
+impl Waiting {
+    fn is_settled(&self, settled: Result<Settled>) {
+        *lock(&self.fate) = Some(settled);
+    }
 }
 
 impl Default for Combiner {
@@ -38,12 +52,13 @@ impl Default for Combiner {
 }
 
 impl Combiner {
-    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
-        self.waiting.lock().expect("nothing panics while it is held")
+    /// Whether the command of that fate still waits for a turn.
+    fn lists(&self, fate: &Fate) -> bool {
+        lock(&self.waiting).iter().any(|waiting| Arc::ptr_eq(&waiting.fate, fate))
     }
 
     fn next_batch(&self) -> Vec<Waiting> {
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.waiting);
         let size = waiting.len().min(LARGEST_BATCH);
         waiting.drain(..size).collect()
     }
@@ -53,50 +68,82 @@ impl Runtime {
     /// Settles one command, in one transaction with others that come at the same time.
     pub async fn settle(&self, run: RunId, command: Command) -> Result<Settled> {
         loop {
-            let (answer, mut answered) = oneshot::channel();
-            self.combiner.waiting().push(Waiting { run, command: command.clone(), answer });
-            let settled = loop {
+            let (done, mut told) = oneshot::channel();
+            let fate = Fate::default();
+            lock(&self.combiner.waiting).push(Waiting {
+                run,
+                command: command.clone(),
+                fate: fate.clone(),
+                done,
+            });
+            let mut over = false;
+            while !over && self.combiner.lists(&fate) {
                 tokio::select! {
                     biased;
-                    settled = &mut answered => break settled,
+                    _ = &mut told => over = true,
                     turn = self.combiner.turns.acquire() => {
                         let _turn = turn.expect("turns are never closed");
                         self.take_turn().await;
                     }
                 }
-            };
-            // Whoever had the turn went away in the middle of it: nothing was settled, or it will be found stale.
-            if let Ok(settled) = settled {
+            }
+            if !over {
+                // Whoever took our command along may be at it still.
+                let _ = told.await;
+            }
+            let settled = lock(&fate).take();
+            if let Some(settled) = settled {
                 return settled;
             }
+            // Whoever had our command went away before it was settled.
         }
     }
 
     /// Settles what waits. Where one command spoils the transaction, each is settled on its own.
     async fn take_turn(&self) {
         let batch = self.combiner.next_batch();
-        let commands: Vec<(RunId, Command)> =
-            batch.iter().map(|waiting| (waiting.run, waiting.command.clone())).collect();
-        match self.settle_all(&commands).await {
-            Ok(settled) => {
-                for (waiting, settled) in batch.into_iter().zip(settled) {
-                    // Whoever does not listen any more has gone away.
-                    let _ = waiting.answer.send(Ok(settled));
-                }
+        if batch.is_empty() {
+            return;
+        }
+        match self.settle_together(&batch).await {
+            Ok(()) => {}
+            Err(error) if batch.len() == 1 => batch[0].is_settled(Err(error)),
+            Err(error) if error.is_passing() => {
+                let why = error.to_string();
+                batch.iter().for_each(|waiting| waiting.is_settled(Err(Error::Together(why.clone()))));
             }
-            Err(error) if batch.len() == 1 => answer(batch, error),
-            Err(_) => {
+            Err(error) => {
+                warn!("{} commands are settled one by one: {error}", batch.len());
                 for waiting in batch {
-                    let settled = self.settle_all(&[(waiting.run, waiting.command)]).await;
-                    let _ = waiting.answer.send(settled.map(|settled| settled[0]));
+                    if let Err(error) = self.settle_together(std::slice::from_ref(&waiting)).await {
+                        waiting.is_settled(Err(error));
+                    }
+                    let _ = waiting.done.send(());
                 }
+                return;
             }
         }
+        // Whoever does not listen any more has gone away.
+        for waiting in batch {
+            let _ = waiting.done.send(());
+        }
+    }
+
+    /// Settles a batch and publishes what follows. Everybody's fate is certain before anything is published.
+    async fn settle_together(&self, batch: &[Waiting]) -> Result<()> {
+        let commands: Vec<(RunId, Command)> =
+            batch.iter().map(|waiting| (waiting.run, waiting.command.clone())).collect();
+        // A defect in deciding one command must not be the end of whoever has the turn.
+        let settled = AssertUnwindSafe(self.settle_unsaid(&commands)).catch_unwind().await;
+        let (settled, unsaid) = settled.unwrap_or_else(|_| Err(Error::Defect))?;
+        for (waiting, settled) in batch.iter().zip(settled) {
+            waiting.is_settled(Ok(settled));
+        }
+        self.publish(unsaid).await;
+        Ok(())
     }
 }
 
-fn answer(batch: Vec<Waiting>, error: Error) {
-    if let Some(waiting) = batch.into_iter().next() {
-        let _ = waiting.answer.send(Err(error));
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics while it is held")
 }

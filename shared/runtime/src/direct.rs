@@ -19,7 +19,7 @@ use crate::{Result, Runtime, gather};
 const MAX_ITEMS: usize = 10_000;
 
 /// Runs start runs only so deep.
-const MAX_DEPTH: u32 = 10;
+pub(crate) const MAX_DEPTH: u32 = 10;
 
 /// What came of looking at a task's settings: a failure is the task's own.
 type Judged<T> = std::result::Result<T, Failure>;
@@ -59,7 +59,7 @@ impl Runtime {
             Err(failure) => Ok(Directive::Broken(failure)),
             Ok(Directive::Await { signal: Some(signal), until }) => {
                 Ok(match unit.signal(scene.run().id, &signal).await? {
-                    Some(payload) => Directive::Received { signal, payload },
+                    Some(payload) => Directive::Received { signal, payload, until },
                     None => Directive::Await { signal: Some(signal), until },
                 })
             }

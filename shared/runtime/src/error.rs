@@ -38,6 +38,12 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// The transaction that it shared with others did not come about.
+    #[error("{0}")]
+    Together(String),
+    /// Deciding it broke down: a defect of ours, which is in the log.
+    #[error("a defect of ours: deciding it broke down")]
+    Defect,
     /// The bus said no.
     #[error(transparent)]
     Bus(bus::Error),
@@ -49,7 +55,12 @@ pub enum Error {
 impl Error {
     /// Whether the same call may succeed later.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Bus(_) | Self::Store(store::Error::Unavailable(_) | store::Error::Conflict))
+        matches!(
+            self,
+            Self::Bus(_)
+                | Self::Together(_)
+                | Self::Store(store::Error::Unavailable(_) | store::Error::Conflict)
+        )
     }
 
     /// Whether the same call can never succeed. A version that this program cannot use, a newer one perhaps can.

@@ -10,7 +10,7 @@ use store::Unit;
 use crate::Result;
 
 /// The largest output of a fan-in, in bytes of JSON: that of any task.
-const OUTPUT_LIMIT: usize = 1024 * 1024;
+pub(crate) const OUTPUT_LIMIT: usize = 1024 * 1024;
 
 /// Gathers what the children of the fan-outs before a fan-in delivered, in the order in which it names them.
 pub(crate) async fn gather(unit: &mut dyn Unit, scene: &Scene<'_>, task: TaskIndex) -> Result<Directive> {

@@ -1,12 +1,16 @@
 //! Lanes: how many runs of one workflow and concurrency key go on at the same time.
 
-use engine::{Command, Graph, Scene};
+use std::collections::BTreeSet;
+
+use engine::{Command, Graph, Outcome, Scene};
 use language::template::{self, Scope};
 use model::message::{CancelRequested, LaneFreed};
-use model::{Concurrency, Message, Overlap, RunId, Workflow};
+use model::{Concurrency, Message, Overlap, Parent, RunId, TenantId, Workflow};
 use serde_json::Value;
 use store::{LaneMember, Unit};
+use tracing::error;
 
+use crate::settle::TRIES;
 use crate::{Error, Result, Runtime, StartRun};
 
 /// So many runs begin in one transaction; the end of each lets the next begin.
@@ -33,15 +37,19 @@ pub(crate) fn key(workflow: &Workflow, scope: &Scope) -> Result<Option<String>> 
     }))
 }
 
-/// Enters a run into its lane, whose lock is held from here on.
+/// Enters a run into its lane, whose lock is held from here on. The runs above it wait for it and so do not count.
 pub(crate) async fn enter(
     unit: &mut dyn Unit,
     request: &StartRun,
     workflow: &Workflow,
     lane: &str,
+    above: &BTreeSet<RunId>,
 ) -> Result<Entry> {
     let members = unit.lane(request.tenant, &workflow.name, lane).await?;
-    let others: Vec<LaneMember> = members.into_iter().filter(|member| member.run != request.id).collect();
+    let others: Vec<LaneMember> = members
+        .into_iter()
+        .filter(|member| member.run != request.id && !above.contains(&member.run))
+        .collect();
     let Some(concurrency) = &workflow.concurrency else { return Ok(Entry::default()) };
     let limit = concurrency.limit as usize;
     let active: Vec<RunId> = others.iter().filter(|member| !member.held).map(|member| member.run).collect();
@@ -71,40 +79,87 @@ impl Runtime {
     /// Lets runs begin that waited for their turn in a lane, as many as there is room for. Asking twice changes
     /// nothing.
     pub async fn admit(&self, freed: &LaneFreed) -> Result<()> {
+        let mut tries = 1;
+        loop {
+            match self.try_admit(freed).await {
+                Err(Error::Store(store::Error::Conflict)) if tries < TRIES => {
+                    self.back_off(RunId::from_key(freed.tenant, &freed.workflow, &freed.lane), tries).await;
+                    tries += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn try_admit(&self, freed: &LaneFreed) -> Result<()> {
         let mut unit = self.store.begin().await?;
         let members = unit.lane(freed.tenant, &freed.workflow, &freed.lane).await?;
-        let mut active = members.iter().filter(|member| !member.held).count();
+        let running: BTreeSet<RunId> =
+            members.iter().filter(|member| !member.held).map(|member| member.run).collect();
+        let mut admitted = 0;
         let waiting = members.iter().filter(|member| member.held).map(|member| member.run);
         let held: Vec<RunId> = waiting.take(ADMITTED_AT_ONCE).collect();
         let runs = unit.lock(&held).await?;
-        let graphs = self.graphs_of(&mut *unit, &runs).await?;
         let mut decisions = Vec::new();
         let mut repeated = Vec::new();
         for id in held {
             let Some(run) = runs.iter().find(|run| run.id == id).cloned() else { continue };
+            let graph = match self.graphs_of(&mut *unit, std::slice::from_ref(&run)).await {
+                Ok(mut graphs) => graphs.remove(&id).expect("it was asked for"),
+                Err(error @ Error::Unusable { .. }) => {
+                    // It must not keep those behind it waiting.
+                    error!("Run {id} cannot be admitted: {error}");
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let above = self.ancestors(run.tenant, run.parent).await?;
+            let active = running.difference(&above).count() + admitted;
             // The limit is the one of the version that the run keeps.
-            let limit = graphs[&id].workflow().concurrency.as_ref().map_or(u32::MAX, |limits| limits.limit);
+            let limit = graph.workflow().concurrency.as_ref().map_or(u32::MAX, |limits| limits.limit);
             if active >= limit as usize {
-                repeated = self.cancel_again(&graphs[&id], id, &members);
+                repeated = self.cancel_again(&graph, id, &members, &above);
                 break;
             }
-            let mut scene = Scene::of(&graphs[&id], run, self.clock.now());
+            let mut scene = Scene::of(&graph, run, self.clock.now());
             unit.unfinished(&[id]).await?.into_iter().for_each(|(_, task)| scene.add(task));
-            scene.decide(&Command::Admit);
+            admitted += usize::from(scene.decide(&Command::Admit) == Outcome::Applied);
             self.finish(&mut *unit, &mut scene, None).await?;
             decisions.extend(scene.close());
-            active += 1;
         }
-        self.conclude(unit, decisions).await?;
-        self.say(repeated, Vec::new()).await;
+        let mut unsaid = self.conclude(unit, decisions).await?;
+        unsaid.announcements.extend(repeated);
+        self.publish(unsaid).await;
         Ok(())
     }
 
+    /// The runs whose tasks wait for a run, directly or through others: what only waits holds no place of any limit.
+    pub(crate) async fn ancestors(
+        &self,
+        tenant: TenantId,
+        parent: Option<Parent>,
+    ) -> Result<BTreeSet<RunId>> {
+        let (mut above, mut next) = (BTreeSet::new(), parent);
+        while let Some(parent) = next.filter(|parent| parent.waits) {
+            let record = self.store.run(tenant, parent.key.run).await?;
+            above.insert(parent.key.run);
+            next = record.and_then(|record| record.run.parent);
+        }
+        Ok(above)
+    }
+
     /// Asks again for the end of the runs whose place a run shall take: they may not have heard.
-    fn cancel_again(&self, graph: &Graph, waiting: RunId, members: &[LaneMember]) -> Vec<Message> {
+    fn cancel_again(
+        &self,
+        graph: &Graph,
+        waiting: RunId,
+        members: &[LaneMember],
+        above: &BTreeSet<RunId>,
+    ) -> Vec<Message> {
         match &graph.workflow().concurrency {
             Some(Concurrency { policy: Overlap::CancelPrevious, limit, .. }) => {
-                let active = members.iter().filter(|member| !member.held).map(|member| member.run);
+                let others = members.iter().filter(|member| !member.held && !above.contains(&member.run));
+                let active = others.map(|member| member.run);
                 let many = active.clone().count();
                 let oldest = active.take((many + 1).saturating_sub(*limit as usize));
                 oldest.map(|run| cancel(run, waiting, "concurrency")).collect()

@@ -1,10 +1,13 @@
 //! What runs have to do with each other: a run that a task waits for, a task that several runs share.
 
 use engine::Command;
+use futures::future::join_all;
 use model::message::{ChildFinished, SharedFinished, TaskResult};
-use model::{Failure, RunId, RunState, TaskIndex, TaskState};
+use model::{Failure, RunState, TaskIndex, TaskState};
 use serde_json::{Map, Value, json};
+use tracing::error;
 
+use crate::gather::OUTPUT_LIMIT;
 use crate::{Result, Runtime, Settled};
 
 /// So many of those who wait are told in one transaction.
@@ -15,7 +18,13 @@ impl Runtime {
     pub async fn child_ended(&self, finished: &ChildFinished) -> Result<Settled> {
         let child = finished.child;
         let result = match finished.state {
-            RunState::Succeeded => TaskResult::Succeeded(self.delivery(finished).await?),
+            RunState::Succeeded => match self.delivery(finished).await? {
+                delivery if delivery.to_string().len() <= OUTPUT_LIMIT => TaskResult::Succeeded(delivery),
+                _ => TaskResult::Failed(Failure::permanent(format!(
+                    "what run {child} delivered is more than {OUTPUT_LIMIT} bytes of JSON (1 MiB): store it elsewhere and \
+                     pass a reference"
+                ))),
+            },
             RunState::Failed => {
                 let said = finished.error.as_deref().unwrap_or("no reason given");
                 TaskResult::Failed(Failure::transient(format!("run {child} failed: {said}")))
@@ -59,15 +68,21 @@ impl Runtime {
         };
         loop {
             let waiters = self.store.waiters(finished.owner, TOLD_AT_ONCE).await?;
-            let commands: Vec<(RunId, Command)> = waiters
-                .iter()
-                .map(|(key, attempt)| (key.run, self.word(key.task, *attempt, &result)))
-                .collect();
-            if commands.is_empty() {
-                return Ok(());
+            // Each on its own, so that one who cannot hear keeps nobody waiting; they share transactions all the same.
+            let told = join_all(
+                waiters
+                    .iter()
+                    .map(|(key, attempt)| self.settle(key.run, self.word(key.task, *attempt, &result))),
+            );
+            let mut applied = false;
+            for settled in told.await {
+                match settled {
+                    Ok(settled) => applied |= settled == Settled::Applied,
+                    Err(error) if error.is_passing() => return Err(error),
+                    Err(error) => error!("Somebody who waits for a shared task cannot be told: {error}"),
+                }
             }
-            let settled = self.settle_all(&commands).await?;
-            if settled.iter().all(|settled| *settled != Settled::Applied) {
+            if !applied {
                 return Ok(());
             }
         }

@@ -6,10 +6,16 @@ use tracing::warn;
 
 use crate::{Result, Runtime};
 
+/// What a commit left to be said: announcements, which follow from the rows themselves, and outbox messages.
+#[derive(Default)]
+pub(crate) struct Unsaid {
+    pub(crate) announcements: Vec<Message>,
+    pub(crate) unsent: Vec<Unsent>,
+}
+
 impl Runtime {
-    /// Publishes what a commit left to be said: announcements, which follow from the rows themselves, and
-    /// outbox messages, which are marked as sent.
-    pub(crate) async fn say(&self, mut announcements: Vec<Message>, unsent: Vec<Unsent>) {
+    /// Publishes what a commit left to be said, and marks outbox messages as sent.
+    pub(crate) async fn publish(&self, Unsaid { mut announcements, unsent }: Unsaid) {
         let (ids, outbox): (Vec<i64>, Vec<Message>) =
             unsent.into_iter().map(|row| (row.id, row.message)).unzip();
         announcements.extend(outbox);

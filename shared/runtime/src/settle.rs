@@ -8,10 +8,11 @@ use engine::{Command, Decision, Graph, Outcome, Reach, Scene};
 use model::{Changes, Message, Run, RunId, TaskIndex, TaskKey};
 use store::{Facts, Unit};
 
+use crate::publish::Unsaid;
 use crate::{Error, Result, Runtime};
 
 /// A conflict is tried again so often before the caller hears of it.
-const TRIES: u32 = 5;
+pub(crate) const TRIES: u32 = 5;
 
 /// What became of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,8 +29,18 @@ impl Runtime {
     /// Settles commands about any number of runs in one transaction, and publishes what follows once it is
     /// committed. Settling a command again finds it stale.
     pub async fn settle_all(&self, commands: &[(RunId, Command)]) -> Result<Vec<Settled>> {
+        let (settled, unsaid) = self.settle_unsaid(commands).await?;
+        self.publish(unsaid).await;
+        Ok(settled)
+    }
+
+    /// Settles commands in one transaction, and leaves to the caller to publish what follows.
+    pub(crate) async fn settle_unsaid(
+        &self,
+        commands: &[(RunId, Command)],
+    ) -> Result<(Vec<Settled>, Unsaid)> {
         if commands.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Default::default());
         }
         let mut tries = 1;
         loop {
@@ -43,7 +54,7 @@ impl Runtime {
         }
     }
 
-    async fn try_settle(&self, commands: &[(RunId, Command)]) -> Result<Vec<Settled>> {
+    async fn try_settle(&self, commands: &[(RunId, Command)]) -> Result<(Vec<Settled>, Unsaid)> {
         let ids: BTreeSet<RunId> = commands.iter().map(|(run, _)| *run).collect();
         let mut unit = self.store.begin().await?;
         let runs = unit.lock(&ids.into_iter().collect::<Vec<_>>()).await?;
@@ -54,21 +65,18 @@ impl Runtime {
         for scene in stage.0.values_mut() {
             self.finish(&mut *unit, scene, None).await?;
         }
-        self.conclude(unit, stage.close()).await?;
-        Ok(settled)
+        Ok((settled, self.conclude(unit, stage.close()).await?))
     }
 
-    /// Writes and commits decisions, then publishes. Nothing decided, nothing written.
-    pub(crate) async fn conclude(&self, mut unit: Box<dyn Unit>, decisions: Vec<Decision>) -> Result<()> {
+    /// Writes and commits decisions. Nothing decided, nothing written. Answers what there is to publish.
+    pub(crate) async fn conclude(&self, mut unit: Box<dyn Unit>, decisions: Vec<Decision>) -> Result<Unsaid> {
         if decisions.is_empty() {
-            return Ok(());
+            return Ok(Unsaid::default());
         }
         let (changes, announcements): (Vec<Changes>, Vec<Vec<Message>>) =
             decisions.into_iter().map(|decision| (decision.changes, decision.announcements)).unzip();
         unit.save(&changes).await?;
-        let unsent = unit.commit().await?;
-        self.say(announcements.concat(), unsent).await;
-        Ok(())
+        Ok(Unsaid { announcements: announcements.concat(), unsent: unit.commit().await? })
     }
 
     /// Gives a scene the rows and directives that it asks for, until it asks no more. What a run was created with is
@@ -117,7 +125,7 @@ impl Runtime {
     }
 
     /// Waits a little longer after each try, and not the same time for every run.
-    async fn back_off(&self, run: RunId, tries: u32) {
+    pub(crate) async fn back_off(&self, run: RunId, tries: u32) {
         let jitter = i64::from(run.0.as_bytes()[15] % 8);
         let wait = TimeDelta::milliseconds(5 * (1 << tries) + jitter);
         self.clock.wait_until(self.clock.now() + wait).await;

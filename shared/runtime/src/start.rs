@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 use store::{Birth, Created, Facts, Unit, WorkflowRecord};
 
 use crate::lane::{self, Entry};
+use crate::publish::Unsaid;
+use crate::settle::TRIES;
 use crate::{Error, Result, Runtime};
 
 /// A run that is asked for.
@@ -31,6 +33,8 @@ pub struct StartRun {
     pub by: String,
     /// The task that asks, if one does.
     pub parent: Option<Parent>,
+    /// How many runs it shall be below the one that nobody's task or callback started.
+    pub depth: u32,
 }
 
 /// A run that exists now.
@@ -46,7 +50,17 @@ impl Runtime {
     /// Creates a run of the workflow's active version with its first tasks on their way, and publishes these
     /// once it is committed. Asking again for the same id creates nothing.
     pub async fn start(&self, request: StartRun) -> Result<Started> {
-        match self.create(&request).await {
+        let mut tries = 1;
+        let created = loop {
+            match self.create(&request).await {
+                Err(Error::Store(store::Error::Conflict)) if tries < TRIES => {
+                    self.back_off(request.id, tries).await;
+                    tries += 1;
+                }
+                other => break other,
+            }
+        };
+        match created {
             // Asked before? Then what has changed since does not matter.
             Err(error) if error.is_hopeless() => self.started_before(&request).await?.ok_or(error),
             other => other,
@@ -56,8 +70,10 @@ impl Runtime {
     /// Creates the run that a task asks for. If it cannot be, a task that waits for it hears of it.
     pub async fn start_child(&self, request: StartRun, parent: Parent) -> Result<()> {
         let (tenant, id) = (request.tenant, request.id);
+        if let Some(record) = self.store.run(tenant, id).await? {
+            return self.tell_again(record.run).await;
+        }
         let failure = match self.start(request).await {
-            Ok(Started { new: false, .. }) => return self.tell_again(tenant, id).await,
             Ok(_) | Err(Error::Unwanted) => return Ok(()),
             Err(error) if !error.is_hopeless() || !parent.waits => return Err(error),
             Err(error) => Failure::permanent(format!("the run could not be started: {error}")),
@@ -69,8 +85,7 @@ impl Runtime {
     }
 
     /// A task that asks again for a run that has ended did not hear of its end.
-    async fn tell_again(&self, tenant: TenantId, id: RunId) -> Result<()> {
-        let Some(run) = self.store.run(tenant, id).await?.map(|record| record.run) else { return Ok(()) };
+    async fn tell_again(&self, run: Run) -> Result<()> {
         match run.parent.filter(|parent| parent.waits && run.state.is_final()) {
             Some(parent) => {
                 let Run { id: child, version, state, error, .. } = run;
@@ -89,7 +104,10 @@ impl Runtime {
         let graph = self.graphs.compile(record.version.clone())?;
         let mut unit = self.store.begin().await?;
         let entry = match &lane {
-            Some(lane) => lane::enter(&mut *unit, request, &record.version.workflow, lane).await?,
+            Some(lane) => {
+                let above = self.ancestors(request.tenant, request.parent).await?;
+                lane::enter(&mut *unit, request, &record.version.workflow, lane, &above).await?
+            }
             None => Entry::default(),
         };
         self.check_wanted(&mut *unit, request).await?;
@@ -98,6 +116,7 @@ impl Runtime {
             tenant: request.tenant,
             version: record.version.id,
             parent: request.parent,
+            depth: request.depth,
             lane,
             held: entry.held,
         };
@@ -108,7 +127,7 @@ impl Runtime {
         match unit.create(&Birth { facts, changes: decision.changes }).await? {
             Created::New => {
                 let unsent = unit.commit().await?;
-                self.say(decision.announcements, unsent).await;
+                self.publish(Unsaid { announcements: decision.announcements, unsent }).await;
                 Ok(Started { run: request.id, new: true })
             }
             Created::DateTaken(run) => Err(Error::DateTaken(run)),
@@ -136,7 +155,8 @@ impl Runtime {
         let same = found.is_some_and(|record| {
             let given =
                 request.inputs.iter().all(|(name, value)| record.facts.inputs.get(name) == Some(value));
-            given
+            // The id that a task's attempt gives is the request's identity: what the task sees may have changed.
+            (given || request.parent.is_some())
                 && record.run.workflow == request.workflow
                 && record.facts.logical_date == request.logical_date
         });

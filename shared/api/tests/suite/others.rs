@@ -21,6 +21,7 @@ pub(crate) async fn start_child(world: &World, run: RunId, task: u32, waits: boo
     let parent = Parent { key: TaskKey { run, task: TaskIndex(task) }, attempt: 1, waits, depth: 1 };
     let request = StartRun {
         id: parent.child(),
+        depth: 1,
         tenant: TenantId::DEFAULT,
         workflow: "child".into(),
         inputs: Map::new(),

@@ -85,6 +85,7 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
             tenant,
             version: VersionId(1),
             task: Some(TaskIndex(7)),
+            child: None,
             place: 0,
             event: json!({"on": "failure"}),
         }),

@@ -311,3 +311,23 @@ fn a_run_that_keeps_waking_does_not_keep_putting_its_checkup_off() {
     }
     assert!(rows.checkup.unwrap() <= due);
 }
+
+#[test]
+fn a_branch_waits_for_its_switch_though_not_all_that_follow_it_are_known_yet() {
+    let mut workflow = testkit::workflow("first -> bad, first -> route, bad -> branch, route -> other");
+    let task = |workflow: &mut Workflow, name: &str, rule| {
+        workflow.tasks.iter_mut().find(|task| task.name == name).unwrap().trigger_rule = rule;
+    };
+    task(&mut workflow, "bad", TriggerRule::OneSuccess);
+    task(&mut workflow, "route", TriggerRule::AllFailed);
+    task(&mut workflow, "branch", TriggerRule::OneFailed);
+    let route = workflow.tasks.iter_mut().find(|task| task.name == "route").unwrap();
+    route.kind = "switch".into();
+    route.cases = vec![Case { when: None, next: vec!["branch".into()] }];
+    let mut rows = Rows::directed(workflow, |_, _| Directive::Choose { next: vec![], why: json!(null) });
+    rows.play(&Permanent("first", 1));
+    assert_eq!(
+        rows.stand(),
+        "first=failed bad=upstream_failed route=succeeded branch=skipped other=dispatched run=running"
+    );
+}

@@ -283,3 +283,57 @@ fn a_check_up_that_comes_together_with_the_last_report_finds_no_stall() {
     assert!(rows.events.iter().all(|event| event.kind != model::EventKind::RunStalled));
     assert_eq!(rows.checkup, None);
 }
+
+#[test]
+fn who_is_told_of_its_run_right_after_a_check_up_asks_for_nothing_more() {
+    let mut rows = parent(0);
+    let checkup = Command::Checkup { patience: TimeDelta::zero() };
+    let (task, started_at) = (TaskIndex(0), rows.now);
+    let result = TaskResult::Succeeded(Value::Null);
+    let report = Command::Report { task, attempt: 1, worker: None, started_at, result };
+    rows.decide_all(&[checkup.clone(), report.clone()]);
+    assert_eq!(rows.stand(), "call=succeeded after=dispatched run=running");
+    let mut rows = waiter();
+    rows.decide_all(&[checkup, report]);
+    assert_eq!(rows.stand(), "load=succeeded run=succeeded");
+}
+
+#[test]
+fn a_run_whose_last_task_ends_together_with_its_time_out_is_in_time() {
+    let mut rows = Rows::of(with("a", |workflow| workflow.timeout_seconds = Some(60)));
+    let (task, started_at) = (TaskIndex(0), rows.now);
+    let result = TaskResult::Succeeded(Value::Null);
+    let report = Command::Report { task, attempt: 1, worker: None, started_at, result };
+    rows.decide_all(&[report, Command::Wake { task: None, attempt: 0, kind: TimerKind::Timeout }]);
+    assert_eq!(rows.stand(), "a=succeeded run=succeeded");
+}
+
+#[test]
+fn a_signal_that_comes_together_with_what_lets_its_waiter_begin_is_heard() {
+    let workflow = with("a -> wait", |workflow| {
+        workflow.tasks[1].kind = "wait_for_signal".into();
+        workflow.tasks[1].config = json!({"signal": "go"});
+    });
+    let mut rows =
+        Rows::directed(workflow, |_, _| Directive::Await { signal: Some("go".into()), until: None });
+    let (task, started_at) = (TaskIndex(0), rows.now);
+    let result = TaskResult::Succeeded(Value::Null);
+    let report = Command::Report { task, attempt: 1, worker: None, started_at, result };
+    let signal = Command::Signal { name: "go".into(), payload: json!(7), actor: "ana".into() };
+    rows.decide_all(&[report, signal]);
+    assert_eq!(rows.stand(), "a=succeeded wait=succeeded run=succeeded");
+    assert_eq!(rows.outputs, [(TaskIndex(1), json!(7))]);
+    assert!(rows.kept.is_empty(), "nobody hears it a second time");
+}
+
+#[test]
+fn a_worker_that_asks_again_for_what_it_holds_is_not_refused() {
+    let mut rows = Rows::of(testkit::workflow("a"));
+    let worker = model::WorkerId(Uuid::from_u128(3));
+    let claim = Command::Claim { task: TaskIndex(0), attempt: 1, worker };
+    assert_eq!(rows.decide(&claim), Outcome::Applied);
+    assert_eq!(rows.decide(&claim), Outcome::Applied, "its first answer may have got lost");
+    let other =
+        Command::Claim { task: TaskIndex(0), attempt: 1, worker: model::WorkerId(Uuid::from_u128(4)) };
+    assert_eq!(rows.decide(&other), Outcome::Stale);
+}

@@ -78,6 +78,7 @@ impl Rows {
             tenant: TenantId(1),
             version: VersionId(1),
             parent: None,
+            depth: 0,
             lane: lane.map(str::to_owned),
             held: lane.is_some(),
         };

@@ -96,6 +96,7 @@ async fn start_of(
         logical_date: None,
         trigger_kind: "api".into(),
         by: EVIL.into(),
+        depth: parent.map_or(0, |parent| parent.depth),
         parent,
     };
     app.runtime.start(start).await.unwrap().run

@@ -158,11 +158,12 @@ impl Runtime {
     ) -> Vec<Message> {
         match &graph.workflow().concurrency {
             Some(Concurrency { policy: Overlap::CancelPrevious, limit, .. }) => {
-                let others = members.iter().filter(|member| !member.held && !above.contains(&member.run));
-                let active = others.map(|member| member.run);
-                let many = active.clone().count();
-                let oldest = active.take((many + 1).saturating_sub(*limit as usize));
-                oldest.map(|run| cancel(run, waiting, "concurrency")).collect()
+                let active = |member: &&LaneMember| !member.held && !above.contains(&member.run);
+                let many = members.iter().filter(active).count();
+                // Whoever came later takes the place of this one, and not the other way round.
+                let earlier = members.iter().take_while(|member| member.run != waiting).filter(active);
+                let oldest = earlier.take((many + 1).saturating_sub(*limit as usize));
+                oldest.map(|member| cancel(member.run, waiting, "concurrency")).collect()
             }
             _ => Vec::new(),
         }

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use super::refer;
 use super::values::{duration, fields, object, one_of, text, whole};
 
+/// How a run can end.
+const ENDS: [&str; 3] = ["succeeded", "failed", "cancelled"];
+
 /// A file of tests.
 pub(super) fn file() -> Value {
     let tests = json!({"type": "array", "items": refer("test")});
@@ -67,10 +70,18 @@ fn stub() -> Value {
             ("takes", "How long the attempt takes, in virtual time.", duration()),
             ("output", "What it succeeds with.", json!({})),
             ("fail", "The error that it fails with: a message, or `{message: …, class: …}`.", failure),
+            ("run", "How the run ends that the task starts; it is not played then.", one_of(&ENDS)),
+            ("outputs", "What the last tasks of that run deliver, by name.", json!({"type": "object"})),
+            ("error", "Why that run failed.", text()),
         ]),
         &[],
     );
-    stub["dependentSchemas"] = json!({"fail": {"properties": {"output": {"type": "null"}}}});
+    // What stands for a run is no attempt's, and only a run that failed has an error.
+    stub["dependentSchemas"] = json!({
+        "fail": {"properties": {"output": {"type": "null"}, "run": false, "outputs": false}},
+        "output": {"properties": {"run": false, "outputs": false}},
+        "error": {"properties": {"run": {"const": "failed"}}, "required": ["run"]},
+    });
     stub
 }
 
@@ -109,6 +120,11 @@ fn expect() -> Value {
             ("error", "A part of the run's error.", text()),
             ("order", "Tasks that began in this order.", names()),
             ("tasks", "What comes of tasks, by name: a state, or more.", by_task(refer("task"))),
+            (
+                "callbacks",
+                "Who is told what, in order: `{on: failure, webhook: …}`; of each, only what is named.",
+                json!({"type": "array"}),
+            ),
         ]),
         &[],
     )

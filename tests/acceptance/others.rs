@@ -164,11 +164,20 @@ name: twice
 max_active_runs: 1
 inputs: {again: {type: boolean, default: true}}
 tasks:
-  - {name: call, type: workflow, when: inputs.again, config: {workflow: twice, inputs: {again: false}}}
+  - {name: gate, type: wait_for_signal, when: inputs.again, config: {signal: go}}
+  - {name: call, type: workflow, depends_on: [gate], config: {workflow: twice, inputs: {again: false}}}
 ";
     world.write(&[(FileKind::Workflow, text)]).await;
     let run = world.trigger("twice").await;
-    assert_eq!(world.state(run).await, RunState::Succeeded);
+    let behind = world.trigger("twice").await;
+    assert_eq!(world.state(behind).await, RunState::Queued);
+    world.signal(run, "go").await;
+    assert_eq!(
+        world.state(run).await,
+        RunState::Succeeded,
+        "its child had its turn before the one that waited"
+    );
+    assert_eq!(world.state(behind).await, RunState::Running);
 }
 
 pub(crate) const LOAD: &str = "

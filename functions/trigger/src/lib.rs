@@ -31,19 +31,9 @@ async fn push(State(app): State<App>, Push(delivery): Push) -> Reply {
 
 /// Creates the run. A second copy of the message creates nothing.
 async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
-    let start = StartRun {
-        id: request.run,
-        tenant: request.tenant,
-        workflow: request.workflow,
-        inputs: request.inputs,
-        labels: request.labels,
-        logical_date: request.logical_date,
-        by: request.trigger.clone(),
-        trigger_kind: request.trigger,
-        depth: request.parent.map_or(0, |parent| parent.depth),
-        parent: request.parent,
-    };
-    let started = match request.parent {
+    let parent = request.parent;
+    let start = StartRun::from(request);
+    let started = match parent {
         Some(parent) => app.runtime.start_child(start, parent).await,
         None => app.runtime.start(start).await.map(|_| ()),
     };

@@ -231,18 +231,7 @@ impl<'t> Stage<'t> {
             return Ok(());
         }
         let run = request.run;
-        let start = StartRun {
-            id: run,
-            tenant: request.tenant,
-            workflow: request.workflow,
-            inputs: request.inputs,
-            labels: request.labels,
-            logical_date: request.logical_date,
-            by: request.trigger.clone(),
-            trigger_kind: request.trigger,
-            depth: parent.depth,
-            parent: request.parent,
-        };
+        let start = StartRun::from(request);
         match self.runtime.start_child(start, parent).await {
             // That it cannot be started is nothing to a task that does not wait for it.
             Err(error) if !error.is_hopeless() => return Err(error),

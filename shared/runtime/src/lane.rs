@@ -10,7 +10,6 @@ use serde_json::Value;
 use store::{LaneMember, Unit};
 use tracing::error;
 
-use crate::settle::TRIES;
 use crate::{Error, Result, Runtime, StartRun};
 
 /// So many runs begin in one transaction; the end of each lets the next begin.
@@ -46,6 +45,7 @@ pub(crate) async fn enter(
     above: &BTreeSet<RunId>,
 ) -> Result<Entry> {
     let members = unit.lane(request.tenant, &workflow.name, lane).await?;
+    let nested = members.iter().any(|member| above.contains(&member.run));
     let others: Vec<LaneMember> = members
         .into_iter()
         .filter(|member| member.run != request.id && !above.contains(&member.run))
@@ -59,8 +59,11 @@ pub(crate) async fn enter(
             Some(run) => Err(Error::LaneTaken(*run)),
             None => Ok(Entry::default()),
         },
-        // Whoever waits already goes first.
-        Overlap::Queue => Ok(Entry { held: full || others.len() > active.len(), cancelled: Vec::new() }),
+        // Whoever waits already goes first, but for one that is waited for.
+        Overlap::Queue => {
+            let passed = !nested && others.len() > active.len();
+            Ok(Entry { held: full || passed, cancelled: Vec::new() })
+        }
         Overlap::CancelPrevious => {
             let waiting = others.iter().filter(|member| member.held).map(|member| member.run);
             let oldest = active.iter().copied().take((active.len() + 1).saturating_sub(limit));
@@ -79,16 +82,8 @@ impl Runtime {
     /// Lets runs begin that waited for their turn in a lane, as many as there is room for. Asking twice changes
     /// nothing.
     pub async fn admit(&self, freed: &LaneFreed) -> Result<()> {
-        let mut tries = 1;
-        loop {
-            match self.try_admit(freed).await {
-                Err(Error::Store(store::Error::Conflict)) if tries < TRIES => {
-                    self.back_off(RunId::from_key(freed.tenant, &freed.workflow, &freed.lane), tries).await;
-                    tries += 1;
-                }
-                other => return other,
-            }
-        }
+        let lane = RunId::from_key(freed.tenant, &freed.workflow, &freed.lane);
+        self.despite_conflicts(lane, || self.try_admit(freed)).await
     }
 
     async fn try_admit(&self, freed: &LaneFreed) -> Result<()> {
@@ -118,8 +113,9 @@ impl Runtime {
             // The limit is the one of the version that the run keeps.
             let limit = graph.workflow().concurrency.as_ref().map_or(u32::MAX, |limits| limits.limit);
             if active >= limit as usize {
-                repeated = self.cancel_again(&graph, id, &members, &above);
-                break;
+                // One behind it may have its turn all the same, if those who go on wait for it.
+                repeated.extend(self.cancel_again(&graph, id, &members, &above));
+                continue;
             }
             let mut scene = Scene::of(&graph, run, self.clock.now());
             unit.unfinished(&[id]).await?.into_iter().for_each(|(_, task)| scene.add(task));

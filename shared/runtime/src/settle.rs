@@ -12,7 +12,7 @@ use crate::publish::Unsaid;
 use crate::{Error, Result, Runtime};
 
 /// A conflict is tried again so often before the caller hears of it.
-pub(crate) const TRIES: u32 = 5;
+const TRIES: u32 = 5;
 
 /// What became of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,11 +42,19 @@ impl Runtime {
         if commands.is_empty() {
             return Ok(Default::default());
         }
+        self.despite_conflicts(commands[0].0, || self.try_settle(commands)).await
+    }
+
+    /// Does it again where another change came first, a few times.
+    pub(crate) async fn despite_conflicts<T, F>(&self, run: RunId, mut once: impl FnMut() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
         let mut tries = 1;
         loop {
-            match self.try_settle(commands).await {
+            match once().await {
                 Err(Error::Store(store::Error::Conflict)) if tries < TRIES => {
-                    self.back_off(commands[0].0, tries).await;
+                    self.back_off(run, tries).await;
                     tries += 1;
                 }
                 other => return other,
@@ -125,7 +133,7 @@ impl Runtime {
     }
 
     /// Waits a little longer after each try, and not the same time for every run.
-    pub(crate) async fn back_off(&self, run: RunId, tries: u32) {
+    async fn back_off(&self, run: RunId, tries: u32) {
         let jitter = i64::from(run.0.as_bytes()[15] % 8);
         let wait = TimeDelta::milliseconds(5 * (1 << tries) + jitter);
         self.clock.wait_until(self.clock.now() + wait).await;

@@ -2,14 +2,13 @@
 
 use engine::{Command, Newborn, Scene};
 use language::template::{RunFacts, Scope};
-use model::message::{ChildFinished, TaskResult};
+use model::message::{ChildFinished, RunRequested, TaskResult};
 use model::{Failure, Instant, Parent, Run, RunId, TaskState, TenantId};
 use serde_json::{Map, Value};
 use store::{Birth, Created, Facts, Unit, WorkflowRecord};
 
 use crate::lane::{self, Entry};
 use crate::publish::Unsaid;
-use crate::settle::TRIES;
 use crate::{Error, Result, Runtime};
 
 /// A run that is asked for.
@@ -37,6 +36,23 @@ pub struct StartRun {
     pub depth: u32,
 }
 
+impl From<RunRequested> for StartRun {
+    fn from(request: RunRequested) -> Self {
+        Self {
+            id: request.run,
+            tenant: request.tenant,
+            workflow: request.workflow,
+            inputs: request.inputs,
+            labels: request.labels,
+            logical_date: request.logical_date,
+            by: request.trigger.clone(),
+            trigger_kind: request.trigger,
+            depth: request.parent.map_or(0, |parent| parent.depth),
+            parent: request.parent,
+        }
+    }
+}
+
 /// A run that exists now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Started {
@@ -50,17 +66,7 @@ impl Runtime {
     /// Creates a run of the workflow's active version with its first tasks on their way, and publishes these
     /// once it is committed. Asking again for the same id creates nothing.
     pub async fn start(&self, request: StartRun) -> Result<Started> {
-        let mut tries = 1;
-        let created = loop {
-            match self.create(&request).await {
-                Err(Error::Store(store::Error::Conflict)) if tries < TRIES => {
-                    self.back_off(request.id, tries).await;
-                    tries += 1;
-                }
-                other => break other,
-            }
-        };
-        match created {
+        match self.despite_conflicts(request.id, || self.create(&request)).await {
             // Asked before? Then what has changed since does not matter.
             Err(error) if error.is_hopeless() => self.started_before(&request).await?.ok_or(error),
             other => other,

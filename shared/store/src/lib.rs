@@ -3,7 +3,7 @@
 //!
 //! Everything that decides goes through a [`Unit`]: one transaction that locks runs, reads the rows that a
 //! decision touches, writes what it changed and commits. The run's row is the lock of everything in the run;
-//! runs are locked in id order, so units cannot deadlock. Revisions are the second fence: a row is written
+//! runs are locked in id order, so they make no circle of units that wait for each other. Revisions are the second fence: a row is written
 //! only over the revision it was read at, and [`Error::Conflict`] says that it was not.
 
 mod chunks;

@@ -1,6 +1,7 @@
 //! What can be said on the command line to an Ebbflow that runs somewhere.
 
 mod answers;
+mod limits;
 mod test;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use model::{Instant, RunId, RunState};
 use serde_json::Value;
 
 pub use answers::{Approve, Reject, Signal};
+pub use limits::{Limits, SetLimit};
 pub use test::Test;
 
 /// Which Ebbflow is meant, and how to answer. These go with every command.
@@ -98,6 +100,11 @@ pub enum Command {
         after_help = "Examples:\n  ebb explain RUN\n  ebb explain RUN load\n  ebb explain RUN split__3"
     )]
     Explain(Explain),
+    /// Show how many tasks are under way at the same time and who waits, or say how many may be
+    #[command(
+        after_help = "Examples:\n  ebb limits\n  ebb limits set pool warehouse 4\n  ebb limits set queue heavy 20\n  ebb limits set tenant own none\n\nA workflow says itself how many of its tasks are under way: `max_active_tasks`."
+    )]
+    Limits(Limits),
     /// Show what the tasks of a run wrote
     #[command(
         after_help = "Examples:\n  ebb logs RUN\n  ebb logs RUN load --attempt 1\n  ebb logs RUN split__3\n  ebb logs RUN -f"
@@ -206,6 +213,9 @@ pub struct Trigger {
     /// An idempotency key: the same key again starts nothing and gives the same run
     #[arg(long)]
     pub key: Option<String>,
+    /// Added to the priority of each task, from -100 to 100: where places are few, higher comes first
+    #[arg(long, default_value_t = 0, allow_hyphen_values = true)]
+    pub priority: i32,
     /// Show progress until the run has ended
     #[arg(short, long)]
     pub watch: bool,
@@ -222,6 +232,7 @@ impl Trigger {
             labels,
             logical_date: None,
             key: None,
+            priority: 0,
             watch: true,
         }
     }

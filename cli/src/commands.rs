@@ -7,6 +7,7 @@ mod answers;
 mod apply;
 mod explain;
 mod graph;
+mod limits;
 mod logs;
 mod plan;
 mod progress;
@@ -54,6 +55,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Approve(arguments) => answers::approve(shared, arguments).await,
         Command::Reject(arguments) => answers::reject(shared, arguments).await,
         Command::Explain(arguments) => explain::run(shared, &arguments).await,
+        Command::Limits(arguments) => limits::run(shared, arguments).await,
         Command::Logs(arguments) => logs::run(shared, arguments).await,
         Command::Token => token::run(shared),
     }

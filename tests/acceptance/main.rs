@@ -9,6 +9,7 @@ mod examples;
 mod fans;
 mod latency;
 mod others;
+mod places;
 mod processes;
 mod pushes;
 mod rows;

@@ -163,6 +163,7 @@ impl Cluster {
                 labels: Map::new(),
                 trigger: "message".into(),
                 parent: None,
+                priority: 0,
             })
         });
         self.broker.publish(&requests.collect::<Vec<_>>()).await.unwrap();

@@ -23,6 +23,7 @@ fn asked() -> (Message, RunId) {
         labels: Map::new(),
         trigger: "message".into(),
         parent: None,
+        priority: 0,
     });
     (message, run)
 }

@@ -157,5 +157,6 @@ pub(crate) fn request(workflow: &str) -> StartRun {
         by: "test".into(),
         parent: None,
         depth: 0,
+        priority: 0,
     }
 }

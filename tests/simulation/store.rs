@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Changes, Event, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId,
-    WorkerId,
+    Ask, AttemptRecord, Changes, Event, Instant, Leave, Limit, Run, RunId, Seat, Task, TaskIndex, TaskKey,
+    TenantId, VersionId, WorkerId,
 };
 use serde_json::Value;
 use store::{
-    Activated, Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Held, LaneMember, LogChunk,
-    LogLine, Memory, NewVersion, Registered, Result, RunFilter, RunRecord, Share, ShareAsk, Store,
-    TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    Activated, Agenda, Birth, Committed, Context, Created, DeadLetter, DueTimer, Facts, Granted, Held,
+    InLine, LaneMember, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Registered, Result, RunFilter,
+    RunRecord, Share, ShareAsk, StandingRecord, Store, TaskRecord, Unit, Unsent, VersionRecord,
+    WorkflowRecord,
 };
 
 use crate::scheduler::Points;
@@ -83,11 +84,19 @@ impl Unit for InterruptedUnit {
         self.inner.save(changes).await
     }
 
-    async fn commit(self: Box<Self>) -> Result<Vec<Unsent>> {
+    async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> Result<Vec<Seat>> {
+        self.inner.seat(asks, leaves, now).await
+    }
+
+    async fn grant(&mut self, now: Instant) -> Result<()> {
+        self.inner.grant(now).await
+    }
+
+    async fn commit(self: Box<Self>) -> Result<Committed> {
         self.points.stop().await;
-        let unsent = self.inner.commit().await?;
+        let committed = self.inner.commit().await?;
         self.points.stop().await;
-        Ok(unsent)
+        Ok(committed)
     }
 }
 
@@ -132,6 +141,13 @@ pass_on! {
     fn item(child: TaskKey) -> Option<Value>;
     fn waiters(owner: TaskKey, limit: u32) -> Vec<(TaskKey, u32)>;
     fn in_lane(tenant: TenantId, workflow: &str, lane: &str, limit: u32) -> Vec<LaneMember>;
+    fn limits(tenant: TenantId) -> Vec<LimitRecord>;
+    fn set_places(limit: &Limit, places: Option<u32>) -> ();
+    fn tenant(name: &str, now: Instant) -> TenantId;
+    fn set_weight(tenant: TenantId, weight: u32) -> ();
+    fn standings(limit: &Limit) -> Vec<StandingRecord>;
+    fn in_line(key: TaskKey) -> Option<InLine>;
+    fn untaken(before: Instant, limit: u32) -> Vec<Granted>;
     fn attempts(key: TaskKey) -> Vec<AttemptRecord>;
     fn events(run: RunId, from: i64, limit: u32) -> Vec<(i64, Event)>;
     fn own_events(run: RunId, with: Option<TaskIndex>, from: i64, limit: u32) -> Vec<(i64, Event)>;

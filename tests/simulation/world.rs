@@ -11,7 +11,7 @@ use bus::envelope;
 use chrono::{DurationRound, TimeDelta};
 use clock::Clock;
 use model::message::RunRequested;
-use model::{Event, Instant, Message, RunId, RunState, TaskState, TenantId, Topic};
+use model::{Event, Instant, Limit, Message, RunId, RunState, TaskState, TenantId, Topic};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use runtime::Runtime;
@@ -198,6 +198,11 @@ impl World {
             let new = NewVersion { tenant: TenantId::DEFAULT, workflow, source, hash, by, at: now };
             self.store.register(&new).await.unwrap();
         }
+        // In half of the worlds, places are so few that tasks stand in line.
+        if self.seed.is_multiple_of(2) {
+            let places = Some(1 + (self.seed / 2 % 3) as u32);
+            self.store.set_places(&Limit::Queue("light".into()), places).await.unwrap();
+        }
         let request = Message::RunRequested(RunRequested {
             run: self.run,
             tenant: TenantId::DEFAULT,
@@ -207,6 +212,7 @@ impl World {
             labels: Map::new(),
             trigger: "message".into(),
             parent: None,
+            priority: 0,
         });
         // The request itself is not lost: whoever sent it sends it until it is answered.
         self.parcels.push(Parcel { message: request, not_before: now });

@@ -43,6 +43,7 @@ async fn start(client: &Client, arguments: &Trigger) -> Result<RunView> {
         inputs: inputs(client, arguments).await?,
         labels: arguments.labels.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect(),
         logical_date: arguments.logical_date,
+        priority: arguments.priority,
         ..StartBody::default()
     };
     let started = client.post(&["workflows", &arguments.name, "runs"], headers, &body).await;

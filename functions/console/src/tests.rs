@@ -97,6 +97,7 @@ async fn start_of(
         trigger_kind: "api".into(),
         by: EVIL.into(),
         depth: parent.map_or(0, |parent| parent.depth),
+        priority: 0,
         parent,
     };
     app.runtime.start(start).await.unwrap().run

@@ -105,6 +105,7 @@ impl Executor {
             by: format!("run {}", due.run),
             parent: None,
             depth: depth + 1,
+            priority: 0,
         };
         match self.runtime.start(request).await {
             Ok(_) => Ok(Ok(())),

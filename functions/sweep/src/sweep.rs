@@ -125,6 +125,13 @@ impl Sweep {
         if due(agenda.unsent, UNSENT) {
             done += self.relay(now - UNSENT).await;
         }
+        if due(agenda.granted, UNSENT) {
+            done += self.runtime.take_up_untaken(now - UNSENT, BATCH).await?;
+        }
+        if agenda.room {
+            // Whoever gave the places back did not live to pass them on.
+            self.runtime.grant().await?;
+        }
         Ok(done > 0)
     }
 

@@ -65,6 +65,7 @@ fn request(workflow: &str, inputs: Value) -> RunRequested {
         labels: Map::new(),
         trigger: "message".into(),
         parent: None,
+        priority: 0,
     }
 }
 

@@ -16,10 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::State;
-use model::{Event, Instant, Run, RunId, RunState, Task, TaskIndex, TaskSpec, TaskState, Workflow};
+use model::{Event, Instant, Run, RunId, RunState, Task, TaskIndex, TaskKey, TaskSpec, TaskState, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use service::Problem;
+use store::InLine;
 
 use crate::request::{Path, Query};
 use crate::{Api, Caller, error, runs, tasks};
@@ -192,8 +193,11 @@ pub async fn show(
     tasks.extend(only.filter(|task| task.child.is_some()));
     let quiet = index.is_none() && worth_a_word(tasks.iter()).0.is_empty() && !says_more(graph.workflow());
     let events = if quiet { Vec::new() } else { read_events(api, id, index).await? };
-    let around =
-        Around { lane: runs::lane(api, &run).await?, runs: others(api, &run, &tasks, &events).await? };
+    let around = Around {
+        lane: runs::lane(api, &run).await?,
+        runs: others(api, &run, &tasks, &events).await?,
+        lines: lines(api, id, &tasks).await?,
+    };
     let story = Story::new(&graph, &run, tasks, events, api.app.now()).among(around);
     Ok(explain(&story, index))
 }
@@ -226,6 +230,17 @@ async fn others(
         if let Some(graph) = api.app.runtime.graph(version).await.map_err(error::runtime)? {
             found.insert(id, Other { workflow, state, held, graph });
         }
+    }
+    Ok(found)
+}
+
+/// Where queued tasks stand in line.
+async fn lines(api: &Api, run: RunId, tasks: &[Task]) -> Result<BTreeMap<TaskIndex, InLine>, Problem> {
+    let queued = tasks.iter().filter(|task| task.state == TaskState::Queued).map(|task| task.index);
+    let mut found = BTreeMap::new();
+    for task in queued.take(LISTED) {
+        let line = api.app.runtime.store().in_line(TaskKey { run, task }).await.map_err(error::store)?;
+        found.extend(line.map(|line| (task, line)));
     }
     Ok(found)
 }

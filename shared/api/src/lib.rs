@@ -14,6 +14,7 @@ pub mod compare;
 pub mod definitions;
 pub mod error;
 pub mod explain;
+pub mod limits;
 pub mod links;
 pub mod logs;
 pub mod page;
@@ -99,6 +100,8 @@ pub fn router(api: Api) -> Router {
         .route("/runs/{id}/tasks/{task}", get(tasks::get_one))
         .route("/runs/{id}/tasks/{task}/attempts", get(tasks::get_attempts))
         .route("/runs/{id}/tasks/{task}/logs", get(logs::get_lines))
+        .route("/limits", get(limits::get_list))
+        .route("/limits/{kind}/{name}", post(limits::post_places))
         .fallback(no_such_endpoint)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn(bounded))

@@ -114,6 +114,7 @@ mod tests {
             depth: 0,
             lane: None,
             held: false,
+            priority: 0,
         }
     }
 

@@ -181,6 +181,7 @@ pub(crate) async fn post_start(
     request::Json(body): request::Json<StartBody>,
 ) -> Result<Response, Problem> {
     check_supported(&body)?;
+    check_priority(body.priority)?;
     let request = StartRun {
         id: run_id(&headers, &caller, &workflow)?,
         tenant: caller.tenant,
@@ -192,6 +193,7 @@ pub(crate) async fn post_start(
         by: caller.name.clone(),
         parent: None,
         depth: 0,
+        priority: body.priority,
     };
     let workflow = request.workflow.clone();
     match api.app.runtime.start(request).await {
@@ -226,11 +228,16 @@ fn location(run: RunId) -> HeaderValue {
     HeaderValue::try_from(Links::run_path(run)).expect("an id is made of digits, letters and dashes")
 }
 
+fn check_priority(priority: i32) -> Result<(), Problem> {
+    if (-100..=100).contains(&priority) {
+        return Ok(());
+    }
+    let message = format!("`priority` is {priority}, and must be a whole number from -100 to 100");
+    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_priority", message))
+}
+
 fn check_supported(body: &StartBody) -> Result<(), Problem> {
     let unsupported = |message| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unsupported", message));
-    if body.priority != 0 {
-        return unsupported("`priority` can only be 0 yet: leave it out");
-    }
     if body.replace_existing {
         return unsupported("`replace_existing` can only be false yet: cancel the existing run first");
     }

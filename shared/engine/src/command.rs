@@ -55,6 +55,13 @@ pub enum Command {
         /// Its attempt.
         attempt: u32,
     },
+    /// A place is there for a task that stood in line.
+    Release {
+        /// The task.
+        task: TaskIndex,
+        /// The attempt that asked.
+        attempt: u32,
+    },
     /// Others in the run's lane have ended: it may begin.
     Admit,
     /// Someone was told what became of the run, or could not be.
@@ -117,7 +124,7 @@ impl Command {
     /// Which tasks must be in the scene before the command is decided.
     pub fn reach(&self) -> Reach {
         match self {
-            Self::Claim { task, .. } => Reach::One(*task),
+            Self::Claim { task, .. } | Self::Release { task, .. } => Reach::One(*task),
             Self::Report { task, .. }
             | Self::Lose { task, .. }
             | Self::Wake { task: Some(task), .. }

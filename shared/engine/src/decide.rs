@@ -28,6 +28,7 @@ impl Scene<'_> {
             Command::Wake { task: Some(task), attempt, kind } => self.wake(*task, *attempt, *kind),
             Command::Wake { task: None, kind, .. } => self.wake_run(*kind),
             Command::Rejoin { task, attempt } => self.rejoin(*task, *attempt),
+            Command::Release { task, attempt } => self.take_place(*task, *attempt),
             Command::Admit => self.admit(),
             Command::CalledBack { what, error } => self.called_back(what, error.as_deref()),
             Command::Signal { name, payload, actor } => self.signal(name, payload, actor),

@@ -170,6 +170,7 @@ impl Scene<'_> {
             labels: Map::new(),
             trigger: "workflow".into(),
             parent: Some(parent),
+            priority: self.run.priority,
         });
         if first { self.outbox.push(request) } else { self.announcements.push(request) }
     }

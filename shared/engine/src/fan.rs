@@ -7,6 +7,10 @@ use serde_json::{Value, json};
 
 use crate::scene::Scene;
 
+/// Of a fan-out that says nothing of it, so many children are under way at the same time, if they need places: it goes
+/// on as they end, and others do not wait behind all of it.
+const USUAL_PARALLEL: u32 = 256;
+
 impl<'g> Scene<'g> {
     /// Brings a child into being for each item; over nothing, the fan-out succeeds at once.
     pub(crate) fn fan_out(&mut self, index: TaskIndex, items: Vec<Value>) {
@@ -85,10 +89,10 @@ impl<'g> Scene<'g> {
     /// The children that may go on now; once too many have failed, all that are left, since none is needed any more.
     fn wanted_children(&self, index: TaskIndex) -> Vec<TaskIndex> {
         let Some((fan, plan)) = self.fan_of(index) else { return Vec::new() };
-        let room = match plan.max_parallel {
-            Some(cap) if !is_lost(plan, &fan) => cap.saturating_sub(fan.released - fan.ended.done),
-            _ => fan.total,
-        };
+        let usual = if crate::is_inside(&plan.task.kind) { fan.total } else { USUAL_PARALLEL };
+        let cap = plan.max_parallel.unwrap_or(usual);
+        let under_way = fan.released - fan.ended.done;
+        let room = if is_lost(plan, &fan) { fan.total } else { cap.saturating_sub(under_way) };
         fan.children().skip(fan.released as usize).take(room as usize).collect()
     }
 

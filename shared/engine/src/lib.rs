@@ -10,6 +10,7 @@ mod direct;
 mod fan;
 mod graph;
 mod oversee;
+mod place;
 pub mod retry;
 pub mod rule;
 mod scene;

@@ -145,6 +145,10 @@ impl Scene<'_> {
                 self.fail(index, Failure::new(ErrorClass::Timeout, message));
             }
         }
+        // Whoever has a place waiting for it, or was forgotten by its line, asks again.
+        self.unfinished(|task| task.state == TaskState::Queued)
+            .into_iter()
+            .for_each(|index| self.relaunch(index));
         self.unfinished(|task| task.state == TaskState::Pending)
             .into_iter()
             .for_each(|index| self.consider(index));

@@ -63,6 +63,8 @@ pub struct Newborn {
     pub lane: Option<String>,
     /// Whether it must wait until others in its lane have ended.
     pub held: bool,
+    /// Added to the priority of each of its tasks.
+    pub priority: i32,
 }
 
 /// The part of a run that a decision touches.
@@ -80,6 +82,10 @@ pub struct Scene<'g> {
     pub(crate) undirected: BTreeSet<TaskIndex>,
     /// Fan-outs whose next children may have their turn.
     pub(crate) turning: BTreeSet<TaskIndex>,
+    /// Queued tasks that ask for a place.
+    pub(crate) asking: BTreeSet<TaskIndex>,
+    /// What the tasks that moved here were before.
+    pub(crate) before: BTreeMap<TaskIndex, TaskState>,
     /// Whether the run is being ended from outside: what ends now says nothing about the work itself.
     pub(crate) abandoned: bool,
     pub(crate) changed: BTreeSet<TaskIndex>,
@@ -114,6 +120,8 @@ impl<'g> Scene<'g> {
             untold: Vec::new(),
             undirected: BTreeSet::new(),
             turning: BTreeSet::new(),
+            asking: BTreeSet::new(),
+            before: BTreeMap::new(),
             abandoned: false,
             changed: BTreeSet::new(),
             born: BTreeSet::new(),
@@ -155,6 +163,7 @@ impl<'g> Scene<'g> {
             parent: newborn.parent,
             lane: newborn.lane,
             held: newborn.held,
+            priority: newborn.priority,
         };
         let mut scene = Self::of(graph, run, now);
         scene.tasks = graph.indices().map(|index| (index, Task::pending(index, now))).collect();
@@ -227,6 +236,8 @@ impl<'g> Scene<'g> {
         let to = task.state;
         self.run.counts.moved(from, to);
         self.changed.insert(index);
+        self.before.entry(index).or_insert(from);
+        self.asking.remove(&index);
         if matches!(from, TaskState::Sleeping | TaskState::UpForRetry) {
             self.unset_timers(Some(index));
             if self.spec(index).global.is_some() {
@@ -310,7 +321,10 @@ impl<'g> Scene<'g> {
 
     /// Whether everything that follows from what happened here so far has been seen to.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.ended.is_empty() && self.undirected.is_empty() && self.turning.is_empty()
+        self.ended.is_empty()
+            && self.undirected.is_empty()
+            && self.turning.is_empty()
+            && self.asking.is_empty()
     }
 
     /// Leaves undone what would follow from what happened here so far: everything has ended.
@@ -318,6 +332,7 @@ impl<'g> Scene<'g> {
         self.ended.clear();
         self.undirected.clear();
         self.turning.clear();
+        self.asking.clear();
     }
 
     pub(crate) fn start_run(&mut self) {

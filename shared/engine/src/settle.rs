@@ -93,13 +93,6 @@ impl<'g> Scene<'g> {
         }
     }
 
-    /// Gives a queued task its place: its work message goes out after the commit.
-    pub(crate) fn release(&mut self, index: TaskIndex) {
-        let queue = &self.spec(index).queue;
-        self.must(index, TaskEvent::Released, EventKind::TaskDispatched, json!({"queue": queue}));
-        self.announce(index);
-    }
-
     /// Says (again) that a dispatched task's work is to be done.
     pub(crate) fn announce(&mut self, index: TaskIndex) {
         let task = &self.tasks[&index];

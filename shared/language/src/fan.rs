@@ -33,7 +33,8 @@ const NOT_A_CHILDS: [(&str, &str); 14] = [
     ("on_retry", BESIDE),
 ];
 /// Settings that say how a worker is used: a fan-out has none, its children have.
-pub(crate) const CHILDRENS: [&str; 3] = ["queue", "retry_policy", "retry_timeout_seconds"];
+pub(crate) const CHILDRENS: [&str; 5] =
+    ["queue", "pool", "priority", "retry_policy", "retry_timeout_seconds"];
 
 /// A fan-out as written.
 #[derive(Clone, Debug)]

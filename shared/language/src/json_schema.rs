@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 
 use crate::names;
 use crate::schema::Extent;
-use crate::workflow::{MAX_SECONDS, MAX_TASKS};
+use crate::workflow::{MAX_ACTIVE_TASKS, MAX_SECONDS, MAX_TASKS};
 use values::{fields, name, object, text, texts, whole};
 
 const EXTENDS: &str = "The template that it is laid over: a name, or `{template: …, parameters: {…}}`.";
@@ -107,6 +107,11 @@ fn workflow_fields() -> Map<String, Value> {
         ("schedule", "When runs begin by themselves. Every input needs a default then.", refer("schedule")),
         ("concurrency", "How many runs go on at the same time.", parts::concurrency()),
         ("max_active_runs", "How many runs go on at the same time; further ones wait.", parts::max_runs()),
+        (
+            "max_active_tasks",
+            "How many of its tasks are under way at the same time.",
+            whole(1..=MAX_ACTIVE_TASKS),
+        ),
         ("timeout_seconds", "How long a run may take before it is ended.", whole(1..=MAX_SECONDS)),
         (
             "deadline_seconds",

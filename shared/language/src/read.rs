@@ -203,6 +203,17 @@ fn as_whole(node: &Node, range: &RangeInclusive<u32>) -> Option<u32> {
     number.filter(|number| range.contains(number))
 }
 
+/// A whole number within a range that may be below zero.
+pub(crate) fn signed(node: &Node, range: RangeInclusive<i32>, report: &mut Report<'_>) -> Option<i32> {
+    let number = match &node.data {
+        Data::Number(number) => number.as_i64().and_then(|number| i32::try_from(number).ok()),
+        _ => None,
+    };
+    number
+        .filter(|number| range.contains(number))
+        .or_else(|| out_of("a whole number", &range, "", node, report))
+}
+
 /// A number within a range.
 pub(crate) fn number(node: &Node, range: RangeInclusive<f64>, report: &mut Report<'_>) -> Option<f64> {
     let number = match &node.data {

@@ -22,6 +22,8 @@ pub(crate) const DEFAULT_QUEUE: &str = "light";
 pub(crate) const MAX_TIMEOUT: u32 = 86_400;
 /// A week: no retries may go on for longer.
 pub(crate) const MAX_RETRY_TIMEOUT: u32 = 604_800;
+/// No task may come further before or behind another.
+pub(crate) const PRIORITIES: std::ops::RangeInclusive<i32> = -100..=100;
 /// A year: nothing older is reused.
 pub(crate) const MAX_REUSE: u32 = 31_536_000;
 
@@ -42,6 +44,8 @@ pub(crate) struct Settings {
     timeout_seconds: Option<u32>,
     retry_timeout_seconds: Option<u32>,
     queue: Option<String>,
+    pool: Option<String>,
+    priority: Option<i32>,
 }
 
 impl Settings {
@@ -52,12 +56,10 @@ impl Settings {
         let retry_timeout_seconds = fields
             .get("retry_timeout_seconds")
             .and_then(|node| read::whole(node, 1..=MAX_RETRY_TIMEOUT, report));
-        let queue = fields.get("queue").and_then(|node| read::text(node, report));
-        if let Some(queue) = queue {
-            names::check(queue, &names::PLAIN, report);
-        }
-        let queue = queue.map(|queue| queue.text.to_owned());
-        Self { retry, timeout_seconds, retry_timeout_seconds, queue }
+        let queue = fields.get("queue").and_then(|node| read_plain(node, report));
+        let pool = fields.get("pool").and_then(|node| read_plain(node, report));
+        let priority = fields.get("priority").and_then(|node| read::signed(node, PRIORITIES, report));
+        Self { retry, timeout_seconds, retry_timeout_seconds, queue, pool, priority }
     }
 
     /// These settings, and where one is missing, the other's.
@@ -67,6 +69,8 @@ impl Settings {
             timeout_seconds: self.timeout_seconds.or(other.timeout_seconds),
             retry_timeout_seconds: self.retry_timeout_seconds.or(other.retry_timeout_seconds),
             queue: self.queue.or_else(|| other.queue.clone()),
+            pool: self.pool.or_else(|| other.pool.clone()),
+            priority: self.priority.or(other.priority),
         }
     }
 }
@@ -260,6 +264,8 @@ impl<'n> TaskParts<'n> {
                 .unwrap_or(1),
             retry_timeout_seconds: settings.retry_timeout_seconds,
             queue: settings.queue.unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
+            pool: settings.pool,
+            priority: settings.priority.unwrap_or_default(),
             allow_failure: self.allow_failure.unwrap_or_default(),
             global: self.global.clone(),
             callbacks: self.callbacks.iter().map(CallbackParts::complete).collect(),
@@ -278,6 +284,13 @@ fn merge(lower: Option<Node>, upper: Option<Node>) -> Option<Node> {
         }
         (lower, upper) => upper.or(lower),
     }
+}
+
+/// The name of a queue or a pool.
+fn read_plain(node: &Node, report: &mut Report<'_>) -> Option<String> {
+    let name = read::text(node, report)?;
+    names::check(name, &names::PLAIN, report);
+    Some(name.text.to_owned())
 }
 
 fn read_name<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Word<'n>> {

@@ -22,6 +22,8 @@ use crate::template::{self, Names};
 
 /// No workflow may have more tasks.
 pub(crate) const MAX_TASKS: usize = 10_000;
+/// No workflow may have more of its tasks under way.
+pub(crate) const MAX_ACTIVE_TASKS: u32 = 10_000;
 /// Thirty days: no run may take longer.
 pub(crate) const MAX_SECONDS: u32 = 2_592_000;
 
@@ -61,6 +63,8 @@ pub(crate) fn read<'n>(
 fn read_runs(fields: &mut Fields<'_>, inputs: &[InputSpec], report: &mut Report<'_>) -> Workflow {
     let schedule = fields.get("schedule").and_then(|node| schedule::read(node, inputs, report));
     let concurrency = concurrency::read(fields, inputs, schedule.as_ref(), report);
+    let max_active_tasks =
+        fields.get("max_active_tasks").and_then(|node| read::whole(node, 1..=MAX_ACTIVE_TASKS, report));
     let mut seconds = |name| fields.get(name).map(|node| read::whole(node, 1..=MAX_SECONDS, report));
     let (timeout_seconds, deadline_seconds) = (seconds("timeout_seconds"), seconds("deadline_seconds"));
     let callbacks = callbacks::read_of_workflow(fields, deadline_seconds.is_some(), report);
@@ -68,6 +72,7 @@ fn read_runs(fields: &mut Fields<'_>, inputs: &[InputSpec], report: &mut Report<
     Workflow {
         schedule,
         concurrency,
+        max_active_tasks,
         timeout_seconds: timeout_seconds.flatten(),
         deadline_seconds: deadline_seconds.flatten(),
         callbacks: callbacks.iter().map(CallbackParts::complete).collect(),

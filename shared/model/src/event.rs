@@ -69,6 +69,9 @@ pub enum EventKind {
     /// It was cancelled.
     #[serde(rename = "run.cancelled")]
     RunCancelled,
+    /// A task found no place and stands in line.
+    #[serde(rename = "task.queued")]
+    TaskQueued,
     /// A task was given a place.
     #[serde(rename = "task.dispatched")]
     TaskDispatched,

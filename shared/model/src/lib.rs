@@ -5,6 +5,7 @@
 //! - **run**: one execution of a version. **task**: one node of a run. **attempt**: one try at a task.
 //! - **output**: the JSON that an attempt returned.
 //! - **queue**: a named lane of execution. **worker**: an instance that executes attempts now.
+//! - **place**: what a task holds while it is under way; a **limit** says how many there are.
 //! - **timer**: a durable row saying "at T, do this".
 //! - **event**: an append-only record of a state change.
 
@@ -13,6 +14,7 @@ pub mod event;
 pub mod failure;
 pub mod ids;
 pub mod message;
+pub mod place;
 pub mod retry;
 pub mod run;
 pub mod task;
@@ -24,6 +26,7 @@ pub use event::{Event, EventKind};
 pub use failure::{ErrorClass, Failure};
 pub use ids::{RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
 pub use message::{Message, Topic};
+pub use place::{Ask, Leave, Limit, Needed, Seat};
 pub use retry::{Backoff, RetryPolicy};
 pub use run::{Counts, Parent, Run, RunEvent, RunState};
 pub use task::{Child, Fan, IllegalMove, Task, TaskEvent, TaskState};

@@ -139,6 +139,9 @@ pub struct RunRequested {
     /// The task that waits for it, or that let it go its own way.
     #[serde(default)]
     pub parent: Option<Parent>,
+    /// Added to the priority of each of its tasks.
+    #[serde(default)]
+    pub priority: i32,
 }
 
 impl RunRequested {

@@ -204,6 +204,8 @@ pub struct Run {
     pub lane: Option<String>,
     /// Whether it waits until others in its lane have ended.
     pub held: bool,
+    /// Added to the priority of each of its tasks.
+    pub priority: i32,
 }
 
 /// A task that started a run, at the attempt that did.

@@ -58,6 +58,11 @@ impl TaskState {
         self >= Self::Succeeded
     }
 
+    /// Whether a task in this state holds a place of every limit that it needs one of.
+    pub fn is_placed(self) -> bool {
+        matches!(self, Self::Dispatched | Self::Running)
+    }
+
     /// The name used in rows, answers and pages.
     pub fn name(self) -> &'static str {
         match self {

@@ -28,6 +28,9 @@ pub struct Workflow {
     /// How many of its runs go on at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
+    /// So many of its tasks are under way at the same time, in all its runs together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_active_tasks: Option<u32>,
     /// How long a run may take from its start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
@@ -230,6 +233,12 @@ pub struct TaskSpec {
     pub retry_timeout_seconds: Option<u32>,
     /// The lane that executes it.
     pub queue: String,
+    /// Tasks that name the same pool share its places, in all workflows of a tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// Where places are few, higher comes first within its tenant.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i32,
     /// Whether the run may succeed although this failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_failure: bool,
@@ -239,6 +248,10 @@ pub struct TaskSpec {
     /// Whom to tell what becomes of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callbacks: Vec<Callback>,
+}
+
+fn is_zero(number: &i32) -> bool {
+    *number == 0
 }
 
 /// What a `fan_out` does for each element of a list.

@@ -118,6 +118,7 @@ impl<'t> Stage<'t> {
             by: "test".to_owned(),
             parent: None,
             depth: 0,
+            priority: 0,
         };
         self.runtime.start(request).await?;
         self.enter(RUN, String::new()).await

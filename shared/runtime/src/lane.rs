@@ -1,11 +1,12 @@
 //! Lanes: how many runs of one workflow and concurrency key go on at the same time.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use engine::{Command, Graph, Outcome, Scene};
+use engine::{Command, Graph, Scene};
 use language::template::{self, Scope};
 use model::message::{CancelRequested, LaneFreed};
-use model::{Concurrency, Message, Overlap, Parent, RunId, TenantId, Workflow};
+use model::{Concurrency, Message, Overlap, Parent, Run, RunId, TenantId, Workflow};
 use serde_json::Value;
 use store::{LaneMember, Unit};
 use tracing::error;
@@ -91,11 +92,10 @@ impl Runtime {
         let members = unit.lane(freed.tenant, &freed.workflow, &freed.lane).await?;
         let running: BTreeSet<RunId> =
             members.iter().filter(|member| !member.held).map(|member| member.run).collect();
-        let mut admitted = 0;
+        let mut admitted: Vec<(Run, Arc<Graph>)> = Vec::new();
         let waiting = members.iter().filter(|member| member.held).map(|member| member.run);
         let held: Vec<RunId> = waiting.take(ADMITTED_AT_ONCE).collect();
         let runs = unit.lock(&held).await?;
-        let mut decisions = Vec::new();
         let mut repeated = Vec::new();
         for id in held {
             let Some(run) = runs.iter().find(|run| run.id == id).cloned() else { continue };
@@ -109,7 +109,7 @@ impl Runtime {
                 Err(error) => return Err(error),
             };
             let above = self.ancestors(run.tenant, run.parent).await?;
-            let active = running.difference(&above).count() + admitted;
+            let active = running.difference(&above).count() + admitted.len();
             // The limit is the one of the version that the run keeps.
             let limit = graph.workflow().concurrency.as_ref().map_or(u32::MAX, |limits| limits.limit);
             if active >= limit as usize {
@@ -117,12 +117,20 @@ impl Runtime {
                 repeated.extend(self.cancel_again(&graph, id, &members, &above));
                 continue;
             }
-            let mut scene = Scene::of(&graph, run, self.clock.now());
-            unit.unfinished(&[id]).await?.into_iter().for_each(|(_, task)| scene.add(task));
-            admitted += usize::from(scene.decide(&Command::Admit) == Outcome::Applied);
-            self.finish(&mut *unit, &mut scene, None).await?;
-            decisions.extend(scene.close());
+            if run.held && !run.state.is_final() {
+                admitted.push((run, graph));
+            }
         }
+        let mut scenes = Vec::new();
+        for (run, graph) in &admitted {
+            let mut scene = Scene::of(graph, run.clone(), self.clock.now());
+            unit.unfinished(&[run.id]).await?.into_iter().for_each(|(_, task)| scene.add(task));
+            scene.decide(&Command::Admit);
+            self.finish(&mut *unit, &mut scene, None).await?;
+            scenes.push(scene);
+        }
+        self.seat(&mut *unit, scenes.iter_mut().collect()).await?;
+        let decisions = scenes.into_iter().filter_map(Scene::close).collect();
         let mut unsaid = self.conclude(unit, decisions).await?;
         unsaid.announcements.extend(repeated);
         self.publish(unsaid).await;

@@ -12,6 +12,7 @@ mod graphs;
 mod job;
 mod lane;
 mod others;
+mod place;
 mod publish;
 mod register;
 mod settle;

@@ -1,32 +1,42 @@
 //! Publishing after the commit. It never fails the caller: what is lost here, the sweep says again.
 
 use model::Message;
-use store::Unsent;
+use store::Committed;
 use tracing::warn;
 
+use crate::place::Granting;
 use crate::{Result, Runtime};
 
-/// What a commit left to be said: announcements, which follow from the rows themselves, and outbox messages.
+/// What a commit left to be said: announcements, which follow from the rows themselves, outbox messages, and who was
+/// granted a place.
 #[derive(Default)]
 pub(crate) struct Unsaid {
     pub(crate) announcements: Vec<Message>,
-    pub(crate) unsent: Vec<Unsent>,
+    pub(crate) committed: Committed,
 }
 
 impl Runtime {
-    /// Publishes what a commit left to be said, and marks outbox messages as sent.
-    pub(crate) async fn publish(&self, Unsaid { mut announcements, unsent }: Unsaid) {
+    /// Publishes what a commit left to be said, marks outbox messages as sent, and tells those who were granted places.
+    pub(crate) async fn publish(&self, unsaid: Unsaid) {
+        let granted = self.say(unsaid).await;
+        if let Err(error) = self.take_up(granted).await {
+            warn!("Tasks that were granted places wait for the sweep: {error}");
+        }
+    }
+
+    /// Publishes messages. Answers who was granted a place, and whether more may be.
+    pub(crate) async fn say(&self, Unsaid { mut announcements, committed }: Unsaid) -> Granting {
         let (ids, outbox): (Vec<i64>, Vec<Message>) =
-            unsent.into_iter().map(|row| (row.id, row.message)).unzip();
+            committed.unsent.into_iter().map(|row| (row.id, row.message)).unzip();
         announcements.extend(outbox);
         if announcements.is_empty() {
-            return;
-        }
-        if let Err(error) = self.bus.publish(&announcements).await {
+            // Nothing to say.
+        } else if let Err(error) = self.bus.publish(&announcements).await {
             warn!("{} messages wait for the sweep: {error}", announcements.len());
         } else if let Err(error) = self.mark_sent(&ids).await {
             warn!("{} messages will be sent again by the sweep: {error}", ids.len());
         }
+        Granting { granted: committed.granted, again: committed.again }
     }
 
     /// Publishes outbox messages that their own process did not live to publish. Answers how many.

@@ -73,6 +73,7 @@ impl Runtime {
         for scene in stage.0.values_mut() {
             self.finish(&mut *unit, scene, None).await?;
         }
+        self.seat(&mut *unit, stage.0.values_mut().collect()).await?;
         Ok((settled, self.conclude(unit, stage.close()).await?))
     }
 
@@ -84,7 +85,7 @@ impl Runtime {
         let (changes, announcements): (Vec<Changes>, Vec<Vec<Message>>) =
             decisions.into_iter().map(|decision| (decision.changes, decision.announcements)).unzip();
         unit.save(&changes).await?;
-        Ok(Unsaid { announcements: announcements.concat(), unsent: unit.commit().await? })
+        Ok(Unsaid { announcements: announcements.concat(), committed: unit.commit().await? })
     }
 
     /// Gives a scene the rows and directives that it asks for, until it asks no more. What a run was created with is

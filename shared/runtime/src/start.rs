@@ -34,6 +34,8 @@ pub struct StartRun {
     pub parent: Option<Parent>,
     /// How many runs it shall be below the one that nobody's task or callback started.
     pub depth: u32,
+    /// Added to the priority of each of its tasks.
+    pub priority: i32,
 }
 
 impl From<RunRequested> for StartRun {
@@ -49,6 +51,7 @@ impl From<RunRequested> for StartRun {
             trigger_kind: request.trigger,
             depth: request.parent.map_or(0, |parent| parent.depth),
             parent: request.parent,
+            priority: request.priority,
         }
     }
 }
@@ -125,15 +128,17 @@ impl Runtime {
             depth: request.depth,
             lane,
             held: entry.held,
+            priority: request.priority,
         };
         let mut scene = Scene::birth(&graph, newborn, &request.by, now);
         self.finish(&mut *unit, &mut scene, Some(&facts)).await?;
+        self.seat(&mut *unit, vec![&mut scene]).await?;
         let mut decision = scene.close().expect("a run that comes into being changes something");
         decision.changes.outbox.extend(entry.cancelled);
         match unit.create(&Birth { facts, changes: decision.changes }).await? {
             Created::New => {
-                let unsent = unit.commit().await?;
-                self.publish(Unsaid { announcements: decision.announcements, unsent }).await;
+                let committed = unit.commit().await?;
+                self.publish(Unsaid { announcements: decision.announcements, committed }).await;
                 Ok(Started { run: request.id, new: true })
             }
             Created::DateTaken(run) => Err(Error::DateTaken(run)),

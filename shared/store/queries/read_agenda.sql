@@ -4,6 +4,8 @@ select (select min(wake_at) from timers) as timer,
        (select min(wake_at) from timers where wake_at > $1) as next_timer,
        (select min(checkup_at) from runs where checkup_at is not null) as checkup,
        (select created_at from outbox order by id limit 1) as unsent,
+       (select min(granted_at) from line where granted_at is not null) as granted,
+       exists (select from limits where waiting > 0 and (places is null or used < places)) as room,
        least((select min(heard_at) from workers),
              (select timestamptz 'epoch'
                where exists (select from tasks

@@ -12,13 +12,14 @@ mod memory;
 mod normal;
 mod postgres;
 mod records;
+mod seating;
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Changes, Event, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId,
-    WorkerId,
+    Ask, AttemptRecord, Changes, Event, Instant, Leave, Limit, Run, RunId, Seat, Task, TaskIndex, TaskKey,
+    TenantId, VersionId, WorkerId,
 };
 
 pub use error::{Error, Result};
@@ -78,9 +79,17 @@ pub trait Unit: Send {
     /// Writes what decisions changed, each row only over the revision it was read at.
     async fn save(&mut self, changes: &[Changes]) -> Result<()>;
 
-    /// Makes it all true at once. Returns the outbox messages, to be published now and then marked as sent.
-    /// A unit that met an error before cannot be committed: that is a conflict, and leaves no trace.
-    async fn commit(self: Box<Self>) -> Result<Vec<Unsent>>;
+    /// Gives places to those who ask, as far as there are, and takes them from those who leave. Who finds none stands in
+    /// line. Answers what became of each who asked. Places that got free are granted to those who wait: the commit
+    /// tells to whom. At most once in a unit, after everything was read and before anything is saved.
+    async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> Result<Vec<Seat>>;
+
+    /// Grants whatever places are free to whoever waits for them.
+    async fn grant(&mut self, now: Instant) -> Result<()>;
+
+    /// Makes it all true at once. A unit that met an error before cannot be committed: that is a conflict, and leaves no
+    /// trace.
+    async fn commit(self: Box<Self>) -> Result<Committed>;
 }
 
 /// The interface to all state.
@@ -176,6 +185,29 @@ pub trait Store: Send + Sync {
         lane: &str,
         limit: u32,
     ) -> Result<Vec<LaneMember>>;
+
+    // Places.
+
+    /// Every limit that a tenant's tasks need a place of, by kind and name.
+    async fn limits(&self, tenant: TenantId) -> Result<Vec<LimitRecord>>;
+
+    /// Says how many places a limit has; none for no bound. Who has a place keeps it.
+    async fn set_places(&self, limit: &Limit, places: Option<u32>) -> Result<()>;
+
+    /// The tenant of that name, which comes into being if there is none.
+    async fn tenant(&self, name: &str, now: Instant) -> Result<TenantId>;
+
+    /// Says how often a tenant comes in each round of a line, from 1 to 1,000.
+    async fn set_weight(&self, tenant: TenantId, weight: u32) -> Result<()>;
+
+    /// What each tenant in the line of a limit has coming and was given.
+    async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>>;
+
+    /// Where a task stands in line, if it does.
+    async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>>;
+
+    /// Who was granted places at `before` or earlier and has not taken them over, the longest ago first.
+    async fn untaken(&self, before: Instant, limit: u32) -> Result<Vec<Granted>>;
 
     /// Attempts of a task that are over, oldest first.
     async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>>;

@@ -6,6 +6,7 @@
 mod constraints;
 mod definitions;
 mod draft;
+mod places;
 mod runs;
 mod shares;
 mod sweep;
@@ -16,12 +17,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use model::{AttemptRecord, Event, Instant, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
+use model::{AttemptRecord, Event, Instant, Limit, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
 use serde_json::Value;
 
 use crate::{
-    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LaneMember, LogChunk, LogLine, NewVersion,
-    Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    Activated, Agenda, DeadLetter, DueTimer, Facts, Granted, Held, InLine, LaneMember, LimitRecord, LogChunk,
+    LogLine, NewVersion, Registered, Result, RunFilter, RunRecord, StandingRecord, Store, TaskRecord, Unit,
+    Unsent, VersionRecord, WorkflowRecord,
 };
 use tables::Tables;
 
@@ -146,6 +148,38 @@ impl Store for Memory {
         limit: u32,
     ) -> Result<Vec<LaneMember>> {
         Ok(self.shared.tables().in_lane(tenant, workflow, lane, limit))
+    }
+
+    async fn limits(&self, tenant: TenantId) -> Result<Vec<LimitRecord>> {
+        Ok(self.shared.tables().places.list(tenant))
+    }
+
+    async fn set_places(&self, limit: &Limit, places: Option<u32>) -> Result<()> {
+        let _turn = self.turn.lock().await;
+        self.shared.tables().places.set_places(limit, places);
+        Ok(())
+    }
+
+    async fn tenant(&self, name: &str, _now: Instant) -> Result<TenantId> {
+        Ok(self.shared.tables().tenant(name))
+    }
+
+    async fn set_weight(&self, tenant: TenantId, weight: u32) -> Result<()> {
+        let _turn = self.turn.lock().await;
+        self.shared.tables().places.set_weight(tenant, weight);
+        Ok(())
+    }
+
+    async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>> {
+        Ok(self.shared.tables().places.standings(limit))
+    }
+
+    async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>> {
+        Ok(self.shared.tables().places.in_line(key))
+    }
+
+    async fn untaken(&self, before: Instant, limit: u32) -> Result<Vec<Granted>> {
+        Ok(self.shared.tables().places.untaken(before, limit))
     }
 
     async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {

@@ -5,7 +5,9 @@ mod definitions;
 mod items;
 mod lanes;
 mod letters;
+mod limits;
 mod logs;
+mod places;
 mod rows;
 mod runs;
 mod saves;
@@ -20,14 +22,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{AttemptRecord, Event, Instant, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
+use model::{AttemptRecord, Event, Instant, Limit, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
 use serde_json::Value;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection};
 
 use crate::{
-    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LaneMember, LogChunk, LogLine, NewVersion,
-    Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    Activated, Agenda, DeadLetter, DueTimer, Facts, Granted, Held, InLine, LaneMember, LimitRecord, LogChunk,
+    LogLine, NewVersion, Registered, Result, RunFilter, RunRecord, StandingRecord, Store, TaskRecord, Unit,
+    Unsent, VersionRecord, WorkflowRecord,
 };
 
 /// How long a caller waits for a connection before the store counts as away.
@@ -173,6 +176,34 @@ impl Store for Postgres {
         limit: u32,
     ) -> Result<Vec<LaneMember>> {
         lanes::read(&self.pool, tenant, workflow, lane, limit).await
+    }
+
+    async fn limits(&self, tenant: TenantId) -> Result<Vec<LimitRecord>> {
+        limits::list(&self.pool, tenant).await
+    }
+
+    async fn set_places(&self, limit: &Limit, places: Option<u32>) -> Result<()> {
+        limits::set_places(&self.pool, limit, places).await
+    }
+
+    async fn tenant(&self, name: &str, now: Instant) -> Result<TenantId> {
+        limits::tenant(&self.pool, name, now).await
+    }
+
+    async fn set_weight(&self, tenant: TenantId, weight: u32) -> Result<()> {
+        limits::set_weight(&self.pool, tenant, weight).await
+    }
+
+    async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>> {
+        limits::standings(&self.pool, limit).await
+    }
+
+    async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>> {
+        limits::in_line(&self.pool, key).await
+    }
+
+    async fn untaken(&self, before: Instant, limit: u32) -> Result<Vec<Granted>> {
+        limits::untaken(&self.pool, before, limit).await
     }
 
     async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Changes, Child, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, Timer,
+    Changes, Child, Instant, Limit, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, Timer,
     VersionId, WorkerId, Workflow,
 };
 use serde_json::{Map, Value};
@@ -87,6 +87,73 @@ pub struct LaneMember {
     pub run: RunId,
     /// Whether it waits for its turn.
     pub held: bool,
+}
+
+/// What a unit leaves to be done once it is committed.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Committed {
+    /// Outbox messages, to be published now and then marked as sent.
+    pub unsent: Vec<Unsent>,
+    /// Tasks that were granted their places: their runs must be told.
+    pub granted: Vec<Granted>,
+    /// Whether someone might be granted a place who could not be looked at: grant again.
+    pub again: bool,
+}
+
+/// A task in line that was granted its places.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Granted {
+    /// The task.
+    pub key: TaskKey,
+    /// The attempt that asked for them.
+    pub attempt: u32,
+}
+
+/// A limit as readers see it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LimitRecord {
+    /// What is limited.
+    pub limit: Limit,
+    /// How many places there are; none if there is no bound.
+    pub places: Option<u32>,
+    /// How many are taken or promised.
+    pub used: u32,
+    /// How many stand in its line.
+    pub waiting: u32,
+    /// Since when the one who has waited longest does.
+    pub oldest: Option<Instant>,
+}
+
+/// A tenant in a line, as readers see it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StandingRecord {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// How often it comes in each round.
+    pub weight: u32,
+    /// How many of its tasks stand in the line.
+    pub waiting: u32,
+    /// Since when the one that has waited longest does.
+    pub oldest: Option<Instant>,
+    /// How many were given a place from the line.
+    pub received: u64,
+}
+
+/// Where a task stands in line.
+#[derive(Clone, PartialEq, Debug)]
+pub struct InLine {
+    /// In whose line.
+    pub limit: Limit,
+    /// How many places there are.
+    pub places: Option<u32>,
+    /// How many are taken or promised.
+    pub used: u32,
+    /// How many come before it if nobody else comes.
+    pub ahead: u32,
+    /// Since when it waits.
+    pub since: Instant,
+    /// Whether it was granted its places and only has to take them over.
+    pub granted: bool,
 }
 
 /// An outbox message that is not yet known to be published.
@@ -264,6 +331,10 @@ pub struct Agenda {
     pub checkup: Option<Instant>,
     /// When the oldest outbox message that is not marked as sent was written.
     pub unsent: Option<Instant>,
+    /// When the first of those was granted its places who have not taken them over.
+    pub granted: Option<Instant>,
+    /// Whether someone waits for a place that is free.
+    pub room: bool,
     /// When the most silent worker was last heard of; the epoch if one holds an attempt that is not
     /// registered, be it that it never was or that it has left.
     pub worker: Option<Instant>,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::Graph;
-use model::{Instant, RunId, RunState, Task, TaskKey};
+use model::{Instant, RunId, RunState, Task, TaskIndex, TaskKey};
 use serde_json::{Value, json};
-use store::LaneMember;
+use store::{InLine, LaneMember};
 
 use super::{Story, Told, words};
 
@@ -17,6 +17,8 @@ pub struct Around {
     pub lane: Vec<LaneMember>,
     /// The runs that its tasks wait for, of those that exist.
     pub runs: BTreeMap<RunId, Other>,
+    /// Where its queued tasks stand in line.
+    pub lines: BTreeMap<TaskIndex, InLine>,
 }
 
 /// Another run.
@@ -115,8 +117,7 @@ impl Story<'_> {
         let before = self.around.lane.iter().take_while(|member| member.run != self.run.id);
         match before.filter(|member| member.held).count() {
             0 => String::new(),
-            1 => ", and 1 other comes before it".to_owned(),
-            count => format!(", and {count} others come before it"),
+            count => format!(", and {}", words::ahead(count)),
         }
     }
 

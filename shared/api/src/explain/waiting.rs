@@ -29,8 +29,28 @@ impl Story<'_> {
     }
 
     pub(super) fn queued(&self, task: &Task) -> Told {
-        let because = format!("It is ready and has waited for a place since {}.", self.moment(task.since));
-        Told::new(because, json!({"attempt": task.attempt}))
+        let since = self.moment(task.since);
+        let attempt = task.attempt;
+        if self.run.state == RunState::Paused {
+            let because = format!("It has been ready since {since}, but the run is paused.");
+            return Told::new(because, json!({"attempt": attempt}));
+        }
+        let Some(line) = self.around.lines.get(&task.index).filter(|line| !line.granted) else {
+            let because = format!("It has been ready since {since} and begins at once.");
+            return Told::new(because, json!({"attempt": attempt}));
+        };
+        let because = format!(
+            "It has been ready since {since} and waits for a place: {} has {} of {} taken, and {}.",
+            words::limit(&line.limit),
+            line.used,
+            line.places.map_or_else(|| "any number".to_owned(), |places| places.to_string()),
+            words::ahead(line.ahead as usize),
+        );
+        let details = json!({
+            "attempt": attempt, "limit": line.limit.kind(), "name": line.limit.name(),
+            "places": line.places, "used": line.used, "ahead": line.ahead,
+        });
+        Told::new(because, details)
     }
 
     pub(super) fn dispatched(&self, task: &Task) -> Told {

@@ -1,7 +1,7 @@
 //! The small words of explanations: lists, moments, failures, values, rules.
 
 use chrono::TimeDelta;
-use model::{ErrorClass, Failure, Instant, TaskState, TriggerRule};
+use model::{ErrorClass, Failure, Instant, Limit, TaskState, TriggerRule};
 use serde_json::Value;
 
 /// At most so many names stand in a sentence.
@@ -22,6 +22,25 @@ pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
         Some(last) if items.is_empty() => last,
         Some(last) => format!("{} and {last}", items.join(", ")),
         None => "nothing".into(),
+    }
+}
+
+/// A limit that a task needs a place of.
+pub(super) fn limit(limit: &Limit) -> String {
+    match limit {
+        Limit::Pool(_, name) => format!("the pool `{name}`"),
+        Limit::Queue(name) => format!("the queue `{name}`"),
+        Limit::Workflow(_, name) => format!("the workflow `{name}` (its `max_active_tasks`)"),
+        Limit::Tenant(_) => "the tenant".to_owned(),
+    }
+}
+
+/// Who comes before someone in line.
+pub(super) fn ahead(count: usize) -> String {
+    match count {
+        0 => "it is next".to_owned(),
+        1 => "1 other comes before it".to_owned(),
+        count => format!("{count} others come before it"),
     }
 }
 

@@ -6,6 +6,7 @@ mod answers;
 mod explain;
 mod explain_runs;
 mod fans;
+mod limits;
 mod logs;
 mod others;
 mod refusals;

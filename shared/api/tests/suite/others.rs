@@ -22,6 +22,7 @@ pub(crate) async fn start_child(world: &World, run: RunId, task: u32, waits: boo
     let request = StartRun {
         id: parent.child(),
         depth: 1,
+        priority: 0,
         tenant: TenantId::DEFAULT,
         workflow: "child".into(),
         inputs: Map::new(),

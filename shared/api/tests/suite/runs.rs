@@ -68,10 +68,14 @@ async fn a_run_of_a_workflow_that_is_not_there_is_not_started() {
 #[tokio::test]
 async fn settings_that_cannot_be_honoured_are_refused() {
     let world = World::with_hello().await;
-    for body in [r#"{"priority": 5}"#, r#"{"replace_existing": true}"#] {
-        let answer = world.post("/workflows/hello/runs", body).await;
-        assert_eq!(answer.body["error_code"], "unsupported", "{body}");
-    }
+    let answer = world.post("/workflows/hello/runs", r#"{"replace_existing": true}"#).await;
+    assert_eq!(answer.body["error_code"], "unsupported");
+    let answer = world.post("/workflows/hello/runs", r#"{"priority": 101}"#).await;
+    assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+    let message = "`priority` is 101, and must be a whole number from -100 to 100";
+    assert_eq!(answer.body["message"], message);
+    let answer = world.post("/workflows/hello/runs", r#"{"priority": -100}"#).await;
+    assert_eq!(answer.status, StatusCode::CREATED);
 }
 
 #[tokio::test]

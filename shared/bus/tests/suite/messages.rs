@@ -56,6 +56,7 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
             labels: Map::new(),
             trigger: "message".into(),
             parent: Some(parent),
+            priority: 0,
         }),
         Message::CancelRequested(CancelRequested { run, actor: "ana".into(), reason: "enough".into() }),
         work(queue, 1),

@@ -5,5 +5,6 @@
 mod decisions;
 mod fans;
 mod oversight;
+mod places;
 mod random_graphs;
 mod rows;

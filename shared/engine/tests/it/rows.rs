@@ -7,8 +7,8 @@ use ebbflow_engine::{Command, Decision, Directive, Graph, Newborn, Outcome, Reac
 use model::change::Checkup;
 use model::message::TaskResult;
 use model::{
-    AttemptRecord, ErrorClass, Event, Failure, Instant, Message, Run, RunId, Signal, Task, TaskIndex,
-    TaskState, TenantId, Timer, VersionId, WorkerId, Workflow,
+    AttemptRecord, ErrorClass, Event, Failure, Instant, Leave, Message, Run, RunId, Seat, Signal, Task,
+    TaskIndex, TaskState, TenantId, Timer, VersionId, WorkerId, Workflow,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -46,6 +46,10 @@ pub(crate) struct Rows {
     pub(crate) checkup: Option<Instant>,
     pub(crate) last_written: usize,
     pub(crate) now: Instant,
+    /// Whether no task finds a place.
+    pub(crate) full: bool,
+    /// Who gave up a place or where it stood, last.
+    pub(crate) left: Vec<Leave>,
 }
 
 /// What a task shall do that asks.
@@ -81,9 +85,11 @@ impl Rows {
             depth: 0,
             lane: lane.map(str::to_owned),
             held: lane.is_some(),
+            priority: 0,
         };
         let mut birth = Scene::birth(&graph, newborn, "test", now);
         settle(&mut birth, &BTreeMap::new(), &director);
+        seat(&mut birth, false);
         let decision = birth.close().unwrap();
         let run = decision.changes.run.clone();
         let mut rows = Self {
@@ -103,6 +109,8 @@ impl Rows {
             checkup: None,
             last_written: 0,
             now,
+            full: false,
+            left: Vec::new(),
         };
         rows.apply(decision);
         rows
@@ -164,9 +172,12 @@ impl Rows {
         commands.iter().for_each(|command| self.load(&mut scene, command));
         let outcomes = commands.iter().map(|command| scene.decide(command)).collect();
         settle(&mut scene, &self.tasks, &self.director);
+        let left = scene.leaves();
+        seat(&mut scene, self.full);
         if let Some(decision) = scene.close() {
             self.apply(decision);
         }
+        self.left = left;
         outcomes
     }
 
@@ -234,6 +245,19 @@ impl Rows {
 
     pub(crate) fn states(&self) -> Vec<TaskState> {
         self.tasks.values().map(|task| task.state).collect()
+    }
+}
+
+/// Gives every task that asks a place, or none.
+fn seat(scene: &mut Scene<'_>, full: bool) {
+    for ask in scene.asks() {
+        let limit = ask.needs.last().unwrap().limit.clone();
+        let seat = match (full, ask.waited) {
+            (false, _) => Seat::Given,
+            (true, false) => Seat::Waits(limit),
+            (true, true) => Seat::Still,
+        };
+        scene.seat(ask.key.task, seat);
     }
 }
 

@@ -6,7 +6,7 @@ use super::config;
 use super::draft::Draft;
 use super::parts;
 use super::refer;
-use super::values::{described, expression, fields, flag, name, object, one_of, text, whole};
+use super::values::{described, expression, fields, flag, name, object, one_of, signed, text, whole};
 use crate::dependencies::TRIGGER_RULES;
 use crate::fan::{AGGREGATIONS, CHILDRENS, MAX_CHILDREN, NO_CHILDREN};
 use crate::kinds::{Kind, kinds};
@@ -22,6 +22,8 @@ pub(super) fn settings() -> Map<String, Value> {
         ("timeout_seconds", "How long one attempt may take.", whole(1..=MAX_TIMEOUT)),
         ("retry_timeout_seconds", "How long all attempts together may take.", whole(1..=MAX_RETRY_TIMEOUT)),
         ("queue", "The lane of execution that it is sent to.", queue),
+        ("pool", "Tasks that name the same pool share its places.", name(&names::PLAIN)),
+        ("priority", "Where places are few, higher comes first.", signed(task::PRIORITIES)),
     ])
 }
 

@@ -57,6 +57,10 @@ pub(super) fn whole(range: RangeInclusive<u32>) -> Value {
     json!({"type": "integer", "minimum": range.start(), "maximum": range.end()})
 }
 
+pub(super) fn signed(range: RangeInclusive<i32>) -> Value {
+    json!({"type": "integer", "minimum": range.start(), "maximum": range.end()})
+}
+
 pub(super) fn number(range: RangeInclusive<f64>) -> Value {
     json!({"type": "number", "minimum": range.start(), "maximum": range.end()})
 }

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use model::change::Checkup;
 use model::{
-    AttemptRecord, Changes, Event, Instant, Message, Run, RunId, Task, TaskIndex, TaskKey, TaskState, Timer,
-    TimerKind,
+    Ask, AttemptRecord, Changes, Event, Instant, Leave, Message, Run, RunId, Seat, Task, TaskIndex, TaskKey,
+    TaskState, Timer, TimerKind,
 };
 use serde_json::Value;
 
 use super::constraints::{self, holds};
+use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tables::{RunRow, Tables, TimerKey};
-use crate::{Birth, Context, Created, Error, Facts, Result, Unsent, normal};
+use crate::{Birth, Committed, Context, Created, Error, Facts, Granted, Result, normal};
 
 /// The rows that a unit has written.
 #[derive(Default)]
@@ -31,6 +32,9 @@ pub(super) struct Draft {
     pub(super) shares: BTreeMap<ShareKey, Option<ShareRow>>,
     /// None where a wait is over.
     pub(super) waiters: BTreeMap<TaskKey, Option<Waiter>>,
+    /// Who has a place, once the unit has asked about them.
+    places: Option<Places>,
+    granted: Vec<Granted>,
     outbox: Vec<(Instant, Message)>,
 }
 
@@ -235,8 +239,26 @@ impl Draft {
         holds(!second, "events_pkey")
     }
 
+    pub(super) fn seat(
+        &mut self,
+        tables: &Tables,
+        asks: &[Ask],
+        leaves: &[Leave],
+        now: Instant,
+    ) -> Vec<Seat> {
+        let places = self.places.get_or_insert_with(|| tables.places.clone());
+        let (seats, mut granted) = places.seat(asks, leaves, now);
+        self.granted.append(&mut granted);
+        seats
+    }
+
+    pub(super) fn grant(&mut self, tables: &Tables, now: Instant) {
+        let places = self.places.get_or_insert_with(|| tables.places.clone());
+        self.granted.append(&mut places.grant(now));
+    }
+
     /// Makes it all true. Returns the messages with the ids they were given.
-    pub(super) fn apply(mut self, tables: &mut Tables) -> Vec<Unsent> {
+    pub(super) fn apply(mut self, tables: &mut Tables) -> Committed {
         for (id, (run, checkup)) in self.runs {
             match self.born.remove(&id) {
                 Some(facts) => bear(tables, run, facts, checkup),
@@ -252,7 +274,11 @@ impl Draft {
         lay_over(&mut tables.signals, self.signals);
         lay_over(&mut tables.shares, self.shares);
         lay_over(&mut tables.waiters, self.waiters);
-        self.outbox.into_iter().map(|(at, message)| tables.post(at, message)).collect()
+        if let Some(places) = self.places {
+            tables.places = places;
+        }
+        let unsent = self.outbox.into_iter().map(|(at, message)| tables.post(at, message)).collect();
+        Committed { unsent, granted: self.granted, again: false }
     }
 }
 

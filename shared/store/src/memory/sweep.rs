@@ -15,6 +15,8 @@ impl Tables {
             next_timer: timers().filter(|at| *at > now).min(),
             checkup: self.runs.values().filter_map(|row| row.checkup_at).min(),
             unsent: self.outbox.values().next().map(|(at, _)| *at),
+            granted: self.places.first_granted(),
+            room: self.places.has_room(),
             worker: self.most_silent(),
         }
     }

@@ -8,6 +8,7 @@ use model::{
 };
 use serde_json::Value;
 
+use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use crate::{DeadLetter, Facts, LogLine, VersionRecord};
 
@@ -17,6 +18,8 @@ pub(super) type TimerKey = (RunId, Option<TaskIndex>, TimerKind);
 /// Everything there is.
 #[derive(Default)]
 pub(super) struct Tables {
+    /// Those that came into being after the default one, in order.
+    pub(super) tenants: Vec<String>,
     pub(super) workflows: BTreeMap<(TenantId, String), WorkflowRow>,
     pub(super) versions: BTreeMap<VersionId, VersionRecord>,
     pub(super) runs: BTreeMap<RunId, RunRow>,
@@ -36,6 +39,7 @@ pub(super) struct Tables {
     pub(super) shares: BTreeMap<ShareKey, ShareRow>,
     pub(super) waiters: BTreeMap<TaskKey, Waiter>,
     pub(super) signals: BTreeMap<(RunId, String), Value>,
+    pub(super) places: Places,
     pub(super) outbox: BTreeMap<i64, (Instant, Message)>,
     /// The id of the message written last; ids are not used again.
     pub(super) last_message: i64,
@@ -60,6 +64,19 @@ pub(super) struct RunRow {
 }
 
 impl Tables {
+    /// The tenant of that name.
+    pub(super) fn tenant(&mut self, name: &str) -> TenantId {
+        if name == "default" {
+            return TenantId::DEFAULT;
+        }
+        let known = self.tenants.iter().position(|known| known == name);
+        let place = known.unwrap_or_else(|| {
+            self.tenants.push(name.to_owned());
+            self.tenants.len() - 1
+        });
+        TenantId(TenantId::DEFAULT.0 + 1 + place as i32)
+    }
+
     /// The tasks of a run in index order, after the given one.
     pub(super) fn tasks_of(
         &self,

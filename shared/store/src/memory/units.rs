@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use model::{Changes, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
+use model::{Ask, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Shared;
 use super::draft::Draft;
 use crate::{
-    Birth, Context, Created, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent, VersionRecord,
+    Birth, Committed, Context, Created, Error, LaneMember, Result, Share, ShareAsk, Unit, VersionRecord,
 };
 
 /// The one open unit. Dropped, it takes its draft with it.
@@ -109,7 +109,16 @@ impl Unit for MemoryUnit {
         self.note(saved)
     }
 
-    async fn commit(self: Box<Self>) -> Result<Vec<Unsent>> {
+    async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> Result<Vec<Seat>> {
+        Ok(self.draft.seat(&self.shared.tables(), asks, leaves, now))
+    }
+
+    async fn grant(&mut self, now: Instant) -> Result<()> {
+        self.draft.grant(&self.shared.tables(), now);
+        Ok(())
+    }
+
+    async fn commit(self: Box<Self>) -> Result<Committed> {
         if self.broken {
             return Err(Error::Conflict);
         }

@@ -53,6 +53,7 @@ pub(super) fn run(row: &PgRow) -> Result<Run> {
         depth: number(row, "depth")?,
         lane: row.try_get("lane")?,
         held: row.try_get("held")?,
+        priority: row.try_get("priority")?,
     })
 }
 

@@ -16,6 +16,8 @@ pub(super) async fn agenda(pool: &PgPool, now: Instant) -> Result<Agenda> {
         next_timer: row.try_get("next_timer")?,
         checkup: row.try_get("checkup")?,
         unsent: row.try_get("unsent")?,
+        granted: row.try_get("granted")?,
+        room: row.try_get("room")?,
         worker: row.try_get("worker")?,
     })
 }

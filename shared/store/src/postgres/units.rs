@@ -4,27 +4,30 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::change::Checkup;
-use model::{Changes, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
+use model::{Ask, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId};
 use serde_json::Value;
 use sqlx::{PgConnection, Row, Transaction};
 use uuid::Uuid;
 
+use super::places::Places;
 use super::{definitions, items, lanes, rows, runs, saves, shares, signals};
 use crate::{
-    Birth, Context, Created, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent, VersionRecord, normal,
+    Birth, Committed, Context, Created, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent,
+    VersionRecord, normal,
 };
 
 /// An open transaction, with the messages that will go out once it is committed.
 pub(super) struct PostgresUnit {
     transaction: Transaction<'static, sqlx::Postgres>,
     outbox: Vec<Unsent>,
+    places: Places,
     /// Set by the first error: half of what was asked may be written, so committing is refused.
     broken: bool,
 }
 
 impl PostgresUnit {
     pub(super) fn new(transaction: Transaction<'static, sqlx::Postgres>) -> Self {
-        Self { transaction, outbox: Vec::new(), broken: false }
+        Self { transaction, outbox: Vec::new(), places: Places::default(), broken: false }
     }
 
     fn note<T>(&mut self, result: Result<T>) -> Result<T> {
@@ -100,12 +103,24 @@ impl Unit for PostgresUnit {
         self.note(saved)
     }
 
-    async fn commit(self: Box<Self>) -> Result<Vec<Unsent>> {
+    async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> Result<Vec<Seat>> {
+        let seats = self.places.seat(&mut self.transaction, asks, leaves, now).await;
+        self.note(seats)
+    }
+
+    async fn grant(&mut self, now: Instant) -> Result<()> {
+        let granted = self.places.grant(&mut self.transaction, now).await;
+        self.note(granted)
+    }
+
+    async fn commit(mut self: Box<Self>) -> Result<Committed> {
         if self.broken {
             return Err(Error::Conflict);
         }
+        self.places.settle(&mut self.transaction).await?;
         self.transaction.commit().await?;
-        Ok(self.outbox)
+        let Places { granted, again, .. } = self.places;
+        Ok(Committed { unsent: self.outbox, granted, again })
     }
 }
 
@@ -193,6 +208,7 @@ async fn insert_run(connection: &mut PgConnection, birth: &Birth) -> Result<bool
         .bind(rows::int(run.depth))
         .bind(run.lane)
         .bind(run.held)
+        .bind(run.priority)
         .execute(connection)
         .await?;
     Ok(written.rows_affected() == 1)

@@ -87,6 +87,7 @@ pub(crate) fn birth(id: RunId, version: VersionId, tasks: u32) -> Birth {
         depth: 0,
         lane: None,
         held: false,
+        priority: 0,
     };
     let mut changes = changes(run);
     changes.tasks = (0..tasks).map(|index| Task::pending(TaskIndex(index), at(0))).collect();
@@ -158,7 +159,7 @@ pub(crate) async fn step(
     changes.tasks = tasks.into_iter().map(|(_, task)| task).collect();
     change(&mut changes);
     unit.save(&[changes]).await?;
-    unit.commit().await
+    Ok(unit.commit().await?.unsent)
 }
 
 /// Lets a worker hold a task.

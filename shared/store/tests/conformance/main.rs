@@ -9,6 +9,7 @@ mod history;
 mod lanes;
 mod letters;
 mod listing;
+mod places;
 mod shares;
 mod sweep;
 mod units;
@@ -193,6 +194,26 @@ claims! {
         lanes_may_be_empty_long_or_hold_anything
         a_unit_sees_its_own_runs_in_a_lane
         of_runs_that_enter_a_lane_at_once_one_finds_it_free
+    }
+    places {
+        a_place_is_given_while_there_are_some_and_then_one_waits
+        whoever_leaves_lets_the_next_begin
+        a_grant_is_taken_over_once
+        asking_again_changes_nothing
+        whoever_leaves_the_line_is_forgotten
+        a_grant_that_is_not_taken_goes_to_the_next
+        a_dropped_unit_takes_no_place
+        a_task_needs_a_place_of_every_limit
+        what_a_workflow_says_of_its_places_stands
+        a_limit_that_nobody_has_set_has_the_usual_places
+        raised_places_are_granted
+        one_task_behind_many_of_another_tenant_comes_in_the_next_round
+        tenants_come_by_their_weights
+        higher_priority_comes_first_within_a_tenant
+        low_priority_does_not_starve
+        of_many_that_ask_at_once_no_more_are_given_than_there_are
+        of_many_that_leave_at_once_everybody_in_line_gets_a_turn
+        readers_see_limits_and_lines
     }
     workers {
         a_beat_names_what_the_worker_holds

@@ -46,6 +46,8 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
     store.beat(worker(1), at(40)).await.unwrap();
     store.beat(worker(2), at(30)).await.unwrap();
     let agenda = Agenda {
+        granted: None,
+        room: false,
         timer: Some(at(20)),
         next_timer: Some(at(50)),
         checkup: Some(at(60)),

@@ -40,7 +40,7 @@ pub(crate) async fn a_new_run_is_there_with_all_its_rows(store: Subject) {
     change_all(&mut birth.changes);
     let mut unit = store.begin().await.unwrap();
     assert_eq!(unit.create(&birth).await.unwrap(), Created::New);
-    let sent = unit.commit().await.unwrap();
+    let sent = unit.commit().await.unwrap().unsent;
 
     let record = store.run(TENANT, run_id(1)).await.unwrap().unwrap();
     assert_eq!(
@@ -237,7 +237,7 @@ pub(crate) async fn changes_of_several_runs_are_saved_together(store: Subject) {
         each.run.state = RunState::Running;
     }
     unit.save(&all).await.unwrap();
-    let sent = unit.commit().await.unwrap();
+    let sent = unit.commit().await.unwrap().unsent;
     assert_eq!(
         sent.iter().map(|unsent| unsent.message.run()).collect::<Vec<_>>(),
         [Some(ids[1]), Some(ids[0])]

@@ -1,0 +1,149 @@
+//! Limits: how many tasks are under way at the same time, who waits for a place, and saying how many there shall be.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use model::{Instant, Limit};
+use serde::{Deserialize, Serialize};
+use service::Problem;
+use store::{LimitRecord, StandingRecord};
+
+use crate::request::{self, Path};
+use crate::{Api, Caller, error};
+
+/// How a tenant's own limit is addressed: it has no name of its own.
+const OWN: &str = "own";
+
+/// No limit has more places.
+const MOST_PLACES: u32 = 1_000_000;
+
+/// The limits that a tenant's tasks need places of.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LimitList {
+    /// By kind and name.
+    pub items: Vec<LimitView>,
+}
+
+/// One limit.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LimitView {
+    /// `pool`, `workflow`, `tenant` or `queue`.
+    pub kind: String,
+    /// The name of what it limits; `own` for the tenant.
+    pub name: String,
+    /// How many places there are; none if there is no bound.
+    pub places: Option<u32>,
+    /// How many are taken or promised.
+    pub used: u32,
+    /// How many tasks stand in its line.
+    pub waiting: u32,
+    /// Since when the one that has waited longest does.
+    pub oldest: Option<Instant>,
+    /// The tenants in its line: only of a queue, which all of them share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub line: Vec<ShareView>,
+}
+
+/// A tenant in the line of a queue.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ShareView {
+    /// Whether it is the caller's own.
+    pub own: bool,
+    /// How often it comes in each round.
+    pub weight: u32,
+    /// How many of its tasks wait.
+    pub waiting: u32,
+    /// Since when the one that has waited longest does.
+    pub oldest: Option<Instant>,
+    /// The part of the places that it is entitled to while it waits, of 1.
+    pub entitled: f64,
+    /// The part of the places given from the line that it received, of 1.
+    pub received: f64,
+}
+
+/// How many places a limit shall have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitBody {
+    /// So many; null for no bound.
+    pub places: Option<u32>,
+}
+
+/// What is known of every limit of the caller's tenant.
+pub async fn show(api: &Api, caller: &Caller) -> Result<LimitList, Problem> {
+    let store = api.app.runtime.store();
+    let mut items = Vec::new();
+    for record in store.limits(caller.tenant).await.map_err(error::store)? {
+        let line = match &record.limit {
+            Limit::Queue(_) => store.standings(&record.limit).await.map_err(error::store)?,
+            _ => Vec::new(),
+        };
+        items.push(view(record, shares(&line, caller)));
+    }
+    Ok(LimitList { items })
+}
+
+fn view(record: LimitRecord, line: Vec<ShareView>) -> LimitView {
+    let name = Some(record.limit.name()).filter(|name| !name.is_empty()).unwrap_or(OWN);
+    LimitView {
+        kind: record.limit.kind().into(),
+        name: name.into(),
+        places: record.places,
+        used: record.used,
+        waiting: record.waiting,
+        oldest: record.oldest,
+        line,
+    }
+}
+
+fn shares(line: &[StandingRecord], caller: &Caller) -> Vec<ShareView> {
+    let part = |own: f64, all: f64| if all > 0.0 { own / all } else { 0.0 };
+    let weights: f64 = line.iter().filter(|row| row.waiting > 0).map(|row| f64::from(row.weight)).sum();
+    let received: f64 = line.iter().map(|row| row.received as f64).sum();
+    let share = |row: &StandingRecord| ShareView {
+        own: row.tenant == caller.tenant,
+        weight: row.weight,
+        waiting: row.waiting,
+        oldest: row.oldest,
+        entitled: if row.waiting > 0 { part(f64::from(row.weight), weights) } else { 0.0 },
+        received: part(row.received as f64, received),
+    };
+    line.iter().map(share).collect()
+}
+
+pub(crate) async fn get_list(State(api): State<Api>, caller: Caller) -> Result<Json<LimitList>, Problem> {
+    show(&api, &caller).await.map(Json)
+}
+
+/// Says how many places a limit has. Who has one keeps it; who waits and finds room begins.
+pub(crate) async fn post_places(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((kind, name)): Path<(String, String)>,
+    request::Json(body): request::Json<LimitBody>,
+) -> Result<Json<LimitList>, Problem> {
+    let limit = settable(&caller, &kind, &name)?;
+    if body.places.is_some_and(|places| places > MOST_PLACES) {
+        let message = format!("`places` must be from 0 to {MOST_PLACES}, or null for no bound");
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_places", message));
+    }
+    api.app.runtime.set_places(&limit, body.places).await.map_err(error::runtime)?;
+    show(&api, &caller).await.map(Json)
+}
+
+fn settable(caller: &Caller, kind: &str, name: &str) -> Result<Limit, Problem> {
+    match kind {
+        "pool" => Ok(Limit::Pool(caller.tenant, name.into())),
+        "queue" => Ok(Limit::Queue(name.into())),
+        "tenant" if name == OWN => Ok(Limit::Tenant(caller.tenant)),
+        "tenant" => Err(Problem::not_found(format!("a tenant's limit is called `{OWN}`, not `{name}`"))),
+        "workflow" => {
+            let message = "a workflow says itself how many of its tasks are under way: set its \
+                           `max_active_tasks` and register it";
+            Err(Problem::new(StatusCode::CONFLICT, "defined_by_the_workflow", message))
+        }
+        _ => {
+            Err(Problem::not_found(format!("there is no limit of the kind `{kind}`: pool, queue or tenant")))
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Limits: who has a place, who waits, and saying how many there are.
+
+use axum::http::StatusCode;
+use serde_json::json;
+
+use crate::world::World;
+
+const CROWD: &str = "
+name: crowd
+tasks:
+  - {name: first, type: noop, pool: dock}
+  - {name: second, type: noop, pool: dock}
+  - {name: third, type: noop, pool: dock, priority: 5}
+";
+
+async fn crowded() -> (World, model::RunId) {
+    let world = World::new();
+    assert_eq!(world.post("/limits/pool/dock", r#"{"places": 1}"#).await.status, StatusCode::OK);
+    let run = world.play(CROWD, json!({})).await;
+    (world, run)
+}
+
+#[tokio::test]
+async fn a_task_that_waits_for_a_place_says_which_and_who_comes_before() {
+    let (world, run) = crowded().await;
+    let told = world.get(&format!("/runs/{run}/explain?task=second")).await.body;
+    assert_eq!(
+        told["tasks"][0]["because"],
+        "It has been ready since 2027-01-15 08:00:00Z (now) and waits for a place: the pool `dock` has 1 of 1 taken, \
+         and 1 other comes before it."
+    );
+    let details = &told["tasks"][0]["details"];
+    assert_eq!(
+        (&details["limit"], &details["name"], &details["ahead"]),
+        (&json!("pool"), &json!("dock"), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn of_tasks_that_come_together_the_one_of_higher_priority_begins() {
+    let (world, run) = crowded().await;
+    let tasks = world.get(&format!("/runs/{run}/tasks")).await.body;
+    let states: Vec<&str> =
+        tasks["items"].as_array().unwrap().iter().map(|task| task["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["queued", "queued", "dispatched"]);
+}
+
+#[tokio::test]
+async fn more_places_let_those_begin_who_wait() {
+    let (world, run) = crowded().await;
+    let limits = world.post("/limits/pool/dock", r#"{"places": null}"#).await.body;
+    let pool = &limits["items"][0];
+    assert_eq!((&pool["kind"], &pool["used"], &pool["waiting"]), (&json!("pool"), &json!(3), &json!(0)));
+    let counts = world.get(&format!("/runs/{run}")).await.body["counts"].clone();
+    assert_eq!(counts, json!({"dispatched": 3}));
+}
+
+#[tokio::test]
+async fn limits_are_listed_with_who_waits() {
+    let (world, _) = crowded().await;
+    let limits = world.get("/limits").await.body;
+    let seen: Vec<_> = limits["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|limit| {
+            (limit["kind"].as_str().unwrap(), limit["name"].as_str().unwrap(), limit["waiting"].clone())
+        })
+        .collect();
+    let expected = [("pool", "dock", json!(2)), ("queue", "light", json!(0)), ("tenant", "own", json!(0))];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn what_cannot_be_set_is_refused_with_what_can() {
+    let world = World::new();
+    let refused = |path: &'static str, body: &'static str| {
+        let world = &world;
+        async move {
+            let answer = world.post(path, body).await;
+            (answer.status, answer.body["message"].as_str().unwrap().to_owned())
+        }
+    };
+    let (status, message) = refused("/limits/workflow/x", r#"{"places": 1}"#).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    assert!(message.contains("max_active_tasks"), "{message}");
+    let (status, message) = refused("/limits/room/x", r#"{"places": 1}"#).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(message.contains("pool, queue or tenant"), "{message}");
+    let (status, _) = refused("/limits/pool/x", r#"{"places": 1000001}"#).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    let (status, _) = refused("/limits/pool/x", r#"{"places": -1}"#).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+}

@@ -1,0 +1,86 @@
+//! Places: a task that is to be carried out asks for one, and holds it until it ends or only waits.
+//!
+//! Who has a place is decided by the store, for all runs together; a scene says who asks and who leaves.
+
+use model::change::Checkup;
+use model::{Ask, EventKind, Leave, Limit, Needed, Seat, TaskEvent, TaskIndex, TaskState};
+use serde_json::json;
+
+use crate::scene::{CHECKUP_AFTER, Scene};
+
+impl Scene<'_> {
+    /// Lets a queued task ask for a place. Its work message goes out once it has one.
+    pub(crate) fn release(&mut self, index: TaskIndex) {
+        self.asking.insert(index);
+    }
+
+    /// A place is there for a task that stood in line.
+    pub(crate) fn take_place(&mut self, index: TaskIndex, attempt: u32) -> crate::Outcome {
+        let waits = |task: &model::Task| task.state == TaskState::Queued && task.attempt == attempt;
+        if !self.tasks.get(&index).is_some_and(waits) {
+            return crate::Outcome::Stale;
+        }
+        self.release(index);
+        crate::Outcome::Applied
+    }
+
+    /// The tasks that ask for a place.
+    pub fn asks(&self) -> Vec<Ask> {
+        let ask = |index: &TaskIndex| {
+            let task = &self.tasks[index];
+            Ask {
+                key: self.key(*index),
+                attempt: task.attempt,
+                tenant: self.run.tenant,
+                priority: self.run.priority + self.spec(*index).priority,
+                since: task.since,
+                waited: !self.before.contains_key(index),
+                needs: self.needs(*index),
+            }
+        };
+        self.asking.iter().map(ask).collect()
+    }
+
+    /// The tasks that had a place or stood in line, and do so no more.
+    pub fn leaves(&self) -> Vec<Leave> {
+        let leave = |(index, before): (&TaskIndex, &TaskState)| {
+            let now = self.tasks[index].state;
+            let left = before.is_placed() && !now.is_placed();
+            let gone = *before == TaskState::Queued && now != TaskState::Queued;
+            (left || gone).then(|| Leave { key: self.key(*index), placed: left, needs: self.needs(*index) })
+        };
+        self.before.iter().filter_map(leave).collect()
+    }
+
+    /// What became of a task that asked for a place.
+    pub fn seat(&mut self, index: TaskIndex, seat: Seat) {
+        self.asking.remove(&index);
+        match seat {
+            Seat::Given => {
+                let queue = &self.spec(index).queue;
+                self.must(index, TaskEvent::Released, EventKind::TaskDispatched, json!({"queue": queue}));
+                self.announce(index);
+                // Its message may get lost from now on.
+                if self.checkup == Checkup::Keep && self.before.get(&index) == Some(&TaskState::Queued) {
+                    self.checkup = Checkup::By(self.now + CHECKUP_AFTER);
+                }
+            }
+            Seat::Waits(limit) => {
+                let full = json!({"limit": limit.kind(), "name": limit.name()});
+                self.record(EventKind::TaskQueued, Some(index), None, full);
+            }
+            Seat::Still => {}
+        }
+    }
+
+    /// Where a task needs a place.
+    fn needs(&self, index: TaskIndex) -> Vec<Needed> {
+        let (tenant, spec, workflow) = (self.run.tenant, self.spec(index), self.graph.workflow());
+        let pool = spec.pool.clone().map(|pool| (Limit::Pool(tenant, pool), None));
+        let whole = workflow.max_active_tasks;
+        let own = whole.map(|places| (Limit::Workflow(tenant, workflow.name.clone()), Some(places)));
+        let always = [(Limit::Tenant(tenant), None), (Limit::Queue(spec.queue.clone()), None)];
+        let all = pool.into_iter().chain(own).chain(always);
+        all.map(|(limit, places)| Needed { limit, places }).collect()
+    }
+}

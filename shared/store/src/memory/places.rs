@@ -1,0 +1,166 @@
+//! Places and lines in memory: every row is at hand, so nothing is put off and nobody has to look again.
+
+use std::collections::BTreeMap;
+
+use model::{Ask, Instant, Leave, Limit, Needed, Seat, TaskKey, TenantId};
+
+use crate::seating::{LimitId, LimitRow, LineRow, Seating, Standing};
+use crate::{Granted, InLine, LimitRecord, StandingRecord, normal};
+
+/// The tables of places and lines. They are small: a unit that changes them writes them whole.
+#[derive(Clone, Default)]
+pub(super) struct Places {
+    limits: BTreeMap<LimitId, LimitRow>,
+    line: BTreeMap<TaskKey, LineRow>,
+    standings: BTreeMap<(LimitId, TenantId), Standing>,
+    weights: BTreeMap<TenantId, u32>,
+}
+
+impl Places {
+    /// Seats everybody. Answers what became of each who asked, and to whom places were granted.
+    pub(super) fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> (Vec<Seat>, Vec<Granted>) {
+        let asked = asks.iter().flat_map(|ask| &ask.needs);
+        asked.chain(leaves.iter().flat_map(|leave| &leave.needs)).for_each(|need| self.know(need));
+        let ids: BTreeMap<Limit, LimitId> =
+            self.limits.iter().map(|(id, row)| (row.limit.clone(), *id)).collect();
+        let needs = |needs: &[Needed]| needs.iter().map(|need| ids[&own(&need.limit)]).collect::<Vec<_>>();
+        let mut seating = self.open();
+        for ask in asks {
+            for need in needs(&ask.needs) {
+                let weight = self.weight(ask.tenant);
+                seating.standings.entry((need, ask.tenant)).or_default().weight = weight;
+            }
+        }
+        leaves.iter().for_each(|leave| seating.leave(leave, &needs(&leave.needs)));
+        let seats = asks.iter().map(|ask| seating.ask(ask, needs(&ask.needs))).collect();
+        seating.grant(now);
+        (seats, self.close(seating))
+    }
+
+    /// Grants whatever is free.
+    pub(super) fn grant(&mut self, now: Instant) -> Vec<Granted> {
+        let mut seating = self.open();
+        seating.grant(now);
+        self.close(seating)
+    }
+
+    pub(super) fn list(&self, tenant: TenantId) -> Vec<LimitRecord> {
+        let own = self.limits.values().filter(|row| row.limit.tenant().is_none_or(|of| of == tenant));
+        let mut found: Vec<LimitRecord> = own
+            .map(|row| LimitRecord {
+                limit: row.limit.clone(),
+                places: row.places,
+                used: row.used,
+                waiting: row.waiting,
+                oldest: self.waiting(row.id).map(|row| row.since).min(),
+            })
+            .collect();
+        found.sort_by(|one, other| {
+            (one.limit.kind(), one.limit.name()).cmp(&(other.limit.kind(), other.limit.name()))
+        });
+        found
+    }
+
+    pub(super) fn set_places(&mut self, limit: &Limit, places: Option<u32>) {
+        self.know(&Needed { limit: limit.clone(), places: None });
+        let row = self.limits.values_mut().find(|row| row.limit == own(limit));
+        row.expect("it is known now").places = places;
+    }
+
+    pub(super) fn set_weight(&mut self, tenant: TenantId, weight: u32) {
+        self.weights.insert(tenant, weight);
+        let own = self.standings.iter_mut().filter(|((_, of), _)| *of == tenant);
+        own.for_each(|(_, standing)| standing.weight = weight);
+    }
+
+    pub(super) fn standings(&self, limit: &Limit) -> Vec<StandingRecord> {
+        let Some(row) = self.limits.values().find(|row| row.limit == own(limit)) else { return Vec::new() };
+        let here = self.standings.iter().filter(|((of, _), _)| *of == row.id);
+        here.filter(|(_, standing)| standing.position > 0)
+            .map(|((_, tenant), standing)| {
+                let waiting = || self.waiting(row.id).filter(|row| row.tenant == *tenant);
+                StandingRecord {
+                    tenant: *tenant,
+                    weight: standing.weight,
+                    waiting: waiting().count() as u32,
+                    oldest: waiting().map(|row| row.since).min(),
+                    received: standing.received.unsigned_abs(),
+                }
+            })
+            .collect()
+    }
+
+    pub(super) fn in_line(&self, key: TaskKey) -> Option<InLine> {
+        let own = self.line.get(&key)?;
+        let limit = &self.limits[&own.limit()];
+        let order = |row: &LineRow| (row.id, row.rank, row.key);
+        Some(InLine {
+            limit: limit.limit.clone(),
+            places: limit.places,
+            used: limit.used,
+            ahead: self.waiting(limit.id).filter(|row| order(row) < order(own)).count() as u32,
+            since: own.since,
+            granted: own.granted_at.is_some(),
+        })
+    }
+
+    pub(super) fn untaken(&self, before: Instant, limit: u32) -> Vec<Granted> {
+        let granted = self.line.values().filter_map(|row| Some((row.granted_at?, row.key, row.attempt)));
+        let mut old: Vec<_> = granted.filter(|(at, ..)| *at <= before).collect();
+        old.sort_unstable();
+        let old = old.into_iter().take(limit as usize);
+        old.map(|(_, key, attempt)| Granted { key, attempt }).collect()
+    }
+
+    pub(super) fn first_granted(&self) -> Option<Instant> {
+        self.line.values().filter_map(|row| row.granted_at).min()
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.limits.values().any(LimitRow::could_grant)
+    }
+
+    fn waiting(&self, limit: LimitId) -> impl Iterator<Item = &LineRow> {
+        self.line.values().filter(move |row| row.granted_at.is_none() && row.limit() == limit)
+    }
+
+    fn weight(&self, tenant: TenantId) -> u32 {
+        self.weights.get(&tenant).copied().unwrap_or(1)
+    }
+
+    /// A limit that nobody needed before comes into being; what a workflow says of its own stands.
+    fn know(&mut self, need: &Needed) {
+        let limit = own(&need.limit);
+        match self.limits.values_mut().find(|row| row.limit == limit) {
+            Some(row) => row.places = need.places.or(row.places),
+            None => {
+                let id = self.limits.len() as LimitId + 1;
+                let places = need.places.or(limit.usual());
+                let row = LimitRow { id, limit, places, used: 0, waiting: 0, frontier: 0 };
+                self.limits.insert(id, row);
+            }
+        }
+    }
+
+    fn open(&mut self) -> Seating {
+        Seating {
+            limits: std::mem::take(&mut self.limits),
+            line: std::mem::take(&mut self.line),
+            standings: std::mem::take(&mut self.standings),
+            ..Seating::default()
+        }
+    }
+
+    fn close(&mut self, seating: Seating) -> Vec<Granted> {
+        self.limits = seating.limits;
+        self.line = seating.line;
+        self.standings = seating.standings;
+        seating.granted
+    }
+}
+
+/// A limit under the name that a row can hold.
+fn own(limit: &Limit) -> Limit {
+    let name = normal::text(limit.name()).into_owned();
+    Limit::of(limit.kind(), limit.tenant(), &name).expect("the same kind and tenant")
+}

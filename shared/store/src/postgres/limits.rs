@@ -1,0 +1,132 @@
+//! What readers and operators see of places and lines.
+
+use model::{Instant, Limit, TaskKey, TenantId};
+use sqlx::postgres::PgRow;
+use sqlx::{PgPool, Row};
+
+use super::places::{limit, tenant_of};
+use super::rows::{self, int, number};
+use crate::{Granted, InLine, LimitRecord, Result, StandingRecord, normal};
+
+pub(super) async fn list(pool: &PgPool, tenant: TenantId) -> Result<Vec<LimitRecord>> {
+    let found = sqlx::query(
+        "select kind, tenant, name, places, used, waiting,
+                (select min(since) from line where lim = limits.id and granted_at is null) as oldest
+           from limits where tenant in (0, $1) order by kind, name",
+    )
+    .bind(tenant.0)
+    .fetch_all(pool)
+    .await?;
+    found.iter().map(record).collect()
+}
+
+fn record(row: &PgRow) -> Result<LimitRecord> {
+    Ok(LimitRecord {
+        limit: limit(row)?,
+        places: places(row)?,
+        used: number(row, "used")?,
+        waiting: number(row, "waiting")?,
+        oldest: row.try_get("oldest")?,
+    })
+}
+
+fn places(row: &PgRow) -> Result<Option<u32>> {
+    Ok(row.try_get::<Option<i32>, _>("places")?.map(|places| places.unsigned_abs()))
+}
+
+pub(super) async fn set_places(pool: &PgPool, limit: &Limit, places: Option<u32>) -> Result<()> {
+    sqlx::query(
+        "insert into limits (kind, tenant, name, places) values ($1, $2, $3, $4)
+             on conflict (kind, tenant, name) do update set places = excluded.places",
+    )
+    .bind(limit.kind())
+    .bind(tenant_of(limit))
+    .bind(normal::text(limit.name()))
+    .bind(places.map(int))
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// Numbers are given one after the other: they are small, since a line's ids are made of them.
+pub(super) async fn tenant(pool: &PgPool, name: &str, now: Instant) -> Result<TenantId> {
+    let mut transaction = pool.begin().await?;
+    sqlx::query("lock table tenants in share row exclusive mode").execute(&mut *transaction).await?;
+    sqlx::query(
+        "insert into tenants (id, name, created_at)
+         select max(id) + 1, $1, $2 from tenants having not bool_or(name = $1)",
+    )
+    .bind(name)
+    .bind(now)
+    .execute(&mut *transaction)
+    .await?;
+    let found =
+        sqlx::query("select id from tenants where name = $1").bind(name).fetch_one(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(TenantId(found.try_get("id")?))
+}
+
+pub(super) async fn set_weight(pool: &PgPool, tenant: TenantId, weight: u32) -> Result<()> {
+    sqlx::query("update tenants set weight = $2 where id = $1")
+        .bind(tenant.0)
+        .bind(int(weight))
+        .execute(pool)
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn standings(pool: &PgPool, limit: &Limit) -> Result<Vec<StandingRecord>> {
+    let found = sqlx::query(include_str!("../../queries/list_standings.sql"))
+        .bind(limit.kind())
+        .bind(tenant_of(limit))
+        .bind(normal::text(limit.name()))
+        .fetch_all(pool)
+        .await?;
+    found
+        .iter()
+        .map(|row| {
+            Ok(StandingRecord {
+                tenant: TenantId(row.try_get("tenant")?),
+                weight: number(row, "weight")?,
+                waiting: row.try_get::<i64, _>("waiting")? as u32,
+                oldest: row.try_get("oldest")?,
+                received: row.try_get::<i64, _>("received")?.unsigned_abs(),
+            })
+        })
+        .collect()
+}
+
+pub(super) async fn in_line(pool: &PgPool, key: TaskKey) -> Result<Option<InLine>> {
+    let found = sqlx::query(
+        "select kind, limits.tenant, name, places, used, own.since, own.granted_at is not null as granted,
+                (select count(*) from line as other
+                  where other.lim = own.lim and other.granted_at is null
+                    and (other.id, other.rank, other.run, other.idx) < (own.id, own.rank, own.run, own.idx)
+                ) as ahead
+           from line as own join limits on limits.id = own.lim where own.run = $1 and own.idx = $2",
+    )
+    .bind(key.run.0)
+    .bind(int(key.task.0))
+    .fetch_optional(pool)
+    .await?;
+    let Some(row) = found else { return Ok(None) };
+    Ok(Some(InLine {
+        limit: limit(&row)?,
+        places: places(&row)?,
+        used: number(&row, "used")?,
+        ahead: row.try_get::<i64, _>("ahead")? as u32,
+        since: row.try_get("since")?,
+        granted: row.try_get("granted")?,
+    }))
+}
+
+pub(super) async fn untaken(pool: &PgPool, before: Instant, limit: u32) -> Result<Vec<Granted>> {
+    let found = sqlx::query(
+        "select run, idx, attempt from line where granted_at <= $1 order by granted_at, run, idx limit $2",
+    )
+    .bind(before)
+    .bind(i64::from(limit))
+    .fetch_all(pool)
+    .await?;
+    found.iter().map(|row| Ok(Granted { key: rows::key(row)?, attempt: number(row, "attempt")? })).collect()
+}

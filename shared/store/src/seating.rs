@@ -1,0 +1,258 @@
+//! Who has a place: decided here for both stores, over the rows that they have loaded and locked.
+//!
+//! A task takes its places in the order of its needs. Where it finds none, or others in line before it, it stands in
+//! that limit's line and keeps what it has so far: everybody takes them in the same order, so nobody waits in a circle.
+//! Once it has all of them it is *granted*: its run is told, and the task takes them over.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::place::{block_of, take_turn};
+use model::{Ask, Instant, Leave, Limit, Seat, TaskKey, TenantId};
+
+use crate::Granted;
+
+/// Names a limit's row.
+pub(crate) type LimitId = i32;
+
+/// A limit: how many places it has, and who has them.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct LimitRow {
+    pub(crate) id: LimitId,
+    pub(crate) limit: Limit,
+    /// How many there are; none if there is no bound.
+    pub(crate) places: Option<u32>,
+    pub(crate) used: u32,
+    /// How many stand in its line.
+    pub(crate) waiting: u32,
+    /// The block of whoever was given a place last.
+    pub(crate) frontier: i64,
+}
+
+impl LimitRow {
+    /// How many more may have a place now.
+    pub(crate) fn room(&self) -> u32 {
+        self.places.map_or(u32::MAX, |places| places.saturating_sub(self.used))
+    }
+
+    /// Whether someone in its line could have a place.
+    pub(crate) fn could_grant(&self) -> bool {
+        self.waiting > 0 && self.room() > 0
+    }
+}
+
+/// A task in line, or one that was granted its places and has not taken them over.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct LineRow {
+    pub(crate) key: TaskKey,
+    pub(crate) attempt: u32,
+    pub(crate) tenant: TenantId,
+    /// Which of its needs it waits for; it has a place of each before that one.
+    pub(crate) step: usize,
+    /// Where it needs places, in order.
+    pub(crate) needs: Vec<LimitId>,
+    /// Its place in the line.
+    pub(crate) id: i64,
+    /// Its order within its tenant.
+    pub(crate) rank: i64,
+    pub(crate) since: Instant,
+    pub(crate) granted_at: Option<Instant>,
+}
+
+impl LineRow {
+    /// In whose line it stands.
+    pub(crate) fn limit(&self) -> LimitId {
+        self.needs[self.step]
+    }
+}
+
+/// Where a tenant's next task goes in a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Standing {
+    /// The next position, in parts of a block.
+    pub(crate) position: i64,
+    /// How often it comes in each round.
+    pub(crate) weight: u32,
+    /// How many of its tasks were given a place from the line.
+    pub(crate) received: i64,
+}
+
+impl Default for Standing {
+    fn default() -> Self {
+        Self { position: 0, weight: 1, received: 0 }
+    }
+}
+
+/// The rows that a seating is decided on, and what became of them.
+#[derive(Default)]
+pub(crate) struct Seating {
+    pub(crate) limits: BTreeMap<LimitId, LimitRow>,
+    pub(crate) line: BTreeMap<TaskKey, LineRow>,
+    pub(crate) standings: BTreeMap<(LimitId, TenantId), Standing>,
+    /// Rows of the line to write.
+    pub(crate) written: BTreeSet<TaskKey>,
+    /// Rows of the line to delete.
+    pub(crate) gone: BTreeSet<TaskKey>,
+    /// Who was granted all places just now.
+    pub(crate) granted: Vec<Granted>,
+    /// Whether someone might have been granted a place had more rows been at hand.
+    pub(crate) again: bool,
+}
+
+impl Seating {
+    /// A task gives up its places, or where it stood.
+    pub(crate) fn leave(&mut self, leave: &Leave, needs: &[LimitId]) {
+        if leave.placed {
+            self.free(needs);
+        } else {
+            self.leave_line(leave.key);
+        }
+    }
+
+    /// A task asks for its places.
+    pub(crate) fn ask(&mut self, ask: &Ask, needs: Vec<LimitId>) -> Seat {
+        match self.line.get(&ask.key) {
+            Some(row) if row.attempt == ask.attempt && row.granted_at.is_some() => {
+                // From now on they are the task's own.
+                self.remove(ask.key);
+                return Seat::Given;
+            }
+            Some(row) if row.attempt == ask.attempt => return Seat::Still,
+            Some(_) => self.leave_line(ask.key),
+            None => {}
+        }
+        let row = LineRow {
+            key: ask.key,
+            attempt: ask.attempt,
+            tenant: ask.tenant,
+            step: 0,
+            needs,
+            id: 0,
+            rank: ask.rank(),
+            since: ask.since,
+            granted_at: None,
+        };
+        match self.advance(row) {
+            Ok(_) => Seat::Given,
+            Err(row) => {
+                let limit = self.limits[&row.limit()].limit.clone();
+                self.stand(row);
+                Seat::Waits(limit)
+            }
+        }
+    }
+
+    /// Grants what is free to those who wait, in the order of their needs.
+    pub(crate) fn grant(&mut self, now: Instant) {
+        let mut order: Vec<(&Limit, LimitId)> =
+            self.limits.iter().map(|(id, row)| (&row.limit, *id)).collect();
+        order.sort_unstable();
+        let order: Vec<LimitId> = order.into_iter().map(|(_, id)| id).collect();
+        for limit in order {
+            while self.limits[&limit].could_grant() {
+                let Some(key) = self.next_in_line(limit) else { break };
+                let row = &self.line[&key];
+                if !row.needs[row.step..].iter().all(|need| self.limits.contains_key(need)) {
+                    break; // Someone else has one of its limits in hand just now.
+                }
+                self.grant_one(key, now);
+            }
+        }
+        self.again |= self.limits.values().any(LimitRow::could_grant);
+    }
+
+    /// Whose turn it is: the tenant's that the first id belongs to, which sends its task of the lowest rank.
+    fn next_in_line(&mut self, limit: LimitId) -> Option<TaskKey> {
+        let waits = |row: &&LineRow| row.granted_at.is_none() && row.limit() == limit;
+        let in_line = || self.line.values().filter(waits);
+        let turn = in_line().min_by_key(|row| (row.id, row.rank, row.key))?;
+        let own = in_line().filter(|row| row.tenant == turn.tenant);
+        let best = own.min_by_key(|row| (row.rank, row.id, row.key))?;
+        let (turn, best) = ((turn.key, turn.id), (best.key, best.id));
+        if turn.0 != best.0 {
+            // They change places.
+            self.rewrite(turn.0).id = best.1;
+            self.rewrite(best.0).id = turn.1;
+        }
+        Some(best.0)
+    }
+
+    /// Gives the head of a line its place there, and those that it needs beside it.
+    fn grant_one(&mut self, key: TaskKey, now: Instant) {
+        let row = self.rewrite(key).clone();
+        let (limit, tenant) = (row.limit(), row.tenant);
+        let here = self.limits.get_mut(&limit).expect("a line has a limit");
+        here.waiting -= 1;
+        here.frontier = here.frontier.max(block_of(row.id));
+        // It stood first, so whoever waits behind it is no obstacle.
+        here.used += 1;
+        self.standing(limit, tenant).received += 1;
+        match self.advance(LineRow { step: row.step + 1, ..row }) {
+            Ok(row) => {
+                self.granted.push(Granted { key, attempt: row.attempt });
+                self.line.insert(key, LineRow { granted_at: Some(now), ..row });
+            }
+            Err(row) => self.stand(row),
+        }
+    }
+
+    /// Takes places from its step on, as far as there are. Gives the row back where it has to wait.
+    fn advance(&mut self, mut row: LineRow) -> Result<LineRow, LineRow> {
+        while let Some(need) = row.needs.get(row.step) {
+            match self.limits.get_mut(need) {
+                Some(limit) if limit.waiting == 0 && limit.room() > 0 => limit.used += 1,
+                _ => return Err(row),
+            }
+            row.step += 1;
+        }
+        // There is no line behind the last one.
+        row.step = row.needs.len().saturating_sub(1);
+        Ok(row)
+    }
+
+    fn stand(&mut self, row: LineRow) {
+        let (limit, tenant) = (row.limit(), row.tenant);
+        let here = self.limits.get_mut(&limit).expect("a line has a limit");
+        here.waiting += 1;
+        let frontier = here.frontier;
+        let standing = self.standing(limit, tenant);
+        let (id, position) = take_turn(tenant, standing.position, frontier, standing.weight);
+        standing.position = position;
+        self.gone.remove(&row.key);
+        self.written.insert(row.key);
+        self.line.insert(row.key, LineRow { id, ..row });
+    }
+
+    fn leave_line(&mut self, key: TaskKey) {
+        let Some(row) = self.remove(key) else { return };
+        if row.granted_at.is_some() {
+            return self.free(&row.needs);
+        }
+        self.free(&row.needs[..row.step]);
+        if let Some(limit) = self.limits.get_mut(&row.limit()) {
+            limit.waiting = limit.waiting.saturating_sub(1);
+        }
+    }
+
+    fn free(&mut self, needs: &[LimitId]) {
+        for need in needs {
+            if let Some(limit) = self.limits.get_mut(need) {
+                limit.used = limit.used.saturating_sub(1);
+            }
+        }
+    }
+
+    fn remove(&mut self, key: TaskKey) -> Option<LineRow> {
+        self.written.remove(&key);
+        self.gone.insert(key);
+        self.line.remove(&key)
+    }
+
+    fn rewrite(&mut self, key: TaskKey) -> &mut LineRow {
+        self.written.insert(key);
+        self.line.get_mut(&key).expect("it was found in the line")
+    }
+
+    fn standing(&mut self, limit: LimitId, tenant: TenantId) -> &mut Standing {
+        self.standings.entry((limit, tenant)).or_default()
+    }
+}

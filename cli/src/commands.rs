@@ -19,6 +19,7 @@ mod trigger;
 mod validate;
 mod versions;
 mod watch;
+mod workers;
 
 use std::io;
 use std::process::ExitCode;
@@ -55,6 +56,8 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Reject(arguments) => answers::reject(shared, arguments).await,
         Command::Explain(arguments) => explain::run(shared, &arguments).await,
         Command::Logs(arguments) => logs::run(shared, arguments).await,
+        Command::Workers => workers::list(shared).await,
+        Command::Worker(arguments) => workers::order(shared, arguments).await,
         Command::Token => token::run(shared),
     }
 }

@@ -12,4 +12,5 @@ mod others;
 mod processes;
 mod pushes;
 mod rows;
+mod workers;
 mod world;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Changes, Event, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId,
+    AttemptRecord, Changes, Event, Instant, Order, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId,
     WorkerId,
 };
 use serde_json::Value;
 use store::{
     Activated, Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Held, LaneMember, LogChunk,
-    LogLine, Memory, NewVersion, Registered, Result, RunFilter, RunRecord, Share, ShareAsk, Store,
-    TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    LogLine, Memory, NewVersion, Registered, Result, RunFilter, RunRecord, Share, ShareAsk, Sign, Silence,
+    Store, TaskRecord, Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
 };
 
 use crate::scheduler::Points;
@@ -145,10 +145,13 @@ pass_on! {
     fn check_all(now: Instant) -> u64;
     fn unsent(before: Instant, limit: u32) -> Vec<Unsent>;
     fn sent(ids: &[i64]) -> ();
-    fn beat(worker: WorkerId, now: Instant) -> Vec<Held>;
-    fn farewell(worker: WorkerId) -> ();
-    fn lost(since: Instant, limit: u32) -> Vec<Held>;
-    fn forget_workers(since: Instant) -> u64;
+    fn beat(sign: &Sign) -> Told;
+    fn farewell(worker: WorkerId) -> Option<Order>;
+    fn give_order(worker: WorkerId, order: &Order) -> Option<Order>;
+    fn silent(since: Instant, limit: u32) -> Vec<Silence>;
+    fn lost(silent: &[Silence], limit: u32) -> Vec<Held>;
+    fn forget_workers(silent: &[Silence]) -> u64;
+    fn workers(tenant: TenantId, after: Option<WorkerId>, limit: u32) -> Vec<WorkerRecord>;
     fn bury(letter: &DeadLetter) -> ();
     fn dead_letters(limit: u32) -> Vec<DeadLetter>;
 }

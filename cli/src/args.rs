@@ -3,6 +3,7 @@
 mod answers;
 mod limits;
 mod test;
+mod worker;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ use serde_json::Value;
 pub use answers::{Approve, Reject, Signal};
 pub use limits::{Limits, SetLimit};
 pub use test::Test;
+pub use worker::Worker;
 
 /// Which Ebbflow is meant, and how to answer. These go with every command.
 #[derive(Args, Clone, Debug)]
@@ -110,6 +112,12 @@ pub enum Command {
         after_help = "Examples:\n  ebb logs RUN\n  ebb logs RUN load --attempt 1\n  ebb logs RUN split__3\n  ebb logs RUN -f"
     )]
     Logs(Logs),
+    /// List workers that hold attempts, and those that went silent
+    #[command(after_help = "Example:\n  ebb workers")]
+    Workers,
+    /// Have a worker end
+    #[command(subcommand)]
+    Worker(Worker),
     /// Print the token of the `ebb dev` of the data folder
     #[command(
         after_help = "Example:\n  curl -H \"Authorization: Bearer $(ebb token)\" http://localhost:8480/api/v1/runs"

@@ -20,6 +20,7 @@ mod trigger;
 mod validate;
 mod versions;
 mod watch;
+mod workers;
 
 use std::io;
 use std::process::ExitCode;
@@ -57,6 +58,8 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Explain(arguments) => explain::run(shared, &arguments).await,
         Command::Limits(arguments) => limits::run(shared, arguments).await,
         Command::Logs(arguments) => logs::run(shared, arguments).await,
+        Command::Workers => workers::list(shared).await,
+        Command::Worker(arguments) => workers::order(shared, arguments).await,
         Command::Token => token::run(shared),
     }
 }

@@ -58,9 +58,18 @@ pub struct DevArgs {
 }
 
 /// What carries out attempts; secrets are files in the data folder.
-fn executor(app: &App, args: &DevArgs, folder: &DataFolder) -> Executor {
+fn executor(app: &App, args: &DevArgs, folder: &DataFolder) -> Arc<Executor> {
     let worker = Worker::beating_every(BEAT, app.runtime.clone());
-    Executor::new(app.runtime.clone(), worker, args.workflows.clone()).with_secrets_in(folder.file("secrets"))
+    let executor = Executor::new(app.runtime.clone(), worker, args.workflows.clone());
+    Arc::new(executor.with_secrets_in(folder.file("secrets")))
+}
+
+/// The only worker that was told to end is replaced by another one, as a platform replaces an instance.
+async fn replace_whoever_ends(executor: Arc<Executor>, runtime: Arc<Runtime>) {
+    loop {
+        executor.worker().ended().await;
+        executor.go_on_as(Worker::beating_every(BEAT, runtime.clone()));
+    }
 }
 
 /// A running `ebb dev`.
@@ -73,6 +82,8 @@ pub struct Dev {
     pub database: String,
     broker: Broker,
     functions: Functions,
+    executor: Arc<Executor>,
+    replacing: tokio::task::JoinHandle<()>,
     server: tokio::task::JoinHandle<std::io::Result<()>>,
     stop: tokio::sync::oneshot::Sender<()>,
     embedded: Database,
@@ -98,14 +109,17 @@ impl Dev {
         let bus = EveryQueue::new(broker.clone());
         let runtime = Arc::new(Runtime::new(store, bus.clone(), clock.clone()));
         let app = App { runtime: runtime.clone(), push: Arc::new(issuer.push_auth()) };
-        let functions = Functions::mount(&app, &issuer, &url, &broker, executor(&app, args, &folder));
+        let executor = executor(&app, args, &folder);
+        let replacing = tokio::spawn(replace_whoever_ends(executor.clone(), runtime.clone()));
+        let functions = Functions::mount(&app, &issuer, &url, &broker, executor.clone());
         bus.deliver_to(functions.execute.clone());
         if embedded.is_ours_alone() {
             functions.take_up_again(&runtime).await?;
         }
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let stop_serving: Stop = Box::pin(async move { drop(stopped.await) });
-        let server = tokio::spawn(service::serve(listener, functions.public.clone(), stop_serving));
+        let server =
+            tokio::spawn(service::serve(listener, functions.public.clone(), stop_serving, service::GRACE));
         functions.keep_ticking(issuer.clone(), clock);
         let _watcher = workflows::load_and_watch(&args.workflows, runtime).await?;
         let token = issuer.admin_token(app.now());
@@ -117,6 +131,8 @@ impl Dev {
             database,
             broker,
             functions,
+            executor,
+            replacing,
             server,
             stop,
             embedded,
@@ -125,11 +141,13 @@ impl Dev {
         })
     }
 
-    /// Stops gently: no new work, what runs may finish for a while, then the database.
+    /// Stops gently: no new work, what runs may finish for a while or is handed back, then the database.
     pub async fn stop(self) -> anyhow::Result<()> {
         self.functions.stop_ticking();
         let _ = self.stop.send(());
-        self.broker.close().await;
+        self.replacing.abort();
+        let worker = self.executor.worker();
+        tokio::join!(self.broker.close(), worker.stop("`ebb dev` was asked to stop", service::GRACE));
         self.server.await??;
         self.embedded.close().await;
         Ok(())

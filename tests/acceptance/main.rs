@@ -13,4 +13,5 @@ mod places;
 mod processes;
 mod pushes;
 mod rows;
+mod workers;
 mod world;

@@ -29,9 +29,9 @@ use crate::world::{AUDIENCE, PUSHER, compile, register};
 const FUNCTIONS: [&str; 4] = ["trigger", "evaluate", "execute", "sweep"];
 
 /// A function as a process of its own, killed when the test is over.
-struct Function {
+pub(crate) struct Function {
     url: String,
-    process: Child,
+    pub(crate) process: Child,
 }
 
 impl Function {
@@ -69,6 +69,7 @@ async fn start(name: &str, folder: &std::path::Path, database: &str, host: &str)
         .env("EBB_PUSH_ACCOUNT", PUSHER)
         .env("EBB_PUSH_ISSUER", "https://issuer.example")
         .env("EBB_PUSH_KEYS_URL", format!("{host}/keys"))
+        .env("EBB_GRACE_SECONDS", "1")
         .env("RUST_LOG", "warn")
         .stdin(Stdio::null())
         .spawn()
@@ -100,15 +101,15 @@ async fn forward(State(balancer): State<Balancer>, headers: HeaderMap, body: Byt
 }
 
 /// Two processes of each function, on one database and one bus that delivers every third message twice.
-struct Cluster {
+pub(crate) struct Cluster {
     database: Database,
-    store: Postgres,
-    broker: Broker,
-    processes: Vec<Function>,
+    pub(crate) store: Postgres,
+    pub(crate) broker: Broker,
+    pub(crate) processes: Vec<Function>,
 }
 
 impl Cluster {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let folder = tokio::task::spawn_blocking(build).await.unwrap();
         let database = testkit::database().await;
         Postgres::migrate(&database.url).await.unwrap();
@@ -151,7 +152,7 @@ impl Cluster {
     }
 
     /// Asks for a run of each of these workflows at the same time.
-    async fn request(&self, workflows: &[&str], inputs: &Value) -> Vec<RunId> {
+    pub(crate) async fn request(&self, workflows: &[&str], inputs: &Value) -> Vec<RunId> {
         let runs: Vec<RunId> = workflows.iter().map(|_| RunId(Uuid::now_v7())).collect();
         let requests = runs.iter().zip(workflows).map(|(run, workflow)| {
             Message::RunRequested(RunRequested {
@@ -171,7 +172,7 @@ impl Cluster {
     }
 
     /// How these runs stand once nothing is on its way any more.
-    async fn finished(&self, runs: Vec<RunId>) -> Vec<RunRecord> {
+    pub(crate) async fn finished(&self, runs: Vec<RunId>) -> Vec<RunRecord> {
         self.broker.idle().await;
         let mut records = Vec::new();
         for run in runs {

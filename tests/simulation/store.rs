@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::{
-    Ask, AttemptRecord, Changes, Event, Instant, Leave, Limit, Run, RunId, Seat, Task, TaskIndex, TaskKey,
-    TenantId, VersionId, WorkerId,
+    Ask, AttemptRecord, Changes, Event, Instant, Leave, Limit, Order, Run, RunId, Seat, Task, TaskIndex,
+    TaskKey, TenantId, VersionId, WorkerId,
 };
 use serde_json::Value;
 use store::{
     Activated, Agenda, Birth, Committed, Context, Created, DeadLetter, DueTimer, Facts, Granted, Held,
     InLine, LaneMember, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Registered, Result, RunFilter,
-    RunRecord, Share, ShareAsk, StandingRecord, Store, TaskRecord, Unit, Unsent, VersionRecord,
-    WorkflowRecord,
+    RunRecord, Share, ShareAsk, Sign, Silence, StandingRecord, Store, TaskRecord, Told, Unit, Unsent,
+    VersionRecord, WorkerRecord, WorkflowRecord,
 };
 
 use crate::scheduler::Points;
@@ -161,10 +161,13 @@ pass_on! {
     fn check_all(now: Instant) -> u64;
     fn unsent(before: Instant, limit: u32) -> Vec<Unsent>;
     fn sent(ids: &[i64]) -> ();
-    fn beat(worker: WorkerId, now: Instant) -> Vec<Held>;
-    fn farewell(worker: WorkerId) -> ();
-    fn lost(since: Instant, limit: u32) -> Vec<Held>;
-    fn forget_workers(since: Instant) -> u64;
+    fn beat(sign: &Sign) -> Told;
+    fn farewell(worker: WorkerId) -> Option<Order>;
+    fn give_order(worker: WorkerId, order: &Order) -> Option<Order>;
+    fn silent(since: Instant, limit: u32) -> Vec<Silence>;
+    fn lost(silent: &[Silence], limit: u32) -> Vec<Held>;
+    fn forget_workers(silent: &[Silence]) -> u64;
+    fn workers(tenant: TenantId, after: Option<WorkerId>, limit: u32) -> Vec<WorkerRecord>;
     fn bury(letter: &DeadLetter) -> ();
     fn dead_letters(limit: u32) -> Vec<DeadLetter>;
 }

@@ -172,6 +172,7 @@ fn end(kind: EventKind) -> Option<RunState> {
 
 fn entered(kind: EventKind) -> Option<TaskState> {
     Some(match kind {
+        EventKind::TaskHandedBack => TaskState::Queued,
         EventKind::TaskDispatched => TaskState::Dispatched,
         EventKind::TaskStarted => TaskState::Running,
         EventKind::TaskSleeping | EventKind::TaskWaiting | EventKind::TaskFannedOut => TaskState::Sleeping,

@@ -40,7 +40,7 @@ impl Functions {
         issuer: &LocalIssuer,
         url: &str,
         broker: &Broker,
-        executor: Executor,
+        executor: Arc<Executor>,
     ) -> Self {
         let execute = execute::router_with(app.clone(), executor);
         let (trigger, evaluate, sweep) =

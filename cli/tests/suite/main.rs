@@ -9,3 +9,4 @@ mod first_run;
 mod secrets;
 mod test;
 mod versions;
+mod workers;

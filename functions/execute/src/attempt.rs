@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -14,10 +14,11 @@ use model::{Failure, Instant, Message, TaskSpec, WorkerId};
 use runtime::{Brief, Runtime, Settled};
 use serde_json::{Map, Value};
 use service::Verdict;
-use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use crate::kinds::is_stopped;
 use crate::secrets::Secrets;
+use crate::worker::Halt;
 use crate::{Context, Job, Kinds, Log, Worker};
 
 /// A report is tried so often, for some twelve seconds in all, before it is left to a message.
@@ -26,9 +27,10 @@ const REPORT_TRIES: u32 = 7;
 /// What carrying out attempts takes.
 pub struct Executor {
     pub(crate) runtime: Arc<Runtime>,
-    worker: Arc<Worker>,
+    worker: RwLock<Arc<Worker>>,
     pub(crate) kinds: Kinds,
     scripts: PathBuf,
+    pub(crate) scratch: PathBuf,
     pub(crate) secrets: Secrets,
 }
 
@@ -36,13 +38,24 @@ impl Executor {
     /// An executor with the task types that come with Ebbflow; scripts are found from `scripts`.
     pub fn new(runtime: Arc<Runtime>, worker: Arc<Worker>, scripts: impl Into<PathBuf>) -> Self {
         let secrets = Secrets::from_env();
-        Self { runtime, worker, kinds: Kinds::standard(), scripts: scripts.into(), secrets }
+        let (worker, scratch) = (RwLock::new(worker), std::env::temp_dir());
+        Self { runtime, worker, kinds: Kinds::standard(), scripts: scripts.into(), scratch, secrets }
     }
 
     /// The same with secrets that are also found in a folder, one in each file.
     pub fn with_secrets_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.secrets = self.secrets.or_in(folder.into());
         self
+    }
+
+    /// The worker that holds what is carried out.
+    pub fn worker(&self) -> Arc<Worker> {
+        self.worker.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Lets another worker hold what is carried out from now on.
+    pub fn go_on_as(&self, worker: Arc<Worker>) {
+        *self.worker.write().unwrap_or_else(PoisonError::into_inner) = worker;
     }
 
     /// Carries out one attempt and settles it. An attempt that was settled or taken before is left alone.
@@ -67,7 +80,8 @@ impl Executor {
             runtime::Job::Ready(brief) if is_instant(&graph, work) => {
                 // Without effects outside, so doing it twice is harmless: a claim would only cost a commit.
                 let brief = Briefed { brief, secrets };
-                self.perform(work, &graph, brief, CancellationToken::new(), None).await
+                let (started_at, result) = self.perform(work, &graph, brief, Halt::default()).await;
+                self.report(work, None, started_at, result).await
             }
             runtime::Job::Ready(brief) => {
                 // On its own, so that a caller that hangs up does not end an attempt that was claimed.
@@ -87,31 +101,44 @@ impl Executor {
         graph: &Graph,
         brief: Briefed,
     ) -> runtime::Result<Verdict> {
-        self.worker.register().await?;
-        let verdict = self.claim_and_perform(work, graph, brief).await;
-        self.worker.release().await;
+        let worker = self.worker();
+        if !worker.register().await? {
+            return Ok(Verdict::Later(worker.closing().unwrap_or_default().to_owned()));
+        }
+        let verdict = self.claim_and_perform(&worker, work, graph, brief).await;
+        worker.release().await;
         verdict
     }
 
     async fn claim_and_perform(
         &self,
+        worker: &Worker,
         work: &TaskDispatched,
         graph: &Graph,
         brief: Briefed,
     ) -> runtime::Result<Verdict> {
         // Held before it is claimed: what the store says is ours and we do not hold is given back.
-        let Some(stop) = self.worker.hold(work.key, work.attempt) else { return Ok(Verdict::Done) };
-        let claim = Command::Claim { task: work.key.task, attempt: work.attempt, worker: self.worker.id() };
+        let halt = match worker.holds.add(work.key, work.attempt) {
+            Ok(halt) => halt,
+            Err(verdict) => return Ok(verdict),
+        };
+        let claim = Command::Claim { task: work.key.task, attempt: work.attempt, worker: worker.id() };
         let verdict = match self.runtime.settle(work.key.run, claim).await {
             Ok(Settled::Applied) => {
-                self.worker.claimed(work.key, work.attempt);
-                self.perform(work, graph, brief, stop, Some(self.worker.id())).await
+                worker.holds.claimed(work.key, work.attempt);
+                let (started_at, result) = self.perform(work, graph, brief, halt).await;
+                match (worker.holds.handed_back(), &result) {
+                    (Some(why), Err(failure)) if is_stopped(failure) => {
+                        self.hand_back(work, worker.id(), why).await
+                    }
+                    _ => self.report(work, Some(worker.id()), started_at, result).await,
+                }
             }
             Ok(Settled::Stale) => Ok(Verdict::Done),
             Ok(Settled::NoSuchRun) => Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run))),
             Err(error) => Err(error),
         };
-        self.worker.let_go(work.key, work.attempt);
+        worker.holds.let_go(work.key, work.attempt);
         verdict
     }
 
@@ -120,9 +147,8 @@ impl Executor {
         work: &TaskDispatched,
         graph: &Graph,
         brief: Briefed,
-        stop: CancellationToken,
-        worker: Option<WorkerId>,
-    ) -> runtime::Result<Verdict> {
+        halt: Halt,
+    ) -> (Instant, Result<Value, Failure>) {
         let started_at = self.runtime.clock().now();
         let (spec, Briefed { brief, secrets }) = (spec(graph, work), brief);
         let job = Job {
@@ -139,11 +165,12 @@ impl Executor {
         let clock = self.runtime.clock().clone();
         let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
         log.mask(crate::secrets::forms(&secrets));
-        let context = Context { scripts: self.scripts.clone(), ..Context::new(log.clone(), stop, clock) };
+        let (scripts, scratch, kill) = (self.scripts.clone(), self.scratch.clone(), halt.kill);
+        let context = Context { scripts, scratch, kill, ..Context::new(log.clone(), halt.stop, clock) };
         let performed = AssertUnwindSafe(self.kinds.perform(&job, &context)).catch_unwind().await;
         let result = performed.unwrap_or_else(|_| Err(Failure::transient("the task type broke down")));
         log.finish().await;
-        self.report(work, worker, started_at, result).await
+        (started_at, result)
     }
 
     /// Settles the attempt in our own transaction. A report that came too late changes nothing. The work is
@@ -157,19 +184,40 @@ impl Executor {
     ) -> runtime::Result<Verdict> {
         let (task, attempt) = (work.key.task, work.attempt);
         let result = result.map_or_else(TaskResult::Failed, TaskResult::Succeeded);
-        for tries in 0..REPORT_TRIES {
-            let report = Command::Report { task, attempt, worker, started_at, result: result.clone() };
-            match self.runtime.settle(work.key.run, report).await {
-                Err(error) => self.back_off(tries, &error).await,
-                Ok(Settled::Applied | Settled::Stale) => return Ok(Verdict::Done),
-                Ok(Settled::NoSuchRun) => {
-                    return Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run)));
-                }
-            }
+        let report = Command::Report { task, attempt, worker, started_at, result: result.clone() };
+        if let Some(verdict) = self.settle_in_the_end(work, report).await {
+            return Ok(verdict);
         }
         let report = TaskReported { key: work.key, attempt, worker, started_at, result };
         self.runtime.bus().publish(&[Message::TaskReported(report)]).await.map_err(runtime::Error::Bus)?;
         Ok(Verdict::Done)
+    }
+
+    /// Gives an attempt that had to be stopped to whoever comes next. What cannot be written down is found by the
+    /// sweep once we are gone.
+    async fn hand_back(
+        &self,
+        work: &TaskDispatched,
+        worker: WorkerId,
+        reason: String,
+    ) -> runtime::Result<Verdict> {
+        let (task, attempt) = (work.key.task, work.attempt);
+        let hand_back = Command::HandBack { task, attempt, worker, reason };
+        Ok(self.settle_in_the_end(work, hand_back).await.unwrap_or(Verdict::Done))
+    }
+
+    /// Settles what became of an attempt, again and again while the store is away; none if it stays away.
+    async fn settle_in_the_end(&self, work: &TaskDispatched, command: Command) -> Option<Verdict> {
+        for tries in 0..REPORT_TRIES {
+            match self.runtime.settle(work.key.run, command.clone()).await {
+                Err(error) => self.back_off(tries, &error).await,
+                Ok(Settled::Applied | Settled::Stale) => return Some(Verdict::Done),
+                Ok(Settled::NoSuchRun) => {
+                    return Some(Verdict::Hopeless(format!("there is no run {}", work.key.run)));
+                }
+            }
+        }
+        None
     }
 
     async fn back_off(&self, tries: u32, error: &runtime::Error) {

@@ -42,6 +42,8 @@ pub struct Context {
     pub log: Log,
     /// Cancelled when the attempt should stop before it is done.
     pub cancel: CancellationToken,
+    /// Cancelled when there is no time left to stop in good order.
+    pub kill: CancellationToken,
     /// The one source of time.
     pub clock: Arc<dyn Clock>,
     /// How long a process may go on after it was asked to stop, before it is killed.
@@ -60,7 +62,8 @@ impl Context {
     /// found from the working directory.
     pub fn new(log: Log, cancel: CancellationToken, clock: Arc<dyn Clock>) -> Self {
         let (scratch, scripts) = (std::env::temp_dir(), PathBuf::from("."));
-        Self { log, cancel, clock, grace: Self::GRACE, scratch, scripts }
+        let kill = CancellationToken::new();
+        Self { log, cancel, kill, clock, grace: Self::GRACE, scratch, scripts }
     }
 
     /// Returns once `duration` has passed.

@@ -111,9 +111,17 @@ async fn in_time(kind: &dyn TaskKind, job: &Job, context: &Context) -> Result<Va
     }
 }
 
+/// What an attempt says that was told to stop before it was done.
+const STOPPED: &str = "the attempt was told to stop before it was done";
+
 /// The failure of an attempt that was told to stop before it was done.
 pub(crate) fn stopped() -> Failure {
-    Failure::new(ErrorClass::Killed, "the attempt was told to stop before it was done")
+    Failure::new(ErrorClass::Killed, STOPPED)
+}
+
+/// Whether a failure says nothing about the work: the attempt was told to stop.
+pub(crate) fn is_stopped(failure: &Failure) -> bool {
+    failure.class == ErrorClass::Killed && failure.message == STOPPED
 }
 
 /// The job's config as its type wants it.

@@ -15,7 +15,7 @@ use axum::Router;
 use axum::extract::{FromRef, State};
 use axum::routing::post;
 use model::Message;
-use service::{App, Push, Reply, Verdict, health};
+use service::{App, Push, Reply, Serving, Verdict, health};
 
 pub use attempt::Executor;
 pub use job::{Context, Job};
@@ -43,13 +43,32 @@ pub fn router(app: App) -> Router {
     router_with(app, executor)
 }
 
+/// The same as a process of its own: asked to stop, it lets what runs finish or hands it back, and it ends when its
+/// worker is told to.
+pub fn serving(app: App, queue: Option<String>) -> Serving {
+    let worker = Worker::of_queue(queue, app.runtime.clone());
+    let executor = Executor::new(app.runtime.clone(), worker.clone(), ".");
+    let ending = worker.clone();
+    Serving {
+        router: router_with(app, executor),
+        ended: Box::pin(async move { ending.ended().await }),
+        let_go: Box::new(move |grace| {
+            Box::pin(async move { worker.stop("the worker's process was asked to stop", grace).await })
+        }),
+    }
+}
+
 /// The same with an executor of one's own making.
-pub fn router_with(app: App, executor: Executor) -> Router {
-    let shared = Shared { app: app.clone(), executor: Arc::new(executor) };
+pub fn router_with(app: App, executor: impl Into<Arc<Executor>>) -> Router {
+    let shared = Shared { app: app.clone(), executor: executor.into() };
     Router::new().route("/push", post(push)).with_state(shared).merge(health(app))
 }
 
 async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
+    if let Some(why) = shared.executor.worker().closing() {
+        // Someone else shall do it.
+        return Reply::Retry(why.to_owned());
+    }
     let outcome = match &delivery.message {
         Message::TaskDispatched(work) => shared.executor.carry_out(work).await,
         Message::CallbackDue(due) => shared.executor.call_back(due).await,

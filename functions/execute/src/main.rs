@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    service::main("execute", |_, app| async move { Ok(ebbflow_execute::router(app)) })
+    service::main("execute", |config, app| async move { Ok(ebbflow_execute::serving(app, config.queue)) })
 }

@@ -127,7 +127,12 @@ impl Process {
             let _ = self.child.wait().await;
             self.capture.end().await;
         };
-        within(context, context.grace, all_gone).await;
+        tokio::select! {
+            biased;
+            () = all_gone => {}
+            () = context.kill.cancelled() => {}
+            () = context.pass(context.grace) => {}
+        }
         self.group.signal(Signal::KILL);
         let _ = self.child.wait().await;
         within(context, AFTERGLOW, self.capture.end()).await;

@@ -1,38 +1,44 @@
-//! This instance as a worker: it registers before it claims, beats while it holds attempts, and stops those
-//! that were taken from it. Holding nothing, it says nothing.
+//! This instance as a worker: it registers before it claims, beats while it holds attempts, stops those that were
+//! taken from it, and hands back what it cannot finish. Holding nothing, it says nothing.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard};
+mod ending;
+mod holds;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
 
 use chrono::TimeDelta;
 use engine::Command;
-use model::{Instant, TaskKey, WorkerId};
+use model::{Instant, WorkerFacts, WorkerId};
 use runtime::Runtime;
-use store::Held;
+use store::{Held, Sign, Told};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::warn;
 use uuid::Uuid;
+
+pub(crate) use holds::{Halt, Holds};
 
 /// A worker beats this often while it holds attempts.
 const BEAT: TimeDelta = TimeDelta::seconds(10);
 
+/// A beat that takes longer is given up: the sweep expects the next one.
+const BEAT_LIMIT: TimeDelta = TimeDelta::seconds(5);
+
 /// This instance as a worker.
 pub struct Worker {
     id: WorkerId,
+    facts: WorkerFacts,
     runtime: Arc<Runtime>,
     beat: TimeDelta,
-    holds: Mutex<BTreeMap<(TaskKey, u32), Hold>>,
+    pub(crate) holds: Holds,
     /// How many attempts are between registering and being let go of. The first one starts the beat, the last
     /// one ends it.
     busy: AsyncMutex<Busy>,
-}
-
-/// An attempt that is about to be claimed, or was.
-struct Hold {
-    stop: CancellationToken,
-    claimed: bool,
+    /// Why it takes no more work, once it does not.
+    closing: OnceLock<String>,
+    ended: CancellationToken,
 }
 
 #[derive(Default)]
@@ -43,15 +49,39 @@ struct Busy {
 }
 
 impl Worker {
-    /// A worker that beats every ten seconds.
+    /// A worker that beats every ten seconds and takes whatever it is sent.
     pub fn new(runtime: Arc<Runtime>) -> Arc<Self> {
-        Self::beating_every(BEAT, runtime)
+        Self::serving(None, BEAT, runtime)
+    }
+
+    /// A worker of that queue.
+    pub fn of_queue(queue: Option<String>, runtime: Arc<Runtime>) -> Arc<Self> {
+        Self::serving(queue, BEAT, runtime)
     }
 
     /// A worker that beats at another pace: a cancelled attempt hears of it at the next beat.
     pub fn beating_every(beat: TimeDelta, runtime: Arc<Runtime>) -> Arc<Self> {
-        let id = WorkerId(Uuid::now_v7());
-        Arc::new(Self { id, runtime, beat, holds: Mutex::default(), busy: AsyncMutex::default() })
+        Self::serving(None, beat, runtime)
+    }
+
+    fn serving(queue: Option<String>, beat: TimeDelta, runtime: Arc<Runtime>) -> Arc<Self> {
+        let facts = WorkerFacts {
+            function: "execute".into(),
+            queue,
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            since: runtime.clock().now(),
+        };
+        Arc::new(Self {
+            id: WorkerId(Uuid::now_v7()),
+            facts,
+            runtime,
+            beat,
+            holds: Holds::default(),
+            busy: AsyncMutex::default(),
+            closing: OnceLock::new(),
+            ended: CancellationToken::new(),
+        })
     }
 
     /// The worker's id.
@@ -59,13 +89,21 @@ impl Worker {
         self.id
     }
 
-    /// Registers, before anything is claimed: an attempt held by nobody known counts as lost.
-    pub async fn register(self: &Arc<Self>) -> store::Result<()> {
+    /// Registers, before anything is claimed: an attempt held by nobody known counts as lost. Answers whether it may
+    /// take work.
+    pub async fn register(self: &Arc<Self>) -> store::Result<bool> {
         let mut busy = self.busy.lock().await;
         let now = self.runtime.clock().now();
+        if self.closing().is_some() {
+            return Ok(false);
+        }
         if busy.attempts == 0 || busy.heard_at.is_none_or(|heard_at| heard_at + self.beat <= now) {
-            self.runtime.store().beat(self.id, now).await?;
+            self.heed(self.say_that_we_live(now).await?.order);
             busy.heard_at = Some(now);
+        }
+        if self.closing().is_some() {
+            self.end_if_idle(&busy);
+            return Ok(false);
         }
         if busy.beating.is_none() {
             let stop = CancellationToken::new();
@@ -73,7 +111,7 @@ impl Worker {
             tokio::spawn(self.clone().keep_beating(stop));
         }
         busy.attempts += 1;
-        Ok(())
+        Ok(true)
     }
 
     /// Undoes one registration. The last one out says goodbye.
@@ -84,35 +122,18 @@ impl Worker {
             if let Some(stop) = busy.beating.take() {
                 stop.cancel();
             }
-            if let Err(error) = self.runtime.store().farewell(self.id).await {
-                warn!("The sweep will notice that worker {} is gone: {error}", self.id);
+            match self.runtime.store().farewell(self.id).await {
+                // What it was told since its last beat it must hear now: nobody remembers it any more.
+                Ok(order) => self.heed(order),
+                Err(error) => warn!("The sweep will notice that worker {} is gone: {error}", self.id),
             }
+            self.end_if_idle(&busy);
         }
     }
 
-    /// Holds an attempt that is about to be claimed; none if we hold it already, since its message came twice. The
-    /// token is cancelled once the attempt is no longer ours.
-    pub fn hold(&self, key: TaskKey, attempt: u32) -> Option<CancellationToken> {
-        match self.holds().entry((key, attempt)) {
-            Entry::Occupied(_) => None,
-            Entry::Vacant(place) => {
-                let stop = CancellationToken::new();
-                place.insert(Hold { stop: stop.clone(), claimed: false });
-                Some(stop)
-            }
-        }
-    }
-
-    /// The attempt was claimed: from now on the store must know that it is ours.
-    pub fn claimed(&self, key: TaskKey, attempt: u32) {
-        if let Some(hold) = self.holds().get_mut(&(key, attempt)) {
-            hold.claimed = true;
-        }
-    }
-
-    /// Lets go of an attempt.
-    pub fn let_go(&self, key: TaskKey, attempt: u32) {
-        self.holds().remove(&(key, attempt));
+    async fn say_that_we_live(&self, now: Instant) -> store::Result<Told> {
+        let sign = Sign { worker: self.id, facts: Some(self.facts.clone()), at: now };
+        self.runtime.store().beat(&sign).await
     }
 
     async fn keep_beating(self: Arc<Self>, stop: CancellationToken) {
@@ -127,46 +148,34 @@ impl Worker {
     }
 
     async fn beat(&self) {
-        let now = self.runtime.clock().now();
-        let claimed: Vec<(TaskKey, u32)> =
-            self.holds().iter().filter(|(_, hold)| hold.claimed).map(|(attempt, _)| *attempt).collect();
-        match self.runtime.store().beat(self.id, now).await {
-            Ok(ours) => {
-                self.busy.lock().await.heard_at = Some(now);
-                self.stop_what_was_taken(&claimed, &ours);
-                self.give_back_what_is_unknown(&ours).await;
+        let clock = self.runtime.clock();
+        let (now, claimed) = (clock.now(), self.holds.all_claimed());
+        let told = tokio::select! {
+            told = self.say_that_we_live(now) => told.map_err(|error| error.to_string()),
+            () = clock.wait_until(now + BEAT_LIMIT) => Err("the store does not answer".into()),
+        };
+        match told {
+            Ok(told) => {
+                self.holds.stop_what_was_taken(&claimed, &told.holds);
+                self.heed(told.order);
+                {
+                    let mut busy = self.busy.lock().await;
+                    busy.heard_at = Some(now);
+                    self.end_if_idle(&busy);
+                }
+                self.give_back_what_is_unknown(&told.holds).await;
             }
             Err(error) => warn!("Worker {} could not say that it lives: {error}", self.id),
         }
     }
 
-    fn stop_what_was_taken(&self, claimed: &[(TaskKey, u32)], ours: &[Held]) {
-        let is_ours = |(key, attempt): &(TaskKey, u32)| {
-            ours.iter().any(|held| held.key == *key && held.attempt == *attempt)
-        };
-        for taken in claimed.iter().filter(|attempt| !is_ours(attempt)) {
-            if let Some(hold) = self.holds().get(taken) {
-                info!("Attempt {} of a task of run {} is no longer ours: stopping it", taken.1, taken.0.run);
-                hold.stop.cancel();
-            }
-        }
-    }
-
     /// A claim whose answer got lost leaves an attempt that the store thinks we hold and nobody carries out.
     async fn give_back_what_is_unknown(&self, ours: &[Held]) {
-        let unknown: Vec<Held> = {
-            let holds = self.holds();
-            ours.iter().filter(|held| !holds.contains_key(&(held.key, held.attempt))).copied().collect()
-        };
-        for held in unknown {
+        for held in self.holds.unknown(ours) {
             let lose = Command::Lose { task: held.key.task, attempt: held.attempt, worker: self.id };
             if let Err(error) = self.runtime.settle(held.key.run, lose).await {
                 warn!("An attempt that nobody carries out could not be given back yet: {error}");
             }
         }
-    }
-
-    fn holds(&self) -> MutexGuard<'_, BTreeMap<(TaskKey, u32), Hold>> {
-        self.holds.lock().expect("nothing panics while it is held")
     }
 }

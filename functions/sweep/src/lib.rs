@@ -1,10 +1,11 @@
 //! Fires durable timers, finds lost messages and dead workers, and repairs.
 //!
 //! Woken every minute by the scheduler, and by a message when a timer is due before the next tick. It stays up
-//! only while timers are due soon; with nothing due it asks the store one question and ends. Any number of
+//! only while timers are due soon or a worker may be dead; with nothing due it asks the store one question and ends. Any number of
 //! sweeps may run at once: what two of them find is decided once.
 
 mod sweep;
+mod watch;
 
 use std::sync::Arc;
 
@@ -13,8 +14,10 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use model::Message;
+use model::message::WorkerKill;
+use model::{Instant, Message, Order, OrderKind, WorkerFacts, WorkerId};
 use service::{App, Problem, Push, Reply, Verdict, health};
+use store::Sign;
 
 pub use sweep::Sweep;
 
@@ -51,7 +54,34 @@ async fn tick(State(shared): State<Shared>, request: Request) -> Response {
 async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
     let outcome = match &delivery.message {
         Message::TimerArmed(_) => shared.sweep.run().await.map(|()| Verdict::Done),
+        Message::WorkerRegistered(registered) => {
+            let facts = Some(registered.facts.clone());
+            hear_of(&shared.app, registered.worker, facts, registered.at).await
+        }
+        Message::WorkerHeartbeat(beat) => hear_of(&shared.app, beat.worker, None, beat.at).await,
+        Message::WorkerKill(kill) => end(&shared.app, kill).await,
         other => Ok(Verdict::Hopeless(format!("sweep takes no `{}`", other.kind()))),
     };
     shared.app.reply(&delivery, outcome).await
+}
+
+/// A worker that cannot reach the database says by message that it lives. Nobody is heard of from the future: it would
+/// seem to live for ever.
+async fn hear_of(
+    app: &App,
+    worker: WorkerId,
+    facts: Option<WorkerFacts>,
+    at: Instant,
+) -> runtime::Result<Verdict> {
+    app.runtime.store().beat(&Sign { worker, facts, at: at.min(app.now()) }).await?;
+    Ok(Verdict::Done)
+}
+
+/// Leaves the order with the worker, which finds it when it next says that it lives.
+async fn end(app: &App, kill: &WorkerKill) -> runtime::Result<Verdict> {
+    let (actor, reason) = (kill.actor.clone(), kill.reason.clone());
+    let order = Order { kind: OrderKind::Kill, actor, reason, at: app.now() };
+    // Whoever has left meanwhile need not be ended.
+    app.runtime.store().give_order(kill.worker, &order).await?;
+    Ok(Verdict::Done)
 }

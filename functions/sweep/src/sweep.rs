@@ -11,11 +11,10 @@ use store::Agenda;
 use tokio::sync::{Mutex, Notify};
 use tracing::{error, info, warn};
 
+use crate::watch::Watch;
+
 /// The scheduler's tick: nobody waits in here for longer.
 const TICK: TimeDelta = TimeDelta::seconds(58);
-
-/// A worker that was silent for so long is dead.
-const SILENCE: TimeDelta = TimeDelta::seconds(60);
 
 /// A dispatched task that nobody took for so long needs its message again.
 const PATIENCE: TimeDelta = TimeDelta::seconds(30);
@@ -24,7 +23,7 @@ const PATIENCE: TimeDelta = TimeDelta::seconds(30);
 const UNSENT: TimeDelta = TimeDelta::seconds(5);
 
 /// So many things are done in one transaction.
-const BATCH: u32 = 200;
+pub(crate) const BATCH: u32 = 200;
 
 /// A check-up reads all that is unfinished of a run while the run waits: only so many at a time.
 const CHECKUPS: u32 = 20;
@@ -34,21 +33,9 @@ const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
 
 /// The sweep of one instance. While one call is under way, others hand over to it and return at once.
 pub struct Sweep {
-    runtime: Arc<Runtime>,
+    pub(crate) runtime: Arc<Runtime>,
     turn: Mutex<()>,
     news: Notify,
-}
-
-/// How long to be patient: the usual, or not at all after a restart that lost every message and worker.
-#[derive(Clone, Copy)]
-struct Tolerance {
-    silence: TimeDelta,
-    patience: TimeDelta,
-}
-
-impl Tolerance {
-    const USUAL: Self = Self { silence: SILENCE, patience: PATIENCE };
-    const NONE: Self = Self { silence: TimeDelta::zero(), patience: TimeDelta::zero() };
 }
 
 impl Sweep {
@@ -78,20 +65,18 @@ impl Sweep {
 
     async fn stay(&self) -> Result<()> {
         let clock = self.runtime.clock();
-        let mut end = clock.now() + TICK;
+        let (mut end, mut watch) = (clock.now() + TICK, Watch::default());
         loop {
             let now = clock.now();
             let agenda = self.runtime.store().agenda(now).await?;
-            if self.work(&agenda, now, Tolerance::USUAL).await? {
+            let taken = self.watch(&mut watch, &agenda, now).await?;
+            if self.work(&agenda, now, PATIENCE).await? || taken > 0 {
                 continue;
             }
-            match agenda.next_timer {
-                Some(next) if next < end => {
-                    if self.hears_news_before(next).await {
-                        end = clock.now() + TICK;
-                    }
-                }
-                _ => return Ok(()),
+            let timer = agenda.next_timer.filter(|next| *next < end);
+            let Some(next) = timer.into_iter().chain(watch.verdict_at()).min() else { return Ok(()) };
+            if self.hears_news_before(next).await {
+                end = clock.now() + TICK;
             }
         }
     }
@@ -104,23 +89,22 @@ impl Sweep {
         if runs > 0 {
             info!("Taking up {runs} unfinished runs");
         }
-        let agenda = Agenda { checkup: Some(now), worker: Some(now), ..Agenda::default() };
-        while self.work(&agenda, now, Tolerance::NONE).await? {}
+        let workers = self.runtime.store().silent(now, u32::MAX).await?;
+        self.give_up_on(&workers).await?;
+        let agenda = Agenda { checkup: Some(now), ..Agenda::default() };
+        while self.work(&agenda, now, TimeDelta::zero()).await? {}
         Ok(())
     }
 
     /// Does a batch of each kind of work that is due. Answers whether there was any.
-    async fn work(&self, agenda: &Agenda, now: Instant, tolerance: Tolerance) -> Result<bool> {
+    async fn work(&self, agenda: &Agenda, now: Instant, patience: TimeDelta) -> Result<bool> {
         let due = |at: Option<Instant>, after: TimeDelta| at.is_some_and(|at| at + after <= now);
         let mut done = 0;
         if due(agenda.timer, TimeDelta::zero()) {
             done += self.fire_timers(now).await?;
         }
-        if due(agenda.worker, tolerance.silence) {
-            done += self.give_up_on_workers(now - tolerance.silence).await?;
-        }
         if due(agenda.checkup, TimeDelta::zero()) {
-            done += self.check_up(now, tolerance.patience).await?;
+            done += self.check_up(now, patience).await?;
         }
         if due(agenda.unsent, UNSENT) {
             done += self.relay(now - UNSENT).await;
@@ -144,24 +128,6 @@ impl Sweep {
         self.settle(wake.collect()).await
     }
 
-    async fn give_up_on_workers(&self, since: Instant) -> Result<usize> {
-        let lost = self.runtime.store().lost(since, BATCH).await?;
-        for held in &lost {
-            warn!(
-                "Worker {} is dead; attempt {} of a task of run {} is lost",
-                held.worker, held.attempt, held.key.run
-            );
-        }
-        let lose = lost.iter().map(|held| {
-            (held.key.run, Command::Lose { task: held.key.task, attempt: held.attempt, worker: held.worker })
-        });
-        let done = self.settle(lose.collect()).await?;
-        if lost.len() < BATCH as usize {
-            self.runtime.store().forget_workers(since).await?;
-        }
-        Ok(done)
-    }
-
     async fn check_up(&self, now: Instant, patience: TimeDelta) -> Result<usize> {
         let runs = self.runtime.store().due_checkups(now, CHECKUPS).await?;
         self.settle(runs.into_iter().map(|run| (run, Command::Checkup { patience })).collect()).await
@@ -177,7 +143,7 @@ impl Sweep {
 
     /// Settles a batch; where one command spoils it, each on its own, so that the others do not wait for it.
     /// Answers how many changed anything.
-    async fn settle(&self, commands: Vec<(RunId, Command)>) -> Result<usize> {
+    pub(crate) async fn settle(&self, commands: Vec<(RunId, Command)>) -> Result<usize> {
         if commands.is_empty() {
             return Ok(0);
         }

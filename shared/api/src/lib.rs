@@ -6,7 +6,8 @@
 //! - [`views`]: the shapes that callers rely on. [`links`]: where they lead. [`page`]: lists in pages.
 //! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
-//! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`logs`]: the endpoints.
+//! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`logs`], [`workers`]: the
+//!   endpoints.
 
 pub mod answers;
 pub mod caller;
@@ -23,6 +24,7 @@ pub mod runs;
 pub mod tasks;
 pub mod versions;
 pub mod views;
+pub mod workers;
 pub mod workflows;
 
 use std::sync::Arc;
@@ -102,6 +104,9 @@ pub fn router(api: Api) -> Router {
         .route("/runs/{id}/tasks/{task}/logs", get(logs::get_lines))
         .route("/limits", get(limits::get_list))
         .route("/limits/{kind}/{name}", post(limits::post_places))
+        .route("/workers", get(workers::get_list))
+        .route("/workers/{id}/drain", post(workers::post_drain))
+        .route("/workers/{id}/kill", post(workers::post_kill))
         .fallback(no_such_endpoint)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn(bounded))

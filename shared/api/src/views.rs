@@ -1,6 +1,7 @@
 //! The shapes that callers rely on. More fields may be added; none is taken away or given another meaning.
 
 mod tasks;
+mod workers;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use store::{RunRecord, Starter, WorkflowRecord};
 use crate::Links;
 
 pub use tasks::{AttemptView, ChildrenView, ElsewhereView, ErrorView, TaskView, WaitingView};
+pub use workers::{HeldView, WorkerState, WorkerView};
 
 /// Where a thing can be had and looked at.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -39,6 +39,17 @@ pub enum Command {
         /// The worker.
         worker: WorkerId,
     },
+    /// The worker that holds an attempt has to end before the attempt does.
+    HandBack {
+        /// The task.
+        task: TaskIndex,
+        /// The attempt it holds.
+        attempt: u32,
+        /// The worker.
+        worker: WorkerId,
+        /// Why it has to end.
+        reason: String,
+    },
     /// A timer is due.
     Wake {
         /// The task; none for the run's own.
@@ -124,7 +135,9 @@ impl Command {
     /// Which tasks must be in the scene before the command is decided.
     pub fn reach(&self) -> Reach {
         match self {
-            Self::Claim { task, .. } | Self::Release { task, .. } => Reach::One(*task),
+            Self::Claim { task, .. } | Self::Release { task, .. } | Self::HandBack { task, .. } => {
+                Reach::One(*task)
+            }
             Self::Report { task, .. }
             | Self::Lose { task, .. }
             | Self::Wake { task: Some(task), .. }

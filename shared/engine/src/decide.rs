@@ -25,6 +25,9 @@ impl Scene<'_> {
                 }
             },
             Command::Lose { task, attempt, worker } => self.lose(*task, *attempt, *worker),
+            Command::HandBack { task, attempt, worker, reason } => {
+                self.hand_back(*task, *attempt, *worker, reason)
+            }
             Command::Wake { task: Some(task), attempt, kind } => self.wake(*task, *attempt, *kind),
             Command::Wake { task: None, kind, .. } => self.wake_run(*kind),
             Command::Rejoin { task, attempt } => self.rejoin(*task, *attempt),
@@ -120,6 +123,35 @@ impl Scene<'_> {
             return Outcome::Stale;
         }
         self.fail(index, Failure::new(ErrorClass::WorkerLost, "worker died"));
+        Outcome::Applied
+    }
+
+    /// The attempt is over without an end of its own; the next one follows at once, and uses up no retry.
+    fn hand_back(&mut self, index: TaskIndex, attempt: u32, worker: WorkerId, reason: &str) -> Outcome {
+        let Some(before) = self.tasks.get(&index).filter(|task| task.worker == Some(worker)).cloned() else {
+            return Outcome::Stale;
+        };
+        if !self.moves(index, TaskEvent::HandedBack { attempt }) {
+            return Outcome::Stale;
+        }
+        self.record(
+            EventKind::TaskHandedBack,
+            Some(index),
+            None,
+            json!({"worker": worker, "reason": reason}),
+        );
+        self.last_event().attempt = attempt;
+        self.attempts.push(AttemptRecord {
+            task: index,
+            attempt,
+            state: TaskState::Cancelled,
+            worker: Some(worker),
+            started_at: before.started_at,
+            finished_at: self.now,
+            failure: None,
+            decision: format!("handed back: {reason}"),
+        });
+        self.relaunch(index);
         Outcome::Applied
     }
 
@@ -238,7 +270,7 @@ impl Scene<'_> {
             return Choice::GiveUp { reason: "what the engine settles itself is not tried again".into() };
         }
         let choice =
-            retry::choose(&spec.retry, self.key(index), task.attempt, failure, task.failure.as_ref());
+            retry::choose(&spec.retry, self.key(index), task.tries(), failure, task.failure.as_ref());
         match (&choice, self.give_up_at(index), spec.retry_timeout_seconds) {
             (Choice::Retry { delay, .. }, Some(end), Some(limit)) if self.now + *delay >= end => {
                 Choice::GiveUp { reason: format!("its retry_timeout_seconds of {limit} would be over") }

@@ -24,7 +24,7 @@ pub enum Choice {
     },
 }
 
-/// Decides what follows from the failure of `attempt`; `before` is the failure of the attempt before it.
+/// Decides what follows from the failure of `attempt`, those handed back not counted; `before` is the failure of the attempt before it.
 pub fn choose(
     policy: &RetryPolicy,
     key: TaskKey,

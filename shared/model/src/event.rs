@@ -90,6 +90,9 @@ pub enum EventKind {
     /// Its children came into being.
     #[serde(rename = "task.fanned_out")]
     TaskFannedOut,
+    /// Its worker had to end and handed it back: another one carries it out.
+    #[serde(rename = "task.handed_back")]
+    TaskHandedBack,
     /// It will be tried again.
     #[serde(rename = "task.retrying")]
     TaskRetrying,

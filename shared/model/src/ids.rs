@@ -89,3 +89,11 @@ impl fmt::Display for WorkerId {
         self.0.fmt(f)
     }
 }
+
+impl FromStr for WorkerId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Uuid::parse_str(text).map(Self)
+    }
+}

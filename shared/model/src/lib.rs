@@ -19,6 +19,7 @@ pub mod retry;
 pub mod run;
 pub mod task;
 pub mod timer;
+pub mod worker;
 pub mod workflow;
 
 pub use change::{AttemptRecord, Changes, Signal};
@@ -31,6 +32,7 @@ pub use retry::{Backoff, RetryPolicy};
 pub use run::{Counts, Parent, Run, RunEvent, RunState};
 pub use task::{Child, Fan, IllegalMove, Task, TaskEvent, TaskState};
 pub use timer::{Timer, TimerKind};
+pub use worker::{Order, OrderKind, WorkerFacts};
 pub use workflow::{
     Aggregation, Call, Callback, Case, Catchup, Concurrency, FanIn, FanOut, Global, InputSpec, InputType,
     Occasion, Overlap, Schedule, TaskSpec, Tolerance, TriggerRule, Workflow,

@@ -2,6 +2,8 @@
 //!
 //! A new field needs `#[serde(default)]`; a changed meaning needs a new type.
 
+mod workers;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -9,6 +11,8 @@ use crate::{
     Child, Failure, Instant, Parent, RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId, VersionId,
     WorkerId,
 };
+
+pub use workers::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
 
 /// The queue whose executors carry out callbacks.
 const CALLBACK_QUEUE: &str = "light";
@@ -109,6 +113,12 @@ messages! {
     Notice = "dev.ebbflow.notice.v1",
     /// A timer is due before the sweep's next tick.
     TimerArmed = "dev.ebbflow.timer.armed.v1",
+    /// A worker says who it is.
+    WorkerRegistered = "dev.ebbflow.worker.registered.v1",
+    /// A worker says that it lives.
+    WorkerHeartbeat = "dev.ebbflow.worker.heartbeat.v1",
+    /// Someone wants a worker ended at once.
+    WorkerKill = "dev.ebbflow.worker.kill.v1",
     /// A run ended.
     RunFinished = "dev.ebbflow.run.finished.v1",
     /// A task ended.
@@ -359,7 +369,10 @@ impl Message {
             | Self::SharedFinished(_)
             | Self::LaneFreed(_) => Topic::Evaluations,
             Self::Notice(notice) => Topic::Named(notice.topic.clone()),
-            Self::TimerArmed(_) => Topic::Management,
+            Self::TimerArmed(_)
+            | Self::WorkerRegistered(_)
+            | Self::WorkerHeartbeat(_)
+            | Self::WorkerKill(_) => Topic::Management,
             Self::RunFinished(_) | Self::TaskFinished(_) => Topic::Lifecycle,
         }
     }
@@ -378,7 +391,11 @@ impl Message {
             Self::Notice(body) => Some(body.run),
             Self::RunFinished(body) => Some(body.run),
             Self::TaskFinished(body) => Some(body.run),
-            Self::LaneFreed(_) | Self::TimerArmed(_) => None,
+            Self::LaneFreed(_)
+            | Self::TimerArmed(_)
+            | Self::WorkerRegistered(_)
+            | Self::WorkerHeartbeat(_)
+            | Self::WorkerKill(_) => None,
         }
     }
 }

@@ -179,6 +179,11 @@ pub enum TaskEvent {
         /// Whether another attempt follows.
         retry: bool,
     },
+    /// Its worker had to end before the attempt did: the next one follows, and no retry is used up.
+    HandedBack {
+        /// The attempt that was not brought to an end.
+        attempt: u32,
+    },
     /// Its run took too long: whatever was begun is given up.
     GivenUp {
         /// Why.
@@ -215,6 +220,8 @@ pub struct Task {
     pub state: TaskState,
     /// The current attempt; 0 before the first. It fences reports of earlier ones.
     pub attempt: u32,
+    /// How many attempts were handed back by workers that had to end: they use up no retry.
+    pub handed_back: u32,
     /// Counts the writes to this row; a write that names another one is refused.
     pub revision: i32,
     /// What became of the tasks it depends on.
@@ -244,6 +251,7 @@ impl Task {
             index,
             state: TaskState::Pending,
             attempt: 0,
+            handed_back: 0,
             revision: 0,
             parents: Tally::default(),
             child: None,
@@ -255,6 +263,11 @@ impl Task {
             finished_at: None,
             failure: None,
         }
+    }
+
+    /// How many of its attempts count as tries: those that were not handed back.
+    pub fn tries(&self) -> u32 {
+        self.attempt.saturating_sub(self.handed_back)
     }
 
     /// Moves the task, or refuses and leaves it as it was. Every legal transition is in this `match`.
@@ -280,6 +293,7 @@ impl Task {
                     S::Failed
                 }
             }
+            (S::Running, E::HandedBack { attempt }) if *attempt == current => S::Queued,
             (from, E::GivenUp { .. }) if from.is_begun() => S::Failed,
             (S::Pending, E::UpstreamFailed) => S::UpstreamFailed,
             (S::Pending, E::Skipped) => S::Skipped,
@@ -291,7 +305,10 @@ impl Task {
     }
 
     fn enter(&mut self, next: TaskState, event: TaskEvent, now: Instant) {
-        let begins = matches!(self.state, TaskState::Pending | TaskState::UpForRetry) && !next.is_final();
+        let handed_back = matches!(event, TaskEvent::HandedBack { .. });
+        self.handed_back += u32::from(handed_back);
+        let fresh = handed_back || matches!(self.state, TaskState::Pending | TaskState::UpForRetry);
+        let begins = fresh && !next.is_final();
         if begins {
             self.attempt += 1;
             self.started_at = None;

@@ -13,6 +13,10 @@ pub struct Config {
     pub database_url: String,
     /// `EBB_DATABASE_CONNECTIONS`: the most connections this instance opens.
     pub database_connections: u32,
+    /// `EBB_GRACE_SECONDS`: how long what is under way may go on after the process was asked to stop.
+    pub grace_seconds: u32,
+    /// `EBB_QUEUE`: the queue that this instance's worker serves, for people to see.
+    pub queue: Option<String>,
     /// Where to publish.
     pub bus: BusConfig,
     /// Who may push.
@@ -119,6 +123,8 @@ impl Config {
             port: reader.number("PORT", 8080),
             database_url: reader.needed("DATABASE_URL", "postgres://user@host/database"),
             database_connections: reader.number("EBB_DATABASE_CONNECTIONS", 5),
+            grace_seconds: reader.number("EBB_GRACE_SECONDS", crate::GRACE.as_secs() as u32),
+            queue: reader.optional("EBB_QUEUE"),
             bus: reader.bus(),
             push: reader.push(),
             api: reader.api(),
@@ -251,6 +257,15 @@ mod tests {
         let variables = [("EBB_API_AUDIENCE", "https://a"), ("EBB_PUSH_AUDIENCE", "https://a")];
         let problems = read(&variables).unwrap_err().to_string();
         assert!(problems.contains("EBB_API_ACCOUNTS") && problems.contains("are the same"), "{problems}");
+    }
+
+    #[test]
+    fn what_is_under_way_has_eight_seconds_unless_told_otherwise() {
+        let mut variables =
+            vec![("DATABASE_URL", "postgres://x/y"), ("EBB_PROJECT", "p"), ("EBB_PUSH_AUTH", "none")];
+        assert_eq!(read(&variables).unwrap().grace_seconds, 8);
+        variables.push(("EBB_GRACE_SECONDS", "600"));
+        assert_eq!(read(&variables).unwrap().grace_seconds, 600);
     }
 
     #[test]

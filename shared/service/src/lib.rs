@@ -17,5 +17,5 @@ pub use health::health;
 pub use problem::Problem;
 pub use push::{PUSH_BODY_LIMIT, Push};
 pub use reply::{Reply, Verdict};
-pub use serve::{Stop, main, serve, until_asked_to_stop};
+pub use serve::{GRACE, Serving, Stop, main, serve, until_asked_to_stop};
 pub use telemetry::init as init_telemetry;

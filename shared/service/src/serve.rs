@@ -6,13 +6,36 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use axum::Router;
+use futures::future::{self, BoxFuture, FutureExt};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{App, Config, init_telemetry};
 
-/// The platform kills ten seconds after it asked: requests under way get this long.
-const GRACE: Duration = Duration::from_secs(8);
+/// What is under way may go on for so long after the process was asked to stop, unless it is told otherwise. Cloud Run
+/// kills two seconds later.
+pub const GRACE: Duration = Duration::from_secs(8);
+
+/// How long after the grace the process ends, whatever is still under way: time to write down what was not finished. A
+/// platform with less patience may end it sooner.
+const LEEWAY: Duration = Duration::from_secs(6);
+
+/// What a process serves, and what else it does when it ends.
+pub struct Serving {
+    /// What is served.
+    pub router: Router,
+    /// Resolves when the process shall end by itself.
+    pub ended: BoxFuture<'static, ()>,
+    /// Lets go of what is under way beside requests, within the grace.
+    pub let_go: Box<dyn FnOnce(Duration) -> BoxFuture<'static, ()> + Send>,
+}
+
+impl From<Router> for Serving {
+    fn from(router: Router) -> Self {
+        let (ended, let_go) = (future::pending().boxed(), Box::new(|_| future::ready(()).boxed()));
+        Self { router, ended, let_go }
+    }
+}
 
 /// Resolves when the process is asked to stop.
 pub type Stop = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -29,29 +52,43 @@ pub fn until_asked_to_stop() -> Stop {
     })
 }
 
-/// Serves until `stop` resolves, then lets requests under way finish, for eight seconds at most.
-pub async fn serve(listener: TcpListener, router: Router, stop: Stop) -> std::io::Result<()> {
-    let (asked, wait) = tokio::sync::oneshot::channel::<()>();
-    let graceful = axum::serve(listener, router).with_graceful_shutdown(async move {
-        stop.await;
-        let _ = asked.send(());
-    });
-    let deadline = async move {
-        match wait.await {
-            Ok(()) => drop(tokio::time::timeout(GRACE, std::future::pending::<()>()).await),
-            Err(_) => std::future::pending().await,
+/// Serves until `stop` resolves or what is served ends by itself, then lets what is under way finish within the grace.
+pub async fn serve(
+    listener: TcpListener,
+    serving: impl Into<Serving>,
+    stop: Stop,
+    grace: Duration,
+) -> std::io::Result<()> {
+    let Serving { router, ended, let_go } = serving.into();
+    let asked = async move {
+        tokio::select! {
+            () = stop => {}
+            () = ended => {}
         }
     };
+    let asked = asked.shared();
+    let graceful = axum::serve(listener, router).with_graceful_shutdown(asked.clone());
+    let finish = asked.clone();
+    let let_go = async move {
+        finish.await;
+        let_go(grace).await;
+    };
+    let all = async { tokio::join!(graceful, let_go).0 };
+    let deadline = async {
+        asked.await;
+        drop(tokio::time::timeout(grace + LEEWAY, future::pending::<()>()).await);
+    };
     tokio::select! {
-        served = graceful => served,
+        served = all => served,
         () = deadline => Ok(()),
     }
 }
 
 /// Reads the configuration, connects, serves `$PORT`. With `--check` it only checks the configuration.
-pub fn main<F>(name: &str, router: impl FnOnce(Config, App) -> F) -> ExitCode
+pub fn main<F, S>(name: &str, serving: impl FnOnce(Config, App) -> F) -> ExitCode
 where
-    F: Future<Output = Result<Router, crate::app::StartError>>,
+    F: Future<Output = Result<S, crate::app::StartError>>,
+    S: Into<Serving>,
 {
     init_telemetry();
     let config = match Config::from_env(|variable| std::env::var(variable).ok()) {
@@ -67,7 +104,7 @@ where
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads can be started");
-    match runtime.block_on(run(name, config, router)) {
+    match runtime.block_on(run(name, config, serving)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{name}: {error}");
@@ -76,18 +113,20 @@ where
     }
 }
 
-async fn run<F>(
+async fn run<F, S>(
     name: &str,
     config: Config,
-    router: impl FnOnce(Config, App) -> F,
+    serving: impl FnOnce(Config, App) -> F,
 ) -> Result<(), Box<dyn std::error::Error>>
 where
-    F: Future<Output = Result<Router, crate::app::StartError>>,
+    F: Future<Output = Result<S, crate::app::StartError>>,
+    S: Into<Serving>,
 {
     let stop = until_asked_to_stop();
     let listener = TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], config.port))).await?;
     let app = App::connect(&config).await?;
-    let router = router(config, app).await?;
+    let grace = Duration::from_secs(config.grace_seconds.into());
+    let serving = serving(config, app).await?;
     tracing::info!("{name} listens on {}", listener.local_addr()?);
-    Ok(serve(listener, router, stop).await?)
+    Ok(serve(listener, serving, stop, grace).await?)
 }

@@ -1,8 +1,11 @@
--- Attempts whose worker was last heard of before the given instant, never registered, or has left.
+-- Attempts whose worker never registered, has left, or is one of those given and has said nothing since it was last
+-- heard of.
 select tasks.run, tasks.idx, tasks.attempt, tasks.worker
   from tasks
   left join workers on workers.id = tasks.worker
  where tasks.worker is not null
-   and (workers.heard_at is null or workers.heard_at < $1)
+   and (workers.id is null
+        or exists (select from unnest($1::uuid[], $2::timestamptz[]) as silent (id, heard_at)
+                    where silent.id = workers.id and silent.heard_at = workers.heard_at))
  order by tasks.run, tasks.idx
- limit $2
+ limit $3

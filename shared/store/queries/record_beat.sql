@@ -1,7 +1,17 @@
--- Records that a worker lives and returns the attempts that are really its own. Of two beats that overtake
--- each other, the later instant stands.
+-- Records that a worker lives and returns what it was told to do and the attempts that are really its own, in one row
+-- at least. Of two beats that overtake each other, the later instant stands.
 with heard as (
-    insert into workers (id, heard_at) values ($1, $2)
-    on conflict (id) do update set heard_at = greatest(workers.heard_at, excluded.heard_at)
+    insert into workers (id, heard_at, function, queue, host, version, since) values ($1, $2, $3, $4, $5, $6, $7)
+    on conflict (id) do update
+       set heard_at = greatest(workers.heard_at, excluded.heard_at),
+           function = coalesce(excluded.function, workers.function),
+           queue    = coalesce(excluded.queue, workers.queue),
+           host     = coalesce(excluded.host, workers.host),
+           version  = coalesce(excluded.version, workers.version),
+           since    = coalesce(excluded.since, workers.since)
+    returning ordered, ordered_by, ordered_reason, ordered_at
 )
-select run, idx, attempt, worker from tasks where worker = $1 order by run, idx
+select heard.*, tasks.run, tasks.idx, tasks.attempt, tasks.worker
+  from heard
+  left join tasks on tasks.worker = $1
+ order by tasks.run, tasks.idx

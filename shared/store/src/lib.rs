@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::{
-    Ask, AttemptRecord, Changes, Event, Instant, Leave, Limit, Run, RunId, Seat, Task, TaskIndex, TaskKey,
-    TenantId, VersionId, WorkerId,
+    Ask, AttemptRecord, Changes, Event, Instant, Leave, Limit, Order, Run, RunId, Seat, Task, TaskIndex,
+    TaskKey, TenantId, VersionId, WorkerId,
 };
 
 pub use error::{Error, Result};
@@ -264,18 +264,39 @@ pub trait Store: Send + Sync {
 
     // Workers.
 
-    /// Says that a worker lives. Answers which attempts it holds: others it must stop, and those it does not know
-    /// of it must give back.
-    async fn beat(&self, worker: WorkerId, now: Instant) -> Result<Vec<Held>>;
+    /// Says that a worker lives. Answers which attempts it holds and what it is told to do.
+    async fn beat(&self, sign: &Sign) -> Result<Told>;
 
-    /// Says that a worker has ended and holds nothing.
-    async fn farewell(&self, worker: WorkerId) -> Result<()>;
+    /// Says that a worker holds nothing and will beat no more. Answers what it was told to do and may not have heard.
+    async fn farewell(&self, worker: WorkerId) -> Result<Option<Order>>;
 
-    /// Running attempts whose worker has not been heard of since `since`, or never registered.
-    async fn lost(&self, since: Instant, limit: u32) -> Result<Vec<Held>>;
+    /// Tells a worker what to do; it hears of it when it next says that it lives. Of several orders the first stands,
+    /// but whoever drains can still be killed. Answers which one stands; none where no such worker is known.
+    async fn give_order(&self, worker: WorkerId, order: &Order) -> Result<Option<Order>>;
 
-    /// Forgets workers that have not been heard of since `since`: what they held has been taken from them.
-    async fn forget_workers(&self, since: Instant) -> Result<u64>;
+    /// Workers that have not been heard of since `since`, the most silent first.
+    async fn silent(&self, since: Instant, limit: u32) -> Result<Vec<Silence>>;
+
+    /// Running attempts of these workers, if they are still silent, and of workers that never registered or have left.
+    async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Held>>;
+
+    /// Forgets these workers, if they are still silent: what they held has been taken from them.
+    async fn forget_workers(&self, silent: &[Silence]) -> Result<u64>;
+
+    /// Workers that are known, by id, after the given one, with what they hold of a tenant.
+    async fn workers(
+        &self,
+        tenant: TenantId,
+        after: Option<WorkerId>,
+        limit: u32,
+    ) -> Result<Vec<WorkerRecord>>;
+
+    /// One worker, if it is known.
+    async fn worker(&self, tenant: TenantId, id: WorkerId) -> Result<Option<WorkerRecord>> {
+        let before = id.0.as_u128().checked_sub(1).map(|before| WorkerId(uuid::Uuid::from_u128(before)));
+        let found = self.workers(tenant, before, 1).await?.pop();
+        Ok(found.filter(|found| found.id == id))
+    }
 
     // Dead letters.
 

@@ -12,18 +12,21 @@ mod shares;
 mod sweep;
 mod tables;
 mod units;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use model::{AttemptRecord, Event, Instant, Limit, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
+use model::{
+    AttemptRecord, Event, Instant, Limit, Order, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
+};
 use serde_json::Value;
 
 use crate::{
     Activated, Agenda, DeadLetter, DueTimer, Facts, Granted, Held, InLine, LaneMember, LimitRecord, LogChunk,
-    LogLine, NewVersion, Registered, Result, RunFilter, RunRecord, StandingRecord, Store, TaskRecord, Unit,
-    Unsent, VersionRecord, WorkflowRecord,
+    LogLine, NewVersion, Registered, Result, RunFilter, RunRecord, Sign, Silence, StandingRecord, Store,
+    TaskRecord, Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
 };
 use tables::Tables;
 
@@ -243,21 +246,37 @@ impl Store for Memory {
         Ok(())
     }
 
-    async fn beat(&self, worker: WorkerId, now: Instant) -> Result<Vec<Held>> {
-        Ok(self.shared.tables().beat(worker, now))
+    async fn beat(&self, sign: &Sign) -> Result<Told> {
+        Ok(self.shared.tables().beat(sign))
     }
 
-    async fn farewell(&self, worker: WorkerId) -> Result<()> {
-        self.shared.tables().workers.remove(&worker);
-        Ok(())
+    async fn farewell(&self, worker: WorkerId) -> Result<Option<Order>> {
+        Ok(self.shared.tables().farewell(worker))
     }
 
-    async fn lost(&self, since: Instant, limit: u32) -> Result<Vec<Held>> {
-        Ok(self.shared.tables().lost(since, limit))
+    async fn give_order(&self, worker: WorkerId, order: &Order) -> Result<Option<Order>> {
+        Ok(self.shared.tables().give_order(worker, order))
     }
 
-    async fn forget_workers(&self, since: Instant) -> Result<u64> {
-        Ok(self.shared.tables().forget_workers(since))
+    async fn silent(&self, since: Instant, limit: u32) -> Result<Vec<Silence>> {
+        Ok(self.shared.tables().silent(since, limit))
+    }
+
+    async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Held>> {
+        Ok(self.shared.tables().lost(silent, limit))
+    }
+
+    async fn forget_workers(&self, silent: &[Silence]) -> Result<u64> {
+        Ok(self.shared.tables().forget_workers(silent))
+    }
+
+    async fn workers(
+        &self,
+        tenant: TenantId,
+        after: Option<WorkerId>,
+        limit: u32,
+    ) -> Result<Vec<WorkerRecord>> {
+        Ok(self.shared.tables().list_workers(tenant, after, limit))
     }
 
     async fn bury(&self, letter: &DeadLetter) -> Result<()> {

@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::change::Checkup;
-use model::{AttemptRecord, Changes, Instant, Parent, Run, Task, TaskIndex, TaskState};
+use model::{AttemptRecord, Changes, Instant, Order, Parent, Run, Task, TaskIndex, TaskState, WorkerFacts};
 use uuid::Uuid;
 
-use crate::{DeadLetter, Facts};
+use crate::{DeadLetter, Facts, Sign};
 
 /// The longest id that an index can hold, in characters.
 const LONGEST_LETTER_ID: usize = 512;
@@ -81,6 +81,27 @@ pub(crate) fn letter(letter: &DeadLetter) -> DeadLetter {
         reason: text(&letter.reason).into_owned(),
         body: text(&letter.body).into_owned(),
         at: letter.at,
+    }
+}
+
+/// A worker's sign of life, as it can be kept.
+pub(crate) fn sign(sign: &Sign) -> Sign {
+    let facts = sign.facts.as_ref().map(|facts| WorkerFacts {
+        function: text(&facts.function).into_owned(),
+        queue: facts.queue.as_deref().map(|queue| text(queue).into_owned()),
+        host: text(&facts.host).into_owned(),
+        version: text(&facts.version).into_owned(),
+        since: facts.since,
+    });
+    Sign { facts, ..*sign }
+}
+
+/// An order as it can be kept.
+pub(crate) fn order(order: &Order) -> Order {
+    Order {
+        actor: text(&order.actor).into_owned(),
+        reason: order.reason.as_deref().map(|reason| text(reason).into_owned()),
+        ..*order
     }
 }
 

@@ -22,15 +22,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{AttemptRecord, Event, Instant, Limit, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
+use model::{
+    AttemptRecord, Event, Instant, Limit, Order, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
+};
 use serde_json::Value;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection};
 
 use crate::{
     Activated, Agenda, DeadLetter, DueTimer, Facts, Granted, Held, InLine, LaneMember, LimitRecord, LogChunk,
-    LogLine, NewVersion, Registered, Result, RunFilter, RunRecord, StandingRecord, Store, TaskRecord, Unit,
-    Unsent, VersionRecord, WorkflowRecord,
+    LogLine, NewVersion, Registered, Result, RunFilter, RunRecord, Sign, Silence, StandingRecord, Store,
+    TaskRecord, Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
 };
 
 /// How long a caller waits for a connection before the store counts as away.
@@ -264,20 +266,37 @@ impl Store for Postgres {
         sweep::sent(&self.pool, ids).await
     }
 
-    async fn beat(&self, worker: WorkerId, now: Instant) -> Result<Vec<Held>> {
-        workers::beat(&self.pool, worker, now).await
+    async fn beat(&self, sign: &Sign) -> Result<Told> {
+        workers::beat(&self.pool, sign).await
     }
 
-    async fn farewell(&self, worker: WorkerId) -> Result<()> {
+    async fn farewell(&self, worker: WorkerId) -> Result<Option<Order>> {
         workers::farewell(&self.pool, worker).await
     }
 
-    async fn lost(&self, since: Instant, limit: u32) -> Result<Vec<Held>> {
-        workers::lost(&self.pool, since, limit).await
+    async fn give_order(&self, worker: WorkerId, order: &Order) -> Result<Option<Order>> {
+        workers::give_order(&self.pool, worker, order).await
     }
 
-    async fn forget_workers(&self, since: Instant) -> Result<u64> {
-        workers::forget(&self.pool, since).await
+    async fn silent(&self, since: Instant, limit: u32) -> Result<Vec<Silence>> {
+        workers::silent(&self.pool, since, limit).await
+    }
+
+    async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Held>> {
+        workers::lost(&self.pool, silent, limit).await
+    }
+
+    async fn forget_workers(&self, silent: &[Silence]) -> Result<u64> {
+        workers::forget(&self.pool, silent).await
+    }
+
+    async fn workers(
+        &self,
+        tenant: TenantId,
+        after: Option<WorkerId>,
+        limit: u32,
+    ) -> Result<Vec<WorkerRecord>> {
+        workers::list(&self.pool, tenant, after, limit).await
     }
 
     async fn bury(&self, letter: &DeadLetter) -> Result<()> {

@@ -4,7 +4,7 @@ extern crate ebbflow_store as store;
 
 use std::fs;
 
-use model::{RunState, TaskState, TimerKind};
+use model::{OrderKind, RunState, TaskState, TimerKind};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqlSafeStr};
 use store::Postgres;
 
@@ -49,6 +49,7 @@ async fn the_schema_knows_the_states_of_the_model_and_no_others() {
         ("a_run_is_in_a_known_state", RunState::ALL.map(RunState::name).to_vec()),
         ("a_task_is_in_a_known_state", TaskState::ALL.map(TaskState::name).to_vec()),
         ("a_timer_is_of_a_known_kind", TimerKind::ALL.map(TimerKind::name).to_vec()),
+        ("a_worker_is_told_to_drain_or_die", OrderKind::ALL.map(OrderKind::name).to_vec()),
     ];
     for (constraint, names) in expected {
         assert_eq!(quoted(&mut connection, constraint).await, names, "{constraint}");

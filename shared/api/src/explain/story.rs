@@ -109,7 +109,8 @@ impl<'a> Story<'a> {
 
     /// How many attempts a task may take, as far as its definition says.
     pub(super) fn allowed_attempts(&self, task: TaskIndex) -> u32 {
-        self.spec(task).retry.max_retries.saturating_add(1)
+        let handed_back = self.tasks.get(&task).map_or(0, |task| task.handed_back);
+        self.spec(task).retry.max_retries.saturating_add(1).saturating_add(handed_back)
     }
 
     /// The names of tasks, for a sentence.

@@ -21,7 +21,7 @@ pub struct TaskView {
     pub state: TaskState,
     /// The current attempt; 0 before the first.
     pub attempt: u32,
-    /// So many attempts are allowed.
+    /// So many attempts are allowed, those that were handed back included.
     pub max_attempts: u32,
     /// The lane that executes it.
     pub queue: String,
@@ -174,7 +174,7 @@ impl TaskView {
             kind: spec.kind.clone(),
             state: task.state,
             attempt: task.attempt,
-            max_attempts: spec.retry.max_retries.saturating_add(1),
+            max_attempts: spec.retry.max_retries.saturating_add(1).saturating_add(task.handed_back),
             queue: spec.queue.clone(),
             parent: task.child.map(|child| graph.spec(child.of).name.clone()),
             index: task.child.map(|child| child.item),

@@ -13,5 +13,6 @@ mod refusals;
 mod runs;
 mod tasks;
 mod versions;
+mod workers;
 mod workflows;
 mod world;

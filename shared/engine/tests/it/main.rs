@@ -4,6 +4,7 @@
 
 mod decisions;
 mod fans;
+mod hand_back;
 mod oversight;
 mod places;
 mod random_graphs;

@@ -24,6 +24,7 @@ pub(crate) enum Happened {
     FailElsewhere(&'static str, u32),
     Claim(&'static str, u32),
     Lose(&'static str, u32),
+    HandBack(&'static str, u32),
     Wake(&'static str),
     Cancel,
     Checkup,
@@ -149,6 +150,10 @@ impl Rows {
             },
             Happened::Claim(name, attempt) => Command::Claim { task: index(name), attempt, worker: WORKER },
             Happened::Lose(name, attempt) => Command::Lose { task: index(name), attempt, worker: WORKER },
+            Happened::HandBack(name, attempt) => {
+                let reason = "asked to stop".into();
+                Command::HandBack { task: index(name), attempt, worker: WORKER, reason }
+            }
             Happened::Wake(name) => {
                 let task = Some(index(name));
                 let timer = self.timers.iter().find(|timer| timer.task == task).unwrap().clone();

@@ -25,6 +25,8 @@ fn events() -> Vec<(&'static str, TaskEvent)> {
         ("errored", errored(2, false)),
         ("errored, to be retried", errored(2, true)),
         ("errored in the attempt before", errored(1, true)),
+        ("handed back", TaskEvent::HandedBack { attempt: 2 }),
+        ("handed back the attempt before", TaskEvent::HandedBack { attempt: 1 }),
         ("given up", TaskEvent::GivenUp { failure: Failure::transient("x") }),
         ("woke up", TaskEvent::WokeUp),
         ("retry due", TaskEvent::RetryDue),
@@ -58,6 +60,7 @@ const LEGAL: &[(&str, &str, &str)] = &[
     ("running", "succeeded in the attempt before", "succeeded"),
     ("running", "errored", "failed"),
     ("running", "errored, to be retried", "up_for_retry"),
+    ("running", "handed back", "queued"),
     ("running", "given up", "failed"),
     ("running", "cancelled", "cancelled"),
     ("sleeping", "succeeded", "succeeded"),
@@ -112,4 +115,14 @@ fn each_try_has_a_number_of_its_own() {
         assert_eq!(task.attempt, expected);
         task.on(errored(expected, true), Instant::UNIX_EPOCH).unwrap();
     }
+}
+
+#[test]
+fn an_attempt_that_is_handed_back_has_a_number_of_its_own_and_is_no_try() {
+    let mut task = at(TaskState::Running, 1);
+    task.worker = Some(WorkerId(Uuid::nil()));
+    task.started_at = Some(Instant::UNIX_EPOCH);
+    task.on(TaskEvent::HandedBack { attempt: 1 }, Instant::UNIX_EPOCH).unwrap();
+    assert_eq!((task.attempt, task.handed_back, task.tries()), (2, 1, 1));
+    assert_eq!((task.worker, task.started_at), (None, None), "nobody has begun the next one");
 }

@@ -1,11 +1,11 @@
-//! What is due, who lives, and what could not be taken in.
+//! What is due, and what could not be taken in.
 
 use std::cmp::Reverse;
 
-use model::{Instant, Message, RunId, WorkerId};
+use model::{Instant, Message, RunId};
 
 use super::tables::Tables;
-use crate::{Agenda, DeadLetter, DueTimer, Held, Unsent, normal};
+use crate::{Agenda, DeadLetter, DueTimer, Unsent, normal};
 
 impl Tables {
     pub(super) fn agenda(&self, now: Instant) -> Agenda {
@@ -65,37 +65,6 @@ impl Tables {
         for id in ids {
             self.outbox.remove(id);
         }
-    }
-
-    pub(super) fn beat(&mut self, worker: WorkerId, now: Instant) -> Vec<Held> {
-        self.workers.entry(worker).and_modify(|heard| *heard = now.max(*heard)).or_insert(now);
-        self.held().filter(|held| held.worker == worker).collect()
-    }
-
-    pub(super) fn lost(&self, since: Instant, limit: u32) -> Vec<Held> {
-        let silent = |held: &Held| self.heard_of(held.worker).is_none_or(|heard| heard < since);
-        self.held().filter(silent).take(limit as usize).collect()
-    }
-
-    pub(super) fn forget_workers(&mut self, since: Instant) -> u64 {
-        let before = self.workers.len();
-        self.workers.retain(|_, heard| *heard >= since);
-        (before - self.workers.len()) as u64
-    }
-
-    fn heard_of(&self, worker: WorkerId) -> Option<Instant> {
-        self.workers.get(&worker).copied()
-    }
-
-    fn most_silent(&self) -> Option<Instant> {
-        let abandoned = self.held().any(|held| self.heard_of(held.worker).is_none());
-        if abandoned { Some(Instant::UNIX_EPOCH) } else { self.workers.values().min().copied() }
-    }
-
-    /// Every attempt that a worker holds.
-    fn held(&self) -> impl Iterator<Item = Held> {
-        let held = self.tasks.iter().filter_map(|(key, task)| Some((*key, task.attempt, task.worker?)));
-        held.map(|(key, attempt, worker)| Held { key, attempt, worker })
     }
 
     pub(super) fn bury(&mut self, letter: &DeadLetter) {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
+use super::workers::WorkerRow;
 use crate::{DeadLetter, Facts, LogLine, VersionRecord};
 
 /// Whose timer it is, none for the run's own, and what it is for.
@@ -43,8 +44,7 @@ pub(super) struct Tables {
     pub(super) outbox: BTreeMap<i64, (Instant, Message)>,
     /// The id of the message written last; ids are not used again.
     pub(super) last_message: i64,
-    /// When each was last heard of.
-    pub(super) workers: BTreeMap<WorkerId, Instant>,
+    pub(super) workers: BTreeMap<WorkerId, WorkerRow>,
     pub(super) letters: BTreeMap<String, DeadLetter>,
 }
 

@@ -105,6 +105,7 @@ pub(super) fn task(row: &PgRow) -> Result<(RunId, Task)> {
         index: TaskIndex(number(row, "idx")?),
         state: task_state(row)?,
         attempt: number(row, "attempt")?,
+        handed_back: number(row, "handed_back")?,
         revision: row.try_get("revision")?,
         parents,
         child: child(row)?,
@@ -221,7 +222,7 @@ fn counts(row: &PgRow) -> Result<Counts> {
     numbers(row.try_get("counts")?, "counts").map(Counts::from_array)
 }
 
-fn child(row: &PgRow) -> Result<Option<Child>> {
+pub(super) fn child(row: &PgRow) -> Result<Option<Child>> {
     let Some(of) = row.try_get::<Option<i32>, _>("child_of")? else { return Ok(None) };
     Ok(Some(Child { of: TaskIndex(unsigned(of, "child_of")?), item: number(row, "item")? }))
 }

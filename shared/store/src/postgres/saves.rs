@@ -91,6 +91,7 @@ fn bind_tasks(sql: &'static str, rows: &[(RunId, Task)]) -> Query<'static, sqlx:
         .bind(column(rows, |(_, task)| task.child.map(|child| int(child.item))))
         .bind(column(rows, |(_, task)| task.fan.map(|fan| array(&fan_numbers(fan)))))
         .bind(column(rows, |(_, task)| task.begun_at))
+        .bind(column(rows, |(_, task)| int(task.handed_back)))
 }
 
 async fn update_runs(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {

@@ -1,35 +1,153 @@
-//! Workers: who lives, and what each of them holds.
+//! Workers: who lives, what each of them holds, and what they are told.
 
-use model::{Instant, WorkerId};
-use sqlx::PgPool;
+use model::{Instant, Order, OrderKind, TenantId, VersionId, WorkerFacts, WorkerId};
+use sqlx::postgres::PgRow;
+use sqlx::{PgPool, Row};
+use uuid::Uuid;
 
-use super::rows;
-use crate::{Held, Result};
+use super::rows::{self, column};
+use crate::{Error, Held, HeldTask, Result, Sign, Silence, Told, WorkerRecord, normal};
 
-pub(super) async fn beat(pool: &PgPool, worker: WorkerId, now: Instant) -> Result<Vec<Held>> {
+pub(super) async fn beat(pool: &PgPool, sign: &Sign) -> Result<Told> {
+    let sign = normal::sign(sign);
+    let facts = sign.facts.as_ref();
     let found = sqlx::query(include_str!("../../queries/record_beat.sql"))
-        .bind(worker.0)
-        .bind(now)
+        .bind(sign.worker.0)
+        .bind(sign.at)
+        .bind(facts.map(|facts| &facts.function))
+        .bind(facts.and_then(|facts| facts.queue.as_ref()))
+        .bind(facts.map(|facts| &facts.host))
+        .bind(facts.map(|facts| &facts.version))
+        .bind(facts.map(|facts| facts.since))
         .fetch_all(pool)
         .await?;
-    found.iter().map(rows::held).collect()
+    let order = found.first().map(order).transpose()?.flatten();
+    let holds = found.iter().filter_map(|row| held(row).transpose()).collect::<Result<_>>()?;
+    Ok(Told { holds, order })
 }
 
-pub(super) async fn farewell(pool: &PgPool, worker: WorkerId) -> Result<()> {
-    sqlx::query("delete from workers where id = $1").bind(worker.0).execute(pool).await?;
-    Ok(())
+pub(super) async fn farewell(pool: &PgPool, worker: WorkerId) -> Result<Option<Order>> {
+    let gone = sqlx::query(
+        "delete from workers where id = $1 returning ordered, ordered_by, ordered_reason, ordered_at",
+    )
+    .bind(worker.0)
+    .fetch_optional(pool)
+    .await?;
+    gone.as_ref().map(order).transpose().map(Option::flatten)
 }
 
-pub(super) async fn forget(pool: &PgPool, since: Instant) -> Result<u64> {
-    let forgotten = sqlx::query("delete from workers where heard_at < $1").bind(since).execute(pool).await?;
-    Ok(forgotten.rows_affected())
+pub(super) async fn give_order(pool: &PgPool, worker: WorkerId, order: &Order) -> Result<Option<Order>> {
+    let order = normal::order(order);
+    sqlx::query(
+        "update workers set ordered = $2, ordered_by = $3, ordered_reason = $4, ordered_at = $5
+          where id = $1 and (ordered is null or (ordered = 'drain' and $2 = 'kill'))",
+    )
+    .bind(worker.0)
+    .bind(order.kind.name())
+    .bind(order.actor)
+    .bind(order.reason)
+    .bind(order.at)
+    .execute(pool)
+    .await?;
+    let stands =
+        sqlx::query("select ordered, ordered_by, ordered_reason, ordered_at from workers where id = $1")
+            .bind(worker.0)
+            .fetch_optional(pool)
+            .await?;
+    stands.as_ref().map(self::order).transpose().map(Option::flatten)
 }
 
-pub(super) async fn lost(pool: &PgPool, since: Instant, limit: u32) -> Result<Vec<Held>> {
+pub(super) async fn silent(pool: &PgPool, since: Instant, limit: u32) -> Result<Vec<Silence>> {
+    let found =
+        sqlx::query("select id, heard_at from workers where heard_at < $1 order by heard_at, id limit $2")
+            .bind(since)
+            .bind(i64::from(limit))
+            .fetch_all(pool)
+            .await?;
+    found
+        .iter()
+        .map(|row| Ok(Silence { worker: WorkerId(row.try_get("id")?), heard_at: row.try_get("heard_at")? }))
+        .collect()
+}
+
+pub(super) async fn lost(pool: &PgPool, silent: &[Silence], limit: u32) -> Result<Vec<Held>> {
     let found = sqlx::query(include_str!("../../queries/find_lost_attempts.sql"))
-        .bind(since)
+        .bind(column(silent, |silence| silence.worker.0))
+        .bind(column(silent, |silence| silence.heard_at))
         .bind(i64::from(limit))
         .fetch_all(pool)
         .await?;
     found.iter().map(rows::held).collect()
+}
+
+pub(super) async fn forget(pool: &PgPool, silent: &[Silence]) -> Result<u64> {
+    let forgotten = sqlx::query(
+        "delete from workers using unnest($1::uuid[], $2::timestamptz[]) as silent (id, heard_at)
+          where workers.id = silent.id and workers.heard_at = silent.heard_at",
+    )
+    .bind(column(silent, |silence| silence.worker.0))
+    .bind(column(silent, |silence| silence.heard_at))
+    .execute(pool)
+    .await?;
+    Ok(forgotten.rows_affected())
+}
+
+pub(super) async fn list(
+    pool: &PgPool,
+    tenant: TenantId,
+    after: Option<WorkerId>,
+    limit: u32,
+) -> Result<Vec<WorkerRecord>> {
+    let found = sqlx::query(include_str!("../../queries/list_workers.sql"))
+        .bind(tenant.0)
+        .bind(after.map(|worker| worker.0))
+        .bind(i64::from(limit))
+        .fetch_all(pool)
+        .await?;
+    let mut workers: Vec<WorkerRecord> = Vec::new();
+    for row in &found {
+        let id = WorkerId(row.try_get("id")?);
+        if workers.last().is_none_or(|last| last.id != id) {
+            let (facts, order) = (facts(row)?, order(row)?);
+            let heard_at = row.try_get("heard_at")?;
+            workers.push(WorkerRecord { id, facts, heard_at, order, holds: Vec::new() });
+        }
+        if let (Some(held), Some(last)) = (held(row)?, workers.last_mut()) {
+            last.holds.push(HeldTask {
+                held,
+                version: VersionId(row.try_get("run_version")?),
+                child: rows::child(row)?,
+                started_at: row.try_get("started_at")?,
+            });
+        }
+    }
+    Ok(workers)
+}
+
+/// The attempt in a row that may hold none.
+fn held(row: &PgRow) -> Result<Option<Held>> {
+    row.try_get::<Option<Uuid>, _>("run")?.map(|_| rows::held(row)).transpose()
+}
+
+fn facts(row: &PgRow) -> Result<Option<WorkerFacts>> {
+    let Some(function) = row.try_get("function")? else { return Ok(None) };
+    Ok(Some(WorkerFacts {
+        function,
+        queue: row.try_get("queue")?,
+        host: row.try_get("host")?,
+        version: row.try_get("version")?,
+        since: row.try_get("since")?,
+    }))
+}
+
+fn order(row: &PgRow) -> Result<Option<Order>> {
+    let Some(kind) = row.try_get::<Option<&str>, _>("ordered")? else { return Ok(None) };
+    let known = OrderKind::named(kind);
+    Ok(Some(Order {
+        kind: known
+            .ok_or_else(|| Error::Unreadable { what: "order", why: format!("`{kind}` is not known") })?,
+        actor: row.try_get("ordered_by")?,
+        reason: row.try_get("ordered_reason")?,
+        at: row.try_get("ordered_at")?,
+    }))
 }

@@ -222,6 +222,11 @@ claims! {
         attempts_of_a_worker_that_left_are_lost_at_once
         a_beat_that_was_overtaken_does_not_turn_time_back
         silent_workers_are_forgotten
+        whoever_is_heard_of_again_loses_nothing_and_is_not_forgotten
+        what_a_worker_is_told_it_hears_when_it_next_beats_or_leaves
+        of_several_orders_the_first_stands_unless_it_is_to_be_killed
+        nobody_can_be_told_anything_who_is_not_known
+        workers_are_listed_with_what_they_are_and_hold
     }
     letters {
         dead_letters_come_newest_first

@@ -5,7 +5,8 @@ use model::{RunId, TaskIndex, Timer, TimerKind};
 use store::{Agenda, DueTimer, Error};
 
 use crate::Subject;
-use crate::example::{at, event, example, finish, nudge, record, run, step, worker};
+use crate::example::{at, event, example, finish, nudge, record, run, step};
+use crate::workers::beat;
 
 fn timer(task: u32, attempt: u32, second: i64) -> Timer {
     Timer { task: Some(TaskIndex(task)), attempt, kind: TimerKind::Retry, wake_at: at(second) }
@@ -43,8 +44,8 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
     check_up(&store, two, Checkup::At(at(70))).await;
     post(&store, one, 5).await;
     post(&store, one, 6).await;
-    store.beat(worker(1), at(40)).await.unwrap();
-    store.beat(worker(2), at(30)).await.unwrap();
+    beat(&*store, 1, 40).await;
+    beat(&*store, 2, 30).await;
     let agenda = Agenda {
         granted: None,
         room: false,

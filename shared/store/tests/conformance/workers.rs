@@ -1,13 +1,35 @@
-//! Claims about workers and what they hold.
+//! Claims about workers, what they hold and what they are told.
 
-use model::{Instant, TaskState};
-use store::Held;
+use model::{Child, Instant, Order, OrderKind, TaskIndex, TaskState, TenantId, WorkerFacts};
+use store::{Held, HeldTask, Sign, Silence, Store, Told};
 
 use crate::Subject;
-use crate::example::{at, example, hold, key, run_id, step, worker};
+use crate::example::{TENANT, at, example, hold, key, run, run_id, step, worker};
 
 fn held(run: u128, task: u32, attempt: u32, by: u128) -> Held {
     Held { key: key(run_id(run), task), attempt, worker: worker(by) }
+}
+
+fn silence(by: u128, second: i64) -> Silence {
+    Silence { worker: worker(by), heard_at: at(second) }
+}
+
+fn order(kind: OrderKind, second: i64) -> Order {
+    Order { kind, actor: "ada".into(), reason: Some("it \0 hangs".into()), at: at(second) }
+}
+
+fn facts(host: &str) -> WorkerFacts {
+    WorkerFacts {
+        function: "execute".into(),
+        queue: Some("heavy".into()),
+        host: host.into(),
+        version: "1.2.3".into(),
+        since: at(-100),
+    }
+}
+
+pub(crate) async fn beat(store: &dyn Store, by: u128, second: i64) -> Told {
+    store.beat(&Sign { worker: worker(by), facts: None, at: at(second) }).await.unwrap()
 }
 
 pub(crate) async fn a_beat_names_what_the_worker_holds(store: Subject) {
@@ -22,49 +44,133 @@ pub(crate) async fn a_beat_names_what_the_worker_holds(store: Subject) {
     })
     .await
     .unwrap();
-    assert_eq!(store.beat(worker(1), at(1)).await.unwrap(), [held(1, 0, 1, 1)]);
-    assert_eq!(store.beat(worker(3), at(2)).await.unwrap(), []);
+    assert_eq!(beat(&*store, 1, 1).await, Told { holds: vec![held(1, 0, 1, 1)], order: None });
+    assert_eq!(beat(&*store, 3, 2).await, Told { holds: vec![], order: None });
 }
 
 pub(crate) async fn attempts_of_a_silent_worker_are_lost(store: Subject) {
     let id = example(&*store, 1).await;
     for (task, by) in [(2, 1), (0, 1), (1, 2)] {
-        store.beat(worker(by), at(10)).await.unwrap();
+        beat(&*store, by, 10).await;
         hold(&*store, id, task, worker(by)).await;
     }
-    store.beat(worker(2), at(20)).await.unwrap();
-    assert_eq!(store.lost(at(10), 9).await.unwrap(), []);
-    assert_eq!(store.lost(at(11), 9).await.unwrap(), [held(1, 0, 1, 1), held(1, 2, 1, 1)]);
-    assert_eq!(store.lost(at(21), 2).await.unwrap(), [held(1, 0, 1, 1), held(1, 1, 1, 2)]);
+    beat(&*store, 2, 20).await;
+    assert_eq!(store.silent(at(10), 9).await.unwrap(), []);
+    let silent = store.silent(at(11), 9).await.unwrap();
+    assert_eq!(silent, [silence(1, 10)]);
+    assert_eq!(store.lost(&silent, 9).await.unwrap(), [held(1, 0, 1, 1), held(1, 2, 1, 1)]);
+    let silent = store.silent(at(21), 9).await.unwrap();
+    assert_eq!(silent, [silence(1, 10), silence(2, 20)]);
+    assert_eq!(store.silent(at(21), 1).await.unwrap(), [silence(1, 10)]);
+    assert_eq!(store.lost(&silent, 2).await.unwrap(), [held(1, 0, 1, 1), held(1, 1, 1, 2)]);
+}
+
+pub(crate) async fn whoever_is_heard_of_again_loses_nothing_and_is_not_forgotten(store: Subject) {
+    let id = example(&*store, 1).await;
+    for (task, by) in [(0, 1), (1, 2)] {
+        beat(&*store, by, 10).await;
+        hold(&*store, id, task, worker(by)).await;
+    }
+    let silent = store.silent(at(11), 9).await.unwrap();
+    // Its clock may be far behind: any other instant is a sign of life.
+    beat(&*store, 1, 11).await;
+    assert_eq!(store.lost(&silent, 9).await.unwrap(), [held(1, 1, 1, 2)]);
+    assert_eq!(store.forget_workers(&silent).await.unwrap(), 1);
+    assert_eq!(store.silent(at(99), 9).await.unwrap(), [silence(1, 11)]);
 }
 
 pub(crate) async fn attempts_of_a_worker_that_never_registered_are_lost(store: Subject) {
     let id = example(&*store, 1).await;
     hold(&*store, id, 0, worker(1)).await;
-    assert_eq!(store.lost(at(0), 9).await.unwrap(), [held(1, 0, 1, 1)]);
+    assert_eq!(store.lost(&[], 9).await.unwrap(), [held(1, 0, 1, 1)]);
     assert_eq!(store.agenda(at(0)).await.unwrap().worker, Some(Instant::UNIX_EPOCH));
 }
 
 pub(crate) async fn attempts_of_a_worker_that_left_are_lost_at_once(store: Subject) {
     let id = example(&*store, 1).await;
-    store.beat(worker(1), at(10)).await.unwrap();
+    beat(&*store, 1, 10).await;
     hold(&*store, id, 0, worker(1)).await;
-    store.farewell(worker(1)).await.unwrap();
-    store.farewell(worker(1)).await.unwrap();
-    assert_eq!(store.lost(at(0), 9).await.unwrap(), [held(1, 0, 1, 1)]);
+    assert_eq!(store.farewell(worker(1)).await.unwrap(), None);
+    assert_eq!(store.farewell(worker(1)).await.unwrap(), None);
+    assert_eq!(store.lost(&[], 9).await.unwrap(), [held(1, 0, 1, 1)]);
 }
 
 pub(crate) async fn a_beat_that_was_overtaken_does_not_turn_time_back(store: Subject) {
-    store.beat(worker(1), at(20)).await.unwrap();
-    store.beat(worker(1), at(10)).await.unwrap();
+    beat(&*store, 1, 20).await;
+    beat(&*store, 1, 10).await;
     assert_eq!(store.agenda(at(0)).await.unwrap().worker, Some(at(20)));
 }
 
 pub(crate) async fn silent_workers_are_forgotten(store: Subject) {
     for (by, second) in [(1, 10), (2, 20), (3, 30)] {
-        store.beat(worker(by), at(second)).await.unwrap();
+        beat(&*store, by, second).await;
     }
-    assert_eq!(store.forget_workers(at(30)).await.unwrap(), 2);
-    assert_eq!(store.forget_workers(at(30)).await.unwrap(), 0);
+    let silent = store.silent(at(30), 9).await.unwrap();
+    assert_eq!(store.forget_workers(&silent).await.unwrap(), 2);
+    assert_eq!(store.forget_workers(&silent).await.unwrap(), 0);
     assert_eq!(store.agenda(at(0)).await.unwrap().worker, Some(at(30)));
+}
+
+pub(crate) async fn what_a_worker_is_told_it_hears_when_it_next_beats_or_leaves(store: Subject) {
+    beat(&*store, 1, 10).await;
+    let told = Order { reason: Some("it \u{FFFD} hangs".into()), ..order(OrderKind::Drain, 11) };
+    let stands = store.give_order(worker(1), &order(OrderKind::Drain, 11)).await.unwrap();
+    assert_eq!(stands.as_ref(), Some(&told));
+    assert_eq!(beat(&*store, 1, 12).await.order.as_ref(), Some(&told));
+    assert_eq!(store.farewell(worker(1)).await.unwrap(), Some(told));
+}
+
+pub(crate) async fn of_several_orders_the_first_stands_unless_it_is_to_be_killed(store: Subject) {
+    let (drain, kill) = (OrderKind::Drain, OrderKind::Kill);
+    beat(&*store, 1, 10).await;
+    for (given, second, stands) in
+        [(drain, 11, 11), (drain, 12, 11), (kill, 13, 13), (drain, 14, 13), (kill, 15, 13)]
+    {
+        let standing = store.give_order(worker(1), &order(given, second)).await.unwrap().unwrap();
+        assert_eq!(standing.at, at(stands), "{given:?} at {second}");
+    }
+}
+
+pub(crate) async fn nobody_can_be_told_anything_who_is_not_known(store: Subject) {
+    assert_eq!(store.give_order(worker(1), &order(OrderKind::Kill, 1)).await.unwrap(), None);
+    assert_eq!(beat(&*store, 1, 2).await.order, None);
+}
+
+pub(crate) async fn workers_are_listed_with_what_they_are_and_hold(store: Subject) {
+    let id = example(&*store, 1).await;
+    let sign = |by, host| Sign { worker: worker(by), facts: Some(facts(host)), at: at(10) };
+    store.beat(&sign(1, "a \0")).await.unwrap();
+    store.beat(&sign(2, "b")).await.unwrap();
+    beat(&*store, 2, 20).await;
+    beat(&*store, 3, 30).await;
+    step(&*store, id, |changes| {
+        let task = &mut changes.tasks[1];
+        (task.state, task.attempt, task.worker) = (TaskState::Running, 4, Some(worker(2)));
+        task.started_at = Some(at(15));
+        task.child = Some(Child { of: TaskIndex(0), item: 3 });
+    })
+    .await
+    .unwrap();
+    hold(&*store, id, 2, worker(2)).await;
+    store.give_order(worker(2), &order(OrderKind::Kill, 21)).await.unwrap();
+    let all = store.workers(TENANT, None, 9).await.unwrap();
+    assert_eq!(all.iter().map(|found| found.id).collect::<Vec<_>>(), [worker(1), worker(2), worker(3)]);
+    assert_eq!(all[0].facts, Some(facts("a \u{FFFD}")));
+    assert_eq!((&all[1].facts, all[1].heard_at), (&Some(facts("b")), at(20)), "a beat leaves the facts");
+    assert_eq!(all[1].order.as_ref().map(|order| order.kind), Some(OrderKind::Kill));
+    assert_eq!((&all[2].facts, all[2].heard_at), (&None, at(30)));
+    let version = run(&*store, id).await.version;
+    let child = Some(Child { of: TaskIndex(0), item: 3 });
+    assert_eq!(
+        all[1].holds,
+        [
+            HeldTask { held: held(1, 1, 4, 2), version, child, started_at: Some(at(15)) },
+            HeldTask { held: held(1, 2, 1, 2), version, child: None, started_at: None },
+        ]
+    );
+    assert_eq!(store.workers(TENANT, Some(worker(1)), 1).await.unwrap(), all[1..2]);
+    assert_eq!(store.worker(TENANT, worker(2)).await.unwrap().as_ref(), Some(&all[1]));
+    assert_eq!(store.worker(TENANT, worker(4)).await.unwrap(), None);
+    let others = store.workers(TenantId(TENANT.0 + 1), None, 9).await.unwrap();
+    assert!(others.iter().all(|found| found.holds.is_empty()), "another tenant's work is not shown");
 }

@@ -1,0 +1,78 @@
+//! `ebb workers`, `ebb worker kill|drain`: who executes attempts, and how they are ended.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use api::views::{WorkerState, WorkerView};
+use api::workers::OrderBody;
+use reqwest::header::HeaderMap;
+use serde_json::json;
+
+use super::connect;
+use crate::args::{Shared, Worker};
+use crate::output::{self, Colour, Palette};
+
+const STATE_COLUMN: usize = 1;
+
+pub(super) async fn list(shared: &Shared) -> Result<ExitCode> {
+    let workers: Vec<WorkerView> = connect(shared)?.all(&["workers"]).await?;
+    if shared.json {
+        output::json(&json!({"items": workers}))?;
+    } else if workers.is_empty() {
+        output::line("no worker holds an attempt")?;
+    } else {
+        output::line(table(&workers, Palette::of_stdout()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) async fn order(shared: &Shared, arguments: Worker) -> Result<ExitCode> {
+    let (id, order, reason, words) = match arguments {
+        Worker::Kill { id, reason } => (id, "kill", reason, "stops all that it holds and ends"),
+        Worker::Drain { id, reason } => {
+            (id, "drain", reason, "takes no more work, and ends once it holds nothing")
+        }
+    };
+    let path = ["workers", &id.to_string(), order];
+    let worker: WorkerView = connect(shared)?.post(&path, HeaderMap::new(), &OrderBody { reason }).await?;
+    if shared.json {
+        output::json(&worker)?
+    } else {
+        output::line(format!("worker {id} {words}, as soon as it hears of it"))?
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(workers: &[WorkerView], palette: Palette) -> String {
+    let head =
+        ["WORKER", "STATE", "QUEUE", "HOST", "VERSION", "HEARD OF", "HOLDS"].map(String::from).to_vec();
+    let rows = workers.iter().map(|worker| {
+        let unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".into());
+        let holds = worker
+            .attempts
+            .iter()
+            .map(|held| format!("{} of {} (attempt {})", held.task, held.run, held.attempt));
+        vec![
+            worker.id.to_string(),
+            worker.state.name().into(),
+            worker.queue.clone().unwrap_or_else(|| "any".into()),
+            unknown(&worker.host),
+            unknown(&worker.version),
+            output::time(worker.heard_at),
+            holds.collect::<Vec<_>>().join(", "),
+        ]
+    });
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    output::table(&rows, |row, column, cell| match row.checked_sub(1) {
+        Some(worker) if column == STATE_COLUMN => palette.paint(colour(workers[worker].state), cell),
+        _ => cell,
+    })
+}
+
+fn colour(state: WorkerState) -> Colour {
+    match state {
+        WorkerState::Alive => Colour::Busy,
+        WorkerState::Draining => Colour::Quiet,
+        WorkerState::Killed | WorkerState::Silent => Colour::Bad,
+    }
+}

@@ -1,0 +1,90 @@
+//! The sweep's eye on workers. Silence only raises a doubt: the worker's clock may differ from ours, and while the
+//! store was away nobody could beat.
+//!
+//! The verdict compares no clocks. A worker is dead if it has said nothing while this sweep, by its own clock, waited
+//! longer than a living worker takes to try again, and the store answered before and after. An error in between ends
+//! the sweep, and the next one begins with a doubt of its own.
+
+use chrono::TimeDelta;
+use engine::Command;
+use model::Instant;
+use runtime::Result;
+use store::{Agenda, Silence};
+use tracing::warn;
+
+use crate::sweep::{BATCH, Sweep};
+
+/// A worker that was silent for so long may be dead.
+const DOUBT: TimeDelta = TimeDelta::seconds(40);
+
+/// How long it has to say otherwise. It beats every ten seconds and gives up a try after five, so a living one tries
+/// at least once. Together with the doubt this is the minute after which a silent worker is dead.
+const LAST_CHANCE: TimeDelta = TimeDelta::seconds(20);
+
+/// A worker that lives and whose clock is slow seems dead again at once: it is left alone for a while.
+const REST: TimeDelta = TimeDelta::seconds(30);
+
+/// Whom the sweep doubts, and when it looks again.
+#[derive(Default)]
+pub(crate) struct Watch {
+    doubted: Vec<Silence>,
+    look_at: Option<Instant>,
+}
+
+impl Watch {
+    /// When those in doubt have had their last chance.
+    pub(crate) fn verdict_at(&self) -> Option<Instant> {
+        self.look_at.filter(|_| !self.doubted.is_empty())
+    }
+}
+
+impl Sweep {
+    /// Looks after workers that seem dead. Answers how many attempts were taken from them.
+    pub(crate) async fn watch(&self, watch: &mut Watch, agenda: &Agenda, now: Instant) -> Result<usize> {
+        if agenda.worker.is_none_or(|heard_at| now <= heard_at + DOUBT) {
+            *watch = Watch::default();
+            return Ok(0);
+        }
+        if watch.look_at.is_some_and(|look_at| now < look_at) {
+            return Ok(0);
+        }
+        if watch.doubted.is_empty() {
+            watch.doubted = self.runtime.store().silent(now - DOUBT, BATCH).await?;
+            watch.look_at = Some(now + LAST_CHANCE);
+            // What is held by someone who is not even known is lost without a doubt.
+            return self.give_up_on(&[]).await;
+        }
+        let doubted = std::mem::take(&mut watch.doubted);
+        watch.look_at = Some(now + REST);
+        self.give_up_on(&doubted).await
+    }
+
+    /// Takes what these workers hold from them, if they are still silent, and forgets them. Answers how many attempts
+    /// that were.
+    pub(crate) async fn give_up_on(&self, silent: &[Silence]) -> Result<usize> {
+        let mut taken = 0;
+        loop {
+            let lost = self.runtime.store().lost(silent, BATCH).await?;
+            for held in &lost {
+                let (worker, attempt, run) = (held.worker, held.attempt, held.key.run);
+                warn!("Worker {worker} is dead; attempt {attempt} of a task of run {run} is lost");
+            }
+            let lose = lost.iter().map(|held| {
+                let (task, attempt, worker) = (held.key.task, held.attempt, held.worker);
+                (held.key.run, Command::Lose { task, attempt, worker })
+            });
+            let done = self.settle(lose.collect()).await?;
+            taken += done;
+            if done == 0 || lost.len() < BATCH as usize {
+                break;
+            }
+        }
+        if !silent.is_empty() {
+            self.runtime.store().forget_workers(silent).await?;
+        }
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests;

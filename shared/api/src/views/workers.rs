@@ -1,0 +1,84 @@
+//! Workers, and what they hold.
+
+use model::{Instant, Order, OrderKind, RunId, WorkerId};
+use serde::{Deserialize, Serialize};
+use store::WorkerRecord;
+
+/// A worker that has not been heard of for so long is taken for dead.
+const SILENCE: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
+
+/// A worker that is known: one that holds attempts, or did until it went silent.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WorkerView {
+    /// Its id.
+    pub id: WorkerId,
+    /// How it stands.
+    pub state: WorkerState,
+    /// Which function it is an instance of; none where it has not said.
+    pub function: Option<String>,
+    /// The queue that it serves; none where it takes whatever it is sent.
+    pub queue: Option<String>,
+    /// The machine, or what stands for one.
+    pub host: Option<String>,
+    /// The version of the program.
+    pub version: Option<String>,
+    /// Since when it is up.
+    pub since: Option<Instant>,
+    /// When it was last heard of, by its own clock.
+    pub heard_at: Instant,
+    /// What it was told to do.
+    pub order: Option<Order>,
+    /// The attempts that it holds.
+    pub attempts: Vec<HeldView>,
+}
+
+/// How a worker stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerState {
+    /// It beats.
+    Alive,
+    /// It takes no more work and finishes what it holds.
+    Draining,
+    /// It was told to end at once.
+    Killed,
+    /// It has not been heard of for a minute: what it holds is given to others.
+    Silent,
+}
+
+impl WorkerState {
+    /// How a worker stands at `now`. Whoever is silent does not do as it is told.
+    pub fn of(record: &WorkerRecord, now: Instant) -> Self {
+        match record.order.as_ref().map(|order| order.kind) {
+            _ if record.heard_at + SILENCE <= now => Self::Silent,
+            Some(OrderKind::Kill) => Self::Killed,
+            Some(OrderKind::Drain) => Self::Draining,
+            None => Self::Alive,
+        }
+    }
+
+    /// The name used in answers and pages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Draining => "draining",
+            Self::Killed => "killed",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+/// An attempt that a worker holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HeldView {
+    /// The run.
+    pub run: RunId,
+    /// The task's name.
+    pub task: String,
+    /// Which try.
+    pub attempt: u32,
+    /// When it was taken.
+    pub started_at: Option<Instant>,
+    /// The task, in the API.
+    pub link: String,
+}

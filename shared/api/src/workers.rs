@@ -1,0 +1,128 @@
+//! Workers: list, drain, kill.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use model::{Order, OrderKind, WorkerId};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use service::Problem;
+use store::{HeldTask, WorkerRecord};
+
+use crate::page::{Page, Wanted};
+use crate::request::{self, Path, Query};
+use crate::views::{HeldView, WorkerState, WorkerView};
+use crate::{Api, Caller, Links, error};
+
+/// Which workers to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// Why a worker is told to end.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OrderBody {
+    /// In words, for whoever wonders.
+    pub reason: Option<String>,
+}
+
+/// Workers that are known, by id, with what they hold of the caller's work.
+pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<WorkerView>, Problem> {
+    let wanted = Wanted::<WorkerId>::read(query.limit, query.cursor.as_deref())?;
+    let store = api.app.runtime.store();
+    let rows = store.workers(caller.tenant, wanted.after, wanted.rows()).await.map_err(error::store)?;
+    let Page { items, next_cursor } = wanted.page(rows, |record| record.id);
+    let mut views = Vec::with_capacity(items.len());
+    for record in items {
+        views.push(view(api, record).await?);
+    }
+    Ok(Page { items: views, next_cursor })
+}
+
+async fn view(api: &Api, record: WorkerRecord) -> Result<WorkerView, Problem> {
+    let state = WorkerState::of(&record, api.app.now());
+    let mut attempts = Vec::with_capacity(record.holds.len());
+    for task in &record.holds {
+        attempts.push(held(api, task).await?);
+    }
+    let WorkerRecord { id, facts, heard_at, order, .. } = record;
+    let facts = facts.as_ref();
+    Ok(WorkerView {
+        id,
+        state,
+        function: facts.map(|facts| facts.function.clone()),
+        queue: facts.and_then(|facts| facts.queue.clone()),
+        host: facts.map(|facts| facts.host.clone()),
+        version: facts.map(|facts| facts.version.clone()),
+        since: facts.map(|facts| facts.since),
+        heard_at,
+        order,
+        attempts,
+    })
+}
+
+async fn held(api: &Api, task: &HeldTask) -> Result<HeldView, Problem> {
+    let (run, index) = (task.held.key.run, task.held.key.task);
+    let graph = api.app.runtime.graph(task.version).await.map_err(error::runtime)?;
+    let name =
+        graph.filter(|graph| graph.has(index, task.child)).map(|graph| graph.name_at(index, task.child));
+    let name = name.ok_or_else(|| Problem::internal(&format!("run {run} has no task {}", index.0)))?;
+    let link = Links::task_path(run, &name);
+    Ok(HeldView { run, task: name, attempt: task.held.attempt, started_at: task.started_at, link })
+}
+
+/// Tells a worker to end. Telling it the same again changes nothing.
+async fn order(
+    api: &Api,
+    caller: &Caller,
+    id: WorkerId,
+    kind: OrderKind,
+    body: OrderBody,
+) -> Result<Json<WorkerView>, Problem> {
+    let no_such = || {
+        Problem::not_found(format!("there is no worker {id}: it never was, has left, or holds nothing now"))
+    };
+    let order = Order { kind, actor: caller.name.clone(), reason: body.reason, at: api.app.now() };
+    let store = api.app.runtime.store();
+    let stands = store.give_order(id, &order).await.map_err(error::store)?.ok_or_else(no_such)?;
+    if stands.kind != kind {
+        let message = format!("worker {id} was told to {} by {} already", stands.kind.name(), stands.actor);
+        return Err(Problem::new(StatusCode::CONFLICT, "already_told", message).with(json!(stands)));
+    }
+    let record = store.worker(caller.tenant, id).await.map_err(error::store)?.ok_or_else(no_such)?;
+    view(api, record).await.map(Json)
+}
+
+pub(crate) async fn get_list(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Page<WorkerView>>, Problem> {
+    list(&api, &caller, &query).await.map(Json)
+}
+
+/// Has a worker take no more work, finish what it holds and end.
+pub(crate) async fn post_drain(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<WorkerId>,
+    request::Json(body): request::Json<OrderBody>,
+) -> Result<Json<WorkerView>, Problem> {
+    order(&api, &caller, id, OrderKind::Drain, body).await
+}
+
+/// Has a worker stop and hand back all that it holds at once, and end.
+pub(crate) async fn post_kill(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<WorkerId>,
+    request::Json(body): request::Json<OrderBody>,
+) -> Result<Json<WorkerView>, Problem> {
+    order(&api, &caller, id, OrderKind::Kill, body).await
+}

@@ -1,0 +1,79 @@
+use axum::http::StatusCode;
+use chrono::TimeDelta;
+use engine::Command;
+use model::{TaskIndex, WorkerFacts, WorkerId};
+use runtime::Settled;
+use serde_json::json;
+use store::Sign;
+use uuid::Uuid;
+
+use crate::world::{World, now};
+
+const BUSY: WorkerId = WorkerId(Uuid::from_u128(7));
+
+/// A worker that holds the first task of a run, and one that was last heard of long ago.
+async fn world() -> World {
+    let world = World::with_hello().await;
+    let facts = WorkerFacts {
+        function: "execute".into(),
+        queue: Some("light".into()),
+        host: "machine-1".into(),
+        version: "1.2.3".into(),
+        since: now() - TimeDelta::hours(1),
+    };
+    let silent = now() - TimeDelta::seconds(60);
+    for (worker, facts, at) in [(BUSY, Some(facts), now()), (WorkerId(Uuid::from_u128(8)), None, silent)] {
+        world.runtime.store().beat(&Sign { worker, facts, at }).await.unwrap();
+    }
+    let run = world.start().await;
+    let claim = Command::Claim { task: TaskIndex(0), attempt: 1, worker: BUSY };
+    assert_eq!(world.runtime.settle(run, claim).await.unwrap(), Settled::Applied);
+    world
+}
+
+#[tokio::test]
+async fn workers_say_who_they_are_and_what_they_hold() {
+    let answer = world().await.get("/workers").await;
+    assert_eq!(answer.status, StatusCode::OK);
+    insta::assert_json_snapshot!(answer.body, {
+        ".items[].attempts[].run" => "[run]", ".items[].attempts[].link" => "[link]",
+    });
+    let held = &answer.body["items"][0]["attempts"][0];
+    let link = format!("/api/v1/runs/{}/tasks/greet", held["run"].as_str().unwrap());
+    assert_eq!(held["link"], link);
+}
+
+#[tokio::test]
+async fn a_worker_is_told_to_end_by_someone_and_for_a_reason() {
+    let world = world().await;
+    for (order, state) in
+        [("drain", "draining"), ("drain", "draining"), ("kill", "killed"), ("kill", "killed")]
+    {
+        let body = json!({"reason": "it hangs"}).to_string();
+        let answer = world.post(&format!("/workers/{BUSY}/{order}"), body).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+        assert_eq!(answer.body["state"], state);
+        let order = json!({"kind": order, "actor": "ada@example.com", "reason": "it hangs", "at": now()});
+        assert_eq!(answer.body["order"], order);
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_to_be_killed_is_not_told_to_drain() {
+    let world = world().await;
+    world.post(&format!("/workers/{BUSY}/kill"), "").await;
+    let answer = world.post(&format!("/workers/{BUSY}/drain"), "").await;
+    assert_eq!(answer.status, StatusCode::CONFLICT);
+    assert_eq!(answer.body["error_code"], "already_told");
+    assert_eq!(answer.body["details"]["kind"], "kill");
+}
+
+#[tokio::test]
+async fn a_worker_that_is_not_known_is_told_nothing() {
+    let world = world().await;
+    let answer = world.post(&format!("/workers/{}/kill", Uuid::from_u128(9)), "").await;
+    assert_eq!((answer.status, &answer.body["error_code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
+    assert_eq!(world.post("/workers/nobody/kill", "").await.status, StatusCode::BAD_REQUEST);
+    let typo = world.post(&format!("/workers/{BUSY}/kill"), r#"{"because": "x"}"#).await;
+    assert_eq!(typo.status, StatusCode::BAD_REQUEST);
+}

@@ -1,0 +1,107 @@
+//! Workers: who lives, what each of them holds, and what they are told.
+
+use std::ops::Bound;
+
+use model::{Instant, Order, OrderKind, TenantId, WorkerFacts, WorkerId};
+
+use super::tables::Tables;
+use crate::{Held, HeldTask, Sign, Silence, Told, WorkerRecord, normal};
+
+/// A worker that has been heard of.
+pub(super) struct WorkerRow {
+    facts: Option<WorkerFacts>,
+    heard_at: Instant,
+    order: Option<Order>,
+}
+
+impl Tables {
+    pub(super) fn beat(&mut self, sign: &Sign) -> Told {
+        let Sign { worker, facts, at } = normal::sign(sign);
+        let row = self.workers.entry(worker).or_insert(WorkerRow { facts: None, heard_at: at, order: None });
+        row.heard_at = row.heard_at.max(at);
+        row.facts = facts.or(row.facts.take());
+        let order = row.order.clone();
+        Told { holds: self.held().filter(|held| held.worker == worker).collect(), order }
+    }
+
+    pub(super) fn farewell(&mut self, worker: WorkerId) -> Option<Order> {
+        self.workers.remove(&worker)?.order
+    }
+
+    pub(super) fn give_order(&mut self, worker: WorkerId, order: &Order) -> Option<Order> {
+        let row = self.workers.get_mut(&worker)?;
+        let stands = row.order.as_ref().map(|stands| stands.kind);
+        if stands.is_none() || (stands == Some(OrderKind::Drain) && order.kind == OrderKind::Kill) {
+            row.order = Some(normal::order(order));
+        }
+        row.order.clone()
+    }
+
+    pub(super) fn silent(&self, since: Instant, limit: u32) -> Vec<Silence> {
+        let all =
+            self.workers.iter().map(|(worker, row)| Silence { worker: *worker, heard_at: row.heard_at });
+        let mut silent: Vec<Silence> = all.filter(|silence| silence.heard_at < since).collect();
+        silent.sort_by_key(|silence| (silence.heard_at, silence.worker));
+        silent.truncate(limit as usize);
+        silent
+    }
+
+    pub(super) fn lost(&self, silent: &[Silence], limit: u32) -> Vec<Held> {
+        let is_lost = |held: &Held| {
+            self.workers
+                .get(&held.worker)
+                .is_none_or(|row| silent.contains(&Silence { worker: held.worker, heard_at: row.heard_at }))
+        };
+        self.held().filter(is_lost).take(limit as usize).collect()
+    }
+
+    pub(super) fn forget_workers(&mut self, silent: &[Silence]) -> u64 {
+        let before = self.workers.len();
+        self.workers
+            .retain(|worker, row| !silent.contains(&Silence { worker: *worker, heard_at: row.heard_at }));
+        (before - self.workers.len()) as u64
+    }
+
+    pub(super) fn list_workers(
+        &self,
+        tenant: TenantId,
+        after: Option<WorkerId>,
+        limit: u32,
+    ) -> Vec<WorkerRecord> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let page = self.workers.range((from, Bound::Unbounded)).take(limit as usize);
+        page.map(|(id, row)| WorkerRecord {
+            id: *id,
+            facts: row.facts.clone(),
+            heard_at: row.heard_at,
+            order: row.order.clone(),
+            holds: self.holds_of(*id, tenant),
+        })
+        .collect()
+    }
+
+    fn holds_of(&self, worker: WorkerId, tenant: TenantId) -> Vec<HeldTask> {
+        let held = self.held().filter(|held| held.worker == worker);
+        held.filter_map(|held| {
+            let run = self.runs.get(&held.key.run).filter(|row| row.run.tenant == tenant)?;
+            let task = self.tasks.get(&held.key)?;
+            Some(HeldTask { held, version: run.run.version, child: task.child, started_at: task.started_at })
+        })
+        .collect()
+    }
+
+    pub(super) fn most_silent(&self) -> Option<Instant> {
+        let abandoned = self.held().any(|held| !self.workers.contains_key(&held.worker));
+        if abandoned {
+            Some(Instant::UNIX_EPOCH)
+        } else {
+            self.workers.values().map(|row| row.heard_at).min()
+        }
+    }
+
+    /// Every attempt that a worker holds.
+    fn held(&self) -> impl Iterator<Item = Held> {
+        let held = self.tasks.iter().filter_map(|(key, task)| Some((*key, task.attempt, task.worker?)));
+        held.map(|(key, attempt, worker)| Held { key, attempt, worker })
+    }
+}

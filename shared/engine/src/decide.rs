@@ -35,6 +35,7 @@ impl Scene<'_> {
                 self.answer(*task, *approved, payload, actor)
             }
             Command::Cancel { actor, reason } => self.cancel(actor, reason.as_deref()),
+            Command::Operate { operation, by } => self.operate(operation, by),
             Command::Checkup { patience } => self.checkup(*patience),
         }
     }
@@ -236,8 +237,8 @@ impl Scene<'_> {
         if is_inside(&spec.kind) && spec.kind != "workflow" {
             return Choice::GiveUp { reason: "what the engine settles itself is not tried again".into() };
         }
-        let choice =
-            retry::choose(&spec.retry, self.key(index), task.attempt, failure, task.failure.as_ref());
+        let tried = task.attempt - task.voided;
+        let choice = retry::choose(&spec.retry, self.key(index), tried, failure, task.failure.as_ref());
         match (&choice, self.give_up_at(index), spec.retry_timeout_seconds) {
             (Choice::Retry { delay, .. }, Some(end), Some(limit)) if self.now + *delay >= end => {
                 Choice::GiveUp { reason: format!("its retry_timeout_seconds of {limit} would be over") }
@@ -278,7 +279,7 @@ impl Scene<'_> {
         spec.kind == "workflow" || spec.global.is_some()
     }
 
-    fn moves(&mut self, index: TaskIndex, event: TaskEvent) -> bool {
+    pub(crate) fn moves(&mut self, index: TaskIndex, event: TaskEvent) -> bool {
         self.knows(index) && self.apply(index, event).is_ok()
     }
 

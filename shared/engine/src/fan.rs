@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::scene::Scene;
 
+/// So many children are looked at together, where some of them had ended before their turn.
+const LOOKED_AHEAD: usize = 200;
+
 impl<'g> Scene<'g> {
     /// Brings a child into being for each item; over nothing, the fan-out succeeds at once.
     pub(crate) fn fan_out(&mut self, index: TaskIndex, items: Vec<Value>) {
@@ -35,21 +38,28 @@ impl<'g> Scene<'g> {
 
     /// Lets children go on whose turn it is. Answers whose rows are needed for that.
     pub(crate) fn take_turns(&mut self) -> Vec<TaskIndex> {
-        let mut missing = Vec::new();
-        for index in std::mem::take(&mut self.turning) {
-            if self.tasks[&index].state != TaskState::Sleeping {
-                continue;
+        let (mut missing, mut asking, mut passed) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        while let Some(index) = self.turning.pop_first() {
+            if self.tasks[&index].state != TaskState::Sleeping || self.run.held || self.is_paused() {
+                continue; // Those who wait have their turn once the run is admitted or resumed.
             }
             let wanted = self.wanted_children(index);
-            let unknown: Vec<TaskIndex> =
-                wanted.iter().copied().filter(|child| !self.knows(*child)).collect();
-            if unknown.is_empty() {
-                wanted.into_iter().for_each(|child| self.take_turn(index, child));
-            } else {
-                missing.extend(unknown);
-                self.turning.insert(index);
+            if wanted.iter().any(|child| !self.knows(*child)) {
+                // Where one had ended before its turn, those after it may have, too: they are looked at together.
+                let ahead =
+                    if passed.contains(&index) { LOOKED_AHEAD.max(wanted.len()) } else { wanted.len() };
+                let unknown = self.next_children(index).filter(|child| !self.knows(*child));
+                missing.extend(unknown.take(ahead));
+                asking.insert(index);
+                continue;
+            }
+            for child in wanted {
+                if self.take_turn(index, child) {
+                    passed.insert(index);
+                }
             }
         }
+        self.turning = asking;
         missing
     }
 
@@ -89,20 +99,33 @@ impl<'g> Scene<'g> {
             Some(cap) if !is_lost(plan, &fan) => cap.saturating_sub(fan.released - fan.ended.done),
             _ => fan.total,
         };
-        fan.children().skip(fan.released as usize).take(room as usize).collect()
+        self.next_children(index).take(room as usize).collect()
     }
 
-    fn take_turn(&mut self, index: TaskIndex, child: TaskIndex) {
-        let Some((fan, plan)) = self.fan_of(index) else { return };
+    /// The children that have not had their turn.
+    fn next_children(&self, index: TaskIndex) -> impl Iterator<Item = TaskIndex> + use<> {
+        let fan = self.tasks[&index].fan;
+        fan.into_iter().flat_map(|fan| fan.children().skip(fan.released as usize))
+    }
+
+    /// Gives a child its turn. Answers whether it had ended before: then it only counts, for a fan-out that waits
+    /// again for others.
+    fn take_turn(&mut self, index: TaskIndex, child: TaskIndex) -> bool {
+        let Some((fan, plan)) = self.fan_of(index) else { return false };
         let fan = Fan { released: fan.released + 1, ..fan };
         self.tasks.get_mut(&index).expect("its fan was looked at").fan = Some(fan);
         self.changed.insert(index);
+        if let Some(place) = self.tasks[&child].child.filter(|_| self.tasks[&child].state.is_final()) {
+            self.child_ended(child, place);
+            return true;
+        }
         if is_lost(plan, &fan) {
             let why = json!({"fan_out": self.name(index)});
             self.must(child, TaskEvent::Skipped, EventKind::TaskSkipped, why);
         } else {
             self.ready(child);
         }
+        false
     }
 
     fn conclude_fan(&mut self, index: TaskIndex) {

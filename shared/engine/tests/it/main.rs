@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod anew;
 mod decisions;
 mod fans;
+mod operators;
 mod oversight;
 mod random_graphs;
 mod rows;

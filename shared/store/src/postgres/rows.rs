@@ -104,6 +104,7 @@ pub(super) fn task(row: &PgRow) -> Result<(RunId, Task)> {
         index: TaskIndex(number(row, "idx")?),
         state: task_state(row)?,
         attempt: number(row, "attempt")?,
+        voided: number(row, "voided")?,
         revision: row.try_get("revision")?,
         parents,
         child: child(row)?,

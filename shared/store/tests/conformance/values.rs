@@ -70,6 +70,7 @@ pub(crate) async fn a_task_comes_back_as_it_was_saved(store: Subject) {
         index: TaskIndex(1),
         state: TaskState::Running,
         attempt: 2,
+        voided: 1,
         revision: 0,
         parents: Tally { done: 9, succeeded: 4, failed: 3, skipped: 2 },
         child: Some(Child { of: TaskIndex(0), item: 7 }),

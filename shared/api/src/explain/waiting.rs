@@ -24,12 +24,18 @@ impl Story<'_> {
         };
         because.extend(words::rule(rule).map(|rule| format!(" {rule}")));
         because.extend(self.fan_in(task));
+        let cleared = self.done_to(task, EventKind::TaskCleared);
+        because.extend(cleared.map(|event| format!(" It was cleared by {}.", self.deed(event))));
         let more = open.len().saturating_sub(LISTED);
         Told::new(because, json!({"waits_for": self.standing(open), "more": more, "trigger_rule": rule}))
     }
 
     pub(super) fn queued(&self, task: &Task) -> Told {
-        let because = format!("It is ready and has waited for a place since {}.", self.moment(task.since));
+        let since = self.moment(task.since);
+        let because = match self.run.state {
+            RunState::Paused => format!("It has been ready since {since}, but the run is paused."),
+            _ => format!("It is ready and has waited for a place since {since}."),
+        };
         Told::new(because, json!({"attempt": task.attempt}))
     }
 

@@ -7,6 +7,7 @@ mod explain;
 mod explain_runs;
 mod fans;
 mod logs;
+mod operate;
 mod others;
 mod refusals;
 mod runs;

@@ -115,15 +115,13 @@ impl Scene<'_> {
                 self.pass_over(index, switch);
             }
         }
-        if !self.run.held {
-            anew.iter().for_each(|index| self.consider(*index));
-        }
+        anew.iter().for_each(|index| self.consider(*index));
     }
 
     /// Whether a task has ended and those who depend on it know.
     fn is_told(&self, index: TaskIndex) -> bool {
-        let final_ = self.tasks[&index].state.is_final();
-        final_ && !self.ended.contains(&index) && !self.untold.contains(&index)
+        let ended = self.tasks[&index].state.is_final();
+        ended && !self.ended.contains(&index) && !self.untold.contains(&index)
     }
 
     /// A run that has ended goes on. In a lane it waits for its turn like any other.

@@ -74,8 +74,8 @@ impl<'g> Scene<'g> {
 
     /// Lets a pending task begin; one that has a condition or is settled here waits for its directive.
     pub(crate) fn ready(&mut self, index: TaskIndex) {
-        if self.is_paused() {
-            return; // It is considered again once the run is resumed.
+        if self.run.held || self.is_paused() {
+            return; // It is considered again once the run is admitted or resumed.
         }
         self.start_run();
         let spec = self.spec(index);

@@ -310,7 +310,8 @@ impl Task {
     }
 
     fn enter(&mut self, next: TaskState, event: TaskEvent, now: Instant) {
-        let begins = matches!(self.state, TaskState::Pending | TaskState::UpForRetry) && !next.is_final();
+        let idle = |state| matches!(state, TaskState::Pending | TaskState::UpForRetry);
+        let begins = idle(self.state) && !idle(next) && !next.is_final();
         if begins {
             self.attempt += 1;
             self.started_at = None;

@@ -201,15 +201,17 @@ fn a_cancelled_run_can_be_retried() {
 
 #[test]
 fn a_retried_run_of_a_lane_waits_for_its_turn_again() {
-    let mut rows = Rows::held(testkit::workflow("a"));
+    let mut rows = Rows::held(testkit::workflow("a -> b"));
     rows.decide(&Command::Admit);
     rows.play(&Happened::Permanent("a", 1));
     rows.announced.clear();
     operate(&mut rows, Operation::Retry);
-    assert_eq!(rows.stand(), "a=pending run=queued");
+    assert_eq!(rows.stand(), "a=pending b=pending run=queued");
     assert!(rows.run.held && matches!(rows.announced[..], [Message::LaneFreed(_)]));
+    mark(&mut rows, "a", Mark::Succeeded(Value::Null));
+    assert_eq!(rows.stand(), "a=succeeded b=pending run=queued", "not even what was marked lets it begin");
     rows.decide(&Command::Admit);
-    assert_eq!(rows.stand(), "a=dispatched run=running");
+    assert_eq!(rows.stand(), "a=succeeded b=dispatched run=running");
 }
 
 #[test]

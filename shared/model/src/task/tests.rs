@@ -144,6 +144,15 @@ fn a_fan_out_that_ended_can_be_reopened_and_its_children_can_be_removed() {
 }
 
 #[test]
+fn clearing_a_task_takes_no_attempt() {
+    for state in TaskState::ALL {
+        let mut task = at(state, 2);
+        let _ = task.on(TaskEvent::Cleared, Instant::UNIX_EPOCH);
+        assert_eq!(task.attempt, 2, "{}", state.name());
+    }
+}
+
+#[test]
 fn attempts_before_a_task_was_cleared_deliver_nothing_any_more() {
     let now = Instant::UNIX_EPOCH;
     let mut task = at(TaskState::Running, 2);

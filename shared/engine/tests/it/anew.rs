@@ -14,9 +14,14 @@ use crate::rows::{Happened, Rows};
 
 /// `split` fans out over four items, as many at a time as allowed; `after` follows.
 fn fan(max_parallel: Option<u32>) -> Rows {
+    tolerant(max_parallel, 0)
+}
+
+/// The same, with so many children that may fail.
+fn tolerant(max_parallel: Option<u32>, tolerated: u32) -> Rows {
     let workflow = with("split -> after", |workflow| {
         let task = Box::new(TaskSpec { name: String::new(), ..workflow.tasks[0].clone() });
-        let (for_each, tolerated_failures) = ("inputs.list".into(), Tolerance::Count(0));
+        let (for_each, tolerated_failures) = ("inputs.list".into(), Tolerance::Count(tolerated));
         workflow.tasks[0].kind = "fan_out".into();
         workflow.tasks[0].fan_out = Some(FanOut { for_each, max_parallel, tolerated_failures, task });
     });
@@ -72,6 +77,24 @@ fn a_retried_fan_out_keeps_its_children_in_turn() {
     operate(&mut rows, Operation::Resume);
     answer(&mut rows, 5, true);
     assert_eq!(rows.tasks[&TaskIndex(0)].state, TaskState::Succeeded);
+}
+
+#[test]
+fn children_of_a_retried_fan_out_that_had_succeeded_are_passed_over_in_their_turn() {
+    let mut rows = tolerant(Some(1), 2);
+    for (index, well) in [(2, false), (3, false), (4, true), (5, false)] {
+        answer(&mut rows, index, well);
+    }
+    assert_eq!((rows.run.state, states(&rows, 2..6).as_str()), (RunState::Failed, "ffsf"));
+    operate(&mut rows, Operation::Retry);
+    assert_eq!(states(&rows, 2..6), "dpsp");
+    answer(&mut rows, 2, true);
+    assert_eq!(states(&rows, 2..6), "sdsp");
+    answer(&mut rows, 3, false);
+    assert_eq!(states(&rows, 2..6), "sfsd", "the one between them only counts");
+    answer(&mut rows, 5, true);
+    let output = &rows.outputs.iter().find(|(task, _)| task.0 == 0).unwrap().1;
+    assert_eq!(*output, json!({"count": 4, "succeeded": 3, "failed": 1}));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod answers;
 mod limits;
+mod run;
 mod test;
 mod worker;
 
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 pub use answers::{Approve, Reject, Signal};
 pub use limits::{Limits, SetLimit};
+pub use run::{Bulk, Mark, OnRun, OnTask, Run};
 pub use test::Test;
 pub use worker::Worker;
 
@@ -85,9 +87,14 @@ pub enum Command {
         after_help = "Examples:\n  ebb runs\n  ebb runs --workflow hello --state failed --json\n  ebb runs --parent RUN"
     )]
     Runs(Runs),
-    /// Show, watch or cancel one run
+    /// Show, watch or steer one run
     #[command(subcommand)]
     Run(Run),
+    /// Do one thing to many runs; --dry-run counts them first
+    #[command(
+        after_help = "Examples:\n  ebb bulk retry --workflow etl --state failed --dry-run\n  ebb bulk retry --workflow etl --state failed --reason 'the disk is larger now'\n\nExit code 1 where a run could not be acted on."
+    )]
+    Bulk(Bulk),
     /// Send a signal to a run; whoever waits for it goes on with its payload
     #[command(after_help = "Example:\n  ebb signal RUN data-ready --payload '{\"rows\": 12}'")]
     Signal(answers::Signal),
@@ -261,29 +268,6 @@ pub struct Runs {
     /// At most so many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,
-}
-
-/// What to do with one run.
-#[derive(Subcommand, Clone, Debug)]
-pub enum Run {
-    /// Show a run and its tasks
-    Show {
-        /// The run
-        id: RunId,
-    },
-    /// Show progress until the run has ended; exit code 1 if it failed or was cancelled
-    Watch {
-        /// The run
-        id: RunId,
-    },
-    /// End a run
-    Cancel {
-        /// The run
-        id: RunId,
-        /// Why, for the timeline
-        #[arg(long)]
-        reason: Option<String>,
-    },
 }
 
 /// What to explain.

@@ -5,10 +5,12 @@
 
 mod answers;
 mod apply;
+mod bulk;
 mod explain;
 mod graph;
 mod limits;
 mod logs;
+mod operate;
 mod plan;
 mod progress;
 mod run;
@@ -52,6 +54,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Trigger(arguments) => trigger::run(shared, arguments).await,
         Command::Runs(arguments) => runs::run(shared, &arguments).await,
         Command::Run(arguments) => run::run(shared, arguments).await,
+        Command::Bulk(arguments) => bulk::run(shared, arguments).await,
         Command::Signal(arguments) => answers::signal(shared, arguments).await,
         Command::Approve(arguments) => answers::approve(shared, arguments).await,
         Command::Reject(arguments) => answers::reject(shared, arguments).await,

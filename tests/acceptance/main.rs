@@ -8,6 +8,7 @@ mod combining;
 mod examples;
 mod fans;
 mod latency;
+mod operators;
 mod others;
 mod places;
 mod processes;

@@ -43,6 +43,10 @@ impl Unit for InterruptedUnit {
         self.inner.unfinished(runs).await
     }
 
+    async fn all_tasks(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
+        self.inner.all_tasks(runs).await
+    }
+
     async fn version(&mut self, id: VersionId) -> Result<Option<VersionRecord>> {
         self.inner.version(id).await
     }

@@ -42,6 +42,6 @@ pub struct Reject {
     pub reason: Option<String>,
 }
 
-fn json(text: &str) -> Result<Value, String> {
+pub(super) fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))
 }

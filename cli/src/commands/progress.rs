@@ -74,7 +74,11 @@ impl Progress {
         if let Some(end) = end(event.kind) {
             self.end = Some(end);
         }
-        let state = entered(event.kind)?;
+        if matches!(event.kind, EventKind::RunStarted | EventKind::RunRetried | EventKind::TaskCleared) {
+            // It had ended before, and goes on.
+            self.end = None;
+        }
+        let state = entered(event)?;
         let name = event.task.as_deref()?;
         let Some(place) = self.places.get(name).copied() else {
             return self.on_child(name, state, event, palette);
@@ -170,8 +174,8 @@ fn end(kind: EventKind) -> Option<RunState> {
     }
 }
 
-fn entered(kind: EventKind) -> Option<TaskState> {
-    Some(match kind {
+fn entered(event: &EventView) -> Option<TaskState> {
+    Some(match event.kind {
         EventKind::TaskHandedBack => TaskState::Queued,
         EventKind::TaskDispatched => TaskState::Dispatched,
         EventKind::TaskStarted => TaskState::Running,
@@ -182,6 +186,8 @@ fn entered(kind: EventKind) -> Option<TaskState> {
         EventKind::TaskUpstreamFailed => TaskState::UpstreamFailed,
         EventKind::TaskSkipped => TaskState::Skipped,
         EventKind::TaskCancelled => TaskState::Cancelled,
+        EventKind::TaskCleared => TaskState::Pending,
+        EventKind::TaskMarked => TaskState::named(event.data["as"].as_str()?)?,
         _ => return None,
     })
 }

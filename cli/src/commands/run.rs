@@ -1,15 +1,13 @@
-//! `ebb run show|watch|cancel`: one run.
+//! `ebb run`: one run, shown, watched and steered.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use api::runs::CancelBody;
 use api::views::{ChildrenView, ElsewhereView, ParentView, RunView, TaskView, TurnView, WaitingView};
 use model::RunId;
-use reqwest::header::HeaderMap;
 use serde_json::json;
 
-use super::{connect, watch};
+use super::{connect, operate, watch};
 use crate::args::{Run, Shared};
 use crate::client::Client;
 use crate::output::{self, Palette};
@@ -21,7 +19,14 @@ pub(super) async fn run(shared: &Shared, arguments: Run) -> Result<ExitCode> {
     match arguments {
         Run::Show { id } => show(shared, &client, id).await,
         Run::Watch { id } => watch::run(shared, &client, id).await,
-        Run::Cancel { id, reason } => cancel(shared, &client, id, reason).await,
+        Run::Cancel(on) => operate::on_run(shared, &client, "cancel", on).await,
+        Run::Pause(on) => operate::on_run(shared, &client, "pause", on).await,
+        Run::Resume(on) => operate::on_run(shared, &client, "resume", on).await,
+        Run::Retry(on) => operate::on_run(shared, &client, "retry", on).await,
+        Run::Evaluate(on) => operate::on_run(shared, &client, "evaluate", on).await,
+        Run::Clear(on) => operate::on_task(shared, &client, "clear", on, "begins anew").await,
+        Run::Mark(mark) => operate::mark(shared, &client, mark).await,
+        Run::Wake(on) => operate::on_task(shared, &client, "wake", on, "waits no longer").await,
     }
 }
 
@@ -36,17 +41,6 @@ async fn show(shared: &Shared, client: &Client, id: RunId) -> Result<ExitCode> {
         let palette = Palette::of_stdout();
         output::line(head(&run, palette))?;
         output::line(table(&tasks, palette))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn cancel(shared: &Shared, client: &Client, id: RunId, reason: Option<String>) -> Result<ExitCode> {
-    let path = ["runs", &id.to_string(), "cancel"];
-    let run: RunView = client.post(&path, HeaderMap::new(), &CancelBody { reason }).await?;
-    if shared.json {
-        output::json(&run)?
-    } else {
-        output::line(format!("run {id} is {}", run.state.name()))?
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ mod crash;
 mod ebb;
 mod errors;
 mod first_run;
+mod operate;
 mod secrets;
 mod test;
 mod versions;

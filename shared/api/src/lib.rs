@@ -6,10 +6,12 @@
 //! - [`views`]: the shapes that callers rely on. [`links`]: where they lead. [`page`]: lists in pages.
 //! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
-//! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`logs`], [`workers`]: the
+//! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`operate`], [`bulk`], [`logs`], [`limits`],
+//!   [`workers`]: the
 //!   endpoints.
 
 pub mod answers;
+pub mod bulk;
 pub mod caller;
 pub mod compare;
 pub mod definitions;
@@ -18,6 +20,7 @@ pub mod explain;
 pub mod limits;
 pub mod links;
 pub mod logs;
+pub mod operate;
 pub mod page;
 pub mod request;
 pub mod runs;
@@ -92,12 +95,21 @@ pub fn router(api: Api) -> Router {
         .route("/workflows/{name}/runs", post(runs::post_start))
         .route("/runs", get(runs::get_list))
         .route("/runs/{id}", get(runs::get_one))
+        .route("/runs/bulk", post(bulk::post_bulk))
         .route("/runs/{id}/cancel", post(runs::post_cancel))
+        .route("/runs/{id}/pause", post(operate::post_pause))
+        .route("/runs/{id}/resume", post(operate::post_resume))
+        .route("/runs/{id}/retry", post(operate::post_retry))
+        .route("/runs/{id}/evaluate", post(operate::post_evaluate))
         .route("/runs/{id}/events", get(runs::get_events))
         .route("/runs/{id}/explain", get(explain::get_explanation))
         .route("/runs/{id}/signals/{name}", post(answers::post_signal))
         .route("/runs/{id}/tasks/{task}/approve", post(answers::post_approve))
         .route("/runs/{id}/tasks/{task}/reject", post(answers::post_reject))
+        .route("/runs/{id}/tasks/{task}/clear", post(operate::post_clear))
+        .route("/runs/{id}/tasks/{task}/succeed", post(operate::post_succeed))
+        .route("/runs/{id}/tasks/{task}/fail", post(operate::post_fail))
+        .route("/runs/{id}/tasks/{task}/wake", post(operate::post_wake))
         .route("/runs/{id}/tasks", get(tasks::get_list))
         .route("/runs/{id}/tasks/{task}", get(tasks::get_one))
         .route("/runs/{id}/tasks/{task}/attempts", get(tasks::get_attempts))

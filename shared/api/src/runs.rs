@@ -13,6 +13,7 @@ use service::Problem;
 use store::{LaneMember, RunFilter, RunRecord};
 use uuid::Uuid;
 
+use crate::operate::ReasonBody;
 use crate::page::{Page, Wanted};
 use crate::request::{self, Path, Query};
 use crate::views::{EventView, RunView};
@@ -64,14 +65,6 @@ pub struct StartBody {
     pub priority: i32,
     /// Whether a run of the same logical date shall make room; `false` is the only value yet.
     pub replace_existing: bool,
-}
-
-/// Why a run is cancelled.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CancelBody {
-    /// In words, for the timeline.
-    pub reason: Option<String>,
 }
 
 /// Runs, newest first.
@@ -134,7 +127,7 @@ pub async fn show(api: &Api, caller: &Caller, id: RunId) -> Result<RunView, Prob
     Ok(view)
 }
 
-fn state_named(name: &str) -> Result<RunState, Problem> {
+pub(crate) fn state_named(name: &str) -> Result<RunState, Problem> {
     RunState::named(name).ok_or_else(|| {
         let known = RunState::ALL.map(RunState::name).join(", ");
         Problem::bad_request(format!("`state` is `{name}`, which is none of {known}"))
@@ -263,7 +256,7 @@ pub(crate) async fn post_cancel(
     State(api): State<Api>,
     caller: Caller,
     Path(id): Path<RunId>,
-    request::Json(body): request::Json<CancelBody>,
+    request::Json(body): request::Json<ReasonBody>,
 ) -> Result<Json<RunView>, Problem> {
     find(&api, &caller, id).await?;
     let command = Command::Cancel { actor: caller.name.clone(), reason: body.reason };

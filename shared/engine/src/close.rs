@@ -36,6 +36,7 @@ impl Scene<'_> {
                 items: self.items,
                 // Those that came into being here are no longer among them.
                 tasks: self.changed.iter().filter_map(|index| tasks.remove(index)).collect(),
+                withdrawn: self.withdrawn.into_iter().collect(),
                 outputs: self.outputs,
                 attempts: latest(self.attempts),
                 events: self.events,
@@ -63,7 +64,7 @@ impl Scene<'_> {
             self.run.failures += 1;
         }
         if counts && state == TaskState::Failed && self.run.error.is_none() {
-            self.run.error = Some(format!("task `{}` failed: {}", spec.name, self.said(index)));
+            self.run.error = Some(self.complaint(index));
         }
         // Who never began, or only waited, carried out nothing for others.
         if spec.global.is_some() && !matches!(from, TaskState::Pending | TaskState::Sleeping) {
@@ -87,11 +88,16 @@ impl Scene<'_> {
 
     /// Tells the runs that wait for a shared task what became of it. One that was given up with its run says nothing
     /// about the work: they must find another way.
-    fn share_ended(&mut self, index: TaskIndex, state: TaskState) {
+    pub(crate) fn share_ended(&mut self, index: TaskIndex, state: TaskState) {
         let state = if self.abandoned { TaskState::Cancelled } else { state };
         self.shares_ended.push((index, state == TaskState::Succeeded));
         let failure = self.tasks[&index].failure.clone();
         self.outbox.push(Message::SharedFinished(SharedFinished { owner: self.key(index), state, failure }));
+    }
+
+    /// What a run says that failed because of a task.
+    pub(crate) fn complaint(&self, index: TaskIndex) -> String {
+        format!("task `{}` failed: {}", self.spec(index).name, self.said(index))
     }
 
     fn said(&self, index: TaskIndex) -> &str {

@@ -109,11 +109,55 @@ pub enum Command {
         /// Why, if they said so.
         reason: Option<String>,
     },
+    /// Someone steers the run, or one of its tasks.
+    Operate {
+        /// What they want.
+        operation: Operation,
+        /// Who they are.
+        by: By,
+    },
     /// Time to look whether anything got lost.
     Checkup {
         /// How long a dispatched task may wait before its message counts as lost.
         patience: TimeDelta,
     },
+}
+
+/// Who wants something, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct By {
+    /// Who.
+    pub actor: String,
+    /// Why, if they said so.
+    pub reason: Option<String>,
+}
+
+/// What someone wants of a run or of one of its tasks.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Operation {
+    /// Nothing new shall begin; what runs may finish.
+    Pause,
+    /// What was held back by a pause goes on.
+    Resume,
+    /// Whatever failed or was cancelled is done anew, with everything downstream.
+    Retry,
+    /// The run is looked at now for anything that got lost.
+    Evaluate,
+    /// The task is done anew, with everything downstream.
+    Clear(TaskIndex),
+    /// The task has ended so, whatever it says itself.
+    Mark(TaskIndex, Mark),
+    /// The task's sleep, or the delay before its next attempt, is over.
+    Wake(TaskIndex),
+}
+
+/// How a person says that a task ended.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Mark {
+    /// Well, with this output; null for none.
+    Succeeded(Value),
+    /// Badly.
+    Failed,
 }
 
 /// Which tasks a command is about.
@@ -129,6 +173,8 @@ pub enum Reach {
     Waiting(String),
     /// All that have not ended.
     Unfinished,
+    /// All, and what the switches among them chose.
+    All,
 }
 
 impl Command {
@@ -145,6 +191,12 @@ impl Command {
             | Self::Answer { task, .. } => Reach::Neighbourhood(*task),
             Self::Signal { name, .. } => Reach::Waiting(name.clone()),
             Self::CalledBack { .. } => Reach::Run,
+            Self::Operate { operation, .. } => match operation {
+                Operation::Pause => Reach::Run,
+                Operation::Resume | Operation::Evaluate => Reach::Unfinished,
+                Operation::Retry | Operation::Clear(_) | Operation::Mark(..) => Reach::All,
+                Operation::Wake(task) => Reach::Neighbourhood(*task),
+            },
             Self::Wake { task: None, .. } | Self::Admit | Self::Cancel { .. } | Self::Checkup { .. } => {
                 Reach::Unfinished
             }

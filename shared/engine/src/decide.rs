@@ -39,6 +39,7 @@ impl Scene<'_> {
                 self.answer(*task, *approved, payload, actor)
             }
             Command::Cancel { actor, reason } => self.cancel(actor, reason.as_deref()),
+            Command::Operate { operation, by } => self.operate(operation, by),
             Command::Checkup { patience } => self.checkup(*patience),
         }
     }
@@ -311,7 +312,7 @@ impl Scene<'_> {
         spec.kind == "workflow" || spec.global.is_some()
     }
 
-    fn moves(&mut self, index: TaskIndex, event: TaskEvent) -> bool {
+    pub(crate) fn moves(&mut self, index: TaskIndex, event: TaskEvent) -> bool {
         self.knows(index) && self.apply(index, event).is_ok()
     }
 

@@ -10,6 +10,8 @@ use crate::scene::Scene;
 /// Of a fan-out that says nothing of it, so many children are under way at the same time, if they need places: it goes
 /// on as they end, and others do not wait behind all of it.
 const USUAL_PARALLEL: u32 = 256;
+/// So many children are looked at together, where some of them had ended before their turn.
+const LOOKED_AHEAD: usize = 200;
 
 impl<'g> Scene<'g> {
     /// Brings a child into being for each item; over nothing, the fan-out succeeds at once.
@@ -39,21 +41,28 @@ impl<'g> Scene<'g> {
 
     /// Lets children go on whose turn it is. Answers whose rows are needed for that.
     pub(crate) fn take_turns(&mut self) -> Vec<TaskIndex> {
-        let mut missing = Vec::new();
-        for index in std::mem::take(&mut self.turning) {
-            if self.tasks[&index].state != TaskState::Sleeping {
-                continue;
+        let (mut missing, mut asking, mut passed) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        while let Some(index) = self.turning.pop_first() {
+            if self.tasks[&index].state != TaskState::Sleeping || self.run.held || self.is_paused() {
+                continue; // Those who wait have their turn once the run is admitted or resumed.
             }
             let wanted = self.wanted_children(index);
-            let unknown: Vec<TaskIndex> =
-                wanted.iter().copied().filter(|child| !self.knows(*child)).collect();
-            if unknown.is_empty() {
-                wanted.into_iter().for_each(|child| self.take_turn(index, child));
-            } else {
-                missing.extend(unknown);
-                self.turning.insert(index);
+            if wanted.iter().any(|child| !self.knows(*child)) {
+                // Where one had ended before its turn, those after it may have, too: they are looked at together.
+                let ahead =
+                    if passed.contains(&index) { LOOKED_AHEAD.max(wanted.len()) } else { wanted.len() };
+                let unknown = self.next_children(index).filter(|child| !self.knows(*child));
+                missing.extend(unknown.take(ahead));
+                asking.insert(index);
+                continue;
+            }
+            for child in wanted {
+                if self.take_turn(index, child) {
+                    passed.insert(index);
+                }
             }
         }
+        self.turning = asking;
         missing
     }
 
@@ -93,20 +102,33 @@ impl<'g> Scene<'g> {
         let cap = plan.max_parallel.unwrap_or(usual);
         let under_way = fan.released - fan.ended.done;
         let room = if is_lost(plan, &fan) { fan.total } else { cap.saturating_sub(under_way) };
-        fan.children().skip(fan.released as usize).take(room as usize).collect()
+        self.next_children(index).take(room as usize).collect()
     }
 
-    fn take_turn(&mut self, index: TaskIndex, child: TaskIndex) {
-        let Some((fan, plan)) = self.fan_of(index) else { return };
+    /// The children that have not had their turn.
+    fn next_children(&self, index: TaskIndex) -> impl Iterator<Item = TaskIndex> + use<> {
+        let fan = self.tasks[&index].fan;
+        fan.into_iter().flat_map(|fan| fan.children().skip(fan.released as usize))
+    }
+
+    /// Gives a child its turn. Answers whether it had ended before: then it only counts, for a fan-out that waits
+    /// again for others.
+    fn take_turn(&mut self, index: TaskIndex, child: TaskIndex) -> bool {
+        let Some((fan, plan)) = self.fan_of(index) else { return false };
         let fan = Fan { released: fan.released + 1, ..fan };
         self.tasks.get_mut(&index).expect("its fan was looked at").fan = Some(fan);
         self.changed.insert(index);
+        if let Some(place) = self.tasks[&child].child.filter(|_| self.tasks[&child].state.is_final()) {
+            self.child_ended(child, place);
+            return true;
+        }
         if is_lost(plan, &fan) {
             let why = json!({"fan_out": self.name(index)});
             self.must(child, TaskEvent::Skipped, EventKind::TaskSkipped, why);
         } else {
             self.ready(child);
         }
+        false
     }
 
     fn conclude_fan(&mut self, index: TaskIndex) {

@@ -152,6 +152,16 @@ impl Graph {
         }
         self.indices().filter(|index| seen[index.at()]).collect()
     }
+
+    /// Every task that depends on one of these, directly or through others.
+    pub fn descendants(&self, tasks: impl IntoIterator<Item = TaskIndex>) -> BTreeSet<TaskIndex> {
+        let mut found = BTreeSet::new();
+        let mut open: Vec<TaskIndex> = tasks.into_iter().collect();
+        while let Some(task) = open.pop() {
+            open.extend(self.dependants(task).iter().filter(|next| found.insert(**next)));
+        }
+        found
+    }
 }
 
 /// One circle, if there is any, from its lowest task round to it again.

@@ -3,12 +3,14 @@
 //! A [`Scene`] holds the part of a run that a [`Command`] touches; deciding changes the scene, and closing it
 //! gives the rows to write and the messages to send.
 
+mod anew;
 mod close;
 mod command;
 mod decide;
 mod direct;
 mod fan;
 mod graph;
+mod operate;
 mod oversee;
 mod place;
 pub mod retry;
@@ -16,7 +18,7 @@ pub mod rule;
 mod scene;
 mod settle;
 
-pub use command::{Command, Outcome, Reach};
+pub use command::{By, Command, Mark, Operation, Outcome, Reach};
 pub use direct::{Directive, is_inside};
 pub use graph::{Cycle, Graph};
 pub use scene::{Decision, Need, Newborn, Scene};

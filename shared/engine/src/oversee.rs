@@ -15,8 +15,8 @@ use crate::scene::{CHECKUP_AFTER, Scene};
 /// minute and then kills it.
 const TIMEOUT_SLACK: TimeDelta = TimeDelta::seconds(60);
 
-/// The sweep looks at a run again after so long while it waits for timers only.
-const CHECKUP_WHILE_WAITING: TimeDelta = TimeDelta::minutes(10);
+/// The sweep looks at a run again after so long while it waits for timers only, or is paused.
+pub(crate) const CHECKUP_WHILE_WAITING: TimeDelta = TimeDelta::minutes(10);
 
 impl Scene<'_> {
     /// Others in the run's lane have ended: it begins.
@@ -27,6 +27,7 @@ impl Scene<'_> {
         self.run.held = false;
         self.record(EventKind::RunAdmitted, None, None, Value::Null);
         self.unfinished(|_| true).into_iter().for_each(|index| self.consider(index));
+        self.turn_all();
         self.checkup = Checkup::At(self.now + CHECKUP_AFTER);
         Outcome::Applied
     }
@@ -79,17 +80,20 @@ impl Scene<'_> {
     /// The run ends from outside: so do the runs that its tasks started and wait for.
     fn abandon(&mut self, actor: &str) {
         self.abandoned = true;
-        let waits = |index: &TaskIndex| self.spec(*index).kind == "workflow";
-        let asleep = self.unfinished(|task| task.state == TaskState::Sleeping);
-        let children: Vec<RunId> = asleep
-            .into_iter()
-            .filter(waits)
-            .map(|index| RunId::of_task(self.key(index), self.tasks[&index].attempt))
-            .collect();
         let reason = format!("the run {} that started it ended", self.run.id);
-        self.outbox.extend(children.into_iter().map(|run| {
-            Message::CancelRequested(CancelRequested { run, actor: actor.into(), reason: reason.clone() })
-        }));
+        for index in self.unfinished(|_| true) {
+            self.cancel_child(index, actor, &reason);
+        }
+    }
+
+    /// Asks for the end of the run that a task started and waits for, if it does.
+    pub(crate) fn cancel_child(&mut self, index: TaskIndex, actor: &str, reason: &str) {
+        let task = &self.tasks[&index];
+        if task.state == TaskState::Sleeping && self.spec(index).kind == "workflow" {
+            let run = RunId::of_task(self.key(index), task.attempt);
+            let (actor, reason) = (actor.into(), reason.into());
+            self.outbox.push(Message::CancelRequested(CancelRequested { run, actor, reason }));
+        }
     }
 
     /// Notes that someone was told what became of the run, or could not be.
@@ -124,6 +128,11 @@ impl Scene<'_> {
             self.checkup = Checkup::At(now + waited.clamp(CHECKUP_AFTER, CHECKUP_WHILE_WAITING));
             return Outcome::Applied;
         }
+        if self.is_paused() {
+            self.end_overdue();
+            self.checkup = Checkup::At(now + CHECKUP_WHILE_WAITING);
+            return Outcome::Applied;
+        }
         let waiting = self.unfinished(|task| task.state == TaskState::Sleeping);
         let for_others: Vec<TaskIndex> =
             waiting.into_iter().filter(|index| self.waits_for_others(*index)).collect();
@@ -136,15 +145,7 @@ impl Scene<'_> {
             self.record(EventKind::TaskRedispatched, Some(index), None, Value::Null);
             self.announce(index);
         }
-        for index in self.unfinished(|task| task.state == TaskState::Running) {
-            let timeout = self.spec(index).timeout_seconds;
-            let started_at = self.tasks[&index].started_at.unwrap_or(now);
-            let end = started_at + TimeDelta::seconds(timeout.into());
-            if self.give_up_at(index).map_or(end, |give_up_at| end.min(give_up_at)) + TIMEOUT_SLACK <= now {
-                let message = format!("the attempt took longer than its timeout_seconds of {timeout}");
-                self.fail(index, Failure::new(ErrorClass::Timeout, message));
-            }
-        }
+        self.end_overdue();
         // Whoever has a place waiting for it, or was forgotten by its line, asks again.
         self.unfinished(|task| task.state == TaskState::Queued)
             .into_iter()
@@ -164,5 +165,19 @@ impl Scene<'_> {
                 .is_empty();
         self.checkup = Checkup::At(now + if busy { CHECKUP_AFTER } else { CHECKUP_WHILE_WAITING });
         Outcome::Applied
+    }
+
+    /// Ends attempts that took too long, and that whoever held them did not end.
+    fn end_overdue(&mut self) {
+        let now = self.now;
+        for index in self.unfinished(|task| task.state == TaskState::Running) {
+            let timeout = self.spec(index).timeout_seconds;
+            let started_at = self.tasks[&index].started_at.unwrap_or(now);
+            let end = started_at + TimeDelta::seconds(timeout.into());
+            if self.give_up_at(index).map_or(end, |give_up_at| end.min(give_up_at)) + TIMEOUT_SLACK <= now {
+                let message = format!("the attempt took longer than its timeout_seconds of {timeout}");
+                self.fail(index, Failure::new(ErrorClass::Timeout, message));
+            }
+        }
     }
 }

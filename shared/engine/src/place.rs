@@ -11,6 +11,9 @@ use crate::scene::{CHECKUP_AFTER, Scene};
 impl Scene<'_> {
     /// Lets a queued task ask for a place. Its work message goes out once it has one.
     pub(crate) fn release(&mut self, index: TaskIndex) {
+        if self.is_paused() {
+            return; // It stays queued until the run is resumed.
+        }
         self.asking.insert(index);
     }
 
@@ -20,8 +23,16 @@ impl Scene<'_> {
         if !self.tasks.get(&index).is_some_and(waits) {
             return crate::Outcome::Stale;
         }
+        if self.is_paused() {
+            self.leave_line(index); // Others may have it meanwhile.
+        }
         self.release(index);
         crate::Outcome::Applied
+    }
+
+    /// A queued task gives up where it stands in line, or the place that it was granted.
+    pub(crate) fn leave_line(&mut self, index: TaskIndex) {
+        self.leaving.insert(index);
     }
 
     /// The tasks that ask for a place.
@@ -34,7 +45,7 @@ impl Scene<'_> {
                 tenant: self.run.tenant,
                 priority: self.run.priority + self.spec(*index).priority,
                 since: task.since,
-                waited: !self.before.contains_key(index),
+                waited: self.before.get(index).is_none_or(|before| *before == TaskState::Queued),
                 needs: self.needs(*index),
             }
         };
@@ -49,7 +60,9 @@ impl Scene<'_> {
             let gone = *before == TaskState::Queued && now != TaskState::Queued;
             (left || gone).then(|| Leave { key: self.key(*index), placed: left, needs: self.needs(*index) })
         };
-        self.before.iter().filter_map(leave).collect()
+        let queued =
+            |index: &TaskIndex| Leave { key: self.key(*index), placed: false, needs: self.needs(*index) };
+        self.before.iter().filter_map(leave).chain(self.leaving.iter().map(queued)).collect()
     }
 
     /// What became of a task that asked for a place.

@@ -84,6 +84,8 @@ pub struct Scene<'g> {
     pub(crate) turning: BTreeSet<TaskIndex>,
     /// Queued tasks that ask for a place.
     pub(crate) asking: BTreeSet<TaskIndex>,
+    /// Queued tasks that give up where they stand in line.
+    pub(crate) leaving: BTreeSet<TaskIndex>,
     /// What the tasks that moved here were before.
     pub(crate) before: BTreeMap<TaskIndex, TaskState>,
     /// Whether the run is being ended from outside: what ends now says nothing about the work itself.
@@ -93,8 +95,10 @@ pub struct Scene<'g> {
     pub(crate) born: BTreeSet<TaskIndex>,
     pub(crate) items: Vec<(TaskIndex, Value)>,
     pub(crate) outputs: Vec<(TaskIndex, Value)>,
+    /// Tasks whose earlier output counts no longer.
+    pub(crate) withdrawn: BTreeSet<TaskIndex>,
     pub(crate) attempts: Vec<AttemptRecord>,
-    /// The branches that switches chose here.
+    /// The branches that switches chose, here or, where all tasks are looked at, before.
     pub(crate) chosen: BTreeMap<TaskIndex, Vec<TaskIndex>>,
     pub(crate) kept_signals: Vec<Signal>,
     pub(crate) taken_signals: Vec<String>,
@@ -121,12 +125,14 @@ impl<'g> Scene<'g> {
             undirected: BTreeSet::new(),
             turning: BTreeSet::new(),
             asking: BTreeSet::new(),
+            leaving: BTreeSet::new(),
             before: BTreeMap::new(),
             abandoned: false,
             changed: BTreeSet::new(),
             born: BTreeSet::new(),
             items: Vec::new(),
             outputs: Vec::new(),
+            withdrawn: BTreeSet::new(),
             attempts: Vec::new(),
             chosen: BTreeMap::new(),
             kept_signals: Vec::new(),
@@ -228,6 +234,11 @@ impl<'g> Scene<'g> {
         &self.outputs
     }
 
+    /// Whether a task's output in the store counts no longer.
+    pub fn has_withdrawn(&self, task: TaskIndex) -> bool {
+        self.withdrawn.contains(&task)
+    }
+
     /// Moves a task if the event fits, and counts and records it. A refused event changes nothing.
     pub(crate) fn apply(&mut self, index: TaskIndex, event: TaskEvent) -> Result<(), model::IllegalMove> {
         let task = self.tasks.get_mut(&index).expect("the task was asked for and added");
@@ -325,6 +336,11 @@ impl<'g> Scene<'g> {
             && self.undirected.is_empty()
             && self.turning.is_empty()
             && self.asking.is_empty()
+    }
+
+    /// Whether nothing new may begin for now.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.run.state == RunState::Paused
     }
 
     /// Leaves undone what would follow from what happened here so far: everything has ended.

@@ -74,6 +74,9 @@ impl<'g> Scene<'g> {
 
     /// Lets a pending task begin; one that has a condition or is settled here waits for its directive.
     pub(crate) fn ready(&mut self, index: TaskIndex) {
+        if self.run.held || self.is_paused() {
+            return; // It is considered again once the run is admitted or resumed.
+        }
         self.start_run();
         let spec = self.spec(index);
         if spec.when.is_some() || spec.global.is_some() || crate::is_inside(&spec.kind) {
@@ -86,6 +89,9 @@ impl<'g> Scene<'g> {
 
     /// Lets a queued task be tried again.
     pub(crate) fn relaunch(&mut self, index: TaskIndex) {
+        if self.is_paused() {
+            return; // It stays queued until the run is resumed.
+        }
         if crate::is_inside(&self.spec(index).kind) {
             self.undirected.insert(index);
         } else {
@@ -107,29 +113,39 @@ impl<'g> Scene<'g> {
         }));
     }
 
+    /// How a parent's end counts for a task.
+    pub(crate) fn end_for(&self, index: TaskIndex, parent: TaskIndex) -> TaskState {
+        if self.is_passed_over(parent, index) { TaskState::Skipped } else { self.tasks[&parent].state }
+    }
+
     fn tell(&mut self, index: TaskIndex, parent: TaskIndex) {
         let passed_over = self.is_passed_over(parent, index);
-        let state = if passed_over { TaskState::Skipped } else { self.tasks[&parent].state };
+        let state = self.end_for(index, parent);
         let task = self.tasks.get_mut(&index).expect("only known dependants are told");
         task.parents.count(state);
         self.changed.insert(index);
         // Whatever its rule says of its other parents, a branch goes on only if its switch chose it.
         if passed_over && task.state == TaskState::Pending && self.has_one_switch(index) {
-            let why = json!({"switch": self.name(parent)});
-            self.must(index, TaskEvent::Skipped, EventKind::TaskSkipped, why);
+            self.pass_over(index, parent);
         } else {
             self.consider(index);
         }
     }
 
+    /// Skips a branch that its switch did not choose.
+    pub(crate) fn pass_over(&mut self, index: TaskIndex, switch: TaskIndex) {
+        let why = json!({"switch": self.name(switch)});
+        self.must(index, TaskEvent::Skipped, EventKind::TaskSkipped, why);
+    }
+
     /// Whether a parent is a switch that succeeded and chose other branches.
-    fn is_passed_over(&self, parent: TaskIndex, index: TaskIndex) -> bool {
+    pub(crate) fn is_passed_over(&self, parent: TaskIndex, index: TaskIndex) -> bool {
         let chosen = || self.chosen.get(&parent).is_some_and(|next| next.contains(&index));
         let succeeded = self.tasks[&parent].state == TaskState::Succeeded;
         succeeded && self.graph.is_branch(parent, index) && !chosen()
     }
 
-    fn has_one_switch(&self, index: TaskIndex) -> bool {
+    pub(crate) fn has_one_switch(&self, index: TaskIndex) -> bool {
         self.switches_of(index).count() == 1
     }
 

@@ -16,7 +16,9 @@ pub struct Changes {
     pub new_tasks: Vec<Task>,
     /// The items that children are about.
     pub items: Vec<(TaskIndex, Value)>,
-    /// Outputs of tasks that succeeded.
+    /// Tasks whose earlier output counts no longer.
+    pub withdrawn: Vec<TaskIndex>,
+    /// Outputs of tasks that succeeded, after those that count no longer are gone.
     pub outputs: Vec<(TaskIndex, Value)>,
     /// Attempts that are over, though their task goes on or ended by another one.
     pub attempts: Vec<AttemptRecord>,

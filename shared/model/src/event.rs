@@ -57,6 +57,18 @@ pub enum EventKind {
     /// A signal was sent to it.
     #[serde(rename = "run.signalled")]
     RunSignalled,
+    /// A person paused it.
+    #[serde(rename = "run.paused")]
+    RunPaused,
+    /// A person resumed it.
+    #[serde(rename = "run.resumed")]
+    RunResumed,
+    /// A person wants what failed in it done anew.
+    #[serde(rename = "run.retried")]
+    RunRetried,
+    /// A person wants it looked at for anything that got lost.
+    #[serde(rename = "run.evaluated")]
+    RunEvaluated,
     /// It cannot go on although it has not ended.
     #[serde(rename = "run.stalled")]
     RunStalled,
@@ -111,4 +123,13 @@ pub enum EventKind {
     /// It was cancelled.
     #[serde(rename = "task.cancelled")]
     TaskCancelled,
+    /// It begins anew, since a person cleared it or what it depends on, or retried the run.
+    #[serde(rename = "task.cleared")]
+    TaskCleared,
+    /// A person said how it ended.
+    #[serde(rename = "task.marked")]
+    TaskMarked,
+    /// A person ended its sleep, or the delay before its next attempt.
+    #[serde(rename = "task.woken")]
+    TaskWoken,
 }

@@ -65,7 +65,9 @@ impl RunState {
         match (self, event) {
             (Self::Queued, E::Started) => Some(Self::Running),
             (Self::Queued | Self::Running, E::Paused) => Some(Self::Paused),
-            (Self::Paused, E::Resumed) => Some(Self::Running),
+            (Self::Paused, E::Resumed { started: true }) => Some(Self::Running),
+            (Self::Paused, E::Resumed { started: false }) => Some(Self::Queued),
+            (from, E::Reopened) if from.is_final() => Some(Self::Queued),
             (Self::Running, E::Stalled) => Some(Self::Stalled),
             (Self::Stalled, E::Moved) => Some(Self::Running),
             (Self::Queued | Self::Running | Self::Paused | Self::Stalled, E::Ended(end)) => Some(end.state()),
@@ -82,7 +84,12 @@ pub enum RunEvent {
     /// A person paused it.
     Paused,
     /// A person resumed it.
-    Resumed,
+    Resumed {
+        /// Whether its first task had been given a place before.
+        started: bool,
+    },
+    /// A person wants some of its tasks done anew, although it has ended.
+    Reopened,
     /// Nothing can go on and nothing is waited for.
     Stalled,
     /// A stalled run found something to do after all.

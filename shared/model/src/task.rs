@@ -197,6 +197,19 @@ pub enum TaskEvent {
     Skipped,
     /// The run was cancelled.
     Cancelled,
+    /// A person wants it done anew: it waits again for what it depends on, and its attempts so far are void.
+    Cleared,
+    /// A fan-out that ended waits for children again that a person wants done anew.
+    Reopened,
+    /// Its fan-out was cleared or marked: it is no longer part of the run.
+    Removed,
+    /// A person says that it is done.
+    MarkedSucceeded,
+    /// A person says that it failed.
+    MarkedFailed {
+        /// Why.
+        failure: Failure,
+    },
 }
 
 /// An event that does not fit the task's state or attempt. It changes nothing.
@@ -222,6 +235,9 @@ pub struct Task {
     pub attempt: u32,
     /// How many attempts were handed back by workers that had to end: they use up no retry.
     pub handed_back: u32,
+    /// The last attempt before it was cleared; 0 if it never was. Attempts up to it are void: they deliver nothing any
+    /// more, and use up no retry.
+    pub voided: u32,
     /// Counts the writes to this row; a write that names another one is refused.
     pub revision: i32,
     /// What became of the tasks it depends on.
@@ -252,6 +268,7 @@ impl Task {
             state: TaskState::Pending,
             attempt: 0,
             handed_back: 0,
+            voided: 0,
             revision: 0,
             parents: Tally::default(),
             child: None,
@@ -265,23 +282,25 @@ impl Task {
         }
     }
 
-    /// How many of its attempts count as tries: those that were not handed back.
+    /// How many of its attempts count as tries: those since it was cleared that were not handed back.
     pub fn tries(&self) -> u32 {
-        self.attempt.saturating_sub(self.handed_back)
+        self.attempt.saturating_sub(self.voided).saturating_sub(self.handed_back)
     }
 
     /// Moves the task, or refuses and leaves it as it was. Every legal transition is in this `match`.
     pub fn on(&mut self, event: TaskEvent, now: Instant) -> Result<(), IllegalMove> {
         use TaskEvent as E;
         use TaskState as S;
-        let current = self.attempt;
+        let (voided, current) = (self.voided, self.attempt);
         let next = match (self.state, &event) {
             (S::Pending, E::Readied) => S::Queued,
             (S::Queued, E::Released) => S::Dispatched,
             (S::Pending | S::Queued, E::FellAsleep) => S::Sleeping,
             (S::Dispatched, E::Claimed { attempt, .. }) if *attempt == current => S::Running,
             (S::UpForRetry, E::RetryDue) | (S::Sleeping, E::WokeUp) => S::Queued,
-            (from, E::Succeeded { attempt }) if from.is_begun() && (1..=current).contains(attempt) => {
+            (from, E::Succeeded { attempt })
+                if from.is_begun() && (voided + 1..=current).contains(attempt) =>
+            {
                 S::Succeeded
             }
             (S::Dispatched | S::Running | S::Sleeping, E::Errored { attempt, retry, .. })
@@ -298,6 +317,11 @@ impl Task {
             (S::Pending, E::UpstreamFailed) => S::UpstreamFailed,
             (S::Pending, E::Skipped) => S::Skipped,
             (from, E::Cancelled) if !from.is_final() => S::Cancelled,
+            (from, E::Cleared) if !matches!(from, S::Pending | S::Removed) => S::Pending,
+            (S::Succeeded | S::Failed | S::Cancelled, E::Reopened) if self.fan.is_some() => S::Sleeping,
+            (from, E::Removed) if from != S::Removed && self.child.is_some() => S::Removed,
+            (from, E::MarkedSucceeded) if !from.is_final() => S::Succeeded,
+            (from, E::MarkedFailed { .. }) if !from.is_final() => S::Failed,
             (from, _) => return Err(IllegalMove { from, attempt: current, event }),
         };
         self.enter(next, event, now);
@@ -307,8 +331,8 @@ impl Task {
     fn enter(&mut self, next: TaskState, event: TaskEvent, now: Instant) {
         let handed_back = matches!(event, TaskEvent::HandedBack { .. });
         self.handed_back += u32::from(handed_back);
-        let fresh = handed_back || matches!(self.state, TaskState::Pending | TaskState::UpForRetry);
-        let begins = fresh && !next.is_final();
+        let idle = |state| matches!(state, TaskState::Pending | TaskState::UpForRetry);
+        let begins = (handed_back || idle(self.state) && !idle(next)) && !next.is_final();
         if begins {
             self.attempt += 1;
             self.started_at = None;
@@ -320,10 +344,12 @@ impl Task {
                 self.worker = Some(worker);
                 self.started_at = Some(now);
             }
-            TaskEvent::Succeeded { .. } => self.failure = None,
-            TaskEvent::Errored { failure, .. } | TaskEvent::GivenUp { failure } => {
-                self.failure = Some(failure)
-            }
+            TaskEvent::Succeeded { .. } | TaskEvent::MarkedSucceeded => self.failure = None,
+            TaskEvent::Errored { failure, .. }
+            | TaskEvent::GivenUp { failure }
+            | TaskEvent::MarkedFailed { failure } => self.failure = Some(failure),
+            TaskEvent::Cleared => self.begin_anew(),
+            TaskEvent::Reopened => self.failure = None,
             _ => {}
         }
         self.state = next;
@@ -331,9 +357,17 @@ impl Task {
         if next != TaskState::Running {
             self.worker = None;
         }
-        if next.is_final() {
-            self.finished_at = Some(now);
-        }
+        self.finished_at = next.is_final().then_some(now);
+    }
+
+    /// As if it had never begun, but for the numbers of its attempts, which only ever grow.
+    fn begin_anew(&mut self) {
+        self.voided = self.attempt;
+        self.handed_back = 0;
+        self.fan = None;
+        self.begun_at = None;
+        self.started_at = None;
+        self.failure = None;
     }
 }
 

@@ -126,13 +126,16 @@ impl Runtime {
         let row = scene.task(task);
         // What was delivered while a task waited for it serves, even if nobody told the task.
         let waits_since = row.filter(|row| row.state == TaskState::Sleeping).map_or(now, |row| row.since);
+        // What was delivered before a task was cleared does not serve it any more.
+        let cleared = row.filter(|row| row.state == TaskState::Pending && row.voided > 0);
+        let fresh_since = waits_since.min(now - TimeDelta::seconds(global.reuse_for_seconds.into()));
         let ask = ShareAsk {
             tenant: scene.run().tenant,
             name: global.name.clone(),
             key,
             by: scene.key(task),
             attempt: row.map_or(1, |row| row.attempt.max(1)),
-            fresh_since: waits_since.min(now - TimeDelta::seconds(global.reuse_for_seconds.into())),
+            fresh_since: cleared.map_or(fresh_since, |row| fresh_since.max(row.since)),
         };
         Ok(match unit.share(&ask).await? {
             Share::Own => Directive::Go,

@@ -141,6 +141,19 @@ impl Runtime {
     }
 }
 
+/// Tells a scene what the switches of its run chose, which stands in their outputs.
+async fn recall_choices(unit: &mut dyn Unit, scene: &mut Scene<'_>) -> Result<()> {
+    let graph = scene.graph();
+    let switches: Vec<TaskIndex> =
+        graph.indices().filter(|task| !graph.spec(*task).cases.is_empty()).collect();
+    if !switches.is_empty()
+        && let Some(context) = unit.context(scene.run().id, &switches).await?
+    {
+        context.outputs.iter().for_each(|(switch, output)| scene.recall_choice(*switch, output));
+    }
+    Ok(())
+}
+
 /// The scenes of all runs that one transaction is about, in id order.
 struct Stage<'g>(BTreeMap<RunId, Scene<'g>>);
 
@@ -153,7 +166,7 @@ impl<'g> Stage<'g> {
     /// completion nearly always needs them.
     async fn load(&mut self, unit: &mut dyn Unit, commands: &[(RunId, Command)]) -> Result<()> {
         let mut keys = BTreeSet::new();
-        let mut whole = BTreeSet::new();
+        let (mut open, mut all) = (BTreeSet::new(), BTreeSet::new());
         for (run, command) in commands {
             let Some(scene) = self.0.get(run) else { continue };
             match command.reach() {
@@ -169,19 +182,29 @@ impl<'g> Stage<'g> {
                     keys.extend(near.map(|task| TaskKey { run: *run, task }));
                     true
                 }
-                Reach::Unfinished => whole.insert(*run),
+                Reach::Unfinished => open.insert(*run),
+                Reach::All => all.insert(*run),
             };
         }
         let mut rows = Vec::new();
         if !keys.is_empty() {
             rows.extend(unit.tasks(&keys.into_iter().collect::<Vec<_>>()).await?);
         }
-        if !whole.is_empty() {
-            rows.extend(unit.unfinished(&whole.into_iter().collect::<Vec<_>>()).await?);
+        if !open.is_empty() {
+            rows.extend(unit.unfinished(&open.into_iter().collect::<Vec<_>>()).await?);
+        }
+        if !all.is_empty() {
+            let all: Vec<RunId> = all.iter().copied().collect();
+            rows.extend(unit.all_tasks(&all).await?);
         }
         for (run, task) in rows {
             if let Some(scene) = self.0.get_mut(&run) {
                 scene.add(task);
+            }
+        }
+        for run in all {
+            if let Some(scene) = self.0.get_mut(&run) {
+                recall_choices(unit, scene).await?;
             }
         }
         Ok(())

@@ -33,6 +33,7 @@ impl Sight {
                 None => unit.context(scene.run().id, &upstream).await?,
             };
             if let Some(mut context) = context {
+                context.outputs.retain(|task, _| !scene.has_withdrawn(*task));
                 let fresh = scene.fresh_outputs().iter().filter(|(task, _)| upstream.contains(task));
                 context.outputs.extend(fresh.cloned());
                 contexts.insert(anchor, context);

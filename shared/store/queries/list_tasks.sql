@@ -4,7 +4,7 @@
 select tasks.run, tasks.idx, tasks.state, tasks.attempt, tasks.revision,
        tasks.parents_done, tasks.parents_succeeded, tasks.parents_failed, tasks.parents_skipped,
        tasks.worker, tasks.since, tasks.started_at, tasks.finished_at, tasks.failure,
-       tasks.child_of, tasks.item, tasks.fan, tasks.begun_at, tasks.handed_back,
+       tasks.child_of, tasks.item, tasks.fan, tasks.begun_at, tasks.handed_back, tasks.voided,
        outputs.output, waiters.owner_run, waiters.owner_idx,
        timer.attempt as timer_attempt, timer.kind as timer_kind, timer.wake_at
   from tasks

@@ -10,7 +10,7 @@ wanted as (
 )
 select run, idx, state, attempt, revision,
        parents_done, parents_succeeded, parents_failed, parents_skipped,
-       worker, since, started_at, finished_at, failure, child_of, item, fan, begun_at, handed_back
+       worker, since, started_at, finished_at, failure, child_of, item, fan, begun_at, handed_back, voided
   from wanted
   join tasks using (run, idx)
  order by run, idx

@@ -40,6 +40,9 @@ pub trait Unit: Send {
     /// All tasks of locked runs that have not ended: for cancelling and for check-ups, never for a completion.
     async fn unfinished(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>>;
 
+    /// All tasks of locked runs, ended or not: for people who have some of them done anew, never for a completion.
+    async fn all_tasks(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>>;
+
     /// One version, read within the unit.
     async fn version(&mut self, id: VersionId) -> Result<Option<VersionRecord>>;
 

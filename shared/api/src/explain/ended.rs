@@ -6,7 +6,17 @@ use serde_json::{Value, json};
 use super::{Story, Told, words};
 
 impl Story<'_> {
+    /// A task that a person said the end of.
+    fn marked(&self, task: &Task) -> Option<Told> {
+        let event = self.done_to(task, EventKind::TaskMarked)?;
+        let because = format!("It was marked as {} by {}.", task.state.name(), self.deed(event));
+        Some(Told::new(because, json!({"by": event.actor, "reason": event.data["reason"]})))
+    }
+
     pub(super) fn succeeded(&self, task: &Task) -> Told {
+        if let Some(marked) = self.marked(task) {
+            return marked;
+        }
         let finished = task.finished_at.unwrap_or(task.since);
         let took = task.started_at.map(|started| format!(" It took {}.", words::span(finished - started)));
         let choice = self.choice_of_switch(task).map(|choice| format!(" As a switch, {choice}."));
@@ -27,6 +37,9 @@ impl Story<'_> {
     }
 
     pub(super) fn failed(&self, task: &Task) -> Told {
+        if let Some(marked) = self.marked(task) {
+            return Told { because: marked.because + &self.what_followed(task.index), ..marked };
+        }
         let mut because = format!("It failed: {}.", self.failure_and_end(task.index));
         if self.spec(task.index).allow_failure {
             because += " The run may succeed all the same: `allow_failure` is set.";
@@ -43,7 +56,7 @@ impl Story<'_> {
     /// What a failed task said, how often it was tried, and why no more.
     pub(super) fn failure_and_end(&self, task: TaskIndex) -> String {
         let said = self.failure(task).map_or_else(|| "no reason was given".into(), words::failure);
-        let times = words::times(self.tasks.get(&task).map_or(1, |task| task.attempt));
+        let times = words::times(self.tasks.get(&task).map_or(1, |task| task.tries()));
         match self.data(task, EventKind::TaskFailed)["reason"].as_str() {
             Some(reason) => format!("{said}. It was tried {times} and no more: {reason}"),
             None => format!("{said}. It was tried {times}"),

@@ -70,7 +70,8 @@ impl<'a> Story<'a> {
 
     /// When the run had taken too long.
     pub(super) fn end_of_time(&self) -> Option<&Event> {
-        self.last_of_run(EventKind::RunTimedOut)
+        let before = |event: &&Event| self.run.started_at.is_some_and(|start| event.at < start);
+        self.last_of_run(EventKind::RunTimedOut).filter(|event| !before(event))
     }
 
     pub(super) fn of_run(&self, kind: EventKind) -> impl Iterator<Item = &Event> {
@@ -107,10 +108,22 @@ impl<'a> Story<'a> {
         attempts.collect()
     }
 
-    /// How many attempts a task may take, as far as its definition says.
+    /// How many attempts a task may take, as far as its definition says; those before it was cleared do not count.
     pub(super) fn allowed_attempts(&self, task: TaskIndex) -> u32 {
-        let handed_back = self.tasks.get(&task).map_or(0, |task| task.handed_back);
-        self.spec(task).retry.max_retries.saturating_add(1).saturating_add(handed_back)
+        let spent = self.tasks.get(&task).map_or(0, |task| task.attempt - task.tries());
+        self.spec(task).retry.max_retries.saturating_add(1).saturating_add(spent)
+    }
+
+    /// What a person did to a task that it stands as it does.
+    pub(super) fn done_to(&self, task: &Task, kind: EventKind) -> Option<&Event> {
+        self.last(task.index, kind).filter(|event| event.at >= task.since)
+    }
+
+    /// Who did something, when, and why.
+    pub(super) fn deed(&self, event: &Event) -> String {
+        let reason = event.data["reason"].as_str().map(|reason| format!(": {}", words::quote(reason)));
+        let by = event.actor.as_deref().unwrap_or("Ebbflow");
+        format!("{by} at {}{}", self.moment(event.at), reason.unwrap_or_default())
     }
 
     /// The names of tasks, for a sentence.

@@ -10,12 +10,10 @@ impl Story<'_> {
             RunState::Queued if self.run.held => self.held(),
             RunState::Queued => "was created, and nothing of it has begun.".to_owned(),
             RunState::Running => self.under_way(),
-            RunState::Paused => {
-                format!("is paused: it begins nothing new until it is resumed.{}", self.open())
-            }
+            RunState::Paused => self.paused(),
             RunState::Stalled => {
                 "is stalled: it has not ended, nothing of it can go on and nothing is waited for. \
-                This is a defect of Ebbflow; `ebb run cancel` ends the run."
+                This is a defect of Ebbflow; `ebb run evaluate` looks at the run again, `ebb run cancel` ends it."
                     .to_owned()
             }
             RunState::Succeeded => format!("succeeded{}: of {}.", self.ended_at(), self.tallies()),
@@ -25,6 +23,13 @@ impl Story<'_> {
         let (run, workflow) = (self.run.id, &self.run.workflow);
         let (origin, late, unheard) = (self.origin(), self.missed_deadline(), self.unheard());
         format!("Run {run} of `{workflow}` {told}{late}{unheard}{origin}")
+    }
+
+    fn paused(&self) -> String {
+        let event = self.last_of_run(EventKind::RunPaused);
+        let by = event.map(|event| format!(" by {}", self.deed(event))).unwrap_or_default();
+        let command = format!("ebb run resume {}", self.run.id);
+        format!("was paused{by}. It begins nothing new until it is resumed: `{command}`.{}", self.open())
     }
 
     fn missed_deadline(&self) -> String {
@@ -121,11 +126,13 @@ impl Story<'_> {
     /// How many tasks are in which state.
     fn tallies(&self) -> String {
         let tally = |(state, count): (TaskState, u32)| format!("{count} {}", words::state(state));
-        let (own, total) = (self.graph.len(), self.run.counts.total());
+        let removed = self.run.counts.of(TaskState::Removed);
+        let (own, total) = (self.graph.len(), self.run.counts.total() - removed);
+        let present = self.run.counts.present().filter(|(state, _)| *state != TaskState::Removed);
         let mut all = words::tasks(own as usize);
         if total > own {
             all += &format!(" and {} of fan-outs", words::children(total - own));
         }
-        format!("its {all}, {}", words::list(self.run.counts.present().map(tally)))
+        format!("its {all}, {}", words::list(present.map(tally)))
     }
 }

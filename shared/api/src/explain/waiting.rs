@@ -24,6 +24,8 @@ impl Story<'_> {
         };
         because.extend(words::rule(rule).map(|rule| format!(" {rule}")));
         because.extend(self.fan_in(task));
+        let cleared = self.done_to(task, EventKind::TaskCleared);
+        because.extend(cleared.map(|event| format!(" It was cleared by {}.", self.deed(event))));
         let more = open.len().saturating_sub(LISTED);
         Told::new(because, json!({"waits_for": self.standing(open), "more": more, "trigger_rule": rule}))
     }

@@ -174,7 +174,11 @@ impl TaskView {
             kind: spec.kind.clone(),
             state: task.state,
             attempt: task.attempt,
-            max_attempts: spec.retry.max_retries.saturating_add(1).saturating_add(task.handed_back),
+            max_attempts: spec
+                .retry
+                .max_retries
+                .saturating_add(1)
+                .saturating_add(task.attempt - task.tries()),
             queue: spec.queue.clone(),
             parent: task.child.map(|child| graph.spec(child.of).name.clone()),
             index: task.child.map(|child| child.item),

@@ -8,6 +8,7 @@ mod explain_runs;
 mod fans;
 mod limits;
 mod logs;
+mod operate;
 mod others;
 mod refusals;
 mod runs;

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod anew;
 mod decisions;
 mod fans;
 mod hand_back;
+mod operators;
 mod oversight;
 mod places;
 mod random_graphs;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ebbflow_engine::{Command, Directive};
+use ebbflow_engine::{Command, Directive, Mark, Operation, Outcome};
 use model::message::TaskResult;
 use model::{
     Case, Failure, FanOut, Message, RunState, TaskIndex, TaskSpec, TaskState, Tolerance, TriggerRule,
@@ -12,6 +12,7 @@ use model::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::operators::{by, operate};
 use crate::rows::Rows;
 
 const RULES: [TriggerRule; 10] = [
@@ -137,16 +138,21 @@ fn by_fate(fate: &Fate) -> TaskState {
     if well { TaskState::Succeeded } else { TaskState::Failed }
 }
 
-/// Obviously right: each task in order, looking at how all its parents ended.
-fn reference(workflow: &Workflow, fates: &[Fate]) -> Vec<TaskState> {
+/// Obviously right: each task in order, looking at how all its parents ended, unless a person said how it did.
+fn reference(workflow: &Workflow, fates: &[Fate], marks: &BTreeMap<usize, TaskState>) -> Vec<TaskState> {
     let mut states: Vec<TaskState> = Vec::new();
     for (index, task) in workflow.tasks.iter().enumerate() {
+        if let Some(mark) = marks.get(&index) {
+            states.push(*mark);
+            continue;
+        }
         let position = |name: &String| workflow.tasks.iter().position(|task| task.name == *name).unwrap();
         let mut parents: BTreeMap<usize, TaskState> =
             task.depends_on.iter().map(position).map(|parent| (parent, states[parent])).collect();
         let before = index.checked_sub(1);
         if let Some(switch) = before.filter(|before| matches!(fates[*before], Fate::Chooses(_))) {
-            let chosen = matches!(fates[switch], Fate::Chooses(true));
+            // A switch that a person marks chooses nothing.
+            let chosen = matches!(fates[switch], Fate::Chooses(true)) && !marks.contains_key(&switch);
             if states[switch] == TaskState::Succeeded && !chosen {
                 states.push(TaskState::Skipped);
                 continue;
@@ -162,29 +168,104 @@ fn reference(workflow: &Workflow, fates: &[Fate]) -> Vec<TaskState> {
     states
 }
 
-/// Answers announced work in the order that `choices` picks, each report twice, until none is left.
+/// Answers one piece of announced work, twice. Answers whether there was any.
+fn answer(rows: &mut Rows, fates: &[Fate], choice: u8) -> bool {
+    if rows.announced.is_empty() {
+        return false;
+    }
+    let pick = usize::from(choice) % rows.announced.len();
+    let Message::TaskDispatched(work) = rows.announced.swap_remove(pick) else { return true };
+    let well = match (work.child, fates.get(work.key.task.at())) {
+        (Some(child), _) => match &fates[child.of.at()] {
+            Fate::Fans(children, ..) => children[child.item as usize],
+            other => panic!("{other:?} has a child"),
+        },
+        (None, Some(Fate::Worked(well))) => *well,
+        (None, other) => panic!("{other:?} was dispatched"),
+    };
+    let result = match well {
+        true => TaskResult::Succeeded(Value::Null),
+        false => TaskResult::Failed(Failure::permanent("no")),
+    };
+    let (task, attempt, started_at) = (work.key.task, work.attempt, rows.now);
+    let report = Command::Report { task, attempt, worker: None, started_at, result };
+    rows.decide(&report);
+    rows.decide(&report);
+    true
+}
+
+/// Answers announced work in the order that `choices` picks, until none is left.
 fn play(rows: &mut Rows, fates: &[Fate], choices: &[u8]) {
-    let mut next = 0;
-    while !rows.announced.is_empty() {
-        let pick = usize::from(choices[next % choices.len()]) % rows.announced.len();
-        next += 1;
-        let Message::TaskDispatched(work) = rows.announced.swap_remove(pick) else { continue };
-        let well = match (work.child, fates.get(work.key.task.at())) {
-            (Some(child), _) => match &fates[child.of.at()] {
-                Fate::Fans(children, ..) => children[child.item as usize],
-                other => panic!("{other:?} has a child"),
-            },
-            (None, Some(Fate::Worked(well))) => *well,
-            (None, other) => panic!("{other:?} was dispatched"),
-        };
-        let result = match well {
-            true => TaskResult::Succeeded(Value::Null),
-            false => TaskResult::Failed(Failure::permanent("no")),
-        };
-        let (task, attempt, started_at) = (work.key.task, work.attempt, rows.now);
-        let report = Command::Report { task, attempt, worker: None, started_at, result };
-        rows.decide(&report);
-        rows.decide(&report);
+    let mut choices = choices.iter().cycle();
+    while answer(rows, fates, *choices.next().unwrap()) {}
+}
+
+/// Something that a person does, to the task that a number picks.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Answer(u8),
+    Pause,
+    Resume,
+    Cancel,
+    Evaluate,
+    Retry,
+    Clear(u8),
+    Mark(u8, bool),
+}
+
+fn deeds() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        8 => any::<u8>().prop_map(Deed::Answer),
+        1 => Just(Deed::Pause),
+        1 => Just(Deed::Resume),
+        1 => Just(Deed::Cancel),
+        1 => Just(Deed::Evaluate),
+        2 => Just(Deed::Retry),
+        3 => any::<u8>().prop_map(Deed::Clear),
+        3 => (any::<u8>(), any::<bool>()).prop_map(|(task, well)| Deed::Mark(task, well)),
+    ]
+}
+
+/// Does it, and keeps the marks that stand: what begins anew is no longer marked.
+fn act(rows: &mut Rows, fates: &[Fate], marks: &mut BTreeMap<usize, TaskState>, deed: Deed) {
+    use TaskState::{Cancelled, Failed, UpstreamFailed};
+    let (own, all) = (rows.graph.len(), rows.tasks.len() as u32);
+    let of_definition = |rows: &Rows, task: TaskIndex| rows.tasks[&task].child.map_or(task, |child| child.of);
+    match deed {
+        Deed::Answer(choice) => drop(answer(rows, fates, choice)),
+        Deed::Pause => drop(operate(rows, Operation::Pause)),
+        Deed::Resume => drop(operate(rows, Operation::Resume)),
+        Deed::Evaluate => drop(operate(rows, Operation::Evaluate)),
+        Deed::Cancel => drop(rows.decide(&Command::Cancel { actor: by().actor, reason: None })),
+        Deed::Retry => {
+            let bad =
+                |index: &TaskIndex| matches!(rows.tasks[index].state, Failed | UpstreamFailed | Cancelled);
+            let roots: Vec<TaskIndex> = rows.graph.indices().filter(bad).collect();
+            operate(rows, Operation::Retry);
+            let below = rows.graph.descendants(roots.iter().copied());
+            marks.retain(|task, _| !below.iter().chain(&roots).any(|anew| anew.at() == *task));
+        }
+        Deed::Clear(number) => {
+            let task = TaskIndex(u32::from(number) % all);
+            if operate(rows, Operation::Clear(task)) == Outcome::Applied {
+                let top = of_definition(rows, task);
+                let below = rows.graph.descendants([top]);
+                marks.retain(|task, _| *task != top.at() && !below.iter().any(|anew| anew.at() == *task));
+            }
+        }
+        Deed::Mark(number, well) => {
+            let task = TaskIndex(u32::from(number) % own);
+            let ended = rows.tasks[&task].state.is_final();
+            let (mark, state) = match well {
+                true => (Mark::Succeeded(Value::Null), TaskState::Succeeded),
+                false => (Mark::Failed, Failed),
+            };
+            if operate(rows, Operation::Mark(task, mark)) == Outcome::Applied {
+                let below = rows.graph.descendants([task]);
+                marks.retain(|task, _| !ended || !below.iter().any(|anew| anew.at() == *task));
+                marks.insert(task.at(), state);
+            }
+        }
     }
 }
 
@@ -196,7 +277,7 @@ proptest! {
         (workflow, fates) in graphs(),
         choices in proptest::collection::vec(any::<u8>(), 1..40),
     ) {
-        let expected = reference(&workflow, &fates);
+        let expected = reference(&workflow, &fates, &BTreeMap::new());
         let mut rows = Rows::directed(workflow, director(fates.clone()));
         play(&mut rows, &fates, &choices);
         let states: Vec<TaskState> = rows.states().into_iter().take(expected.len()).collect();
@@ -204,5 +285,35 @@ proptest! {
         let bad = |state: &TaskState| matches!(state, TaskState::Failed | TaskState::UpstreamFailed);
         let end = if expected.iter().any(bad) { RunState::Failed } else { RunState::Succeeded };
         prop_assert_eq!(rows.run.state, end, "{}", rows.stand());
+    }
+
+    #[test]
+    fn whatever_people_do_the_end_is_what_a_look_at_the_whole_run_says(
+        (workflow, fates) in graphs(),
+        deeds in proptest::collection::vec(deeds(), 1..40),
+        choices in proptest::collection::vec(any::<u8>(), 1..40),
+    ) {
+        let mut marks = BTreeMap::new();
+        let mut rows = Rows::directed(workflow.clone(), director(fates.clone()));
+        for deed in deeds {
+            act(&mut rows, &fates, &mut marks, deed);
+        }
+        act(&mut rows, &fates, &mut marks, Deed::Resume);
+        play(&mut rows, &fates, &choices);
+        if rows.states().contains(&TaskState::Cancelled) {
+            act(&mut rows, &fates, &mut marks, Deed::Retry);
+        }
+        play(&mut rows, &fates, &choices);
+        let expected = reference(&workflow, &fates, &marks);
+        let states: Vec<TaskState> = rows.states().into_iter().take(expected.len()).collect();
+        prop_assert_eq!(states, expected.clone(), "{}", rows.stand());
+        let bad = |state: &TaskState| matches!(state, TaskState::Failed | TaskState::UpstreamFailed);
+        let failures = expected.iter().filter(|state| bad(state)).count() as u32;
+        let end = if failures > 0 { RunState::Failed } else { RunState::Succeeded };
+        prop_assert_eq!((rows.run.state, rows.run.failures), (end, failures), "{}", rows.stand());
+        for state in TaskState::ALL {
+            let count = rows.states().into_iter().filter(|other| *other == state).count();
+            prop_assert_eq!(rows.run.counts.of(state) as usize, count, "{}", rows.stand());
+        }
     }
 }

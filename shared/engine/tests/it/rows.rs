@@ -204,6 +204,14 @@ impl Rows {
                 let open = self.tasks.values().filter(|task| !task.state.is_final());
                 open.for_each(|task| scene.add(task.clone()));
             }
+            Reach::All => {
+                self.tasks.values().for_each(|task| scene.add(task.clone()));
+                let switch = |task: TaskIndex| {
+                    self.graph.indices().any(|of| of == task) && !self.graph.spec(task).cases.is_empty()
+                };
+                let choices = self.outputs.iter().filter(|(task, _)| switch(*task));
+                choices.for_each(|(task, output)| scene.recall_choice(*task, output));
+            }
         }
     }
 
@@ -217,7 +225,11 @@ impl Rows {
         self.items.extend(changes.items);
         self.tasks.extend(changes.new_tasks.into_iter().map(|task| (task.index, task)));
         self.tasks.extend(changes.tasks.into_iter().map(|task| (task.index, task)));
-        self.outputs.extend(changes.outputs);
+        self.outputs.retain(|(task, _)| !changes.withdrawn.contains(task));
+        for (task, output) in changes.outputs {
+            assert!(self.outputs.iter().all(|(other, _)| *other != task), "task {} has two outputs", task.0);
+            self.outputs.push((task, output));
+        }
         self.kept.extend(changes.kept_signals);
         self.attempts.extend(changes.attempts);
         self.events.extend(changes.events);

@@ -33,6 +33,11 @@ fn events() -> Vec<(&'static str, TaskEvent)> {
         ("upstream failed", TaskEvent::UpstreamFailed),
         ("skipped", TaskEvent::Skipped),
         ("cancelled", TaskEvent::Cancelled),
+        ("cleared", TaskEvent::Cleared),
+        ("reopened", TaskEvent::Reopened),
+        ("removed", TaskEvent::Removed),
+        ("marked succeeded", TaskEvent::MarkedSucceeded),
+        ("marked failed", TaskEvent::MarkedFailed { failure: Failure::permanent("x") }),
     ]
 }
 
@@ -43,12 +48,17 @@ const LEGAL: &[(&str, &str, &str)] = &[
     ("pending", "upstream failed", "upstream_failed"),
     ("pending", "skipped", "skipped"),
     ("pending", "cancelled", "cancelled"),
+    ("pending", "marked succeeded", "succeeded"),
+    ("pending", "marked failed", "failed"),
     ("queued", "released", "dispatched"),
     ("queued", "fell asleep", "sleeping"),
     ("queued", "given up", "failed"),
     ("queued", "succeeded", "succeeded"),
     ("queued", "succeeded in the attempt before", "succeeded"),
     ("queued", "cancelled", "cancelled"),
+    ("queued", "cleared", "pending"),
+    ("queued", "marked succeeded", "succeeded"),
+    ("queued", "marked failed", "failed"),
     ("dispatched", "claimed", "running"),
     ("dispatched", "succeeded", "succeeded"),
     ("dispatched", "succeeded in the attempt before", "succeeded"),
@@ -56,6 +66,9 @@ const LEGAL: &[(&str, &str, &str)] = &[
     ("dispatched", "errored, to be retried", "up_for_retry"),
     ("dispatched", "given up", "failed"),
     ("dispatched", "cancelled", "cancelled"),
+    ("dispatched", "cleared", "pending"),
+    ("dispatched", "marked succeeded", "succeeded"),
+    ("dispatched", "marked failed", "failed"),
     ("running", "succeeded", "succeeded"),
     ("running", "succeeded in the attempt before", "succeeded"),
     ("running", "errored", "failed"),
@@ -63,6 +76,9 @@ const LEGAL: &[(&str, &str, &str)] = &[
     ("running", "handed back", "queued"),
     ("running", "given up", "failed"),
     ("running", "cancelled", "cancelled"),
+    ("running", "cleared", "pending"),
+    ("running", "marked succeeded", "succeeded"),
+    ("running", "marked failed", "failed"),
     ("sleeping", "succeeded", "succeeded"),
     ("sleeping", "succeeded in the attempt before", "succeeded"),
     ("sleeping", "errored", "failed"),
@@ -70,11 +86,22 @@ const LEGAL: &[(&str, &str, &str)] = &[
     ("sleeping", "woke up", "queued"),
     ("sleeping", "given up", "failed"),
     ("sleeping", "cancelled", "cancelled"),
+    ("sleeping", "cleared", "pending"),
+    ("sleeping", "marked succeeded", "succeeded"),
+    ("sleeping", "marked failed", "failed"),
     ("up_for_retry", "retry due", "queued"),
     ("up_for_retry", "succeeded", "succeeded"),
     ("up_for_retry", "succeeded in the attempt before", "succeeded"),
     ("up_for_retry", "given up", "failed"),
     ("up_for_retry", "cancelled", "cancelled"),
+    ("up_for_retry", "cleared", "pending"),
+    ("up_for_retry", "marked succeeded", "succeeded"),
+    ("up_for_retry", "marked failed", "failed"),
+    ("succeeded", "cleared", "pending"),
+    ("failed", "cleared", "pending"),
+    ("upstream_failed", "cleared", "pending"),
+    ("skipped", "cleared", "pending"),
+    ("cancelled", "cleared", "pending"),
 ];
 
 #[test]
@@ -97,12 +124,48 @@ fn exactly_the_drawn_moves_are_legal() {
 }
 
 #[test]
-fn a_final_task_never_moves_again() {
+fn a_final_task_moves_again_only_if_a_person_wants_it_done_anew() {
     for state in TaskState::ALL.into_iter().filter(|state| state.is_final()) {
-        for (_, event) in events() {
+        for (_, event) in events().into_iter().filter(|(name, _)| *name != "cleared") {
             assert!(at(state, 2).on(event, Instant::UNIX_EPOCH).is_err());
         }
     }
+}
+
+#[test]
+fn a_fan_out_that_ended_can_be_reopened_and_its_children_can_be_removed() {
+    let fan = Some(Fan { first: TaskIndex(1), total: 1, released: 1, ended: Tally::default() });
+    for state in TaskState::ALL {
+        let mut fan_out = Task { fan, ..at(state, 1) };
+        let reopened = fan_out.on(TaskEvent::Reopened, Instant::UNIX_EPOCH).is_ok();
+        let ended = matches!(state, TaskState::Succeeded | TaskState::Failed | TaskState::Cancelled);
+        assert_eq!(reopened, ended, "{}", state.name());
+        let mut child = Task { child: Some(Child { of: TaskIndex(0), item: 0 }), ..at(state, 1) };
+        let removed = child.on(TaskEvent::Removed, Instant::UNIX_EPOCH).is_ok();
+        assert_eq!(removed, state != TaskState::Removed, "{}", state.name());
+    }
+}
+
+#[test]
+fn clearing_a_task_takes_no_attempt() {
+    for state in TaskState::ALL {
+        let mut task = at(state, 2);
+        let _ = task.on(TaskEvent::Cleared, Instant::UNIX_EPOCH);
+        assert_eq!(task.attempt, 2, "{}", state.name());
+    }
+}
+
+#[test]
+fn attempts_before_a_task_was_cleared_deliver_nothing_any_more() {
+    let now = Instant::UNIX_EPOCH;
+    let mut task = at(TaskState::Running, 2);
+    task.on(TaskEvent::Cleared, now).unwrap();
+    task.on(TaskEvent::Readied, now).unwrap();
+    assert_eq!((task.attempt, task.voided), (3, 2));
+    for attempt in [1, 2] {
+        assert!(task.on(TaskEvent::Succeeded { attempt }, now).is_err());
+    }
+    assert!(task.on(TaskEvent::Succeeded { attempt: 3 }, now).is_ok());
 }
 
 #[test]

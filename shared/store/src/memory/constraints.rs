@@ -20,6 +20,7 @@ pub(super) fn task(task: &Task) -> Result<()> {
     holds(ended <= task.parents.done, "a_parent_ends_in_one_way")?;
     holds(task.child.is_none_or(|child| child.of < task.index), "a_child_comes_after_its_fan_out")?;
     holds(task.handed_back <= task.attempt, "only_attempts_are_handed_back")?;
+    holds(task.voided <= task.attempt, "only_attempts_that_were_made_are_void")?;
     holds(task.begun_at.is_none() || task.attempt >= 1, "only_an_attempt_begins_a_task")?;
     task.fan.map_or(Ok(()), |fan| fan_out(task.index, &fan))
 }

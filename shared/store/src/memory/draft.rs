@@ -1,6 +1,6 @@
 //! What a unit has written and not committed: the changed rows of each table, laid over the tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::change::Checkup;
 use model::{
@@ -23,6 +23,8 @@ pub(super) struct Draft {
     tasks: BTreeMap<TaskKey, Task>,
     items: BTreeMap<TaskKey, Value>,
     pub(super) outputs: BTreeMap<TaskKey, Value>,
+    /// Outputs in the tables that count no longer.
+    pub(super) withdrawn: BTreeSet<TaskKey>,
     attempts: BTreeMap<(TaskKey, u32), AttemptRecord>,
     events: BTreeMap<(RunId, i64), Vec<Event>>,
     /// None where a timer is no longer wanted.
@@ -55,17 +57,18 @@ impl Draft {
         self.tasks.get(&key).or_else(|| tables.tasks.get(&key))
     }
 
-    /// The unfinished tasks of a run as the unit sees them.
-    pub(super) fn unfinished(&self, tables: &Tables, run: RunId) -> Vec<(RunId, Task)> {
+    /// The tasks of a run as the unit sees them.
+    pub(super) fn tasks_of(&self, tables: &Tables, run: RunId) -> Vec<(RunId, Task)> {
         let written = self.tasks.iter().filter(|(key, _)| key.run == run);
         let rows: BTreeMap<&TaskKey, &Task> = tables.tasks_of(run, None).chain(written).collect();
-        rows.into_values().filter(|task| task.finished_at.is_none()).map(|task| (run, task.clone())).collect()
+        rows.into_values().map(|task| (run, task.clone())).collect()
     }
 
     /// What templates are rendered from, as the unit sees it.
     pub(super) fn context(&self, tables: &Tables, run: RunId, tasks: &[TaskIndex]) -> Option<Context> {
         let facts = self.born.get(&run).or_else(|| tables.runs.get(&run).map(|row| &row.facts))?;
         let mut outputs = tables.outputs(run, tasks);
+        outputs.retain(|task, _| !self.withdrawn.contains(&TaskKey { run, task: *task }));
         let written = self.outputs.iter().filter(|(key, _)| key.run == run && tasks.contains(&key.task));
         outputs.extend(written.map(|(key, output)| (key.task, output.clone())));
         Some(Context { facts: facts.clone(), outputs })
@@ -189,10 +192,14 @@ impl Draft {
             let second = tables.items.contains_key(&key) || self.items.insert(key, item.clone()).is_some();
             holds(!second, "items_pkey")?;
         }
+        for key in changes.withdrawn.iter().map(|task| TaskKey { run, task: *task }) {
+            self.outputs.remove(&key);
+            self.withdrawn.insert(key);
+        }
         for (task, output) in &changes.outputs {
             let key = TaskKey { run, task: *task };
-            let second =
-                tables.outputs.contains_key(&key) || self.outputs.insert(key, output.clone()).is_some();
+            let there = tables.outputs.contains_key(&key) && !self.withdrawn.contains(&key);
+            let second = self.outputs.insert(key, output.clone()).is_some() || there;
             holds(!second, "outputs_pkey")?;
         }
         for over in &changes.attempts {
@@ -267,6 +274,9 @@ impl Draft {
         }
         tables.tasks.append(&mut self.tasks);
         tables.items.append(&mut self.items);
+        for key in &self.withdrawn {
+            tables.outputs.remove(key);
+        }
         tables.outputs.append(&mut self.outputs);
         tables.attempts.append(&mut self.attempts);
         tables.events.append(&mut self.events);

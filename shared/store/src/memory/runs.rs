@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{AttemptRecord, Event, RunId, Task, TaskIndex, TaskKey, TenantId, Timer, TimerKind};
+use model::{AttemptRecord, Event, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind};
 use serde_json::Value;
 
 use super::tables::{RunRow, Tables};
@@ -55,8 +55,9 @@ impl Tables {
             timer: self.first_timer(*key).cloned(),
             shared_with: self.waiters.get(key).map(|(owner, _)| *owner),
         };
+        let of = |task: &Task| task.child.map(|child| child.of) == children_of;
         let wanted =
-            self.tasks_of(run, after).filter(|(_, task)| task.child.map(|child| child.of) == children_of);
+            self.tasks_of(run, after).filter(|(_, task)| of(task) && task.state != TaskState::Removed);
         wanted.take(limit as usize).map(record).collect()
     }
 

@@ -65,16 +65,18 @@ impl Draft {
 
     /// What a task delivered as the unit sees it; null for nothing.
     pub(super) fn output(&self, tables: &Tables, key: TaskKey) -> Value {
-        let found = self.outputs.get(&key).or_else(|| tables.outputs.get(&key));
+        let stored = || tables.outputs.get(&key).filter(|_| !self.withdrawn.contains(&key));
+        let found = self.outputs.get(&key).or_else(stored);
         found.cloned().unwrap_or_default()
     }
 
-    /// Keeps the shared tasks that succeeded, forgets those that were carried out in vain, and the waits that are over.
+    /// Keeps the shared tasks that succeeded, forgets those that were carried out in vain or that count no longer, and
+    /// the waits that are over.
     pub(super) fn end_shares(&mut self, tables: &Tables, changes: &Changes) {
         let run = changes.run.id;
         for (task, finished_at) in normal::shares_ended(changes) {
             let ended = ShareRow { owner: TaskKey { run, task }, finished_at };
-            for key in self.under_way(tables, ended.owner) {
+            for key in self.carried_out(tables, ended.owner, finished_at.is_none()) {
                 self.shares.insert(key, finished_at.map(|_| ended));
             }
         }
@@ -82,12 +84,12 @@ impl Draft {
             .extend(normal::waits_over(changes).into_iter().map(|task| (TaskKey { run, task }, None)));
     }
 
-    /// The shared tasks that a task carries out, as the unit sees them.
-    fn under_way(&self, tables: &Tables, owner: TaskKey) -> Vec<ShareKey> {
+    /// The shared tasks that a task carries out, or all that it ever did, as the unit sees them.
+    fn carried_out(&self, tables: &Tables, owner: TaskKey, ever: bool) -> Vec<ShareKey> {
         let committed = tables.shares.iter().map(|(key, row)| (key, Some(row)));
         let written = self.shares.iter().map(|(key, row)| (key, row.as_ref()));
         let rows: BTreeMap<&ShareKey, Option<&ShareRow>> = committed.chain(written).collect();
-        let own = |row: &ShareRow| row.owner == owner && row.finished_at.is_none();
+        let own = |row: &ShareRow| row.owner == owner && (ever || row.finished_at.is_none());
         rows.into_iter().filter(|(_, row)| row.is_some_and(own)).map(|(key, _)| key.clone()).collect()
     }
 

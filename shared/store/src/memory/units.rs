@@ -62,7 +62,14 @@ impl Unit for MemoryUnit {
     async fn unfinished(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
         let tables = self.shared.tables();
         let ids: BTreeSet<RunId> = runs.iter().copied().collect();
-        Ok(ids.into_iter().flat_map(|id| self.draft.unfinished(&tables, id)).collect())
+        let open = |(_, task): &(RunId, Task)| task.finished_at.is_none();
+        Ok(ids.into_iter().flat_map(|id| self.draft.tasks_of(&tables, id)).filter(open).collect())
+    }
+
+    async fn all_tasks(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
+        let tables = self.shared.tables();
+        let ids: BTreeSet<RunId> = runs.iter().copied().collect();
+        Ok(ids.into_iter().flat_map(|id| self.draft.tasks_of(&tables, id)).collect())
     }
 
     async fn version(&mut self, id: VersionId) -> Result<Option<VersionRecord>> {

@@ -106,6 +106,7 @@ pub(super) fn task(row: &PgRow) -> Result<(RunId, Task)> {
         state: task_state(row)?,
         attempt: number(row, "attempt")?,
         handed_back: number(row, "handed_back")?,
+        voided: number(row, "voided")?,
         revision: row.try_get("revision")?,
         parents,
         child: child(row)?,

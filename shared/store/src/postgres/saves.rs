@@ -29,6 +29,7 @@ pub(super) async fn append(
     changes: &[Changes],
     outbox: &mut Vec<Unsent>,
 ) -> Result<()> {
+    withdraw_outputs(connection, changes).await?;
     insert_outputs(connection, changes).await?;
     upsert_attempts(connection, changes).await?;
     insert_events(connection, changes).await?;
@@ -92,6 +93,7 @@ fn bind_tasks(sql: &'static str, rows: &[(RunId, Task)]) -> Query<'static, sqlx:
         .bind(column(rows, |(_, task)| task.fan.map(|fan| array(&fan_numbers(fan)))))
         .bind(column(rows, |(_, task)| task.begun_at))
         .bind(column(rows, |(_, task)| int(task.handed_back)))
+        .bind(column(rows, |(_, task)| int(task.voided)))
 }
 
 async fn update_runs(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
@@ -126,6 +128,23 @@ async fn update_runs(connection: &mut PgConnection, changes: &[Changes]) -> Resu
 fn array(numbers: &[u32]) -> String {
     let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
     format!("{{{}}}", numbers.join(","))
+}
+
+async fn withdraw_outputs(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+    let mut rows = gather(changes, |each| each.withdrawn.iter().copied());
+    if rows.is_empty() {
+        return Ok(());
+    }
+    rows.sort_unstable();
+    sqlx::query(
+        "delete from outputs using unnest($1::uuid[], $2::int[]) as given (run, idx)
+          where outputs.run = given.run and outputs.idx = given.idx",
+    )
+    .bind(column(&rows, |(run, _)| run.0))
+    .bind(column(&rows, |(_, task)| int(task.0)))
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 async fn insert_outputs(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {

@@ -65,7 +65,8 @@ pub(super) async fn waiters(pool: &PgPool, owner: TaskKey, limit: u32) -> Result
     found.iter().map(|row| Ok((rows::key(row)?, rows::number(row, "attempt")?))).collect()
 }
 
-/// Keeps the shared tasks that succeeded, forgets those that were carried out in vain, and the waits that are over.
+/// Keeps the shared tasks that succeeded, forgets those that were carried out in vain or that count no longer, and the
+/// waits that are over.
 pub(super) async fn write(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
     let (kept, forgotten): (Vec<_>, Vec<_>) = gather(changes, |each| normal::shares_ended(each).into_iter())
         .into_iter()
@@ -75,7 +76,7 @@ pub(super) async fn write(connection: &mut PgConnection, changes: &[Changes]) ->
     delete(
         connection,
         "delete from shared_tasks using unnest($1::uuid[], $2::int[]) as given (run, idx)
-          where owner_run = given.run and owner_idx = given.idx and finished_at is null",
+          where owner_run = given.run and owner_idx = given.idx",
         forgotten,
     )
     .await?;

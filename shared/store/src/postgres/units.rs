@@ -49,7 +49,14 @@ impl Unit for PostgresUnit {
     }
 
     async fn unfinished(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
-        let found = unfinished(&mut self.transaction, runs).await;
+        let sql = include_str!("../../queries/select_unfinished_tasks.sql");
+        let found = tasks_of(&mut self.transaction, runs, sql).await;
+        self.note(found)
+    }
+
+    async fn all_tasks(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
+        let sql = include_str!("../../queries/select_all_tasks.sql");
+        let found = tasks_of(&mut self.transaction, runs, sql).await;
         self.note(found)
     }
 
@@ -143,11 +150,12 @@ async fn tasks(connection: &mut PgConnection, keys: &[TaskKey]) -> Result<Vec<(R
     found.iter().map(rows::task).collect()
 }
 
-async fn unfinished(connection: &mut PgConnection, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
-    let found = sqlx::query(include_str!("../../queries/select_unfinished_tasks.sql"))
-        .bind(rows::column(runs, |run| run.0))
-        .fetch_all(connection)
-        .await?;
+async fn tasks_of(
+    connection: &mut PgConnection,
+    runs: &[RunId],
+    sql: &'static str,
+) -> Result<Vec<(RunId, Task)>> {
+    let found = sqlx::query(sql).bind(rows::column(runs, |run| run.0)).fetch_all(connection).await?;
     found.iter().map(rows::task).collect()
 }
 

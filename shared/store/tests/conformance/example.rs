@@ -111,6 +111,7 @@ pub(crate) fn changes(run: Run) -> Changes {
         tasks: vec![],
         new_tasks: vec![],
         items: vec![],
+        withdrawn: vec![],
         outputs: vec![],
         attempts: vec![],
         events: vec![],

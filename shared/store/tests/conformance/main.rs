@@ -9,6 +9,7 @@ mod history;
 mod lanes;
 mod letters;
 mod listing;
+mod operators;
 mod places;
 mod shares;
 mod sweep;
@@ -88,6 +89,14 @@ claims! {
         a_worker_holds_running_tasks_only
         a_second_output_of_a_task_is_refused
         templates_are_given_facts_and_outputs
+    }
+    operators {
+        all_tasks_come_whether_they_ended_or_not
+        an_output_that_is_withdrawn_is_gone_and_can_be_delivered_again
+        children_that_were_removed_are_not_listed
+        only_attempts_that_were_made_are_void
+        a_finished_run_can_be_reopened
+        what_a_cleared_task_delivered_serves_nobody_any_more
     }
     definitions {
         the_same_content_again_changes_nothing

@@ -71,6 +71,7 @@ pub(crate) async fn a_task_comes_back_as_it_was_saved(store: Subject) {
         state: TaskState::Running,
         attempt: 2,
         handed_back: 1,
+        voided: 0,
         revision: 0,
         parents: Tally { done: 9, succeeded: 4, failed: 3, skipped: 2 },
         child: Some(Child { of: TaskIndex(0), item: 7 }),

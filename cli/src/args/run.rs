@@ -1,0 +1,106 @@
+//! What can be done with one run, and with many at once.
+
+use clap::{Args, Subcommand};
+use model::{RunId, RunState};
+use serde_json::Value;
+
+use super::{answers, state};
+
+/// What to do with one run.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Run {
+    /// Show a run and its tasks
+    Show {
+        /// The run
+        id: RunId,
+    },
+    /// Show progress until the run has ended; exit code 1 if it failed or was cancelled
+    Watch {
+        /// The run
+        id: RunId,
+    },
+    /// End a run
+    Cancel(OnRun),
+    /// Begin nothing new of a run until it is resumed; what runs may finish
+    Pause(OnRun),
+    /// Let a paused run go on
+    Resume(OnRun),
+    /// Do whatever failed or was cancelled anew, with everything downstream
+    #[command(after_help = "Example:\n  ebb run retry RUN --reason 'the disk is larger now'")]
+    Retry(OnRun),
+    /// Look at a run now for anything that got lost
+    Evaluate(OnRun),
+    /// Do a task anew, with everything downstream
+    #[command(after_help = "Examples:\n  ebb run clear RUN load\n  ebb run clear RUN split__3")]
+    Clear(OnTask),
+    /// Say that a task succeeded or failed, whatever it says itself
+    #[command(
+        after_help = "Examples:\n  ebb run mark RUN load succeeded --output '{\"rows\": 12}'\n  ebb run mark RUN load failed --reason 'the numbers are wrong'\n\nWhat follows a task that had ended otherwise is done anew."
+    )]
+    Mark(Mark),
+    /// End a task's sleep, or the delay before its next attempt
+    Wake(OnTask),
+}
+
+/// A run, and why.
+#[derive(Args, Clone, Debug)]
+pub struct OnRun {
+    /// The run
+    pub id: RunId,
+    /// Why, for the timeline
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+/// A task, and why.
+#[derive(Args, Clone, Debug)]
+pub struct OnTask {
+    /// The run
+    pub id: RunId,
+    /// The task
+    pub task: String,
+    /// Why, for the timeline
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+/// How a task ended.
+#[derive(Args, Clone, Debug)]
+pub struct Mark {
+    /// The run
+    pub id: RunId,
+    /// The task
+    pub task: String,
+    /// How it ended
+    #[arg(value_parser = ["succeeded", "failed"])]
+    pub end: String,
+    /// What it delivered, in JSON; only if it succeeded
+    #[arg(long, value_name = "JSON", default_value = "null", value_parser = answers::json)]
+    pub output: Value,
+    /// Why, for the timeline
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+/// What to do with many runs.
+#[derive(Args, Clone, Debug)]
+pub struct Bulk {
+    /// What to do with each
+    #[arg(value_parser = api::bulk::ACTIONS)]
+    pub action: String,
+    /// Only of this workflow
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["state", "parent"])]
+    pub workflow: Option<String>,
+    /// Only in this state
+    #[arg(long, value_parser = state)]
+    pub state: Option<RunState>,
+    /// Only those that tasks of this run started
+    #[arg(long, value_name = "RUN")]
+    pub parent: Option<RunId>,
+    /// Only count them
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Why, for the timelines
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}

@@ -1,0 +1,68 @@
+//! `ebb run cancel|pause|resume|retry|evaluate|clear|mark|wake`: what people do to runs and tasks.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use api::operate::{ReasonBody, SucceedBody};
+use api::views::RunView;
+use reqwest::header::HeaderMap;
+use serde::Serialize;
+
+use crate::args::{Mark, OnRun, OnTask, Shared};
+use crate::client::Client;
+use crate::output;
+
+/// Does something to a run, and says how it stands then.
+pub(super) async fn on_run(shared: &Shared, client: &Client, action: &str, on: OnRun) -> Result<ExitCode> {
+    let path = ["runs", &on.id.to_string(), action];
+    let body = ReasonBody { reason: on.reason };
+    let run: RunView = client.post(&path, HeaderMap::new(), &body).await?;
+    tell(shared, &run, format!("run {} is {}", run.id, run.state.name()))
+}
+
+/// Does something to a task; `done` says what, as the end of a sentence.
+pub(super) async fn on_task(
+    shared: &Shared,
+    client: &Client,
+    action: &str,
+    on: OnTask,
+    done: &str,
+) -> Result<ExitCode> {
+    let body = ReasonBody { reason: on.reason.clone() };
+    post(shared, client, &on, action, &body, done).await
+}
+
+pub(super) async fn mark(shared: &Shared, client: &Client, mark: Mark) -> Result<ExitCode> {
+    let Mark { id, task, end, output, reason } = mark;
+    let on = OnTask { id, task, reason: reason.clone() };
+    if end == "succeeded" {
+        let body = SucceedBody { output, reason };
+        return post(shared, client, &on, "succeed", &body, "is marked as succeeded").await;
+    }
+    if !output.is_null() {
+        bail!("a task that failed has no output: leave out --output");
+    }
+    post(shared, client, &on, "fail", &ReasonBody { reason }, "is marked as failed").await
+}
+
+async fn post(
+    shared: &Shared,
+    client: &Client,
+    on: &OnTask,
+    action: &str,
+    body: &impl Serialize,
+    done: &str,
+) -> Result<ExitCode> {
+    let path = ["runs", &on.id.to_string(), "tasks", &on.task, action];
+    let run: RunView = client.post(&path, HeaderMap::new(), body).await?;
+    tell(shared, &run, format!("`{}` of run {} {done}; the run is {}", on.task, run.id, run.state.name()))
+}
+
+fn tell(shared: &Shared, run: &RunView, words: String) -> Result<ExitCode> {
+    if shared.json {
+        output::json(run)?
+    } else {
+        output::line(words)?
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,213 @@
+//! What people do to runs and tasks: pause, resume, retry, evaluate; clear, mark, wake.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use engine::{By, Command, Mark, Operation};
+use model::{RunId, RunState, TaskState};
+use runtime::Settled;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use service::Problem;
+
+use crate::request::{self, Path};
+use crate::tasks::Found;
+use crate::views::RunView;
+use crate::{Api, Caller, error, runs, tasks};
+
+/// Why somebody does something.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReasonBody {
+    /// In words, for the timeline.
+    pub reason: Option<String>,
+}
+
+/// What somebody says that a task delivered, and why they do.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SucceedBody {
+    /// The task's output; null for none. A switch names the branches that go on: `{"next": ["left"]}`.
+    pub output: Value,
+    /// In words, for the timeline.
+    pub reason: Option<String>,
+}
+
+/// Nothing of the run begins any more until it is resumed; what runs may finish.
+pub(crate) async fn post_pause(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<RunId>,
+    request::Json(body): request::Json<ReasonBody>,
+) -> Result<Json<RunView>, Problem> {
+    on_run(&api, &caller, id, Operation::Pause, body.reason).await
+}
+
+/// What the pause held back goes on.
+pub(crate) async fn post_resume(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<RunId>,
+    request::Json(body): request::Json<ReasonBody>,
+) -> Result<Json<RunView>, Problem> {
+    on_run(&api, &caller, id, Operation::Resume, body.reason).await
+}
+
+/// Whatever failed or was cancelled is done anew, with everything downstream.
+pub(crate) async fn post_retry(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<RunId>,
+    request::Json(body): request::Json<ReasonBody>,
+) -> Result<Json<RunView>, Problem> {
+    on_run(&api, &caller, id, Operation::Retry, body.reason).await
+}
+
+/// The run is looked at now for anything that got lost.
+pub(crate) async fn post_evaluate(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<RunId>,
+    request::Json(body): request::Json<ReasonBody>,
+) -> Result<Json<RunView>, Problem> {
+    on_run(&api, &caller, id, Operation::Evaluate, body.reason).await
+}
+
+/// The task is done anew, with everything downstream.
+pub(crate) async fn post_clear(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((id, task)): Path<(RunId, String)>,
+    request::Json(body): request::Json<ReasonBody>,
+) -> Result<Json<RunView>, Problem> {
+    let found = tasks::find(&api, &caller, id, &task).await?;
+    let clear = Operation::Clear(found.record.task.index);
+    on_task(&api, &caller, &found, &task, clear, body.reason).await
+}
+
+/// The task has succeeded, whatever it says itself.
+pub(crate) async fn post_succeed(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((id, task)): Path<(RunId, String)>,
+    request::Json(body): request::Json<SucceedBody>,
+) -> Result<Json<RunView>, Problem> {
+    let found = tasks::find(&api, &caller, id, &task).await?;
+    let mark = Operation::Mark(found.record.task.index, Mark::Succeeded(body.output));
+    on_task(&api, &caller, &found, &task, mark, body.reason).await
+}
+
+/// The task has failed, whatever it says itself.
+pub(crate) async fn post_fail(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((id, task)): Path<(RunId, String)>,
+    request::Json(body): request::Json<ReasonBody>,
+) -> Result<Json<RunView>, Problem> {
+    let found = tasks::find(&api, &caller, id, &task).await?;
+    let mark = Operation::Mark(found.record.task.index, Mark::Failed);
+    on_task(&api, &caller, &found, &task, mark, body.reason).await
+}
+
+/// The task's sleep, or the delay before its next attempt, is over.
+pub(crate) async fn post_wake(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((id, task)): Path<(RunId, String)>,
+    request::Json(body): request::Json<ReasonBody>,
+) -> Result<Json<RunView>, Problem> {
+    let found = tasks::find(&api, &caller, id, &task).await?;
+    let wake = Operation::Wake(found.record.task.index);
+    on_task(&api, &caller, &found, &task, wake, body.reason).await
+}
+
+async fn on_run(
+    api: &Api,
+    caller: &Caller,
+    id: RunId,
+    operation: Operation,
+    reason: Option<String>,
+) -> Result<Json<RunView>, Problem> {
+    runs::find(api, caller, id).await?;
+    let settled = settle(api, caller, id, operation.clone(), reason).await?;
+    let run = runs::show(api, caller, id).await?;
+    answer(settled, run, |run| refusal(&operation, id, run.state))
+}
+
+async fn on_task(
+    api: &Api,
+    caller: &Caller,
+    found: &Found,
+    name: &str,
+    operation: Operation,
+    reason: Option<String>,
+) -> Result<Json<RunView>, Problem> {
+    let id = found.run.id;
+    let settled = settle(api, caller, id, operation.clone(), reason).await?;
+    let run = runs::show(api, caller, id).await?;
+    let now =
+        if settled == Settled::Applied { None } else { Some(tasks::find(api, caller, id, name).await?) };
+    answer(settled, run, |_| refusal_of_task(&operation, name, now.as_ref().unwrap_or(found)))
+}
+
+async fn settle(
+    api: &Api,
+    caller: &Caller,
+    id: RunId,
+    operation: Operation,
+    reason: Option<String>,
+) -> Result<Settled, Problem> {
+    let by = By { actor: caller.name.clone(), reason };
+    api.app.runtime.settle(id, Command::Operate { operation, by }).await.map_err(error::runtime)
+}
+
+fn answer(
+    settled: Settled,
+    run: RunView,
+    why_not: impl FnOnce(&RunView) -> String,
+) -> Result<Json<RunView>, Problem> {
+    if settled == Settled::Applied {
+        return Ok(Json(run));
+    }
+    Err(Problem::new(StatusCode::CONFLICT, "not_possible", why_not(&run)).with(json!(run)))
+}
+
+/// Why something cannot be done to a run that stands so.
+fn refusal(operation: &Operation, id: RunId, state: RunState) -> String {
+    let name = state.name();
+    match (operation, state) {
+        (Operation::Pause, RunState::Paused) => format!("run {id} is paused already"),
+        (Operation::Pause, _) => format!("run {id} is {name}: it cannot be paused"),
+        (Operation::Resume, _) => format!("run {id} is {name}: only a paused run can be resumed"),
+        (Operation::Retry, _) => {
+            format!("run {id} is {name} and nothing of it has failed: there is nothing to retry")
+        }
+        _ => format!("run {id} is {name}: there is nothing left to evaluate"),
+    }
+}
+
+/// Why something cannot be done to a task that stands so.
+fn refusal_of_task(operation: &Operation, name: &str, found: &Found) -> String {
+    let (task, kind, run) = (&found.record.task, found.spec().kind.as_str(), found.run.id);
+    let stands = format!("task `{name}` of run {run} is {}", task.state.name());
+    match (operation, task.state) {
+        (Operation::Clear(_), _) => {
+            format!("{stands}, and nothing after it has begun: there is nothing to clear")
+        }
+        (Operation::Wake(_), TaskState::Sleeping) => {
+            let instead = match kind {
+                "wait_for_signal" => "it waits for a signal: send it",
+                "approval" => "it waits for an answer: approve or reject it",
+                _ => "it waits for others: mark it, if it shall wait no longer",
+            };
+            format!("{stands}: {instead}")
+        }
+        (Operation::Wake(_), _) => {
+            format!("{stands}: only a sleep, or the delay before an attempt, can be ended early")
+        }
+        (Operation::Mark(..), _) if task.child.is_some() => {
+            format!("{stands}: a child is marked only while it is under way; clear it, or mark its fan-out")
+        }
+        _ => format!("{stands} already"),
+    }
+}

@@ -192,8 +192,7 @@ impl Command {
             Self::Signal { name, .. } => Reach::Waiting(name.clone()),
             Self::CalledBack { .. } => Reach::Run,
             Self::Operate { operation, .. } => match operation {
-                Operation::Pause => Reach::Run,
-                Operation::Resume | Operation::Evaluate => Reach::Unfinished,
+                Operation::Pause | Operation::Resume | Operation::Evaluate => Reach::Unfinished,
                 Operation::Retry | Operation::Clear(_) | Operation::Mark(..) => Reach::All,
                 Operation::Wake(task) => Reach::Neighbourhood(*task),
             },

@@ -1,6 +1,7 @@
 //! What can be said on the command line to an Ebbflow that runs somewhere.
 
 mod answers;
+mod care;
 mod test;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use model::{Instant, RunId, RunState};
 use serde_json::Value;
 
 pub use answers::{Approve, Reject, Signal};
+pub use care::{DeadLetters, LetterAction, LetterFilter, Letters, ListLetters};
 pub use test::Test;
 
 /// Which Ebbflow is meant, and how to answer. These go with every command.
@@ -103,6 +105,11 @@ pub enum Command {
         after_help = "Examples:\n  ebb logs RUN\n  ebb logs RUN load --attempt 1\n  ebb logs RUN split__3\n  ebb logs RUN -f"
     )]
     Logs(Logs),
+    /// List, show, replay or discard messages that could not be taken in
+    #[command(
+        after_help = "Examples:\n  ebb dead-letters\n  ebb dead-letters show 4711\n  ebb dead-letters replay 4711\n  ebb dead-letters discard --all --text 'no workflow' --dry-run"
+    )]
+    DeadLetters(care::DeadLetters),
     /// Print the token of the `ebb dev` of the data folder
     #[command(
         after_help = "Example:\n  curl -H \"Authorization: Bearer $(ebb token)\" http://localhost:8480/api/v1/runs"

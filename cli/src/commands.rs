@@ -5,6 +5,7 @@
 
 mod answers;
 mod apply;
+mod dead_letters;
 mod explain;
 mod graph;
 mod logs;
@@ -55,6 +56,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Reject(arguments) => answers::reject(shared, arguments).await,
         Command::Explain(arguments) => explain::run(shared, &arguments).await,
         Command::Logs(arguments) => logs::run(shared, arguments).await,
+        Command::DeadLetters(arguments) => dead_letters::run(shared, arguments).await,
         Command::Token => token::run(shared),
     }
 }

@@ -99,7 +99,7 @@ impl Dev {
         let runtime = Arc::new(Runtime::new(store, bus.clone(), clock.clone()));
         let app = App { runtime: runtime.clone(), push: Arc::new(issuer.push_auth()) };
         let functions = Functions::mount(&app, &issuer, &url, &broker, executor(&app, args, &folder));
-        bus.deliver_to(functions.execute.clone());
+        bus.deliver_to(functions.execute.clone(), functions.evaluate.clone());
         if embedded.is_ours_alone() {
             functions.take_up_again(&runtime).await?;
         }

@@ -8,6 +8,7 @@ mod combining;
 mod examples;
 mod fans;
 mod latency;
+mod letters;
 mod others;
 mod processes;
 mod pushes;

@@ -10,8 +10,8 @@ use model::{
 };
 use serde_json::Value;
 use store::{
-    Activated, Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Held, LaneMember, LogChunk,
-    LogLine, Memory, NewVersion, Registered, Result, RunFilter, RunRecord, Share, ShareAsk, Store,
+    Activated, Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Held, LaneMember, LetterFilter,
+    LogChunk, LogLine, Memory, NewVersion, Registered, Result, RunFilter, RunRecord, Share, ShareAsk, Store,
     TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
 };
 
@@ -150,5 +150,7 @@ pass_on! {
     fn lost(since: Instant, limit: u32) -> Vec<Held>;
     fn forget_workers(since: Instant) -> u64;
     fn bury(letter: &DeadLetter) -> ();
-    fn dead_letters(limit: u32) -> Vec<DeadLetter>;
+    fn dead_letters(filter: &LetterFilter) -> Vec<DeadLetter>;
+    fn dead_letter(id: &str) -> Option<DeadLetter>;
+    fn discard(id: &str) -> bool;
 }

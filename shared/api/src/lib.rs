@@ -6,11 +6,13 @@
 //! - [`views`]: the shapes that callers rely on. [`links`]: where they lead. [`page`]: lists in pages.
 //! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
-//! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`logs`]: the endpoints.
+//! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`logs`], [`dead_letters`]: the
+//!   endpoints.
 
 pub mod answers;
 pub mod caller;
 pub mod compare;
+pub mod dead_letters;
 pub mod definitions;
 pub mod error;
 pub mod explain;
@@ -99,6 +101,11 @@ pub fn router(api: Api) -> Router {
         .route("/runs/{id}/tasks/{task}", get(tasks::get_one))
         .route("/runs/{id}/tasks/{task}/attempts", get(tasks::get_attempts))
         .route("/runs/{id}/tasks/{task}/logs", get(logs::get_lines))
+        .route("/dead-letters", get(dead_letters::get_list))
+        .route("/dead-letters/bulk", post(dead_letters::post_bulk))
+        .route("/dead-letters/{id}", get(dead_letters::get_one))
+        .route("/dead-letters/{id}/replay", post(dead_letters::post_replay))
+        .route("/dead-letters/{id}/discard", post(dead_letters::post_discard))
         .fallback(no_such_endpoint)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn(bounded))

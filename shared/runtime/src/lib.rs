@@ -11,6 +11,7 @@ mod gather;
 mod graphs;
 mod job;
 mod lane;
+mod letters;
 mod others;
 mod publish;
 mod register;
@@ -27,6 +28,7 @@ use store::Store;
 pub use callback::CallbackJob;
 pub use error::{Error, Result};
 pub use job::{Brief, Job, secrets_of};
+pub use letters::{Replayed, message_of};
 pub use settle::Settled;
 pub use start::{StartRun, Started};
 

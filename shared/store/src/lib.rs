@@ -251,5 +251,11 @@ pub trait Store: Send + Sync {
     async fn bury(&self, letter: &DeadLetter) -> Result<()>;
 
     /// Dead letters, newest first.
-    async fn dead_letters(&self, limit: u32) -> Result<Vec<DeadLetter>>;
+    async fn dead_letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>>;
+
+    /// One dead letter.
+    async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>>;
+
+    /// Throws a dead letter away. Answers whether it was there.
+    async fn discard(&self, id: &str) -> Result<bool>;
 }

@@ -20,8 +20,9 @@ use model::{AttemptRecord, Event, Instant, RunId, TaskIndex, TaskKey, TenantId, 
 use serde_json::Value;
 
 use crate::{
-    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LaneMember, LogChunk, LogLine, NewVersion,
-    Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LaneMember, LetterFilter, LogChunk, LogLine,
+    NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord,
+    WorkflowRecord, normal,
 };
 use tables::Tables;
 
@@ -231,7 +232,15 @@ impl Store for Memory {
         Ok(())
     }
 
-    async fn dead_letters(&self, limit: u32) -> Result<Vec<DeadLetter>> {
-        Ok(self.shared.tables().dead_letters(limit))
+    async fn dead_letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>> {
+        Ok(self.shared.tables().dead_letters(filter))
+    }
+
+    async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>> {
+        Ok(self.shared.tables().letters.get(&normal::letter_id(id)).cloned())
+    }
+
+    async fn discard(&self, id: &str) -> Result<bool> {
+        Ok(self.shared.tables().letters.remove(&normal::letter_id(id)).is_some())
     }
 }

@@ -26,8 +26,9 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection};
 
 use crate::{
-    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LaneMember, LogChunk, LogLine, NewVersion,
-    Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LaneMember, LetterFilter, LogChunk, LogLine,
+    NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord,
+    WorkflowRecord,
 };
 
 /// How long a caller waits for a connection before the store counts as away.
@@ -253,7 +254,15 @@ impl Store for Postgres {
         letters::bury(&self.pool, letter).await
     }
 
-    async fn dead_letters(&self, limit: u32) -> Result<Vec<DeadLetter>> {
-        letters::newest(&self.pool, limit).await
+    async fn dead_letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>> {
+        letters::list(&self.pool, filter).await
+    }
+
+    async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>> {
+        letters::find(&self.pool, id).await
+    }
+
+    async fn discard(&self, id: &str) -> Result<bool> {
+        letters::discard(&self.pool, id).await
     }
 }

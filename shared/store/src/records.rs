@@ -303,3 +303,23 @@ pub struct DeadLetter {
     /// When it was given up on.
     pub at: Instant,
 }
+
+/// Which dead letters to list.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LetterFilter {
+    /// Only of this source.
+    pub source: Option<String>,
+    /// Only those with this text in their reason or body.
+    pub text: Option<String>,
+    /// Only those that come after this one in the list: given up on earlier, or at the same time with a lower id.
+    pub after: Option<(Instant, String)>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+impl LetterFilter {
+    /// The newest ones, at most so many.
+    pub fn newest(limit: u32) -> Self {
+        Self { limit, ..Self::default() }
+    }
+}

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
 mod answers;
+mod dead_letters;
 mod explain;
 mod explain_runs;
 mod fans;

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use model::{Instant, Message, RunId, WorkerId};
 
 use super::tables::Tables;
-use crate::{Agenda, DeadLetter, DueTimer, Held, Unsent, normal};
+use crate::{Agenda, DeadLetter, DueTimer, Held, LetterFilter, Unsent, normal};
 
 impl Tables {
     pub(super) fn agenda(&self, now: Instant) -> Agenda {
@@ -101,9 +101,21 @@ impl Tables {
         self.letters.entry(letter.id.clone()).or_insert(letter);
     }
 
-    pub(super) fn dead_letters(&self, limit: u32) -> Vec<DeadLetter> {
-        let mut letters: Vec<&DeadLetter> = self.letters.values().collect();
+    pub(super) fn dead_letters(&self, filter: &LetterFilter) -> Vec<DeadLetter> {
+        let holds = |letter: &&DeadLetter, text: &String| {
+            let text = normal::text(text);
+            letter.reason.contains(&*text) || letter.body.contains(&*text)
+        };
+        let is_after =
+            |letter: &&DeadLetter, (at, id): &(Instant, String)| (letter.at, &letter.id) < (*at, id);
+        let letters = self.letters.values();
+        let letters =
+            letters.filter(|letter| filter.source.as_ref().is_none_or(|source| letter.source == *source));
+        let letters = letters.filter(|letter| filter.text.as_ref().is_none_or(|text| holds(letter, text)));
+        let letters =
+            letters.filter(|letter| filter.after.as_ref().is_none_or(|place| is_after(letter, place)));
+        let mut letters: Vec<&DeadLetter> = letters.collect();
         letters.sort_by_key(|letter| Reverse((letter.at, &letter.id)));
-        letters.into_iter().take(limit as usize).cloned().collect()
+        letters.into_iter().take(filter.limit as usize).cloned().collect()
     }
 }

@@ -206,5 +206,8 @@ claims! {
         dead_letters_come_newest_first
         the_same_dead_letter_again_changes_nothing
         any_dead_letter_can_be_buried
+        pages_of_dead_letters_neither_repeat_nor_leave_out
+        dead_letters_are_filtered_by_source_and_text
+        a_dead_letter_is_there_until_it_is_thrown_away
     }
 }

@@ -11,7 +11,7 @@ use model::{Instant, RunId, RunState};
 use serde_json::Value;
 
 pub use answers::{Approve, Reject, Signal};
-pub use care::{DeadLetters, LetterAction, LetterFilter, Letters, ListLetters};
+pub use care::{DeadLetters, LetterAction, LetterFilter, Letters, ListLetters, Timers};
 pub use test::Test;
 
 /// Which Ebbflow is meant, and how to answer. These go with every command.
@@ -105,6 +105,9 @@ pub enum Command {
         after_help = "Examples:\n  ebb logs RUN\n  ebb logs RUN load --attempt 1\n  ebb logs RUN split__3\n  ebb logs RUN -f"
     )]
     Logs(Logs),
+    /// List pending timers, the next one first
+    #[command(after_help = "Examples:\n  ebb timers\n  ebb timers --run RUN --json")]
+    Timers(care::Timers),
     /// List, show, replay or discard messages that could not be taken in
     #[command(
         after_help = "Examples:\n  ebb dead-letters\n  ebb dead-letters show 4711\n  ebb dead-letters replay 4711\n  ebb dead-letters discard --all --text 'no workflow' --dry-run"

@@ -15,6 +15,7 @@ mod run;
 mod runs;
 mod schema;
 mod test;
+mod timers;
 mod token;
 mod trigger;
 mod validate;
@@ -56,6 +57,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Reject(arguments) => answers::reject(shared, arguments).await,
         Command::Explain(arguments) => explain::run(shared, &arguments).await,
         Command::Logs(arguments) => logs::run(shared, arguments).await,
+        Command::Timers(arguments) => timers::run(shared, arguments).await,
         Command::DeadLetters(arguments) => dead_letters::run(shared, arguments).await,
         Command::Token => token::run(shared),
     }

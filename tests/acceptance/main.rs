@@ -13,4 +13,5 @@ mod others;
 mod processes;
 mod pushes;
 mod rows;
+mod timers;
 mod world;

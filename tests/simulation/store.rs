@@ -12,7 +12,7 @@ use serde_json::Value;
 use store::{
     Activated, Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Held, LaneMember, LetterFilter,
     LogChunk, LogLine, Memory, NewVersion, Registered, Result, RunFilter, RunRecord, Share, ShareAsk, Store,
-    TaskRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    TaskRecord, TimerFilter, TimerRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
 };
 
 use crate::scheduler::Points;
@@ -73,6 +73,10 @@ impl Unit for InterruptedUnit {
 
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {
         self.inner.signal(run, name).await
+    }
+
+    async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>> {
+        self.inner.due_timers(now, limit).await
     }
 
     async fn create(&mut self, birth: &Birth) -> Result<Created> {
@@ -136,6 +140,7 @@ pass_on! {
     fn events(run: RunId, from: i64, limit: u32) -> Vec<(i64, Event)>;
     fn own_events(run: RunId, with: Option<TaskIndex>, from: i64, limit: u32) -> Vec<(i64, Event)>;
     fn outputs(run: RunId, tasks: &[TaskIndex]) -> BTreeMap<TaskIndex, Value>;
+    fn timers(tenant: TenantId, filter: &TimerFilter) -> Vec<TimerRecord>;
     fn append_log(chunk: &LogChunk) -> ();
     fn log(key: TaskKey, attempt: u32, from: u32, limit: u32) -> Vec<(u32, LogLine)>;
     fn agenda(now: Instant) -> Agenda;

@@ -1,6 +1,7 @@
 //! What can be said to keep an Ebbflow healthy.
 
 use clap::{Args, Subcommand};
+use model::RunId;
 
 /// What to do with dead letters.
 #[derive(Args, Clone, Debug)]
@@ -29,6 +30,7 @@ pub enum LetterAction {
 /// Which dead letters to list.
 #[derive(Args, Clone, Debug)]
 pub struct ListLetters {
+    /// Which of them.
     #[command(flatten)]
     pub filter: LetterFilter,
     /// At most so many
@@ -56,9 +58,24 @@ pub struct Letters {
     /// All of them, or all that --source and --text let pass
     #[arg(long, conflicts_with = "id")]
     pub all: bool,
+    /// Which of them.
     #[command(flatten)]
     pub filter: LetterFilter,
     /// Only say how many it would be
     #[arg(long, requires = "all")]
     pub dry_run: bool,
+}
+
+/// Which timers to list.
+#[derive(Args, Clone, Debug)]
+pub struct Timers {
+    /// Only of this run
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<RunId>,
+    /// Only of this workflow
+    #[arg(long, value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// At most so many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub limit: u32,
 }

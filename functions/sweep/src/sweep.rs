@@ -26,6 +26,9 @@ const UNSENT: TimeDelta = TimeDelta::seconds(5);
 /// So many things are done in one transaction.
 const BATCH: u32 = 200;
 
+/// So many timers are fired in one transaction: what a transaction costs is then little beside what they cost.
+const TIMERS: u32 = 1_000;
+
 /// A check-up reads all that is unfinished of a run while the run waits: only so many at a time.
 const CHECKUPS: u32 = 20;
 
@@ -128,13 +131,17 @@ impl Sweep {
         Ok(done > 0)
     }
 
+    /// Fires a large batch of timers of runs that nobody else is at. Where that comes to nothing, a run was busy with
+    /// something else, or cannot be settled: a small batch then waits for its turn.
     async fn fire_timers(&self, now: Instant) -> Result<usize> {
+        match self.runtime.fire(now, TIMERS).await {
+            Ok(fired) if fired.applied > 0 => return Ok(fired.applied),
+            Ok(_) => {}
+            Err(error) if error.is_passing() => return Err(error),
+            Err(error) => warn!("A batch of timers was spoiled, a smaller one is tried: {error}"),
+        }
         let due = self.runtime.store().due_timers(now, BATCH).await?;
-        let wake = due.into_iter().map(|due| {
-            let timer = due.timer;
-            (due.run, Command::Wake { task: timer.task, attempt: timer.attempt, kind: timer.kind })
-        });
-        self.settle(wake.collect()).await
+        self.settle(due.into_iter().map(runtime::wake).collect()).await
     }
 
     async fn give_up_on_workers(&self, since: Instant) -> Result<usize> {

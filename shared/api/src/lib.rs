@@ -6,8 +6,8 @@
 //! - [`views`]: the shapes that callers rely on. [`links`]: where they lead. [`page`]: lists in pages.
 //! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
-//! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`logs`], [`dead_letters`]: the
-//!   endpoints.
+//! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`logs`], [`timers`],
+//!   [`dead_letters`]: the endpoints.
 
 pub mod answers;
 pub mod caller;
@@ -22,6 +22,7 @@ pub mod page;
 pub mod request;
 pub mod runs;
 pub mod tasks;
+pub mod timers;
 pub mod versions;
 pub mod views;
 pub mod workflows;
@@ -101,6 +102,8 @@ pub fn router(api: Api) -> Router {
         .route("/runs/{id}/tasks/{task}", get(tasks::get_one))
         .route("/runs/{id}/tasks/{task}/attempts", get(tasks::get_attempts))
         .route("/runs/{id}/tasks/{task}/logs", get(logs::get_lines))
+        .route("/timers", get(timers::get_list))
+        .route("/runs/{id}/timers", get(timers::get_of_run))
         .route("/dead-letters", get(dead_letters::get_list))
         .route("/dead-letters/bulk", post(dead_letters::post_bulk))
         .route("/dead-letters/{id}", get(dead_letters::get_one))

@@ -7,6 +7,7 @@ mod callback;
 mod combine;
 mod direct;
 mod error;
+mod fire;
 mod gather;
 mod graphs;
 mod job;
@@ -27,6 +28,7 @@ use store::Store;
 
 pub use callback::CallbackJob;
 pub use error::{Error, Result};
+pub use fire::{Fired, wake};
 pub use job::{Brief, Job, secrets_of};
 pub use letters::{Replayed, message_of};
 pub use settle::Settled;

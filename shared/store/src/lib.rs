@@ -72,6 +72,11 @@ pub trait Unit: Send {
     /// What a signal carried that came to a run before anyone waited for it.
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<serde_json::Value>>;
 
+    /// Timers that are due, the longest overdue first, of runs that no other unit has locked: these are locked now, and
+    /// nothing is waited for. Units that ask at the same time get different ones. A timer may have been unset just
+    /// before its run was locked: what becomes of it is decided by the task.
+    async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>>;
+
     /// Creates a run with all its rows, unless its id or its logical date is taken.
     async fn create(&mut self, birth: &Birth) -> Result<Created>;
 
@@ -198,6 +203,9 @@ pub trait Store: Send + Sync {
         run: RunId,
         tasks: &[TaskIndex],
     ) -> Result<BTreeMap<TaskIndex, serde_json::Value>>;
+
+    /// Pending timers of a tenant, the next one first.
+    async fn timers(&self, tenant: TenantId, filter: &TimerFilter) -> Result<Vec<TimerRecord>>;
 
     // Logs.
 

@@ -21,8 +21,8 @@ use serde_json::Value;
 
 use crate::{
     Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LaneMember, LetterFilter, LogChunk, LogLine,
-    NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord,
-    WorkflowRecord, normal,
+    NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, TimerFilter, TimerRecord, Unit,
+    Unsent, VersionRecord, WorkflowRecord, normal,
 };
 use tables::Tables;
 
@@ -169,6 +169,10 @@ impl Store for Memory {
 
     async fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
         Ok(self.shared.tables().outputs(run, tasks))
+    }
+
+    async fn timers(&self, tenant: TenantId, filter: &TimerFilter) -> Result<Vec<TimerRecord>> {
+        Ok(self.shared.tables().timers(tenant, filter))
     }
 
     async fn append_log(&self, chunk: &LogChunk) -> Result<()> {

@@ -27,8 +27,8 @@ use sqlx::{ConnectOptions, Connection};
 
 use crate::{
     Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LaneMember, LetterFilter, LogChunk, LogLine,
-    NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, Unit, Unsent, VersionRecord,
-    WorkflowRecord,
+    NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, TimerFilter, TimerRecord, Unit,
+    Unsent, VersionRecord, WorkflowRecord,
 };
 
 /// How long a caller waits for a connection before the store counts as away.
@@ -196,6 +196,10 @@ impl Store for Postgres {
 
     async fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
         runs::outputs(&self.pool, run, tasks).await
+    }
+
+    async fn timers(&self, tenant: TenantId, filter: &TimerFilter) -> Result<Vec<TimerRecord>> {
+        timers::list(&self.pool, tenant, filter).await
     }
 
     async fn append_log(&self, chunk: &LogChunk) -> Result<()> {

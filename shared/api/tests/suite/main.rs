@@ -12,6 +12,7 @@ mod others;
 mod refusals;
 mod runs;
 mod tasks;
+mod timers;
 mod versions;
 mod workflows;
 mod world;

@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use model::{Instant, Message, RunId, WorkerId};
+use model::{Instant, Message, RunId, TaskKey, TenantId, Timer, WorkerId};
 
-use super::tables::Tables;
-use crate::{Agenda, DeadLetter, DueTimer, Held, LetterFilter, Unsent, normal};
+use super::tables::{Tables, TimerKey};
+use crate::{Agenda, DeadLetter, DueTimer, Held, LetterFilter, TimerFilter, TimerRecord, Unsent, normal};
 
 impl Tables {
     pub(super) fn agenda(&self, now: Instant) -> Agenda {
@@ -24,6 +24,24 @@ impl Tables {
         due.sort_by_key(|((run, task, kind), timer)| (timer.wake_at, *run, *task, kind.name()));
         due.truncate(limit as usize);
         due.into_iter().map(|((run, ..), timer)| DueTimer { run: *run, timer: timer.clone() }).collect()
+    }
+
+    pub(super) fn timers(&self, tenant: TenantId, filter: &TimerFilter) -> Vec<TimerRecord> {
+        let record = |((run, task, _), timer): (&TimerKey, &Timer)| {
+            let of = &self.runs.get(run)?.run;
+            let child = task.and_then(|task| self.tasks.get(&TaskKey { run: *run, task })?.child);
+            let (workflow, version, timer) = (of.workflow.clone(), of.version, timer.clone());
+            (of.tenant == tenant).then_some(TimerRecord { run: *run, workflow, version, child, timer })
+        };
+        let timers = self.timers.iter().filter_map(record);
+        let timers = timers.filter(|found| filter.run.is_none_or(|run| found.run == run));
+        let timers =
+            timers.filter(|found| filter.workflow.as_ref().is_none_or(|name| found.workflow == *name));
+        let timers = timers.filter(|found| filter.after.as_ref().is_none_or(|place| found.place() > *place));
+        let mut timers: Vec<TimerRecord> = timers.collect();
+        timers.sort_by_key(TimerRecord::place);
+        timers.truncate(filter.limit as usize);
+        timers
     }
 
     pub(super) fn due_checkups(&self, now: Instant, limit: u32) -> Vec<RunId> {

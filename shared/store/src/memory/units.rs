@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use model::{Changes, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
+use model::{Changes, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Shared;
 use super::draft::Draft;
 use crate::{
-    Birth, Context, Created, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent, VersionRecord,
+    Birth, Context, Created, DueTimer, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent,
+    VersionRecord,
 };
 
 /// The one open unit. Dropped, it takes its draft with it.
@@ -97,6 +98,10 @@ impl Unit for MemoryUnit {
 
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {
         Ok(self.draft.signal(&self.shared.tables(), run, name))
+    }
+
+    async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>> {
+        Ok(self.shared.tables().due_timers(now, limit))
     }
 
     async fn create(&mut self, birth: &Birth) -> Result<Created> {

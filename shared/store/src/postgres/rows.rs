@@ -220,7 +220,7 @@ fn counts(row: &PgRow) -> Result<Counts> {
     numbers(row.try_get("counts")?, "counts").map(Counts::from_array)
 }
 
-fn child(row: &PgRow) -> Result<Option<Child>> {
+pub(super) fn child(row: &PgRow) -> Result<Option<Child>> {
     let Some(of) = row.try_get::<Option<i32>, _>("child_of")? else { return Ok(None) };
     Ok(Some(Child { of: TaskIndex(unsigned(of, "child_of")?), item: number(row, "item")? }))
 }

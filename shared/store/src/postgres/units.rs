@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::change::Checkup;
-use model::{Changes, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
+use model::{Changes, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
 use serde_json::Value;
 use sqlx::{PgConnection, Row, Transaction};
 use uuid::Uuid;
 
-use super::{definitions, items, lanes, rows, runs, saves, shares, signals};
+use super::{definitions, items, lanes, rows, runs, saves, shares, signals, timers};
 use crate::{
-    Birth, Context, Created, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent, VersionRecord, normal,
+    Birth, Context, Created, DueTimer, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent,
+    VersionRecord, normal,
 };
 
 /// An open transaction, with the messages that will go out once it is committed.
@@ -88,6 +89,11 @@ impl Unit for PostgresUnit {
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {
         let found = signals::find(&mut self.transaction, run, name).await;
         self.note(found)
+    }
+
+    async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>> {
+        let due = timers::take_due(&mut self.transaction, now, limit).await;
+        self.note(due)
     }
 
     async fn create(&mut self, birth: &Birth) -> Result<Created> {

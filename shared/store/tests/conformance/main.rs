@@ -143,6 +143,8 @@ claims! {
         committed_messages_are_unsent_until_they_are_marked
         marking_messages_as_sent_twice_changes_nothing
         young_messages_are_left_to_whoever_wrote_them
+        a_unit_takes_what_is_due_and_no_more
+        timers_are_listed_by_time_and_by_page
     }
     fans {
         children_are_there_with_their_items

@@ -11,7 +11,7 @@ use model::{Instant, RunId, RunState};
 use serde_json::Value;
 
 pub use answers::{Approve, Reject, Signal};
-pub use care::{DeadLetters, LetterAction, LetterFilter, Letters, ListLetters, Timers};
+pub use care::{DeadLetters, Doctor, LetterAction, LetterFilter, Letters, ListLetters, Timers};
 pub use test::Test;
 
 /// Which Ebbflow is meant, and how to answer. These go with every command.
@@ -105,6 +105,11 @@ pub enum Command {
         after_help = "Examples:\n  ebb logs RUN\n  ebb logs RUN load --attempt 1\n  ebb logs RUN split__3\n  ebb logs RUN -f"
     )]
     Logs(Logs),
+    /// Look whether everything is as it should be, and say what to do
+    #[command(
+        after_help = "Examples:\n  ebb doctor\n  ebb doctor --repair\n\nExit code 1 where something is wrong."
+    )]
+    Doctor(care::Doctor),
     /// List pending timers, the next one first
     #[command(after_help = "Examples:\n  ebb timers\n  ebb timers --run RUN --json")]
     Timers(care::Timers),

@@ -6,6 +6,7 @@
 mod answers;
 mod apply;
 mod dead_letters;
+mod doctor;
 mod explain;
 mod graph;
 mod logs;
@@ -57,6 +58,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Reject(arguments) => answers::reject(shared, arguments).await,
         Command::Explain(arguments) => explain::run(shared, &arguments).await,
         Command::Logs(arguments) => logs::run(shared, arguments).await,
+        Command::Doctor(arguments) => doctor::run(shared, &arguments).await,
         Command::Timers(arguments) => timers::run(shared, arguments).await,
         Command::DeadLetters(arguments) => dead_letters::run(shared, arguments).await,
         Command::Token => token::run(shared),

@@ -12,6 +12,7 @@ mod letters;
 mod others;
 mod processes;
 mod pushes;
+mod repairs;
 mod rows;
 mod timers;
 mod world;

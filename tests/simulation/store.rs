@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Changes, Event, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId,
+    AttemptRecord, Audit, Changes, Event, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId,
     WorkerId,
 };
 use serde_json::Value;
 use store::{
-    Activated, Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Held, LaneMember, LetterFilter,
-    LogChunk, LogLine, Memory, NewVersion, Registered, Result, RunFilter, RunRecord, Share, ShareAsk, Store,
-    TaskRecord, TimerFilter, TimerRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    Activated, Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Health, Held, Inspection,
+    LaneMember, LetterFilter, LogChunk, LogLine, Memory, NewVersion, Registered, Result, RunFilter,
+    RunRecord, Share, ShareAsk, Store, TaskRecord, TimerFilter, TimerRecord, Unit, Unsent, VersionRecord,
+    WorkflowRecord,
 };
 
 use crate::scheduler::Points;
@@ -69,6 +70,10 @@ impl Unit for InterruptedUnit {
 
     async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>> {
         self.inner.lane(tenant, workflow, lane).await
+    }
+
+    async fn audit(&mut self, run: RunId) -> Result<Audit> {
+        self.inner.audit(run).await
     }
 
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {
@@ -150,6 +155,8 @@ pass_on! {
     fn check_all(now: Instant) -> u64;
     fn unsent(before: Instant, limit: u32) -> Vec<Unsent>;
     fn sent(ids: &[i64]) -> ();
+    fn inspect(now: Instant, after: Option<RunId>) -> Inspection;
+    fn health() -> Health;
     fn beat(worker: WorkerId, now: Instant) -> Vec<Held>;
     fn farewell(worker: WorkerId) -> ();
     fn lost(since: Instant, limit: u32) -> Vec<Held>;

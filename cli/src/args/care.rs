@@ -79,3 +79,11 @@ pub struct Timers {
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,
 }
+
+/// How thoroughly to look.
+#[derive(Args, Clone, Debug)]
+pub struct Doctor {
+    /// Put right what can be put right without a person
+    #[arg(long)]
+    pub repair: bool,
+}

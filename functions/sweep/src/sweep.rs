@@ -32,6 +32,15 @@ const TIMERS: u32 = 1_000;
 /// A check-up reads all that is unfinished of a run while the run waits: only so many at a time.
 const CHECKUPS: u32 = 20;
 
+/// Everything that is unfinished is looked through no more often than this.
+const RECONCILE: TimeDelta = TimeDelta::minutes(5);
+
+/// A timer that is overdue by so much and does not fire may be one that nothing waits for.
+const FORGOTTEN: TimeDelta = TimeDelta::minutes(1);
+
+/// So many pages of unfinished runs are looked through at a time.
+const LOOKS: u32 = 200;
+
 /// A run that cannot be settled is left alone for so long.
 const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
 
@@ -40,6 +49,8 @@ pub struct Sweep {
     runtime: Arc<Runtime>,
     turn: Mutex<()>,
     news: Notify,
+    /// When this instance last looked for what should not be.
+    reconciled: std::sync::Mutex<Option<Instant>>,
 }
 
 /// How long to be patient: the usual, or not at all after a restart that lost every message and worker.
@@ -57,7 +68,7 @@ impl Tolerance {
 impl Sweep {
     /// A sweep that works through this runtime.
     pub fn new(runtime: Arc<Runtime>) -> Self {
-        Self { runtime, turn: Mutex::new(()), news: Notify::new() }
+        Self { runtime, turn: Mutex::new(()), news: Notify::new(), reconciled: Default::default() }
     }
 
     /// Does what is due and stays while timers are due before the next tick. Doing it twice changes nothing.
@@ -85,7 +96,13 @@ impl Sweep {
         loop {
             let now = clock.now();
             let agenda = self.runtime.store().agenda(now).await?;
-            if self.work(&agenda, now, Tolerance::USUAL).await? {
+            let worked = self.work(&agenda, now, Tolerance::USUAL).await?;
+            // While nothing is due, nothing more is asked.
+            let suspicious = due(agenda.checkup, TimeDelta::zero(), now) || due(agenda.timer, FORGOTTEN, now);
+            if suspicious {
+                self.reconcile(now).await?;
+            }
+            if worked {
                 continue;
             }
             match agenda.next_timer {
@@ -114,7 +131,7 @@ impl Sweep {
 
     /// Does a batch of each kind of work that is due. Answers whether there was any.
     async fn work(&self, agenda: &Agenda, now: Instant, tolerance: Tolerance) -> Result<bool> {
-        let due = |at: Option<Instant>, after: TimeDelta| at.is_some_and(|at| at + after <= now);
+        let due = |at, after| due(at, after, now);
         let mut done = 0;
         if due(agenda.timer, TimeDelta::zero()) {
             done += self.fire_timers(now).await?;
@@ -167,6 +184,23 @@ impl Sweep {
         self.settle(runs.into_iter().map(|run| (run, Command::Checkup { patience })).collect()).await
     }
 
+    /// Every few minutes, looks through everything that is unfinished for what should not be, and puts it right.
+    async fn reconcile(&self, now: Instant) -> Result<()> {
+        {
+            let mut last = self.reconciled.lock().expect("nothing panics while it is held");
+            if last.is_some_and(|last| last + RECONCILE > now) {
+                return Ok(());
+            }
+            *last = Some(now);
+        }
+        let (findings, _) = self.runtime.inspect(LOOKS).await?;
+        for finding in &findings {
+            warn!("Found {} ({}) of run {:?}", finding.fault.name(), finding.count, finding.run);
+        }
+        self.runtime.repair(&findings).await?;
+        Ok(())
+    }
+
     /// Publishes what was committed and not sent. A bus that is away must not keep timers from firing.
     async fn relay(&self, before: Instant) -> usize {
         self.runtime.relay(before, BATCH).await.unwrap_or_else(|error| {
@@ -214,4 +248,9 @@ impl Sweep {
             () = self.runtime.clock().wait_until(instant) => false,
         }
     }
+}
+
+/// Whether something that is to happen so long after an instant is due.
+fn due(at: Option<Instant>, after: TimeDelta, now: Instant) -> bool {
+    at.is_some_and(|at| at + after <= now)
 }

@@ -7,13 +7,14 @@
 //! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
 //! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`logs`], [`timers`],
-//!   [`dead_letters`]: the endpoints.
+//!   [`dead_letters`], [`doctor`]: the endpoints.
 
 pub mod answers;
 pub mod caller;
 pub mod compare;
 pub mod dead_letters;
 pub mod definitions;
+pub mod doctor;
 pub mod error;
 pub mod explain;
 pub mod links;
@@ -102,6 +103,8 @@ pub fn router(api: Api) -> Router {
         .route("/runs/{id}/tasks/{task}", get(tasks::get_one))
         .route("/runs/{id}/tasks/{task}/attempts", get(tasks::get_attempts))
         .route("/runs/{id}/tasks/{task}/logs", get(logs::get_lines))
+        .route("/doctor", get(doctor::get_report))
+        .route("/doctor/repair", post(doctor::post_repair))
         .route("/timers", get(timers::get_list))
         .route("/runs/{id}/timers", get(timers::get_of_run))
         .route("/dead-letters", get(dead_letters::get_list))

@@ -35,6 +35,7 @@ impl Scene<'_> {
                 self.answer(*task, *approved, payload, actor)
             }
             Command::Cancel { actor, reason } => self.cancel(actor, reason.as_deref()),
+            Command::PutRight { audit } => self.put_right(audit),
             Command::Checkup { patience } => self.checkup(*patience),
         }
     }

@@ -10,6 +10,7 @@ mod direct;
 mod fan;
 mod graph;
 mod oversee;
+mod repair;
 pub mod retry;
 pub mod rule;
 mod scene;

@@ -8,6 +8,7 @@
 //! - **timer**: a durable row saying "at T, do this".
 //! - **event**: an append-only record of a state change.
 
+pub mod audit;
 pub mod change;
 pub mod event;
 pub mod failure;
@@ -19,6 +20,7 @@ pub mod task;
 pub mod timer;
 pub mod workflow;
 
+pub use audit::Audit;
 pub use change::{AttemptRecord, Changes, Signal};
 pub use event::{Event, EventKind};
 pub use failure::{ErrorClass, Failure};

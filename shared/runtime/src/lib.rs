@@ -16,6 +16,7 @@ mod letters;
 mod others;
 mod publish;
 mod register;
+mod repair;
 mod settle;
 mod sight;
 mod start;

@@ -8,6 +8,7 @@
 
 mod chunks;
 mod error;
+mod inspection;
 mod memory;
 mod normal;
 mod postgres;
@@ -17,11 +18,12 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Changes, Event, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId,
+    AttemptRecord, Audit, Changes, Event, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId,
     WorkerId,
 };
 
 pub use error::{Error, Result};
+pub use inspection::{Fault, Finding, Health, Inspection};
 pub use memory::Memory;
 pub use postgres::Postgres;
 pub use records::*;
@@ -68,6 +70,9 @@ pub trait Unit: Send {
     /// Locks a lane until the unit ends, and returns its unfinished runs, oldest first. Take it before any run is
     /// locked, so that units cannot deadlock.
     async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>>;
+
+    /// What the rows of a locked run come to.
+    async fn audit(&mut self, run: RunId) -> Result<Audit>;
 
     /// What a signal carried that came to a run before anyone waited for it.
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<serde_json::Value>>;
@@ -237,6 +242,13 @@ pub trait Store: Send + Sync {
 
     /// Marks outbox messages as sent. Marking twice changes nothing.
     async fn sent(&self, ids: &[i64]) -> Result<()>;
+
+    /// Looks for what should not be: of the system as a whole where `after` is none, and of a bounded number of
+    /// unfinished runs after that one. Says where to go on.
+    async fn inspect(&self, now: Instant, after: Option<RunId>) -> Result<Inspection>;
+
+    /// How the store itself is.
+    async fn health(&self) -> Result<Health>;
 
     // Workers.
 

@@ -6,6 +6,7 @@
 mod constraints;
 mod definitions;
 mod draft;
+mod inspection;
 mod runs;
 mod shares;
 mod sweep;
@@ -20,9 +21,9 @@ use model::{AttemptRecord, Event, Instant, RunId, TaskIndex, TaskKey, TenantId, 
 use serde_json::Value;
 
 use crate::{
-    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LaneMember, LetterFilter, LogChunk, LogLine,
-    NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, TimerFilter, TimerRecord, Unit,
-    Unsent, VersionRecord, WorkflowRecord, normal,
+    Activated, Agenda, DeadLetter, DueTimer, Facts, Health, Held, Inspection, LaneMember, LetterFilter,
+    LogChunk, LogLine, NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, TimerFilter,
+    TimerRecord, Unit, Unsent, VersionRecord, WorkflowRecord, normal,
 };
 use tables::Tables;
 
@@ -212,6 +213,14 @@ impl Store for Memory {
     async fn sent(&self, ids: &[i64]) -> Result<()> {
         self.shared.tables().sent(ids);
         Ok(())
+    }
+
+    async fn inspect(&self, now: Instant, after: Option<RunId>) -> Result<Inspection> {
+        Ok(self.shared.tables().inspect(now, after))
+    }
+
+    async fn health(&self) -> Result<Health> {
+        Ok(Health { schema_is_current: true, ..Health::default() })
     }
 
     async fn beat(&self, worker: WorkerId, now: Instant) -> Result<Vec<Held>> {

@@ -2,6 +2,7 @@
 //! of more than a dozen lines in `queries/`.
 
 mod definitions;
+mod inspection;
 mod items;
 mod lanes;
 mod letters;
@@ -22,13 +23,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use model::{AttemptRecord, Event, Instant, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
 use serde_json::Value;
+use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection};
 
 use crate::{
-    Activated, Agenda, DeadLetter, DueTimer, Facts, Held, LaneMember, LetterFilter, LogChunk, LogLine,
-    NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, TimerFilter, TimerRecord, Unit,
-    Unsent, VersionRecord, WorkflowRecord,
+    Activated, Agenda, DeadLetter, DueTimer, Facts, Health, Held, Inspection, LaneMember, LetterFilter,
+    LogChunk, LogLine, NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, TimerFilter,
+    TimerRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
 };
 
 /// How long a caller waits for a connection before the store counts as away.
@@ -40,6 +42,9 @@ const TRUSTED_FOR: Duration = Duration::from_secs(30);
 /// A transaction that a stopped process left open gives its locks back, and no statement runs away.
 const LIMITS: [(&str, &str); 2] =
     [("idle_in_transaction_session_timeout", "10s"), ("statement_timeout", "30s")];
+
+/// The schema, step by step.
+static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
 /// All state in a Postgres database.
 #[derive(Clone, Debug)]
@@ -67,7 +72,7 @@ impl Postgres {
     /// advisory lock lets one through at a time.
     pub async fn migrate(url: &str) -> Result<()> {
         let mut connection = url.parse::<PgConnectOptions>()?.connect().await?;
-        sqlx::migrate!("../../migrations").run(&mut connection).await?;
+        MIGRATIONS.run(&mut connection).await?;
         Ok(connection.close().await?)
     }
 }
@@ -236,6 +241,14 @@ impl Store for Postgres {
 
     async fn sent(&self, ids: &[i64]) -> Result<()> {
         sweep::sent(&self.pool, ids).await
+    }
+
+    async fn inspect(&self, now: Instant, after: Option<RunId>) -> Result<Inspection> {
+        inspection::inspect(&self.pool, now, after).await
+    }
+
+    async fn health(&self) -> Result<Health> {
+        inspection::health(&self.pool, MIGRATIONS.iter().map(|migration| migration.version).max()).await
     }
 
     async fn beat(&self, worker: WorkerId, now: Instant) -> Result<Vec<Held>> {

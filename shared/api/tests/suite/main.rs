@@ -4,6 +4,7 @@
 
 mod answers;
 mod dead_letters;
+mod doctor;
 mod explain;
 mod explain_runs;
 mod fans;

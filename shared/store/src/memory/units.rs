@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use model::{Changes, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
+use model::{Audit, Changes, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
@@ -94,6 +94,10 @@ impl Unit for MemoryUnit {
 
     async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>> {
         Ok(self.draft.lane(&self.shared.tables(), tenant, workflow, lane))
+    }
+
+    async fn audit(&mut self, run: RunId) -> Result<Audit> {
+        Ok(self.shared.tables().audit(run))
     }
 
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::change::Checkup;
-use model::{Changes, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
+use model::{Audit, Changes, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
 use serde_json::Value;
 use sqlx::{PgConnection, Row, Transaction};
 use uuid::Uuid;
 
-use super::{definitions, items, lanes, rows, runs, saves, shares, signals, timers};
+use super::{definitions, inspection, items, lanes, rows, runs, saves, shares, signals, timers};
 use crate::{
     Birth, Context, Created, DueTimer, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent,
     VersionRecord, normal,
@@ -84,6 +84,11 @@ impl Unit for PostgresUnit {
     async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>> {
         let members = lanes::lock(&mut self.transaction, tenant, workflow, lane).await;
         self.note(members)
+    }
+
+    async fn audit(&mut self, run: RunId) -> Result<Audit> {
+        let audit = inspection::audit(&mut self.transaction, run).await;
+        self.note(audit)
     }
 
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {

@@ -6,6 +6,7 @@ mod definitions;
 mod example;
 mod fans;
 mod history;
+mod inspection;
 mod lanes;
 mod letters;
 mod listing;
@@ -203,6 +204,13 @@ claims! {
         attempts_of_a_worker_that_left_are_lost_at_once
         a_beat_that_was_overtaken_does_not_turn_time_back
         silent_workers_are_forgotten
+    }
+    inspection {
+        an_empty_store_is_in_order
+        what_is_overdue_is_found_with_its_age
+        a_run_in_which_nothing_moves_is_found
+        counts_that_do_not_fit_are_found_and_audited
+        every_unfinished_run_is_looked_at_page_by_page
     }
     letters {
         dead_letters_come_newest_first

@@ -13,6 +13,7 @@ mod others;
 mod processes;
 mod pushes;
 mod repairs;
+mod retention;
 mod rows;
 mod timers;
 mod world;

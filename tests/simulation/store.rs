@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Audit, Changes, Event, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId,
-    WorkerId,
+    AttemptRecord, Audit, Changes, Event, Instant, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId,
+    VersionId, WorkerId,
 };
 use serde_json::Value;
 use store::{
     Activated, Agenda, Birth, Context, Created, DeadLetter, DueTimer, Facts, Health, Held, Inspection,
-    LaneMember, LetterFilter, LogChunk, LogLine, Memory, NewVersion, Registered, Result, RunFilter,
+    LaneMember, LetterFilter, LogChunk, LogLine, Memory, NewVersion, Part, Registered, Result, RunFilter,
     RunRecord, Share, ShareAsk, Store, TaskRecord, TimerFilter, TimerRecord, Unit, Unsent, VersionRecord,
     WorkflowRecord,
 };
@@ -157,6 +157,11 @@ pass_on! {
     fn sent(ids: &[i64]) -> ();
     fn inspect(now: Instant, after: Option<RunId>) -> Inspection;
     fn health() -> Health;
+    fn take_retention(now: Instant, until: Instant) -> bool;
+    fn rest_retention(until: Instant) -> ();
+    fn expired(part: Part, state: RunState, before: Instant) -> Vec<RunId>;
+    fn documents(part: Part, runs: &[RunId]) -> Vec<Value>;
+    fn forget(part: Part, runs: &[RunId]) -> ();
     fn beat(worker: WorkerId, now: Instant) -> Vec<Held>;
     fn farewell(worker: WorkerId) -> ();
     fn lost(since: Instant, limit: u32) -> Vec<Held>;

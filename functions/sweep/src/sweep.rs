@@ -11,6 +11,8 @@ use store::Agenda;
 use tokio::sync::{Mutex, Notify};
 use tracing::{error, info, warn};
 
+use crate::Retention;
+
 /// The scheduler's tick: nobody waits in here for longer.
 const TICK: TimeDelta = TimeDelta::seconds(58);
 
@@ -51,6 +53,7 @@ pub struct Sweep {
     news: Notify,
     /// When this instance last looked for what should not be.
     reconciled: std::sync::Mutex<Option<Instant>>,
+    retention: Retention,
 }
 
 /// How long to be patient: the usual, or not at all after a restart that lost every message and worker.
@@ -68,7 +71,18 @@ impl Tolerance {
 impl Sweep {
     /// A sweep that works through this runtime.
     pub fn new(runtime: Arc<Runtime>) -> Self {
-        Self { runtime, turn: Mutex::new(()), news: Notify::new(), reconciled: Default::default() }
+        Self {
+            runtime,
+            turn: Mutex::new(()),
+            news: Notify::new(),
+            reconciled: Default::default(),
+            retention: Retention::default(),
+        }
+    }
+
+    /// The same sweep, where what has ended is kept for other times.
+    pub fn keeping(self, retention: Retention) -> Self {
+        Self { retention, ..self }
     }
 
     /// Does what is due and stays while timers are due before the next tick. Doing it twice changes nothing.
@@ -103,6 +117,11 @@ impl Sweep {
                 self.reconcile(now).await?;
             }
             if worked {
+                continue;
+            }
+            // Last, and a little at a time: timers must not be late for it.
+            let expires = due(agenda.retention, TimeDelta::zero(), now);
+            if expires && self.retention.step(&self.runtime, now).await? {
                 continue;
             }
             match agenda.next_timer {

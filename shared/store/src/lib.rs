@@ -13,13 +13,14 @@ mod memory;
 mod normal;
 mod postgres;
 mod records;
+mod retention;
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Audit, Changes, Event, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId,
-    WorkerId,
+    AttemptRecord, Audit, Changes, Event, Instant, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId,
+    VersionId, WorkerId,
 };
 
 pub use error::{Error, Result};
@@ -27,6 +28,7 @@ pub use inspection::{Fault, Finding, Health, Inspection};
 pub use memory::Memory;
 pub use postgres::Postgres;
 pub use records::*;
+pub use retention::Part;
 
 /// One transaction. Dropped without [`commit`](Unit::commit), it leaves no trace.
 #[async_trait]
@@ -249,6 +251,25 @@ pub trait Store: Send + Sync {
 
     /// How the store itself is.
     async fn health(&self) -> Result<Health>;
+
+    // Retention.
+
+    /// Takes a turn at retention, if it is free at that instant: nobody else has one before `until`.
+    async fn take_retention(&self, now: Instant, until: Instant) -> Result<bool>;
+
+    /// Lets nobody have a turn at retention before `until`.
+    async fn rest_retention(&self, until: Instant) -> Result<()>;
+
+    /// Runs that ended in that state at `before` or earlier and still have that part, as far as is known; those that
+    /// ended first come first. A bounded number of them, and no more than have a bounded number of tasks together.
+    async fn expired(&self, part: Part, state: RunState, before: Instant) -> Result<Vec<RunId>>;
+
+    /// That part of runs, as documents for an archive.
+    async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<serde_json::Value>>;
+
+    /// Deletes that part of runs that ended, in one short transaction. The runs are those that [`expired`](Store::expired)
+    /// named, in that order. Doing it twice changes nothing.
+    async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()>;
 
     // Workers.
 

@@ -7,6 +7,7 @@ mod constraints;
 mod definitions;
 mod draft;
 mod inspection;
+mod retention;
 mod runs;
 mod shares;
 mod sweep;
@@ -17,13 +18,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use model::{AttemptRecord, Event, Instant, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
+use model::{
+    AttemptRecord, Event, Instant, RunId, RunState, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
+};
 use serde_json::Value;
 
 use crate::{
     Activated, Agenda, DeadLetter, DueTimer, Facts, Health, Held, Inspection, LaneMember, LetterFilter,
-    LogChunk, LogLine, NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, TimerFilter,
-    TimerRecord, Unit, Unsent, VersionRecord, WorkflowRecord, normal,
+    LogChunk, LogLine, NewVersion, Part, Registered, Result, RunFilter, RunRecord, Store, TaskRecord,
+    TimerFilter, TimerRecord, Unit, Unsent, VersionRecord, WorkflowRecord, normal,
 };
 use tables::Tables;
 
@@ -221,6 +224,28 @@ impl Store for Memory {
 
     async fn health(&self) -> Result<Health> {
         Ok(Health { schema_is_current: true, ..Health::default() })
+    }
+
+    async fn take_retention(&self, now: Instant, until: Instant) -> Result<bool> {
+        Ok(self.shared.tables().take_retention(now, until))
+    }
+
+    async fn rest_retention(&self, until: Instant) -> Result<()> {
+        self.shared.tables().retention_at = Some(until);
+        Ok(())
+    }
+
+    async fn expired(&self, part: Part, state: RunState, before: Instant) -> Result<Vec<RunId>> {
+        Ok(self.shared.tables().expired(part, state, before))
+    }
+
+    async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<Value>> {
+        Ok(self.shared.tables().documents(part, runs))
+    }
+
+    async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()> {
+        self.shared.tables().forget(part, runs);
+        Ok(())
     }
 
     async fn beat(&self, worker: WorkerId, now: Instant) -> Result<Vec<Held>> {

@@ -7,6 +7,7 @@ mod items;
 mod lanes;
 mod letters;
 mod logs;
+mod retention;
 mod rows;
 mod runs;
 mod saves;
@@ -21,7 +22,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use model::{AttemptRecord, Event, Instant, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
+use model::{
+    AttemptRecord, Event, Instant, RunId, RunState, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
+};
 use serde_json::Value;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
@@ -29,8 +32,8 @@ use sqlx::{ConnectOptions, Connection};
 
 use crate::{
     Activated, Agenda, DeadLetter, DueTimer, Facts, Health, Held, Inspection, LaneMember, LetterFilter,
-    LogChunk, LogLine, NewVersion, Registered, Result, RunFilter, RunRecord, Store, TaskRecord, TimerFilter,
-    TimerRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
+    LogChunk, LogLine, NewVersion, Part, Registered, Result, RunFilter, RunRecord, Store, TaskRecord,
+    TimerFilter, TimerRecord, Unit, Unsent, VersionRecord, WorkflowRecord,
 };
 
 /// How long a caller waits for a connection before the store counts as away.
@@ -249,6 +252,26 @@ impl Store for Postgres {
 
     async fn health(&self) -> Result<Health> {
         inspection::health(&self.pool, MIGRATIONS.iter().map(|migration| migration.version).max()).await
+    }
+
+    async fn take_retention(&self, now: Instant, until: Instant) -> Result<bool> {
+        retention::take(&self.pool, now, until).await
+    }
+
+    async fn rest_retention(&self, until: Instant) -> Result<()> {
+        retention::rest(&self.pool, until).await
+    }
+
+    async fn expired(&self, part: Part, state: RunState, before: Instant) -> Result<Vec<RunId>> {
+        retention::expired(&self.pool, part, state, before).await
+    }
+
+    async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<Value>> {
+        retention::documents(&self.pool, part, runs).await
+    }
+
+    async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()> {
+        retention::forget(&self.pool, part, runs).await
     }
 
     async fn beat(&self, worker: WorkerId, now: Instant) -> Result<Vec<Held>> {

@@ -267,6 +267,8 @@ pub struct Agenda {
     /// When the most silent worker was last heard of; the epoch if one holds an attempt that is not
     /// registered, be it that it never was or that it has left.
     pub worker: Option<Instant>,
+    /// When someone should look for what has been kept long enough.
+    pub retention: Option<Instant>,
 }
 
 /// A timer that is due.

@@ -16,6 +16,7 @@ impl Tables {
             checkup: self.runs.values().filter_map(|row| row.checkup_at).min(),
             unsent: self.outbox.values().next().map(|(at, _)| *at),
             worker: self.most_silent(),
+            retention: Some(self.retention_at.unwrap_or(Instant::UNIX_EPOCH)),
         }
     }
 

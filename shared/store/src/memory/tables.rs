@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use model::{
-    AttemptRecord, Event, Instant, Message, Run, RunId, Task, TaskIndex, TaskKey, TenantId, Timer, TimerKind,
-    VersionId, WorkerId,
+    AttemptRecord, Event, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, Timer,
+    TimerKind, VersionId, WorkerId,
 };
 use serde_json::Value;
 
 use super::shares::{ShareKey, ShareRow, Waiter};
-use crate::{DeadLetter, Facts, LogLine, VersionRecord};
+use crate::{DeadLetter, Facts, LogLine, Part, VersionRecord};
 
 /// Whose timer it is, none for the run's own, and what it is for.
 pub(super) type TimerKey = (RunId, Option<TaskIndex>, TimerKind);
@@ -42,6 +42,10 @@ pub(super) struct Tables {
     /// When each was last heard of.
     pub(super) workers: BTreeMap<WorkerId, Instant>,
     pub(super) letters: BTreeMap<String, DeadLetter>,
+    /// When the next turn at retention is; none before the first.
+    pub(super) retention_at: Option<Instant>,
+    /// Up to which run a part was deleted of those that ended in a state.
+    pub(super) forgotten: BTreeMap<(Part, RunState), (Instant, RunId)>,
 }
 
 /// A workflow without its version's content.

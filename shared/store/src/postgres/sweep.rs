@@ -17,6 +17,7 @@ pub(super) async fn agenda(pool: &PgPool, now: Instant) -> Result<Agenda> {
         checkup: row.try_get("checkup")?,
         unsent: row.try_get("unsent")?,
         worker: row.try_get("worker")?,
+        retention: row.try_get("retention")?,
     })
 }
 

@@ -10,6 +10,7 @@ mod inspection;
 mod lanes;
 mod letters;
 mod listing;
+mod retention;
 mod shares;
 mod sweep;
 mod units;
@@ -211,6 +212,13 @@ claims! {
         a_run_in_which_nothing_moves_is_found
         counts_that_do_not_fit_are_found_and_audited
         every_unfinished_run_is_looked_at_page_by_page
+    }
+    retention {
+        a_turn_is_taken_once
+        runs_that_ended_long_ago_come_in_the_order_of_their_ends
+        parts_are_forgotten_once_and_the_rest_stays
+        a_run_is_forgotten_with_all_its_rows
+        a_run_that_has_not_ended_is_not_forgotten
     }
     letters {
         dead_letters_come_newest_first

@@ -1,7 +1,7 @@
 //! Claims about what the sweep asks: timers, check-ups, unsent messages.
 
 use model::change::Checkup;
-use model::{RunId, TaskIndex, Timer, TimerKind};
+use model::{Instant, RunId, TaskIndex, Timer, TimerKind};
 use store::{Agenda, DueTimer, Error, TimerFilter};
 
 use crate::Subject;
@@ -33,7 +33,8 @@ async fn unsent(store: &Subject, second: i64) -> Vec<i64> {
 
 pub(crate) async fn an_empty_store_has_nothing_on_its_agenda(store: Subject) {
     store.ping().await.unwrap();
-    assert_eq!(store.agenda(at(0)).await.unwrap(), Agenda::default());
+    let retention = Some(Instant::UNIX_EPOCH);
+    assert_eq!(store.agenda(at(0)).await.unwrap(), Agenda { retention, ..Agenda::default() });
 }
 
 pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject) {
@@ -51,6 +52,7 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
         checkup: Some(at(60)),
         unsent: Some(at(5)),
         worker: Some(at(30)),
+        retention: Some(Instant::UNIX_EPOCH),
     };
     assert_eq!(store.agenda(at(20)).await.unwrap(), agenda);
 }

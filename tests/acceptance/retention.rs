@@ -9,6 +9,7 @@ use model::{Instant, RunId, TenantId};
 use runtime::Runtime;
 use serde_json::Value;
 use service::config::RetentionConfig;
+use sqlx::Connection;
 use store::Postgres;
 use sweep::{Archive, Folder, Retention, Sweep};
 use testkit::ManualClock;
@@ -82,4 +83,47 @@ async fn what_has_been_kept_long_enough_is_archived_and_then_deleted() {
     let outputs = archived.iter().find(|(name, _)| name.starts_with("outputs-")).unwrap();
     let output: Value = serde_json::from_str(outputs.1.trim()).unwrap();
     assert_eq!(output, serde_json::json!({"run": run, "task": 0, "output": {"value": "hello"}}));
+}
+
+async fn tables(world: &World, like: &str) -> Vec<String> {
+    let mut connection = sqlx::PgConnection::connect(&world.database.url).await.unwrap();
+    let names = sqlx::query_scalar(
+        "select relname::text from pg_class where relkind = 'r' and relname like $1 order by 1",
+    );
+    names.bind(like).fetch_all(&mut connection).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partitions_are_made_ahead_written_to_and_dropped_whole() {
+    let world = World::new().await;
+    world.register(testkit::workflow("a")).await;
+    let clock = ManualClock::at(&SystemClock.now().to_rfc3339());
+    let store = Arc::new(Postgres::connect(&world.database.url, 4).await.unwrap());
+    let runtime = Arc::new(Runtime::new(store, Arc::new(world.broker.clone()), Arc::new(clock.clone())));
+    let sweep = Sweep::new(runtime.clone());
+    let tick_after = async |days: i64| {
+        clock.set(clock.now() + TimeDelta::days(days));
+        sweep.run().await.unwrap();
+    };
+    tick_after(0).await;
+    assert_eq!((tables(&world, "events_2%").await.len(), tables(&world, "logs_2%").await.len()), (3, 3));
+    // A run of a month from now lies in a partition of its own days.
+    clock.set(clock.now() + TimeDelta::days(28));
+    let run = runtime.start(crate::world::request("example")).await.unwrap().run;
+    let cancel = engine::Command::Cancel { actor: "test".into(), reason: None };
+    runtime.settle(run, cancel).await.unwrap();
+    assert!(!world.events(run).await.is_empty());
+    let first = tables(&world, "events_2%").await.remove(0);
+    let mut connection = sqlx::PgConnection::connect(&world.database.url).await.unwrap();
+    let count = sqlx::AssertSqlSafe(format!("select count(*) from {first}"));
+    let rows: i64 = sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap();
+    assert!(rows > 0, "the run's events lie in {first}");
+
+    tick_after(60).await;
+    assert!(tables(&world, "events_2%").await.contains(&first), "the run is still there");
+    assert!(!world.events(run).await.is_empty());
+    tick_after(366).await;
+    tick_after(31).await;
+    assert!(!tables(&world, "events_2%").await.contains(&first), "nobody needs it");
+    assert!(world.runtime.store().run(TenantId::DEFAULT, run).await.unwrap().is_none());
 }

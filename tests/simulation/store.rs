@@ -161,6 +161,7 @@ pass_on! {
     fn rest_retention(until: Instant) -> ();
     fn expired(part: Part, state: RunState, before: Instant) -> Vec<RunId>;
     fn documents(part: Part, runs: &[RunId]) -> Vec<Value>;
+    fn turn_pages(now: Instant, before: Instant) -> ();
     fn forget(part: Part, runs: &[RunId]) -> ();
     fn beat(worker: WorkerId, now: Instant) -> Vec<Held>;
     fn farewell(worker: WorkerId) -> ();

@@ -63,6 +63,8 @@ impl Retention {
             store.rest_retention(now).await?;
             return Ok(true);
         }
+        // By now all logs up to there are archived, if any archive wants them.
+        store.turn_pages(now, now - TimeDelta::days(self.days.logs.into())).await?;
         store.rest_retention(now + DAY).await?;
         Ok(false)
     }

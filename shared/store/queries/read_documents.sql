@@ -8,8 +8,9 @@ select json_build_object(
            'items', (select json_agg(items order by items.idx) from items where items.run = runs.id),
            'outputs', (select json_agg(outputs order by outputs.idx) from outputs where outputs.run = runs.id),
            'logs', (select json_agg(logs order by logs.idx, logs.attempt, logs.first) from logs
-                     where logs.run = runs.id),
-           'events', (select json_agg(events order by events.seq) from events where events.run = runs.id)
+                     where logs.run = runs.id and logs.run_at = runs.created_at),
+           'events', (select json_agg(events order by events.seq) from events
+                       where events.run = runs.id and events.run_at = runs.created_at)
        ) as document
   from runs
  where runs.id = any($1)

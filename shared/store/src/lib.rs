@@ -267,8 +267,12 @@ pub trait Store: Send + Sync {
     /// That part of runs, as documents for an archive.
     async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<serde_json::Value>>;
 
+    /// Makes room for events and logs that are to come, and drops what lies in partitions whose runs have all ended at
+    /// `before`, for logs, or are all gone, for events.
+    async fn turn_pages(&self, now: Instant, before: Instant) -> Result<()>;
+
     /// Deletes that part of runs that ended, in one short transaction. The runs are those that [`expired`](Store::expired)
-    /// named, in that order. Doing it twice changes nothing.
+    /// named, in that order. Logs and events that lie in partitions go with these. Doing it twice changes nothing.
     async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()>;
 
     // Workers.

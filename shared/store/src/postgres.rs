@@ -7,6 +7,7 @@ mod items;
 mod lanes;
 mod letters;
 mod logs;
+mod partitions;
 mod retention;
 mod rows;
 mod runs;
@@ -268,6 +269,10 @@ impl Store for Postgres {
 
     async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<Value>> {
         retention::documents(&self.pool, part, runs).await
+    }
+
+    async fn turn_pages(&self, now: Instant, before: Instant) -> Result<()> {
+        partitions::turn(&self.pool, now, before).await
     }
 
     async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()> {

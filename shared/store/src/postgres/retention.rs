@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::retention::{FORGOTTEN_AT_ONCE, at_once};
 use crate::{Part, Result};
 
-/// Every table with rows of a run, those that refer to others first.
+/// Every table with rows of a run, those that refer to others first. What lies in partitions goes with them.
 const TABLES: [&str; 11] = [
     "delete from timers where run = any($1)",
     "delete from signals where run = any($1)",
@@ -19,8 +19,8 @@ const TABLES: [&str; 11] = [
     "delete from items where run = any($1)",
     "delete from outputs where run = any($1)",
     "delete from attempts where run = any($1)",
-    "delete from logs where run = any($1)",
-    "delete from events where run = any($1)",
+    "delete from logs_other where run = any($1)",
+    "delete from events_other where run = any($1)",
     "delete from tasks where run = any($1)",
     "delete from run_facts where run = any($1)",
 ];
@@ -66,7 +66,8 @@ pub(super) async fn documents(pool: &PgPool, part: Part, runs: &[RunId]) -> Resu
                from outputs where run = any($1) order by run, idx"
         }
         Part::Logs => {
-            "select to_json(logs) as document from logs where run = any($1) order by run, idx, attempt, first"
+            "select to_json(logs) as document from runs join logs on logs.run = runs.id and logs.run_at = runs.created_at
+              where runs.id = any($1) order by logs.run, idx, attempt, first"
         }
         Part::Whole => include_str!("../../queries/read_documents.sql"),
     };
@@ -81,7 +82,7 @@ pub(super) async fn forget(pool: &PgPool, part: Part, runs: &[RunId]) -> Result<
         Part::Whole => forget_whole(&mut transaction, runs).await?,
         Part::Outputs | Part::Logs => {
             let statement = match part {
-                Part::Logs => "delete from logs where run = any($1)",
+                Part::Logs => "delete from logs_other where run = any($1)",
                 _ => "delete from outputs where run = any($1)",
             };
             sqlx::query(statement).bind(ids(runs)).execute(&mut *transaction).await?;

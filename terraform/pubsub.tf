@@ -22,7 +22,8 @@ resource "google_pubsub_topic" "dead_letters" {
   name    = "${each.value}-dead-letters"
 }
 
-# A dead-letter topic that nobody subscribes to forgets its letters.
+# A dead-letter topic that nobody subscribes to forgets its letters. Where evaluate is deployed they are pushed to it,
+# and it keeps them for `ebb dead-letters`.
 resource "google_pubsub_subscription" "dead_letters" {
   for_each = local.topics
 
@@ -33,5 +34,16 @@ resource "google_pubsub_subscription" "dead_letters" {
 
   expiration_policy {
     ttl = ""
+  }
+
+  dynamic "push_config" {
+    for_each = var.dead_letter_push == null ? [] : [var.dead_letter_push]
+    content {
+      push_endpoint = push_config.value.endpoint
+      oidc_token {
+        service_account_email = push_config.value.service_account
+        audience              = push_config.value.audience
+      }
+    }
   }
 }

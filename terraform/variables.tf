@@ -13,3 +13,13 @@ variable "queues" {
     error_message = "A queue is named with lower-case letters, digits and hyphens."
   }
 }
+
+variable "dead_letter_push" {
+  description = "Where messages that could not be delivered are pushed to: `/dead-letters` of the evaluate service, as which account, for which audience. Without it they wait in their subscriptions."
+  type = object({
+    endpoint        = string
+    service_account = string
+    audience        = string
+  })
+  default = null
+}

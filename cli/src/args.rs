@@ -1,6 +1,7 @@
 //! What can be said on the command line to an Ebbflow that runs somewhere.
 
 mod answers;
+mod care;
 mod limits;
 mod run;
 mod test;
@@ -13,6 +14,7 @@ use model::{Instant, RunId, RunState};
 use serde_json::Value;
 
 pub use answers::{Approve, Reject, Signal};
+pub use care::{DeadLetters, Doctor, LetterAction, LetterFilter, Letters, ListLetters, Timers};
 pub use limits::{Limits, SetLimit};
 pub use run::{Bulk, Mark, OnRun, OnTask, Run};
 pub use test::Test;
@@ -125,6 +127,19 @@ pub enum Command {
     /// Have a worker end
     #[command(subcommand)]
     Worker(Worker),
+    /// Look whether everything is as it should be, and say what to do
+    #[command(
+        after_help = "Examples:\n  ebb doctor\n  ebb doctor --repair\n\nExit code 1 where something is wrong."
+    )]
+    Doctor(care::Doctor),
+    /// List pending timers, the next one first
+    #[command(after_help = "Examples:\n  ebb timers\n  ebb timers --run RUN --json")]
+    Timers(care::Timers),
+    /// List, show, replay or discard messages that could not be taken in
+    #[command(
+        after_help = "Examples:\n  ebb dead-letters\n  ebb dead-letters show 4711\n  ebb dead-letters replay 4711\n  ebb dead-letters discard --all --text 'no workflow' --dry-run"
+    )]
+    DeadLetters(care::DeadLetters),
     /// Print the token of the `ebb dev` of the data folder
     #[command(
         after_help = "Example:\n  curl -H \"Authorization: Bearer $(ebb token)\" http://localhost:8480/api/v1/runs"

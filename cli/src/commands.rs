@@ -6,6 +6,8 @@
 mod answers;
 mod apply;
 mod bulk;
+mod dead_letters;
+mod doctor;
 mod explain;
 mod graph;
 mod limits;
@@ -17,6 +19,7 @@ mod run;
 mod runs;
 mod schema;
 mod test;
+mod timers;
 mod token;
 mod trigger;
 mod validate;
@@ -63,6 +66,9 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Logs(arguments) => logs::run(shared, arguments).await,
         Command::Workers => workers::list(shared).await,
         Command::Worker(arguments) => workers::order(shared, arguments).await,
+        Command::Doctor(arguments) => doctor::run(shared, &arguments).await,
+        Command::Timers(arguments) => timers::run(shared, arguments).await,
+        Command::DeadLetters(arguments) => dead_letters::run(shared, arguments).await,
         Command::Token => token::run(shared),
     }
 }

@@ -112,7 +112,7 @@ impl Dev {
         let executor = executor(&app, args, &folder);
         let replacing = tokio::spawn(replace_whoever_ends(executor.clone(), runtime.clone()));
         let functions = Functions::mount(&app, &issuer, &url, &broker, executor.clone());
-        bus.deliver_to(functions.execute.clone());
+        bus.deliver_to(functions.execute.clone(), functions.evaluate.clone());
         if embedded.is_ours_alone() {
             functions.take_up_again(&runtime).await?;
         }

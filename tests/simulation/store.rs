@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use model::{
-    Ask, AttemptRecord, Changes, Event, Instant, Leave, Limit, Order, Run, RunId, Seat, Task, TaskIndex,
-    TaskKey, TenantId, VersionId, WorkerId,
+    Ask, AttemptRecord, Audit, Changes, Event, Instant, Leave, Limit, Order, Run, RunId, RunState, Seat,
+    Task, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
 };
 use serde_json::Value;
 use store::{
-    Activated, Agenda, Birth, Committed, Context, Created, DeadLetter, DueTimer, Facts, Granted, Held,
-    InLine, LaneMember, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Registered, Result, RunFilter,
-    RunRecord, Share, ShareAsk, Sign, Silence, StandingRecord, Store, TaskRecord, Told, Unit, Unsent,
-    VersionRecord, WorkerRecord, WorkflowRecord,
+    Activated, Agenda, Birth, Committed, Context, Created, DeadLetter, DueTimer, Facts, Granted, Health,
+    Held, InLine, Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory, NewVersion,
+    Part, Registered, Result, RunFilter, RunRecord, Share, ShareAsk, Sign, Silence, StandingRecord, Store,
+    TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
 };
 
 use crate::scheduler::Points;
@@ -76,8 +76,16 @@ impl Unit for InterruptedUnit {
         self.inner.lane(tenant, workflow, lane).await
     }
 
+    async fn audit(&mut self, run: RunId) -> Result<Audit> {
+        self.inner.audit(run).await
+    }
+
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {
         self.inner.signal(run, name).await
+    }
+
+    async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>> {
+        self.inner.due_timers(now, limit).await
     }
 
     async fn create(&mut self, birth: &Birth) -> Result<Created> {
@@ -156,6 +164,7 @@ pass_on! {
     fn events(run: RunId, from: i64, limit: u32) -> Vec<(i64, Event)>;
     fn own_events(run: RunId, with: Option<TaskIndex>, from: i64, limit: u32) -> Vec<(i64, Event)>;
     fn outputs(run: RunId, tasks: &[TaskIndex]) -> BTreeMap<TaskIndex, Value>;
+    fn timers(tenant: TenantId, filter: &TimerFilter) -> Vec<TimerRecord>;
     fn append_log(chunk: &LogChunk) -> ();
     fn log(key: TaskKey, attempt: u32, from: u32, limit: u32) -> Vec<(u32, LogLine)>;
     fn agenda(now: Instant) -> Agenda;
@@ -165,6 +174,14 @@ pass_on! {
     fn check_all(now: Instant) -> u64;
     fn unsent(before: Instant, limit: u32) -> Vec<Unsent>;
     fn sent(ids: &[i64]) -> ();
+    fn inspect(now: Instant, after: Option<RunId>) -> Inspection;
+    fn health() -> Health;
+    fn take_retention(now: Instant, until: Instant) -> bool;
+    fn rest_retention(until: Instant) -> ();
+    fn expired(part: Part, state: RunState, before: Instant) -> Vec<RunId>;
+    fn documents(part: Part, runs: &[RunId]) -> Vec<Value>;
+    fn turn_pages(now: Instant, before: Instant) -> ();
+    fn forget(part: Part, runs: &[RunId]) -> ();
     fn beat(sign: &Sign) -> Told;
     fn farewell(worker: WorkerId) -> Option<Order>;
     fn give_order(worker: WorkerId, order: &Order) -> Option<Order>;
@@ -173,5 +190,7 @@ pass_on! {
     fn forget_workers(silent: &[Silence]) -> u64;
     fn workers(tenant: TenantId, after: Option<WorkerId>, limit: u32) -> Vec<WorkerRecord>;
     fn bury(letter: &DeadLetter) -> ();
-    fn dead_letters(limit: u32) -> Vec<DeadLetter>;
+    fn dead_letters(filter: &LetterFilter) -> Vec<DeadLetter>;
+    fn dead_letter(id: &str) -> Option<DeadLetter>;
+    fn discard(id: &str) -> bool;
 }

@@ -332,7 +332,7 @@ impl World {
         let record = self.store.run(TenantId::DEFAULT, self.run).await.unwrap().unwrap();
         let tasks = self.store.run_tasks(self.run, None, None, 100).await.unwrap();
         let events = self.store.events(self.run, 0, 10_000).await.unwrap();
-        let letters = self.store.dead_letters(10).await.unwrap();
+        let letters = self.store.dead_letters(&store::LetterFilter::newest(10)).await.unwrap();
         if let Some(letter) = letters.first() {
             return Err(format!("a message was given up on: {}", letter.reason));
         }

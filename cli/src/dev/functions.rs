@@ -28,6 +28,8 @@ const SWEEP_ACK_DEADLINE: Duration = Duration::from_secs(90);
 pub(super) struct Functions {
     /// Carries out work.
     pub(super) execute: Router,
+    /// Keeps what the broker gave up on, beside its own work.
+    pub(super) evaluate: Router,
     /// What is served to people and programs: the console, the API, and the functions' push endpoints.
     pub(super) public: Router,
     sweep: Router,
@@ -51,6 +53,9 @@ impl Functions {
             let ack_deadline = ack_deadline.unwrap_or(usual.ack_deadline);
             broker.subscribe(&topic, Subscription { ack_deadline, ..usual });
         };
+        for topic in [Topic::Triggers, Topic::Evaluations, Topic::Management, Topic::Lifecycle] {
+            broker.subscribe_dead_letters(&topic, dead_letters(&topic, &evaluate));
+        }
         subscribe(Topic::Triggers, "trigger", &trigger, None);
         subscribe(Topic::Evaluations, "evaluate", &evaluate, None);
         subscribe(Topic::Management, "sweep", &sweep, Some(SWEEP_ACK_DEADLINE));
@@ -63,10 +68,10 @@ impl Functions {
         };
         let public = console::router(api)
             .nest("/functions/trigger", trigger)
-            .nest("/functions/evaluate", evaluate)
+            .nest("/functions/evaluate", evaluate.clone())
             .nest("/functions/execute", execute.clone())
             .nest("/functions/sweep", sweep.clone());
-        Self { execute, public, sweep, stop: Arc::default() }
+        Self { execute, evaluate, public, sweep, stop: Arc::default() }
     }
 
     /// Takes up what an earlier process left unfinished: its messages are lost and its workers dead.
@@ -101,4 +106,10 @@ impl Functions {
     pub(super) fn stop_ticking(&self) {
         self.stop.notify_one();
     }
+}
+
+/// What the broker gives up on of a topic is kept by evaluate.
+pub(super) fn dead_letters(topic: &Topic, evaluate: &Router) -> Subscription {
+    let endpoint = Endpoint::Router(evaluate.clone(), "/dead-letters".into());
+    Subscription::new(topic.dead_letter_id(), endpoint, PUSH_AUDIENCE)
 }

@@ -11,6 +11,7 @@ use bus::local::Broker;
 use bus::{Bus, Endpoint, Error, Subscription};
 use model::{Message, Topic};
 
+use super::functions::dead_letters;
 use super::issuer::PUSH_AUDIENCE;
 
 /// As long as the longest attempt: the handler answers when the attempt has ended.
@@ -19,22 +20,23 @@ const ACK_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The local broker, with a subscription made for each queue when the first message for it comes.
 pub(super) struct EveryQueue {
     broker: Broker,
-    execute: OnceLock<Router>,
+    /// What carries out work, and what keeps the work that it never answers for.
+    functions: OnceLock<(Router, Router)>,
     known: Mutex<BTreeSet<String>>,
 }
 
 impl EveryQueue {
     pub(super) fn new(broker: Broker) -> Arc<Self> {
-        Arc::new(Self { broker, execute: OnceLock::new(), known: Mutex::default() })
+        Arc::new(Self { broker, functions: OnceLock::new(), known: Mutex::default() })
     }
 
-    /// Names the function that carries out work, once it is mounted.
-    pub(super) fn deliver_to(&self, execute: Router) {
-        let _ = self.execute.set(execute);
+    /// Names the functions that carry out work and that keep what cannot be delivered, once they are mounted.
+    pub(super) fn deliver_to(&self, execute: Router, evaluate: Router) {
+        let _ = self.functions.set((execute, evaluate));
     }
 
     fn subscribe(&self, queue: &str) {
-        let Some(execute) = self.execute.get() else { return };
+        let Some((execute, evaluate)) = self.functions.get() else { return };
         let mut known = self.known.lock().expect("nothing panics while it is held");
         if known.insert(queue.to_owned()) {
             let endpoint = Endpoint::Router(execute.clone(), "/push".into());
@@ -43,7 +45,9 @@ impl EveryQueue {
                 ack_deadline: ACK_DEADLINE,
                 ..Subscription::new(name, endpoint, PUSH_AUDIENCE)
             };
-            self.broker.subscribe(&Topic::Work(queue.to_owned()), subscription);
+            let topic = Topic::Work(queue.to_owned());
+            self.broker.subscribe_dead_letters(&topic, dead_letters(&topic, evaluate));
+            self.broker.subscribe(&topic, subscription);
         }
     }
 }

@@ -10,11 +10,15 @@ use engine::Command;
 use model::message::CancelRequested;
 use model::{Message, RunId};
 use runtime::Settled;
-use service::{App, Push, Reply, Verdict, health};
+use service::{App, Push, Reply, Verdict, health, keep_undelivered};
 
-/// `POST /push`: a result, a request or a nudge.
+/// `POST /push`: a result, a request or a nudge. `POST /dead-letters`: what the bus gave up on, of any topic.
 pub fn router(app: App) -> Router {
-    Router::new().route("/push", post(push)).with_state(app.clone()).merge(health(app))
+    Router::new()
+        .route("/push", post(push))
+        .route("/dead-letters", post(keep_undelivered))
+        .with_state(app.clone())
+        .merge(health(app))
 }
 
 async fn push(State(app): State<App>, Push(delivery): Push) -> Reply {

@@ -4,6 +4,8 @@
 //! only while timers are due soon or a worker may be dead; with nothing due it asks the store one question and ends. Any number of
 //! sweeps may run at once: what two of them find is decided once.
 
+mod archive;
+mod retention;
 mod sweep;
 mod watch;
 
@@ -19,6 +21,8 @@ use model::{Instant, Message, Order, OrderKind, WorkerFacts, WorkerId};
 use service::{App, Problem, Push, Reply, Verdict, health};
 use store::Sign;
 
+pub use archive::{Archive, Folder};
+pub use retention::Retention;
 pub use sweep::Sweep;
 
 #[derive(Clone)]
@@ -35,7 +39,12 @@ impl axum::extract::FromRef<Shared> for App {
 
 /// `POST /sweep`: the scheduler's tick. `POST /push`: a timer is due before the next one.
 pub fn router(app: App) -> Router {
-    let sweep = Arc::new(Sweep::new(app.runtime.clone()));
+    router_with(app, Retention::default())
+}
+
+/// The same, where what has ended is kept for other times.
+pub fn router_with(app: App, retention: Retention) -> Router {
+    let sweep = Arc::new(Sweep::new(app.runtime.clone()).keeping(retention));
     let shared = Shared { app: app.clone(), sweep };
     Router::new().route("/sweep", post(tick)).route("/push", post(push)).with_state(shared).merge(health(app))
 }

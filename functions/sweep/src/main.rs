@@ -3,5 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    service::main("sweep", |_, app| async move { Ok(ebbflow_sweep::router(app)) })
+    service::main("sweep", |config, app| async move {
+        Ok(ebbflow_sweep::router_with(app, ebbflow_sweep::Retention::new(config.retention)))
+    })
 }

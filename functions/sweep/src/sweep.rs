@@ -11,6 +11,7 @@ use store::Agenda;
 use tokio::sync::{Mutex, Notify};
 use tracing::{error, info, warn};
 
+use crate::Retention;
 use crate::watch::Watch;
 
 /// The scheduler's tick: nobody waits in here for longer.
@@ -25,8 +26,20 @@ const UNSENT: TimeDelta = TimeDelta::seconds(5);
 /// So many things are done in one transaction.
 pub(crate) const BATCH: u32 = 200;
 
+/// So many timers are fired in one transaction: what a transaction costs is then little beside what they cost.
+const TIMERS: u32 = 1_000;
+
 /// A check-up reads all that is unfinished of a run while the run waits: only so many at a time.
 const CHECKUPS: u32 = 20;
+
+/// Everything that is unfinished is looked through no more often than this.
+const RECONCILE: TimeDelta = TimeDelta::minutes(5);
+
+/// A timer that is overdue by so much and does not fire may be one that nothing waits for.
+const FORGOTTEN: TimeDelta = TimeDelta::minutes(1);
+
+/// So many pages of unfinished runs are looked through at a time.
+const LOOKS: u32 = 200;
 
 /// A run that cannot be settled is left alone for so long.
 const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
@@ -36,12 +49,26 @@ pub struct Sweep {
     pub(crate) runtime: Arc<Runtime>,
     turn: Mutex<()>,
     news: Notify,
+    /// When this instance last looked for what should not be.
+    reconciled: std::sync::Mutex<Option<Instant>>,
+    retention: Retention,
 }
 
 impl Sweep {
     /// A sweep that works through this runtime.
     pub fn new(runtime: Arc<Runtime>) -> Self {
-        Self { runtime, turn: Mutex::new(()), news: Notify::new() }
+        Self {
+            runtime,
+            turn: Mutex::new(()),
+            news: Notify::new(),
+            reconciled: Default::default(),
+            retention: Retention::default(),
+        }
+    }
+
+    /// The same sweep, where what has ended is kept for other times.
+    pub fn keeping(self, retention: Retention) -> Self {
+        Self { retention, ..self }
     }
 
     /// Does what is due and stays while timers are due before the next tick. Doing it twice changes nothing.
@@ -70,7 +97,18 @@ impl Sweep {
             let now = clock.now();
             let agenda = self.runtime.store().agenda(now).await?;
             let taken = self.watch(&mut watch, &agenda, now).await?;
-            if self.work(&agenda, now, PATIENCE).await? || taken > 0 {
+            let worked = self.work(&agenda, now, PATIENCE).await? || taken > 0;
+            // While nothing is due, nothing more is asked.
+            let suspicious = due(agenda.checkup, TimeDelta::zero(), now) || due(agenda.timer, FORGOTTEN, now);
+            if suspicious {
+                self.reconcile(now).await?;
+            }
+            if worked {
+                continue;
+            }
+            // Last, and a little at a time: timers must not be late for it.
+            let expires = due(agenda.retention, TimeDelta::zero(), now);
+            if expires && self.retention.step(&self.runtime, now).await? {
                 continue;
             }
             let timer = agenda.next_timer.filter(|next| *next < end);
@@ -98,7 +136,7 @@ impl Sweep {
 
     /// Does a batch of each kind of work that is due. Answers whether there was any.
     async fn work(&self, agenda: &Agenda, now: Instant, patience: TimeDelta) -> Result<bool> {
-        let due = |at: Option<Instant>, after: TimeDelta| at.is_some_and(|at| at + after <= now);
+        let due = |at, after| due(at, after, now);
         let mut done = 0;
         if due(agenda.timer, TimeDelta::zero()) {
             done += self.fire_timers(now).await?;
@@ -119,18 +157,39 @@ impl Sweep {
         Ok(done > 0)
     }
 
+    /// Fires a large batch of timers of runs that nobody else is at. Where that comes to nothing, a run was busy with
+    /// something else, or cannot be settled: a small batch then waits for its turn.
     async fn fire_timers(&self, now: Instant) -> Result<usize> {
+        match self.runtime.fire(now, TIMERS).await {
+            Ok(fired) if fired.applied > 0 => return Ok(fired.applied),
+            Ok(_) => {}
+            Err(error) if error.is_passing() => return Err(error),
+            Err(error) => warn!("A batch of timers was spoiled, a smaller one is tried: {error}"),
+        }
         let due = self.runtime.store().due_timers(now, BATCH).await?;
-        let wake = due.into_iter().map(|due| {
-            let timer = due.timer;
-            (due.run, Command::Wake { task: timer.task, attempt: timer.attempt, kind: timer.kind })
-        });
-        self.settle(wake.collect()).await
+        self.settle(due.into_iter().map(runtime::wake).collect()).await
     }
 
     async fn check_up(&self, now: Instant, patience: TimeDelta) -> Result<usize> {
         let runs = self.runtime.store().due_checkups(now, CHECKUPS).await?;
         self.settle(runs.into_iter().map(|run| (run, Command::Checkup { patience })).collect()).await
+    }
+
+    /// Every few minutes, looks through everything that is unfinished for what should not be, and puts it right.
+    async fn reconcile(&self, now: Instant) -> Result<()> {
+        {
+            let mut last = self.reconciled.lock().expect("nothing panics while it is held");
+            if last.is_some_and(|last| last + RECONCILE > now) {
+                return Ok(());
+            }
+            *last = Some(now);
+        }
+        let (findings, _) = self.runtime.inspect(LOOKS).await?;
+        for finding in &findings {
+            warn!("Found {} ({}) of run {:?}", finding.fault.name(), finding.count, finding.run);
+        }
+        self.runtime.repair(&findings).await?;
+        Ok(())
     }
 
     /// Publishes what was committed and not sent. A bus that is away must not keep timers from firing.
@@ -180,4 +239,9 @@ impl Sweep {
             () = self.runtime.clock().wait_until(instant) => false,
         }
     }
+}
+
+/// Whether something that is to happen so long after an instant is due.
+fn due(at: Option<Instant>, after: TimeDelta, now: Instant) -> bool {
+    at.is_some_and(|at| at + after <= now)
 }

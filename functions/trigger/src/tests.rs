@@ -76,7 +76,7 @@ async fn push(app: &App, message: &Message) -> StatusCode {
 }
 
 async fn reasons(app: &App) -> Vec<String> {
-    let letters = app.runtime.store().dead_letters(10).await.unwrap();
+    let letters = app.runtime.store().dead_letters(&store::LetterFilter::newest(10)).await.unwrap();
     letters.into_iter().map(|letter| letter.reason).collect()
 }
 

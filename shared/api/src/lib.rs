@@ -7,14 +7,15 @@
 //! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
 //! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`operate`], [`bulk`], [`logs`], [`limits`],
-//!   [`workers`]: the
-//!   endpoints.
+//!   [`workers`], [`timers`], [`dead_letters`], [`doctor`]: the endpoints.
 
 pub mod answers;
 pub mod bulk;
 pub mod caller;
 pub mod compare;
+pub mod dead_letters;
 pub mod definitions;
+pub mod doctor;
 pub mod error;
 pub mod explain;
 pub mod limits;
@@ -25,6 +26,7 @@ pub mod page;
 pub mod request;
 pub mod runs;
 pub mod tasks;
+pub mod timers;
 pub mod versions;
 pub mod views;
 pub mod workers;
@@ -119,6 +121,15 @@ pub fn router(api: Api) -> Router {
         .route("/workers", get(workers::get_list))
         .route("/workers/{id}/drain", post(workers::post_drain))
         .route("/workers/{id}/kill", post(workers::post_kill))
+        .route("/doctor", get(doctor::get_report))
+        .route("/doctor/repair", post(doctor::post_repair))
+        .route("/timers", get(timers::get_list))
+        .route("/runs/{id}/timers", get(timers::get_of_run))
+        .route("/dead-letters", get(dead_letters::get_list))
+        .route("/dead-letters/bulk", post(dead_letters::post_bulk))
+        .route("/dead-letters/{id}", get(dead_letters::get_one))
+        .route("/dead-letters/{id}/replay", post(dead_letters::post_replay))
+        .route("/dead-letters/{id}/discard", post(dead_letters::post_discard))
         .fallback(no_such_endpoint)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn(bounded))

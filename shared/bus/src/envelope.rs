@@ -4,6 +4,7 @@
 //! headers and body that a CloudEvent over HTTP has, so that below the wrapper there is one way to read an event.
 
 mod letter;
+mod undelivered;
 
 use std::fmt;
 
@@ -14,7 +15,8 @@ use model::Message;
 use serde_json::Value;
 
 use letter::Push;
-pub use letter::{Letter, wrap};
+pub use letter::{Letter, structured, wrap};
+pub use undelivered::Undelivered;
 
 /// The type of the event that Eventarc wraps a Pub/Sub message into.
 const MESSAGE_PUBLISHED: &str = "google.cloud.pubsub.topic.v1.messagePublished";
@@ -68,6 +70,11 @@ pub fn open(headers: &HeaderMap, body: &[u8]) -> Result<Delivery, Rejected> {
         Ok(None) => open_push(serde_json::from_slice(body), origin),
         Err(reason) => Err(origin.reject(reason)),
     }
+}
+
+/// Opens a body that was kept without its headers: a wrapped push, or an event that says itself what it is.
+pub fn reopen(body: &[u8]) -> Result<Delivery, Rejected> {
+    open(&HeaderMap::new(), body)
 }
 
 fn open_push(push: serde_json::Result<Push>, mut origin: Origin) -> Result<Delivery, Rejected> {

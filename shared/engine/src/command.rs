@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use model::message::TaskResult;
-use model::{Instant, TaskIndex, TimerKind, WorkerId};
+use model::{Audit, Instant, TaskIndex, TimerKind, WorkerId};
 use serde_json::Value;
 
 /// Something that happened, or that someone asks for, about one run.
@@ -116,6 +116,11 @@ pub enum Command {
         /// Who they are.
         by: By,
     },
+    /// What is noted about the run is to fit what its rows come to.
+    PutRight {
+        /// What they come to.
+        audit: Audit,
+    },
     /// Time to look whether anything got lost.
     Checkup {
         /// How long a dispatched task may wait before its message counts as lost.
@@ -190,7 +195,7 @@ impl Command {
             | Self::Rejoin { task, .. }
             | Self::Answer { task, .. } => Reach::Neighbourhood(*task),
             Self::Signal { name, .. } => Reach::Waiting(name.clone()),
-            Self::CalledBack { .. } => Reach::Run,
+            Self::CalledBack { .. } | Self::PutRight { .. } => Reach::Run,
             Self::Operate { operation, .. } => match operation {
                 Operation::Pause | Operation::Resume | Operation::Evaluate => Reach::Unfinished,
                 Operation::Retry | Operation::Clear(_) | Operation::Mark(..) => Reach::All,

@@ -40,6 +40,7 @@ impl Scene<'_> {
             }
             Command::Cancel { actor, reason } => self.cancel(actor, reason.as_deref()),
             Command::Operate { operation, by } => self.operate(operation, by),
+            Command::PutRight { audit } => self.put_right(audit),
             Command::Checkup { patience } => self.checkup(*patience),
         }
     }

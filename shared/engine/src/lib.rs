@@ -13,6 +13,7 @@ mod graph;
 mod operate;
 mod oversee;
 mod place;
+mod repair;
 pub mod retry;
 pub mod rule;
 mod scene;

@@ -72,6 +72,9 @@ pub enum EventKind {
     /// It cannot go on although it has not ended.
     #[serde(rename = "run.stalled")]
     RunStalled,
+    /// What was noted about it did not fit its rows, and was put right.
+    #[serde(rename = "run.repaired")]
+    RunRepaired,
     /// It ended well.
     #[serde(rename = "run.succeeded")]
     RunSucceeded,

@@ -9,6 +9,7 @@
 //! - **timer**: a durable row saying "at T, do this".
 //! - **event**: an append-only record of a state change.
 
+pub mod audit;
 pub mod change;
 pub mod event;
 pub mod failure;
@@ -22,6 +23,7 @@ pub mod timer;
 pub mod worker;
 pub mod workflow;
 
+pub use audit::Audit;
 pub use change::{AttemptRecord, Changes, Signal};
 pub use event::{Event, EventKind};
 pub use failure::{ErrorClass, Failure};

@@ -7,14 +7,17 @@ mod callback;
 mod combine;
 mod direct;
 mod error;
+mod fire;
 mod gather;
 mod graphs;
 mod job;
 mod lane;
+mod letters;
 mod others;
 mod place;
 mod publish;
 mod register;
+mod repair;
 mod settle;
 mod sight;
 mod start;
@@ -27,7 +30,9 @@ use store::Store;
 
 pub use callback::CallbackJob;
 pub use error::{Error, Result};
+pub use fire::{Fired, wake};
 pub use job::{Brief, Job, secrets_of};
+pub use letters::{Replayed, message_of};
 pub use settle::Settled;
 pub use start::{StartRun, Started};
 

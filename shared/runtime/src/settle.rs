@@ -63,8 +63,16 @@ impl Runtime {
     }
 
     async fn try_settle(&self, commands: &[(RunId, Command)]) -> Result<(Vec<Settled>, Unsaid)> {
+        self.settle_in(self.store.begin().await?, commands).await
+    }
+
+    /// Settles commands in a unit that is open, and commits it.
+    pub(crate) async fn settle_in(
+        &self,
+        mut unit: Box<dyn Unit>,
+        commands: &[(RunId, Command)],
+    ) -> Result<(Vec<Settled>, Unsaid)> {
         let ids: BTreeSet<RunId> = commands.iter().map(|(run, _)| *run).collect();
-        let mut unit = self.store.begin().await?;
         let runs = unit.lock(&ids.into_iter().collect::<Vec<_>>()).await?;
         let graphs = self.graphs_of(&mut *unit, &runs).await?;
         let mut stage = Stage::set(&graphs, runs, self.clock.now());

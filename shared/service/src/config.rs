@@ -23,8 +23,31 @@ pub struct Config {
     pub push: PushConfig,
     /// Who may use the API.
     pub api: Option<ApiConfig>,
+    /// How long what has ended is kept.
+    pub retention: RetentionConfig,
     /// `EBB_CONSOLE_URL`: where people find the console, for links that lead there.
     pub console_url: Option<String>,
+}
+
+/// How long what has ended is kept, in days.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RetentionConfig {
+    /// `EBB_RETENTION_SUCCEEDED_DAYS`: runs that succeeded.
+    pub succeeded: u32,
+    /// `EBB_RETENTION_FAILED_DAYS`: runs that failed or were cancelled.
+    pub failed: u32,
+    /// `EBB_RETENTION_LOGS_DAYS`: logs of runs that ended.
+    pub logs: u32,
+    /// `EBB_RETENTION_OUTPUTS_DAYS`: outputs of runs that ended.
+    pub outputs: u32,
+    /// `EBB_ARCHIVE_DIR`: the folder to which everything is written before it is deleted.
+    pub archive: Option<String>,
+}
+
+impl Default for RetentionConfig {
+    fn default() -> Self {
+        Self { succeeded: 90, failed: 365, logs: 30, outputs: 7, archive: None }
+    }
 }
 
 /// Where to publish.
@@ -128,6 +151,7 @@ impl Config {
             bus: reader.bus(),
             push: reader.push(),
             api: reader.api(),
+            retention: reader.retention(),
             console_url: reader.optional("EBB_CONSOLE_URL"),
         };
         if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
@@ -160,6 +184,27 @@ impl Reader<'_> {
                 default
             }
         }
+    }
+
+    fn retention(&mut self) -> RetentionConfig {
+        let usual = RetentionConfig::default();
+        RetentionConfig {
+            succeeded: self.days("EBB_RETENTION_SUCCEEDED_DAYS", usual.succeeded),
+            failed: self.days("EBB_RETENTION_FAILED_DAYS", usual.failed),
+            logs: self.days("EBB_RETENTION_LOGS_DAYS", usual.logs),
+            outputs: self.days("EBB_RETENTION_OUTPUTS_DAYS", usual.outputs),
+            archive: self.optional("EBB_ARCHIVE_DIR"),
+        }
+    }
+
+    /// A number of days, from one to a hundred years.
+    fn days(&mut self, name: &str, default: u32) -> u32 {
+        let days = self.number(name, default);
+        if (1..=36_500).contains(&days) {
+            return days;
+        }
+        self.problems.push(format!("{name} is {days}; it must be from 1 to 36500 days"));
+        default
     }
 
     fn bus(&mut self) -> BusConfig {
@@ -266,6 +311,15 @@ mod tests {
         assert_eq!(read(&variables).unwrap().grace_seconds, 8);
         variables.push(("EBB_GRACE_SECONDS", "600"));
         assert_eq!(read(&variables).unwrap().grace_seconds, 600);
+    }
+
+    #[test]
+    fn what_has_ended_is_kept_for_at_least_a_day() {
+        let problems =
+            read(&[("EBB_RETENTION_LOGS_DAYS", "0"), ("EBB_RETENTION_FAILED_DAYS", "ever")]).unwrap_err();
+        let problems = problems.to_string();
+        assert!(problems.contains("EBB_RETENTION_LOGS_DAYS is 0"), "{problems}");
+        assert!(problems.contains("EBB_RETENTION_FAILED_DAYS is `ever`"), "{problems}");
     }
 
     #[test]

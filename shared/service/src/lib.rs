@@ -15,7 +15,7 @@ pub use body::read_body;
 pub use config::Config;
 pub use health::health;
 pub use problem::Problem;
-pub use push::{PUSH_BODY_LIMIT, Push};
+pub use push::{PUSH_BODY_LIMIT, Push, keep_undelivered};
 pub use reply::{Reply, Verdict};
 pub use serve::{GRACE, Serving, Stop, main, serve, until_asked_to_stop};
 pub use telemetry::init as init_telemetry;

@@ -10,4 +10,5 @@ select (select min(wake_at) from timers) as timer,
              (select timestamptz 'epoch'
                where exists (select from tasks
                               where worker is not null
-                                and not exists (select from workers where workers.id = tasks.worker)))) as worker
+                                and not exists (select from workers where workers.id = tasks.worker)))) as worker,
+       (select next_at from retention_turn) as retention

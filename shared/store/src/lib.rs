@@ -8,24 +8,28 @@
 
 mod chunks;
 mod error;
+mod inspection;
 mod memory;
 mod normal;
 mod postgres;
 mod records;
+mod retention;
 mod seating;
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::{
-    Ask, AttemptRecord, Changes, Event, Instant, Leave, Limit, Order, Run, RunId, Seat, Task, TaskIndex,
-    TaskKey, TenantId, VersionId, WorkerId,
+    Ask, AttemptRecord, Audit, Changes, Event, Instant, Leave, Limit, Order, Run, RunId, RunState, Seat,
+    Task, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
 };
 
 pub use error::{Error, Result};
+pub use inspection::{Fault, Finding, Health, Inspection};
 pub use memory::Memory;
 pub use postgres::Postgres;
 pub use records::*;
+pub use retention::Part;
 
 /// One transaction. Dropped without [`commit`](Unit::commit), it leaves no trace.
 #[async_trait]
@@ -73,8 +77,16 @@ pub trait Unit: Send {
     /// locked, so that units cannot deadlock.
     async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>>;
 
+    /// What the rows of a locked run come to.
+    async fn audit(&mut self, run: RunId) -> Result<Audit>;
+
     /// What a signal carried that came to a run before anyone waited for it.
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<serde_json::Value>>;
+
+    /// Timers that are due, the longest overdue first, of runs that no other unit has locked: these are locked now, and
+    /// nothing is waited for. Units that ask at the same time get different ones. A timer may have been unset just
+    /// before its run was locked: what becomes of it is decided by the task.
+    async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>>;
 
     /// Creates a run with all its rows, unless its id or its logical date is taken.
     async fn create(&mut self, birth: &Birth) -> Result<Created>;
@@ -234,6 +246,9 @@ pub trait Store: Send + Sync {
         tasks: &[TaskIndex],
     ) -> Result<BTreeMap<TaskIndex, serde_json::Value>>;
 
+    /// Pending timers of a tenant, the next one first.
+    async fn timers(&self, tenant: TenantId, filter: &TimerFilter) -> Result<Vec<TimerRecord>>;
+
     // Logs.
 
     /// Appends lines to an attempt's log. Lines are numbered from 0; the same first line again changes nothing.
@@ -264,6 +279,36 @@ pub trait Store: Send + Sync {
 
     /// Marks outbox messages as sent. Marking twice changes nothing.
     async fn sent(&self, ids: &[i64]) -> Result<()>;
+
+    /// Looks for what should not be: of the system as a whole where `after` is none, and of a bounded number of
+    /// unfinished runs after that one. Says where to go on.
+    async fn inspect(&self, now: Instant, after: Option<RunId>) -> Result<Inspection>;
+
+    /// How the store itself is.
+    async fn health(&self) -> Result<Health>;
+
+    // Retention.
+
+    /// Takes a turn at retention, if it is free at that instant: nobody else has one before `until`.
+    async fn take_retention(&self, now: Instant, until: Instant) -> Result<bool>;
+
+    /// Lets nobody have a turn at retention before `until`.
+    async fn rest_retention(&self, until: Instant) -> Result<()>;
+
+    /// Runs that ended in that state at `before` or earlier and still have that part, as far as is known; those that
+    /// ended first come first. A bounded number of them, and no more than have a bounded number of tasks together.
+    async fn expired(&self, part: Part, state: RunState, before: Instant) -> Result<Vec<RunId>>;
+
+    /// That part of runs, as documents for an archive.
+    async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<serde_json::Value>>;
+
+    /// Makes room for events and logs that are to come, and drops what lies in partitions whose runs have all ended at
+    /// `before`, for logs, or are all gone, for events.
+    async fn turn_pages(&self, now: Instant, before: Instant) -> Result<()>;
+
+    /// Deletes that part of runs that ended, in one short transaction. The runs are those that [`expired`](Store::expired)
+    /// named, in that order. Logs and events that lie in partitions go with these. Doing it twice changes nothing.
+    async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()>;
 
     // Workers.
 
@@ -307,5 +352,11 @@ pub trait Store: Send + Sync {
     async fn bury(&self, letter: &DeadLetter) -> Result<()>;
 
     /// Dead letters, newest first.
-    async fn dead_letters(&self, limit: u32) -> Result<Vec<DeadLetter>>;
+    async fn dead_letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>>;
+
+    /// One dead letter.
+    async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>>;
+
+    /// Throws a dead letter away. Answers whether it was there.
+    async fn discard(&self, id: &str) -> Result<bool>;
 }

@@ -6,7 +6,9 @@
 mod constraints;
 mod definitions;
 mod draft;
+mod inspection;
 mod places;
+mod retention;
 mod runs;
 mod shares;
 mod sweep;
@@ -19,14 +21,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Event, Instant, Limit, Order, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
+    AttemptRecord, Event, Instant, Limit, Order, RunId, RunState, TaskIndex, TaskKey, TenantId, VersionId,
+    WorkerId,
 };
 use serde_json::Value;
 
 use crate::{
-    Activated, Agenda, DeadLetter, DueTimer, Facts, Granted, Held, InLine, LaneMember, LimitRecord, LogChunk,
-    LogLine, NewVersion, Registered, Result, RunFilter, RunRecord, Sign, Silence, StandingRecord, Store,
-    TaskRecord, Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
+    Activated, Agenda, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine, Inspection, LaneMember,
+    LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered, Result, RunFilter, RunRecord,
+    Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent,
+    VersionRecord, WorkerRecord, WorkflowRecord, normal,
 };
 use tables::Tables;
 
@@ -207,6 +211,10 @@ impl Store for Memory {
         Ok(self.shared.tables().outputs(run, tasks))
     }
 
+    async fn timers(&self, tenant: TenantId, filter: &TimerFilter) -> Result<Vec<TimerRecord>> {
+        Ok(self.shared.tables().timers(tenant, filter))
+    }
+
     async fn append_log(&self, chunk: &LogChunk) -> Result<()> {
         self.shared.tables().append_log(chunk);
         Ok(())
@@ -243,6 +251,41 @@ impl Store for Memory {
 
     async fn sent(&self, ids: &[i64]) -> Result<()> {
         self.shared.tables().sent(ids);
+        Ok(())
+    }
+
+    async fn inspect(&self, now: Instant, after: Option<RunId>) -> Result<Inspection> {
+        Ok(self.shared.tables().inspect(now, after))
+    }
+
+    async fn health(&self) -> Result<Health> {
+        Ok(Health { schema_is_current: true, ..Health::default() })
+    }
+
+    async fn take_retention(&self, now: Instant, until: Instant) -> Result<bool> {
+        Ok(self.shared.tables().take_retention(now, until))
+    }
+
+    async fn rest_retention(&self, until: Instant) -> Result<()> {
+        self.shared.tables().retention_at = Some(until);
+        Ok(())
+    }
+
+    async fn expired(&self, part: Part, state: RunState, before: Instant) -> Result<Vec<RunId>> {
+        Ok(self.shared.tables().expired(part, state, before))
+    }
+
+    async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<Value>> {
+        Ok(self.shared.tables().documents(part, runs))
+    }
+
+    async fn turn_pages(&self, _: Instant, _: Instant) -> Result<()> {
+        // Nothing lies in partitions here.
+        Ok(())
+    }
+
+    async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()> {
+        self.shared.tables().forget(part, runs);
         Ok(())
     }
 
@@ -284,7 +327,15 @@ impl Store for Memory {
         Ok(())
     }
 
-    async fn dead_letters(&self, limit: u32) -> Result<Vec<DeadLetter>> {
-        Ok(self.shared.tables().dead_letters(limit))
+    async fn dead_letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>> {
+        Ok(self.shared.tables().dead_letters(filter))
+    }
+
+    async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>> {
+        Ok(self.shared.tables().letters.get(&normal::letter_id(id)).cloned())
+    }
+
+    async fn discard(&self, id: &str) -> Result<bool> {
+        Ok(self.shared.tables().letters.remove(&normal::letter_id(id)).is_some())
     }
 }

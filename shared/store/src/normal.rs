@@ -76,7 +76,7 @@ pub(crate) fn facts(facts: &Facts) -> Facts {
 /// A dead letter as it can be kept.
 pub(crate) fn letter(letter: &DeadLetter) -> DeadLetter {
     DeadLetter {
-        id: text(&letter.id).chars().take(LONGEST_LETTER_ID).collect(),
+        id: letter_id(&letter.id),
         source: text(&letter.source).into_owned(),
         reason: text(&letter.reason).into_owned(),
         body: text(&letter.body).into_owned(),
@@ -103,6 +103,11 @@ pub(crate) fn order(order: &Order) -> Order {
         reason: order.reason.as_deref().map(|reason| text(reason).into_owned()),
         ..*order
     }
+}
+
+/// The id of a dead letter as an index can hold it.
+pub(crate) fn letter_id(id: &str) -> String {
+    text(id).chars().take(LONGEST_LETTER_ID).collect()
 }
 
 /// When the sweep should look at the run again: never once it has ended, whatever was said.

@@ -2,12 +2,15 @@
 //! of more than a dozen lines in `queries/`.
 
 mod definitions;
+mod inspection;
 mod items;
 mod lanes;
 mod letters;
 mod limits;
 mod logs;
+mod partitions;
 mod places;
+mod retention;
 mod rows;
 mod runs;
 mod saves;
@@ -23,16 +26,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Event, Instant, Limit, Order, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
+    AttemptRecord, Event, Instant, Limit, Order, RunId, RunState, TaskIndex, TaskKey, TenantId, VersionId,
+    WorkerId,
 };
 use serde_json::Value;
+use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection};
 
 use crate::{
-    Activated, Agenda, DeadLetter, DueTimer, Facts, Granted, Held, InLine, LaneMember, LimitRecord, LogChunk,
-    LogLine, NewVersion, Registered, Result, RunFilter, RunRecord, Sign, Silence, StandingRecord, Store,
-    TaskRecord, Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
+    Activated, Agenda, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine, Inspection, LaneMember,
+    LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered, Result, RunFilter, RunRecord,
+    Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent,
+    VersionRecord, WorkerRecord, WorkflowRecord,
 };
 
 /// How long a caller waits for a connection before the store counts as away.
@@ -44,6 +50,9 @@ const TRUSTED_FOR: Duration = Duration::from_secs(30);
 /// A transaction that a stopped process left open gives its locks back, and no statement runs away.
 const LIMITS: [(&str, &str); 2] =
     [("idle_in_transaction_session_timeout", "10s"), ("statement_timeout", "30s")];
+
+/// The schema, step by step.
+static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
 /// All state in a Postgres database.
 #[derive(Clone, Debug)]
@@ -71,7 +80,7 @@ impl Postgres {
     /// advisory lock lets one through at a time.
     pub async fn migrate(url: &str) -> Result<()> {
         let mut connection = url.parse::<PgConnectOptions>()?.connect().await?;
-        sqlx::migrate!("../../migrations").run(&mut connection).await?;
+        MIGRATIONS.run(&mut connection).await?;
         Ok(connection.close().await?)
     }
 }
@@ -230,6 +239,10 @@ impl Store for Postgres {
         runs::outputs(&self.pool, run, tasks).await
     }
 
+    async fn timers(&self, tenant: TenantId, filter: &TimerFilter) -> Result<Vec<TimerRecord>> {
+        timers::list(&self.pool, tenant, filter).await
+    }
+
     async fn append_log(&self, chunk: &LogChunk) -> Result<()> {
         logs::append(&self.pool, chunk).await
     }
@@ -264,6 +277,38 @@ impl Store for Postgres {
 
     async fn sent(&self, ids: &[i64]) -> Result<()> {
         sweep::sent(&self.pool, ids).await
+    }
+
+    async fn inspect(&self, now: Instant, after: Option<RunId>) -> Result<Inspection> {
+        inspection::inspect(&self.pool, now, after).await
+    }
+
+    async fn health(&self) -> Result<Health> {
+        inspection::health(&self.pool, MIGRATIONS.iter().map(|migration| migration.version).max()).await
+    }
+
+    async fn take_retention(&self, now: Instant, until: Instant) -> Result<bool> {
+        retention::take(&self.pool, now, until).await
+    }
+
+    async fn rest_retention(&self, until: Instant) -> Result<()> {
+        retention::rest(&self.pool, until).await
+    }
+
+    async fn expired(&self, part: Part, state: RunState, before: Instant) -> Result<Vec<RunId>> {
+        retention::expired(&self.pool, part, state, before).await
+    }
+
+    async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<Value>> {
+        retention::documents(&self.pool, part, runs).await
+    }
+
+    async fn turn_pages(&self, now: Instant, before: Instant) -> Result<()> {
+        partitions::turn(&self.pool, now, before).await
+    }
+
+    async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()> {
+        retention::forget(&self.pool, part, runs).await
     }
 
     async fn beat(&self, sign: &Sign) -> Result<Told> {
@@ -303,7 +348,15 @@ impl Store for Postgres {
         letters::bury(&self.pool, letter).await
     }
 
-    async fn dead_letters(&self, limit: u32) -> Result<Vec<DeadLetter>> {
-        letters::newest(&self.pool, limit).await
+    async fn dead_letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>> {
+        letters::list(&self.pool, filter).await
+    }
+
+    async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>> {
+        letters::find(&self.pool, id).await
+    }
+
+    async fn discard(&self, id: &str) -> Result<bool> {
+        letters::discard(&self.pool, id).await
     }
 }

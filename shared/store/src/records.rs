@@ -338,6 +338,8 @@ pub struct Agenda {
     /// When the most silent worker was last heard of; the epoch if one holds an attempt that is not
     /// registered, be it that it never was or that it has left.
     pub worker: Option<Instant>,
+    /// When someone should look for what has been kept long enough.
+    pub retention: Option<Instant>,
 }
 
 /// A timer that is due.
@@ -347,6 +349,55 @@ pub struct DueTimer {
     pub run: RunId,
     /// The timer.
     pub timer: Timer,
+}
+
+/// Which timers to list.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct TimerFilter {
+    /// Only of this run.
+    pub run: Option<RunId>,
+    /// Only of this workflow.
+    pub workflow: Option<String>,
+    /// Only those that come after this one in the list.
+    pub after: Option<TimerPlace>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A timer's place among all timers: by time, then by whose it is and what it is for.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
+pub struct TimerPlace {
+    /// When it is due.
+    pub wake_at: Instant,
+    /// The run.
+    pub run: RunId,
+    /// The task; none for the run's own.
+    pub task: Option<TaskIndex>,
+    /// The name of its kind.
+    pub kind: String,
+}
+
+/// A pending timer as readers see it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TimerRecord {
+    /// The run it belongs to.
+    pub run: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// The run's version, whose graph names the task.
+    pub version: VersionId,
+    /// The task's place, if it is a child of a fan-out.
+    pub child: Option<Child>,
+    /// The timer.
+    pub timer: Timer,
+}
+
+impl TimerRecord {
+    /// Its place among all timers.
+    pub fn place(&self) -> TimerPlace {
+        let Timer { task, kind, wake_at, .. } = self.timer;
+        TimerPlace { wake_at, run: self.run, task, kind: kind.name().to_owned() }
+    }
 }
 
 /// An attempt that a worker holds.
@@ -430,4 +481,24 @@ pub struct DeadLetter {
     pub body: String,
     /// When it was given up on.
     pub at: Instant,
+}
+
+/// Which dead letters to list.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LetterFilter {
+    /// Only of this source.
+    pub source: Option<String>,
+    /// Only those with this text in their reason or body.
+    pub text: Option<String>,
+    /// Only those that come after this one in the list: given up on earlier, or at the same time with a lower id.
+    pub after: Option<(Instant, String)>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+impl LetterFilter {
+    /// The newest ones, at most so many.
+    pub fn newest(limit: u32) -> Self {
+        Self { limit, ..Self::default() }
+    }
 }

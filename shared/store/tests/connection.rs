@@ -22,7 +22,7 @@ async fn a_url_that_makes_no_sense_is_refused() {
 async fn a_database_that_was_never_migrated_refuses() {
     let database = testkit::database().await;
     let store = Postgres::connect(&database.url, 1).await.unwrap();
-    assert!(matches!(store.dead_letters(1).await, Err(Error::Database(_))));
+    assert!(matches!(store.dead_letters(&store::LetterFilter::newest(1)).await, Err(Error::Database(_))));
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
 mod answers;
+mod dead_letters;
+mod doctor;
 mod explain;
 mod explain_runs;
 mod fans;
@@ -13,6 +15,7 @@ mod others;
 mod refusals;
 mod runs;
 mod tasks;
+mod timers;
 mod versions;
 mod workers;
 mod workflows;

@@ -1,6 +1,6 @@
 //! An API on a store in memory, at a time that stands still, with a bus that nobody listens to.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use async_trait::async_trait;
 use auth::{Accounts, Issuer, Keys, PushAuth, Verifier};
@@ -53,11 +53,14 @@ impl Clock for Still {
     async fn wait_until(&self, _: Instant) {}
 }
 
-struct Mute;
+/// Nobody listens; what was published is kept.
+#[derive(Default)]
+struct Mute(Mutex<Vec<Message>>);
 
 #[async_trait]
 impl Bus for Mute {
-    async fn publish(&self, _: &[Message]) -> Result<(), bus::Error> {
+    async fn publish(&self, messages: &[Message]) -> Result<(), bus::Error> {
+        self.0.lock().unwrap().extend_from_slice(messages);
         Ok(())
     }
 
@@ -72,6 +75,7 @@ pub(crate) fn now() -> Instant {
 
 pub(crate) struct World {
     pub(crate) runtime: Arc<Runtime>,
+    bus: Arc<Mute>,
     router: Router,
 }
 
@@ -84,13 +88,19 @@ pub(crate) struct Answer {
 impl World {
     /// With nothing in it.
     pub(crate) fn new() -> Self {
-        let runtime = Arc::new(Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(Still)));
+        let bus = Arc::<Mute>::default();
+        let runtime = Arc::new(Runtime::new(Arc::new(Memory::default()), bus.clone(), Arc::new(Still)));
         let app = App { runtime: runtime.clone(), push: Arc::new(PushAuth::None) };
         let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
         let links = Links::local("http://localhost:8480");
         let accounts = Accounts::new(["@example.com"]);
         let api = Api { app, auth: Arc::new(verifier), accounts, links, pages_open: false };
-        Self { runtime, router: router(api) }
+        Self { runtime, bus, router: router(api) }
+    }
+
+    /// What was published so far.
+    pub(crate) fn published(&self) -> Vec<Message> {
+        self.bus.0.lock().unwrap().clone()
     }
 
     /// With the workflow `hello`.

@@ -7,6 +7,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use chrono::SecondsFormat;
 use model::{Instant, Message};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use uuid::Uuid;
 
 /// The source of all our events.
@@ -61,6 +62,15 @@ impl Letter {
         let body = Wrapper { delivery_attempt: attempt, message, subscription };
         serde_json::to_vec(&body).expect("the keys are strings")
     }
+}
+
+/// The message as a structured CloudEvent, which can be opened again.
+pub fn structured(message: &Message, id: &str) -> String {
+    let event = json!({
+        "specversion": "1.0", "id": id, "source": SOURCE, "type": message.kind(),
+        "datacontenttype": "application/json", "data": message.data(),
+    });
+    event.to_string()
 }
 
 /// The request with which Pub/Sub pushes the message: headers and body.

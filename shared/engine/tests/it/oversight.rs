@@ -337,3 +337,47 @@ fn a_worker_that_asks_again_for_what_it_holds_is_not_refused() {
         Command::Claim { task: TaskIndex(0), attempt: 1, worker: model::WorkerId(Uuid::from_u128(4)) };
     assert_eq!(rows.decide(&other), Outcome::Stale);
 }
+
+#[test]
+fn what_is_noted_about_a_run_is_made_to_fit_its_tasks_once() {
+    let mut rows = Rows::of(testkit::workflow("a -> b"));
+    let counts = rows.run.counts;
+    rows.run.counts = model::Counts::all_pending(9);
+    let audit = model::Audit { counts, ..Default::default() };
+    assert_eq!(rows.decide(&Command::PutRight { audit: audit.clone() }), Outcome::Applied);
+    assert_eq!(rows.run.counts, counts);
+    let event = rows.events.last().unwrap();
+    assert_eq!(event.kind, model::EventKind::RunRepaired);
+    let is = json!({"dispatched": 1, "pending": 1});
+    assert_eq!(event.data, json!({"counts": {"was": {"pending": 9}, "is": is}}));
+    assert_eq!(rows.decide(&Command::PutRight { audit }), Outcome::Stale);
+}
+
+#[test]
+fn a_run_whose_tasks_have_all_ended_ends_once_its_counts_are_right() {
+    let mut rows = Rows::of(testkit::workflow("a"));
+    let task = rows.tasks.get_mut(&TaskIndex(0)).unwrap();
+    task.on(model::TaskEvent::Succeeded { attempt: 1 }, rows.now).unwrap();
+    let mut counts = rows.run.counts;
+    counts.moved(TaskState::Dispatched, TaskState::Succeeded);
+    let audit = model::Audit { counts, ..Default::default() };
+    assert_eq!(rows.decide(&Command::PutRight { audit }), Outcome::Applied);
+    assert_eq!(rows.stand(), "a=succeeded run=succeeded");
+}
+
+#[test]
+fn a_run_that_ended_stays_as_it_ended_and_loses_its_orphaned_timers() {
+    let mut rows = Rows::of(testkit::workflow("a"));
+    rows.play(&Happened::Ok("a", 1));
+    rows.timers.push(model::Timer {
+        task: Some(TaskIndex(0)),
+        attempt: 1,
+        kind: TimerKind::Retry,
+        wake_at: rows.now,
+    });
+    let orphaned_timers = vec![Some(TaskIndex(0))];
+    let audit = model::Audit { counts: model::Counts::all_pending(3), orphaned_timers, ..Default::default() };
+    assert_eq!(rows.decide(&Command::PutRight { audit }), Outcome::Applied);
+    assert_eq!((rows.stand(), rows.timers.len()), ("a=succeeded run=succeeded".into(), 0));
+    assert_eq!(rows.run.counts.of(TaskState::Succeeded), 1);
+}

@@ -16,7 +16,7 @@ pub(super) type ShareKey = (TenantId, String, String);
 /// A shared task: who carries it out, or did.
 #[derive(Clone, Copy)]
 pub(super) struct ShareRow {
-    owner: TaskKey,
+    pub(super) owner: TaskKey,
     /// None while it is under way; then it succeeded.
     finished_at: Option<Instant>,
 }

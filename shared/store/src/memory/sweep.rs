@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use model::{Instant, Message, RunId};
+use model::{Instant, Message, RunId, TaskKey, TenantId, Timer};
 
-use super::tables::Tables;
-use crate::{Agenda, DeadLetter, DueTimer, Unsent, normal};
+use super::tables::{Tables, TimerKey};
+use crate::{Agenda, DeadLetter, DueTimer, LetterFilter, TimerFilter, TimerRecord, Unsent, normal};
 
 impl Tables {
     pub(super) fn agenda(&self, now: Instant) -> Agenda {
@@ -18,6 +18,7 @@ impl Tables {
             granted: self.places.first_granted(),
             room: self.places.has_room(),
             worker: self.most_silent(),
+            retention: Some(self.retention_at.unwrap_or(Instant::UNIX_EPOCH)),
         }
     }
 
@@ -26,6 +27,24 @@ impl Tables {
         due.sort_by_key(|((run, task, kind), timer)| (timer.wake_at, *run, *task, kind.name()));
         due.truncate(limit as usize);
         due.into_iter().map(|((run, ..), timer)| DueTimer { run: *run, timer: timer.clone() }).collect()
+    }
+
+    pub(super) fn timers(&self, tenant: TenantId, filter: &TimerFilter) -> Vec<TimerRecord> {
+        let record = |((run, task, _), timer): (&TimerKey, &Timer)| {
+            let of = &self.runs.get(run)?.run;
+            let child = task.and_then(|task| self.tasks.get(&TaskKey { run: *run, task })?.child);
+            let (workflow, version, timer) = (of.workflow.clone(), of.version, timer.clone());
+            (of.tenant == tenant).then_some(TimerRecord { run: *run, workflow, version, child, timer })
+        };
+        let timers = self.timers.iter().filter_map(record);
+        let timers = timers.filter(|found| filter.run.is_none_or(|run| found.run == run));
+        let timers =
+            timers.filter(|found| filter.workflow.as_ref().is_none_or(|name| found.workflow == *name));
+        let timers = timers.filter(|found| filter.after.as_ref().is_none_or(|place| found.place() > *place));
+        let mut timers: Vec<TimerRecord> = timers.collect();
+        timers.sort_by_key(TimerRecord::place);
+        timers.truncate(filter.limit as usize);
+        timers
     }
 
     pub(super) fn due_checkups(&self, now: Instant, limit: u32) -> Vec<RunId> {
@@ -72,9 +91,21 @@ impl Tables {
         self.letters.entry(letter.id.clone()).or_insert(letter);
     }
 
-    pub(super) fn dead_letters(&self, limit: u32) -> Vec<DeadLetter> {
-        let mut letters: Vec<&DeadLetter> = self.letters.values().collect();
+    pub(super) fn dead_letters(&self, filter: &LetterFilter) -> Vec<DeadLetter> {
+        let holds = |letter: &&DeadLetter, text: &String| {
+            let text = normal::text(text);
+            letter.reason.contains(&*text) || letter.body.contains(&*text)
+        };
+        let is_after =
+            |letter: &&DeadLetter, (at, id): &(Instant, String)| (letter.at, &letter.id) < (*at, id);
+        let letters = self.letters.values();
+        let letters =
+            letters.filter(|letter| filter.source.as_ref().is_none_or(|source| letter.source == *source));
+        let letters = letters.filter(|letter| filter.text.as_ref().is_none_or(|text| holds(letter, text)));
+        let letters =
+            letters.filter(|letter| filter.after.as_ref().is_none_or(|place| is_after(letter, place)));
+        let mut letters: Vec<&DeadLetter> = letters.collect();
         letters.sort_by_key(|letter| Reverse((letter.at, &letter.id)));
-        letters.into_iter().take(limit as usize).cloned().collect()
+        letters.into_iter().take(filter.limit as usize).cloned().collect()
     }
 }

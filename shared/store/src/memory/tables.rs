@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use model::{
-    AttemptRecord, Event, Instant, Message, Run, RunId, Task, TaskIndex, TaskKey, TenantId, Timer, TimerKind,
-    VersionId, WorkerId,
+    AttemptRecord, Event, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, Timer,
+    TimerKind, VersionId, WorkerId,
 };
 use serde_json::Value;
 
 use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::workers::WorkerRow;
-use crate::{DeadLetter, Facts, LogLine, VersionRecord};
+use crate::{DeadLetter, Facts, LogLine, Part, VersionRecord};
 
 /// Whose timer it is, none for the run's own, and what it is for.
 pub(super) type TimerKey = (RunId, Option<TaskIndex>, TimerKind);
@@ -46,6 +46,10 @@ pub(super) struct Tables {
     pub(super) last_message: i64,
     pub(super) workers: BTreeMap<WorkerId, WorkerRow>,
     pub(super) letters: BTreeMap<String, DeadLetter>,
+    /// When the next turn at retention is; none before the first.
+    pub(super) retention_at: Option<Instant>,
+    /// Up to which run a part was deleted of those that ended in a state.
+    pub(super) forgotten: BTreeMap<(Part, RunState), (Instant, RunId)>,
 }
 
 /// A workflow without its version's content.

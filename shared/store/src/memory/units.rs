@@ -3,14 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use model::{Ask, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId};
+use model::{
+    Ask, Audit, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId,
+};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use super::Shared;
 use super::draft::Draft;
 use crate::{
-    Birth, Committed, Context, Created, Error, LaneMember, Result, Share, ShareAsk, Unit, VersionRecord,
+    Birth, Committed, Context, Created, DueTimer, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent,
+    VersionRecord,
 };
 
 /// The one open unit. Dropped, it takes its draft with it.
@@ -102,8 +105,16 @@ impl Unit for MemoryUnit {
         Ok(self.draft.lane(&self.shared.tables(), tenant, workflow, lane))
     }
 
+    async fn audit(&mut self, run: RunId) -> Result<Audit> {
+        Ok(self.shared.tables().audit(run))
+    }
+
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {
         Ok(self.draft.signal(&self.shared.tables(), run, name))
+    }
+
+    async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>> {
+        Ok(self.shared.tables().due_timers(now, limit))
     }
 
     async fn create(&mut self, birth: &Birth) -> Result<Created> {

@@ -12,7 +12,8 @@ pub(super) async fn append(pool: &PgPool, chunk: &LogChunk) -> Result<()> {
         return Ok(());
     }
     sqlx::query(
-        "insert into logs (run, idx, attempt, first, count, lines) values ($1, $2, $3, $4, $5, $6::text::json)
+        "insert into logs (run, run_at, idx, attempt, first, count, lines)
+         select id, created_at, $2::int, $3::int, $4::int, $5::int, $6::text::json from runs where id = $1
          on conflict do nothing",
     )
     .bind(chunk.key.run.0)

@@ -41,14 +41,19 @@ impl Places {
             self.count(changes);
             return Ok(Vec::new());
         }
-        let limits = find_all(connection, asks, leaves).await?;
-        if nobody_in_line && is_calm(&limits, &changes) {
+        let said = said(asks);
+        let limits = find_all(connection, &changes, &said).await?;
+        if nobody_in_line && is_calm(&limits, &changes, &said) {
             self.count(changes);
             return Ok(vec![Seat::Given; asks.len()]);
         }
         let ids: BTreeMap<Limit, LimitId> =
             limits.into_values().map(|row| (row.limit.clone(), row.id)).collect();
-        let mut seating = Seating { limits: lock(connection, &ids).await?, ..Seating::default() };
+        let mut limits = lock(connection, &ids).await?;
+        for row in limits.values_mut() {
+            row.places = said.get(&row.limit).copied().or(row.places);
+        }
+        let mut seating = Seating { limits, ..Seating::default() };
         load_rows(connection, &mut seating, asks, leaves).await?;
         load_standings(connection, &mut seating, asks.iter().map(|ask| ask.tenant)).await?;
         let needs = |needs: &[model::Needed]| needs.iter().map(|need| ids[&need.limit]).collect::<Vec<_>>();
@@ -129,41 +134,43 @@ fn changes(asks: &[Ask], leaves: &[Leave]) -> BTreeMap<Limit, i32> {
     changes
 }
 
+/// How many places those who ask say that limits have.
+fn said(asks: &[Ask]) -> BTreeMap<Limit, u32> {
+    let needs = asks.iter().flat_map(|ask| &ask.needs);
+    needs.filter_map(|need| Some((need.limit.clone(), need.places?))).collect()
+}
+
 /// Whether everybody can have a place without anyone looking twice.
-fn is_calm(limits: &BTreeMap<Limit, LimitRow>, changes: &BTreeMap<Limit, i32>) -> bool {
-    limits.iter().all(|(limit, row)| {
-        let by = changes.get(limit).copied().unwrap_or_default();
-        let fits = row.places.is_none_or(|places| i64::from(row.used) + i64::from(by) <= i64::from(places));
-        row.waiting == 0 && fits && (limit.is_soft() || row.places.is_none())
-    })
+fn is_calm(
+    limits: &BTreeMap<Limit, LimitRow>,
+    changes: &BTreeMap<Limit, i32>,
+    said: &BTreeMap<Limit, u32>,
+) -> bool {
+    said.is_empty()
+        && limits.iter().all(|(limit, row)| {
+            let by = changes.get(limit).copied().unwrap_or_default();
+            let fits =
+                row.places.is_none_or(|places| i64::from(row.used) + i64::from(by) <= i64::from(places));
+            row.waiting == 0 && fits && (limit.is_soft() || row.places.is_none())
+        })
 }
 
 /// The limits that anyone here needs a place of, without a lock. One that nobody needed before comes into being.
 async fn find_all(
     connection: &mut PgConnection,
-    asks: &[Ask],
-    leaves: &[Leave],
+    wanted: &BTreeMap<Limit, i32>,
+    said: &BTreeMap<Limit, u32>,
 ) -> Result<BTreeMap<Limit, LimitRow>> {
-    let needs = asks.iter().flat_map(|ask| &ask.needs).chain(leaves.iter().flat_map(|leave| &leave.needs));
-    let mut wanted: BTreeMap<Limit, Option<u32>> = BTreeMap::new();
-    for need in needs {
-        let places = wanted.entry(need.limit.clone()).or_default();
-        *places = places.or(need.places);
-    }
     let found = find(connection, wanted.keys()).await?;
-    let is_known = |(limit, places): &(&Limit, &Option<u32>)| {
-        found.get(limit).is_some_and(|row| places.is_none() || **places == row.places)
-    };
-    let news: Vec<(&Limit, Option<u32>)> =
-        wanted.iter().filter(|each| !is_known(each)).map(|(limit, places)| (limit, *places)).collect();
+    let news: Vec<&Limit> = wanted.keys().filter(|limit| !found.contains_key(limit)).collect();
     if news.is_empty() {
         return Ok(found);
     }
-    sqlx::query(include_str!("../../queries/upsert_limits.sql"))
-        .bind(column(&news, |(limit, _)| limit.kind()))
-        .bind(column(&news, |(limit, _)| tenant_of(limit)))
-        .bind(column(&news, |(limit, _)| normal::text(limit.name())))
-        .bind(column(&news, |(limit, places)| places.or(limit.usual()).map(int)))
+    sqlx::query(include_str!("../../queries/insert_limits.sql"))
+        .bind(column(&news, |limit| limit.kind()))
+        .bind(column(&news, |limit| tenant_of(limit)))
+        .bind(column(&news, |limit| normal::text(limit.name())))
+        .bind(column(&news, |limit| said.get(limit).copied().or(limit.usual()).map(int)))
         .execute(&mut *connection)
         .await?;
     find(connection, wanted.keys()).await
@@ -319,12 +326,16 @@ async fn write(connection: &mut PgConnection, seating: &Seating) -> Result<()> {
         return Ok(());
     }
     sqlx::query(
-        "update limits set used = given.used, waiting = given.waiting, frontier = given.frontier
-           from unnest($1::int[], $2::int[], $3::int[], $4::bigint[]) as given (id, used, waiting, frontier)
+        "update limits
+            set places = given.places, used = given.used, waiting = given.waiting, frontier = given.frontier
+           from unnest($1::int[], $2::int[], $3::int[], $4::int[], $5::bigint[])
+             as given (id, places, used, waiting, frontier)
           where limits.id = given.id
-            and (limits.used, limits.waiting, limits.frontier) <> (given.used, given.waiting, given.frontier)",
+            and (limits.places, limits.used, limits.waiting, limits.frontier)
+                is distinct from (given.places, given.used, given.waiting, given.frontier)",
     )
     .bind(column(&limits, |row| row.id))
+    .bind(column(&limits, |row| row.places.map(int)))
     .bind(column(&limits, |row| int(row.used)))
     .bind(column(&limits, |row| int(row.waiting)))
     .bind(column(&limits, |row| row.frontier))

@@ -194,11 +194,13 @@ async fn insert_events(connection: &mut PgConnection, changes: &[Changes]) -> Re
     }
     rows.sort_by_key(|each| each.run.id);
     sqlx::query(
-        "insert into events (run, seq, count, events)
-         select run, seq, count, events::json
-           from unnest($1::uuid[], $2::bigint[], $3::int[], $4::text[]) as given (run, seq, count, events)",
+        "insert into events (run, run_at, seq, count, events)
+         select run, run_at, seq, count, events::json
+           from unnest($1::uuid[], $2::timestamptz[], $3::bigint[], $4::int[], $5::text[])
+             as given (run, run_at, seq, count, events)",
     )
     .bind(column(&rows, |each| each.run.id.0))
+    .bind(column(&rows, |each| each.run.created_at))
     .bind(column(&rows, |each| normal::first_event(each)))
     .bind(column(&rows, |each| each.events.len() as i32))
     .bind(column(&rows, |each| json(&each.events)))

@@ -19,6 +19,7 @@ pub(super) async fn agenda(pool: &PgPool, now: Instant) -> Result<Agenda> {
         granted: row.try_get("granted")?,
         room: row.try_get("room")?,
         worker: row.try_get("worker")?,
+        retention: row.try_get("retention")?,
     })
 }
 

@@ -1,11 +1,12 @@
 //! Timers to set, and those that are no longer wanted.
 
-use model::{Changes, TaskIndex};
-use sqlx::PgConnection;
+use model::{Changes, Instant, TaskIndex, TenantId, VersionId};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, PgPool, Row};
 
-use super::rows::{column, int};
+use super::rows::{self, column, int};
 use super::saves::gather;
-use crate::Result;
+use crate::{DueTimer, Result, TimerFilter, TimerRecord, normal};
 
 /// The index of a run's own timers.
 const OF_THE_RUN: i32 = -1;
@@ -58,4 +59,39 @@ fn index(task: Option<TaskIndex>) -> i32 {
 /// Whose timer it is, as the column told.
 pub(super) fn owner(index: i32) -> Option<TaskIndex> {
     u32::try_from(index).ok().map(TaskIndex)
+}
+
+pub(super) async fn take_due(
+    connection: &mut PgConnection,
+    now: Instant,
+    limit: u32,
+) -> Result<Vec<DueTimer>> {
+    let found = sqlx::query(include_str!("../../queries/take_due_timers.sql"))
+        .bind(now)
+        .bind(i64::from(limit))
+        .fetch_all(connection)
+        .await?;
+    found.iter().map(rows::due_timer).collect()
+}
+
+pub(super) async fn list(pool: &PgPool, tenant: TenantId, filter: &TimerFilter) -> Result<Vec<TimerRecord>> {
+    let after = filter.after.as_ref();
+    let found = sqlx::query(include_str!("../../queries/list_timers.sql"))
+        .bind(tenant.0)
+        .bind(filter.run.map(|run| run.0))
+        .bind(filter.workflow.as_deref().map(normal::text))
+        .bind(after.map(|place| place.wake_at))
+        .bind(after.map(|place| place.run.0))
+        .bind(after.map(|place| index(place.task)))
+        .bind(after.map(|place| normal::text(&place.kind)))
+        .bind(i64::from(filter.limit))
+        .fetch_all(pool)
+        .await?;
+    found.iter().map(record).collect()
+}
+
+fn record(row: &PgRow) -> Result<TimerRecord> {
+    let DueTimer { run, timer } = rows::due_timer(row)?;
+    let (workflow, version) = (row.try_get("workflow")?, VersionId(row.try_get("version")?));
+    Ok(TimerRecord { run, workflow, version, child: rows::child(row)?, timer })
 }

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::change::Checkup;
-use model::{Ask, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId};
+use model::{
+    Ask, Audit, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId,
+};
 use serde_json::Value;
 use sqlx::{PgConnection, Row, Transaction};
 use uuid::Uuid;
 
 use super::places::Places;
-use super::{definitions, items, lanes, rows, runs, saves, shares, signals};
+use super::{definitions, inspection, items, lanes, rows, runs, saves, shares, signals, timers};
 use crate::{
-    Birth, Committed, Context, Created, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent,
+    Birth, Committed, Context, Created, DueTimer, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent,
     VersionRecord, normal,
 };
 
@@ -95,9 +97,19 @@ impl Unit for PostgresUnit {
         self.note(members)
     }
 
+    async fn audit(&mut self, run: RunId) -> Result<Audit> {
+        let audit = inspection::audit(&mut self.transaction, run).await;
+        self.note(audit)
+    }
+
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {
         let found = signals::find(&mut self.transaction, run, name).await;
         self.note(found)
+    }
+
+    async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>> {
+        let due = timers::take_due(&mut self.transaction, now, limit).await;
+        self.note(due)
     }
 
     async fn create(&mut self, birth: &Birth) -> Result<Created> {

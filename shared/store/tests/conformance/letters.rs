@@ -1,6 +1,6 @@
 //! Claims about dead letters.
 
-use store::DeadLetter;
+use store::{DeadLetter, LetterFilter};
 
 use crate::Subject;
 use crate::example::at;
@@ -20,14 +20,14 @@ pub(crate) async fn dead_letters_come_newest_first(store: Subject) {
         store.bury(&letter(id, second)).await.unwrap();
     }
     let all = [letter("c", 2), letter("b", 1), letter("a", 1)];
-    assert_eq!(store.dead_letters(9).await.unwrap(), all);
-    assert_eq!(store.dead_letters(2).await.unwrap(), all[..2]);
+    assert_eq!(store.dead_letters(&LetterFilter::newest(9)).await.unwrap(), all);
+    assert_eq!(store.dead_letters(&LetterFilter::newest(2)).await.unwrap(), all[..2]);
 }
 
 pub(crate) async fn the_same_dead_letter_again_changes_nothing(store: Subject) {
     store.bury(&letter("a", 1)).await.unwrap();
     store.bury(&letter("a", 2)).await.unwrap();
-    assert_eq!(store.dead_letters(9).await.unwrap(), [letter("a", 1)]);
+    assert_eq!(store.dead_letters(&LetterFilter::newest(9)).await.unwrap(), [letter("a", 1)]);
 }
 
 pub(crate) async fn any_dead_letter_can_be_buried(store: Subject) {
@@ -35,7 +35,48 @@ pub(crate) async fn any_dead_letter_can_be_buried(store: Subject) {
         DeadLetter { body: "a\0b".to_owned(), reason: "\0".to_owned(), ..letter(&"é\0".repeat(9_000), 1) };
     store.bury(&awkward).await.unwrap();
     store.bury(&awkward).await.unwrap();
-    let buried = store.dead_letters(9).await.unwrap();
+    let buried = store.dead_letters(&LetterFilter::newest(9)).await.unwrap();
     assert_eq!(buried.len(), 1);
     assert_eq!((buried[0].body.as_str(), buried[0].reason.as_str()), ("a\u{FFFD}b", "\u{FFFD}"));
+}
+
+pub(crate) async fn pages_of_dead_letters_neither_repeat_nor_leave_out(store: Subject) {
+    for (id, second) in [("b", 1), ("c", 2), ("a", 1)] {
+        store.bury(&letter(id, second)).await.unwrap();
+    }
+    let mut filter = LetterFilter::newest(1);
+    let mut seen = Vec::new();
+    while let Some(next) = store.dead_letters(&filter).await.unwrap().pop() {
+        filter.after = Some((next.at, next.id.clone()));
+        seen.push(next.id);
+    }
+    assert_eq!(seen, ["c", "b", "a"]);
+}
+
+pub(crate) async fn dead_letters_are_filtered_by_source_and_text(store: Subject) {
+    let other =
+        DeadLetter { source: "else%where".to_owned(), body: "{\"Run\": 1}".to_owned(), ..letter("b", 2) };
+    store.bury(&letter("a", 1)).await.unwrap();
+    store.bury(&other).await.unwrap();
+    let found = async |source: Option<&str>, text: Option<&str>| {
+        let (source, text) = (source.map(str::to_owned), text.map(str::to_owned));
+        let filter = LetterFilter { source, text, ..LetterFilter::newest(9) };
+        store.dead_letters(&filter).await.unwrap().into_iter().map(|letter| letter.id).collect::<Vec<_>>()
+    };
+    assert_eq!(found(Some("else%where"), None).await, ["b"]);
+    assert_eq!(found(None, Some("Run")).await, ["b"]);
+    assert_eq!(found(None, Some("message type")).await, ["b", "a"]);
+    assert_eq!(found(Some("ebbflow-triggers"), Some("Run")).await, [""; 0]);
+    assert_eq!(found(None, Some("%")).await, [""; 0]);
+}
+
+pub(crate) async fn a_dead_letter_is_there_until_it_is_thrown_away(store: Subject) {
+    let long = "é\0".repeat(9_000);
+    for id in ["a", &long] {
+        store.bury(&letter(id, 1)).await.unwrap();
+        assert_eq!(store.dead_letter(id).await.unwrap().map(|letter| letter.at), Some(at(1)));
+        assert!(store.discard(id).await.unwrap());
+        assert_eq!(store.dead_letter(id).await.unwrap(), None);
+        assert!(!store.discard(id).await.unwrap());
+    }
 }

@@ -6,11 +6,13 @@ mod definitions;
 mod example;
 mod fans;
 mod history;
+mod inspection;
 mod lanes;
 mod letters;
 mod listing;
 mod operators;
 mod places;
+mod retention;
 mod shares;
 mod sweep;
 mod units;
@@ -153,6 +155,8 @@ claims! {
         committed_messages_are_unsent_until_they_are_marked
         marking_messages_as_sent_twice_changes_nothing
         young_messages_are_left_to_whoever_wrote_them
+        a_unit_takes_what_is_due_and_no_more
+        timers_are_listed_by_time_and_by_page
     }
     fans {
         children_are_there_with_their_items
@@ -237,9 +241,26 @@ claims! {
         nobody_can_be_told_anything_who_is_not_known
         workers_are_listed_with_what_they_are_and_hold
     }
+    inspection {
+        an_empty_store_is_in_order
+        what_is_overdue_is_found_with_its_age
+        a_run_in_which_nothing_moves_is_found
+        counts_that_do_not_fit_are_found_and_audited
+        every_unfinished_run_is_looked_at_page_by_page
+    }
+    retention {
+        a_turn_is_taken_once
+        runs_that_ended_long_ago_come_in_the_order_of_their_ends
+        parts_are_forgotten_once_and_the_rest_stays
+        a_run_is_forgotten_with_all_its_rows
+        a_run_that_has_not_ended_is_not_forgotten
+    }
     letters {
         dead_letters_come_newest_first
         the_same_dead_letter_again_changes_nothing
         any_dead_letter_can_be_buried
+        pages_of_dead_letters_neither_repeat_nor_leave_out
+        dead_letters_are_filtered_by_source_and_text
+        a_dead_letter_is_there_until_it_is_thrown_away
     }
 }

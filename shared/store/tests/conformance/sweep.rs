@@ -1,8 +1,8 @@
 //! Claims about what the sweep asks: timers, check-ups, unsent messages.
 
 use model::change::Checkup;
-use model::{RunId, TaskIndex, Timer, TimerKind};
-use store::{Agenda, DueTimer, Error};
+use model::{Instant, RunId, TaskIndex, Timer, TimerKind};
+use store::{Agenda, DueTimer, Error, TimerFilter};
 
 use crate::Subject;
 use crate::example::{at, event, example, finish, nudge, record, run, step};
@@ -34,7 +34,8 @@ async fn unsent(store: &Subject, second: i64) -> Vec<i64> {
 
 pub(crate) async fn an_empty_store_has_nothing_on_its_agenda(store: Subject) {
     store.ping().await.unwrap();
-    assert_eq!(store.agenda(at(0)).await.unwrap(), Agenda::default());
+    let retention = Some(Instant::UNIX_EPOCH);
+    assert_eq!(store.agenda(at(0)).await.unwrap(), Agenda { retention, ..Agenda::default() });
 }
 
 pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject) {
@@ -54,6 +55,7 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
         checkup: Some(at(60)),
         unsent: Some(at(5)),
         worker: Some(at(30)),
+        retention: Some(Instant::UNIX_EPOCH),
     };
     assert_eq!(store.agenda(at(20)).await.unwrap(), agenda);
 }
@@ -233,4 +235,52 @@ pub(crate) async fn a_checkup_can_be_brought_forward_and_not_put_off(store: Subj
         check_up(&store, id, Checkup::By(at(by))).await;
         assert_eq!(store.agenda(at(0)).await.unwrap().checkup, Some(at(expected)));
     }
+}
+
+pub(crate) async fn a_unit_takes_what_is_due_and_no_more(store: Subject) {
+    let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
+    set(&store, one, vec![timer(0, 1, 20), timer(1, 1, 30)]).await;
+    set(&store, two, vec![timer(0, 1, 25)]).await;
+    let taken = async |second, limit| {
+        let mut unit = store.begin().await.unwrap();
+        let due = unit.due_timers(at(second), limit).await.unwrap();
+        unit.commit().await.unwrap();
+        due.into_iter().map(|due| (due.run, due.timer)).collect::<Vec<_>>()
+    };
+    let all = [(one, timer(0, 1, 20)), (two, timer(0, 1, 25)), (one, timer(1, 1, 30))];
+    assert_eq!(taken(19, 9).await, []);
+    assert_eq!(taken(20, 9).await, all[..1]);
+    assert_eq!(taken(99, 2).await, all[..2]);
+    assert_eq!(taken(99, 9).await, all);
+}
+
+pub(crate) async fn timers_are_listed_by_time_and_by_page(store: Subject) {
+    let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
+    set(&store, one, vec![timer(0, 1, 20), timer(1, 1, 30), own_timer(TimerKind::Deadline, 30)]).await;
+    set(&store, two, vec![timer(0, 1, 25)]).await;
+    let tenant = run(&*store, one).await.tenant;
+    let mut filter = TimerFilter { limit: 1, ..TimerFilter::default() };
+    let mut seen = Vec::new();
+    while let Some(next) = store.timers(tenant, &filter).await.unwrap().pop() {
+        filter.after = Some(next.place());
+        seen.push((next.run, next.timer));
+    }
+    let all = [
+        (one, timer(0, 1, 20)),
+        (two, timer(0, 1, 25)),
+        (one, own_timer(TimerKind::Deadline, 30)),
+        (one, timer(1, 1, 30)),
+    ];
+    assert_eq!(seen, all);
+    let listed = async |filter: TimerFilter| {
+        store.timers(tenant, &filter).await.unwrap().into_iter().map(|found| found.run).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(TimerFilter { run: Some(two), limit: 9, ..TimerFilter::default() }).await, [two]);
+    let workflow = run(&*store, one).await.workflow;
+    let of = |workflow| TimerFilter { workflow: Some(workflow), limit: 9, ..TimerFilter::default() };
+    assert_eq!(listed(of(workflow)).await.len(), 4);
+    assert_eq!(listed(of("another".to_owned())).await, []);
+    let stranger = model::TenantId(tenant.0 + 1);
+    let all = TimerFilter { limit: 9, ..TimerFilter::default() };
+    assert_eq!(store.timers(stranger, &all).await.unwrap(), []);
 }

@@ -1,0 +1,113 @@
+//! `ebb doctor`: is everything as it should be, and what to do where it is not.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use api::doctor::{CheckView, ReportView, Verdict};
+use chrono::TimeDelta;
+use clock::{Clock, SystemClock};
+use model::Instant;
+use reqwest::header::HeaderMap;
+use serde_json::json;
+
+use super::{FAILED, connect};
+use crate::args::{Doctor, Shared};
+use crate::client::{self, Client};
+use crate::output::{self, Colour, Palette};
+
+/// Clocks that differ by more are wrong.
+const SKEW: TimeDelta = TimeDelta::seconds(5);
+
+pub(super) async fn run(shared: &Shared, arguments: &Doctor) -> Result<ExitCode> {
+    let report = match ask(&connect(shared)?, arguments.repair).await {
+        Ok(report) => with_own_clock(report, SystemClock.now()),
+        Err(error) => unanswered(&error, SystemClock.now()),
+    };
+    match shared.json {
+        true => output::json(&report)?,
+        false => output::line(text(&report, Palette::of_stdout()))?,
+    }
+    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+async fn ask(client: &Client, repair: bool) -> client::Result<ReportView> {
+    match repair {
+        true => client.post(&["doctor", "repair"], HeaderMap::new(), &json!({})).await,
+        false => client.get(&["doctor"], &[]).await,
+    }
+}
+
+/// The report with a check of the clock here, which decides nothing and is looked at by people.
+fn with_own_clock(mut report: ReportView, now: Instant) -> ReportView {
+    let skew = (report.now - now).abs();
+    let says = format!("the server's differs from the one here by {} ms", skew.num_milliseconds());
+    let check = CheckView::new("clock here", skew <= SKEW, says, "let this machine keep time by NTP");
+    report.ok &= check.verdict == Verdict::Ok;
+    report.checks.push(check);
+    report
+}
+
+/// The report where there is none: why not, and what to do about that.
+fn unanswered(error: &client::Error, now: Instant) -> ReportView {
+    let (name, advice) = match error {
+        client::Error::Refused { status: 401 | 403, .. } => (
+            "identity",
+            "see that EBB_TOKEN is a token of yours that has not expired; `ebb token` prints that of `ebb dev`",
+        ),
+        client::Error::Refused { status: 500.., .. } => {
+            ("database", "see whether the database is there, and the server's log")
+        }
+        _ => ("server", "see that `ebb dev` runs, or that EBB_URL is its address"),
+    };
+    let check = CheckView::new(name, false, error.to_string(), advice);
+    ReportView { ok: false, now, checks: vec![check], complete: false, repaired: Vec::new() }
+}
+
+fn text(report: &ReportView, palette: Palette) -> String {
+    let repaired = report
+        .repaired
+        .iter()
+        .map(|check| format!("{} repaired {}: {}", palette.paint(Colour::Good, "↻"), check.name, check.says));
+    let checks = report.checks.iter().map(|check| line(check, palette));
+    let more = (!report.complete && report.checks.len() > 1)
+        .then(|| "not all unfinished runs were looked at".into());
+    repaired.chain(checks).chain(more).collect::<Vec<String>>().join("\n")
+}
+
+fn line(check: &CheckView, palette: Palette) -> String {
+    let (sign, colour) = match check.verdict {
+        Verdict::Ok => ("✓", Colour::Good),
+        Verdict::Wrong => ("✗", Colour::Bad),
+    };
+    let advice = check.advice.as_ref().map(|advice| format!("\n    {advice}")).unwrap_or_default();
+    format!("{} {}: {}{advice}", palette.paint(colour, sign), check.name, check.says)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Instant {
+        Instant::from_timestamp(1_800_000_000, 0).unwrap()
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_wrong_and_says_what_to_do() {
+        let away = client::Error::Unreachable { url: "http://x".into(), why: "refused".into() };
+        let report = unanswered(&away, now());
+        assert!(!report.ok);
+        let said = text(&report, Palette { on: false });
+        assert!(
+            said.starts_with("✗ server: nothing answers at http://x") && said.contains("EBB_URL"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_clock_that_is_off_is_wrong() {
+        let report = ReportView { ok: true, now: now(), checks: vec![], complete: true, repaired: vec![] };
+        assert!(with_own_clock(report.clone(), now() + SKEW).ok);
+        let off = with_own_clock(report, now() - SKEW - TimeDelta::seconds(1));
+        assert!(!off.ok && off.checks[0].advice.is_some());
+    }
+}

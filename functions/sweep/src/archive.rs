@@ -1,0 +1,41 @@
+//! Where rows go before they are deleted.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use model::Instant;
+use serde_json::Value;
+
+/// Keeps documents for good.
+#[async_trait::async_trait]
+pub trait Archive: Send + Sync {
+    /// Keeps documents of one kind. Once this returns well, they outlive a loss of power: only then may the rows be
+    /// deleted. The same documents may come twice.
+    async fn keep(&self, kind: &str, now: Instant, documents: Vec<Value>) -> io::Result<()>;
+}
+
+/// An archive in a folder: a file for each kind and day, a document a line.
+#[derive(Clone, Debug)]
+pub struct Folder(pub PathBuf);
+
+#[async_trait::async_trait]
+impl Archive for Folder {
+    async fn keep(&self, kind: &str, now: Instant, documents: Vec<Value>) -> io::Result<()> {
+        let path = self.0.join(format!("{kind}-{}.ndjson", now.format("%Y-%m-%d")));
+        let folder = self.0.clone();
+        let write = move || {
+            std::fs::create_dir_all(&folder)?;
+            let mut file = std::fs::File::options().create(true).append(true).open(path)?;
+            let mut lines = String::new();
+            for document in documents {
+                lines.push_str(&document.to_string());
+                lines.push('\n');
+            }
+            file.write_all(lines.as_bytes())?;
+            file.sync_all()?;
+            // The folder, too: else a new file may be gone.
+            std::fs::File::open(folder)?.sync_all()
+        };
+        tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+}

@@ -1,0 +1,238 @@
+//! Dead letters: messages that could not be taken in, to be looked at, published again or thrown away.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use model::{Instant, RunId};
+use runtime::Replayed;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use service::Problem;
+use store::{DeadLetter, LetterFilter};
+use tracing::info;
+
+use crate::page::{MAX_LIMIT, Page, Wanted};
+use crate::request::{self, Path, Query};
+use crate::{Api, Caller, error};
+
+/// Which dead letters to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// Only of this source.
+    pub source: Option<String>,
+    /// Only those with this text in their reason or body.
+    pub text: Option<String>,
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// A dead letter.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LetterView {
+    /// Its id.
+    pub id: String,
+    /// When it was given up on.
+    pub at: Instant,
+    /// The subscription or endpoint at which it arrived.
+    pub source: String,
+    /// Why it was given up on.
+    pub reason: String,
+    /// The type of the message that it holds; none where it holds no message of ours.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// The run that the message is about.
+    pub run: Option<RunId>,
+    /// The message's data; only where one letter is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// Its body as it came; only where one letter is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+}
+
+/// What to do with dead letters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Publish them again.
+    Replay,
+    /// Throw them away.
+    Discard,
+}
+
+/// Which dead letters a bulk action is about.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BulkFilter {
+    /// Only of this source.
+    pub source: Option<String>,
+    /// Only those with this text in their reason or body.
+    pub text: Option<String>,
+}
+
+/// What to do with all dead letters that a filter lets pass.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BulkBody {
+    /// What to do.
+    pub action: Action,
+    /// With which.
+    #[serde(default)]
+    pub filter: BulkFilter,
+    /// Only say how many it would be.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// From an earlier answer.
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+/// What became of a bulk action. One call sees to a hundred letters at most.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BulkView {
+    /// How many letters this call looked at.
+    pub matched: usize,
+    /// How many of them it replayed or discarded; those that it would have, in a dry run.
+    pub done: usize,
+    /// Ids of those that hold no message of ours and were left where they are.
+    pub left: Vec<String>,
+    /// What to ask with for those that this call did not get to.
+    pub next_cursor: Option<String>,
+}
+
+impl LetterView {
+    fn new(letter: DeadLetter) -> Self {
+        let message = runtime::message_of(&letter).ok();
+        Self {
+            kind: message.as_ref().map(|message| message.kind().to_owned()),
+            run: message.as_ref().and_then(model::Message::run),
+            id: letter.id,
+            at: letter.at,
+            source: letter.source,
+            reason: letter.reason,
+            data: None,
+            body: None,
+        }
+    }
+
+    fn whole(letter: DeadLetter) -> Self {
+        let data = runtime::message_of(&letter).ok().map(|message| message.data());
+        let body = Some(letter.body.clone());
+        Self { data, body, ..Self::new(letter) }
+    }
+}
+
+type Place = (Instant, String);
+
+fn place(letter: &DeadLetter) -> Place {
+    (letter.at, letter.id.clone())
+}
+
+/// A page of the dead letters, newest first.
+pub async fn list(api: &Api, query: &ListQuery) -> Result<Page<LetterView>, Problem> {
+    let wanted = Wanted::<Place>::read(query.limit, query.cursor.as_deref())?;
+    let filter = LetterFilter {
+        source: query.source.clone(),
+        text: query.text.clone(),
+        after: wanted.after.clone(),
+        limit: wanted.rows(),
+    };
+    let rows = api.app.runtime.store().dead_letters(&filter).await.map_err(error::store)?;
+    Ok(wanted.page(rows, place).map(LetterView::new))
+}
+
+async fn find(api: &Api, id: &str) -> Result<DeadLetter, Problem> {
+    let found = api.app.runtime.store().dead_letter(id).await.map_err(error::store)?;
+    found.ok_or_else(|| Problem::not_found(format!("there is no dead letter `{id}`")))
+}
+
+pub(crate) async fn get_list(
+    State(api): State<Api>,
+    _: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Page<LetterView>>, Problem> {
+    list(&api, &query).await.map(Json)
+}
+
+pub(crate) async fn get_one(
+    State(api): State<Api>,
+    _: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<LetterView>, Problem> {
+    find(&api, &id).await.map(LetterView::whole).map(Json)
+}
+
+/// Publishes the message of a dead letter again.
+pub(crate) async fn post_replay(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<LetterView>, Problem> {
+    let letter = find(&api, &id).await?;
+    match api.app.runtime.replay(&letter).await.map_err(error::runtime)? {
+        Replayed::Sent => {
+            info!("{} replayed dead letter {id}", caller.name);
+            Ok(Json(LetterView::new(letter)))
+        }
+        Replayed::NoMessage(reason) => {
+            let message = format!(
+                "dead letter `{id}` holds no message of ours and cannot be replayed, only discarded: {reason}"
+            );
+            Err(Problem::new(StatusCode::CONFLICT, "not_a_message", message).with(json!({ "id": id })))
+        }
+    }
+}
+
+/// Throws a dead letter away.
+pub(crate) async fn post_discard(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<LetterView>, Problem> {
+    let letter = find(&api, &id).await?;
+    api.app.runtime.store().discard(&id).await.map_err(error::store)?;
+    info!("{} discarded dead letter {id}", caller.name);
+    Ok(Json(LetterView::new(letter)))
+}
+
+/// Replays or discards dead letters that a filter lets pass, newest first, a bounded number at a time.
+pub(crate) async fn post_bulk(
+    State(api): State<Api>,
+    caller: Caller,
+    request::Json(body): request::Json<BulkBody>,
+) -> Result<Json<BulkView>, Problem> {
+    let wanted = Wanted::<Place>::read(Some(MAX_LIMIT), body.cursor.as_deref())?;
+    let filter = LetterFilter {
+        source: body.filter.source,
+        text: body.filter.text,
+        after: wanted.after.clone(),
+        limit: wanted.rows(),
+    };
+    let rows = api.app.runtime.store().dead_letters(&filter).await.map_err(error::store)?;
+    let Page { items, next_cursor } = wanted.page(rows, place);
+    let (matched, mut left) = (items.len(), Vec::new());
+    for letter in items {
+        if !treat(&api, body.action, body.dry_run, &letter).await? {
+            left.push(letter.id);
+        }
+    }
+    let done = matched - left.len();
+    if !body.dry_run {
+        info!("{} asked to {:?} dead letters: {done} of {matched} done", caller.name, body.action);
+    }
+    Ok(Json(BulkView { matched, done, left, next_cursor }))
+}
+
+/// Does it, or would do it. Answers whether it can be done.
+async fn treat(api: &Api, action: Action, dry_run: bool, letter: &DeadLetter) -> Result<bool, Problem> {
+    let runtime = &api.app.runtime;
+    match action {
+        Action::Replay if dry_run => Ok(runtime::message_of(letter).is_ok()),
+        Action::Replay => Ok(runtime.replay(letter).await.map_err(error::runtime)? == Replayed::Sent),
+        Action::Discard if dry_run => Ok(true),
+        Action::Discard => runtime.store().discard(&letter.id).await.map(|_| true).map_err(error::store),
+    }
+}

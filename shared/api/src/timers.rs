@@ -1,0 +1,134 @@
+//! Pending timers: what will happen when, and why.
+
+use axum::Json;
+use axum::extract::State;
+use engine::Graph;
+use model::{Instant, RunId, TimerKind};
+use serde::{Deserialize, Serialize};
+use service::Problem;
+use store::{TimerFilter, TimerPlace, TimerRecord};
+
+use crate::page::{Page, Wanted};
+use crate::request::{Path, Query};
+use crate::{Api, Caller, Links, error, runs};
+
+/// Which timers to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// Only of this run.
+    pub run: Option<RunId>,
+    /// Only of this workflow.
+    pub workflow: Option<String>,
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// Which timers of a run to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunQuery {
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// A pending timer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TimerView {
+    /// The run it belongs to.
+    pub run: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// The task; none for the run's own.
+    pub task: Option<String>,
+    /// The attempt that set it; 0 for the run's own.
+    pub attempt: u32,
+    /// `retry`, `sleep`, `timeout` or `deadline`.
+    pub kind: String,
+    /// When it is due.
+    pub wake_at: Instant,
+    /// Whether that has passed.
+    pub overdue: bool,
+    /// What will happen then, in words.
+    pub why: String,
+    /// The task or the run, in the API.
+    pub link: String,
+}
+
+impl TimerView {
+    fn new(record: TimerRecord, graph: Option<&Graph>, now: Instant) -> Self {
+        let TimerRecord { run, workflow, child, timer, .. } = record;
+        let known = |graph: &&Graph| timer.task.is_some_and(|task| graph.has(task, child));
+        let task = timer.task.map(|task| match graph.filter(known) {
+            Some(graph) => graph.name_at(task, child),
+            None => format!("#{}", task.0),
+        });
+        Self {
+            why: why(timer.kind, task.as_deref(), timer.attempt),
+            link: task.as_deref().map_or(Links::run_path(run), |task| Links::task_path(run, task)),
+            overdue: timer.wake_at <= now,
+            kind: timer.kind.name().into(),
+            attempt: timer.attempt,
+            wake_at: timer.wake_at,
+            run,
+            workflow,
+            task,
+        }
+    }
+}
+
+/// What happens when the timer is due.
+fn why(kind: TimerKind, task: Option<&str>, attempt: u32) -> String {
+    match (kind, task) {
+        (TimerKind::Retry, Some(task)) => {
+            format!("`{task}` is tried again after attempt {attempt} failed")
+        }
+        (TimerKind::Sleep, Some(task)) => format!("`{task}` has slept long enough"),
+        (TimerKind::Timeout, Some(task)) => format!("`{task}` waits no longer and fails"),
+        (TimerKind::Deadline, _) => "the run should have ended by then".into(),
+        (TimerKind::Timeout | TimerKind::Retry | TimerKind::Sleep, None) => {
+            "the run has taken as long as it may and ends".into()
+        }
+    }
+}
+
+/// A page of the pending timers, the next one first.
+pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<TimerView>, Problem> {
+    let wanted = Wanted::<TimerPlace>::read(query.limit, query.cursor.as_deref())?;
+    let filter = TimerFilter {
+        run: query.run,
+        workflow: query.workflow.clone(),
+        after: wanted.after.clone(),
+        limit: wanted.rows(),
+    };
+    let rows = api.app.runtime.store().timers(caller.tenant, &filter).await.map_err(error::store)?;
+    let Page { items, next_cursor } = wanted.page(rows, TimerRecord::place);
+    let mut views = Vec::with_capacity(items.len());
+    for record in items {
+        let graph = api.app.runtime.graph(record.version).await.map_err(error::runtime)?;
+        views.push(TimerView::new(record, graph.as_deref(), api.app.now()));
+    }
+    Ok(Page { items: views, next_cursor })
+}
+
+pub(crate) async fn get_list(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Page<TimerView>>, Problem> {
+    list(&api, &caller, &query).await.map(Json)
+}
+
+pub(crate) async fn get_of_run(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<RunId>,
+    Query(RunQuery { limit, cursor }): Query<RunQuery>,
+) -> Result<Json<Page<TimerView>>, Problem> {
+    runs::find(&api, &caller, id).await?;
+    list(&api, &caller, &ListQuery { run: Some(id), workflow: None, limit, cursor }).await.map(Json)
+}

@@ -1,0 +1,52 @@
+//! The doctor: what is looked at, what is found, and what is put right.
+
+use axum::http::StatusCode;
+use engine::Command;
+use model::{TaskIndex, WorkerId};
+use serde_json::{Value, json};
+use store::DeadLetter;
+use uuid::Uuid;
+
+use crate::world::{World, now};
+
+fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let checks = report["checks"].as_array().unwrap();
+    checks.iter().find(|check| check["name"] == name).unwrap_or(&Value::Null)
+}
+
+#[tokio::test]
+async fn an_idle_system_is_in_order() {
+    let world = World::with_hello().await;
+    let report = world.get("/doctor").await;
+    assert_eq!((report.status, &report.body["ok"]), (StatusCode::OK, &json!(true)), "{}", report.body);
+    for name in ["migrations", "bus", "identity", "permissions", "transactions", "runs"] {
+        assert_eq!(check(&report.body, name)["verdict"], "ok", "{name}: {}", report.body);
+    }
+    assert!(check(&report.body, "identity")["says"].as_str().unwrap().contains("ada@example.com"));
+}
+
+#[tokio::test]
+async fn a_dead_letter_is_for_people_to_decide() {
+    let world = World::new();
+    let (source, reason, body) = ("s".into(), "r".into(), "b".into());
+    let letter = DeadLetter { id: "1".into(), source, reason, body, at: now() };
+    world.runtime.store().bury(&letter).await.unwrap();
+    let report = world.post("/doctor/repair", "").await.body;
+    assert_eq!((&report["ok"], &report["repaired"]), (&json!(false), &json!([])));
+    let letters = check(&report, "dead_letters");
+    assert!(letters["advice"].as_str().unwrap().contains("ebb dead-letters"), "{letters}");
+}
+
+#[tokio::test]
+async fn what_a_dead_worker_held_is_taken_from_it_once() {
+    let world = World::with_hello().await;
+    let run = world.start().await;
+    let worker = WorkerId(Uuid::from_u128(1));
+    world.runtime.settle(run, Command::Claim { task: TaskIndex(0), attempt: 1, worker }).await.unwrap();
+    let report = world.get("/doctor").await.body;
+    assert_eq!(check(&report, "dead_workers")["says"].as_str().unwrap()[..10], *"1 attempts");
+    let repaired = world.post("/doctor/repair", "").await.body;
+    assert_eq!(repaired["repaired"][0]["name"], "dead_workers", "{repaired}");
+    assert_eq!(repaired["ok"], true, "{repaired}");
+    assert_eq!(world.post("/doctor/repair", "").await.body["repaired"], json!([]));
+}

@@ -1,0 +1,49 @@
+//! Putting right what is noted about a run, where it does not fit the run's rows. The rows are what is true: counters
+//! follow from them, and so does the run's end.
+
+use model::{Audit, Counts, EventKind};
+use serde_json::{Map, Value, json};
+
+use crate::command::Outcome;
+use crate::scene::Scene;
+
+impl Scene<'_> {
+    /// Makes the run's counters fit its tasks, and drops timers that nothing waits for. Doing it again finds nothing.
+    pub(crate) fn put_right(&mut self, audit: &Audit) -> Outcome {
+        let mut repaired = Map::new();
+        // A run that ended stays as it ended.
+        if !self.run.state.is_final() {
+            if self.run.counts != audit.counts {
+                let (was, is) = (named(&self.run.counts), named(&audit.counts));
+                repaired.insert("counts".into(), json!({"was": was, "is": is}));
+                self.run.counts = audit.counts;
+            }
+            let may = |task: &&model::TaskIndex| self.graph.spec_at(**task, None).allow_failure;
+            let failures = audit.ended_badly.iter().filter(|task| !may(task)).count() as u32;
+            // There may be more: a run that took too long counts for itself.
+            if self.run.failures < failures {
+                repaired.insert("failures".into(), json!({"was": self.run.failures, "is": failures}));
+                self.run.failures = failures;
+            }
+        }
+        for owner in &audit.orphaned_timers {
+            self.unset_timers(*owner);
+        }
+        if !audit.orphaned_timers.is_empty() {
+            repaired.insert("orphaned_timers".into(), json!(audit.orphaned_timers.len()));
+        }
+        if repaired.is_empty() {
+            return Outcome::Stale;
+        }
+        self.record(EventKind::RunRepaired, None, None, Value::Object(repaired));
+        Outcome::Applied
+    }
+}
+
+fn named(counts: &Counts) -> Value {
+    counts
+        .present()
+        .map(|(state, count)| (state.name().to_owned(), json!(count)))
+        .collect::<Map<_, _>>()
+        .into()
+}

@@ -1,0 +1,37 @@
+//! Dead letters: what they hold, and publishing it again.
+
+use bus::envelope;
+use model::Message;
+use store::DeadLetter;
+
+use crate::{Error, Result, Runtime};
+
+/// What became of a dead letter to be published again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Replayed {
+    /// It is on its way, and no dead letter any more.
+    Sent,
+    /// It holds no message of ours, for this reason: it stays.
+    NoMessage(String),
+}
+
+/// The message that a dead letter holds, or why it holds none.
+pub fn message_of(letter: &DeadLetter) -> std::result::Result<Message, String> {
+    envelope::reopen(letter.body.as_bytes())
+        .map(|delivery| delivery.message)
+        .map_err(|rejected| rejected.reason)
+}
+
+impl Runtime {
+    /// Publishes the message of a dead letter again, then throws the letter away: whoever dies in between publishes it
+    /// twice, which is harmless, and never loses it.
+    pub async fn replay(&self, letter: &DeadLetter) -> Result<Replayed> {
+        let message = match message_of(letter) {
+            Ok(message) => message,
+            Err(reason) => return Ok(Replayed::NoMessage(reason)),
+        };
+        self.bus.publish(&[message]).await.map_err(Error::Bus)?;
+        self.store.discard(&letter.id).await?;
+        Ok(Replayed::Sent)
+    }
+}

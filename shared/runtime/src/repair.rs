@@ -1,0 +1,103 @@
+//! Putting right what an inspection found. All of it may be done twice, and by several at once.
+
+use chrono::TimeDelta;
+use engine::Command;
+use model::{Instant, RunId};
+use store::{Fault, Finding};
+use tracing::{info, warn};
+
+use crate::{Result, Runtime, Settled};
+
+/// So many things of one kind are put right in one transaction.
+const BATCH: u32 = 200;
+
+/// A dispatched task that nobody took for so long needs its message again.
+const PATIENCE: TimeDelta = TimeDelta::seconds(30);
+
+/// A worker that was silent for so long is dead.
+const SILENCE: TimeDelta = TimeDelta::seconds(60);
+
+impl Runtime {
+    /// Everything that should not be, of as many unfinished runs as so many looks reach. Answers whether all were
+    /// looked at, too.
+    pub async fn inspect(&self, looks: u32) -> Result<(Vec<Finding>, bool)> {
+        let (mut findings, mut after) = (Vec::new(), None);
+        for _ in 0..looks {
+            let inspection = self.store.inspect(self.clock.now(), after).await?;
+            findings.extend(inspection.findings);
+            after = inspection.next;
+            if after.is_none() {
+                return Ok((findings, true));
+            }
+        }
+        Ok((findings, false))
+    }
+
+    /// Puts right what was found, as far as no person is needed. Answers which findings it did something about.
+    pub async fn repair(&self, findings: &[Finding]) -> Result<Vec<Finding>> {
+        let mut repaired = Vec::new();
+        for finding in findings.iter().filter(|finding| finding.fault.can_be_repaired()) {
+            let done = match finding.run {
+                Some(run) => self.put_right(run).await,
+                None => self.repair_all(finding.fault).await,
+            };
+            match done {
+                Ok(true) => {
+                    info!("Repaired {}: {:?}", finding.fault.name(), finding.run);
+                    repaired.push(*finding);
+                }
+                Ok(false) => {}
+                Err(error) if error.is_passing() => return Err(error),
+                Err(error) => warn!("{} cannot be repaired: {error}", finding.fault.name()),
+            }
+        }
+        Ok(repaired)
+    }
+
+    /// Makes what is noted about a run fit its rows, and looks whether anything of it got lost. Answers whether
+    /// anything was wrong.
+    pub async fn put_right(&self, run: RunId) -> Result<bool> {
+        let (changed, unsaid) = self.despite_conflicts(run, || self.try_put_right(run)).await?;
+        self.publish(unsaid).await;
+        Ok(changed)
+    }
+
+    async fn try_put_right(&self, run: RunId) -> Result<(bool, crate::publish::Unsaid)> {
+        let mut unit = self.store.begin().await?;
+        let Some(row) = unit.lock(&[run]).await?.pop() else { return Ok(Default::default()) };
+        let audit = unit.audit(run).await?;
+        let mut commands = vec![(run, Command::PutRight { audit })];
+        if !row.state.is_final() {
+            commands.push((run, Command::Checkup { patience: PATIENCE }));
+        }
+        let (settled, unsaid) = self.settle_in(unit, &commands).await?;
+        Ok((settled.contains(&Settled::Applied), unsaid))
+    }
+
+    async fn repair_all(&self, fault: Fault) -> Result<bool> {
+        let now = self.clock.now();
+        match fault {
+            Fault::OverdueTimers => Ok(self.fire(now, BATCH).await?.applied > 0),
+            Fault::UnsentMessages => Ok(self.relay(now, BATCH).await? > 0),
+            Fault::DeadWorkers => self.lose_held(now - SILENCE).await,
+            Fault::OverdueCheckups => {
+                let due = self.store.due_checkups(now, BATCH).await?;
+                let commands = due.into_iter().map(|run| (run, Command::Checkup { patience: PATIENCE }));
+                self.settle_some(commands.collect()).await
+            }
+            _ => Ok(false),
+        }
+    }
+
+    async fn lose_held(&self, since: Instant) -> Result<bool> {
+        let lost = self.store.lost(since, BATCH).await?;
+        let lose = lost.iter().map(|held| {
+            (held.key.run, Command::Lose { task: held.key.task, attempt: held.attempt, worker: held.worker })
+        });
+        self.settle_some(lose.collect()).await
+    }
+
+    async fn settle_some(&self, commands: Vec<(RunId, Command)>) -> Result<bool> {
+        Ok(self.settle_all(&commands).await?.contains(&Settled::Applied))
+    }
+}

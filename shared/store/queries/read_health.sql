@@ -1,0 +1,13 @@
+-- How the database is: what it is, what time it has, how full and how busy it is, and what it does not let us do.
+select current_setting('server_version_num')::int as version,
+       (select max(version) from _sqlx_migrations where success) as migrated,
+       clock_timestamp() as clock,
+       (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as connections,
+       current_setting('max_connections')::int as max_connections,
+       (select min(xact_start) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend')
+           as oldest_transaction,
+       array(select relname::text from pg_class
+              where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+                and not has_table_privilege(oid, 'select, insert, update, delete')
+              order by relname) as forbidden

@@ -1,0 +1,92 @@
+//! Looking for what should not be.
+
+use std::collections::BTreeMap;
+
+use model::{Audit, Counts, Instant, RunId, TaskIndex, TaskState};
+
+use super::tables::{RunRow, Tables};
+use crate::inspection::{COUNTED, OVERDUE, PAGE, SILENCE, Seen, UNHEARD};
+use crate::{Fault, Finding, Inspection};
+
+impl Tables {
+    pub(super) fn inspect(&self, now: Instant, after: Option<RunId>) -> Inspection {
+        let mut findings = if after.is_none() { self.of_the_whole(now) } else { Vec::new() };
+        let open = self.runs.values().filter(|row| row.run.finished_at.is_none());
+        let open = open.filter(|row| after.is_none_or(|after| row.run.id > after));
+        let seen: Vec<Seen> = open.take(PAGE as usize).map(|row| self.look_at(row, now)).collect();
+        findings.extend(seen.iter().flat_map(|seen| seen.findings(now)));
+        let next = seen.last().filter(|_| seen.len() == PAGE as usize).map(|seen| seen.run.id);
+        Inspection { findings, next }
+    }
+
+    fn look_at(&self, row: &RunRow, now: Instant) -> Seen {
+        let tasks = || self.tasks_of(row.run.id, None).map(|(_, task)| task);
+        let is_unheard =
+            |task: &&model::Task| task.state == TaskState::Dispatched && task.since + UNHEARD <= now;
+        Seen {
+            checkup_at: row.checkup_at,
+            counts: self.counts(row.run.id),
+            unheard: tasks().filter(is_unheard).count() as u32,
+            moved_at: tasks().map(|task| task.since).max(),
+            run: row.run.clone(),
+        }
+    }
+
+    fn counts(&self, run: RunId) -> Counts {
+        let mut counts = [0; TaskState::ALL.len()];
+        self.tasks_of(run, None).for_each(|(_, task)| counts[task.state as usize] += 1);
+        Counts::from_array(counts)
+    }
+
+    fn of_the_whole(&self, now: Instant) -> Vec<Finding> {
+        let bounded = |mut found: Vec<Instant>| {
+            found.sort_unstable();
+            found.truncate(COUNTED as usize);
+            found
+        };
+        let timers = self.timers.values().map(|timer| timer.wake_at).filter(|at| *at + OVERDUE <= now);
+        let unsent = self.outbox.values().map(|(at, _)| *at).filter(|at| *at + OVERDUE <= now);
+        let checkups = self.runs.values().filter_map(|row| row.checkup_at).filter(|at| *at + UNHEARD <= now);
+        let lost = self.lost(now - SILENCE, COUNTED).into_iter().filter_map(|held| self.tasks.get(&held.key));
+        let letters = self.letters.values().map(|letter| letter.at);
+        let kinds = [
+            (Fault::OverdueTimers, timers.collect()),
+            (Fault::UnsentMessages, unsent.collect()),
+            (Fault::OverdueCheckups, checkups.collect()),
+            (Fault::DeadWorkers, lost.map(|task| task.since).collect()),
+            (Fault::DeadLetters, letters.collect()),
+        ];
+        let findings = kinds.into_iter().filter_map(|(fault, found)| Finding::of_all(fault, bounded(found)));
+        findings.chain(self.orphans_overdue(now)).collect()
+    }
+
+    fn orphans_overdue(&self, now: Instant) -> Vec<Finding> {
+        let mut by_run: BTreeMap<RunId, (u32, Instant)> = BTreeMap::new();
+        let overdue = self.timers.iter().filter(|(_, timer)| timer.wake_at + OVERDUE <= now);
+        for ((run, ..), timer) in overdue.filter(|((run, task, _), _)| self.is_orphaned(*run, *task)) {
+            let (count, since) = by_run.entry(*run).or_insert((0, timer.wake_at));
+            (*count, *since) = (*count + 1, timer.wake_at.min(*since));
+        }
+        by_run.into_iter().map(|(run, (count, since))| Finding::orphaned_timers(run, count, since)).collect()
+    }
+
+    /// Whether nothing waits for timers of that owner.
+    fn is_orphaned(&self, run: RunId, task: Option<TaskIndex>) -> bool {
+        match task {
+            Some(task) => {
+                self.tasks.get(&model::TaskKey { run, task }).is_some_and(|task| task.finished_at.is_some())
+            }
+            None => self.runs.get(&run).is_some_and(|row| row.run.finished_at.is_some()),
+        }
+    }
+
+    pub(super) fn audit(&self, run: RunId) -> Audit {
+        let tasks = self.tasks_of(run, None).map(|(_, task)| task).filter(|task| task.child.is_none());
+        let badly = tasks.filter(|task| matches!(task.state, TaskState::Failed | TaskState::UpstreamFailed));
+        let owners = self.timers.keys().filter(|(of, ..)| *of == run).map(|(_, owner, _)| *owner);
+        let mut orphaned_timers: Vec<_> = owners.filter(|owner| self.is_orphaned(run, *owner)).collect();
+        orphaned_timers.dedup();
+        let ended_badly = badly.map(|task| task.index).collect();
+        Audit { counts: self.counts(run), ended_badly, orphaned_timers }
+    }
+}

@@ -1,0 +1,95 @@
+//! What has been kept long enough.
+
+use std::collections::BTreeSet;
+
+use model::{Instant, RunId, RunState};
+use serde_json::{Value, json};
+
+use super::tables::Tables;
+use crate::Part;
+use crate::retention::{FORGOTTEN_AT_ONCE, at_once};
+
+impl Tables {
+    pub(super) fn take_retention(&mut self, now: Instant, until: Instant) -> bool {
+        let free = self.retention_at.is_none_or(|at| at <= now);
+        if free {
+            self.retention_at = Some(until);
+        }
+        free
+    }
+
+    pub(super) fn expired(&self, part: Part, state: RunState, before: Instant) -> Vec<RunId> {
+        let ended = self.runs.values().map(|row| &row.run).filter(|run| run.state == state);
+        let ended = ended.filter_map(|run| Some((run.finished_at?, run.id, run.counts.total())));
+        let place = self.forgotten.get(&(part, state));
+        let mut ended: Vec<_> = ended
+            .filter(|(at, id, _)| *at <= before && place.is_none_or(|place| (*at, *id) > *place))
+            .collect();
+        ended.sort_unstable();
+        at_once(ended.into_iter().take(FORGOTTEN_AT_ONCE as usize).map(|(_, id, tasks)| (id, tasks)))
+    }
+
+    pub(super) fn documents(&self, part: Part, runs: &[RunId]) -> Vec<Value> {
+        let wanted: BTreeSet<RunId> = runs.iter().copied().collect();
+        match part {
+            Part::Outputs => {
+                let outputs = self.outputs.iter().filter(|(key, _)| wanted.contains(&key.run));
+                let outputs =
+                    outputs.map(|(key, output)| json!({"run": key.run, "task": key.task, "output": output}));
+                outputs.collect()
+            }
+            Part::Logs => {
+                let logs = self.logs.iter().filter(|((key, ..), _)| wanted.contains(&key.run));
+                let document = |((key, attempt, first), lines): (&(model::TaskKey, u32, u32), &Vec<_>)| {
+                    let count = lines.len();
+                    json!({"run": key.run, "idx": key.task, "attempt": attempt, "first": first, "count": count, "lines": lines})
+                };
+                logs.map(document).collect()
+            }
+            Part::Whole => runs.iter().filter_map(|run| self.document(*run)).collect(),
+        }
+    }
+
+    fn document(&self, id: RunId) -> Option<Value> {
+        let row = self.runs.get(&id)?;
+        let tasks = self.tasks_of(id, None).map(|(key, task)| {
+            json!({"run": id, "idx": key.task, "state": task.state.name(), "attempt": task.attempt})
+        });
+        let events: Vec<Value> = self.events(id, 0, u32::MAX).iter().map(|(_, event)| json!(event)).collect();
+        Some(json!({
+            "run": {"id": id, "workflow": row.run.workflow, "state": row.run.state.name()},
+            "facts": {"inputs": row.facts.inputs, "labels": row.facts.labels},
+            "tasks": tasks.collect::<Vec<_>>(),
+            "outputs": self.documents(Part::Outputs, &[id]),
+            "logs": self.documents(Part::Logs, &[id]),
+            "events": events,
+        }))
+    }
+
+    pub(super) fn forget(&mut self, part: Part, runs: &[RunId]) {
+        let ended = |run: &RunId| self.runs.get(run).is_some_and(|row| row.run.finished_at.is_some());
+        let gone: BTreeSet<RunId> = runs.iter().copied().filter(ended).collect();
+        if let Some(row) = runs.last().and_then(|run| self.runs.get(run)) {
+            let place = row.run.finished_at.map(|at| ((part, row.run.state), (at, row.run.id)));
+            self.forgotten.extend(place.filter(|_| part != Part::Whole));
+        }
+        if part != Part::Logs {
+            self.outputs.retain(|key, _| !gone.contains(&key.run));
+        }
+        if part != Part::Outputs {
+            self.logs.retain(|(key, ..), _| !gone.contains(&key.run));
+        }
+        if part == Part::Whole {
+            self.runs.retain(|run, _| !gone.contains(run));
+            self.dates.retain(|_, run| !gone.contains(run));
+            self.tasks.retain(|key, _| !gone.contains(&key.run));
+            self.items.retain(|key, _| !gone.contains(&key.run));
+            self.attempts.retain(|(key, _), _| !gone.contains(&key.run));
+            self.events.retain(|(run, _), _| !gone.contains(run));
+            self.timers.retain(|(run, ..), _| !gone.contains(run));
+            self.signals.retain(|(run, _), _| !gone.contains(run));
+            self.waiters.retain(|key, _| !gone.contains(&key.run));
+            self.shares.retain(|_, share| !gone.contains(&share.owner.run));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What has been kept long enough, deleted in short transactions.
+
+use model::{Instant, RunId, RunState};
+use serde_json::Value;
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+use sqlx::{PgConnection, PgPool, Row};
+use uuid::Uuid;
+
+use crate::retention::{FORGOTTEN_AT_ONCE, at_once};
+use crate::{Part, Result};
+
+/// Every table with rows of a run, those that refer to others first. What lies in partitions goes with them.
+const TABLES: [&str; 11] = [
+    "delete from timers where run = any($1)",
+    "delete from signals where run = any($1)",
+    "delete from waiters where run = any($1)",
+    "delete from shared_tasks where owner_run = any($1)",
+    "delete from items where run = any($1)",
+    "delete from outputs where run = any($1)",
+    "delete from attempts where run = any($1)",
+    "delete from logs_other where run = any($1)",
+    "delete from events_other where run = any($1)",
+    "delete from tasks where run = any($1)",
+    "delete from run_facts where run = any($1)",
+];
+
+pub(super) async fn take(pool: &PgPool, now: Instant, until: Instant) -> Result<bool> {
+    let taken = sqlx::query("update retention_turn set next_at = $2 where next_at <= $1")
+        .bind(now)
+        .bind(until)
+        .execute(pool)
+        .await?;
+    Ok(taken.rows_affected() == 1)
+}
+
+pub(super) async fn rest(pool: &PgPool, until: Instant) -> Result<()> {
+    sqlx::query("update retention_turn set next_at = $1").bind(until).execute(pool).await?;
+    Ok(())
+}
+
+pub(super) async fn expired(
+    pool: &PgPool,
+    part: Part,
+    state: RunState,
+    before: Instant,
+) -> Result<Vec<RunId>> {
+    let found = sqlx::query(include_str!("../../queries/find_expired_runs.sql"))
+        .bind(part.name())
+        .bind(state.name())
+        .bind(before)
+        .bind(i64::from(FORGOTTEN_AT_ONCE))
+        .fetch_all(pool)
+        .await?;
+    let run = |row: &PgRow| {
+        let counts: Vec<i32> = row.try_get("counts")?;
+        Ok((RunId(row.try_get("id")?), counts.into_iter().map(i32::unsigned_abs).sum::<u32>()))
+    };
+    Ok(at_once(found.iter().map(run).collect::<Result<Vec<_>>>()?))
+}
+
+pub(super) async fn documents(pool: &PgPool, part: Part, runs: &[RunId]) -> Result<Vec<Value>> {
+    let statement = match part {
+        Part::Outputs => {
+            "select json_build_object('run', run, 'task', idx, 'output', output) as document
+               from outputs where run = any($1) order by run, idx"
+        }
+        Part::Logs => {
+            "select to_json(logs) as document from runs join logs on logs.run = runs.id and logs.run_at = runs.created_at
+              where runs.id = any($1) order by logs.run, idx, attempt, first"
+        }
+        Part::Whole => include_str!("../../queries/read_documents.sql"),
+    };
+    let found = sqlx::query(statement).bind(ids(runs)).fetch_all(pool).await?;
+    found.iter().map(|row| Ok(row.try_get::<Json<Value>, _>("document")?.0)).collect()
+}
+
+pub(super) async fn forget(pool: &PgPool, part: Part, runs: &[RunId]) -> Result<()> {
+    let Some(last) = runs.last() else { return Ok(()) };
+    let mut transaction = pool.begin().await?;
+    match part {
+        Part::Whole => forget_whole(&mut transaction, runs).await?,
+        Part::Outputs | Part::Logs => {
+            let statement = match part {
+                Part::Logs => "delete from logs_other where run = any($1)",
+                _ => "delete from outputs where run = any($1)",
+            };
+            sqlx::query(statement).bind(ids(runs)).execute(&mut *transaction).await?;
+            sqlx::query(include_str!("../../queries/note_forgotten.sql"))
+                .bind(part.name())
+                .bind(last.0)
+                .execute(&mut *transaction)
+                .await?;
+        }
+    }
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// The runs are locked first, and only those that have ended: nobody decides on them meanwhile.
+async fn forget_whole(connection: &mut PgConnection, runs: &[RunId]) -> Result<()> {
+    let ended = sqlx::query(
+        "select id from runs where id = any($1) and finished_at is not null order by id for update",
+    )
+    .bind(ids(runs))
+    .fetch_all(&mut *connection)
+    .await?;
+    let ended: Vec<Uuid> = ended.iter().map(|row| row.try_get("id")).collect::<sqlx::Result<_>>()?;
+    for statement in TABLES {
+        sqlx::query(statement).bind(&ended).execute(&mut *connection).await?;
+    }
+    sqlx::query("delete from runs where id = any($1)").bind(&ended).execute(connection).await?;
+    Ok(())
+}
+
+fn ids(runs: &[RunId]) -> Vec<Uuid> {
+    runs.iter().map(|run| run.0).collect()
+}

@@ -1,0 +1,129 @@
+//! What has been kept long enough is deleted, and never before it is archived.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use chrono::TimeDelta;
+use clock::{Clock, SystemClock};
+use model::{Instant, RunId, TenantId};
+use runtime::Runtime;
+use serde_json::Value;
+use service::config::RetentionConfig;
+use sqlx::Connection;
+use store::Postgres;
+use sweep::{Archive, Folder, Retention, Sweep};
+use testkit::ManualClock;
+
+use crate::world::World;
+
+/// A folder that can be full.
+struct Moody(Folder, Arc<AtomicBool>);
+
+#[async_trait::async_trait]
+impl Archive for Moody {
+    async fn keep(&self, kind: &str, now: Instant, documents: Vec<Value>) -> std::io::Result<()> {
+        match self.1.load(Ordering::Relaxed) {
+            true => Err(std::io::Error::other("the disk is full")),
+            false => self.0.keep(kind, now, documents).await,
+        }
+    }
+}
+
+async fn is_there(world: &World, run: RunId) -> (bool, bool) {
+    let store = world.runtime.store();
+    let outputs = store.outputs(run, &[model::TaskIndex(0)]).await.unwrap();
+    (store.run(TenantId::DEFAULT, run).await.unwrap().is_some(), !outputs.is_empty())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_been_kept_long_enough_is_archived_and_then_deleted() {
+    let world = World::new().await;
+    let mut workflow = testkit::workflow("a");
+    workflow.tasks[0].kind = "echo".into();
+    workflow.tasks[0].config = serde_json::json!({"value": "hello"});
+    world.register(workflow).await;
+    let run = world.trigger("example").await;
+    world.finished(run).await;
+    assert_eq!(is_there(&world, run).await, (true, true));
+
+    let clock = ManualClock::at(&SystemClock.now().to_rfc3339());
+    let store = Arc::new(Postgres::connect(&world.database.url, 4).await.unwrap());
+    let runtime = Arc::new(Runtime::new(store, Arc::new(world.broker.clone()), Arc::new(clock.clone())));
+    let (folder, full) = (tempfile::tempdir().unwrap(), Arc::new(AtomicBool::new(true)));
+    let archive = Moody(Folder(folder.path().join("archive")), full.clone());
+    let retention = Retention::new(RetentionConfig::default()).archived_by(Arc::new(archive));
+    let sweep = Sweep::new(runtime).keeping(retention);
+    let tick_after = async |days: i64| {
+        clock.set(clock.now() + TimeDelta::days(days));
+        sweep.run().await.unwrap();
+    };
+    tick_after(0).await;
+    assert_eq!(is_there(&world, run).await, (true, true), "it is young");
+    tick_after(8).await;
+    assert_eq!(is_there(&world, run).await, (true, true), "the archive did not take it");
+    full.store(false, Ordering::Relaxed);
+    clock.set(clock.now() + TimeDelta::minutes(1));
+    sweep.run().await.unwrap();
+    assert_eq!(is_there(&world, run).await, (true, false), "outputs are kept for a week");
+    tick_after(90).await;
+    assert_eq!(is_there(&world, run).await, (false, false));
+
+    let mut archived: Vec<(String, String)> = std::fs::read_dir(folder.path().join("archive"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    archived.sort();
+    let runs = archived.iter().find(|(name, _)| name.starts_with("runs-")).unwrap();
+    let document: Value = serde_json::from_str(runs.1.lines().next().unwrap()).unwrap();
+    assert_eq!(document["run"]["id"], serde_json::json!(run));
+    assert!(document["events"].as_array().is_some_and(|events| !events.is_empty()));
+    let outputs = archived.iter().find(|(name, _)| name.starts_with("outputs-")).unwrap();
+    let output: Value = serde_json::from_str(outputs.1.trim()).unwrap();
+    assert_eq!(output, serde_json::json!({"run": run, "task": 0, "output": {"value": "hello"}}));
+}
+
+async fn tables(world: &World, like: &str) -> Vec<String> {
+    let mut connection = sqlx::PgConnection::connect(&world.database.url).await.unwrap();
+    let names = sqlx::query_scalar(
+        "select relname::text from pg_class where relkind = 'r' and relname like $1 order by 1",
+    );
+    names.bind(like).fetch_all(&mut connection).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partitions_are_made_ahead_written_to_and_dropped_whole() {
+    let world = World::new().await;
+    world.register(testkit::workflow("a")).await;
+    let clock = ManualClock::at(&SystemClock.now().to_rfc3339());
+    let store = Arc::new(Postgres::connect(&world.database.url, 4).await.unwrap());
+    let runtime = Arc::new(Runtime::new(store, Arc::new(world.broker.clone()), Arc::new(clock.clone())));
+    let sweep = Sweep::new(runtime.clone());
+    let tick_after = async |days: i64| {
+        clock.set(clock.now() + TimeDelta::days(days));
+        sweep.run().await.unwrap();
+    };
+    tick_after(0).await;
+    assert_eq!((tables(&world, "events_2%").await.len(), tables(&world, "logs_2%").await.len()), (3, 3));
+    // A run of a month from now lies in a partition of its own days.
+    clock.set(clock.now() + TimeDelta::days(28));
+    let run = runtime.start(crate::world::request("example")).await.unwrap().run;
+    let cancel = engine::Command::Cancel { actor: "test".into(), reason: None };
+    runtime.settle(run, cancel).await.unwrap();
+    assert!(!world.events(run).await.is_empty());
+    let first = tables(&world, "events_2%").await.remove(0);
+    let mut connection = sqlx::PgConnection::connect(&world.database.url).await.unwrap();
+    let count = sqlx::AssertSqlSafe(format!("select count(*) from {first}"));
+    let rows: i64 = sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap();
+    assert!(rows > 0, "the run's events lie in {first}");
+
+    tick_after(60).await;
+    assert!(tables(&world, "events_2%").await.contains(&first), "the run is still there");
+    assert!(!world.events(run).await.is_empty());
+    tick_after(366).await;
+    tick_after(31).await;
+    assert!(!tables(&world, "events_2%").await.contains(&first), "nobody needs it");
+    assert!(world.runtime.store().run(TenantId::DEFAULT, run).await.unwrap().is_none());
+}

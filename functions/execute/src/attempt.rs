@@ -45,6 +45,12 @@ impl Executor {
         self
     }
 
+    /// The same with other task types.
+    pub fn with_kinds(mut self, kinds: Kinds) -> Self {
+        self.kinds = kinds;
+        self
+    }
+
     /// Carries out one attempt and settles it. An attempt that was settled or taken before is left alone.
     pub async fn carry_out(self: &Arc<Self>, work: &TaskDispatched) -> runtime::Result<Verdict> {
         let Some(graph) = self.runtime.graph(work.version).await? else {

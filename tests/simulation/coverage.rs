@@ -100,15 +100,15 @@ fn legal() -> BTreeSet<(String, &'static str)> {
 /// Moves that no world makes, and why.
 fn excuse(from: &str, event: &str) -> Option<&'static str> {
     match (from, event) {
-        ("queued", "released") => None,
-        ("queued", "fell asleep" | "succeeded") => None,
-        ("queued", _) => Some("a ready task is given its place in the same commit"),
+        ("queued", event) if !["released", "fell asleep", "succeeded"].contains(&event) => {
+            Some("a ready task is given its place in the same commit")
+        }
         ("run paused", _) | (_, "paused" | "resumed") => Some("nobody can pause a run yet"),
         ("run stalled", _) | (_, "stalled" | "moved") => Some("no run stalls: it would be a defect"),
         ("run queued", "ended well" | "ended badly") => {
             Some("a run ends well or badly only once it has begun")
         }
-        ("up_for_retry", "succeeded") => Some("the attempt that is up for retry has reported its failure"),
+        ("sleeping", "an earlier attempt succeeded") => Some("what another run does ends in one way only"),
         _ => None,
     }
 }

@@ -90,10 +90,7 @@ impl Instance {
     /// Lets everything in it go on that can, unless it stands still.
     pub(crate) fn drive(&self) {
         if self.stands_still_until.is_none() {
-            self.process.block_on(async {
-                tokio::task::yield_now().await;
-                tokio::task::yield_now().await;
-            });
+            self.process.block_on(tokio::task::yield_now());
         }
     }
 

@@ -122,7 +122,9 @@ macro_rules! pass_on_within {
             }
 
             async fn commit(self: Box<Self>) -> Result<Vec<Unsent>> {
-                self.points.stop(Point::BeforeCommit).await.map_err(away)?;
+                let shared = self.written.len() > 1;
+                let before = if shared { Point::BeforeSharedCommit } else { Point::BeforeCommit };
+                self.points.stop(before).await.map_err(away)?;
                 self.planted.commit().map_err(away)?;
                 let open = self.session.lock().unwrap().take();
                 let unit = open.and_then(|mut open| open.unit.take()).ok_or(Interrupted).map_err(away)?;

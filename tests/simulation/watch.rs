@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use engine::Graph;
-use model::{
-    EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskKey, TaskState, TenantId, VersionId,
-};
+use model::{EventKind, Instant, Message, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, VersionId};
 use store::{Memory, Store};
 
 use crate::check::{self, Checked, End, trouble};
@@ -111,10 +109,6 @@ impl Watch {
         self.shadows.values().all(|shadow| shadow.run.state.is_final())
     }
 
-    pub(crate) fn last_end(&self) -> Option<Instant> {
-        self.shadows.values().filter_map(|shadow| shadow.run.finished_at).max()
-    }
-
     /// Whether no attempt was lost or taken away, and no run cancelled: then ends do not depend on the weather.
     pub(crate) fn is_lossless(&self) -> bool {
         self.lossless
@@ -206,9 +200,5 @@ impl Watch {
         let shadow = self.shadows.get(&run)?;
         let own = shadow.tasks.values().filter(|task| task.child.is_none());
         Some((shadow.run.state, own.map(|task| task.state).collect()))
-    }
-
-    pub(crate) fn states(&self) -> Vec<RunState> {
-        self.shadows.values().map(|shadow| shadow.run.state).collect()
     }
 }

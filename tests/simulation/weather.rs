@@ -19,6 +19,8 @@ pub(crate) enum Point {
     Save,
     /// Before it commits.
     BeforeCommit,
+    /// The same, for what several runs share: whoever has the turn has it for all of them.
+    BeforeSharedCommit,
     /// It is committed, and the answer is on its way.
     AfterCommit,
     /// Something is read outside a transaction.
@@ -36,12 +38,13 @@ pub(crate) enum Point {
 }
 
 impl Point {
-    pub(crate) const ALL: [Point; 12] = [
+    pub(crate) const ALL: [Point; 13] = [
         Self::Begin,
         Self::Turn,
         Self::UnitRead,
         Self::Save,
         Self::BeforeCommit,
+        Self::BeforeSharedCommit,
         Self::AfterCommit,
         Self::Read,
         Self::Write,
@@ -130,9 +133,9 @@ impl Fault {
             Self::Impatience => (0.005, 10),
             Self::Die => (0.02, u32::MAX),
             Self::Fail => (0.02, u32::MAX),
-            Self::Slow => (0.01, 20),
+            Self::Slow => (0.015, 20),
             Self::Crash => (0.003, 5),
-            Self::Freeze => (0.003, 4),
+            Self::Freeze => (0.006, 8),
             Self::StoreOutage | Self::BusOutage => (0.002, 3),
             Self::Skew | Self::NewVersion => (1.0, 4),
             Self::Cancel => (0.15, 1),
@@ -176,11 +179,6 @@ impl Weather {
             }
         }
         Self { rates, suppressed: BTreeSet::new() }
-    }
-
-    /// One fault only.
-    pub(crate) fn only(fault: Fault, rate: f64) -> Self {
-        Self { rates: BTreeMap::from([(fault, rate)]), suppressed: BTreeSet::new() }
     }
 
     pub(crate) fn without(mut self, fault: Fault) -> Self {
@@ -227,21 +225,24 @@ struct State {
     dice: StdRng,
     weather: Weather,
     struck: u64,
+    so_far: [u32; Fault::ALL.len()],
     tally: Tally,
 }
 
 impl Storm {
     pub(crate) fn new(seed: u64, weather: Weather) -> Self {
         let dice = StdRng::seed_from_u64(seed ^ 0x5707_0000);
-        Self(Arc::new(Mutex::new(State { dice, weather, struck: 0, tally: Tally::default() })))
+        Self(Arc::new(Mutex::new(State {
+            dice,
+            weather,
+            struck: 0,
+            so_far: Default::default(),
+            tally: Tally::default(),
+        })))
     }
 
     pub(crate) fn is_calm(&self) -> bool {
         self.state().weather.is_calm()
-    }
-
-    pub(crate) fn has(&self, fault: Fault) -> bool {
-        self.state().weather.has(fault)
     }
 
     /// Someone passes a point.
@@ -253,16 +254,11 @@ impl Storm {
     pub(crate) fn strikes(&self, fault: Fault, at: Option<Point>) -> bool {
         let mut state = self.state();
         let Some(rate) = state.weather.rates.get(&fault).copied() else { return false };
-        let so_far: u64 = state
-            .tally
-            .struck
-            .iter()
-            .filter(|((struck, _), _)| *struck == fault)
-            .map(|(_, count)| count)
-            .sum();
-        let strikes = so_far < u64::from(fault.worst().1) && state.dice.random_bool(rate);
+        let so_far = state.so_far[fault as usize];
+        let strikes = so_far < fault.worst().1 && state.dice.random_bool(rate);
         if strikes {
             state.struck += 1;
+            state.so_far[fault as usize] += 1;
         }
         if !strikes || state.weather.suppressed.contains(&state.struck) {
             return false;

@@ -35,7 +35,8 @@ pub(crate) fn random(seed: u64) -> Workflow {
     let mut dice = StdRng::seed_from_u64(seed);
     let dice = &mut dice;
     let size = dice.random_range(1..9);
-    let mut tasks: Vec<TaskSpec> = (0..size).map(|index| task(dice, index)).collect();
+    let laborious = dice.random_bool(0.3);
+    let mut tasks: Vec<TaskSpec> = (0..size).map(|index| task(dice, index, laborious)).collect();
     gather(&mut tasks);
     branch(dice, &mut tasks);
     Workflow {
@@ -66,7 +67,14 @@ pub(crate) fn is_determined(workflow: &Workflow) -> bool {
         && workflow.concurrency.as_ref().is_none_or(|limits| limits.policy == Overlap::Queue)
 }
 
-/// The workflow that tasks of others start.
+/// A workflow that tasks of others start, and that fails.
+pub(crate) fn poor() -> Workflow {
+    let config = json!({"message": "no", "class": "permanent"});
+    let only = TaskSpec { name: "only".into(), kind: "fail".into(), config, ..usual() };
+    Workflow { name: "poor".into(), tasks: vec![only], ..Workflow::default() }
+}
+
+/// A workflow that tasks of others start, and that ends well.
 pub(crate) fn small() -> Workflow {
     let step = |name: &str, after: &[&str], kind: &str, config: Value| TaskSpec {
         name: name.into(),
@@ -85,10 +93,10 @@ fn usual() -> TaskSpec {
     TaskSpec { timeout_seconds: 120, queue: "light".into(), ..TaskSpec::default() }
 }
 
-fn task(dice: &mut StdRng, index: usize) -> TaskSpec {
+fn task(dice: &mut StdRng, index: usize, laborious: bool) -> TaskSpec {
     let depends_on =
         (0..index).filter(|_| dice.random_bool(0.35)).map(|parent| format!("t{parent}")).collect();
-    let (kind, config) = work(dice);
+    let (kind, config) = if laborious && dice.random_bool(0.7) { labour(dice) } else { work(dice) };
     let fan_out = (kind == "fan_out").then(|| fan_out(dice));
     let shared = dice.random_bool(0.3) && matches!(kind, "noop" | "fail" | "bash");
     TaskSpec {
@@ -101,10 +109,11 @@ fn task(dice: &mut StdRng, index: usize) -> TaskSpec {
         retry: RetryPolicy {
             max_retries: dice.random_range(0..4),
             backoff: *[Backoff::Exponential, Backoff::Linear, Backoff::Constant].choose(dice).unwrap(),
-            initial_delay_seconds: 2.0,
+            initial_delay_seconds: *[2.0, 2.0, 40.0].choose(dice).unwrap(),
             max_delay_seconds: 90.0,
             jitter: 0.1,
         },
+        timeout_seconds: dice.random_range(40..120),
         retry_timeout_seconds: dice.random_bool(0.05).then(|| dice.random_range(10..300)),
         allow_failure: dice.random_bool(0.1),
         fan_out,
@@ -116,7 +125,7 @@ fn task(dice: &mut StdRng, index: usize) -> TaskSpec {
 
 fn work(dice: &mut StdRng) -> (&'static str, Value) {
     let timeout = dice.random_bool(0.4).then(|| dice.random_range(30..600));
-    match dice.random_range(0..22) {
+    match dice.random_range(0..20) {
         0..3 => ("noop", json!({})),
         3 => ("echo", json!({"by": "{{ task.name }}"})),
         4 => ("fail", json!({"message": "no", "class": "permanent"})),
@@ -132,11 +141,15 @@ fn work(dice: &mut StdRng) -> (&'static str, Value) {
         15 => ("workflow", json!({"workflow": "small"})),
         16 => ("workflow", json!({"workflow": "small", "wait": false})),
         17 => ("flaky", json!({"probability": 0.5, "seed": dice.random_range(0..1_000_000)})),
-        _ => {
-            let failures = if dice.random_bool(0.5) { 0.0 } else { 0.6 };
-            ("bash", script::config(dice.random_range(0..1_000_000), failures))
-        }
+        18 => ("workflow", json!({"workflow": "poor"})),
+        _ => labour(dice),
     }
+}
+
+/// Work that a worker must claim.
+fn labour(dice: &mut StdRng) -> (&'static str, Value) {
+    let failures = if dice.random_bool(0.4) { 0.0 } else { 0.6 };
+    ("bash", script::config(dice.random_range(0..1_000_000), failures))
 }
 
 fn with_timeout(mut config: Value, timeout: Option<u32>) -> Value {

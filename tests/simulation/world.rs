@@ -1,12 +1,11 @@
 //! One simulated world: instances of each function, one store, one bus, one seed.
 
+mod calls;
+mod strikes;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use axum::Router;
-use axum::body::Body;
-use axum::http::Request;
-use bus::envelope;
 use chrono::TimeDelta;
 use model::message::{CancelRequested, RunRequested};
 use model::{Instant, Message, RunId, TenantId};
@@ -15,20 +14,19 @@ use rand::{RngExt, SeedableRng};
 use serde_json::Map;
 use store::{Memory, NewVersion, Store};
 use tokio::task::JoinHandle;
-use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::bugs::{Bug, Planted};
 use crate::bus::Bag;
-use crate::check::{Checked, End, Trouble, trouble};
+use crate::check::{Checked, End, Trouble};
 use crate::clock::{Skew, Time};
 use crate::coverage::Moves;
 use crate::instance::{Ground, Instance};
 use crate::people::{self, Errand, What};
-use crate::points::{CALL, Interrupted, Points, now};
+use crate::points::{Points, now};
 use crate::store::Ledger;
 use crate::watch::Watch;
-use crate::weather::{Fault, Point, Storm, Tally, Weather};
+use crate::weather::{Fault, Storm, Tally, Weather};
 use crate::workflows;
 
 const START: &str = "2026-01-01T00:00:00Z";
@@ -77,8 +75,6 @@ pub(crate) struct Ended {
     pub(crate) tally: Tally,
     /// How many faults struck or would have.
     pub(crate) faults: u64,
-    /// When the last run ended, from the start.
-    pub(crate) took: TimeDelta,
 }
 
 pub(crate) struct World {
@@ -158,7 +154,7 @@ impl World {
 
     /// Asks for some runs of the seed's workflow.
     pub(crate) fn with_random_runs(mut self) -> Self {
-        self.register([workflows::random(self.seed), workflows::small()]);
+        self.register([workflows::random(self.seed), workflows::small(), workflows::poor()]);
         let mut dice = StdRng::seed_from_u64(self.seed ^ 0xABCD);
         for number in 0..dice.random_range(1..4) {
             let at = self.start + TimeDelta::seconds(number * dice.random_range(0..120));
@@ -273,184 +269,6 @@ impl World {
         }
     }
 
-    /// What was away or stood still is back.
-    fn bring_back(&mut self, now: Instant) {
-        let back = |at: &mut Option<Instant>| *at = at.filter(|at| *at > now);
-        self.instances.iter_mut().for_each(|instance| back(&mut instance.stands_still_until));
-        back(&mut self.store_back);
-        back(&mut self.bus_back);
-        self.ground.points.set_away(self.store_back.is_some(), self.bus_back.is_some());
-    }
-
-    /// What strikes a whole instance, the store or the bus.
-    fn strike(&mut self, now: Instant) {
-        if self.storm.strikes(Fault::StoreOutage, None) {
-            self.store_back = Some(now + TimeDelta::seconds(self.storm.draw(1..180)));
-            self.note("the store is away");
-        }
-        if self.storm.strikes(Fault::BusOutage, None) {
-            self.bus_back = Some(now + TimeDelta::seconds(self.storm.draw(1..180)));
-            self.note("the bus is away");
-        }
-        if self.storm.strikes(Fault::Freeze, None) {
-            let place = self.storm.draw(0..self.instances.len() as i64) as usize;
-            let until = now + TimeDelta::seconds(self.storm.draw(61..400));
-            self.instances[place].stand_still(until);
-            self.note(&format!("instance {place} stands still until {until}"));
-            let id = self.instances[place].id;
-            self.come_again(|call| call.instance == id);
-        }
-        if self.storm.strikes(Fault::Impatience, None) {
-            self.come_again(|_| true);
-        }
-    }
-
-    /// Messages whose delivery is not answered in time come again, though somebody is still at them.
-    fn come_again(&mut self, whose: impl Fn(&Call) -> bool) {
-        let at = self.now() + TimeDelta::seconds(60);
-        let again = self.calls.values().filter(|call| whose(call)).filter_map(|call| match &call.about {
-            About::Delivery(parcel) => Some(Parcel { not_before: at, ..parcel.clone() }),
-            _ => None,
-        });
-        self.parcels.extend(again.collect::<Vec<_>>());
-    }
-
-    /// Takes what was published: some of it is lost, some comes twice, some late.
-    fn collect(&mut self) -> Checked {
-        let now = self.now();
-        for message in self.ground.bag.take() {
-            self.watch.said(&message)?;
-            let censored = self.censor.as_mut().is_some_and(|lost| lost(&message, now));
-            let copies = 1 + usize::from(self.storm.strikes(Fault::Duplicate, None));
-            for _ in 0..copies {
-                if censored || self.storm.strikes(Fault::Drop, None) {
-                    self.note(&format!("lost {}", message.kind()));
-                    continue;
-                }
-                let late = self.storm.strikes(Fault::Late, None);
-                let delay = TimeDelta::seconds(if late { self.storm.draw(1..3600) } else { 0 });
-                let message = message.clone();
-                self.parcels.push(Parcel { message, not_before: now + delay, deliveries: 0, sure: false });
-            }
-        }
-        Ok(())
-    }
-
-    /// An instance that takes calls.
-    fn pick(&mut self) -> usize {
-        let awake: Vec<usize> =
-            (0..self.instances.len()).filter(|i| self.instances[*i].stands_still_until.is_none()).collect();
-        match awake.len() {
-            // Whoever calls one that stands still waits with it.
-            0 => self.dice.random_range(0..self.instances.len()),
-            count => awake[self.dice.random_range(0..count)],
-        }
-    }
-
-    fn deliver(&mut self, index: usize) {
-        let parcel = self.parcels.swap_remove(index);
-        let place = self.pick();
-        let Some(router) = self.instances[place].for_topic(&parcel.message.topic()).cloned() else { return };
-        self.note(&format!("delivered {} to {place}", parcel.message.kind()));
-        let (headers, body) = envelope::wrap(&parcel.message, "1", self.now(), "simulated", Some(1));
-        let mut request = Request::post("/push").body(Body::from(body)).unwrap();
-        *request.headers_mut() = headers;
-        self.call(place, About::Delivery(parcel), ask(router, request));
-    }
-
-    fn tick(&mut self) {
-        let place = self.pick();
-        self.note(&format!("tick to {place}"));
-        let router = self.instances[place].sweep.clone();
-        self.call(place, About::Tick, ask(router, Request::post("/sweep").body(Body::empty()).unwrap()));
-    }
-
-    fn run_errand(&mut self, what: What) {
-        let place = self.pick();
-        self.note(&format!("a person at {place}"));
-        let app = self.instances[place].app.clone();
-        self.call(place, About::Errand(what.clone()), people::run(what, app));
-    }
-
-    fn call(&mut self, place: usize, about: About, work: impl Future<Output = bool> + Send + 'static) {
-        self.last_call += 1;
-        let (id, answers) = (self.last_call, self.answers.clone());
-        let work = CALL.scope(id, async move {
-            let answer = work.await;
-            answers.lock().unwrap().push((id, answer));
-        });
-        let instance = &self.instances[place];
-        let handle = instance.start(work);
-        self.calls.insert(id, Call { about, instance: instance.id, handle });
-    }
-
-    fn hear_answers(&mut self) -> Checked {
-        let answers = std::mem::take(&mut *self.answers.lock().unwrap());
-        for (id, well) in answers {
-            if let Some(call) = self.calls.remove(&id).filter(|_| !well) {
-                self.again(call.about);
-            }
-        }
-        let broken = self.calls.values_mut().find(|call| call.handle.is_finished());
-        match broken.map(|call| now(&mut call.handle)) {
-            Some(Err(error)) => trouble("no_handler_breaks_down", error.to_string()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Lets someone go on from where they stand, unless something happens to them there.
-    fn go_on(&mut self, stop: u64) {
-        let (instance, call, point) = self.ground.points.place(stop);
-        if self.storm.strikes(Fault::Crash, Some(point)) {
-            return self.crash(instance);
-        }
-        if self.storm.strikes(Fault::Die, Some(point)) {
-            // What an instance does by itself ends only with it.
-            let Some(call) = call.and_then(|id| self.calls.remove(&id)) else { return self.crash(instance) };
-            self.note(&format!("killed a handler at {point:?}"));
-            call.handle.abort();
-            return self.again(call.about);
-        }
-        let can_be_slow = Fault::Slow.points().contains(&point) && !self.ground.points.is_slow(stop);
-        if can_be_slow && self.storm.strikes(Fault::Slow, Some(point)) {
-            let longest = if point == Point::BeforeCommit { 30 } else { 150 };
-            let until = self.now() + TimeDelta::seconds(self.storm.draw(1..longest));
-            return self.ground.points.slow_down(stop, until);
-        }
-        let fails = point != Point::Turn
-            && (self.ground.points.is_away(point) || self.storm.strikes(Fault::Fail, Some(point)));
-        self.ground.points.release(stop, if fails { Err(Interrupted) } else { Ok(()) });
-    }
-
-    /// An instance ends where it stands, and a fresh one takes its place.
-    fn crash(&mut self, id: u64) {
-        let Some(place) = self.instances.iter().position(|instance| instance.id == id) else { return };
-        self.note(&format!("instance {place} ends and is replaced"));
-        self.instances[place] = self.fresh_instance();
-        let lost: Vec<u64> =
-            self.calls.iter().filter(|(_, call)| call.instance == id).map(|(id, _)| *id).collect();
-        for call in lost.into_iter().filter_map(|id| self.calls.remove(&id)).collect::<Vec<_>>() {
-            self.again(call.about);
-        }
-    }
-
-    /// What was not acknowledged comes again later, but not for ever.
-    fn again(&mut self, about: About) {
-        let later = self.now() + TimeDelta::seconds(self.dice.random_range(1..30));
-        match about {
-            About::Delivery(parcel) => {
-                let deliveries = parcel.deliveries + 1;
-                let too_often = deliveries >= MOST_DELIVERIES && !parcel.sure;
-                if too_often && self.storm.strikes(Fault::DeadLetter, None) {
-                    return self.note(&format!("gave up on {}", parcel.message.kind()));
-                }
-                self.parcels.push(Parcel { not_before: later, deliveries, ..parcel });
-            }
-            About::Errand(what) => self.errands.push(Errand { at: later, what }),
-            About::Tick => {}
-        }
-    }
-
     /// Time passes: a little while somebody is at work, else to the next thing that is due.
     fn pass_time(&mut self, little: bool) {
         let now = self.now();
@@ -497,15 +315,10 @@ impl World {
         Ok(Ended {
             ends: self.runs.iter().map(|run| self.watch.end_of(*run)).collect(),
             determined,
-            took: self.watch.last_end().map_or(TimeDelta::zero(), |at| at - self.start),
             faults: self.storm.struck(),
             tally: self.storm.tally(),
             moves: std::mem::take(&mut self.watch.moves),
             journal: std::mem::take(&mut self.journal),
         })
     }
-}
-
-async fn ask(router: Router, request: Request<Body>) -> bool {
-    router.oneshot(request).await.unwrap().status().is_success()
 }

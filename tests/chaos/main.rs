@@ -40,9 +40,11 @@ async fn whoever_is_killed_or_stopped_every_run_ends_and_every_success_is_record
         if dice.random_bool(0.4) {
             hits += 1;
             let victim = dice.random_range(0..cluster.functions.len());
-            match dice.random_range(0..10) {
+            match dice.random_range(0..12) {
                 0 => cluster.postgres.kill_and_restart(TimeDelta::milliseconds(300)).await,
-                1..5 => {
+                // Whoever is at work is taken for dead, and comes back from there.
+                1..3 => ledger::let_two_minutes_pass(&cluster.postgres.url).await,
+                3..7 => {
                     cluster.functions[victim].stop_for(TimeDelta::milliseconds(dice.random_range(100..3_000)))
                 }
                 _ => cluster.functions[victim].kill(),

@@ -1,10 +1,13 @@
 //! What must hold of every run, each under its own name, looked at after every step that changed it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use chrono::TimeDelta;
+use engine::Graph;
 use model::{
-    Counts, Event, EventKind, Instant, Message, RunState, TaskIndex, TaskState, Timer, TimerKind, TriggerRule,
+    Counts, Event, EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskState, Timer,
+    TimerKind, TriggerRule, VersionId,
 };
 
 use crate::coverage::Moves;
@@ -22,6 +25,9 @@ impl std::fmt::Display for Trouble {
         write!(formatter, "{}: {}", self.invariant, self.what)
     }
 }
+
+/// Every run of a world, as far as it is known.
+pub(crate) type Shadows = BTreeMap<RunId, Shadow>;
 
 pub(crate) type Checked = Result<(), Trouble>;
 
@@ -218,8 +224,69 @@ fn whoever_waits_has_a_reason(rows: &Rows<'_>) -> Checked {
     Ok(())
 }
 
+/// Of a fan-out's children only so many go on at the same time.
+pub(crate) fn no_fan_out_is_too_wide(shadow: &Shadow, graph: &Graph) -> Checked {
+    for fan_out in shadow.tasks.values().filter(|task| task.fan.is_some()) {
+        let limit = graph.spec(fan_out.index).fan_out.as_ref().and_then(|plan| plan.max_parallel);
+        let goes_on = |task: &&Task| {
+            task.child.is_some_and(|child| child.of == fan_out.index)
+                && task.state != TaskState::Pending
+                && !task.state.is_final()
+        };
+        let going_on = shadow.tasks.values().filter(goes_on).count();
+        if limit.is_some_and(|limit| going_on > limit as usize) {
+            let what = format!("{going_on} children of task {} go on, {limit:?} may", fan_out.index.0);
+            return trouble("no_fan_out_is_too_wide", what);
+        }
+    }
+    Ok(())
+}
+
+/// Of the runs of one lane only so many go on at the same time.
+pub(crate) fn no_lane_is_overfull(shadows: &Shadows, changed: &Shadow, graph: &Graph) -> Checked {
+    let (Some(lane), Some(limits)) = (&changed.run.lane, &graph.workflow().concurrency) else {
+        return Ok(());
+    };
+    let goes_on = |shadow: &&Shadow| {
+        let run = &shadow.run;
+        run.workflow == changed.run.workflow
+            && run.lane.as_ref() == Some(lane)
+            && !run.held
+            && !run.state.is_final()
+    };
+    let going_on = shadows.values().filter(goes_on).count();
+    if going_on > limits.limit as usize {
+        return trouble("no_lane_is_overfull", format!("{going_on} runs go on, {} may", limits.limit));
+    }
+    Ok(())
+}
+
+/// Whatever several runs share, one of them carries out at a time.
+pub(crate) fn shared_work_is_done_once_at_a_time(
+    shadows: &Shadows,
+    graphs: &BTreeMap<VersionId, Arc<Graph>>,
+) -> Checked {
+    let mut owners = BTreeSet::new();
+    for shadow in shadows.values().filter(|shadow| !shadow.run.state.is_final()) {
+        let graph = &graphs[&shadow.run.version];
+        for task in shadow.tasks.values().filter(|task| task.child.is_none()) {
+            let spec = graph.spec(task.index);
+            let carries_out = matches!(
+                task.state,
+                TaskState::Queued | TaskState::Dispatched | TaskState::Running | TaskState::UpForRetry
+            );
+            let Some(global) = spec.global.as_ref().filter(|_| carries_out) else { continue };
+            if !owners.insert((global.name.clone(), spec.config.to_string())) {
+                let what = format!("{} is carried out by task {} as well", global.name, task.index.0);
+                return trouble("shared_work_is_done_once_at_a_time", what);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Nothing is said before it is true.
-pub(crate) fn what_is_said_is_true(message: &Message, shadows: &BTreeMap<model::RunId, Shadow>) -> Checked {
+pub(crate) fn what_is_said_is_true(message: &Message, shadows: &Shadows) -> Checked {
     let shadow = message.run().and_then(|run| shadows.get(&run));
     let state_of = |task: TaskIndex| {
         shadow.and_then(|shadow| shadow.tasks.get(&task)).map(|task| (task.state, task.attempt))

@@ -46,3 +46,16 @@ fn a_timer_that_fires_twice_is_found() {
 fn a_join_that_counts_a_parent_twice_is_found() {
     is_found(Bug::DoubleRelease, &["parents_are_counted_once", "nothing_begins_before_its_parents"]);
 }
+
+#[test]
+fn a_failing_seed_shrinks_and_what_is_left_fails_again_the_same_way() {
+    let bug = Some(Bug::LostOutboxRow);
+    let failing =
+        |seed: u64| seeds::play(seed, seeds::weather(seed), bug).err().map(|trouble| (seed, trouble));
+    let (seed, trouble) = (0..SEEDS).find_map(failing).expect("the bug is found");
+    let shrunk = seeds::shrink(seed, trouble, bug);
+    assert!(shrunk.weather.is_calm(), "it needs no fault to fail: {:?}", shrunk.weather);
+    let again = seeds::play(seed, shrunk.weather.clone(), bug).map(|_| ()).unwrap_err();
+    assert_eq!(again.to_string(), shrunk.trouble.to_string());
+    assert!(shrunk.tell(seed).contains(&format!("EBB_SEED={seed}")), "it says how to play it again");
+}

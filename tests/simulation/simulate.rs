@@ -51,6 +51,8 @@ fn main() -> ExitCode {
         began.elapsed().as_secs_f64(),
         total.compared
     );
+    println!("passed: {:?}", total.tally.passed);
+    println!("struck: {:?}", total.tally.struck);
     let gaps = coverage::gaps(&total.moves, &total.tally);
     println!("what never happened: {gaps:?}");
     if total.failures.is_empty() {

@@ -82,9 +82,15 @@ struct SimulatedUnit {
 }
 
 impl SimulatedUnit {
+    /// Where rows are written, another change may have come first.
+    fn refuse(&self, at: Point, interrupted: Interrupted) -> Error {
+        let conflict = at == Point::Save && self.points.storm.draw(0..2) == 0;
+        if conflict { Error::Conflict } else { away(interrupted) }
+    }
+
     /// Does something in the transaction, unless the store has ended it.
     fn within<T>(&self, at: Point, ask: impl FnOnce(&mut dyn Unit) -> Result<T>) -> Result<T> {
-        self.points.pass(at).map_err(away)?;
+        self.points.pass(at).map_err(|interrupted| self.refuse(at, interrupted))?;
         let mut session = self.session.lock().unwrap();
         let unit = session.as_mut().and_then(|open| open.unit.as_mut());
         unit.map_or_else(|| Err(away(Interrupted)), |unit| ask(&mut **unit))

@@ -69,7 +69,10 @@ impl Watch {
             self.last_move = Some(truth);
         }
         let shadow = self.shadows.entry(id).or_insert_with(|| Shadow::of(&rows));
-        check::changed(shadow, rows, truth, &mut self.moves)
+        check::changed(shadow, rows, truth, &mut self.moves)?;
+        check::no_fan_out_is_too_wide(&self.shadows[&id], &graph)?;
+        check::no_lane_is_overfull(&self.shadows, &self.shadows[&id], &graph)?;
+        check::shared_work_is_done_once_at_a_time(&self.shadows, &self.graphs)
     }
 
     fn graph(&mut self, version: VersionId) -> Arc<Graph> {

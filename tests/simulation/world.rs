@@ -217,7 +217,9 @@ impl World {
             steps += 1;
             if steps > MOST_STEPS || self.now() > self.start + LONGEST {
                 let what = format!("after {steps} steps at {}: {}", self.now(), self.describe());
-                return Err(Trouble { invariant: "every_run_ends", what });
+                let ended = self.watch.all_ended();
+                let invariant = if ended { "nothing_is_left_over" } else { "every_run_ends" };
+                return Err(Trouble { invariant, what });
             }
             self.step();
         }

@@ -73,11 +73,14 @@ pub(crate) async fn pause(duration: TimeDelta) {
     SystemClock.wait_until(now() + duration).await;
 }
 
+/// Starts a function of that name at a port.
+type Starter = dyn Fn(&str, u16) -> Child + Send + Sync;
+
 /// A function as a process, which is started again at the same port when it dies.
 pub(crate) struct Function {
     name: &'static str,
     port: u16,
-    start: Arc<dyn Fn(&str, u16) -> Child + Send + Sync>,
+    start: Arc<Starter>,
     process: Child,
 }
 
@@ -136,7 +139,7 @@ impl Cluster {
         let broker = Broker::new(Arc::new(SystemClock), issuer.clone(), PUSHER, Faults::default());
         let bus_away = Arc::new(AtomicBool::new(false));
         let host = host(broker.clone(), &issuer, bus_away.clone()).await;
-        let start = Arc::new(starter(programs, postgres.url.clone(), host));
+        let start: Arc<Starter> = Arc::new(starter(programs, postgres.url.clone(), host));
         let folder = tempfile::tempdir().unwrap();
         let mut cluster = Self {
             functions: Vec::new(),

@@ -58,6 +58,10 @@ pub(crate) fn run_event(event: RunEvent) -> &'static str {
     }
 }
 
+/// What became of attempts that did not end by themselves.
+pub(crate) const LOST: &str = "lost its worker";
+pub(crate) const TIMED_OUT: &str = "took too long";
+
 /// Every move that is legal, found by asking the state machines themselves.
 fn legal() -> BTreeSet<(String, &'static str)> {
     let (now, attempt) = (model::Instant::UNIX_EPOCH, 2);
@@ -78,7 +82,8 @@ fn legal() -> BTreeSet<(String, &'static str)> {
         TaskEvent::Skipped,
         TaskEvent::Cancelled,
     ];
-    let mut legal = BTreeSet::new();
+    let mut legal: BTreeSet<(String, &'static str)> =
+        [LOST, TIMED_OUT].map(|end| ("an attempt".to_owned(), end)).into();
     for state in TaskState::ALL {
         for event in &events {
             let mut task = Task { state, attempt, ..Task::pending(TaskIndex(0), now) };

@@ -57,9 +57,9 @@ pub(crate) fn play(seed: u64, weather: Weather, bug: Option<Bug>) -> Result<(End
     }
     let calm = World::new(seed, Weather::calm(), None).with_random_runs().play()?;
     if calm.determined {
-        let created =
+        let mut created =
             calm.ends.iter().zip(&storm.ends).filter_map(|(calm, storm)| calm.as_ref().zip(storm.as_ref()));
-        created.map(|(calm, storm)| check::same_end(calm, storm)).collect::<Result<(), _>>()?;
+        created.try_for_each(|(calm, storm)| check::same_end(calm, storm))?;
     }
     Ok((storm, calm.determined))
 }
@@ -114,7 +114,7 @@ pub(crate) fn shrink(seed: u64, trouble: Trouble, bug: Option<Bug>) -> Shrunk {
     }
     let mut tries = 0;
     let mut fault = 1;
-    while fault <= 200 && tries < MOST_TRIES {
+    while !shrunk.weather.is_calm() && fault <= 200 && tries < MOST_TRIES {
         let mut milder = shrunk.weather.clone();
         milder.suppressed.insert(fault);
         tries += 1;

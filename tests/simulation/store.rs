@@ -46,9 +46,12 @@ impl Drop for Open {
     }
 }
 
+/// A transaction that the store itself may end.
+type Session = Mutex<Option<Open>>;
+
 /// The transactions that an instance has open. Clones share one list.
 #[derive(Clone, Default)]
-pub(crate) struct Sessions(Arc<Mutex<Vec<Weak<Mutex<Option<Open>>>>>>);
+pub(crate) struct Sessions(Arc<Mutex<Vec<Weak<Session>>>>);
 
 impl Sessions {
     /// Ends them, as the database ends those whose client says nothing for too long.
@@ -73,7 +76,7 @@ pub(crate) struct SimulatedStore {
 }
 
 struct SimulatedUnit {
-    session: Arc<Mutex<Option<Open>>>,
+    session: Arc<Session>,
     points: Points,
     ledger: Ledger,
     planted: Planted,

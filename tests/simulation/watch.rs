@@ -9,7 +9,7 @@ use model::{EventKind, Instant, Message, RunId, Task, TaskIndex, TaskKey, TaskSt
 use store::{Memory, Store};
 
 use crate::check::{self, Checked, End, trouble};
-use crate::coverage::Moves;
+use crate::coverage::{LOST, Moves, TIMED_OUT};
 use crate::people::What;
 use crate::points::now;
 use crate::shadow::{Rows, Shadow};
@@ -59,6 +59,11 @@ impl Watch {
         };
         for event in &rows.events {
             let class = event.data["class"].as_str().unwrap_or_default();
+            match class {
+                "worker_lost" => self.moves.note("an attempt", LOST),
+                "timeout" => self.moves.note("an attempt", TIMED_OUT),
+                _ => {}
+            }
             let lossy = matches!(class, "worker_lost" | "timeout" | "killed");
             self.lossless &= !lossy && event.kind != EventKind::RunCancelled;
         }

@@ -40,6 +40,9 @@ const MOST_STEPS: u64 = 400_000;
 /// A message that failed so often is delivered no more.
 const MOST_DELIVERIES: u32 = 8;
 
+/// Decides whether a message that is published at an instant is lost.
+pub(crate) type Censor = Box<dyn FnMut(&Message, Instant) -> bool>;
+
 /// What is to be delivered, and when at the earliest.
 #[derive(Clone)]
 struct Parcel {
@@ -97,7 +100,7 @@ pub(crate) struct World {
     pub(crate) watch: Watch,
     journal: Vec<String>,
     /// Decides which messages are lost whatever the weather; none if it does not.
-    pub(crate) censor: Option<Box<dyn FnMut(&Message, Instant) -> bool>>,
+    pub(crate) censor: Option<Censor>,
 }
 
 impl World {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::{EventKind, RunState};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use store::{RunRecord, Store};
+use uuid::Uuid;
 
 use crate::cluster::Cluster;
 
@@ -32,11 +33,20 @@ pub(crate) async fn let_two_minutes_pass(url: &str) {
     for statement in [
         "update workers set heard_at = heard_at - interval '2 minutes'",
         "update outbox set created_at = created_at - interval '2 minutes'",
-        "update tasks set since = since - interval '2 minutes' where state = 'dispatched'",
-        "update runs set checkup_at = checkup_at - interval '2 minutes' where checkup_at is not null",
     ] {
         sqlx::query(statement).execute(&mut connection).await.unwrap();
     }
+    // Runs are locked first and in order, as everybody does.
+    let mut transaction = connection.begin().await.unwrap();
+    let open = "select id from runs where finished_at is null order by id for update";
+    let open: Vec<Uuid> = sqlx::query_scalar(open).fetch_all(&mut *transaction).await.unwrap();
+    for statement in [
+        "update tasks set since = since - interval '2 minutes' where state = 'dispatched' and run = any($1)",
+        "update runs set checkup_at = checkup_at - interval '2 minutes' where id = any($1)",
+    ] {
+        sqlx::query(statement).bind(&open).execute(&mut *transaction).await.unwrap();
+    }
+    transaction.commit().await.unwrap();
 }
 
 /// It ended well, each of its tasks succeeded once, and whatever succeeded was done at least once.

@@ -81,7 +81,11 @@ pub(crate) fn play_all(seeds: std::ops::Range<u64>, told: impl Fn(u64) + Sync) -
                     total.tally.add(&ended.tally);
                     total.compared += u64::from(compared);
                 }
-                Err(trouble) => total.failures.push((seed, trouble)),
+                Err(trouble) => {
+                    // At once: many seeds take long.
+                    println!("seed {seed}: {trouble}");
+                    total.failures.push((seed, trouble));
+                }
             }
             told(done.fetch_add(1, Ordering::Relaxed) + 1);
         }

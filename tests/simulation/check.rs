@@ -1,79 +1,336 @@
-//! What must hold of every run, read from its own record of events.
+//! What must hold of every run, each under its own name, looked at after every step that changed it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use chrono::TimeDelta;
 use engine::Graph;
-use model::{Event, EventKind, TaskIndex, TriggerRule, Workflow};
+use model::{
+    Counts, Event, EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskState, Timer,
+    TimerKind, TriggerRule, VersionId,
+};
 
-use crate::world::End;
+use crate::coverage::Moves;
+use crate::shadow::{Rows, Shadow};
 
-/// The storm changed nothing about how the run ended.
-pub(crate) fn same_end(calm: &End, storm: &End) -> Result<(), String> {
-    if (calm.run, &calm.tasks) != (storm.run, &storm.tasks) {
-        return Err(format!(
-            "in calm {:?} {:?}, in the storm {:?} {:?}",
-            calm.run, calm.tasks, storm.run, storm.tasks
-        ));
+/// Something that must hold and does not.
+#[derive(Clone, Debug)]
+pub(crate) struct Trouble {
+    pub(crate) invariant: &'static str,
+    pub(crate) what: String,
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}: {}", self.invariant, self.what)
+    }
+}
+
+/// Every run of a world, as far as it is known.
+pub(crate) type Shadows = BTreeMap<RunId, Shadow>;
+
+pub(crate) type Checked = Result<(), Trouble>;
+
+pub(crate) fn trouble(invariant: &'static str, what: impl Into<String>) -> Checked {
+    Err(Trouble { invariant, what: what.into() })
+}
+
+/// No clock of a world is further from the truth.
+pub(crate) const WORST_SKEW: TimeDelta = TimeDelta::seconds(65);
+
+/// Looks at a run that changed, and takes note of how it is now.
+pub(crate) fn changed(shadow: &mut Shadow, rows: Rows<'_>, truth: Instant, moves: &mut Moves) -> Checked {
+    no_final_run_changes(shadow, &rows)?;
+    for event in &rows.events {
+        nothing_happens_to_what_has_ended(shadow, event)?;
+        no_attempt_is_released_twice(shadow, event)?;
+        nothing_begins_before_its_parents(shadow, &rows, event)?;
+        no_timer_is_early(shadow, event, truth)?;
+        shadow.play(event, moves).or_else(|what| trouble("the_rows_follow_from_the_events", what))?;
+    }
+    the_rows_follow_from_the_events(shadow, &rows)?;
+    the_counters_equal_the_tasks(shadow, &rows)?;
+    parents_are_counted_once(&rows)?;
+    whoever_waits_has_a_reason(&rows)?;
+    (shadow.run, shadow.tasks, shadow.timers) = (rows.run, rows.tasks, rows.timers);
+    Ok(())
+}
+
+/// Nothing is written to a run that has ended, but who was told of it.
+fn no_final_run_changes(shadow: &Shadow, rows: &Rows<'_>) -> Checked {
+    if !shadow.run.state.is_final() {
+        return Ok(());
+    }
+    let told = |event: &Event| event.kind == EventKind::RunCalledBack;
+    let (before, mut after) = (&shadow.run, rows.run.clone());
+    (after.revision, after.events) = (before.revision, before.events);
+    if *before != after || shadow.tasks != rows.tasks || !rows.events.iter().all(told) {
+        return trouble("no_final_run_changes", format!("{before:?} became {after:?} by {:?}", rows.events));
     }
     Ok(())
 }
 
-/// No attempt was dispatched twice, no success came twice or was undone, nothing ran before its parents.
-pub(crate) fn history(end: &End, workflow: &Workflow) -> Result<(), String> {
-    let graph = Graph::compile(workflow.clone()).unwrap();
-    let mut dispatched = BTreeMap::new();
-    let mut ended: BTreeMap<TaskIndex, EventKind> = BTreeMap::new();
-    for event in &end.events {
-        let Some(task) = event.task else { continue };
-        if let Some(before) = ended.get(&task) {
-            return Err(format!("task {} went on with {:?} after {before:?}", task.0, event.kind));
+/// A success is recorded once and never undone; nor is any other end.
+fn nothing_happens_to_what_has_ended(shadow: &mut Shadow, event: &Event) -> Checked {
+    match shadow.task(event) {
+        Some(task) if task.state.is_final() => trouble(
+            "no_success_is_undone",
+            format!("task {} went on with {:?} after it had {}", task.index.0, event.kind, task.state.name()),
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn no_attempt_is_released_twice(shadow: &mut Shadow, event: &Event) -> Checked {
+    match (event.kind, event.task) {
+        (EventKind::TaskDispatched, Some(task)) if !shadow.released.insert((task, event.attempt)) => {
+            trouble("no_attempt_is_released_twice", format!("attempt {} of task {}", event.attempt, task.0))
         }
-        match event.kind {
-            EventKind::TaskDispatched => {
-                *dispatched.entry((task, event.attempt)).or_insert(0) += 1;
-                parents_have_ended(&graph, event, task, &ended)?;
-            }
-            EventKind::TaskSleeping | EventKind::TaskWaiting | EventKind::TaskFannedOut => {
-                parents_have_ended(&graph, event, task, &ended)?;
-            }
-            kind if ends(event) => {
-                ended.insert(task, kind);
-            }
-            _ => {}
+        _ => Ok(()),
+    }
+}
+
+fn nothing_begins_before_its_parents(shadow: &Shadow, rows: &Rows<'_>, event: &Event) -> Checked {
+    let begins = matches!(
+        event.kind,
+        EventKind::TaskDispatched
+            | EventKind::TaskSleeping
+            | EventKind::TaskWaiting
+            | EventKind::TaskFannedOut
+            | EventKind::TaskStarted
+    );
+    let (Some(task), None, true) = (event.task, event.child, begins) else { return Ok(()) };
+    let rule = rows.graph.spec(task).trigger_rule;
+    let eager = matches!(rule, TriggerRule::OneSuccess | TriggerRule::OneFailed | TriggerRule::Always);
+    let open = |parent: &&TaskIndex| !shadow.tasks[*parent].state.is_final();
+    match rows.graph.parents(task).iter().find(open) {
+        Some(parent) if !eager => trouble(
+            "nothing_begins_before_its_parents",
+            format!("task {} began before its parent {} had ended", task.0, parent.0),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// By the clock of whoever fires it, which may differ from the truth.
+fn no_timer_is_early(shadow: &Shadow, event: &Event, truth: Instant) -> Checked {
+    let Some(timer) = fired(shadow, event) else { return Ok(()) };
+    if event.at < timer.wake_at || truth + WORST_SKEW * 2 < timer.wake_at {
+        let what = format!("{timer:?} fired at {} by {:?}, when it was {truth}", event.at, event.kind);
+        return trouble("no_timer_is_early", what);
+    }
+    Ok(())
+}
+
+/// The timer that an event follows from, if it follows from one.
+fn fired<'a>(shadow: &'a Shadow, event: &Event) -> Option<&'a Timer> {
+    let Some(index) = event.task else {
+        let kind = match event.kind {
+            EventKind::RunTimedOut => TimerKind::Timeout,
+            EventKind::RunMissedDeadline => TimerKind::Deadline,
+            _ => return None,
+        };
+        return shadow.timers.iter().find(|timer| timer.task.is_none() && timer.kind == kind);
+    };
+    let task = shadow.tasks.get(&index)?;
+    let late = event.data["class"] == "timeout";
+    let kind = match (task.state, event.kind) {
+        (TaskState::UpForRetry, _) if event.attempt > task.attempt => TimerKind::Retry,
+        (TaskState::Sleeping, EventKind::TaskSucceeded) => TimerKind::Sleep,
+        (TaskState::Sleeping, EventKind::TaskFailed) if late && !shadow.timed_out => TimerKind::Timeout,
+        _ => return None,
+    };
+    let own =
+        |timer: &&Timer| timer.task == Some(index) && timer.kind == kind && timer.attempt == task.attempt;
+    shadow.timers.iter().find(own)
+}
+
+fn the_rows_follow_from_the_events(shadow: &Shadow, rows: &Rows<'_>) -> Checked {
+    if shadow.run.state != rows.run.state {
+        let what = format!("the run is {:?}, its events say {:?}", rows.run.state, shadow.run.state);
+        return trouble("the_rows_follow_from_the_events", what);
+    }
+    for (index, row) in &rows.tasks {
+        let told = shadow.tasks.get(index).map_or((TaskState::Pending, 0), |task| (task.state, task.attempt));
+        if told != (row.state, row.attempt) {
+            let what =
+                format!("task {} is {:?} #{}, its events say {told:?}", index.0, row.state, row.attempt);
+            return trouble("the_rows_follow_from_the_events", what);
         }
     }
-    match dispatched.iter().find(|(_, count)| **count > 1) {
-        Some(((task, attempt), count)) => {
-            Err(format!("attempt {attempt} of task {} was released {count} times", task.0))
+    Ok(())
+}
+
+fn the_counters_equal_the_tasks(shadow: &Shadow, rows: &Rows<'_>) -> Checked {
+    let mut numbers = Counts::default().to_array();
+    rows.tasks.values().for_each(|task| numbers[task.state as usize] += 1);
+    let counts = Counts::from_array(numbers);
+    if counts != rows.run.counts {
+        let what = format!("{:?} are counted as {:?}", counts, rows.run.counts);
+        return trouble("the_counters_equal_the_tasks", what);
+    }
+    let bad = rows.tasks.values().filter(|task| {
+        matches!(task.state, TaskState::Failed | TaskState::UpstreamFailed)
+            && task.child.is_none()
+            && !rows.graph.spec(task.index).allow_failure
+    });
+    let failures = bad.count() as u32 + u32::from(shadow.timed_out);
+    if failures != rows.run.failures {
+        let what = format!("{failures} failures are counted as {}", rows.run.failures);
+        return trouble("the_counters_equal_the_tasks", what);
+    }
+    Ok(())
+}
+
+/// A task knows exactly of those of its parents that have ended.
+fn parents_are_counted_once(rows: &Rows<'_>) -> Checked {
+    if rows.run.state.is_final() {
+        return Ok(());
+    }
+    for task in rows.tasks.values().filter(|task| task.child.is_none()) {
+        let parents = rows.graph.parents(task.index).iter();
+        let ended = parents.filter(|parent| rows.tasks[*parent].state.is_final()).count() as u32;
+        if task.parents.done != ended {
+            let what = format!(
+                "{ended} parents of task {} have ended, it knows of {:?}",
+                task.index.0, task.parents
+            );
+            return trouble("parents_are_counted_once", what);
+        }
+    }
+    Ok(())
+}
+
+/// No task is lost: an unfinished run is looked at, and what waits for a time has its timer.
+fn whoever_waits_has_a_reason(rows: &Rows<'_>) -> Checked {
+    if !rows.run.state.is_final() && !rows.checked_up {
+        return trouble("no_task_is_lost", format!("nobody will look at run {}", rows.run.id));
+    }
+    for task in rows.tasks.values() {
+        let spec = rows.graph.spec_at(task.index, task.child);
+        let kind = match task.state {
+            TaskState::UpForRetry => TimerKind::Retry,
+            TaskState::Sleeping if spec.kind == "sleep" => TimerKind::Sleep,
+            _ => continue,
+        };
+        let own = |timer: &Timer| {
+            timer.task == Some(task.index) && timer.kind == kind && timer.attempt == task.attempt
+        };
+        if !rows.timers.iter().any(own) {
+            let what = format!("task {} is {} without a timer", task.index.0, task.state.name());
+            return trouble("no_task_is_lost", what);
+        }
+    }
+    Ok(())
+}
+
+/// Of a fan-out's children only so many go on at the same time.
+pub(crate) fn no_fan_out_is_too_wide(shadow: &Shadow, graph: &Graph) -> Checked {
+    for fan_out in shadow.tasks.values().filter(|task| task.fan.is_some()) {
+        let limit = graph.spec(fan_out.index).fan_out.as_ref().and_then(|plan| plan.max_parallel);
+        let goes_on = |task: &&Task| {
+            task.child.is_some_and(|child| child.of == fan_out.index)
+                && task.state != TaskState::Pending
+                && !task.state.is_final()
+        };
+        let going_on = shadow.tasks.values().filter(goes_on).count();
+        if limit.is_some_and(|limit| going_on > limit as usize) {
+            let what = format!("{going_on} children of task {} go on, {limit:?} may", fan_out.index.0);
+            return trouble("no_fan_out_is_too_wide", what);
+        }
+    }
+    Ok(())
+}
+
+/// Of the runs of one lane only so many go on at the same time.
+pub(crate) fn no_lane_is_overfull(shadows: &Shadows, changed: &Shadow, graph: &Graph) -> Checked {
+    let (Some(lane), Some(limits)) = (&changed.run.lane, &graph.workflow().concurrency) else {
+        return Ok(());
+    };
+    let goes_on = |shadow: &&Shadow| {
+        let run = &shadow.run;
+        run.workflow == changed.run.workflow
+            && run.lane.as_ref() == Some(lane)
+            && !run.held
+            && !run.state.is_final()
+    };
+    let going_on = shadows.values().filter(goes_on).count();
+    if going_on > limits.limit as usize {
+        return trouble("no_lane_is_overfull", format!("{going_on} runs go on, {} may", limits.limit));
+    }
+    Ok(())
+}
+
+/// Whatever several runs share, one of them carries out at a time.
+pub(crate) fn shared_work_is_done_once_at_a_time(
+    shadows: &Shadows,
+    graphs: &BTreeMap<VersionId, Arc<Graph>>,
+) -> Checked {
+    let mut owners = BTreeSet::new();
+    for shadow in shadows.values().filter(|shadow| !shadow.run.state.is_final()) {
+        let graph = &graphs[&shadow.run.version];
+        for task in shadow.tasks.values().filter(|task| task.child.is_none()) {
+            let spec = graph.spec(task.index);
+            let carries_out = matches!(
+                task.state,
+                TaskState::Queued | TaskState::Dispatched | TaskState::Running | TaskState::UpForRetry
+            );
+            let Some(global) = spec.global.as_ref().filter(|_| carries_out) else { continue };
+            if !owners.insert((global.name.clone(), spec.config.to_string())) {
+                let what = format!("{} is carried out by task {} as well", global.name, task.index.0);
+                return trouble("shared_work_is_done_once_at_a_time", what);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nothing is said before it is true.
+pub(crate) fn what_is_said_is_true(message: &Message, shadows: &Shadows) -> Checked {
+    let shadow = message.run().and_then(|run| shadows.get(&run));
+    let state_of = |task: TaskIndex| {
+        shadow.and_then(|shadow| shadow.tasks.get(&task)).map(|task| (task.state, task.attempt))
+    };
+    let holds = match message {
+        Message::TaskFinished(said) => state_of(said.task).is_some_and(|(state, _)| state == said.state),
+        Message::RunFinished(said) => shadow.is_some_and(|shadow| shadow.run.state == said.state),
+        Message::ChildFinished(said) => {
+            shadows.get(&said.child).is_some_and(|child| child.run.state == said.state)
+        }
+        Message::TaskDispatched(said) => {
+            state_of(said.key.task).is_some_and(|(_, attempt)| attempt >= said.attempt)
+        }
+        _ => true,
+    };
+    if holds { Ok(()) } else { trouble("what_is_said_is_true", format!("{message:?}")) }
+}
+
+/// Whoever listens has heard of every end.
+pub(crate) fn every_end_was_told(shadow: &Shadow, said: &[Message]) -> Checked {
+    let run = shadow.run.id;
+    if !said.iter().any(|message| matches!(message, Message::RunFinished(said) if said.run == run)) {
+        return trouble("every_end_was_told", format!("nobody heard that run {run} ended"));
+    }
+    let heard = |index: &TaskIndex| {
+        said.iter().any(
+            |message| matches!(message, Message::TaskFinished(said) if said.run == run && said.task == *index),
+        )
+    };
+    match shadow.tasks.keys().find(|index| !heard(index)) {
+        Some(index) => {
+            trouble("every_end_was_told", format!("nobody heard that task {} of run {run} ended", index.0))
         }
         None => Ok(()),
     }
 }
 
-fn ends(event: &Event) -> bool {
-    matches!(
-        event.kind,
-        EventKind::TaskSucceeded
-            | EventKind::TaskFailed
-            | EventKind::TaskUpstreamFailed
-            | EventKind::TaskSkipped
-    )
-}
+/// How a run ended: its state, and those of the tasks of its definition.
+pub(crate) type End = (RunState, Vec<TaskState>);
 
-fn parents_have_ended(
-    graph: &Graph,
-    event: &Event,
-    task: TaskIndex,
-    ended: &BTreeMap<TaskIndex, EventKind>,
-) -> Result<(), String> {
-    if event.child.is_some() {
+/// The storm changed nothing about how a run ended.
+pub(crate) fn same_end(calm: &End, storm: &End) -> Checked {
+    if calm == storm {
         return Ok(());
     }
-    let eager = matches!(graph.spec(task).trigger_rule, TriggerRule::OneSuccess | TriggerRule::OneFailed);
-    match graph.parents(task).iter().find(|parent| !ended.contains_key(parent)) {
-        Some(parent) if !eager => {
-            Err(format!("task {} began before its parent {} had ended", task.0, parent.0))
-        }
-        _ => Ok(()),
-    }
+    trouble("every_run_ends_as_in_calm", format!("in calm {calm:?}, in the storm {storm:?}"))
 }

@@ -1,36 +1,104 @@
-//! Random workflows of tasks that need nothing outside: they succeed, fail, waver, sleep, fan out, are shared, or start
-//! other runs.
+//! Random workflows that use the whole language, of tasks that need nothing outside.
 
-use model::{Backoff, Case, FanOut, Global, RetryPolicy, TaskSpec, Tolerance, TriggerRule, Workflow};
+use model::{
+    Aggregation, Backoff, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, Occasion, Overlap,
+    RetryPolicy, TaskSpec, Tolerance, TriggerRule, Workflow,
+};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, RngExt, SeedableRng};
-use serde_json::{Value, json};
+use rand::{RngExt, SeedableRng};
+use serde_json::{Map, Value, json};
 
-const RULES: [TriggerRule; 6] = [
+use crate::script;
+
+const RULES: [TriggerRule; 13] = [
+    TriggerRule::AllSuccess,
     TriggerRule::AllSuccess,
     TriggerRule::AllSuccess,
     TriggerRule::AllDone,
+    TriggerRule::AllFailed,
     TriggerRule::OneSuccess,
     TriggerRule::OneFailed,
     TriggerRule::NoneFailed,
+    TriggerRule::NoneFailedMinOneSuccess,
+    TriggerRule::NoneSkipped,
+    TriggerRule::Always,
+    TriggerRule::AnyOf,
+    TriggerRule::AllDone,
 ];
 
-/// The workflow of a seed: up to nine tasks, edges from earlier to later ones.
+/// The signals that runs wait for and people send.
+pub(crate) const SIGNALS: [&str; 2] = ["go", "stop"];
+
+/// The workflow of a seed: up to eight tasks, edges from earlier to later ones.
 pub(crate) fn random(seed: u64) -> Workflow {
     let mut dice = StdRng::seed_from_u64(seed);
-    let size = dice.random_range(1..10);
-    let mut tasks: Vec<TaskSpec> = (0..size).map(|index| task(&mut dice, index)).collect();
-    branch(&mut dice, &mut tasks);
-    Workflow { name: "random".into(), tasks, ..Workflow::default() }
+    let dice = &mut dice;
+    let size = dice.random_range(1..9);
+    let laborious = dice.random_bool(0.3);
+    let mut tasks: Vec<TaskSpec> = (0..size).map(|index| task(dice, index, laborious)).collect();
+    gather(&mut tasks);
+    branch(dice, &mut tasks);
+    Workflow {
+        name: "random".into(),
+        tasks,
+        concurrency: dice.random_bool(0.3).then(|| concurrency(dice)),
+        timeout_seconds: dice.random_bool(0.1).then(|| dice.random_range(30..600)),
+        deadline_seconds: dice.random_bool(0.1).then(|| dice.random_range(1..600)),
+        callbacks: if dice.random_bool(0.3) { vec![callback(dice)] } else { Vec::new() },
+        ..Workflow::default()
+    }
 }
 
-fn task(dice: &mut StdRng, index: usize) -> TaskSpec {
+/// The same for whoever runs it, and yet another version.
+pub(crate) fn again(seed: u64, number: u32) -> Workflow {
+    Workflow { description: Some(format!("version {number}")), ..random(seed) }
+}
+
+/// Whether the end follows from the definition alone, whatever takes how long.
+pub(crate) fn is_determined(workflow: &Workflow) -> bool {
+    let patient =
+        |task: &TaskSpec| task.retry_timeout_seconds.is_none() && task.config.get("timeout").is_none();
+    let fans = workflow.tasks.iter().filter(|task| task.kind == "fan_out").count();
+    workflow.timeout_seconds.is_none()
+        && workflow.tasks.iter().all(patient)
+        // Children are numbered in the order in which their fan-outs begin, and wavering goes by number.
+        && fans < 2
+        && workflow.concurrency.as_ref().is_none_or(|limits| limits.policy == Overlap::Queue)
+}
+
+/// A workflow that tasks of others start, and that fails.
+pub(crate) fn poor() -> Workflow {
+    let config = json!({"message": "no", "class": "permanent"});
+    let only = TaskSpec { name: "only".into(), kind: "fail".into(), config, ..usual() };
+    Workflow { name: "poor".into(), tasks: vec![only], ..Workflow::default() }
+}
+
+/// A workflow that tasks of others start, and that ends well.
+pub(crate) fn small() -> Workflow {
+    let step = |name: &str, after: &[&str], kind: &str, config: Value| TaskSpec {
+        name: name.into(),
+        kind: kind.into(),
+        depends_on: after.iter().map(|name| (*name).to_owned()).collect(),
+        config,
+        retry: RetryPolicy { max_retries: 2, initial_delay_seconds: 1.0, ..RetryPolicy::default() },
+        ..usual()
+    };
+    let first = step("first", &[], "flaky", json!({"probability": 0.3, "seed": 7}));
+    let second = step("second", &["first"], "noop", json!({}));
+    Workflow { name: "small".into(), tasks: vec![first, second], ..Workflow::default() }
+}
+
+fn usual() -> TaskSpec {
+    TaskSpec { timeout_seconds: 120, queue: "light".into(), ..TaskSpec::default() }
+}
+
+fn task(dice: &mut StdRng, index: usize, laborious: bool) -> TaskSpec {
     let depends_on =
         (0..index).filter(|_| dice.random_bool(0.35)).map(|parent| format!("t{parent}")).collect();
-    let (kind, config) = work(dice);
+    let (kind, config) = if laborious && dice.random_bool(0.7) { labour(dice) } else { work(dice) };
     let fan_out = (kind == "fan_out").then(|| fan_out(dice));
-    let shared = dice.random_bool(0.3) && matches!(kind, "noop" | "flaky" | "fail");
+    let shared = dice.random_bool(0.3) && matches!(kind, "noop" | "fail" | "bash");
     TaskSpec {
         name: format!("t{index}"),
         kind: kind.into(),
@@ -40,55 +108,93 @@ fn task(dice: &mut StdRng, index: usize) -> TaskSpec {
         config,
         retry: RetryPolicy {
             max_retries: dice.random_range(0..4),
-            backoff: Backoff::Exponential,
-            initial_delay_seconds: 2.0,
+            backoff: *[Backoff::Exponential, Backoff::Linear, Backoff::Constant].choose(dice).unwrap(),
+            initial_delay_seconds: *[2.0, 2.0, 40.0].choose(dice).unwrap(),
             max_delay_seconds: 90.0,
             jitter: 0.1,
         },
-        timeout_seconds: 60,
-        queue: "light".into(),
+        timeout_seconds: dice.random_range(40..120),
+        retry_timeout_seconds: dice.random_bool(0.05).then(|| dice.random_range(10..300)),
         allow_failure: dice.random_bool(0.1),
         fan_out,
         global: shared.then(|| Global { name: kind.into(), reuse_for_seconds: 0 }),
-        ..TaskSpec::default()
+        callbacks: if dice.random_bool(0.1) { vec![callback(dice)] } else { Vec::new() },
+        ..usual()
     }
 }
 
-/// The workflow that tasks of others start.
-pub(crate) fn small() -> Workflow {
-    let step = |name: &str, after: &[&str], config: Value| TaskSpec {
-        name: name.into(),
-        kind: "flaky".into(),
-        depends_on: after.iter().map(|name| (*name).to_owned()).collect(),
-        config,
-        retry: RetryPolicy { max_retries: 2, initial_delay_seconds: 1.0, ..RetryPolicy::default() },
-        timeout_seconds: 60,
-        queue: "light".into(),
-        ..TaskSpec::default()
-    };
-    let first = step("first", &[], json!({"probability": 0.3, "seed": 7}));
-    let second = step("second", &["first"], json!({"probability": 0.0, "seed": 7}));
-    Workflow { name: "small".into(), tasks: vec![first, second], ..Workflow::default() }
+fn work(dice: &mut StdRng) -> (&'static str, Value) {
+    let timeout = dice.random_bool(0.4).then(|| dice.random_range(30..600));
+    match dice.random_range(0..20) {
+        0..3 => ("noop", json!({})),
+        3 => ("echo", json!({"by": "{{ task.name }}"})),
+        4 => ("fail", json!({"message": "no", "class": "permanent"})),
+        5 => ("fail", json!({"message": "not yet", "class": "transient"})),
+        6 => ("sleep", json!({"duration": dice.random_range(1..200)})),
+        7 => ("switch", json!({})),
+        8 => ("transform", json!({"expression": "[1, 2] | length"})),
+        9 => ("transform", json!({"expression": "1 + nothing.at_all"})),
+        10 => ("wait_for_signal", with_timeout(json!({"signal": SIGNALS.choose(dice).unwrap()}), timeout)),
+        11 => ("approval", with_timeout(json!({"message": "well?"}), timeout)),
+        12..14 => ("fan_out", json!({})),
+        14 => ("fan_in", json!({})),
+        15 => ("workflow", json!({"workflow": "small"})),
+        16 => ("workflow", json!({"workflow": "small", "wait": false})),
+        17 => ("flaky", json!({"probability": 0.5, "seed": dice.random_range(0..1_000_000)})),
+        18 => ("workflow", json!({"workflow": "poor"})),
+        _ => labour(dice),
+    }
+}
+
+/// Work that a worker must claim.
+fn labour(dice: &mut StdRng) -> (&'static str, Value) {
+    let failures = if dice.random_bool(0.4) { 0.0 } else { 0.6 };
+    ("bash", script::config(dice.random_range(0..1_000_000), failures))
+}
+
+fn with_timeout(mut config: Value, timeout: Option<u32>) -> Value {
+    if let Some(timeout) = timeout {
+        config["timeout"] = json!(timeout);
+    }
+    config
 }
 
 fn fan_out(dice: &mut StdRng) -> FanOut {
-    let (kind, config) = match dice.random_range(0..4) {
+    let (kind, config) = match dice.random_range(0..5) {
         0 => ("noop", json!({})),
         1 => ("workflow", json!({"workflow": "small"})),
+        2 => ("bash", script::config(dice.random_range(0..1_000_000), 0.3)),
         _ => ("flaky", json!({"probability": 0.3, "seed": dice.random_range(0..1_000_000)})),
     };
+    let tolerance =
+        [Tolerance::Percent(0), Tolerance::Percent(100), Tolerance::Count(1)].choose(dice).copied();
     FanOut {
-        for_each: format!("range({}) | list", dice.random_range(0..7)),
+        for_each: format!("range({}) | list", dice.random_range(0..6)),
         max_parallel: dice.random_bool(0.5).then(|| dice.random_range(1..4)),
-        tolerated_failures: Tolerance::Percent(if dice.random_bool(0.5) { 0 } else { 100 }),
+        tolerated_failures: tolerance.unwrap(),
         task: Box::new(TaskSpec {
             kind: kind.into(),
             config,
             retry: RetryPolicy { max_retries: 1, initial_delay_seconds: 2.0, ..RetryPolicy::default() },
-            timeout_seconds: 60,
-            queue: "light".into(),
-            ..TaskSpec::default()
+            ..usual()
         }),
+    }
+}
+
+/// A fan-in gathers from the fan-outs it depends on; without one it is nothing of the language.
+fn gather(tasks: &mut [TaskSpec]) {
+    for index in 0..tasks.len() {
+        if tasks[index].kind != "fan_in" {
+            continue;
+        }
+        match tasks[..index].iter().rfind(|task| task.kind == "fan_out").map(|task| task.name.clone()) {
+            Some(fan_out) => {
+                tasks[index].depends_on.retain(|name| *name != fan_out);
+                tasks[index].depends_on.push(fan_out);
+                tasks[index].fan_in = Some(FanIn { aggregation: Aggregation::Collect, field: None });
+            }
+            None => tasks[index].kind = "noop".into(),
+        }
     }
 }
 
@@ -104,23 +210,25 @@ fn branch(dice: &mut StdRng, tasks: &mut [TaskSpec]) {
     }
 }
 
-fn condition(dice: &mut impl Rng) -> &'static str {
+fn condition(dice: &mut StdRng) -> &'static str {
     if dice.random_bool(0.7) { "task.attempt == 1" } else { "run.trigger == 'nobody'" }
 }
 
-fn work(dice: &mut impl Rng) -> (&'static str, Value) {
-    match dice.random_range(0..17) {
-        13..15 => ("fan_out", json!({})),
-        15 => ("workflow", json!({"workflow": "small"})),
-        16 => ("workflow", json!({"workflow": "small", "wait": false})),
-        0..4 => ("noop", json!({})),
-        4 => ("echo", json!({"by": "{{ task.name }}"})),
-        5 => ("fail", json!({"message": "no", "class": "permanent"})),
-        6 => ("fail", json!({"message": "not yet", "class": "transient"})),
-        7 => ("sleep", json!({"duration": dice.random_range(1..300)})),
-        8 => ("switch", json!({})),
-        9 => ("transform", json!({"expression": "[1, 2] | length"})),
-        10 => ("wait_for_signal", json!({"signal": "go", "timeout": dice.random_range(60..600)})),
-        _ => ("flaky", json!({"probability": 0.5, "seed": dice.random_range(0..1_000_000)})),
+fn concurrency(dice: &mut StdRng) -> Concurrency {
+    let policy = [Overlap::Queue, Overlap::Queue, Overlap::CancelPrevious, Overlap::Skip];
+    Concurrency {
+        key: dice.random_bool(0.5).then(|| "lane".into()),
+        limit: dice.random_range(1..3),
+        policy: *policy.choose(dice).unwrap(),
     }
+}
+
+fn callback(dice: &mut StdRng) -> Callback {
+    let on = [Occasion::Success, Occasion::Failure, Occasion::Retry, Occasion::MissedDeadline];
+    let call = if dice.random_bool(0.5) {
+        Call::Message { topic: "news".into(), body: None }
+    } else {
+        Call::Workflow { workflow: "small".into(), inputs: Map::new() }
+    };
+    Callback { on: *on.choose(dice).unwrap(), call }
 }

@@ -1,212 +1,204 @@
-//! One simulated world: two instances of each function, one store, one bus, one clock, one seed.
+//! One simulated world: instances of each function, one store, one bus, one seed.
+
+mod calls;
+mod strikes;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex};
 
-use auth::{Issuer, Keys, PushAuth, Verifier};
-use axum::Router;
-use axum::body::Body;
-use axum::http::{Request, StatusCode, header};
-use bus::envelope;
-use chrono::{DurationRound, TimeDelta};
-use clock::Clock;
-use model::message::RunRequested;
-use model::{Event, Instant, Limit, Message, RunId, RunState, TaskState, TenantId, Topic};
+use chrono::TimeDelta;
+use model::message::{CancelRequested, RunRequested};
+use model::{Instant, Limit, Message, RunId, TenantId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use runtime::Runtime;
-use serde_json::{Map, json};
-use service::App;
+use serde_json::Map;
 use store::{Memory, NewVersion, Store};
-use testkit::ManualClock;
-use tower::ServiceExt;
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
+use crate::bugs::{Bug, Planted};
 use crate::bus::Bag;
-use crate::check;
-use crate::scheduler::{Handlers, Points};
-use crate::store::Interrupted;
+use crate::check::{Checked, End, Trouble};
+use crate::clock::{Skew, Time};
+use crate::coverage::Moves;
+use crate::instance::{Ground, Instance};
+use crate::people::{self, Errand, What};
+use crate::points::{Points, now};
+use crate::store::Ledger;
+use crate::watch::Watch;
+use crate::weather::{Fault, Storm, Tally, Weather};
 use crate::workflows;
 
-const PUSHER: &str = "pusher@example.com";
-const AUDIENCE: &str = "push";
 const START: &str = "2026-01-01T00:00:00Z";
 
 /// A run that has not ended after so long is stuck.
-const LONGEST: TimeDelta = TimeDelta::hours(6);
+pub(crate) const LONGEST: TimeDelta = TimeDelta::hours(8);
 
 /// No seed needs more steps than this; a world that does is going round in circles.
 const MOST_STEPS: u64 = 400_000;
 
-/// One key for all worlds: making one takes longer than playing a seed.
-static ISSUER: LazyLock<Issuer> = LazyLock::new(|| Issuer::generate("https://issuer.example"));
+/// A message that failed so often is delivered no more.
+const MOST_DELIVERIES: u32 = 8;
 
-/// Signing takes longer than handling a message, and a token lasts for an hour: one per half hour will do.
-fn push_token(now: Instant) -> String {
-    static TOKENS: Mutex<BTreeMap<Instant, String>> = Mutex::new(BTreeMap::new());
-    let half_hour = now.duration_trunc(TimeDelta::minutes(30)).unwrap();
-    let mut tokens = TOKENS.lock().unwrap();
-    tokens.entry(half_hour).or_insert_with(|| ISSUER.push_token(PUSHER, AUDIENCE, half_hour)).clone()
-}
-
-/// How badly the world treats messages and processes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Weather {
-    duplicate: f64,
-    drop: f64,
-    late: f64,
-    kill: f64,
-}
-
-impl Weather {
-    pub(crate) fn calm() -> Self {
-        Self { duplicate: 0.0, drop: 0.0, late: 0.0, kill: 0.0 }
-    }
-
-    pub(crate) fn of(seed: u64) -> Self {
-        let mut dice = StdRng::seed_from_u64(!seed);
-        Self {
-            duplicate: dice.random_range(0.0..0.4),
-            drop: dice.random_range(0.0..0.2),
-            late: dice.random_range(0.0..0.3),
-            kill: dice.random_range(0.0..0.02),
-        }
-    }
-}
+/// Decides whether a message that is published at an instant is lost.
+pub(crate) type Censor = Box<dyn FnMut(&Message, Instant) -> bool>;
 
 /// What is to be delivered, and when at the earliest.
 #[derive(Clone)]
 struct Parcel {
     message: Message,
     not_before: Instant,
+    deliveries: u32,
+    /// Whoever sends it sends it until it is answered.
+    sure: bool,
 }
 
-/// What a handler is about: a delivery, or the scheduler's tick.
+/// What a handler is about: a delivery, the scheduler's tick, or a person's errand.
 enum About {
     Delivery(Parcel),
     Tick,
+    Errand(What),
+}
+
+struct Call {
+    about: About,
+    instance: u64,
+    handle: JoinHandle<()>,
 }
 
 /// How a world ended.
-#[derive(Debug)]
-pub(crate) struct End {
-    pub(crate) run: RunState,
-    pub(crate) tasks: Vec<TaskState>,
-    pub(crate) events: Vec<Event>,
+pub(crate) struct Ended {
+    /// The runs that were asked for and created, in order.
+    pub(crate) ends: Vec<Option<End>>,
+    /// Whether the ends follow from the definition alone.
+    pub(crate) determined: bool,
     /// Everything that the world did, in order: equal for equal seeds.
     pub(crate) journal: Vec<String>,
+    pub(crate) moves: Moves,
+    pub(crate) tally: Tally,
+    /// How many faults struck or would have.
+    pub(crate) faults: u64,
 }
 
 pub(crate) struct World {
-    dice: StdRng,
-    weather: Weather,
-    clock: ManualClock,
-    store: Arc<Memory>,
-    bag: Bag,
-    points: Points,
-    instances: Vec<Instance>,
-    parcels: Vec<Parcel>,
-    handlers: Handlers<About, StatusCode>,
-    run: RunId,
-    next_tick: Instant,
-    journal: Vec<String>,
     seed: u64,
-}
-
-/// One instance of each function.
-struct Instance {
-    trigger: Router,
-    evaluate: Router,
-    execute: Router,
-    sweep: Router,
-}
-
-impl Instance {
-    fn new(store: Arc<dyn Store>, bag: Bag, clock: ManualClock) -> Self {
-        let runtime = Arc::new(Runtime::new(store, Arc::new(bag), Arc::new(clock)));
-        let verifier = Verifier::new([ISSUER.url()], AUDIENCE, Keys::fixed(&ISSUER.jwks()));
-        let push = Arc::new(PushAuth::Oidc { verifier, service_account: PUSHER.into() });
-        let app = App { runtime, push };
-        Self {
-            trigger: trigger::router(app.clone(), None),
-            evaluate: evaluate::router(app.clone()),
-            execute: execute::router(app.clone()),
-            sweep: sweep::router(app),
-        }
-    }
-
-    fn for_topic(&self, topic: &Topic) -> Option<&Router> {
-        match topic {
-            Topic::Triggers => Some(&self.trigger),
-            Topic::Evaluations => Some(&self.evaluate),
-            Topic::Work(_) => Some(&self.execute),
-            Topic::Management => Some(&self.sweep),
-            Topic::Lifecycle | Topic::Named(_) => None,
-        }
-    }
+    dice: StdRng,
+    storm: Storm,
+    pub(crate) ground: Ground,
+    instances: Vec<Instance>,
+    last_instance: u64,
+    calls: BTreeMap<u64, Call>,
+    last_call: u64,
+    answers: Arc<Mutex<Vec<(u64, bool)>>>,
+    parcels: Vec<Parcel>,
+    errands: Vec<Errand>,
+    runs: Vec<RunId>,
+    start: Instant,
+    next_tick: Instant,
+    store_back: Option<Instant>,
+    bus_back: Option<Instant>,
+    pub(crate) watch: Watch,
+    journal: Vec<String>,
+    /// Decides which messages are lost whatever the weather; none if it does not.
+    pub(crate) censor: Option<Censor>,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, weather: Weather) -> Self {
-        let (clock, points, memory) =
-            (ManualClock::at(START), Points::default(), Arc::new(Memory::default()));
-        let bag = Bag::new(points.clone());
-        let instance = |_| {
-            let store = Interrupted { inner: memory.clone(), points: points.clone() };
-            Instance::new(Arc::new(store), bag.clone(), clock.clone())
-        };
-        Self {
-            dice: StdRng::seed_from_u64(seed),
-            weather,
-            instances: (0..2).map(instance).collect(),
+    pub(crate) fn new(seed: u64, weather: Weather, bug: Option<Bug>) -> Self {
+        let start: Instant = START.parse().unwrap();
+        let (storm, bag) = (Storm::new(seed, weather), Bag::default());
+        let ground = Ground {
+            memory: Arc::new(Memory::default()),
+            planted: Planted::new(bug, bag.clone(), seed),
             bag,
-            points,
-            parcels: Vec::new(),
-            handlers: Handlers::new(),
-            run: RunId(Uuid::from_u128(u128::from(seed) + 1)),
-            next_tick: clock.now(),
-            clock,
-            store: memory,
-            journal: Vec::new(),
+            time: Time::at(start),
+            points: Points::new(storm.clone()),
+            ledger: Ledger::default(),
+        };
+        let mut dice = StdRng::seed_from_u64(seed);
+        let instances = dice.random_range(2..5);
+        let mut world = Self {
             seed,
+            dice,
+            storm,
+            watch: Watch::new(ground.memory.clone()),
+            ground,
+            instances: Vec::new(),
+            last_instance: 0,
+            calls: BTreeMap::new(),
+            last_call: 0,
+            answers: Arc::default(),
+            parcels: Vec::new(),
+            errands: Vec::new(),
+            runs: Vec::new(),
+            start,
+            next_tick: start,
+            store_back: None,
+            bus_back: None,
+            journal: Vec::new(),
+            censor: None,
+        };
+        for _ in 0..instances {
+            let fresh = world.fresh_instance();
+            world.instances.push(fresh);
         }
+        world
     }
 
-    /// Plays until the run has ended and nobody works any more.
-    pub(crate) fn play(mut self) -> Result<End, String> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            self.request_run().await;
-            let mut steps = 0;
-            while !(self.is_over().await && self.handlers.len() == 0 && self.parcels.is_empty()) {
-                steps += 1;
-                if steps > MOST_STEPS || self.clock.now() > START.parse::<Instant>().unwrap() + LONGEST {
-                    return Err(format!("stuck after {steps} steps: {}", self.describe().await));
-                }
-                self.step();
-                // Loggers are tasks of their own: they get their turn too.
-                tokio::task::yield_now().await;
-            }
-            self.end().await
-        })
+    fn fresh_instance(&mut self) -> Instance {
+        self.last_instance += 1;
+        let mut skew = Skew::none(self.ground.time.now());
+        if self.storm.strikes(Fault::Skew, None) {
+            skew.offset = TimeDelta::milliseconds(self.storm.draw(-50_000..50_000));
+            skew.drift = self.storm.draw(-4..5);
+        }
+        Instance::new(self.last_instance, &self.ground, skew)
     }
 
-    async fn request_run(&mut self) {
-        let now = self.clock.now();
-        for workflow in [workflows::random(self.seed), workflows::small()] {
-            let (hash, source, by) = (String::from("h"), String::new(), String::from("simulation"));
-            let new = NewVersion { tenant: TenantId::DEFAULT, workflow, source, hash, by, at: now };
-            self.store.register(&new).await.unwrap();
-        }
+    /// Asks for some runs of the seed's workflow.
+    pub(crate) fn with_random_runs(mut self) -> Self {
+        self.register([workflows::random(self.seed), workflows::small(), workflows::poor()]);
+        let mut dice = StdRng::seed_from_u64(self.seed ^ 0xABCD);
         // In half of the worlds, places are so few that tasks stand in line.
         if self.seed.is_multiple_of(2) {
-            let places = Some(1 + (self.seed / 2 % 3) as u32);
-            self.store.set_places(&Limit::Queue("light".into()), places).await.unwrap();
+            let places = Some(dice.random_range(1..4));
+            now(self.ground.memory.set_places(&Limit::Queue("light".into()), places)).unwrap();
         }
+        for number in 0..dice.random_range(1..4) {
+            let at = self.start + TimeDelta::seconds(number * dice.random_range(0..120));
+            let run = self.request("random", at);
+            self.errands.extend(people::errands(self.seed, run, at));
+            if self.storm.strikes(Fault::Cancel, None) {
+                let (actor, reason) = ("ana".to_owned(), "enough".to_owned());
+                let cancel = Message::CancelRequested(CancelRequested { run, actor, reason });
+                let at = at + TimeDelta::seconds(self.storm.draw(0..400));
+                self.parcels.push(Parcel { message: cancel, not_before: at, deliveries: 0, sure: true });
+            }
+        }
+        for number in 0..2 {
+            if self.storm.strikes(Fault::NewVersion, None) {
+                let at = self.start + TimeDelta::seconds(self.storm.draw(0..400));
+                let new = Box::new(people::version(self.seed, number, at));
+                self.errands.push(Errand { at, what: What::Register(new) });
+            }
+        }
+        self
+    }
+
+    pub(crate) fn register(&mut self, all: impl IntoIterator<Item = model::Workflow>) {
+        for workflow in all {
+            let (hash, source, by) = (String::from("h"), String::new(), String::from("simulation"));
+            let new = NewVersion { tenant: TenantId::DEFAULT, workflow, source, hash, by, at: self.start };
+            now(self.ground.memory.register(&new)).unwrap();
+        }
+    }
+
+    pub(crate) fn request(&mut self, workflow: &str, at: Instant) -> RunId {
+        let run = RunId(Uuid::from_u128((u128::from(self.seed) << 8) + self.runs.len() as u128 + 1));
         let request = Message::RunRequested(RunRequested {
-            run: self.run,
+            run,
             tenant: TenantId::DEFAULT,
-            workflow: "random".into(),
+            workflow: workflow.into(),
             inputs: Map::new(),
             logical_date: None,
             labels: Map::new(),
@@ -214,135 +206,130 @@ impl World {
             parent: None,
             priority: 0,
         });
-        // The request itself is not lost: whoever sent it sends it until it is answered.
-        self.parcels.push(Parcel { message: request, not_before: now });
+        self.runs.push(run);
+        self.parcels.push(Parcel { message: request, not_before: at, deliveries: 0, sure: true });
+        run
     }
 
-    /// One thing happens: a handler goes on or dies, a message is delivered, a tick comes, or time passes.
+    pub(crate) fn now(&self) -> Instant {
+        self.ground.time.now()
+    }
+
+    /// Plays until all runs have ended and nobody works any more.
+    pub(crate) fn play(mut self) -> Result<Ended, Trouble> {
+        let mut steps = 0;
+        loop {
+            self.settle_down()?;
+            if self.is_over() {
+                return self.end();
+            }
+            steps += 1;
+            if steps > MOST_STEPS || self.now() > self.start + LONGEST {
+                let what = format!("after {steps} steps at {}: {}", self.now(), self.describe());
+                let ended = self.watch.all_ended();
+                let invariant = if ended { "nothing_is_left_over" } else { "every_run_ends" };
+                return Err(Trouble { invariant, what });
+            }
+            self.step();
+        }
+    }
+
+    /// Plays one step, and looks at what it changed.
+    pub(crate) fn play_step(&mut self) -> Checked {
+        self.step();
+        self.settle_down()
+    }
+
+    /// Lets everyone go on who can, and looks at what came of it.
+    fn settle_down(&mut self) -> Checked {
+        self.instances.iter().for_each(Instance::drive);
+        self.hear_answers()?;
+        for run in self.ground.ledger.take() {
+            self.watch.look_at(run, self.now())?;
+        }
+        self.collect()
+    }
+
+    /// One thing happens: a handler goes on or not, a message is delivered, a tick comes, or time passes.
     fn step(&mut self) {
-        self.collect();
-        let now = self.clock.now();
+        let now = self.now();
+        self.bring_back(now);
         if now >= self.next_tick {
             self.next_tick += TimeDelta::minutes(1);
             return self.tick();
         }
+        if let Some(place) = self.errands.iter().position(|errand| errand.at <= now) {
+            let errand = self.errands.swap_remove(place);
+            return self.run_errand(errand.what);
+        }
+        self.strike(now);
+        let instances = &self.instances;
+        let still = |id: u64| {
+            instances.iter().any(|instance| instance.id == id && instance.stands_still_until.is_some())
+        };
+        let ready = self.ground.points.ready(now, still);
         let due: Vec<usize> =
             (0..self.parcels.len()).filter(|index| self.parcels[*index].not_before <= now).collect();
-        let choices = self.handlers.len() + due.len();
-        if choices == 0 || self.dice.random_bool(0.02) {
-            return self.pass_time();
+        let choices = ready.len() + due.len();
+        if choices == 0 || self.dice.random_bool(0.01) {
+            return self.pass_time(choices > 0);
         }
         match self.dice.random_range(0..choices) {
-            chosen if chosen < self.handlers.len() => self.go_on(chosen),
-            chosen => self.deliver(due[chosen - self.handlers.len()]),
+            chosen if chosen < ready.len() => self.go_on(ready[chosen]),
+            chosen => self.deliver(due[chosen - ready.len()]),
         }
     }
 
-    /// Takes what was published: some of it is lost, some comes twice, some late.
-    fn collect(&mut self) {
-        for message in self.bag.take() {
-            let copies = 1 + usize::from(self.dice.random_bool(self.weather.duplicate));
-            for _ in 0..copies {
-                if self.dice.random_bool(self.weather.drop) {
-                    self.note(format!("lost {}", message.kind()));
-                    continue;
-                }
-                let late = self.dice.random_bool(self.weather.late);
-                let delay = if late {
-                    TimeDelta::seconds(self.dice.random_range(1..3600))
-                } else {
-                    TimeDelta::zero()
-                };
-                self.parcels.push(Parcel { message: message.clone(), not_before: self.clock.now() + delay });
-            }
-        }
-    }
-
-    fn deliver(&mut self, index: usize) {
-        let parcel = self.parcels.swap_remove(index);
-        let instance = self.dice.random_range(0..self.instances.len());
-        let topic = parcel.message.topic();
-        let Some(router) = self.instances[instance].for_topic(&topic).cloned() else { return };
-        self.note(format!("delivered {} to {instance}", parcel.message.kind()));
-        let (headers, body) = envelope::wrap(&parcel.message, "1", self.clock.now(), "simulated", Some(1));
-        let mut request = Request::post("/push").body(Body::from(body)).unwrap();
-        *request.headers_mut() = headers;
-        self.call(About::Delivery(parcel), router, request);
-    }
-
-    fn tick(&mut self) {
-        let instance = self.dice.random_range(0..self.instances.len());
-        self.note(format!("tick to {instance}"));
-        let router = self.instances[instance].sweep.clone();
-        self.call(About::Tick, router, Request::post("/sweep").body(Body::empty()).unwrap());
-    }
-
-    fn call(&mut self, about: About, router: Router, mut request: Request<Body>) {
-        let token = push_token(self.clock.now());
-        request.headers_mut().insert(header::AUTHORIZATION, format!("Bearer {token}").parse().unwrap());
-        self.handlers.start(about, async move { router.oneshot(request).await.unwrap().status() });
-    }
-
-    fn go_on(&mut self, index: usize) {
-        if self.dice.random_bool(self.weather.kill) {
-            self.note("killed a handler".into());
-            let about = self.handlers.kill(index);
-            return self.again(about);
-        }
-        match self.handlers.go_on(index) {
-            Some((about, status)) if !status.is_success() => self.again(about),
-            _ => {}
-        }
-    }
-
-    /// What was not acknowledged comes again after its deadline.
-    fn again(&mut self, about: About) {
-        if let About::Delivery(parcel) = about {
-            let not_before = self.clock.now() + TimeDelta::seconds(self.dice.random_range(1..30));
-            self.parcels.push(Parcel { not_before, ..parcel });
-        }
-    }
-
-    /// Time passes: a little while handlers are at work, else to the next thing that is due.
-    fn pass_time(&mut self) {
-        let now = self.clock.now();
+    /// Time passes: a little while somebody is at work, else to the next thing that is due.
+    fn pass_time(&mut self, little: bool) {
+        let now = self.now();
         let parcels = self.parcels.iter().map(|parcel| parcel.not_before);
-        let next = parcels.chain([self.next_tick]).filter(|at| *at > now).min().unwrap_or(self.next_tick);
+        let errands = self.errands.iter().map(|errand| errand.at);
+        let still = self.instances.iter().filter_map(|instance| instance.stands_still_until);
+        let others = [self.ground.time.next_wake(), self.ground.points.next_at(now), Some(self.next_tick)];
+        let all = parcels.chain(errands).chain(still).chain(others.into_iter().flatten());
+        let all = all.chain(self.store_back).chain(self.bus_back);
+        let next = all.filter(|at| *at > now).min().unwrap_or(self.next_tick);
         let step = TimeDelta::milliseconds(self.dice.random_range(1..2_000));
-        self.clock.set((now + step).min(next));
+        self.ground.time.set(if little { (now + step).min(next) } else { next });
     }
 
-    fn note(&mut self, what: String) {
-        self.journal.push(format!("{} {} {what}", self.clock.now(), self.points.count()));
+    fn note(&mut self, what: &str) {
+        self.journal.push(format!("{} {what}", self.now()));
     }
 
-    async fn is_over(&self) -> bool {
-        let record = self.store.run(TenantId::DEFAULT, self.run).await.unwrap();
-        record.is_some_and(|record| record.run.state.is_final())
-    }
-
-    async fn describe(&self) -> String {
-        let tasks = self.store.run_tasks(self.run, None, None, 100).await.unwrap();
-        let stand = tasks.iter().map(|row| format!("{}#{}", row.task.state.name(), row.task.attempt));
-        json!({"tasks": stand.collect::<Vec<_>>(), "parcels": self.parcels.len(), "handlers": self.handlers.len()})
-            .to_string()
-    }
-
-    async fn end(self) -> Result<End, String> {
-        let record = self.store.run(TenantId::DEFAULT, self.run).await.unwrap().unwrap();
-        let tasks = self.store.run_tasks(self.run, None, None, 100).await.unwrap();
-        let events = self.store.events(self.run, 0, 10_000).await.unwrap();
-        let letters = self.store.dead_letters(&store::LetterFilter::newest(10)).await.unwrap();
-        if let Some(letter) = letters.first() {
-            return Err(format!("a message was given up on: {}", letter.reason));
+    /// Everything that was asked for has ended, and nothing is on its way. Whoever still waits for a person is heard.
+    fn is_over(&mut self) -> bool {
+        if !self.parcels.is_empty() || !self.errands.is_empty() || !self.calls.is_empty() {
+            return false;
         }
-        let end = End {
-            run: record.run.state,
-            tasks: tasks.into_iter().map(|row| row.task.state).collect(),
-            events: events.into_iter().map(|(_, event)| event).collect(),
-            journal: self.journal,
-        };
-        check::history(&end, &workflows::random(self.seed))?;
-        Ok(end)
+        let waiting = self.watch.who_waits_for_people();
+        if self.now() > self.start + TimeDelta::minutes(25) && !waiting.is_empty() {
+            let at = self.now() + TimeDelta::seconds(30);
+            self.errands.extend(waiting.into_iter().map(|what| Errand { at, what }));
+        }
+        self.watch.all_ended() && self.watch.is_clean(self.now())
+    }
+
+    fn describe(&self) -> String {
+        let (parcels, calls) = (self.parcels.len(), self.calls.len());
+        let (stops, errands) = (self.ground.points.count(), self.errands.len());
+        format!(
+            "{parcels} parcels, {calls} calls, {stops} stops, {errands} errands; {}",
+            self.watch.describe(self.now())
+        )
+    }
+
+    fn end(mut self) -> Result<Ended, Trouble> {
+        self.watch.end()?;
+        let determined = workflows::is_determined(&workflows::random(self.seed)) && self.watch.is_lossless();
+        Ok(Ended {
+            ends: self.runs.iter().map(|run| self.watch.end_of(*run)).collect(),
+            determined,
+            faults: self.storm.struck(),
+            tally: self.storm.tally(),
+            moves: std::mem::take(&mut self.watch.moves),
+            journal: std::mem::take(&mut self.journal),
+        })
     }
 }

@@ -58,6 +58,12 @@ impl Executor {
         *self.worker.write().unwrap_or_else(PoisonError::into_inner) = worker;
     }
 
+    /// The same with other task types.
+    pub fn with_kinds(mut self, kinds: Kinds) -> Self {
+        self.kinds = kinds;
+        self
+    }
+
     /// Carries out one attempt and settles it. An attempt that was settled or taken before is left alone.
     pub async fn carry_out(self: &Arc<Self>, work: &TaskDispatched) -> runtime::Result<Verdict> {
         let Some(graph) = self.runtime.graph(work.version).await? else {

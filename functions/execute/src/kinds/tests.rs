@@ -13,7 +13,7 @@ use model::{ErrorClass, Failure, RunId, TaskIndex, TaskKey, TenantId};
 use store::{LogChunk, LogLine};
 use testkit::ManualClock;
 
-use super::Kinds;
+use super::{Kinds, TaskKind};
 use crate::job::{Context, Job};
 use crate::log::{Log, LogSink};
 
@@ -158,4 +158,24 @@ async fn a_failure_is_the_last_line_of_the_log_and_shows_no_secret() {
     let failure = bench.perform().await.unwrap_err();
     assert_eq!(failure.message, "token *** was refused");
     assert_eq!(bench.lines().await, ["system: token *** was refused"]);
+}
+
+struct OtherNoop;
+
+#[async_trait]
+impl TaskKind for OtherNoop {
+    fn name(&self) -> &'static str {
+        "noop"
+    }
+
+    async fn start(&self, _: &Job, _: &Context) -> Result<Value, Failure> {
+        Ok(json!("other"))
+    }
+}
+
+#[tokio::test]
+async fn a_type_of_ones_own_takes_the_place_of_the_one_of_its_name() {
+    let bench = Bench::new("noop", json!({}));
+    let performed = Kinds::standard().with(OtherNoop).perform(&bench.job, &bench.context).await;
+    assert_eq!(performed, Ok(json!("other")));
 }

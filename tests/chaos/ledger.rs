@@ -1,0 +1,78 @@
+//! What the rows say once it is calm, and how time passes in them.
+
+use std::collections::BTreeMap;
+
+use model::{EventKind, RunState};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use store::{RunRecord, Store};
+use uuid::Uuid;
+
+use crate::cluster::Cluster;
+
+/// Tables whose rows are there only while something is to be done.
+const PASSING: [&str; 4] = ["timers", "outbox", "workers", "waiters"];
+
+/// Which of them have rows.
+pub(crate) async fn leftovers(url: &str) -> Vec<String> {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    let mut left = Vec::new();
+    for table in PASSING {
+        let count = AssertSqlSafe(format!("select count(*) from {table}"));
+        let count: i64 = sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap();
+        if count > 0 {
+            left.push(format!("{count} in {table}"));
+        }
+    }
+    left
+}
+
+/// Everything that waits for time to pass has waited for two minutes more: who fell silent is dead, what was sent is
+/// lost, what should be looked at is due.
+pub(crate) async fn let_two_minutes_pass(url: &str) {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    for statement in [
+        "update workers set heard_at = heard_at - interval '2 minutes'",
+        "update outbox set created_at = created_at - interval '2 minutes'",
+    ] {
+        sqlx::query(statement).execute(&mut connection).await.unwrap();
+    }
+    // Runs are locked first and in order, as everybody does.
+    let mut transaction = connection.begin().await.unwrap();
+    let open = "select id from runs where finished_at is null order by id for update";
+    let open: Vec<Uuid> = sqlx::query_scalar(open).fetch_all(&mut *transaction).await.unwrap();
+    for statement in [
+        "update tasks set since = since - interval '2 minutes' where state = 'dispatched' and run = any($1)",
+        "update runs set checkup_at = checkup_at - interval '2 minutes' where id = any($1)",
+    ] {
+        sqlx::query(statement).bind(&open).execute(&mut *transaction).await.unwrap();
+    }
+    transaction.commit().await.unwrap();
+}
+
+/// It ended well, each of its tasks succeeded once, and whatever succeeded was done at least once.
+pub(crate) async fn tells_a_sound_story(cluster: &Cluster, record: &RunRecord) {
+    let run = record.run.id;
+    assert_eq!(record.run.state, RunState::Succeeded, "run {run}: {:?}", record.run.error);
+    let (mut released, mut succeeded) = (BTreeMap::new(), BTreeMap::new());
+    for (_, event) in cluster.store.events(run, 0, 100_000).await.unwrap() {
+        let Some(task) = event.task else { continue };
+        match event.kind {
+            EventKind::TaskDispatched => *released.entry((task, event.attempt)).or_insert(0) += 1,
+            EventKind::TaskSucceeded => *succeeded.entry(task).or_insert(0) += 1,
+            _ => {}
+        }
+    }
+    assert!(released.values().all(|times| *times == 1), "each attempt was released once: {released:?}");
+    assert_eq!(succeeded.len(), 9, "every task of run {run} succeeded");
+    assert!(succeeded.values().all(|times| *times == 1), "and once: {succeeded:?}");
+    let done = std::fs::read_to_string(&cluster.mark).unwrap();
+    for (task, least) in [("first", 1), ("split", 3), ("wavers", 2)] {
+        let times = done.lines().filter(|line| *line == format!("{run} {task}")).count();
+        assert!(times >= least, "{task} of run {run} was done {times} times");
+    }
+}
+
+pub(crate) async fn nothing_is_left_over(cluster: &Cluster) {
+    let left = leftovers(&cluster.postgres.url).await;
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -1,0 +1,167 @@
+//! Bugs planted on purpose, outside the product: what they do, the simulator must find.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use model::{Changes, Run, RunId, Task, TaskKey, TaskState, TenantId, TimerKind};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use store::{DueTimer, Memory, Store};
+
+use crate::bus::Bag;
+use crate::points::{Interrupted, now};
+
+/// A mistake that somebody could make.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Bug {
+    /// Rows are written whatever was written over them meanwhile.
+    MissingFence,
+    /// Messages go out before the commit, which may not come.
+    PublishBeforeCommit,
+    /// What is to be published is not written down with the rest.
+    LostOutboxRow,
+    /// A timer that fired is due again, for whatever attempt there is.
+    TimerFiredTwice,
+    /// A parent that ended is counted twice.
+    DoubleRelease,
+}
+
+/// The bug that is planted in a world, if one is. Clones share what it remembers.
+#[derive(Clone)]
+pub(crate) struct Planted {
+    bug: Option<Bug>,
+    bag: Bag,
+    memory: Arc<Mutex<Remembered>>,
+}
+
+struct Remembered {
+    dice: StdRng,
+    runs: BTreeMap<RunId, Run>,
+    tasks: BTreeMap<TaskKey, Task>,
+    fired: Vec<DueTimer>,
+    said: bool,
+}
+
+impl Planted {
+    pub(crate) fn new(bug: Option<Bug>, bag: Bag, seed: u64) -> Self {
+        let remembered = Remembered {
+            dice: StdRng::seed_from_u64(seed),
+            runs: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            fired: Vec::new(),
+            said: false,
+        };
+        Self { bug, bag, memory: Arc::new(Mutex::new(remembered)) }
+    }
+
+    fn is(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    /// A decision made on rows as they were a while ago …
+    pub(crate) fn read_runs(&self, rows: Vec<Run>) -> Vec<Run> {
+        if !self.is(Bug::MissingFence) {
+            return rows;
+        }
+        let mut memory = self.memory.lock().unwrap();
+        let memory = &mut *memory;
+        let stale = memory.dice.random_bool(0.2);
+        let older = |run: Run| match memory.runs.insert(run.id, run.clone()) {
+            Some(before) if stale => before,
+            _ => run,
+        };
+        rows.into_iter().map(older).collect()
+    }
+
+    pub(crate) fn read_tasks(&self, rows: Vec<(RunId, Task)>) -> Vec<(RunId, Task)> {
+        if !self.is(Bug::MissingFence) {
+            return rows;
+        }
+        let mut memory = self.memory.lock().unwrap();
+        let memory = &mut *memory;
+        let stale = memory.dice.random_bool(0.2);
+        let older = |(run, task): (RunId, Task)| match memory
+            .tasks
+            .insert(TaskKey { run, task: task.index }, task.clone())
+        {
+            Some(before) if stale => (run, before),
+            _ => (run, task),
+        };
+        rows.into_iter().map(older).collect()
+    }
+
+    /// … is written over what there is now, or is written in part, or counts too much.
+    pub(crate) fn write(&self, changes: &[Changes], memory: &Memory) -> Vec<Changes> {
+        let mut changes = changes.to_vec();
+        match self.bug {
+            Some(Bug::MissingFence) => changes.iter_mut().for_each(|changes| unfence(changes, memory)),
+            Some(Bug::LostOutboxRow) => {
+                let mut remembered = self.memory.lock().unwrap();
+                changes.iter_mut().for_each(|changes| {
+                    changes.outbox.retain(|_| remembered.dice.random_bool(0.9));
+                });
+            }
+            Some(Bug::DoubleRelease) => {
+                let joins = changes.iter_mut().flat_map(|changes| &mut changes.tasks);
+                for join in
+                    joins.filter(|task| task.state == TaskState::Pending && task.parents.succeeded > 0)
+                {
+                    join.parents.done += 1;
+                    join.parents.succeeded += 1;
+                }
+            }
+            Some(Bug::PublishBeforeCommit) => {
+                let outbox = changes.iter().flat_map(|changes| changes.outbox.iter().cloned());
+                outbox.for_each(|message| self.bag.put(message));
+                self.memory.lock().unwrap().said = true;
+            }
+            Some(Bug::TimerFiredTwice) | None => {}
+        }
+        changes
+    }
+
+    /// Whether the commit comes about.
+    pub(crate) fn commit(&self) -> Result<(), Interrupted> {
+        if !self.is(Bug::PublishBeforeCommit) {
+            return Ok(());
+        }
+        let mut memory = self.memory.lock().unwrap();
+        let said = std::mem::take(&mut memory.said);
+        if said && memory.dice.random_bool(0.1) { Err(Interrupted) } else { Ok(()) }
+    }
+
+    /// What is due, and what was due before.
+    pub(crate) fn due_timers(&self, mut due: Vec<DueTimer>, memory: &Memory) -> Vec<DueTimer> {
+        if !self.is(Bug::TimerFiredTwice) {
+            return due;
+        }
+        let mut remembered = self.memory.lock().unwrap();
+        let again = remembered.fired.iter().filter(|fired| fired.timer.kind == TimerKind::Retry).cloned();
+        let again: Vec<DueTimer> = again.filter_map(|fired| for_the_attempt_at_hand(fired, memory)).collect();
+        remembered.fired.extend(due.iter().cloned());
+        due.extend(again);
+        due
+    }
+}
+
+fn unfence(changes: &mut Changes, memory: &Memory) {
+    let id = changes.run.id;
+    let Some(run) = now(memory.run(TenantId::DEFAULT, id)).unwrap() else { return };
+    // Events are numbered on, so that only the fence is missing and not their keys.
+    changes.run.revision = run.run.revision;
+    changes.run.events = run.run.events + changes.events.len() as i64;
+    for task in &mut changes.tasks {
+        let of = task.child.map(|child| child.of);
+        let rows = now(memory.run_tasks(id, of, None, 100_000)).unwrap();
+        if let Some(row) = rows.iter().find(|row| row.task.index == task.index) {
+            task.revision = row.task.revision;
+        }
+    }
+}
+
+fn for_the_attempt_at_hand(mut fired: DueTimer, memory: &Memory) -> Option<DueTimer> {
+    let rows = now(memory.run_tasks(fired.run, None, None, 100_000)).unwrap();
+    let task = rows.into_iter().find(|row| Some(row.task.index) == fired.timer.task)?.task;
+    fired.timer.attempt = task.attempt;
+    Some(fired)
+}

@@ -1,0 +1,102 @@
+//! One instance of each function in a process of its own: with its clock, its caches and its worker.
+
+use std::sync::Arc;
+
+use auth::PushAuth;
+use axum::Router;
+use execute::{Executor, Kinds, Worker};
+use model::{Instant, Topic};
+use runtime::Runtime;
+use service::App;
+use store::Memory;
+
+use crate::bugs::Planted;
+use crate::bus::{Bag, SimulatedBus};
+use crate::clock::{Skew, SkewedClock, Time};
+use crate::points::Points;
+use crate::script::Script;
+use crate::store::{Ledger, Sessions, SimulatedStore};
+
+/// What all instances share.
+#[derive(Clone)]
+pub(crate) struct Ground {
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) bag: Bag,
+    pub(crate) time: Time,
+    pub(crate) points: Points,
+    pub(crate) ledger: Ledger,
+    pub(crate) planted: Planted,
+}
+
+/// One process. Dropped, everything in it ends where it stands.
+pub(crate) struct Instance {
+    pub(crate) id: u64,
+    pub(crate) app: App,
+    pub(crate) stands_still_until: Option<Instant>,
+    sessions: Sessions,
+    trigger: Router,
+    evaluate: Router,
+    execute: Router,
+    pub(crate) sweep: Router,
+    process: tokio::runtime::Runtime,
+}
+
+impl Instance {
+    pub(crate) fn new(id: u64, ground: &Ground, skew: Skew) -> Self {
+        let (points, sessions) = (ground.points.of_instance(id), Sessions::default());
+        let store = SimulatedStore {
+            inner: ground.memory.clone(),
+            points: points.clone(),
+            ledger: ground.ledger.clone(),
+            planted: ground.planted.clone(),
+            sessions: sessions.clone(),
+        };
+        let bus = SimulatedBus { bag: ground.bag.clone(), points };
+        let clock = SkewedClock { time: ground.time.clone(), skew };
+        let runtime = Arc::new(Runtime::new(Arc::new(store), Arc::new(bus), Arc::new(clock)));
+        let app = App { runtime: runtime.clone(), push: Arc::new(PushAuth::None) };
+        let kinds = Kinds::standard().with(Script);
+        let executor = Executor::new(runtime.clone(), Worker::new(runtime), ".").with_kinds(kinds);
+        Self {
+            id,
+            stands_still_until: None,
+            sessions,
+            trigger: trigger::router(app.clone(), None),
+            evaluate: evaluate::router(app.clone()),
+            execute: execute::router_with(app.clone(), executor),
+            sweep: sweep::router(app.clone()),
+            app,
+            process: tokio::runtime::Builder::new_current_thread().build().unwrap(),
+        }
+    }
+
+    pub(crate) fn for_topic(&self, topic: &Topic) -> Option<&Router> {
+        match topic {
+            Topic::Triggers => Some(&self.trigger),
+            Topic::Evaluations => Some(&self.evaluate),
+            Topic::Work(_) => Some(&self.execute),
+            Topic::Management => Some(&self.sweep),
+            Topic::Lifecycle | Topic::Named(_) => None,
+        }
+    }
+
+    pub(crate) fn start(
+        &self,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> tokio::task::JoinHandle<()> {
+        self.process.spawn(work)
+    }
+
+    /// Lets everything in it go on that can, unless it stands still.
+    pub(crate) fn drive(&self) {
+        if self.stands_still_until.is_none() {
+            self.process.block_on(tokio::task::yield_now());
+        }
+    }
+
+    /// Stands still until then. Its transactions do not outlast that.
+    pub(crate) fn stand_still(&mut self, until: Instant) {
+        self.stands_still_until = Some(until);
+        self.sessions.end();
+    }
+}

@@ -1,0 +1,61 @@
+//! The simulator finds what it is for: each of these bugs is planted on purpose, and found.
+
+use crate::bugs::Bug;
+use crate::seeds;
+
+/// No bug may hide for longer.
+const SEEDS: u64 = 200;
+
+/// With the bug, some invariant fails within the seeds; the first that does is one of those it can break.
+fn is_found(bug: Bug, by: &[&str]) {
+    let trouble = (0..SEEDS).find_map(|seed| seeds::play(seed, seeds::weather(seed), Some(bug)).err());
+    let trouble = trouble.unwrap_or_else(|| panic!("{bug:?} was not found in {SEEDS} worlds"));
+    assert!(by.contains(&trouble.invariant), "{bug:?} was found by {trouble}");
+}
+
+#[test]
+fn a_missing_fence_is_found() {
+    let by = [
+        "the_rows_follow_from_the_events",
+        "the_counters_equal_the_tasks",
+        "no_success_is_undone",
+        "no_attempt_is_released_twice",
+        "parents_are_counted_once",
+        "no_handler_breaks_down",
+        "no_final_run_changes",
+    ];
+    is_found(Bug::MissingFence, &by);
+}
+
+#[test]
+fn a_message_published_before_its_commit_is_found() {
+    is_found(Bug::PublishBeforeCommit, &["what_is_said_is_true"]);
+}
+
+#[test]
+fn a_lost_outbox_row_is_found() {
+    is_found(Bug::LostOutboxRow, &["every_end_was_told"]);
+}
+
+#[test]
+fn a_timer_that_fires_twice_is_found() {
+    is_found(Bug::TimerFiredTwice, &["no_timer_is_early"]);
+}
+
+#[test]
+fn a_join_that_counts_a_parent_twice_is_found() {
+    is_found(Bug::DoubleRelease, &["parents_are_counted_once", "nothing_begins_before_its_parents"]);
+}
+
+#[test]
+fn a_failing_seed_shrinks_and_what_is_left_fails_again_the_same_way() {
+    let bug = Some(Bug::LostOutboxRow);
+    let failing =
+        |seed: u64| seeds::play(seed, seeds::weather(seed), bug).err().map(|trouble| (seed, trouble));
+    let (seed, trouble) = (0..SEEDS).find_map(failing).expect("the bug is found");
+    let shrunk = seeds::shrink(seed, trouble, bug);
+    assert!(shrunk.weather.is_calm(), "it needs no fault to fail: {:?}", shrunk.weather);
+    let again = seeds::play(seed, shrunk.weather.clone(), bug).map(|_| ()).unwrap_err();
+    assert_eq!(again.to_string(), shrunk.trouble.to_string());
+    assert!(shrunk.tell(seed).contains(&format!("EBB_SEED={seed}")), "it says how to play it again");
+}

@@ -1,0 +1,46 @@
+//! Work that a worker claims: how long it takes and how it ends is written in the task, by attempt.
+
+use async_trait::async_trait;
+use chrono::TimeDelta;
+use execute::{Context, Job, TaskKind};
+use model::{ErrorClass, Failure};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+
+/// The settings of scripted work; where a seed is given, failures follow from it, the task's name and the attempt.
+pub(crate) fn config(seed: u64, failures: f64) -> Value {
+    json!({"command": "true", "env": {"SEED": seed.to_string(), "FAILURES": failures.to_string()}})
+}
+
+/// Stands in for `bash`.
+pub(crate) struct Script;
+
+#[async_trait]
+impl TaskKind for Script {
+    fn name(&self) -> &'static str {
+        "bash"
+    }
+
+    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
+        let read = |name: &str| job.config["env"][name].as_str().unwrap_or("0").to_owned();
+        let name: u64 = job.task.bytes().fold(7, |hash, byte| hash.wrapping_mul(31) + u64::from(byte));
+        let seed = read("SEED").parse::<u64>().unwrap() ^ (u64::from(job.attempt) << 40) ^ (name << 8);
+        let failures: f64 = read("FAILURES").parse().unwrap();
+        let mut dice = StdRng::seed_from_u64(seed);
+        let (fate, takes) = (dice.random_range(0.0..1.0), dice.random_range(0..100_000));
+        // Some of what fails never returns: it is told to stop when its time is up.
+        let hangs = fate < failures * 0.2;
+        let clock = &context.clock;
+        let end = clock.now() + if hangs { TimeDelta::days(1) } else { TimeDelta::milliseconds(takes) };
+        tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => Err(Failure::new(ErrorClass::Killed, "told to stop")),
+            () = clock.wait_until(end) => match fate {
+                fate if fate < failures * 0.4 => Err(Failure::permanent("no")),
+                fate if fate < failures => Err(Failure::transient("not yet")),
+                _ => Ok(json!({"took": takes})),
+            },
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Someone who watches every run of a world and speaks up as soon as something is not as it must be.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use engine::Graph;
+use model::{EventKind, Instant, Message, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, VersionId};
+use store::{Memory, Store};
+
+use crate::check::{self, Checked, End, trouble};
+use crate::coverage::{LOST, Moves, TIMED_OUT};
+use crate::people::What;
+use crate::points::now;
+use crate::shadow::{Rows, Shadow};
+
+/// More rows than any world has.
+const ALL: u32 = 100_000;
+
+pub(crate) struct Watch {
+    memory: Arc<Memory>,
+    graphs: BTreeMap<VersionId, Arc<Graph>>,
+    shadows: BTreeMap<RunId, Shadow>,
+    said: Vec<Message>,
+    pub(crate) moves: Moves,
+    lossless: bool,
+    last_move: Option<Instant>,
+}
+
+impl Watch {
+    pub(crate) fn new(memory: Arc<Memory>) -> Self {
+        Self {
+            memory,
+            graphs: BTreeMap::new(),
+            shadows: BTreeMap::new(),
+            said: Vec::new(),
+            moves: Moves::default(),
+            lossless: true,
+            last_move: None,
+        }
+    }
+
+    /// Looks at a run that was written to.
+    pub(crate) fn look_at(&mut self, id: RunId, truth: Instant) -> Checked {
+        let Some(record) = now(self.memory.run(TenantId::DEFAULT, id)).unwrap() else { return Ok(()) };
+        let run = record.run;
+        let graph = self.graph(run.version);
+        let seen = self.shadows.get(&id).map_or(0, |shadow| shadow.run.events);
+        let events = now(self.memory.events(id, seen, ALL)).unwrap();
+        let forever = truth + TimeDelta::days(10_000);
+        let timers = now(self.memory.due_timers(forever, ALL)).unwrap();
+        let rows = Rows {
+            tasks: self.tasks(id),
+            timers: timers.into_iter().filter(|due| due.run == id).map(|due| due.timer).collect(),
+            events: events.into_iter().map(|(_, event)| event).collect(),
+            checked_up: now(self.memory.due_checkups(forever, ALL)).unwrap().contains(&id),
+            graph: &graph,
+            run,
+        };
+        for event in &rows.events {
+            let class = event.data["class"].as_str().unwrap_or_default();
+            match class {
+                "worker_lost" => self.moves.note("an attempt", LOST),
+                "timeout" => self.moves.note("an attempt", TIMED_OUT),
+                _ => {}
+            }
+            let lossy = matches!(class, "worker_lost" | "timeout" | "killed");
+            self.lossless &= !lossy && event.kind != EventKind::RunCancelled;
+        }
+        let moved = |event: &model::Event| {
+            !matches!(event.kind, EventKind::TaskRedispatched | EventKind::RunCalledBack)
+        };
+        if rows.events.iter().any(moved) {
+            self.last_move = Some(truth);
+        }
+        let shadow = self.shadows.entry(id).or_insert_with(|| Shadow::of(&rows));
+        check::changed(shadow, rows, truth, &mut self.moves)?;
+        check::no_fan_out_is_too_wide(&self.shadows[&id], &graph)?;
+        check::no_lane_is_overfull(&self.shadows, &self.shadows[&id], &graph)?;
+        check::shared_work_is_done_once_at_a_time(&self.shadows, &self.graphs)
+    }
+
+    fn graph(&mut self, version: VersionId) -> Arc<Graph> {
+        let memory = &self.memory;
+        let compile = || {
+            let record = now(memory.version(version)).unwrap().unwrap();
+            Arc::new(Graph::compile(record.workflow).unwrap())
+        };
+        self.graphs.entry(version).or_insert_with(compile).clone()
+    }
+
+    /// Every task of a run, children among them.
+    fn tasks(&self, run: RunId) -> BTreeMap<TaskIndex, Task> {
+        let rows = |of| now(self.memory.run_tasks(run, of, None, ALL)).unwrap();
+        let own = rows(None);
+        let fans: Vec<TaskIndex> =
+            own.iter().filter(|row| row.task.fan.is_some()).map(|row| row.task.index).collect();
+        let children = fans.into_iter().flat_map(|index| rows(Some(index)));
+        own.into_iter().chain(children).map(|row| (row.task.index, row.task)).collect()
+    }
+
+    /// Hears what is published.
+    pub(crate) fn said(&mut self, message: &Message) -> Checked {
+        check::what_is_said_is_true(message, &self.shadows)?;
+        if matches!(message, Message::RunFinished(_) | Message::TaskFinished(_)) {
+            self.said.push(message.clone());
+        }
+        Ok(())
+    }
+
+    /// When anything last happened to a run, beside saying things again.
+    pub(crate) fn last_move(&self) -> Option<Instant> {
+        self.last_move
+    }
+
+    pub(crate) fn all_ended(&self) -> bool {
+        self.shadows.values().all(|shadow| shadow.run.state.is_final())
+    }
+
+    /// Whether no attempt was lost or taken away, and no run cancelled: then ends do not depend on the weather.
+    pub(crate) fn is_lossless(&self) -> bool {
+        self.lossless
+    }
+
+    /// Those who wait for a signal or an answer, for as long as it takes.
+    pub(crate) fn who_waits_for_people(&self) -> Vec<What> {
+        let mut errands = Vec::new();
+        for (id, shadow) in self.shadows.iter().filter(|(_, shadow)| !shadow.run.state.is_final()) {
+            let graph = &self.graphs[&shadow.run.version];
+            let asleep = shadow.tasks.values().filter(|task| task.state == TaskState::Sleeping);
+            for task in asleep.filter(|task| task.child.is_none()) {
+                let spec = graph.spec(task.index);
+                match spec.kind.as_str() {
+                    "approval" => errands.push(What::Answer(*id, task.index)),
+                    "wait_for_signal" => {
+                        let named = |name: &&&str| spec.config["signal"] == **name;
+                        let name = crate::workflows::SIGNALS.iter().find(named).unwrap();
+                        errands.push(What::Signal(*id, name));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        errands
+    }
+
+    /// Whether the store holds nothing that is still to be done.
+    pub(crate) fn is_clean(&self, at: Instant) -> bool {
+        self.leftovers(at).is_empty()
+    }
+
+    fn leftovers(&self, at: Instant) -> String {
+        let agenda = now(self.memory.agenda(at)).unwrap();
+        let limits = now(self.memory.limits(TenantId::DEFAULT)).unwrap();
+        let mut left = String::new();
+        for (what, there) in [
+            ("a place", limits.iter().any(|limit| limit.used > 0)),
+            ("someone in line", limits.iter().any(|limit| limit.waiting > 0)),
+            ("a timer", agenda.timer.is_some()),
+            ("a check-up", agenda.checkup.is_some()),
+            ("an outbox row", agenda.unsent.is_some()),
+            ("a worker", agenda.worker.is_some()),
+        ] {
+            if there {
+                left = format!("{left} {what},");
+            }
+        }
+        left
+    }
+
+    pub(crate) fn describe(&self, at: Instant) -> String {
+        let open = self.shadows.values().filter(|shadow| !shadow.run.state.is_final());
+        let stand = |shadow: &Shadow| {
+            let tasks = shadow.tasks.values();
+            let tasks: Vec<String> =
+                tasks.map(|task| format!("{}#{}", task.state.name(), task.attempt)).collect();
+            format!(
+                "run {} of {} held={} {}",
+                shadow.run.id,
+                shadow.run.workflow,
+                shadow.run.held,
+                tasks.join(" ")
+            )
+        };
+        format!("left:{} open: {}", self.leftovers(at), open.map(stand).collect::<Vec<_>>().join("; "))
+    }
+
+    /// What must hold once everything is over.
+    pub(crate) fn end(&self) -> Checked {
+        for (run, shadow) in &self.shadows {
+            check::every_end_was_told(shadow, &self.said)?;
+            let waited_for = |index: &TaskIndex| {
+                let owner = TaskKey { run: *run, task: *index };
+                !now(self.memory.waiters(owner, 1)).unwrap().is_empty()
+            };
+            if let Some(index) = shadow.tasks.keys().find(|index| waited_for(index)) {
+                return trouble(
+                    "nothing_is_left_over",
+                    format!("someone waits for task {} of run {run}", index.0),
+                );
+            }
+        }
+        let letters = LetterFilter { limit: 1, ..LetterFilter::default() };
+        match now(self.memory.dead_letters(&letters)).unwrap().first() {
+            Some(letter) => trouble("no_message_is_hopeless", letter.reason.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// How a run ended; none if it was not created.
+    pub(crate) fn end_of(&self, run: RunId) -> Option<End> {
+        let shadow = self.shadows.get(&run)?;
+        let own = shadow.tasks.values().filter(|task| task.child.is_none());
+        Some((shadow.run.state, own.map(|task| task.state).collect()))
+    }
+}

@@ -1,0 +1,115 @@
+//! Calls to instances: deliveries, ticks and errands, and what becomes of those that are not answered well.
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use bus::envelope;
+use chrono::TimeDelta;
+use rand::RngExt;
+use tower::ServiceExt;
+
+use super::{About, Call, MOST_DELIVERIES, Parcel, World};
+use crate::check::{Checked, trouble};
+use crate::people::{self, Errand, What};
+use crate::points::{CALL, now};
+use crate::weather::Fault;
+
+impl World {
+    /// An instance that takes calls.
+    pub(super) fn pick(&mut self) -> usize {
+        let awake: Vec<usize> =
+            (0..self.instances.len()).filter(|i| self.instances[*i].stands_still_until.is_none()).collect();
+        match awake.len() {
+            // Whoever calls one that stands still waits with it.
+            0 => self.dice.random_range(0..self.instances.len()),
+            count => awake[self.dice.random_range(0..count)],
+        }
+    }
+
+    pub(super) fn deliver(&mut self, index: usize) {
+        let parcel = self.parcels.swap_remove(index);
+        let place = self.pick();
+        let Some(router) = self.instances[place].for_topic(&parcel.message.topic()).cloned() else { return };
+        self.note(&format!("delivered {} to {place}", parcel.message.kind()));
+        let (headers, body) = envelope::wrap(&parcel.message, "1", self.now(), "simulated", Some(1));
+        let mut request = Request::post("/push").body(Body::from(body)).unwrap();
+        *request.headers_mut() = headers;
+        self.call(place, About::Delivery(parcel), ask(router, request));
+    }
+
+    pub(super) fn tick(&mut self) {
+        let place = self.pick();
+        self.note(&format!("tick to {place}"));
+        let router = self.instances[place].sweep.clone();
+        self.call(place, About::Tick, ask(router, Request::post("/sweep").body(Body::empty()).unwrap()));
+    }
+
+    pub(super) fn run_errand(&mut self, what: What) {
+        let place = self.pick();
+        self.note(&format!("a person at {place}"));
+        let app = self.instances[place].app.clone();
+        self.call(place, About::Errand(what.clone()), people::run(what, app));
+    }
+
+    pub(super) fn call(
+        &mut self,
+        place: usize,
+        about: About,
+        work: impl Future<Output = bool> + Send + 'static,
+    ) {
+        self.last_call += 1;
+        let (id, answers) = (self.last_call, self.answers.clone());
+        let work = CALL.scope(id, async move {
+            let answer = work.await;
+            answers.lock().unwrap().push((id, answer));
+        });
+        let instance = &self.instances[place];
+        let handle = instance.start(work);
+        self.calls.insert(id, Call { about, instance: instance.id, handle });
+    }
+
+    pub(super) fn hear_answers(&mut self) -> Checked {
+        let answers = std::mem::take(&mut *self.answers.lock().unwrap());
+        for (id, well) in answers {
+            if let Some(call) = self.calls.remove(&id).filter(|_| !well) {
+                self.again(call.about);
+            }
+        }
+        let broken = self.calls.values_mut().find(|call| call.handle.is_finished());
+        match broken.map(|call| now(&mut call.handle)) {
+            Some(Err(error)) => trouble("no_handler_breaks_down", error.to_string()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What was not acknowledged comes again later, but not for ever.
+    pub(super) fn again(&mut self, about: About) {
+        let later = self.now() + TimeDelta::seconds(self.dice.random_range(1..30));
+        match about {
+            About::Delivery(parcel) => {
+                let deliveries = parcel.deliveries + 1;
+                let too_often = deliveries >= MOST_DELIVERIES && !parcel.sure;
+                if too_often && self.storm.strikes(Fault::DeadLetter, None) {
+                    return self.note(&format!("gave up on {}", parcel.message.kind()));
+                }
+                self.parcels.push(Parcel { not_before: later, deliveries, ..parcel });
+            }
+            About::Errand(what) => self.errands.push(Errand { at: later, what }),
+            About::Tick => {}
+        }
+    }
+
+    /// Messages whose delivery is not answered in time come again, though somebody is still at them.
+    pub(super) fn come_again(&mut self, whose: impl Fn(&Call) -> bool) {
+        let at = self.now() + TimeDelta::seconds(60);
+        let again = self.calls.values().filter(|call| whose(call)).filter_map(|call| match &call.about {
+            About::Delivery(parcel) => Some(Parcel { not_before: at, ..parcel.clone() }),
+            _ => None,
+        });
+        self.parcels.extend(again.collect::<Vec<_>>());
+    }
+}
+
+async fn ask(router: Router, request: Request<Body>) -> bool {
+    router.oneshot(request).await.unwrap().status().is_success()
+}

@@ -205,6 +205,7 @@ impl Cluster {
             labels: Map::new(),
             trigger: "message".into(),
             parent: None,
+            priority: 0,
         });
         self.broker.publish(&[request]).await.unwrap();
         self.requested.push(run);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use engine::Graph;
 use model::{EventKind, Instant, Message, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, VersionId};
-use store::{Memory, Store};
+use store::{LetterFilter, Memory, Store};
 
 use crate::check::{self, Checked, End, trouble};
 use crate::coverage::{LOST, Moves, TIMED_OUT};

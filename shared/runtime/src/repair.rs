@@ -90,7 +90,8 @@ impl Runtime {
     }
 
     async fn lose_held(&self, since: Instant) -> Result<bool> {
-        let lost = self.store.lost(since, BATCH).await?;
+        let silent = self.store.silent(since, BATCH).await?;
+        let lost = self.store.lost(&silent, BATCH).await?;
         let lose = lost.iter().map(|held| {
             (held.key.run, Command::Lose { task: held.key.task, attempt: held.attempt, worker: held.worker })
         });

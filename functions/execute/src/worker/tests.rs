@@ -86,6 +86,7 @@ impl World {
             by: "test".into(),
             parent: None,
             depth: 0,
+            priority: 0,
         };
         let run = runtime.start(request).await.unwrap().run;
         let worker = Worker::new(runtime.clone());

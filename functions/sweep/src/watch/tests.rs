@@ -66,6 +66,7 @@ impl World {
             by: "test".into(),
             parent: None,
             depth: 0,
+            priority: 0,
         };
         let run = runtime.start(request).await.unwrap().run;
         let sweep = Arc::new(Sweep::new(runtime.clone()));

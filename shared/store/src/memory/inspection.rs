@@ -47,7 +47,8 @@ impl Tables {
         let timers = self.timers.values().map(|timer| timer.wake_at).filter(|at| *at + OVERDUE <= now);
         let unsent = self.outbox.values().map(|(at, _)| *at).filter(|at| *at + OVERDUE <= now);
         let checkups = self.runs.values().filter_map(|row| row.checkup_at).filter(|at| *at + UNHEARD <= now);
-        let lost = self.lost(now - SILENCE, COUNTED).into_iter().filter_map(|held| self.tasks.get(&held.key));
+        let silent = self.silent(now - SILENCE, COUNTED);
+        let lost = self.lost(&silent, COUNTED).into_iter().filter_map(|held| self.tasks.get(&held.key));
         let letters = self.letters.values().map(|letter| letter.at);
         let kinds = [
             (Fault::OverdueTimers, timers.collect()),

@@ -12,7 +12,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::Shared;
 use super::draft::Draft;
 use crate::{
-    Birth, Committed, Context, Created, DueTimer, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent,
+    Birth, Committed, Context, Created, DueTimer, Error, LaneMember, Result, Share, ShareAsk, Unit,
     VersionRecord,
 };
 

@@ -65,8 +65,9 @@ pub(crate) mod counter {
         create function count_written() returns trigger language plpgsql as $$
         begin insert into written values (1); return null; end $$;
         do $$ declare t text; begin
-            for t in select tablename from pg_tables where schemaname = 'public'
-                     and tablename not in ('written', '_sqlx_migrations') loop
+            for t in select relname from pg_class where relnamespace = 'public'::regnamespace
+                     and relkind in ('r', 'p') and not relispartition
+                     and relname not in ('written', '_sqlx_migrations') loop
                 execute format('create trigger count_written after insert or update or delete on %I
                                 for each row execute function count_written()', t);
             end loop;

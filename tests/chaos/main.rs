@@ -103,8 +103,7 @@ async fn while_the_bus_is_away_nothing_is_lost_and_work_resumes_by_itself() {
     cluster.bus_away.store(false, Ordering::SeqCst);
     let back = cluster::now();
     let later = cluster.request().await;
-    cluster.wait_for(&[later], back + RESUMES_WITHIN).await;
-    // What was to be said while it was away, the sweep says again at the run's check-up.
+    cluster.wait_for(&[caught, later], back + RESUMES_WITHIN).await;
     let runs = cluster.calm_down().await;
     assert!(runs.iter().any(|record| record.run.id == caught), "it was not lost");
     assert!(runs.iter().all(|record| record.run.state == RunState::Succeeded));

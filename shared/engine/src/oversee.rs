@@ -159,11 +159,16 @@ impl Scene<'_> {
         if waiting && !moving && self.is_at_rest() {
             self.stall();
         }
-        let busy = !for_others.is_empty()
-            || !self
-                .unfinished(|task| matches!(task.state, TaskState::Dispatched | TaskState::Running))
-                .is_empty();
-        self.checkup = Checkup::At(now + if busy { CHECKUP_AFTER } else { CHECKUP_WHILE_WAITING });
+        let placed = !self.unfinished(|task| task.state.is_placed()).is_empty();
+        let queued = !self.unfinished(|task| task.state == TaskState::Queued).is_empty();
+        self.checkup = if placed || !for_others.is_empty() {
+            Checkup::At(now + CHECKUP_AFTER)
+        } else if queued || waiting && !moving {
+            Checkup::At(now + CHECKUP_WHILE_WAITING)
+        } else {
+            // Its timers are rows, and signals and answers come as commands: a run that sleeps costs nothing.
+            Checkup::Never
+        };
         Outcome::Applied
     }
 

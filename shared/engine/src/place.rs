@@ -74,7 +74,7 @@ impl Scene<'_> {
                 self.must(index, TaskEvent::Released, EventKind::TaskDispatched, json!({"queue": queue}));
                 self.announce(index);
                 // Its message may get lost from now on.
-                if self.checkup == Checkup::Keep && self.before.get(&index) == Some(&TaskState::Queued) {
+                if self.checkup == Checkup::Keep {
                     self.checkup = Checkup::By(self.now + CHECKUP_AFTER);
                 }
             }

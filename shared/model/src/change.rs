@@ -60,7 +60,7 @@ pub enum Checkup {
     At(Instant),
     /// At this instant, or at the one that was set before if that is earlier.
     By(Instant),
-    /// Never: the run has ended.
+    /// Never: the run has ended, or nothing of what it waits for can get lost.
     Never,
 }
 

@@ -2,6 +2,7 @@
 //!
 //! A new field needs `#[serde(default)]`; a changed meaning needs a new type.
 
+mod lifecycle;
 mod workers;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use crate::{
     WorkerId,
 };
 
+pub use lifecycle::{RunFinished, TaskFinished};
 pub use workers::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
 
 /// The queue whose executors carry out callbacks.
@@ -303,40 +305,6 @@ pub struct Notice {
 pub struct TimerArmed {
     /// When.
     pub wake_at: Instant,
-}
-
-/// A run ended.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct RunFinished {
-    /// The run.
-    pub run: RunId,
-    /// Whose.
-    pub tenant: TenantId,
-    /// Of which workflow.
-    pub workflow: String,
-    /// How.
-    pub state: RunState,
-    /// When.
-    pub finished_at: Instant,
-}
-
-/// A task ended.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct TaskFinished {
-    /// The run.
-    pub run: RunId,
-    /// Whose.
-    pub tenant: TenantId,
-    /// Of which workflow.
-    pub workflow: String,
-    /// The task's place.
-    pub task: TaskIndex,
-    /// The task's name.
-    pub name: String,
-    /// How.
-    pub state: TaskState,
-    /// When.
-    pub finished_at: Instant,
 }
 
 /// A body that is no message of ours.

@@ -1,11 +1,18 @@
 //! Publishing after the commit. It never fails the caller: what is lost here, the sweep says again.
 
+use chrono::TimeDelta;
 use model::Message;
 use store::Committed;
 use tracing::warn;
 
 use crate::place::Granting;
 use crate::{Result, Runtime};
+
+/// While the bus is away, messages are said again so often: for two minutes in all.
+const TRIES: u32 = 26;
+
+/// With no longer pause in between.
+const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(5);
 
 /// What a commit left to be said: announcements, which follow from the rows themselves, outbox messages, and who was
 /// granted a place.
@@ -32,11 +39,30 @@ impl Runtime {
         if announcements.is_empty() {
             // Nothing to say.
         } else if let Err(error) = self.bus.publish(&announcements).await {
-            warn!("{} messages wait for the sweep: {error}", announcements.len());
+            warn!("{} messages are said again in a moment: {error}", announcements.len());
+            self.say_later(announcements, ids);
         } else if let Err(error) = self.mark_sent(&ids).await {
             warn!("{} messages will be sent again by the sweep: {error}", ids.len());
         }
         Granting { granted: committed.granted, again: committed.again }
+    }
+
+    /// Says messages again while the bus is away, so that work goes on soon after its return. Nobody waits for it, and
+    /// should this process end before, the sweep says them.
+    fn say_later(&self, messages: Vec<Message>, ids: Vec<i64>) {
+        let (bus, store, clock) = (self.bus.clone(), self.store.clone(), self.clock.clone());
+        tokio::spawn(async move {
+            for tries in 0..TRIES {
+                let pause = LONGEST_PAUSE.min(TimeDelta::seconds(1 << tries.min(8)));
+                clock.wait_until(clock.now() + pause).await;
+                if bus.publish(&messages).await.is_ok() {
+                    // Messages that are not marked are only said once more.
+                    let _ = store.sent(&ids).await;
+                    return;
+                }
+            }
+            warn!("{} messages wait for the sweep", messages.len());
+        });
     }
 
     /// Publishes outbox messages that their own process did not live to publish. Answers how many.

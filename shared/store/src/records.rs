@@ -1,12 +1,18 @@
 //! What goes into the store and comes out of it, beside the rows of `model` that decisions are made on.
 
+mod places;
+mod workers;
+
 use std::collections::BTreeMap;
 
 use model::{
-    Changes, Child, Instant, Limit, Message, Order, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId,
-    Timer, VersionId, WorkerFacts, WorkerId, Workflow,
+    Changes, Child, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, Timer,
+    VersionId, Workflow,
 };
 use serde_json::{Map, Value};
+
+pub use places::*;
+pub use workers::*;
 
 /// What a run was created with. It never changes.
 #[derive(Clone, PartialEq, Debug)]
@@ -98,62 +104,6 @@ pub struct Committed {
     pub granted: Vec<Granted>,
     /// Whether someone might be granted a place who could not be looked at: grant again.
     pub again: bool,
-}
-
-/// A task in line that was granted its places.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Granted {
-    /// The task.
-    pub key: TaskKey,
-    /// The attempt that asked for them.
-    pub attempt: u32,
-}
-
-/// A limit as readers see it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct LimitRecord {
-    /// What is limited.
-    pub limit: Limit,
-    /// How many places there are; none if there is no bound.
-    pub places: Option<u32>,
-    /// How many are taken or promised.
-    pub used: u32,
-    /// How many stand in its line.
-    pub waiting: u32,
-    /// Since when the one who has waited longest does.
-    pub oldest: Option<Instant>,
-}
-
-/// A tenant in a line, as readers see it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct StandingRecord {
-    /// The tenant.
-    pub tenant: TenantId,
-    /// How often it comes in each round.
-    pub weight: u32,
-    /// How many of its tasks stand in the line.
-    pub waiting: u32,
-    /// Since when the one that has waited longest does.
-    pub oldest: Option<Instant>,
-    /// How many were given a place from the line.
-    pub received: u64,
-}
-
-/// Where a task stands in line.
-#[derive(Clone, PartialEq, Debug)]
-pub struct InLine {
-    /// In whose line.
-    pub limit: Limit,
-    /// How many places there are.
-    pub places: Option<u32>,
-    /// How many are taken or promised.
-    pub used: u32,
-    /// How many come before it if nobody else comes.
-    pub ahead: u32,
-    /// Since when it waits.
-    pub since: Instant,
-    /// Whether it was granted its places and only has to take them over.
-    pub granted: bool,
 }
 
 /// An outbox message that is not yet known to be published.
@@ -398,74 +348,6 @@ impl TimerRecord {
         let Timer { task, kind, wake_at, .. } = self.timer;
         TimerPlace { wake_at, run: self.run, task, kind: kind.name().to_owned() }
     }
-}
-
-/// An attempt that a worker holds.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Held {
-    /// The task.
-    pub key: TaskKey,
-    /// The attempt.
-    pub attempt: u32,
-    /// The worker.
-    pub worker: WorkerId,
-}
-
-/// A worker's sign of life.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Sign {
-    /// The worker.
-    pub worker: WorkerId,
-    /// What it says of itself; none leaves what is known.
-    pub facts: Option<WorkerFacts>,
-    /// When, by its own clock.
-    pub at: Instant,
-}
-
-/// What a worker hears in return for a sign of life.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Told {
-    /// The attempts that are its own: others it must stop, and those it does not know of it must give back.
-    pub holds: Vec<Held>,
-    /// What it has been told to do.
-    pub order: Option<Order>,
-}
-
-/// A worker that has said nothing for long.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Silence {
-    /// The worker.
-    pub worker: WorkerId,
-    /// When it was last heard of, by its own clock: another value is another sign of life.
-    pub heard_at: Instant,
-}
-
-/// A worker as readers see it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct WorkerRecord {
-    /// Its id.
-    pub id: WorkerId,
-    /// What it says of itself, if it did.
-    pub facts: Option<WorkerFacts>,
-    /// When it was last heard of, by its own clock.
-    pub heard_at: Instant,
-    /// What it has been told to do.
-    pub order: Option<Order>,
-    /// The attempts that it holds, in key order.
-    pub holds: Vec<HeldTask>,
-}
-
-/// An attempt that a worker holds, with what its name follows from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HeldTask {
-    /// The attempt.
-    pub held: Held,
-    /// The version of its run.
-    pub version: VersionId,
-    /// The task's place, if it is a child of a fan-out.
-    pub child: Option<Child>,
-    /// When the attempt was claimed.
-    pub started_at: Option<Instant>,
 }
 
 /// A message that can never succeed, kept with the reason.

@@ -1,0 +1,39 @@
+//! Outgoing: what became of runs and tasks, for anyone to subscribe.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Instant, RunId, RunState, TaskIndex, TaskState, TenantId};
+
+/// A run ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RunFinished {
+    /// The run.
+    pub run: RunId,
+    /// Whose.
+    pub tenant: TenantId,
+    /// Of which workflow.
+    pub workflow: String,
+    /// How.
+    pub state: RunState,
+    /// When.
+    pub finished_at: Instant,
+}
+
+/// A task ended.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TaskFinished {
+    /// The run.
+    pub run: RunId,
+    /// Whose.
+    pub tenant: TenantId,
+    /// Of which workflow.
+    pub workflow: String,
+    /// The task's place.
+    pub task: TaskIndex,
+    /// The task's name.
+    pub name: String,
+    /// How.
+    pub state: TaskState,
+    /// When.
+    pub finished_at: Instant,
+}

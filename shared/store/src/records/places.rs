@@ -1,0 +1,59 @@
+//! Places and lines, as readers see them.
+
+use model::{Instant, Limit, TaskKey, TenantId};
+
+/// A task in line that was granted its places.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Granted {
+    /// The task.
+    pub key: TaskKey,
+    /// The attempt that asked for them.
+    pub attempt: u32,
+}
+
+/// A limit as readers see it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LimitRecord {
+    /// What is limited.
+    pub limit: Limit,
+    /// How many places there are; none if there is no bound.
+    pub places: Option<u32>,
+    /// How many are taken or promised.
+    pub used: u32,
+    /// How many stand in its line.
+    pub waiting: u32,
+    /// Since when the one who has waited longest does.
+    pub oldest: Option<Instant>,
+}
+
+/// A tenant in a line, as readers see it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StandingRecord {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// How often it comes in each round.
+    pub weight: u32,
+    /// How many of its tasks stand in the line.
+    pub waiting: u32,
+    /// Since when the one that has waited longest does.
+    pub oldest: Option<Instant>,
+    /// How many were given a place from the line.
+    pub received: u64,
+}
+
+/// Where a task stands in line.
+#[derive(Clone, PartialEq, Debug)]
+pub struct InLine {
+    /// In whose line.
+    pub limit: Limit,
+    /// How many places there are.
+    pub places: Option<u32>,
+    /// How many are taken or promised.
+    pub used: u32,
+    /// How many come before it if nobody else comes.
+    pub ahead: u32,
+    /// Since when it waits.
+    pub since: Instant,
+    /// Whether it was granted its places and only has to take them over.
+    pub granted: bool,
+}

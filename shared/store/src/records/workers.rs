@@ -1,0 +1,71 @@
+//! Workers: their signs of life, and what they hold.
+
+use model::{Child, Instant, Order, TaskKey, VersionId, WorkerFacts, WorkerId};
+
+/// An attempt that a worker holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Held {
+    /// The task.
+    pub key: TaskKey,
+    /// The attempt.
+    pub attempt: u32,
+    /// The worker.
+    pub worker: WorkerId,
+}
+
+/// A worker's sign of life.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sign {
+    /// The worker.
+    pub worker: WorkerId,
+    /// What it says of itself; none leaves what is known.
+    pub facts: Option<WorkerFacts>,
+    /// When, by its own clock.
+    pub at: Instant,
+}
+
+/// What a worker hears in return for a sign of life.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Told {
+    /// The attempts that are its own: others it must stop, and those it does not know of it must give back.
+    pub holds: Vec<Held>,
+    /// What it has been told to do.
+    pub order: Option<Order>,
+}
+
+/// A worker that has said nothing for long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Silence {
+    /// The worker.
+    pub worker: WorkerId,
+    /// When it was last heard of, by its own clock: another value is another sign of life.
+    pub heard_at: Instant,
+}
+
+/// A worker as readers see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WorkerRecord {
+    /// Its id.
+    pub id: WorkerId,
+    /// What it says of itself, if it did.
+    pub facts: Option<WorkerFacts>,
+    /// When it was last heard of, by its own clock.
+    pub heard_at: Instant,
+    /// What it has been told to do.
+    pub order: Option<Order>,
+    /// The attempts that it holds, in key order.
+    pub holds: Vec<HeldTask>,
+}
+
+/// An attempt that a worker holds, with what its name follows from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeldTask {
+    /// The attempt.
+    pub held: Held,
+    /// The version of its run.
+    pub version: VersionId,
+    /// The task's place, if it is a child of a fan-out.
+    pub child: Option<Child>,
+    /// When the attempt was claimed.
+    pub started_at: Option<Instant>,
+}

@@ -49,18 +49,21 @@ impl Drop for Function {
     }
 }
 
-/// Builds the functions' binaries, or finds that they are built; answers with the folder they are in.
+/// Builds the program that is any of the functions, or finds that it is built.
 fn build() -> std::path::PathBuf {
-    let packages = FUNCTIONS.iter().flat_map(|name| ["-p".to_owned(), format!("ebbflow-{name}")]);
-    let built = Command::new(env!("CARGO")).arg("build").args(packages).status().unwrap();
-    assert!(built.success(), "the functions do not build");
-    // This test is target/debug/deps/acceptance-…: the binaries are one folder up.
-    std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned()
+    let arguments = ["build", "--workspace", "--example", "function"];
+    assert!(
+        Command::new(env!("CARGO")).args(arguments).status().unwrap().success(),
+        "the functions do not build"
+    );
+    // This test is target/debug/deps/acceptance-…
+    std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples/function")
 }
 
-async fn start(name: &str, folder: &std::path::Path, database: &str, host: &str) -> Function {
+async fn start(name: &str, program: &std::path::Path, database: &str, host: &str) -> Function {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let process = Command::new(folder.join(format!("ebbflow-{name}")))
+    let process = Command::new(program)
+        .arg(name)
         .env("PORT", port.to_string())
         .env("DATABASE_URL", database)
         .env("EBB_BROKER_URL", host)
@@ -110,7 +113,7 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) async fn start() -> Self {
-        let folder = tokio::task::spawn_blocking(build).await.unwrap();
+        let program = tokio::task::spawn_blocking(build).await.unwrap();
         let database = testkit::database().await;
         Postgres::migrate(&database.url).await.unwrap();
         let store = Postgres::connect(&database.url, 4).await.unwrap();
@@ -126,8 +129,8 @@ impl Cluster {
         let mut cluster = Self { store, broker, processes: Vec::new(), database };
         for name in FUNCTIONS {
             let url = cluster.database.url.clone();
-            let first = start(name, &folder, &url, &address).await;
-            let second = start(name, &folder, &url, &address).await;
+            let first = start(name, &program, &url, &address).await;
+            let second = start(name, &program, &url, &address).await;
             cluster.mount(name, [first, second]);
         }
         cluster

@@ -48,7 +48,7 @@ async fn rows_written(width: usize) -> i64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn completing_one_task_writes_as_many_rows_in_a_wide_run_as_in_a_narrow_one() {
-    let (narrow, wide) = (rows_written(10).await, rows_written(1_000).await);
+    let (narrow, wide) = (rows_written(10).await, rows_written(500).await);
     assert_eq!(narrow, wide);
     assert!(wide <= 8, "{wide} rows for one completion");
 }

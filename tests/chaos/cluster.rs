@@ -332,18 +332,21 @@ async fn host(broker: Broker, issuer: &Issuer, away: Arc<AtomicBool>) -> String 
     address
 }
 
-/// Builds the functions' binaries, or finds that they are built; answers with the folder they are in.
+/// Builds the program that is any of the functions, or finds that it is built.
 fn build() -> PathBuf {
-    let packages = FUNCTIONS.iter().flat_map(|name| ["-p".to_owned(), format!("ebbflow-{name}")]);
-    let built = Command::new(env!("CARGO")).arg("build").args(packages).status().unwrap();
-    assert!(built.success(), "the functions do not build");
-    // This test is target/debug/deps/chaos-…: the binaries are one folder up.
-    std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned()
+    let arguments = ["build", "--workspace", "--example", "function"];
+    assert!(
+        Command::new(env!("CARGO")).args(arguments).status().unwrap().success(),
+        "the functions do not build"
+    );
+    // This test is target/debug/deps/chaos-…
+    std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples/function")
 }
 
-fn starter(programs: PathBuf, database: String, host: String) -> impl Fn(&str, u16) -> Child {
+fn starter(program: PathBuf, database: String, host: String) -> impl Fn(&str, u16) -> Child {
     move |name, port| {
-        Command::new(programs.join(format!("ebbflow-{name}")))
+        Command::new(&program)
+            .arg(name)
             .env("PORT", port.to_string())
             .env("DATABASE_URL", &database)
             .env("EBB_BROKER_URL", &host)

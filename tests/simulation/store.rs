@@ -166,6 +166,7 @@ pass_on_within! {
     fn audit(run: RunId) -> Audit;
     fn seat(asks: &[Ask], leaves: &[Leave], at: Instant) -> Vec<Seat>;
     fn grant(at: Instant) -> ();
+    fn leave_lines(tasks: &[TaskKey], at: Instant) -> ();
 }
 
 /// Passes calls on to the store within: reads after a stop, writes between two.

@@ -2,6 +2,8 @@
 //!
 //! The decision itself is `engine`; whoever has a result and no transaction of their own sends it here.
 
+use std::process::ExitCode;
+
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
@@ -61,4 +63,9 @@ fn verdict(settled: Settled, run: RunId) -> Verdict {
         Settled::Applied | Settled::Stale => Verdict::Done,
         Settled::NoSuchRun => Verdict::Hopeless(format!("there is no run {run}")),
     }
+}
+
+/// The function as a service: reads its configuration and serves until it is asked to stop.
+pub fn main() -> ExitCode {
+    service::main("evaluate", |_, app| async move { Ok(router(app)) })
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    service::main("evaluate", |_, app| async move { Ok(ebbflow_evaluate::router(app)) })
+    ebbflow_evaluate::main()
 }

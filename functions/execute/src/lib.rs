@@ -9,6 +9,7 @@ mod process;
 mod secrets;
 mod worker;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::Router;
@@ -75,4 +76,9 @@ async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
         other => Ok(Verdict::Hopeless(format!("execute takes no `{}`", other.kind()))),
     };
     shared.app.reply(&delivery, outcome).await
+}
+
+/// The function as a service: reads its configuration and serves until it is asked to stop.
+pub fn main() -> ExitCode {
+    service::main("execute", |config, app| async move { Ok(serving(app, config.queue)) })
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    service::main("execute", |config, app| async move { Ok(ebbflow_execute::serving(app, config.queue)) })
+    ebbflow_execute::main()
 }

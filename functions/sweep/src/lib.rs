@@ -9,6 +9,7 @@ mod retention;
 mod sweep;
 mod watch;
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use axum::Router;
@@ -93,4 +94,12 @@ async fn end(app: &App, kill: &WorkerKill) -> runtime::Result<Verdict> {
     // Whoever has left meanwhile need not be ended.
     app.runtime.store().give_order(kill.worker, &order).await?;
     Ok(Verdict::Done)
+}
+
+/// The function as a service: reads its configuration and serves until it is asked to stop.
+pub fn main() -> ExitCode {
+    service::main(
+        "sweep",
+        |config, app| async move { Ok(router_with(app, Retention::new(config.retention))) },
+    )
 }

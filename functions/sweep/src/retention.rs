@@ -64,7 +64,9 @@ impl Retention {
             return Ok(true);
         }
         // By now all logs up to there are archived, if any archive wants them.
-        store.turn_pages(now, now - TimeDelta::days(self.days.logs.into())).await?;
+        if let Err(error) = store.turn_pages(now, now - TimeDelta::days(self.days.logs.into())).await {
+            warn!("Partitions are left as they are until tomorrow: {error}");
+        }
         store.rest_retention(now + DAY).await?;
         Ok(false)
     }

@@ -39,7 +39,7 @@ const RECONCILE: TimeDelta = TimeDelta::minutes(5);
 const FORGOTTEN: TimeDelta = TimeDelta::minutes(1);
 
 /// So many pages of unfinished runs are looked through at a time.
-const LOOKS: u32 = 200;
+const LOOKS: u32 = 20;
 
 /// A run that cannot be settled is left alone for so long.
 const PUT_OFF: TimeDelta = TimeDelta::minutes(10);

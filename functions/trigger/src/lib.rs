@@ -3,6 +3,8 @@
 //! A request comes as a message, or over HTTP where the API is mounted. Either may come twice: the id of the
 //! run is part of it, so that the second one finds the run that the first one created.
 
+use std::process::ExitCode;
+
 use api::Api;
 use axum::Router;
 use axum::extract::State;
@@ -11,6 +13,7 @@ use model::Message;
 use model::message::RunRequested;
 use runtime::StartRun;
 use service::{App, Push, Reply, Verdict, health};
+use tracing::info;
 
 /// `POST /push`: a run is asked for. Below `/api/v1`, where given: the API.
 pub fn router(app: App, api: Option<Api>) -> Router {
@@ -42,6 +45,17 @@ async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
         Ok(()) | Err(runtime::Error::LaneTaken(_)) => Ok(Verdict::Done),
         Err(error) => Err(error),
     }
+}
+
+/// The function as a service: reads its configuration and serves until it is asked to stop.
+pub fn main() -> ExitCode {
+    service::main("trigger", |config, app| async move {
+        let api = Api::configured(&config, app.clone())?;
+        if api.is_none() {
+            info!("EBB_API_AUDIENCE is not set: runs are started by messages only, the API is not served");
+        }
+        Ok(router(app, api))
+    })
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub struct BulkBody {
     #[serde(default)]
     pub dry_run: bool,
     /// Why, for the timelines.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::request::brief")]
     pub reason: Option<String>,
     /// From an earlier batch: where to go on.
     #[serde(default)]

@@ -37,6 +37,7 @@ pub fn runtime(error: Error) -> Problem {
             Problem::new(StatusCode::CONFLICT, "concurrency_key_taken", message).with(json!({ "id": run }))
         }
         Error::BadKey(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "invalid_concurrency_key"),
+        Error::BadPriority(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_priority"),
         Error::Unwanted => refused(StatusCode::CONFLICT, "unwanted"),
         Error::Bus(_) | Error::Together(_) => Problem::unavailable(message),
         Error::Store(error) => store(error),

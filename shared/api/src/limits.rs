@@ -14,6 +14,9 @@ use crate::{Api, Caller, error};
 /// How a tenant's own limit is addressed: it has no name of its own.
 const OWN: &str = "own";
 
+/// No name is longer.
+const LONGEST_NAME: usize = 100;
+
 /// No limit has more places.
 const MOST_PLACES: u32 = 1_000_000;
 
@@ -132,6 +135,12 @@ pub(crate) async fn post_places(
 }
 
 fn settable(caller: &Caller, kind: &str, name: &str) -> Result<Limit, Problem> {
+    let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    if name.len() > LONGEST_NAME || !name.chars().all(plain) {
+        let message =
+            format!("a limit's name has only small letters, digits and `-`, at most {LONGEST_NAME} of them");
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_name", message));
+    }
     match kind {
         "pool" => Ok(Limit::Pool(caller.tenant, name.into())),
         "queue" => Ok(Limit::Queue(name.into())),

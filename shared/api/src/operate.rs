@@ -20,6 +20,7 @@ use crate::{Api, Caller, error, runs, tasks};
 #[serde(default, deny_unknown_fields)]
 pub struct ReasonBody {
     /// In words, for the timeline.
+    #[serde(default, deserialize_with = "crate::request::brief")]
     pub reason: Option<String>,
 }
 
@@ -30,6 +31,7 @@ pub struct SucceedBody {
     /// The task's output; null for none. A switch names the branches that go on: `{"next": ["left"]}`.
     pub output: Value,
     /// In words, for the timeline.
+    #[serde(default, deserialize_with = "crate::request::brief")]
     pub reason: Option<String>,
 }
 

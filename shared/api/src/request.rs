@@ -31,6 +31,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// No reason is longer, in characters.
+const LONGEST_REASON: usize = 1_000;
+
 /// A JSON body; no body at all is an empty object.
 pub struct Json<T>(pub T);
 
@@ -54,6 +57,18 @@ impl<S: Send + Sync> FromRequest<S> for Text {
         String::from_utf8(bytes.into())
             .map(Self)
             .map_err(|error| Problem::bad_request(format!("the body is no UTF-8: {}", error.utf8_error())))
+    }
+}
+
+/// Why somebody does something, in no more characters than an event should carry.
+pub(crate) fn brief<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text: Option<String> = serde::Deserialize::deserialize(from)?;
+    match text.as_deref().map(|text| text.chars().count()) {
+        Some(length) if length > LONGEST_REASON => {
+            let message = format!("`reason` has {length} characters, at most {LONGEST_REASON} are kept");
+            Err(serde::de::Error::custom(message))
+        }
+        _ => Ok(text),
     }
 }
 

@@ -174,7 +174,6 @@ pub(crate) async fn post_start(
     request::Json(body): request::Json<StartBody>,
 ) -> Result<Response, Problem> {
     check_supported(&body)?;
-    check_priority(body.priority)?;
     let request = StartRun {
         id: run_id(&headers, &caller, &workflow)?,
         tenant: caller.tenant,
@@ -219,14 +218,6 @@ async fn refusal(api: &Api, caller: &Caller, error: runtime::Error) -> Problem {
 
 fn location(run: RunId) -> HeaderValue {
     HeaderValue::try_from(Links::run_path(run)).expect("an id is made of digits, letters and dashes")
-}
-
-fn check_priority(priority: i32) -> Result<(), Problem> {
-    if (-100..=100).contains(&priority) {
-        return Ok(());
-    }
-    let message = format!("`priority` is {priority}, and must be a whole number from -100 to 100");
-    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_priority", message))
 }
 
 fn check_supported(body: &StartBody) -> Result<(), Problem> {

@@ -29,6 +29,7 @@ pub struct ListQuery {
 #[serde(default, deny_unknown_fields)]
 pub struct OrderBody {
     /// In words, for whoever wonders.
+    #[serde(default, deserialize_with = "crate::request::brief")]
     pub reason: Option<String>,
 }
 

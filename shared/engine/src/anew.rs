@@ -211,6 +211,8 @@ impl Scene<'_> {
         task.on(event, self.now).expect("the state was looked at just before");
         self.run.counts.moved(from, task.state);
         self.changed.insert(index);
+        self.before.entry(index).or_insert(from);
+        self.asking.remove(&index);
         self.withdrawn.insert(index);
         self.outputs.retain(|(task, _)| *task != index);
         self.chosen.remove(&index);

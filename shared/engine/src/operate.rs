@@ -32,6 +32,9 @@ impl Scene<'_> {
         let Some(state) = paused else { return false };
         self.run.state = state;
         self.note(EventKind::RunPaused, None, by, json!({}));
+        // What came together with it has not begun either.
+        self.asking.clear();
+        self.undirected.clear();
         self.unfinished(|task| task.state == TaskState::Queued)
             .into_iter()
             .for_each(|index| self.leave_line(index));

@@ -27,6 +27,9 @@ pub enum Error {
     /// The workflow's concurrency key cannot be rendered.
     #[error("the workflow's concurrency key cannot be rendered: {0}")]
     BadKey(String),
+    /// The priority is out of range.
+    #[error("`priority` is {0}, and must be a whole number from -100 to 100")]
+    BadPriority(i32),
     /// The task that asked for the run no longer waits for it.
     #[error("the task that asked for the run no longer waits for it")]
     Unwanted,
@@ -74,6 +77,7 @@ impl Error {
                 | Self::DateTaken(_)
                 | Self::LaneTaken(_)
                 | Self::BadKey(_)
+                | Self::BadPriority(_)
                 | Self::Unwanted
         )
     }

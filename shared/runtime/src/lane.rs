@@ -129,9 +129,9 @@ impl Runtime {
             self.finish(&mut *unit, &mut scene, None).await?;
             scenes.push(scene);
         }
-        self.seat(&mut *unit, scenes.iter_mut().collect()).await?;
+        let seated = self.seat(&mut *unit, scenes.iter_mut().collect()).await?;
         let decisions = scenes.into_iter().filter_map(Scene::close).collect();
-        let mut unsaid = self.conclude(unit, decisions).await?;
+        let mut unsaid = self.conclude(unit, decisions, seated).await?;
         unsaid.announcements.extend(repeated);
         self.publish(unsaid).await;
         Ok(())

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use engine::{Command, Scene};
-use model::{Instant, Limit, RunId};
+use model::{Instant, Limit, RunId, TaskKey};
 use store::{Granted, Unit};
+use tracing::error;
 
-use crate::{Result, Runtime};
+use crate::{Result, Runtime, Settled};
 
-/// A line whose rows others have in hand is looked at again so often, before it is left to the sweep.
-const LOOKS: u32 = 5;
+/// Nobody goes on for more rounds on behalf of others.
+const ROUNDS: u32 = 20;
 
 /// So many tasks take over their places in one transaction.
 const TAKEN_AT_ONCE: usize = 200;
@@ -23,13 +24,14 @@ pub(crate) struct Granting {
 
 impl Runtime {
     /// Asks for places for all tasks of these scenes that need one, and gives back those that are not needed any more.
-    pub(crate) async fn seat(&self, unit: &mut dyn Unit, scenes: Vec<&mut Scene<'_>>) -> Result<()> {
+    /// Answers whether there was anything to ask or give back.
+    pub(crate) async fn seat(&self, unit: &mut dyn Unit, scenes: Vec<&mut Scene<'_>>) -> Result<bool> {
         let mut asks: Vec<_> = scenes.iter().flat_map(|scene| scene.asks()).collect();
         // Of those who come together, the most urgent is seated first.
         asks.sort_by_key(model::Ask::rank);
         let leaves: Vec<_> = scenes.iter().flat_map(|scene| scene.leaves()).collect();
         if asks.is_empty() && leaves.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let seats = unit.seat(&asks, &leaves, self.clock.now()).await?;
         let mut scenes: BTreeMap<RunId, &mut Scene<'_>> =
@@ -39,7 +41,7 @@ impl Runtime {
                 scene.seat(ask.key.task, seat);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Says how many places a limit has, and lets those begin for whom there is room now.
@@ -61,37 +63,70 @@ impl Runtime {
         Ok(count)
     }
 
-    /// Lets tasks begin that were granted their places, and looks again where somebody had to be left out.
+    /// Lets tasks begin that were granted their places, and looks again where somebody had to be left out. What is left
+    /// after some rounds is left to the next who gives a place back, or to the sweep.
     pub(crate) async fn take_up(&self, Granting { mut granted, mut again }: Granting) -> Result<()> {
-        let mut looks = 0;
-        while !granted.is_empty() || again {
-            if granted.is_empty() {
-                if looks == LOOKS {
-                    return Ok(());
-                }
-                looks += 1;
-                let committed = self.look_again().await?;
-                (granted, again) = (committed.granted, committed.again);
-                continue;
+        for _ in 0..ROUNDS {
+            if granted.is_empty() && !again {
+                return Ok(());
             }
-            let rest = granted.split_off(granted.len().min(TAKEN_AT_ONCE));
-            let release = |granted: &Granted| {
-                let (task, attempt) = (granted.key.task, granted.attempt);
-                (granted.key.run, Command::Release { task, attempt })
+            let more = if granted.is_empty() {
+                let mut unit = self.store.begin().await?;
+                unit.grant(self.clock.now()).await?;
+                let committed = unit.commit().await?;
+                Granting { granted: committed.granted, again: committed.again }
+            } else {
+                let rest = granted.split_off(granted.len().min(TAKEN_AT_ONCE));
+                let mut more = self.release(&granted).await?;
+                more.granted.extend(rest);
+                Granting { again: more.again || again, ..more }
             };
-            let commands: Vec<_> = granted.iter().map(release).collect();
-            let (_, unsaid) = self.settle_unsaid(&commands).await?;
-            let more = self.say(unsaid).await;
-            granted = rest;
-            granted.extend(more.granted);
-            again |= more.again;
+            (granted, again) = (more.granted, more.again);
         }
         Ok(())
     }
 
-    async fn look_again(&self) -> Result<store::Committed> {
+    /// Lets tasks begin; where one spoils the transaction, each on its own. Places of those that want them no more, or
+    /// cannot be settled, are given back.
+    async fn release(&self, granted: &[Granted]) -> Result<Granting> {
+        let release = |granted: &Granted| {
+            let (task, attempt) = (granted.key.task, granted.attempt);
+            (granted.key.run, Command::Release { task, attempt })
+        };
+        let commands: Vec<_> = granted.iter().map(release).collect();
+        let (settled, unsaid) = match self.settle_unsaid(&commands).await {
+            Ok(settled) => settled,
+            Err(error) if error.is_passing() => return Err(error),
+            Err(error) if granted.len() == 1 => {
+                error!("A task of run {} cannot begin: {error}", granted[0].key.run);
+                return self.give_back(granted.iter().map(|granted| granted.key).collect()).await;
+            }
+            Err(_) => {
+                let mut all = Granting::default();
+                for one in granted {
+                    let more = Box::pin(self.release(std::slice::from_ref(one))).await?;
+                    all.granted.extend(more.granted);
+                    all.again |= more.again;
+                }
+                return Ok(all);
+            }
+        };
+        let more = self.say(unsaid).await;
+        let unwanted = granted.iter().zip(settled).filter(|(_, settled)| *settled != Settled::Applied);
+        let unwanted: Vec<TaskKey> = unwanted.map(|(granted, _)| granted.key).collect();
+        let given_back = self.give_back(unwanted).await?;
+        let granted = more.granted.into_iter().chain(given_back.granted).collect();
+        Ok(Granting { granted, again: more.again || given_back.again })
+    }
+
+    /// Gives back the places of tasks that were granted some and want them no more.
+    async fn give_back(&self, tasks: Vec<TaskKey>) -> Result<Granting> {
+        if tasks.is_empty() {
+            return Ok(Granting::default());
+        }
         let mut unit = self.store.begin().await?;
-        unit.grant(self.clock.now()).await?;
-        Ok(unit.commit().await?)
+        unit.leave_lines(&tasks, self.clock.now()).await?;
+        let committed = unit.commit().await?;
+        Ok(Granting { granted: committed.granted, again: committed.again })
     }
 }

@@ -1,8 +1,10 @@
 //! Putting right what an inspection found. All of it may be done twice, and by several at once.
 
+use std::collections::BTreeSet;
+
 use chrono::TimeDelta;
 use engine::Command;
-use model::{Instant, RunId};
+use model::RunId;
 use store::{Fault, Finding};
 use tracing::{info, warn};
 
@@ -11,11 +13,11 @@ use crate::{Result, Runtime, Settled};
 /// So many things of one kind are put right in one transaction.
 const BATCH: u32 = 200;
 
+/// A check-up reads all that is unfinished of a run: only so many in one transaction.
+const CHECKUPS: u32 = 20;
+
 /// A dispatched task that nobody took for so long needs its message again.
 const PATIENCE: TimeDelta = TimeDelta::seconds(30);
-
-/// A worker that was silent for so long is dead.
-const SILENCE: TimeDelta = TimeDelta::seconds(60);
 
 impl Runtime {
     /// Everything that should not be, of as many unfinished runs as so many looks reach. Answers whether all were
@@ -35,8 +37,11 @@ impl Runtime {
 
     /// Puts right what was found, as far as no person is needed. Answers which findings it did something about.
     pub async fn repair(&self, findings: &[Finding]) -> Result<Vec<Finding>> {
-        let mut repaired = Vec::new();
+        let (mut repaired, mut seen) = (Vec::new(), BTreeSet::new());
         for finding in findings.iter().filter(|finding| finding.fault.can_be_repaired()) {
+            if finding.run.is_some_and(|run| !seen.insert(run)) {
+                continue; // All that is wrong with a run is put right together.
+            }
             let done = match finding.run {
                 Some(run) => self.put_right(run).await,
                 None => self.repair_all(finding.fault).await,
@@ -79,9 +84,9 @@ impl Runtime {
         match fault {
             Fault::OverdueTimers => Ok(self.fire(now, BATCH).await?.applied > 0),
             Fault::UnsentMessages => Ok(self.relay(now, BATCH).await? > 0),
-            Fault::DeadWorkers => self.lose_held(now - SILENCE).await,
+            Fault::DeadWorkers => self.lose_unknown().await,
             Fault::OverdueCheckups => {
-                let due = self.store.due_checkups(now, BATCH).await?;
+                let due = self.store.due_checkups(now, CHECKUPS).await?;
                 let commands = due.into_iter().map(|run| (run, Command::Checkup { patience: PATIENCE }));
                 self.settle_some(commands.collect()).await
             }
@@ -89,9 +94,10 @@ impl Runtime {
         }
     }
 
-    async fn lose_held(&self, since: Instant) -> Result<bool> {
-        let silent = self.store.silent(since, BATCH).await?;
-        let lost = self.store.lost(&silent, BATCH).await?;
+    /// Takes attempts from workers that nobody knows. Of those who are known and silent, the sweep judges: it gives them
+    /// a last chance and compares no clocks.
+    async fn lose_unknown(&self) -> Result<bool> {
+        let lost = self.store.lost(&[], BATCH).await?;
         let lose = lost.iter().map(|held| {
             (held.key.run, Command::Lose { task: held.key.task, attempt: held.attempt, worker: held.worker })
         });

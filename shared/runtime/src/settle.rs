@@ -81,13 +81,19 @@ impl Runtime {
         for scene in stage.0.values_mut() {
             self.finish(&mut *unit, scene, None).await?;
         }
-        self.seat(&mut *unit, stage.0.values_mut().collect()).await?;
-        Ok((settled, self.conclude(unit, stage.close()).await?))
+        let seated = self.seat(&mut *unit, stage.0.values_mut().collect()).await?;
+        Ok((settled, self.conclude(unit, stage.close(), seated).await?))
     }
 
-    /// Writes and commits decisions. Nothing decided, nothing written. Answers what there is to publish.
-    pub(crate) async fn conclude(&self, mut unit: Box<dyn Unit>, decisions: Vec<Decision>) -> Result<Unsaid> {
-        if decisions.is_empty() {
+    /// Writes and commits decisions. Nothing decided and nobody seated, nothing written. Answers what there is to
+    /// publish.
+    pub(crate) async fn conclude(
+        &self,
+        mut unit: Box<dyn Unit>,
+        decisions: Vec<Decision>,
+        seated: bool,
+    ) -> Result<Unsaid> {
+        if decisions.is_empty() && !seated {
             return Ok(Unsaid::default());
         }
         let (changes, announcements): (Vec<Changes>, Vec<Vec<Message>>) =

@@ -106,6 +106,9 @@ impl Runtime {
     }
 
     async fn create(&self, request: &StartRun) -> Result<Started> {
+        if !(-100..=100).contains(&request.priority) {
+            return Err(Error::BadPriority(request.priority));
+        }
         let record = self.startable(request).await?;
         let now = self.clock.now();
         let facts = facts(request, &record, now)?;

@@ -3,7 +3,8 @@
 with heard as (
     insert into workers (id, heard_at, function, queue, host, version, since) values ($1, $2, $3, $4, $5, $6, $7)
     on conflict (id) do update
-       set heard_at = greatest(workers.heard_at, excluded.heard_at),
+       -- A clock that was turned back must not make a living worker look silent.
+       set heard_at = greatest(workers.heard_at + interval '1 microsecond', excluded.heard_at),
            function = coalesce(excluded.function, workers.function),
            queue    = coalesce(excluded.queue, workers.queue),
            host     = coalesce(excluded.host, workers.host),

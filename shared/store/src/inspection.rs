@@ -163,17 +163,17 @@ impl Seen {
         let wrong = self.run.counts != self.counts;
         let waiting = self.counts.of(TaskState::Pending);
         let at_rest = waiting > 0 && self.counts.unfinished() == waiting && is_old;
+        let any = |states: &[TaskState]| states.iter().any(|state| self.counts.of(*state) > 0);
         // What only sleeps cannot get lost, and nobody looks at it.
-        let busy = [TaskState::Queued, TaskState::Dispatched, TaskState::Running]
-            .into_iter()
-            .any(|state| self.counts.of(state) > 0);
+        let asleep = any(&[TaskState::Sleeping, TaskState::UpForRetry])
+            && !any(&[TaskState::Queued, TaskState::Dispatched, TaskState::Running]);
         let may_move = !self.run.held && matches!(self.run.state, RunState::Queued | RunState::Running);
         let found = [
             wrong.then(|| finding(Fault::WrongCounts, 1)),
             ended.then(|| finding(Fault::NotEnded, 1)),
             (self.unheard > 0 && may_move).then(|| finding(Fault::UnheardTasks, self.unheard)),
             (at_rest && may_move).then(|| finding(Fault::AtRest, waiting)),
-            (busy && self.checkup_at.is_none()).then(|| finding(Fault::NotLookedAt, 1)),
+            (!asleep && self.checkup_at.is_none()).then(|| finding(Fault::NotLookedAt, 1)),
             (self.run.state == RunState::Stalled).then(|| finding(Fault::Stalled, 1)),
         ];
         found.into_iter().flatten().collect()

@@ -102,6 +102,9 @@ pub trait Unit: Send {
     /// Grants whatever places are free to whoever waits for them.
     async fn grant(&mut self, now: Instant) -> Result<()>;
 
+    /// Lets tasks leave their lines, with the places that they have or were granted there.
+    async fn leave_lines(&mut self, tasks: &[TaskKey], now: Instant) -> Result<()>;
+
     /// Makes it all true at once. A unit that met an error before cannot be committed: that is a conflict, and leaves no
     /// trace.
     async fn commit(self: Box<Self>) -> Result<Committed>;

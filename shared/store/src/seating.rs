@@ -222,7 +222,8 @@ impl Seating {
         self.line.insert(row.key, LineRow { id, ..row });
     }
 
-    fn leave_line(&mut self, key: TaskKey) {
+    /// A task gives up where it stands, and the places that it has or was granted there.
+    pub(crate) fn leave_line(&mut self, key: TaskKey) {
         let Some(row) = self.remove(key) else { return };
         if row.granted_at.is_some() {
             return self.free(&row.needs);

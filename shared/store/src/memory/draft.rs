@@ -264,6 +264,11 @@ impl Draft {
         self.granted.append(&mut places.grant(now));
     }
 
+    pub(super) fn leave_lines(&mut self, tables: &Tables, tasks: &[TaskKey], now: Instant) {
+        let places = self.places.get_or_insert_with(|| tables.places.clone());
+        self.granted.append(&mut places.leave_lines(tasks, now));
+    }
+
     /// Makes it all true. Returns the messages with the ids they were given.
     pub(super) fn apply(mut self, tables: &mut Tables) -> Committed {
         for (id, (run, checkup)) in self.runs {

@@ -44,6 +44,14 @@ impl Places {
         self.close(seating)
     }
 
+    /// Lets tasks leave their lines. Answers to whom their places were granted.
+    pub(super) fn leave_lines(&mut self, tasks: &[TaskKey], now: Instant) -> Vec<Granted> {
+        let mut seating = self.open();
+        tasks.iter().for_each(|task| seating.leave_line(*task));
+        seating.grant(now);
+        self.close(seating)
+    }
+
     pub(super) fn list(&self, tenant: TenantId) -> Vec<LimitRecord> {
         let own = self.limits.values().filter(|row| row.limit.tenant().is_none_or(|of| of == tenant));
         let mut found: Vec<LimitRecord> = own

@@ -136,6 +136,11 @@ impl Unit for MemoryUnit {
         Ok(())
     }
 
+    async fn leave_lines(&mut self, tasks: &[TaskKey], now: Instant) -> Result<()> {
+        self.draft.leave_lines(&self.shared.tables(), tasks, now);
+        Ok(())
+    }
+
     async fn commit(self: Box<Self>) -> Result<Committed> {
         if self.broken {
             return Err(Error::Conflict);

@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use chrono::TimeDelta;
 use model::{Instant, Order, OrderKind, TenantId, WorkerFacts, WorkerId};
 
 use super::tables::Tables;
@@ -17,8 +18,10 @@ pub(super) struct WorkerRow {
 impl Tables {
     pub(super) fn beat(&mut self, sign: &Sign) -> Told {
         let Sign { worker, facts, at } = normal::sign(sign);
-        let row = self.workers.entry(worker).or_insert(WorkerRow { facts: None, heard_at: at, order: None });
-        row.heard_at = row.heard_at.max(at);
+        // A clock that was turned back must not make a living worker look silent.
+        let later = |row: &mut WorkerRow| row.heard_at = at.max(row.heard_at + TimeDelta::microseconds(1));
+        let fresh = WorkerRow { facts: None, heard_at: at, order: None };
+        let row = self.workers.entry(worker).and_modify(later).or_insert(fresh);
         row.facts = facts.or(row.facts.take());
         let order = row.order.clone();
         Told { holds: self.held().filter(|held| held.worker == worker).collect(), order }

@@ -5,7 +5,7 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Ask, Instant, Leave, Limit, Seat, TenantId};
+use model::{Ask, Instant, Leave, Limit, Seat, TaskKey, TenantId};
 use sqlx::PgConnection;
 
 use super::rows::{column, int};
@@ -50,12 +50,14 @@ impl Places {
         }
         let ids: BTreeMap<Limit, LimitId> =
             limits.into_values().map(|row| (row.limit.clone(), row.id)).collect();
-        let mut limits = lock(connection, &ids).await?;
+        let mut limits = lock(connection, ids.values().copied().collect()).await?;
         for row in limits.values_mut() {
             row.places = said.get(&row.limit).copied().or(row.places);
         }
         let mut seating = Seating { limits, ..Seating::default() };
-        load_rows(connection, &mut seating, asks, leaves).await?;
+        let waited = asks.iter().filter(|ask| ask.waited).map(|ask| ask.key);
+        let left = leaves.iter().filter(|leave| !leave.placed).map(|leave| leave.key);
+        load_rows(connection, &mut seating, &waited.chain(left).collect::<Vec<_>>()).await?;
         load_standings(connection, &mut seating, asks.iter().map(|ask| ask.tenant)).await?;
         let needs = |needs: &[model::Needed]| needs.iter().map(|need| ids[&need.limit]).collect::<Vec<_>>();
         leaves.iter().for_each(|leave| seating.leave(leave, &needs(&leave.needs)));
@@ -73,6 +75,24 @@ impl Places {
         .fetch_all(&mut *connection)
         .await?;
         let seating = Seating { limits: by_id(&found)?, ..Seating::default() };
+        self.grant_in(connection, seating, now).await
+    }
+
+    /// Lets tasks leave their lines.
+    pub(super) async fn leave_lines(
+        &mut self,
+        connection: &mut PgConnection,
+        tasks: &[TaskKey],
+        now: Instant,
+    ) -> Result<()> {
+        let mut seating = Seating::default();
+        load_rows(connection, &mut seating, tasks).await?;
+        let needs: BTreeSet<LimitId> = seating.line.values().flat_map(|row| row.needs.clone()).collect();
+        seating.limits = lock(connection, needs.into_iter().collect()).await?;
+        // Somebody may have moved them on before the limits were locked.
+        seating.line.clear();
+        load_rows(connection, &mut seating, tasks).await?;
+        tasks.iter().for_each(|task| seating.leave_line(*task));
         self.grant_in(connection, seating, now).await
     }
 

@@ -81,11 +81,18 @@ pub(super) async fn forget(pool: &PgPool, part: Part, runs: &[RunId]) -> Result<
     match part {
         Part::Whole => forget_whole(&mut transaction, runs).await?,
         Part::Outputs | Part::Logs => {
-            let statement = match part {
-                Part::Logs => "delete from logs_other where run = any($1)",
-                _ => "delete from outputs where run = any($1)",
+            let ended = lock_ended(&mut transaction, runs).await?;
+            let statements: &[&'static str] = match part {
+                Part::Logs => &["delete from logs_other where run = any($1)"],
+                // What was delivered cannot be reused any more, either.
+                _ => &[
+                    "delete from outputs where run = any($1)",
+                    "delete from shared_tasks where owner_run = any($1) and finished_at is not null",
+                ],
             };
-            sqlx::query(statement).bind(ids(runs)).execute(&mut *transaction).await?;
+            for statement in statements {
+                sqlx::query(*statement).bind(&ended).execute(&mut *transaction).await?;
+            }
             sqlx::query(include_str!("../../queries/note_forgotten.sql"))
                 .bind(part.name())
                 .bind(last.0)
@@ -97,15 +104,19 @@ pub(super) async fn forget(pool: &PgPool, part: Part, runs: &[RunId]) -> Result<
     Ok(())
 }
 
-/// The runs are locked first, and only those that have ended: nobody decides on them meanwhile.
-async fn forget_whole(connection: &mut PgConnection, runs: &[RunId]) -> Result<()> {
+/// Locks those of the runs that have ended: nobody decides on them meanwhile.
+async fn lock_ended(connection: &mut PgConnection, runs: &[RunId]) -> Result<Vec<Uuid>> {
     let ended = sqlx::query(
         "select id from runs where id = any($1) and finished_at is not null order by id for update",
     )
     .bind(ids(runs))
-    .fetch_all(&mut *connection)
+    .fetch_all(connection)
     .await?;
-    let ended: Vec<Uuid> = ended.iter().map(|row| row.try_get("id")).collect::<sqlx::Result<_>>()?;
+    Ok(ended.iter().map(|row| row.try_get("id")).collect::<sqlx::Result<_>>()?)
+}
+
+async fn forget_whole(connection: &mut PgConnection, runs: &[RunId]) -> Result<()> {
+    let ended = lock_ended(connection, runs).await?;
     for statement in TABLES {
         sqlx::query(statement).bind(&ended).execute(&mut *connection).await?;
     }

@@ -132,6 +132,11 @@ impl Unit for PostgresUnit {
         self.note(granted)
     }
 
+    async fn leave_lines(&mut self, tasks: &[TaskKey], now: Instant) -> Result<()> {
+        let left = self.places.leave_lines(&mut self.transaction, tasks, now).await;
+        self.note(left)
+    }
+
     async fn commit(mut self: Box<Self>) -> Result<Committed> {
         if self.broken {
             return Err(Error::Conflict);

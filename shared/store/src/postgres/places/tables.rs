@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Ask, Leave, Limit, TaskKey, TenantId};
+use model::{Limit, TaskKey, TenantId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
@@ -33,9 +33,8 @@ pub(super) async fn find<'l>(
 
 pub(super) async fn lock(
     connection: &mut PgConnection,
-    ids: &BTreeMap<Limit, LimitId>,
+    ids: Vec<LimitId>,
 ) -> Result<BTreeMap<LimitId, LimitRow>> {
-    let ids: Vec<LimitId> = ids.values().copied().collect();
     let found = sqlx::query(
         "select id, kind, tenant, name, places, used, waiting, frontier from limits
           where id = any($1) order by id for update",
@@ -46,16 +45,12 @@ pub(super) async fn lock(
     by_id(&found)
 }
 
-/// Where those who ask again or leave stand in line.
+/// Where these tasks stand in line.
 pub(super) async fn load_rows(
     connection: &mut PgConnection,
     seating: &mut Seating,
-    asks: &[Ask],
-    leaves: &[Leave],
+    keys: &[TaskKey],
 ) -> Result<()> {
-    let waited = asks.iter().filter(|ask| ask.waited).map(|ask| ask.key);
-    let left = leaves.iter().filter(|leave| !leave.placed).map(|leave| leave.key);
-    let keys: Vec<TaskKey> = waited.chain(left).collect();
     if keys.is_empty() {
         return Ok(());
     }
@@ -63,8 +58,8 @@ pub(super) async fn load_rows(
         "select run, idx, attempt, tenant, step, needs, id, rank, since, granted_at
            from line join unnest($1::uuid[], $2::int[]) as given (run, idx) using (run, idx)",
     )
-    .bind(column(&keys, |key| key.run.0))
-    .bind(column(&keys, |key| int(key.task.0)))
+    .bind(column(keys, |key| key.run.0))
+    .bind(column(keys, |key| int(key.task.0)))
     .fetch_all(connection)
     .await?;
     add_rows(seating, &found)

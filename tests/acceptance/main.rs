@@ -15,6 +15,7 @@ mod places;
 mod processes;
 mod pushes;
 mod repairs;
+mod restore;
 mod retention;
 mod rows;
 mod timers;

@@ -4,7 +4,8 @@ with heard as (
     insert into workers (id, heard_at, function, queue, host, version, since) values ($1, $2, $3, $4, $5, $6, $7)
     on conflict (id) do update
        -- A clock that was turned back must not make a living worker look silent.
-       set heard_at = greatest(workers.heard_at + interval '1 microsecond', excluded.heard_at),
+       set heard_at = case when excluded.heard_at < workers.heard_at
+                           then workers.heard_at + interval '1 microsecond' else excluded.heard_at end,
            function = coalesce(excluded.function, workers.function),
            queue    = coalesce(excluded.queue, workers.queue),
            host     = coalesce(excluded.host, workers.host),

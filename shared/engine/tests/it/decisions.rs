@@ -157,10 +157,10 @@ fn a_run_that_waited_is_looked_at_soon_after_it_woke() {
     let mut rows = Rows::of(testkit::workflow("a")).retrying(1);
     rows.play(&Fail("a", 1, ErrorClass::Transient));
     rows.play(&Happened::Checkup);
-    let asleep = rows.checkup.unwrap() - rows.now;
+    assert_eq!(rows.checkup, None, "nobody looks at what only sleeps");
     rows.play(&Wake("a"));
     let awake = rows.checkup.unwrap() - rows.now;
-    assert!(awake.num_seconds() < 60 && asleep > awake, "asleep {asleep}, awake {awake}");
+    assert!(awake.num_seconds() < 60, "awake {awake}");
 }
 
 /// `a` leads to `b` and `c`, of which the switch `a` chooses some, and both lead to `d`.

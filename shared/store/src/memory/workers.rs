@@ -19,7 +19,10 @@ impl Tables {
     pub(super) fn beat(&mut self, sign: &Sign) -> Told {
         let Sign { worker, facts, at } = normal::sign(sign);
         // A clock that was turned back must not make a living worker look silent.
-        let later = |row: &mut WorkerRow| row.heard_at = at.max(row.heard_at + TimeDelta::microseconds(1));
+        let later = |row: &mut WorkerRow| {
+            let after = row.heard_at + TimeDelta::microseconds(1);
+            row.heard_at = if at < row.heard_at { after } else { at };
+        };
         let fresh = WorkerRow { facts: None, heard_at: at, order: None };
         let row = self.workers.entry(worker).and_modify(later).or_insert(fresh);
         row.facts = facts.or(row.facts.take());

@@ -98,7 +98,8 @@ pub(crate) async fn attempts_of_a_worker_that_left_are_lost_at_once(store: Subje
 pub(crate) async fn a_beat_that_was_overtaken_does_not_turn_time_back(store: Subject) {
     beat(&*store, 1, 20).await;
     beat(&*store, 1, 10).await;
-    assert_eq!(store.agenda(at(0)).await.unwrap().worker, Some(at(20)));
+    let heard_at = store.agenda(at(0)).await.unwrap().worker.unwrap();
+    assert!(heard_at > at(20) && heard_at < at(21), "it was heard all the same: {heard_at}");
 }
 
 pub(crate) async fn silent_workers_are_forgotten(store: Subject) {

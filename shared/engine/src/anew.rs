@@ -211,6 +211,9 @@ impl Scene<'_> {
         task.on(event, self.now).expect("the state was looked at just before");
         self.run.counts.moved(from, task.state);
         self.changed.insert(index);
+        // Whatever place it had, or asked for just now, it has or wants no more.
+        self.before.entry(index).or_insert(from);
+        self.asking.remove(&index);
         self.withdrawn.insert(index);
         self.outputs.retain(|(task, _)| *task != index);
         self.chosen.remove(&index);

@@ -241,7 +241,7 @@ impl Scene<'_> {
             }
         }
         self.move_back(index, TaskEvent::Reopened);
-        self.note(EventKind::TaskCleared, Some(index), by, json!({"was": was}));
+        self.note(EventKind::TaskCleared, Some(index), by, json!({"was": was, "reopened": true}));
         let task = self.tasks.get_mut(&index).expect("it has just been moved");
         task.fan = task.fan.map(|fan| Fan { released: 0, ended: Tally::default(), ..fan });
         self.turning.insert(index);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use model::{Changes, Run, RunId, Task, TaskKey, TaskState, TenantId, TimerKind};
+use model::{Changes, Leave, Run, RunId, Task, TaskKey, TaskState, TenantId, TimerKind};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{DueTimer, Memory, Store};
@@ -24,6 +24,8 @@ pub(crate) enum Bug {
     TimerFiredTwice,
     /// A parent that ended is counted twice.
     DoubleRelease,
+    /// A task that ended keeps its place.
+    KeptPlace,
 }
 
 /// The bug that is planted in a world, if one is. Clones share what it remembers.
@@ -115,9 +117,19 @@ impl Planted {
                 outbox.for_each(|message| self.bag.put(message));
                 self.memory.lock().unwrap().said = true;
             }
-            Some(Bug::TimerFiredTwice) | None => {}
+            Some(Bug::TimerFiredTwice | Bug::KeptPlace) | None => {}
         }
         changes
+    }
+
+    /// Who gives up a place, or is forgotten.
+    pub(crate) fn leaves(&self, leaves: &[Leave]) -> Vec<Leave> {
+        let mut leaves = leaves.to_vec();
+        if self.is(Bug::KeptPlace) {
+            let mut memory = self.memory.lock().unwrap();
+            leaves.retain(|leave| !leave.placed || memory.dice.random_bool(0.9));
+        }
+        leaves
     }
 
     /// Whether the commit comes about.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use engine::Graph;
+use model::message::TaskFinished;
 use model::{
     Counts, Event, EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskState, Timer,
     TimerKind, TriggerRule, VersionId,
@@ -48,35 +49,50 @@ pub(crate) fn changed(shadow: &mut Shadow, rows: Rows<'_>, truth: Instant, moves
         no_timer_is_early(shadow, event, truth)?;
         shadow.play(event, moves).or_else(|what| trouble("the_rows_follow_from_the_events", what))?;
     }
+    shadow.catch_up(&rows, moves).or_else(|what| trouble("the_rows_follow_from_the_events", what))?;
     the_rows_follow_from_the_events(shadow, &rows)?;
     the_counters_equal_the_tasks(shadow, &rows)?;
-    parents_are_counted_once(&rows)?;
+    parents_are_counted_once(shadow, &rows)?;
     whoever_waits_has_a_reason(&rows)?;
-    (shadow.run, shadow.tasks, shadow.timers) = (rows.run, rows.tasks, rows.timers);
+    (shadow.run, shadow.timers) = (rows.run, rows.timers);
+    shadow.tasks.extend(rows.tasks);
     Ok(())
 }
 
-/// Nothing is written to a run that has ended, but who was told of it.
+/// Nothing is written to a run that has ended, but who was told of it, until a person has some of it done anew.
 fn no_final_run_changes(shadow: &Shadow, rows: &Rows<'_>) -> Checked {
-    if !shadow.run.state.is_final() {
+    if !shadow.run.state.is_final() || rows.events.iter().any(is_anew) {
         return Ok(());
     }
     let told = |event: &Event| event.kind == EventKind::RunCalledBack;
     let (before, mut after) = (&shadow.run, rows.run.clone());
     (after.revision, after.events) = (before.revision, before.events);
-    if *before != after || shadow.tasks != rows.tasks || !rows.events.iter().all(told) {
+    let there = shadow.tasks.iter().filter(|(_, task)| task.state != TaskState::Removed);
+    if *before != after || !there.eq(&rows.tasks) || !rows.events.iter().all(told) {
         return trouble("no_final_run_changes", format!("{before:?} became {after:?} by {:?}", rows.events));
     }
     Ok(())
 }
 
-/// A success is recorded once and never undone; nor is any other end.
+/// Whether a person has a task done anew.
+fn is_anew(event: &Event) -> bool {
+    event.kind == EventKind::TaskCleared && event.actor.is_some()
+}
+
+/// A success is recorded once and never undone but by a person who has it done anew; nor is any other end.
 fn nothing_happens_to_what_has_ended(shadow: &mut Shadow, event: &Event) -> Checked {
     match shadow.task(event) {
-        Some(task) if task.state.is_final() => trouble(
-            "no_success_is_undone",
-            format!("task {} went on with {:?} after it had {}", task.index.0, event.kind, task.state.name()),
-        ),
+        Some(task) if task.state == TaskState::Removed || task.state.is_final() && !is_anew(event) => {
+            trouble(
+                "no_success_is_undone",
+                format!(
+                    "task {} went on with {:?} after it had {}",
+                    task.index.0,
+                    event.kind,
+                    task.state.name()
+                ),
+            )
+        }
         _ => Ok(()),
     }
 }
@@ -135,6 +151,9 @@ fn fired<'a>(shadow: &'a Shadow, event: &Event) -> Option<&'a Timer> {
     let task = shadow.tasks.get(&index)?;
     let late = event.data["class"] == "timeout";
     let kind = match (task.state, event.kind) {
+        // Somebody did not want to wait for it.
+        (_, EventKind::TaskWoken) => return None,
+        (TaskState::Sleeping, EventKind::TaskSucceeded) if shadow.woken.contains(&index) => return None,
         (TaskState::UpForRetry, _) if event.attempt > task.attempt => TimerKind::Retry,
         (TaskState::Sleeping, EventKind::TaskSucceeded) => TimerKind::Sleep,
         (TaskState::Sleeping, EventKind::TaskFailed) if late && !shadow.timed_out => TimerKind::Timeout,
@@ -158,12 +177,23 @@ fn the_rows_follow_from_the_events(shadow: &Shadow, rows: &Rows<'_>) -> Checked 
             return trouble("the_rows_follow_from_the_events", what);
         }
     }
-    Ok(())
+    match shadow
+        .tasks
+        .values()
+        .find(|task| (task.state == TaskState::Removed) == rows.tasks.contains_key(&task.index))
+    {
+        Some(task) => {
+            let what = format!("task {} is {} and shown, or is not and not", task.index.0, task.state.name());
+            trouble("the_rows_follow_from_the_events", what)
+        }
+        None => Ok(()),
+    }
 }
 
 fn the_counters_equal_the_tasks(shadow: &Shadow, rows: &Rows<'_>) -> Checked {
     let mut numbers = Counts::default().to_array();
-    rows.tasks.values().for_each(|task| numbers[task.state as usize] += 1);
+    // Their states are those of the rows, and those that were removed are not shown.
+    shadow.tasks.values().for_each(|task| numbers[task.state as usize] += 1);
     let counts = Counts::from_array(numbers);
     if counts != rows.run.counts {
         let what = format!("{:?} are counted as {:?}", counts, rows.run.counts);
@@ -182,12 +212,14 @@ fn the_counters_equal_the_tasks(shadow: &Shadow, rows: &Rows<'_>) -> Checked {
     Ok(())
 }
 
-/// A task knows exactly of those of its parents that have ended.
-fn parents_are_counted_once(rows: &Rows<'_>) -> Checked {
+/// A task knows exactly of those of its parents that have ended. Once all ended together from outside nobody was told:
+/// who has ended need not know, and who begins anew does.
+fn parents_are_counted_once(shadow: &Shadow, rows: &Rows<'_>) -> Checked {
     if rows.run.state.is_final() {
         return Ok(());
     }
-    for task in rows.tasks.values().filter(|task| task.child.is_none()) {
+    let knows = |task: &&Task| !task.state.is_final() || shadow.run_ends.is_empty();
+    for task in rows.tasks.values().filter(|task| task.child.is_none()).filter(knows) {
         let parents = rows.graph.parents(task.index).iter();
         let ended = parents.filter(|parent| rows.tasks[*parent].state.is_final()).count() as u32;
         if task.parents.done != ended {
@@ -203,7 +235,17 @@ fn parents_are_counted_once(rows: &Rows<'_>) -> Checked {
 
 /// No task is lost: an unfinished run is looked at, and what waits for a time has its timer.
 fn whoever_waits_has_a_reason(rows: &Rows<'_>) -> Checked {
-    if !rows.run.state.is_final() && !rows.checked_up {
+    // What only sleeps has its timers, and signals and answers come as commands; whoever waits for another run may miss
+    // its end.
+    let asleep = |task: &Task| {
+        let spec = rows.graph.spec_at(task.index, task.child);
+        let for_others = spec.kind == "workflow" || spec.global.is_some();
+        matches!(task.state, TaskState::Sleeping | TaskState::UpForRetry) && !for_others
+    };
+    let mut open = rows.tasks.values().filter(|task| !task.state.is_final());
+    let sleeps =
+        open.clone().any(asleep) && open.all(|task| asleep(task) || task.state == TaskState::Pending);
+    if !rows.run.state.is_final() && !rows.checked_up && !sleeps {
         return trouble("no_task_is_lost", format!("nobody will look at run {}", rows.run.id));
     }
     for task in rows.tasks.values() {
@@ -224,12 +266,13 @@ fn whoever_waits_has_a_reason(rows: &Rows<'_>) -> Checked {
     Ok(())
 }
 
-/// Of a fan-out's children only so many go on at the same time.
+/// Of a fan-out's children only so many go on at the same time, beside those that somebody had done anew meanwhile.
 pub(crate) fn no_fan_out_is_too_wide(shadow: &Shadow, graph: &Graph) -> Checked {
     for fan_out in shadow.tasks.values().filter(|task| task.fan.is_some()) {
         let limit = graph.spec(fan_out.index).fan_out.as_ref().and_then(|plan| plan.max_parallel);
         let goes_on = |task: &&Task| {
             task.child.is_some_and(|child| child.of == fan_out.index)
+                && !shadow.hurried.contains(&task.index)
                 && task.state != TaskState::Pending
                 && !task.state.is_final()
         };
@@ -288,17 +331,18 @@ pub(crate) fn shared_work_is_done_once_at_a_time(
 /// Nothing is said before it is true.
 pub(crate) fn what_is_said_is_true(message: &Message, shadows: &Shadows) -> Checked {
     let shadow = message.run().and_then(|run| shadows.get(&run));
-    let state_of = |task: TaskIndex| {
-        shadow.and_then(|shadow| shadow.tasks.get(&task)).map(|task| (task.state, task.attempt))
-    };
+    let attempt_of =
+        |task: TaskIndex| shadow.and_then(|shadow| shadow.tasks.get(&task)).map(|task| task.attempt);
     let holds = match message {
-        Message::TaskFinished(said) => state_of(said.task).is_some_and(|(state, _)| state == said.state),
-        Message::RunFinished(said) => shadow.is_some_and(|shadow| shadow.run.state == said.state),
+        Message::TaskFinished(said) => {
+            shadow.is_some_and(|shadow| shadow.ends.contains(&(said.task, said.state)))
+        }
+        Message::RunFinished(said) => shadow.is_some_and(|shadow| shadow.run_ends.contains(&said.state)),
         Message::ChildFinished(said) => {
-            shadows.get(&said.child).is_some_and(|child| child.run.state == said.state)
+            shadows.get(&said.child).is_some_and(|child| child.run_ends.contains(&said.state))
         }
         Message::TaskDispatched(said) => {
-            state_of(said.key.task).is_some_and(|(_, attempt)| attempt >= said.attempt)
+            attempt_of(said.key.task).is_some_and(|attempt| attempt >= said.attempt)
         }
         _ => true,
     };
@@ -307,19 +351,22 @@ pub(crate) fn what_is_said_is_true(message: &Message, shadows: &Shadows) -> Chec
 
 /// Whoever listens has heard of every end.
 pub(crate) fn every_end_was_told(shadow: &Shadow, said: &[Message]) -> Checked {
-    let run = shadow.run.id;
-    if !said.iter().any(|message| matches!(message, Message::RunFinished(said) if said.run == run)) {
+    let (run, state) = (shadow.run.id, shadow.run.state);
+    let told = |message: &Message| matches!(message, Message::RunFinished(said) if said.run == run && said.state == state);
+    if !said.iter().any(told) {
         return trouble("every_end_was_told", format!("nobody heard that run {run} ended"));
     }
-    let heard = |index: &TaskIndex| {
-        said.iter().any(
-            |message| matches!(message, Message::TaskFinished(said) if said.run == run && said.task == *index),
-        )
+    let ended = shadow.tasks.values().filter(|task| task.state != TaskState::Removed);
+    let heard = |task: &Task| {
+        let own =
+            |said: &TaskFinished| said.run == run && said.task == task.index && said.state == task.state;
+        said.iter().any(|message| matches!(message, Message::TaskFinished(said) if own(said)))
     };
-    match shadow.tasks.keys().find(|index| !heard(index)) {
-        Some(index) => {
-            trouble("every_end_was_told", format!("nobody heard that task {} of run {run} ended", index.0))
-        }
+    match ended.into_iter().find(|task| !heard(task)) {
+        Some(task) => trouble(
+            "every_end_was_told",
+            format!("nobody heard that task {} of run {run} ended", task.index.0),
+        ),
         None => Ok(()),
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::run::{End, RunEvent};
-use model::{Failure, RunState, Task, TaskEvent, TaskIndex, TaskState, WorkerId};
+use model::task::Tally;
+use model::{Child, Failure, Fan, RunState, Task, TaskEvent, TaskIndex, TaskState, WorkerId};
 use uuid::Uuid;
 
-use crate::weather::{Fault, Point, Tally};
+use crate::weather::{self, Fault, Point};
 
 /// How often each move was made: by the state it was made from and what happened.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +73,7 @@ pub(crate) const TIMED_OUT: &str = "took too long";
 /// Every move that is legal, found by asking the state machines themselves.
 fn legal() -> BTreeSet<(String, &'static str)> {
     let (now, attempt) = (model::Instant::UNIX_EPOCH, 2);
+    let fan = Fan { first: TaskIndex(1), total: 1, released: 1, ended: Tally::default() };
     let errored = |retry| TaskEvent::Errored { attempt, failure: Failure::permanent("no"), retry };
     let events = [
         TaskEvent::Readied,
@@ -99,7 +101,8 @@ fn legal() -> BTreeSet<(String, &'static str)> {
         [LOST, TIMED_OUT].map(|end| ("an attempt".to_owned(), end)).into();
     for state in TaskState::ALL {
         for event in &events {
-            let mut task = Task { state, attempt, ..Task::pending(TaskIndex(0), now) };
+            let (child, fan) = (Some(Child { of: TaskIndex(0), item: 0 }), Some(fan));
+            let mut task = Task { state, attempt, child, fan, ..Task::pending(TaskIndex(0), now) };
             if task.on(event.clone(), now).is_ok() {
                 legal.insert((state.name().to_owned(), task_event(event, attempt)));
             }
@@ -125,21 +128,14 @@ fn legal() -> BTreeSet<(String, &'static str)> {
 /// Moves that no world makes, and why.
 fn excuse(from: &str, event: &str) -> Option<&'static str> {
     match (from, event) {
-        (_, "cleared" | "reopened" | "removed" | "marked succeeded" | "marked failed")
-        | ("run paused", _)
-        | (_, "paused" | "resumed") => Some("nobody steers runs in these worlds"),
-        (_, "handed back") => Some("no worker is asked to end in these worlds"),
         ("run stalled", _) | (_, "stalled" | "moved") => Some("no run stalls: it would be a defect"),
-        ("run queued", "ended well" | "ended badly") => {
-            Some("a run ends well or badly only once it has begun")
-        }
         ("sleeping", "an earlier attempt succeeded") => Some("what another run does ends in one way only"),
         _ => None,
     }
 }
 
 /// What of all that can happen has not happened.
-pub(crate) fn gaps(moves: &Moves, tally: &Tally) -> Vec<String> {
+pub(crate) fn gaps(moves: &Moves, tally: &weather::Tally) -> Vec<String> {
     let moves = legal().into_iter().filter_map(|(from, event)| {
         let made = moves.0.contains_key(&(from.clone(), event));
         (!made && excuse(&from, event).is_none()).then(|| format!("nobody {from} {event}"))

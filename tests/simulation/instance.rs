@@ -1,6 +1,8 @@
 //! One instance of each function in a process of its own: with its clock, its caches and its worker.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use auth::PushAuth;
 use axum::Router;
@@ -38,6 +40,8 @@ pub(crate) struct Instance {
     evaluate: Router,
     execute: Router,
     pub(crate) sweep: Router,
+    pub(crate) worker: Arc<Worker>,
+    over: Arc<AtomicBool>,
     process: tokio::runtime::Runtime,
 }
 
@@ -56,8 +60,9 @@ impl Instance {
         let runtime = Arc::new(Runtime::new(Arc::new(store), Arc::new(bus), Arc::new(clock)));
         let app = App { runtime: runtime.clone(), push: Arc::new(PushAuth::None) };
         let kinds = Kinds::standard().with(Script);
-        let executor = Executor::new(runtime.clone(), Worker::new(runtime), ".").with_kinds(kinds);
-        Self {
+        let worker = Worker::new(runtime.clone());
+        let executor = Executor::new(runtime, worker.clone(), ".").with_kinds(kinds);
+        let instance = Self {
             id,
             stands_still_until: None,
             sessions,
@@ -66,8 +71,32 @@ impl Instance {
             execute: execute::router_with(app.clone(), executor),
             sweep: sweep::router(app.clone()),
             app,
+            worker,
+            over: Arc::default(),
             process: tokio::runtime::Builder::new_current_thread().build().unwrap(),
-        }
+        };
+        let worker = instance.worker.clone();
+        instance.end_after(async move { worker.ended().await });
+        instance
+    }
+
+    /// Asks it to end, as a platform does: what runs may finish for a while, and is handed back then.
+    pub(crate) fn ask_to_end(&self, grace: Duration) {
+        let worker = self.worker.clone();
+        self.end_after(async move { worker.stop("asked to", grace).await });
+    }
+
+    fn end_after(&self, last: impl Future<Output = ()> + Send + 'static) {
+        let over = self.over.clone();
+        self.process.spawn(async move {
+            last.await;
+            over.store(true, Ordering::Relaxed);
+        });
+    }
+
+    /// Whether it has come to its own end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
     }
 
     pub(crate) fn for_topic(&self, topic: &Topic) -> Option<&Router> {

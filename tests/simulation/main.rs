@@ -15,6 +15,7 @@ mod clock;
 mod coverage;
 mod instance;
 mod people;
+mod places;
 mod planted;
 mod points;
 mod script;

@@ -1,14 +1,16 @@
-//! What people do meanwhile: they send signals, early and twice, answer what they are asked, and change definitions.
+//! What people do meanwhile: they send signals, early and twice, answer what they are asked, change definitions, and
+//! steer runs and workers.
 
 use chrono::TimeDelta;
-use engine::Command;
-use model::{Instant, RunId, TaskIndex, TenantId};
+use engine::{By, Command, Mark, Operation};
+use model::{Instant, Order, OrderKind, RunId, Task, TaskIndex, TaskState, TenantId, WorkerId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 use service::App;
 use store::NewVersion;
 
+use crate::shadow::Shadow;
 use crate::workflows::{self, SIGNALS};
 
 /// Something that a person sets out to do at some instant.
@@ -24,6 +26,11 @@ pub(crate) enum What {
     Signal(RunId, &'static str),
     Answer(RunId, TaskIndex),
     Register(Box<NewVersion>),
+    /// To look at the runs that there are then, and to steer one of them.
+    Steer,
+    Operate(RunId, Operation),
+    Cancel(RunId),
+    Order(WorkerId, OrderKind),
 }
 
 /// What people set out to do about a run from its request on.
@@ -51,6 +58,40 @@ pub(crate) fn version(seed: u64, number: u32, at: Instant) -> NewVersion {
     NewVersion { tenant: TenantId::DEFAULT, workflow: workflows::again(seed, number), source, hash, by, at }
 }
 
+/// What someone wants of a run who sees how it stands.
+pub(crate) fn steer(shadow: &Shadow, draw: impl Fn(usize) -> usize) -> What {
+    let any = |wanted: fn(&Task) -> bool| {
+        let found: Vec<TaskIndex> =
+            shadow.tasks.values().filter(|task| wanted(task)).map(|task| task.index).collect();
+        (!found.is_empty()).then(|| found[draw(found.len())])
+    };
+    fn there(task: &Task) -> bool {
+        task.state != TaskState::Removed
+    }
+    // Who waits for another attempt does so for a short while only: it is noticed first.
+    let waits = || {
+        let sleeps = |task: &Task| task.state == TaskState::Sleeping;
+        any(|task| task.state == TaskState::UpForRetry).or_else(|| any(sleeps))
+    };
+    let fans = |task: &Task| task.fan.is_some();
+    let children = |task: &Task| there(task) && task.child.is_some();
+    let chosen = || Mark::Succeeded(json!({"next": ["t1", "t3", "t5"]}));
+    let wanted = match draw(26) {
+        0 => return What::Cancel(shadow.run.id),
+        1..4 => Some(Operation::Pause),
+        4..8 => Some(Operation::Retry),
+        8..11 => any(there).map(Operation::Clear),
+        11..15 => any(children).map(Operation::Clear),
+        15 => any(there).map(|task| Operation::Mark(task, Mark::Succeeded(Value::Null))),
+        16 => waits().or_else(|| any(there)).map(|task| Operation::Mark(task, chosen())),
+        17 => any(there).map(|task| Operation::Mark(task, Mark::Failed)),
+        18 => waits().map(|task| Operation::Mark(task, Mark::Failed)),
+        19 => waits().map(Operation::Wake),
+        _ => any(fans).or_else(|| any(there)).map(Operation::Clear),
+    };
+    What::Operate(shadow.run.id, wanted.unwrap_or(Operation::Evaluate))
+}
+
 /// Does it. Doing it twice does no harm.
 pub(crate) async fn run(errand: What, app: App) -> bool {
     let (run, command) = match errand {
@@ -62,7 +103,18 @@ pub(crate) async fn run(errand: What, app: App) -> bool {
             let approved = !(run.0.as_u64_pair().1 + u64::from(task.0)).is_multiple_of(4);
             (run, Command::Answer { task, approved, payload: Value::Null, actor: "ana".into() })
         }
+        What::Cancel(run) => (run, Command::Cancel { actor: "ana".into(), reason: None }),
+        What::Operate(run, operation) => {
+            let by = By { actor: "ana".into(), reason: None };
+            (run, Command::Operate { operation, by })
+        }
         What::Register(new) => return app.runtime.store().register(&new).await.is_ok(),
+        What::Order(worker, kind) => {
+            let at = app.runtime.clock().now();
+            let order = Order { kind, actor: "ana".into(), reason: None, at };
+            return app.runtime.store().give_order(worker, &order).await.is_ok();
+        }
+        What::Steer => return true,
     };
     app.runtime.settle(run, command).await.is_ok()
 }

@@ -48,6 +48,11 @@ fn a_join_that_counts_a_parent_twice_is_found() {
 }
 
 #[test]
+fn a_place_that_is_not_given_back_is_found() {
+    is_found(Bug::KeptPlace, &["places_equal_the_tasks"]);
+}
+
+#[test]
 fn a_failing_seed_shrinks_and_what_is_left_fails_again_the_same_way() {
     let bug = Some(Bug::LostOutboxRow);
     let failing =

@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
+use execute::kinds::stopped;
 use execute::{Context, Job, TaskKind};
-use model::{ErrorClass, Failure};
+use model::Failure;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
@@ -35,7 +36,7 @@ impl TaskKind for Script {
         let end = clock.now() + if hangs { TimeDelta::days(1) } else { TimeDelta::milliseconds(takes) };
         tokio::select! {
             biased;
-            () = context.cancel.cancelled() => Err(Failure::new(ErrorClass::Killed, "told to stop")),
+            () = context.cancel.cancelled() => Err(stopped()),
             () = clock.wait_until(end) => match fate {
                 fate if fate < failures * 0.4 => Err(Failure::permanent("no")),
                 fate if fate < failures => Err(Failure::transient("not yet")),

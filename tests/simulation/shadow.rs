@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::Graph;
 use model::run::{End, RunEvent};
+use model::task::Tally;
 use model::{
-    Event, EventKind, Failure, Run, RunState, Task, TaskEvent, TaskIndex, TaskState, Timer, WorkerId,
+    Child, Event, EventKind, Failure, Fan, Instant, Run, RunState, Task, TaskEvent, TaskIndex, TaskState,
+    Timer, WorkerId,
 };
 use uuid::Uuid;
 
@@ -18,6 +20,13 @@ pub(crate) struct Shadow {
     pub(crate) timers: Vec<Timer>,
     pub(crate) released: BTreeSet<(TaskIndex, u32)>,
     pub(crate) timed_out: bool,
+    /// Tasks that somebody did not let sleep any longer.
+    pub(crate) woken: BTreeSet<TaskIndex>,
+    /// Children that somebody had done anew while others of their fan-out went on: they do not wait for their turn.
+    pub(crate) hurried: BTreeSet<TaskIndex>,
+    /// How the run and its tasks have ended so far: what was done anew ended more than once.
+    pub(crate) ends: BTreeSet<(TaskIndex, TaskState)>,
+    pub(crate) run_ends: Vec<RunState>,
 }
 
 /// The rows of a run as they are now, and what happened since they were last read.
@@ -41,6 +50,10 @@ impl Shadow {
             timers: Vec::new(),
             released: BTreeSet::new(),
             timed_out: false,
+            woken: BTreeSet::new(),
+            hurried: BTreeSet::new(),
+            ends: BTreeSet::new(),
+            run_ends: Vec::new(),
         }
     }
 
@@ -58,27 +71,112 @@ impl Shadow {
     /// Plays one event.
     pub(crate) fn play(&mut self, event: &Event, moves: &mut Moves) -> Result<(), String> {
         self.timed_out |= event.kind == EventKind::RunTimedOut;
+        // A run whose time was up has time again once some of it is done anew.
+        self.timed_out &= !matches!(event.kind, EventKind::RunRetried | EventKind::TaskCleared);
         self.play_run(event, moves)?;
         let timed_out = self.timed_out;
-        let Some(task) = self.task(event) else { return Ok(()) };
-        for step in steps(task, event, timed_out) {
-            let from = task.state;
-            let label = coverage::task_event(&step, task.attempt);
-            task.on(step, event.at).map_err(|error| error.to_string())?;
-            moves.note(from.name(), label);
+        let Some(task) = self.task(event).map(|task| task.index) else { return Ok(()) };
+        let reopened = event.data["reopened"] == true;
+        if matches!(event.kind, EventKind::TaskCleared | EventKind::TaskMarked) && !reopened {
+            self.remove_children(task, event.at, moves)?;
+        }
+        let of = self.tasks[&task].child.map(|child| self.tasks[&child.of].state);
+        if event.kind == EventKind::TaskCleared && of == Some(TaskState::Sleeping) {
+            self.hurried.insert(task);
+        }
+        for step in steps(&self.tasks[&task], event, timed_out) {
+            self.step(task, step, event.at, moves)?;
+        }
+        match event.kind {
+            EventKind::TaskFannedOut => self.bear_children(task, event),
+            EventKind::TaskWoken => drop(self.woken.insert(task)),
+            _ => drop(self.woken.remove(&task)),
+        }
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        index: TaskIndex,
+        step: TaskEvent,
+        at: Instant,
+        moves: &mut Moves,
+    ) -> Result<(), String> {
+        let task = self.tasks.get_mut(&index).expect("only known tasks move");
+        let (from, label) = (task.state, coverage::task_event(&step, task.attempt));
+        task.on(step, at).map_err(|error| error.to_string())?;
+        moves.note(from.name(), label);
+        if task.state.is_final() {
+            self.hurried.remove(&index);
+            self.ends.insert((index, task.state));
+        }
+        Ok(())
+    }
+
+    /// A fan-out has a child for each item, at the indices after all others.
+    fn bear_children(&mut self, of: TaskIndex, event: &Event) {
+        let (first, total) = (self.tasks.len() as u32, event.data["count"].as_u64().unwrap_or(0) as u32);
+        for item in 0..total {
+            let index = TaskIndex(first + item);
+            let child = Some(Child { of, item });
+            self.tasks.insert(index, Task { child, ..Task::pending(index, event.at) });
+        }
+        let fan = Fan { first: TaskIndex(first), total, released: 0, ended: Tally::default() };
+        self.tasks.get_mut(&of).expect("it has just been moved").fan = Some(fan);
+    }
+
+    /// The children of a fan-out that begins anew, or ends as someone says, are no more.
+    fn remove_children(&mut self, of: TaskIndex, at: Instant, moves: &mut Moves) -> Result<(), String> {
+        let own =
+            |task: &&Task| task.child.is_some_and(|child| child.of == of) && task.state != TaskState::Removed;
+        let children: Vec<TaskIndex> = self.tasks.values().filter(own).map(|task| task.index).collect();
+        children.into_iter().try_for_each(|child| self.step(child, TaskEvent::Removed, at, moves))
+    }
+
+    /// While a run is paused, what would go on is queued without a word.
+    pub(crate) fn catch_up(&mut self, rows: &Rows<'_>, moves: &mut Moves) -> Result<(), String> {
+        if self.run.state != RunState::Paused {
+            return Ok(());
+        }
+        for row in rows.tasks.values().filter(|row| row.state == TaskState::Queued) {
+            let step = match self.tasks.get(&row.index).map(|task| task.state) {
+                Some(TaskState::UpForRetry) => TaskEvent::RetryDue,
+                Some(TaskState::Sleeping) => TaskEvent::WokeUp,
+                _ => continue,
+            };
+            self.step(row.index, step, row.since, moves)?;
         }
         Ok(())
     }
 
     fn play_run(&mut self, event: &Event, moves: &mut Moves) -> Result<(), String> {
+        let anew =
+            matches!(event.kind, EventKind::RunRetried | EventKind::RunStarted | EventKind::TaskCleared);
+        if anew && self.run.state.is_final() {
+            self.step_run(RunEvent::Reopened, moves)?;
+            self.run.started_at = None;
+        }
         let step = match event.kind {
             EventKind::RunStarted => RunEvent::Started,
+            EventKind::RunPaused => RunEvent::Paused,
+            EventKind::RunResumed => RunEvent::Resumed { started: self.run.started_at.is_some() },
             EventKind::RunStalled => RunEvent::Stalled,
             EventKind::RunSucceeded => RunEvent::Ended(End::Succeeded),
             EventKind::RunFailed => RunEvent::Ended(End::Failed),
             EventKind::RunCancelled => RunEvent::Ended(End::Cancelled),
             _ => return Ok(()),
         };
+        self.step_run(step, moves)?;
+        if event.kind == EventKind::RunStarted {
+            self.run.started_at = Some(event.at);
+        }
+        if self.run.state.is_final() {
+            self.run_ends.push(self.run.state);
+        }
+        Ok(())
+    }
+
+    fn step_run(&mut self, step: RunEvent, moves: &mut Moves) -> Result<(), String> {
         let from = self.run.state;
         self.run.state = from.on(step).ok_or_else(|| format!("a {} run took {step:?}", from.name()))?;
         moves.note(&format!("run {}", from.name()), coverage::run_event(step));
@@ -103,7 +201,8 @@ fn steps(task: &Task, event: &Event, timed_out: bool) -> Vec<TaskEvent> {
             | K::TaskSleeping
             | K::TaskWaiting
             | K::TaskFannedOut
-            | K::TaskSucceeded,
+            | K::TaskSucceeded
+            | K::TaskWoken,
             _,
         ) if next => {
             vec![TaskEvent::RetryDue]
@@ -123,6 +222,10 @@ fn steps(task: &Task, event: &Event, timed_out: bool) -> Vec<TaskEvent> {
         K::TaskFailed if timed_out => Some(TaskEvent::GivenUp { failure: failure() }),
         K::TaskFailed => Some(errored(false)),
         K::TaskRetrying => Some(errored(true)),
+        K::TaskCleared if event.data["reopened"] == true => Some(TaskEvent::Reopened),
+        K::TaskCleared => Some(TaskEvent::Cleared),
+        K::TaskMarked if event.data["as"] == "succeeded" => Some(TaskEvent::MarkedSucceeded),
+        K::TaskMarked => Some(TaskEvent::MarkedFailed { failure: failure() }),
         K::TaskHandedBack => Some(TaskEvent::HandedBack { attempt }),
         K::TaskUpstreamFailed => Some(TaskEvent::UpstreamFailed),
         K::TaskSkipped => Some(TaskEvent::Skipped),

@@ -10,6 +10,7 @@ mod clock;
 mod coverage;
 mod instance;
 mod people;
+mod places;
 mod points;
 mod script;
 mod seeds;

@@ -132,6 +132,11 @@ macro_rules! pass_on_within {
                 self.within(Point::Save, |unit| now(unit.save(&changes)))
             }
 
+            async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], at: Instant) -> Result<Vec<Seat>> {
+                let leaves = self.planted.leaves(leaves);
+                self.within(Point::UnitRead, |unit| now(unit.seat(asks, &leaves, at)))
+            }
+
             async fn due_timers(&mut self, at: Instant, limit: u32) -> Result<Vec<DueTimer>> {
                 let due = self.within(Point::UnitRead, |unit| now(unit.due_timers(at, limit)))?;
                 Ok(self.planted.due_timers(due, &self.memory))
@@ -164,7 +169,6 @@ pass_on_within! {
     fn signal(run: RunId, name: &str) -> Option<Value>;
     fn all_tasks(runs: &[RunId]) -> Vec<(RunId, Task)>;
     fn audit(run: RunId) -> Audit;
-    fn seat(asks: &[Ask], leaves: &[Leave], at: Instant) -> Vec<Seat>;
     fn grant(at: Instant) -> ();
     fn leave_lines(tasks: &[TaskKey], at: Instant) -> ();
 }

@@ -4,15 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use engine::Graph;
-use model::{EventKind, Instant, Message, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, VersionId};
+use engine::{Graph, Operation};
+use model::{
+    EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskKey, TaskState, TenantId, VersionId,
+    WorkerId,
+};
 use store::{LetterFilter, Memory, Store};
 
 use crate::check::{self, Checked, End, trouble};
 use crate::coverage::{LOST, Moves, TIMED_OUT};
-use crate::people::What;
+use crate::people::{self, What};
+use crate::places;
 use crate::points::now;
 use crate::shadow::{Rows, Shadow};
+use crate::weather::Storm;
 
 /// More rows than any world has.
 const ALL: u32 = 100_000;
@@ -65,7 +70,7 @@ impl Watch {
                 _ => {}
             }
             let lossy = matches!(class, "worker_lost" | "timeout" | "killed");
-            self.lossless &= !lossy && event.kind != EventKind::RunCancelled;
+            self.lossless &= !lossy && !changes_the_end(event.kind);
         }
         let moved = |event: &model::Event| {
             !matches!(event.kind, EventKind::TaskRedispatched | EventKind::RunCalledBack)
@@ -87,6 +92,27 @@ impl Watch {
             Arc::new(Graph::compile(record.workflow).unwrap())
         };
         self.graphs.entry(version).or_insert_with(compile).clone()
+    }
+
+    /// Looks at who has places and who waits for one.
+    pub(crate) fn look_at_places(&self) -> Checked {
+        places::add_up(&self.memory, &self.shadows, &self.graphs)
+    }
+
+    /// What someone wants of one of the runs; none if there are none.
+    pub(crate) fn steer(&self, storm: &Storm) -> Option<What> {
+        let draw = |count: usize| storm.draw(0..count as i64) as usize;
+        let fans = |shadow: &&Shadow| shadow.tasks.values().any(|task| task.fan.is_some());
+        let all: Vec<&Shadow> = self.shadows.values().collect();
+        let wide: Vec<&Shadow> = self.shadows.values().filter(fans).collect();
+        let runs = if wide.is_empty() || draw(3) == 0 { all } else { wide };
+        (!runs.is_empty()).then(|| people::steer(runs[draw(runs.len())], draw))
+    }
+
+    /// The workers that are known.
+    pub(crate) fn workers(&self) -> Vec<WorkerId> {
+        let known = now(self.memory.workers(TenantId::DEFAULT, None, ALL)).unwrap();
+        known.into_iter().map(|worker| worker.id).collect()
     }
 
     /// Every task of a run, children among them.
@@ -117,15 +143,18 @@ impl Watch {
         self.shadows.values().all(|shadow| shadow.run.state.is_final())
     }
 
-    /// Whether no attempt was lost or taken away, and no run cancelled: then ends do not depend on the weather.
+    /// Whether no attempt was lost or taken away, and nobody ended or changed what is done: then ends do not depend on the weather.
     pub(crate) fn is_lossless(&self) -> bool {
         self.lossless
     }
 
-    /// Those who wait for a signal or an answer, for as long as it takes.
+    /// Those who wait to be resumed, or for a signal or an answer, for as long as it takes.
     pub(crate) fn who_waits_for_people(&self) -> Vec<What> {
         let mut errands = Vec::new();
         for (id, shadow) in self.shadows.iter().filter(|(_, shadow)| !shadow.run.state.is_final()) {
+            if shadow.run.state == RunState::Paused {
+                errands.push(What::Operate(*id, Operation::Resume));
+            }
             let graph = &self.graphs[&shadow.run.version];
             let asleep = shadow.tasks.values().filter(|task| task.state == TaskState::Sleeping);
             for task in asleep.filter(|task| task.child.is_none()) {
@@ -213,4 +242,16 @@ impl Watch {
         let own = shadow.tasks.values().filter(|task| task.child.is_none());
         Some((shadow.run.state, own.map(|task| task.state).collect()))
     }
+}
+
+/// Whether people said how something ends, or other attempts than usual are made at it.
+fn changes_the_end(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::RunCancelled
+            | EventKind::RunRetried
+            | EventKind::TaskCleared
+            | EventKind::TaskMarked
+            | EventKind::TaskHandedBack
+    )
 }

@@ -98,10 +98,16 @@ pub(crate) enum Fault {
     NewVersion,
     /// A person cancels a run.
     Cancel,
+    /// A person pauses a run, has parts of it done anew, says how a task ended, or does not want to wait.
+    Steer,
+    /// An instance is asked to end, and a fresh one takes its place.
+    Stop,
+    /// A worker is told to drain, or is killed by an order.
+    Order,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 15] = [
+    pub(crate) const ALL: [Fault; 18] = [
         Self::Duplicate,
         Self::Drop,
         Self::Late,
@@ -117,6 +123,9 @@ impl Fault {
         Self::Skew,
         Self::NewVersion,
         Self::Cancel,
+        Self::Steer,
+        Self::Stop,
+        Self::Order,
     ];
 
     pub(crate) fn named(name: &str) -> Option<Self> {
@@ -139,6 +148,8 @@ impl Fault {
             Self::StoreOutage | Self::BusOutage => (0.002, 3),
             Self::Skew | Self::NewVersion => (1.0, 4),
             Self::Cancel => (0.15, 1),
+            Self::Steer => (0.97, 12),
+            Self::Stop | Self::Order => (0.005, 4),
         }
     }
 

@@ -30,6 +30,9 @@ const RULES: [TriggerRule; 13] = [
 /// The signals that runs wait for and people send.
 pub(crate) const SIGNALS: [&str; 2] = ["go", "stop"];
 
+/// The pool that some tasks need a place of.
+pub(crate) const POOL: &str = "few";
+
 /// The workflow of a seed: up to eight tasks, edges from earlier to later ones.
 pub(crate) fn random(seed: u64) -> Workflow {
     let mut dice = StdRng::seed_from_u64(seed);
@@ -39,7 +42,7 @@ pub(crate) fn random(seed: u64) -> Workflow {
     let mut tasks: Vec<TaskSpec> = (0..size).map(|index| task(dice, index, laborious)).collect();
     gather(&mut tasks);
     branch(dice, &mut tasks);
-    Workflow {
+    let mut workflow = Workflow {
         name: "random".into(),
         tasks,
         concurrency: dice.random_bool(0.3).then(|| concurrency(dice)),
@@ -47,7 +50,18 @@ pub(crate) fn random(seed: u64) -> Workflow {
         deadline_seconds: dice.random_bool(0.1).then(|| dice.random_range(1..600)),
         callbacks: if dice.random_bool(0.3) { vec![callback(dice)] } else { Vec::new() },
         ..Workflow::default()
+    };
+    if dice.random_bool(0.2) {
+        workflow.max_active_tasks = dice.random_bool(0.5).then(|| dice.random_range(1..4));
+        let pooled = workflow.tasks.iter_mut().filter(|_| dice.random_bool(0.5));
+        pooled.for_each(|task| task.pool = Some(POOL.into()));
     }
+    // Children that wait for their turn when their run's time is up.
+    let fans = workflow.tasks.iter().any(|task| task.kind == "fan_out");
+    if fans && dice.random_bool(0.2) {
+        workflow.timeout_seconds = Some(dice.random_range(10..60));
+    }
+    workflow
 }
 
 /// The same for whoever runs it, and yet another version.
@@ -175,7 +189,7 @@ fn fan_out(dice: &mut StdRng) -> FanOut {
         task: Box::new(TaskSpec {
             kind: kind.into(),
             config,
-            retry: RetryPolicy { max_retries: 1, initial_delay_seconds: 2.0, ..RetryPolicy::default() },
+            retry: RetryPolicy { max_retries: 1, initial_delay_seconds: 20.0, ..RetryPolicy::default() },
             ..usual()
         }),
     }

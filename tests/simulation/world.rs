@@ -163,6 +163,8 @@ impl World {
         if self.seed.is_multiple_of(2) {
             let places = Some(dice.random_range(1..4));
             now(self.ground.memory.set_places(&Limit::Queue("light".into()), places)).unwrap();
+            let pool = Limit::Pool(TenantId::DEFAULT, workflows::POOL.into());
+            now(self.ground.memory.set_places(&pool, places)).unwrap();
         }
         for number in 0..dice.random_range(1..4) {
             let at = self.start + TimeDelta::seconds(number * dice.random_range(0..120));
@@ -174,6 +176,12 @@ impl World {
                 let at = at + TimeDelta::seconds(self.storm.draw(0..400));
                 self.parcels.push(Parcel { message: cancel, not_before: at, deliveries: 0, sure: true });
             }
+        }
+        while self.storm.strikes(Fault::Steer, None) {
+            // Most of them while much goes on, some once the runs have ended.
+            let longest = [3, 60, 300, 1_500][self.storm.draw(0..4) as usize];
+            let at = self.start + TimeDelta::seconds(self.storm.draw(0..longest));
+            self.errands.push(Errand { at, what: What::Steer });
         }
         for number in 0..2 {
             if self.storm.strikes(Fault::NewVersion, None) {
@@ -244,8 +252,14 @@ impl World {
     fn settle_down(&mut self) -> Checked {
         self.instances.iter().for_each(Instance::drive);
         self.hear_answers()?;
-        for run in self.ground.ledger.take() {
-            self.watch.look_at(run, self.now())?;
+        let over = self.instances.iter().filter(|instance| instance.is_over()).map(|instance| instance.id);
+        over.collect::<Vec<_>>().into_iter().for_each(|id| self.replace(id));
+        let written = self.ground.ledger.take();
+        for run in &written {
+            self.watch.look_at(*run, self.now())?;
+        }
+        if !written.is_empty() {
+            self.watch.look_at_places()?;
         }
         self.collect()
     }

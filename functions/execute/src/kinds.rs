@@ -34,7 +34,7 @@ pub trait TaskKind: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Performs one attempt and returns its output. It may be performed again for the same attempt
-    /// after a crash, and must return soon after `context.cancel` is cancelled.
+    /// after a crash, and must return soon after `context.cancel` is cancelled: with [`stopped`], if it is not done.
     async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure>;
 }
 
@@ -121,7 +121,7 @@ async fn in_time(kind: &dyn TaskKind, job: &Job, context: &Context) -> Result<Va
 const STOPPED: &str = "the attempt was told to stop before it was done";
 
 /// The failure of an attempt that was told to stop before it was done.
-pub(crate) fn stopped() -> Failure {
+pub fn stopped() -> Failure {
     Failure::new(ErrorClass::Killed, STOPPED)
 }
 

@@ -211,6 +211,7 @@ impl Scene<'_> {
         task.on(event, self.now).expect("the state was looked at just before");
         self.run.counts.moved(from, task.state);
         self.changed.insert(index);
+        // Whatever place it had, or asked for just now, it has or wants no more.
         self.before.entry(index).or_insert(from);
         self.asking.remove(&index);
         self.withdrawn.insert(index);
@@ -240,7 +241,7 @@ impl Scene<'_> {
             }
         }
         self.move_back(index, TaskEvent::Reopened);
-        self.note(EventKind::TaskCleared, Some(index), by, json!({"was": was}));
+        self.note(EventKind::TaskCleared, Some(index), by, json!({"was": was, "reopened": true}));
         let task = self.tasks.get_mut(&index).expect("it has just been moved");
         task.fan = task.fan.map(|fan| Fan { released: 0, ended: Tally::default(), ..fan });
         self.turning.insert(index);

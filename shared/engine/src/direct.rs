@@ -78,6 +78,8 @@ impl Scene<'_> {
         self.directed(index);
         match directive {
             Directive::Go => {
+                // One that was taken back carries out for others, here and now, what it let go of before.
+                self.shares_ended.retain(|(task, _)| *task != index);
                 self.queue(index);
                 self.release(index);
             }

@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::http::Request;
 use bus::envelope;
 use chrono::TimeDelta;
+use engine::Operation;
 use rand::RngExt;
 use tower::ServiceExt;
 
@@ -45,8 +46,14 @@ impl World {
     }
 
     pub(super) fn run_errand(&mut self, what: What) {
+        let what = if let What::Steer = what { self.watch.steer(&self.storm) } else { Some(what) };
+        let Some(what) = what else { return };
+        if let What::Operate(run, Operation::Pause) = what {
+            let at = self.now() + TimeDelta::seconds(self.storm.draw(1..400));
+            self.errands.push(Errand { at, what: What::Operate(run, Operation::Resume) });
+        }
         let place = self.pick();
-        self.note(&format!("a person at {place}"));
+        self.note(&format!("a person at {place}: {}", in_words(&what)));
         let app = self.instances[place].app.clone();
         self.call(place, About::Errand(what.clone()), people::run(what, app));
     }
@@ -107,6 +114,16 @@ impl World {
             _ => None,
         });
         self.parcels.extend(again.collect::<Vec<_>>());
+    }
+}
+
+/// A worker is not named: its id is another each time.
+fn in_words(what: &What) -> String {
+    match what {
+        What::Order(_, kind) => format!("{kind:?}"),
+        What::Cancel(run) => format!("cancel {run}"),
+        What::Operate(run, operation) => format!("{operation:?} of {run}"),
+        What::Signal(..) | What::Answer(..) | What::Register(_) | What::Steer => String::new(),
     }
 }
 

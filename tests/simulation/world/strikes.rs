@@ -1,10 +1,13 @@
 //! What strikes: messages on their way, those who stand at a point, whole instances, the store and the bus.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
-use model::Instant;
+use model::{Instant, OrderKind};
 
 use super::{Parcel, World};
 use crate::check::Checked;
+use crate::people::{Errand, What};
 use crate::points::Interrupted;
 use crate::weather::{Fault, Point};
 
@@ -36,8 +39,26 @@ impl World {
             let id = self.instances[place].id;
             self.come_again(|call| call.instance == id);
         }
+        if self.storm.strikes(Fault::Stop, None) {
+            let place = self.storm.draw(0..self.instances.len() as i64) as usize;
+            let grace = self.storm.draw(0..60).unsigned_abs();
+            self.instances[place].ask_to_end(Duration::from_secs(grace));
+            self.note(&format!("instance {place} is asked to end within {grace} s"));
+        }
+        self.give_orders(now);
         if self.storm.strikes(Fault::Impatience, None) {
             self.come_again(|_| true);
+        }
+    }
+
+    /// Somebody tells a worker to end, one that is known because it holds something.
+    fn give_orders(&mut self, now: Instant) {
+        let known = self.watch.workers();
+        let mut busy = self.instances.iter().map(|instance| instance.worker.id());
+        let Some(worker) = busy.find(|worker| known.contains(worker)) else { return };
+        if self.storm.strikes(Fault::Order, None) {
+            let kind = [OrderKind::Drain, OrderKind::Kill][self.storm.draw(0..2) as usize];
+            self.errands.push(Errand { at: now, what: What::Order(worker, kind) });
         }
     }
 
@@ -66,11 +87,13 @@ impl World {
     pub(super) fn go_on(&mut self, stop: u64) {
         let (instance, call, point) = self.ground.points.place(stop);
         if self.storm.strikes(Fault::Crash, Some(point)) {
-            return self.crash(instance);
+            return self.replace(instance);
         }
         if self.storm.strikes(Fault::Die, Some(point)) {
             // What an instance does by itself ends only with it.
-            let Some(call) = call.and_then(|id| self.calls.remove(&id)) else { return self.crash(instance) };
+            let Some(call) = call.and_then(|id| self.calls.remove(&id)) else {
+                return self.replace(instance);
+            };
             self.note(&format!("killed a handler at {point:?}"));
             call.handle.abort();
             return self.again(call.about);
@@ -88,7 +111,7 @@ impl World {
     }
 
     /// An instance ends where it stands, and a fresh one takes its place.
-    pub(super) fn crash(&mut self, id: u64) {
+    pub(super) fn replace(&mut self, id: u64) {
         let Some(place) = self.instances.iter().position(|instance| instance.id == id) else { return };
         self.note(&format!("instance {place} ends and is replaced"));
         self.instances[place] = self.fresh_instance();

@@ -10,6 +10,7 @@ use model::{
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use crate::operators::clear;
 use crate::rows::{Happened, Rows};
 
 fn with(graph: &str, change: impl Fn(&mut Workflow)) -> Workflow {
@@ -221,6 +222,15 @@ fn who_waited_for_a_shared_task_that_was_given_up_carries_it_out_itself() {
     assert_eq!(rows.decide(&Command::Rejoin { task: TaskIndex(0), attempt: 1 }), Outcome::Applied);
     assert_eq!(rows.stand(), "load=dispatched run=running");
     assert_eq!(rows.decide(&Command::Rejoin { task: TaskIndex(0), attempt: 1 }), Outcome::Stale);
+}
+
+#[test]
+fn whoever_carries_out_a_shared_task_and_is_cleared_still_carries_it_out() {
+    let mut rows = waiter();
+    rows.decide(&Command::Rejoin { task: TaskIndex(0), attempt: 1 });
+    assert_eq!(clear(&mut rows, "load"), Outcome::Applied);
+    assert_eq!(rows.stand(), "load=dispatched run=running");
+    assert_eq!(rows.shares_ended, [], "it was told to carry it out again: nobody else shall");
 }
 
 #[test]

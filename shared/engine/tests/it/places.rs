@@ -3,6 +3,7 @@
 use ebbflow_engine::{Command, Outcome};
 use model::{EventKind, Limit, TaskIndex, TenantId};
 
+use crate::operators::clear;
 use crate::rows::{Happened, Rows};
 
 const FIRST: TaskIndex = TaskIndex(0);
@@ -86,4 +87,21 @@ fn a_check_up_asks_again_for_those_who_wait() {
     rows.full = false;
     rows.play(&Happened::Checkup);
     assert_eq!(rows.stand(), "a=succeeded b=dispatched run=running");
+}
+
+#[test]
+fn a_task_that_is_cleared_gives_back_its_place_or_leaves_its_line() {
+    let mut rows = Rows::of(testkit::workflow("a"));
+    rows.play(&Happened::Claim("a", 1));
+    assert_eq!(clear(&mut rows, "a"), Outcome::Applied);
+    let left: Vec<(TaskIndex, bool)> = rows.left.iter().map(|leave| (leave.key.task, leave.placed)).collect();
+    assert_eq!(left, [(FIRST, true)], "and asks again for its next attempt");
+    assert_eq!(rows.stand(), "a=dispatched run=running");
+    let mut rows = Rows::of(testkit::workflow("a -> b"));
+    rows.full = true;
+    rows.play(&Happened::Ok("a", 1));
+    clear(&mut rows, "a");
+    let left: Vec<(TaskIndex, bool)> = rows.left.iter().map(|leave| (leave.key.task, leave.placed)).collect();
+    assert_eq!(left, [(SECOND, false)]);
+    assert_eq!(rows.stand(), "a=queued b=pending run=running");
 }

@@ -43,6 +43,8 @@ pub(crate) struct Rows {
     pub(crate) items: BTreeMap<TaskIndex, Value>,
     pub(crate) announced: Vec<Message>,
     pub(crate) attempts: Vec<AttemptRecord>,
+    /// The shared tasks that the last decision gave up or carried out.
+    pub(crate) shares_ended: Vec<(TaskIndex, bool)>,
     pub(crate) events: Vec<Event>,
     pub(crate) checkup: Option<Instant>,
     pub(crate) last_written: usize,
@@ -103,6 +105,7 @@ impl Rows {
             tasks: BTreeMap::new(),
             timers: Vec::new(),
             outbox: Vec::new(),
+            shares_ended: Vec::new(),
             items: BTreeMap::new(),
             announced: Vec::new(),
             attempts: Vec::new(),
@@ -222,6 +225,7 @@ impl Rows {
         self.timers.retain(|timer| !changes.unset_timers.contains(&timer.task));
         self.timers.extend(changes.timers);
         self.outbox.extend(changes.outbox);
+        self.shares_ended = changes.shares_ended;
         self.items.extend(changes.items);
         self.tasks.extend(changes.new_tasks.into_iter().map(|task| (task.index, task)));
         self.tasks.extend(changes.tasks.into_iter().map(|task| (task.index, task)));

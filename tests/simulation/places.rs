@@ -1,0 +1,98 @@
+//! What must hold of places: as many are taken as tasks have them, and nobody waits for what is there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::Graph;
+use model::{Limit, Run, RunState, Task, TaskKey, TaskState, TenantId, VersionId};
+use store::{Memory, Store};
+
+use crate::check::{Checked, Shadows, trouble};
+use crate::points::now;
+
+/// How many places tasks have, and how many tasks stand in line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Taken {
+    used: u32,
+    waiting: u32,
+}
+
+/// Looks at all limits, and at every task that may have a place.
+pub(crate) fn add_up(
+    memory: &Memory,
+    shadows: &Shadows,
+    graphs: &BTreeMap<VersionId, Arc<Graph>>,
+) -> Checked {
+    let mut taken: BTreeMap<Limit, Taken> = BTreeMap::new();
+    for shadow in shadows.values() {
+        let graph = &graphs[&shadow.run.version];
+        for task in shadow.tasks.values() {
+            count(memory, &shadow.run, task, graph, &mut taken)?;
+        }
+    }
+    for limit in now(memory.limits(TenantId::DEFAULT)).unwrap() {
+        let there = Taken { used: limit.used, waiting: limit.waiting };
+        let counted = taken.remove(&limit.limit).unwrap_or_default();
+        if there != counted {
+            let what = format!("of {:?} there are {there:?}, by the tasks {counted:?}", limit.limit);
+            return trouble("places_equal_the_tasks", what);
+        }
+        if limit.waiting > 0 && limit.places.is_none_or(|places| places > limit.used) {
+            let what = format!(
+                "{} wait, though {} of {:?} places are used",
+                limit.waiting, limit.used, limit.places
+            );
+            return trouble("nobody_waits_while_there_is_room", what);
+        }
+    }
+    match taken.first_key_value() {
+        Some((limit, taken)) => {
+            trouble("places_equal_the_tasks", format!("{taken:?} of {limit:?}, which is not known"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Counts the places that a task has, and where it stands in line.
+fn count(
+    memory: &Memory,
+    run: &Run,
+    task: &Task,
+    graph: &Graph,
+    taken: &mut BTreeMap<Limit, Taken>,
+) -> Checked {
+    let line = now(memory.in_line(TaskKey { run: run.id, task: task.index })).unwrap();
+    let stands = task.state == TaskState::Queued && run.state != RunState::Paused;
+    if line.is_some() != stands {
+        let what = format!(
+            "task {} of the {} run {} is {}: {line:?}",
+            task.index.0,
+            run.state.name(),
+            run.id,
+            task.state.name()
+        );
+        return trouble("whoever_is_queued_stands_in_line", what);
+    }
+    for need in needs(run, task, graph) {
+        let here = taken.entry(need.clone()).or_default();
+        match &line {
+            Some(line) if !line.granted && line.limit == need => {
+                here.waiting += 1;
+                break; // What comes after that it has not asked for.
+            }
+            Some(_) => here.used += 1,
+            None => here.used += u32::from(task.state.is_placed()),
+        }
+    }
+    taken.retain(|_, taken| *taken != Taken::default());
+    Ok(())
+}
+
+/// Where a task needs a place, in order.
+fn needs(run: &Run, task: &Task, graph: &Graph) -> Vec<Limit> {
+    let (spec, workflow) = (graph.spec_at(task.index, task.child), graph.workflow());
+    let pool = spec.pool.clone().map(|pool| Limit::Pool(run.tenant, pool));
+    let own = workflow.max_active_tasks.map(|_| Limit::Workflow(run.tenant, workflow.name.clone()));
+    let always = [Limit::Tenant(run.tenant), Limit::Queue(spec.queue.clone())];
+    pool.into_iter().chain(own).chain(always).collect()
+}

@@ -22,6 +22,9 @@ impl Scene<'_> {
         debug_assert!(self.is_at_rest(), "closed before it was settled");
         self.derive_end();
         self.announce_timer();
+        if self.checkup == Checkup::Never && !self.run.state.is_final() {
+            self.checkup = self.next_look();
+        }
         let idle = self.changed.is_empty()
             && self.born.is_empty()
             && self.events.is_empty()

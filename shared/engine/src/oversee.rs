@@ -4,7 +4,8 @@ use chrono::TimeDelta;
 use model::change::Checkup;
 use model::message::CancelRequested;
 use model::{
-    ErrorClass, EventKind, Failure, Message, Occasion, RunId, TaskEvent, TaskIndex, TaskState, TimerKind,
+    ErrorClass, EventKind, Failure, Message, Occasion, RunId, Task, TaskEvent, TaskIndex, TaskState,
+    TimerKind,
 };
 use serde_json::{Value, json};
 
@@ -159,17 +160,25 @@ impl Scene<'_> {
         if waiting && !moving && self.is_at_rest() {
             self.stall();
         }
-        let placed = !self.unfinished(|task| task.state.is_placed()).is_empty();
-        let queued = !self.unfinished(|task| task.state == TaskState::Queued).is_empty();
-        self.checkup = if placed || !for_others.is_empty() {
-            Checkup::At(now + CHECKUP_AFTER)
-        } else if queued || waiting && !moving {
-            Checkup::At(now + CHECKUP_WHILE_WAITING)
+        // When to look again is seen at the close, once all that follows from this look is known.
+        self.checkup = Checkup::Never;
+        Outcome::Applied
+    }
+
+    /// When to look at the run again, after a look at all that is unfinished of it.
+    pub(crate) fn next_look(&self) -> Checkup {
+        let any = |wanted: &dyn Fn(&Task) -> bool| !self.unfinished(wanted).is_empty();
+        let for_others = |task: &Task| task.state == TaskState::Sleeping && self.waits_for_others(task.index);
+        if any(&|task| task.state.is_placed()) || any(&for_others) {
+            Checkup::At(self.now + CHECKUP_AFTER)
+        } else if any(&|task| task.state == TaskState::Queued)
+            || !any(&|task| task.state != TaskState::Pending)
+        {
+            Checkup::At(self.now + CHECKUP_WHILE_WAITING)
         } else {
             // Its timers are rows, and signals and answers come as commands: a run that sleeps costs nothing.
             Checkup::Never
-        };
-        Outcome::Applied
+        }
     }
 
     /// Ends attempts that took too long, and that whoever held them did not end.

@@ -94,14 +94,17 @@ impl Scene<'_> {
         for index in anew {
             self.void(*index, by);
         }
-        for index in anew {
-            let parents = self.graph.parents(*index).iter().filter(|parent| self.is_told(**parent));
-            let mut tally = Tally::default();
-            parents.for_each(|parent| tally.count(self.end_for(*index, *parent)));
-            self.tasks.get_mut(index).expect("all tasks are here").parents = tally;
-            self.changed.insert(*index);
-        }
+        anew.iter().for_each(|index| self.recount_parents(*index));
         self.recount_failures();
+    }
+
+    /// What a task knows of its parents follows from how they stand: where a run ended from outside, nobody was told.
+    fn recount_parents(&mut self, index: TaskIndex) {
+        let parents = self.graph.parents(index).iter().filter(|parent| self.is_told(**parent));
+        let mut tally = Tally::default();
+        parents.for_each(|parent| tally.count(self.end_for(index, *parent)));
+        self.tasks.get_mut(&index).expect("all tasks are here").parents = tally;
+        self.changed.insert(index);
     }
 
     /// Lets tasks that were taken back begin, as far as they may.
@@ -241,6 +244,7 @@ impl Scene<'_> {
             }
         }
         self.move_back(index, TaskEvent::Reopened);
+        self.recount_parents(index);
         self.note(EventKind::TaskCleared, Some(index), by, json!({"was": was, "reopened": true}));
         let task = self.tasks.get_mut(&index).expect("it has just been moved");
         task.fan = task.fan.map(|fan| Fan { released: 0, ended: Tally::default(), ..fan });

@@ -4,8 +4,8 @@ use chrono::TimeDelta;
 use ebbflow_engine::{Command, Directive, Mark, Operation, Outcome};
 use model::message::TaskResult;
 use model::{
-    Case, Failure, FanOut, Message, RunId, RunState, TaskIndex, TaskKey, TaskSpec, TaskState, TimerKind,
-    Tolerance, TriggerRule,
+    Case, EventKind, Failure, FanOut, Message, RunId, RunState, TaskIndex, TaskKey, TaskSpec, TaskState,
+    TimerKind, Tolerance, TriggerRule,
 };
 use serde_json::{Map, Value, json};
 
@@ -123,6 +123,28 @@ fn one_child_can_be_cleared_and_what_follows_its_fan_out_waits_again() {
     assert_eq!(rows.tasks[&TaskIndex(0)].state, TaskState::Sleeping);
     answer(&mut rows, 3, true);
     assert_eq!(states(&rows, 0..6), "sdssss");
+}
+
+#[test]
+fn a_fan_out_that_waits_again_knows_of_parents_that_were_cancelled_and_its_event_says_that_it_waits() {
+    let workflow = with("first -> split", |workflow| {
+        let task =
+            Box::new(TaskSpec { name: String::new(), depends_on: Vec::new(), ..workflow.tasks[1].clone() });
+        let (for_each, tolerated_failures) = ("inputs.list".into(), Tolerance::Count(0));
+        workflow.tasks[1].kind = "fan_out".into();
+        workflow.tasks[1].trigger_rule = TriggerRule::Always;
+        workflow.tasks[1].fan_out = Some(FanOut { for_each, max_parallel: None, tolerated_failures, task });
+    });
+    let mut rows = Rows::directed(workflow, |_, _| Directive::FanOut(vec![json!(1)]));
+    rows.play(&Happened::Cancel);
+    assert_eq!(operate(&mut rows, Operation::Clear(TaskIndex(2))), Outcome::Applied);
+    let split = &rows.tasks[&TaskIndex(1)];
+    assert_eq!((split.state, split.parents.done), (TaskState::Sleeping, 1));
+    let event = rows
+        .events
+        .iter()
+        .find(|event| event.task == Some(TaskIndex(1)) && event.kind == EventKind::TaskCleared);
+    assert_eq!(event.unwrap().data["reopened"], true);
 }
 
 #[test]

@@ -233,6 +233,10 @@ fn parents_are_counted_once(shadow: &Shadow, rows: &Rows<'_>) -> Checked {
     Ok(())
 }
 
+fn open_of<'a>(rows: &'a Rows<'_>) -> impl Iterator<Item = &'a Task> {
+    rows.tasks.values().filter(|task| !task.state.is_final())
+}
+
 /// No task is lost: an unfinished run is looked at, and what waits for a time has its timer.
 fn whoever_waits_has_a_reason(rows: &Rows<'_>) -> Checked {
     // What only sleeps has its timers, and signals and answers come as commands; whoever waits for another run may miss
@@ -240,13 +244,15 @@ fn whoever_waits_has_a_reason(rows: &Rows<'_>) -> Checked {
     let asleep = |task: &Task| {
         let spec = rows.graph.spec_at(task.index, task.child);
         let for_others = spec.kind == "workflow" || spec.global.is_some();
-        matches!(task.state, TaskState::Sleeping | TaskState::UpForRetry) && !for_others
+        task.state == TaskState::UpForRetry || task.state == TaskState::Sleeping && !for_others
     };
     let mut open = rows.tasks.values().filter(|task| !task.state.is_final());
     let sleeps =
         open.clone().any(asleep) && open.all(|task| asleep(task) || task.state == TaskState::Pending);
     if !rows.run.state.is_final() && !rows.checked_up && !sleeps {
-        return trouble("no_task_is_lost", format!("nobody will look at run {}", rows.run.id));
+        let open: Vec<String> =
+            open_of(rows).map(|task| format!("{} {}", task.index.0, task.state.name())).collect();
+        return trouble("no_task_is_lost", format!("nobody will look at run {}: {open:?}", rows.run.id));
     }
     for task in rows.tasks.values() {
         let spec = rows.graph.spec_at(task.index, task.child);

@@ -11,7 +11,7 @@ use model::run::{End, RunEvent};
 use model::{AttemptRecord, Callback, Changes, EventKind, Message, Occasion, RunState, TaskIndex, TaskState};
 use serde_json::{Value, json};
 
-use crate::scene::{Decision, Scene};
+use crate::scene::{CHECKUP_AFTER, Decision, Scene};
 
 /// A timer due sooner than this is announced, since the sweep's next tick may come too late for it.
 const ANNOUNCED_AHEAD: TimeDelta = TimeDelta::seconds(60);
@@ -22,8 +22,13 @@ impl Scene<'_> {
         debug_assert!(self.is_at_rest(), "closed before it was settled");
         self.derive_end();
         self.announce_timer();
-        if self.checkup == Checkup::Never && !self.run.state.is_final() {
-            self.checkup = self.next_look();
+        match self.checkup {
+            Checkup::Never if !self.run.state.is_final() => self.checkup = self.next_look(),
+            // From now on something may get lost, and perhaps nobody was to look.
+            Checkup::Keep if self.has_begun_something() => {
+                self.checkup = Checkup::By(self.now + CHECKUP_AFTER);
+            }
+            _ => {}
         }
         let idle = self.changed.is_empty()
             && self.born.is_empty()

@@ -54,8 +54,8 @@ impl Scene<'_> {
         true
     }
 
-    /// Lets go on what a pause held back.
-    fn go_on(&mut self) {
+    /// Lets go on what a pause or the run's lane held back.
+    pub(crate) fn go_on(&mut self) {
         for index in self.unfinished(|task| task.state == TaskState::Queued) {
             self.relaunch(index);
         }

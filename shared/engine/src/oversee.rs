@@ -27,8 +27,7 @@ impl Scene<'_> {
         }
         self.run.held = false;
         self.record(EventKind::RunAdmitted, None, None, Value::Null);
-        self.unfinished(|_| true).into_iter().for_each(|index| self.consider(index));
-        self.turn_all();
+        self.go_on();
         self.checkup = Checkup::At(self.now + CHECKUP_AFTER);
         Outcome::Applied
     }
@@ -163,6 +162,14 @@ impl Scene<'_> {
         // When to look again is seen at the close, once all that follows from this look is known.
         self.checkup = Checkup::Never;
         Outcome::Applied
+    }
+
+    /// Whether a task was given a place here, or began to wait for another run.
+    pub(crate) fn has_begun_something(&self) -> bool {
+        self.before.keys().any(|index| {
+            let state = self.tasks[index].state;
+            state.is_placed() || state == TaskState::Sleeping && self.waits_for_others(*index)
+        })
     }
 
     /// When to look at the run again, after a look at all that is unfinished of it.

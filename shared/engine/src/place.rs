@@ -2,11 +2,10 @@
 //!
 //! Who has a place is decided by the store, for all runs together; a scene says who asks and who leaves.
 
-use model::change::Checkup;
 use model::{Ask, EventKind, Leave, Limit, Needed, Seat, TaskEvent, TaskIndex, TaskState};
 use serde_json::json;
 
-use crate::scene::{CHECKUP_AFTER, Scene};
+use crate::scene::Scene;
 
 impl Scene<'_> {
     /// Lets a queued task ask for a place. Its work message goes out once it has one.
@@ -73,10 +72,6 @@ impl Scene<'_> {
                 let queue = &self.spec(index).queue;
                 self.must(index, TaskEvent::Released, EventKind::TaskDispatched, json!({"queue": queue}));
                 self.announce(index);
-                // Its message may get lost from now on.
-                if self.checkup == Checkup::Keep {
-                    self.checkup = Checkup::By(self.now + CHECKUP_AFTER);
-                }
             }
             Seat::Waits(limit) => {
                 let full = json!({"limit": limit.kind(), "name": limit.name()});

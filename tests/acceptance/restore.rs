@@ -28,6 +28,13 @@ async fn copy(url: &str, from: &str, to: &str) {
     }
 }
 
+/// Each connection that was cut says so once.
+async fn reconnect(world: &World) {
+    for _ in 0..20 {
+        let _ = world.runtime.store().ping().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_goes_on_from_where_a_restored_database_has_it() {
     let world = World::new().await;
@@ -38,10 +45,12 @@ async fn a_run_goes_on_from_where_a_restored_database_has_it() {
     let name = url.rsplit('/').next().unwrap().replace("%5F", "_");
     let backup = format!("{name}_backup");
     copy(&url, &name, &backup).await;
+    reconnect(&world).await;
     world.signal(run, "paid").await;
     assert_eq!(world.state(run).await, RunState::Succeeded);
 
     copy(&url, &backup, &name).await;
+    reconnect(&world).await;
     assert_eq!(world.states(run).await, ["sleeping", "pending"], "what came after is forgotten");
     // Whoever lived through the lost time still talks of it.
     let key = TaskKey { run, task: TaskIndex(1) };

@@ -215,7 +215,7 @@ impl Cluster {
     /// The scheduler's tick, which waits for no answer.
     pub(crate) async fn tick(&self) {
         for sweep in self.functions.iter().filter(|function| function.name == "sweep") {
-            let request = self.asks(&format!("{}/sweep", sweep.url()));
+            let request = self.asks(&format!("{}/sweep", sweep.url())).timeout(Duration::from_secs(90));
             tokio::spawn(async move { request.send().await.map(|_| ()) });
         }
     }

@@ -170,7 +170,7 @@ pass_on_within! {
     fn all_tasks(runs: &[RunId]) -> Vec<(RunId, Task)>;
     fn audit(run: RunId) -> Audit;
     fn grant(at: Instant) -> ();
-    fn leave_lines(tasks: &[TaskKey], at: Instant) -> ();
+    fn give_back(granted: &[Granted], at: Instant) -> ();
 }
 
 /// Passes calls on to the store within: reads after a stop, writes between two.

@@ -55,15 +55,21 @@ async fn tick(State(shared): State<Shared>, request: Request) -> Response {
     if let Err(error) = shared.app.push.check(authorization, shared.app.now()).await {
         return Problem::from(error).into_response();
     }
-    match shared.sweep.run().await {
+    match sweep(&shared).await {
         Ok(()) => Reply::Ack.into_response(),
         Err(error) => Reply::Retry(error.to_string()).into_response(),
     }
 }
 
+/// Sweeps on its own, so that a caller that hangs up does not end what others rely on.
+async fn sweep(shared: &Shared) -> runtime::Result<()> {
+    let sweep = shared.sweep.clone();
+    tokio::spawn(async move { sweep.run().await }).await.unwrap_or(Err(runtime::Error::Defect))
+}
+
 async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
     let outcome = match &delivery.message {
-        Message::TimerArmed(_) => shared.sweep.run().await.map(|()| Verdict::Done),
+        Message::TimerArmed(_) => sweep(&shared).await.map(|()| Verdict::Done),
         Message::WorkerRegistered(registered) => {
             let facts = Some(registered.facts.clone());
             hear_of(&shared.app, registered.worker, facts, registered.at).await

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::{Command, Scene};
-use model::{Instant, Limit, RunId, TaskKey};
+use model::{Instant, Limit, RunId};
 use store::{Granted, Unit};
 use tracing::error;
 
@@ -99,7 +99,7 @@ impl Runtime {
             Err(error) if error.is_passing() => return Err(error),
             Err(error) if granted.len() == 1 => {
                 error!("A task of run {} cannot begin: {error}", granted[0].key.run);
-                return self.give_back(granted.iter().map(|granted| granted.key).collect()).await;
+                return self.give_back(granted.to_vec()).await;
             }
             Err(_) => {
                 let mut all = Granting::default();
@@ -113,19 +113,19 @@ impl Runtime {
         };
         let more = self.say(unsaid).await;
         let unwanted = granted.iter().zip(settled).filter(|(_, settled)| *settled != Settled::Applied);
-        let unwanted: Vec<TaskKey> = unwanted.map(|(granted, _)| granted.key).collect();
+        let unwanted: Vec<Granted> = unwanted.map(|(granted, _)| *granted).collect();
         let given_back = self.give_back(unwanted).await?;
         let granted = more.granted.into_iter().chain(given_back.granted).collect();
         Ok(Granting { granted, again: more.again || given_back.again })
     }
 
     /// Gives back the places of tasks that were granted some and want them no more.
-    async fn give_back(&self, tasks: Vec<TaskKey>) -> Result<Granting> {
-        if tasks.is_empty() {
+    async fn give_back(&self, granted: Vec<Granted>) -> Result<Granting> {
+        if granted.is_empty() {
             return Ok(Granting::default());
         }
         let mut unit = self.store.begin().await?;
-        unit.leave_lines(&tasks, self.clock.now()).await?;
+        unit.give_back(&granted, self.clock.now()).await?;
         let committed = unit.commit().await?;
         Ok(Granting { granted: committed.granted, again: committed.again })
     }

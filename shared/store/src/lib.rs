@@ -102,8 +102,8 @@ pub trait Unit: Send {
     /// Grants whatever places are free to whoever waits for them.
     async fn grant(&mut self, now: Instant) -> Result<()>;
 
-    /// Lets tasks leave their lines, with the places that they have or were granted there.
-    async fn leave_lines(&mut self, tasks: &[TaskKey], now: Instant) -> Result<()>;
+    /// Gives back what tasks were granted at these attempts. What another attempt asked for stays.
+    async fn give_back(&mut self, granted: &[Granted], now: Instant) -> Result<()>;
 
     /// Makes it all true at once. A unit that met an error before cannot be committed: that is a conflict, and leaves no
     /// trace.

@@ -222,8 +222,15 @@ impl Seating {
         self.line.insert(row.key, LineRow { id, ..row });
     }
 
-    /// A task gives up where it stands, and the places that it has or was granted there.
-    pub(crate) fn leave_line(&mut self, key: TaskKey) {
+    /// A task gives back what it was granted at an attempt.
+    pub(crate) fn give_back(&mut self, granted: &Granted) {
+        let row = self.line.get(&granted.key);
+        if row.is_some_and(|row| row.attempt == granted.attempt && row.granted_at.is_some()) {
+            self.leave_line(granted.key);
+        }
+    }
+
+    fn leave_line(&mut self, key: TaskKey) {
         let Some(row) = self.remove(key) else { return };
         if row.granted_at.is_some() {
             return self.free(&row.needs);

@@ -264,9 +264,9 @@ impl Draft {
         self.granted.append(&mut places.grant(now));
     }
 
-    pub(super) fn leave_lines(&mut self, tables: &Tables, tasks: &[TaskKey], now: Instant) {
+    pub(super) fn give_back(&mut self, tables: &Tables, granted: &[Granted], now: Instant) {
         let places = self.places.get_or_insert_with(|| tables.places.clone());
-        self.granted.append(&mut places.leave_lines(tasks, now));
+        self.granted.append(&mut places.give_back(granted, now));
     }
 
     /// Makes it all true. Returns the messages with the ids they were given.

@@ -44,10 +44,10 @@ impl Places {
         self.close(seating)
     }
 
-    /// Lets tasks leave their lines. Answers to whom their places were granted.
-    pub(super) fn leave_lines(&mut self, tasks: &[TaskKey], now: Instant) -> Vec<Granted> {
+    /// Gives back what tasks were granted. Answers to whom their places are granted instead.
+    pub(super) fn give_back(&mut self, granted: &[Granted], now: Instant) -> Vec<Granted> {
         let mut seating = self.open();
-        tasks.iter().for_each(|task| seating.leave_line(*task));
+        granted.iter().for_each(|granted| seating.give_back(granted));
         seating.grant(now);
         self.close(seating)
     }

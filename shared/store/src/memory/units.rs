@@ -12,7 +12,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::Shared;
 use super::draft::Draft;
 use crate::{
-    Birth, Committed, Context, Created, DueTimer, Error, LaneMember, Result, Share, ShareAsk, Unit,
+    Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Result, Share, ShareAsk, Unit,
     VersionRecord,
 };
 
@@ -136,8 +136,8 @@ impl Unit for MemoryUnit {
         Ok(())
     }
 
-    async fn leave_lines(&mut self, tasks: &[TaskKey], now: Instant) -> Result<()> {
-        self.draft.leave_lines(&self.shared.tables(), tasks, now);
+    async fn give_back(&mut self, granted: &[Granted], now: Instant) -> Result<()> {
+        self.draft.give_back(&self.shared.tables(), granted, now);
         Ok(())
     }
 

@@ -78,21 +78,22 @@ impl Places {
         self.grant_in(connection, seating, now).await
     }
 
-    /// Lets tasks leave their lines.
-    pub(super) async fn leave_lines(
+    /// Gives back what tasks were granted.
+    pub(super) async fn give_back(
         &mut self,
         connection: &mut PgConnection,
-        tasks: &[TaskKey],
+        granted: &[Granted],
         now: Instant,
     ) -> Result<()> {
+        let tasks: Vec<TaskKey> = granted.iter().map(|granted| granted.key).collect();
         let mut seating = Seating::default();
-        load_rows(connection, &mut seating, tasks).await?;
+        load_rows(connection, &mut seating, &tasks).await?;
         let needs: BTreeSet<LimitId> = seating.line.values().flat_map(|row| row.needs.clone()).collect();
         seating.limits = lock(connection, needs.into_iter().collect()).await?;
         // Somebody may have moved them on before the limits were locked.
         seating.line.clear();
-        load_rows(connection, &mut seating, tasks).await?;
-        tasks.iter().for_each(|task| seating.leave_line(*task));
+        load_rows(connection, &mut seating, &tasks).await?;
+        granted.iter().for_each(|granted| seating.give_back(granted));
         self.grant_in(connection, seating, now).await
     }
 

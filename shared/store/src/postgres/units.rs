@@ -14,8 +14,8 @@ use uuid::Uuid;
 use super::places::Places;
 use super::{definitions, inspection, items, lanes, rows, runs, saves, shares, signals, timers};
 use crate::{
-    Birth, Committed, Context, Created, DueTimer, Error, LaneMember, Result, Share, ShareAsk, Unit, Unsent,
-    VersionRecord, normal,
+    Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Result, Share, ShareAsk, Unit,
+    Unsent, VersionRecord, normal,
 };
 
 /// An open transaction, with the messages that will go out once it is committed.
@@ -132,9 +132,9 @@ impl Unit for PostgresUnit {
         self.note(granted)
     }
 
-    async fn leave_lines(&mut self, tasks: &[TaskKey], now: Instant) -> Result<()> {
-        let left = self.places.leave_lines(&mut self.transaction, tasks, now).await;
-        self.note(left)
+    async fn give_back(&mut self, granted: &[Granted], now: Instant) -> Result<()> {
+        let given_back = self.places.give_back(&mut self.transaction, granted, now).await;
+        self.note(given_back)
     }
 
     async fn commit(mut self: Box<Self>) -> Result<Committed> {

@@ -215,6 +215,7 @@ claims! {
         asking_again_changes_nothing
         whoever_leaves_the_line_is_forgotten
         a_grant_that_is_not_taken_goes_to_the_next
+        what_is_given_back_goes_to_the_next_and_only_at_that_attempt
         a_dropped_unit_takes_no_place
         a_task_needs_a_place_of_every_limit
         what_a_workflow_says_of_its_places_stands

@@ -143,6 +143,22 @@ pub(crate) async fn a_grant_that_is_not_taken_goes_to_the_next(store: Subject) {
     assert_eq!(committed.granted, [granted(&asks[2])], "the second was cancelled before it began");
 }
 
+pub(crate) async fn what_is_given_back_goes_to_the_next_and_only_at_that_attempt(store: Subject) {
+    store.set_places(&pool(), Some(1)).await.unwrap();
+    let asks = [ask(1, &[pool()]), ask(2, &[pool()]), ask(3, &[pool()])];
+    seat(&*store, &asks, &[]).await;
+    seat(&*store, &[], &[leave(&asks[0], true)]).await;
+    let give_back = async |granted: Granted| {
+        let mut unit = store.begin().await.unwrap();
+        unit.give_back(&[granted], at(1)).await.unwrap();
+        unit.commit().await.unwrap().granted
+    };
+    assert_eq!(give_back(Granted { attempt: 7, ..granted(&asks[1]) }).await, []);
+    assert_eq!(give_back(granted(&asks[2])).await, [], "it still waits");
+    assert_eq!(give_back(granted(&asks[1])).await, [granted(&asks[2])]);
+    assert_eq!(used(&*store, &pool()).await, (1, 0));
+}
+
 pub(crate) async fn a_dropped_unit_takes_no_place(store: Subject) {
     store.set_places(&pool(), Some(1)).await.unwrap();
     let mut unit = store.begin().await.unwrap();

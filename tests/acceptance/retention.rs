@@ -65,6 +65,10 @@ async fn what_has_been_kept_long_enough_is_archived_and_then_deleted() {
     clock.set(clock.now() + TimeDelta::minutes(1));
     sweep.run().await.unwrap();
     assert_eq!(is_there(&world, run).await, (true, false), "outputs are kept for a week");
+    let by = engine::By { actor: "ana".into(), reason: None };
+    let anew = engine::Operation::Clear(model::TaskIndex(0));
+    let refused = world.runtime.settle(run, engine::Command::Operate { operation: anew, by }).await;
+    assert!(matches!(refused, Err(runtime::Error::OutputsForgotten(of)) if of == run), "{refused:?}");
     tick_after(90).await;
     assert_eq!(is_there(&world, run).await, (false, false));
 

@@ -168,6 +168,7 @@ pass_on_within! {
     fn lane(tenant: TenantId, workflow: &str, lane: &str) -> Vec<LaneMember>;
     fn signal(run: RunId, name: &str) -> Option<Value>;
     fn all_tasks(runs: &[RunId]) -> Vec<(RunId, Task)>;
+    fn has_forgotten_outputs(run: &Run) -> bool;
     fn audit(run: RunId) -> Audit;
     fn grant(at: Instant) -> ();
     fn give_back(granted: &[Granted], at: Instant) -> ();

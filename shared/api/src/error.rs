@@ -38,6 +38,10 @@ pub fn runtime(error: Error) -> Problem {
         }
         Error::BadKey(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "invalid_concurrency_key"),
         Error::BadPriority(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_priority"),
+        Error::OutputsForgotten(_) => {
+            let message = format!("{message}; trigger the workflow with the same inputs instead");
+            Problem::new(StatusCode::CONFLICT, "outputs_deleted", message)
+        }
         Error::Unwanted => refused(StatusCode::CONFLICT, "unwanted"),
         Error::Bus(_) | Error::Together(_) => Problem::unavailable(message),
         Error::Store(error) => store(error),

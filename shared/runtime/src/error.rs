@@ -33,6 +33,9 @@ pub enum Error {
     /// The task that asked for the run no longer waits for it.
     #[error("the task that asked for the run no longer waits for it")]
     Unwanted,
+    /// What the run's tasks had delivered is deleted, and what is done anew would need it.
+    #[error("the outputs of run {0} were kept long enough and are deleted: nothing of it can be done anew")]
+    OutputsForgotten(RunId),
     /// A stored definition that this version of the program cannot compile.
     #[error("version {} cannot be used: {why}", version.0)]
     Unusable {
@@ -78,6 +81,7 @@ impl Error {
                 | Self::LaneTaken(_)
                 | Self::BadKey(_)
                 | Self::BadPriority(_)
+                | Self::OutputsForgotten(_)
                 | Self::Unwanted
         )
     }

@@ -155,8 +155,12 @@ impl Runtime {
     }
 }
 
-/// Tells a scene what the switches of its run chose, which stands in their outputs.
-async fn recall_choices(unit: &mut dyn Unit, scene: &mut Scene<'_>) -> Result<()> {
+/// Tells a scene what its run needs to be done anew: what the switches chose, which stands in their outputs. Without these
+/// a branch would be taken for one that was not chosen.
+async fn recall(unit: &mut dyn Unit, scene: &mut Scene<'_>) -> Result<()> {
+    if unit.has_forgotten_outputs(scene.run()).await? {
+        return Err(Error::OutputsForgotten(scene.run().id));
+    }
     let graph = scene.graph();
     let switches: Vec<TaskIndex> =
         graph.indices().filter(|task| !graph.spec(*task).cases.is_empty()).collect();
@@ -218,7 +222,7 @@ impl<'g> Stage<'g> {
         }
         for run in all {
             if let Some(scene) = self.0.get_mut(&run) {
-                recall_choices(unit, scene).await?;
+                recall(unit, scene).await?;
             }
         }
         Ok(())

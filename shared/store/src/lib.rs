@@ -77,6 +77,9 @@ pub trait Unit: Send {
     /// locked, so that units cannot deadlock.
     async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>>;
 
+    /// Whether what the tasks of a run that ended had delivered was kept long enough and is deleted.
+    async fn has_forgotten_outputs(&mut self, run: &Run) -> Result<bool>;
+
     /// What the rows of a locked run come to.
     async fn audit(&mut self, run: RunId) -> Result<Audit>;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Instant, RunId, RunState};
+use model::{Instant, Run, RunId, RunState};
 use serde_json::{Value, json};
 
 use super::tables::Tables;
@@ -64,6 +64,11 @@ impl Tables {
             "logs": self.documents(Part::Logs, &[id]),
             "events": events,
         }))
+    }
+
+    pub(super) fn has_forgotten(&self, part: Part, run: &Run) -> bool {
+        let place = self.forgotten.get(&(part, run.state));
+        run.finished_at.is_some_and(|at| place.is_some_and(|place| (at, run.id) <= *place))
     }
 
     pub(super) fn forget(&mut self, part: Part, runs: &[RunId]) {

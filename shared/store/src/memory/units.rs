@@ -12,8 +12,8 @@ use tokio::sync::OwnedMutexGuard;
 use super::Shared;
 use super::draft::Draft;
 use crate::{
-    Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Result, Share, ShareAsk, Unit,
-    VersionRecord,
+    Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Part, Result, Share, ShareAsk,
+    Unit, VersionRecord,
 };
 
 /// The one open unit. Dropped, it takes its draft with it.
@@ -103,6 +103,10 @@ impl Unit for MemoryUnit {
 
     async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>> {
         Ok(self.draft.lane(&self.shared.tables(), tenant, workflow, lane))
+    }
+
+    async fn has_forgotten_outputs(&mut self, run: &Run) -> Result<bool> {
+        Ok(self.shared.tables().has_forgotten(Part::Outputs, run))
     }
 
     async fn audit(&mut self, run: RunId) -> Result<Audit> {

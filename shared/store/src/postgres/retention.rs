@@ -1,6 +1,6 @@
 //! What has been kept long enough, deleted in short transactions.
 
-use model::{Instant, RunId, RunState};
+use model::{Instant, Run, RunId, RunState};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -102,6 +102,14 @@ pub(super) async fn forget(pool: &PgPool, part: Part, runs: &[RunId]) -> Result<
     }
     transaction.commit().await?;
     Ok(())
+}
+
+/// Whether that part of a run was deleted: runs are gone through in the order of their ends.
+pub(super) async fn has_forgotten(connection: &mut PgConnection, part: Part, run: &Run) -> Result<bool> {
+    let place = "select exists (select from retention
+                  where part = $1 and state = $2 and (finished_at, run) >= ($3, $4))";
+    let place = sqlx::query_scalar(place).bind(part.name()).bind(run.state.name());
+    Ok(place.bind(run.finished_at).bind(run.id.0).fetch_one(connection).await?)
 }
 
 /// Locks those of the runs that have ended: nobody decides on them meanwhile.

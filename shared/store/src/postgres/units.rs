@@ -12,10 +12,10 @@ use sqlx::{PgConnection, Row, Transaction};
 use uuid::Uuid;
 
 use super::places::Places;
-use super::{definitions, inspection, items, lanes, rows, runs, saves, shares, signals, timers};
+use super::{definitions, inspection, items, lanes, retention, rows, runs, saves, shares, signals, timers};
 use crate::{
-    Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Result, Share, ShareAsk, Unit,
-    Unsent, VersionRecord, normal,
+    Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Part, Result, Share, ShareAsk,
+    Unit, Unsent, VersionRecord, normal,
 };
 
 /// An open transaction, with the messages that will go out once it is committed.
@@ -95,6 +95,11 @@ impl Unit for PostgresUnit {
     async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>> {
         let members = lanes::lock(&mut self.transaction, tenant, workflow, lane).await;
         self.note(members)
+    }
+
+    async fn has_forgotten_outputs(&mut self, run: &Run) -> Result<bool> {
+        let forgotten = retention::has_forgotten(&mut self.transaction, Part::Outputs, run).await;
+        self.note(forgotten)
     }
 
     async fn audit(&mut self, run: RunId) -> Result<Audit> {

@@ -253,6 +253,7 @@ claims! {
         a_turn_is_taken_once
         runs_that_ended_long_ago_come_in_the_order_of_their_ends
         parts_are_forgotten_once_and_the_rest_stays
+        a_run_tells_whether_its_outputs_are_forgotten
         a_run_is_forgotten_with_all_its_rows
         a_run_that_has_not_ended_is_not_forgotten
     }

@@ -69,6 +69,17 @@ pub(crate) async fn parts_are_forgotten_once_and_the_rest_stays(store: Subject) 
     assert!(store.run(TENANT, one).await.unwrap().is_some());
 }
 
+pub(crate) async fn a_run_tells_whether_its_outputs_are_forgotten(store: Subject) {
+    let (one, two) = (ended(&store, 1).await, ended(&store, 2).await);
+    store.forget(Part::Outputs, &[one]).await.unwrap();
+    let mut unit = store.begin().await.unwrap();
+    let runs = unit.lock(&[one, two]).await.unwrap();
+    assert!(unit.has_forgotten_outputs(&runs[0]).await.unwrap());
+    assert!(!unit.has_forgotten_outputs(&runs[1]).await.unwrap());
+    let open = model::Run { finished_at: None, ..runs[0].clone() };
+    assert!(!unit.has_forgotten_outputs(&open).await.unwrap());
+}
+
 pub(crate) async fn a_run_is_forgotten_with_all_its_rows(store: Subject) {
     let (one, two) = (ended(&store, 1).await, ended(&store, 2).await);
     let document = store.documents(Part::Whole, &[one]).await.unwrap().remove(0);

@@ -4,6 +4,7 @@
 
 mod definitions;
 mod example;
+mod fairness;
 mod fans;
 mod history;
 mod inspection;

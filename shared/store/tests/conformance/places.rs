@@ -13,7 +13,7 @@ fn pool() -> Limit {
     Limit::Pool(TENANT, "warehouse".into())
 }
 
-fn queue() -> Limit {
+pub(crate) fn queue() -> Limit {
     Limit::Queue("light".into())
 }
 
@@ -50,7 +50,12 @@ async fn used(store: &dyn Store, limit: &Limit) -> (u32, u32) {
 
 /// Lets one of those who have a place leave, and takes over the place that is granted for it, until nobody waits.
 /// Answers in which order they came.
-async fn drain(store: &dyn Store, asks: &BTreeMap<TaskKey, Ask>, first: &Ask, most: usize) -> Vec<Ask> {
+pub(crate) async fn drain(
+    store: &dyn Store,
+    asks: &BTreeMap<TaskKey, Ask>,
+    first: &Ask,
+    most: usize,
+) -> Vec<Ask> {
     let mut order = Vec::new();
     let mut on = first.clone();
     while order.len() < most {
@@ -66,12 +71,12 @@ async fn drain(store: &dyn Store, asks: &BTreeMap<TaskKey, Ask>, first: &Ask, mo
 }
 
 /// So many tasks of a tenant, from a number on, that wait for the queue.
-fn crowd(tenant: TenantId, from: u128, count: u128) -> Vec<Ask> {
+pub(crate) fn crowd(tenant: TenantId, from: u128, count: u128) -> Vec<Ask> {
     (from..from + count).map(|number| Ask { tenant, ..ask(number, &[queue()]) }).collect()
 }
 
 /// One task has the only place of the queue, and all these wait behind it.
-async fn behind_one(store: &dyn Store, crowds: &[Vec<Ask>]) -> (Ask, BTreeMap<TaskKey, Ask>) {
+pub(crate) async fn behind_one(store: &dyn Store, crowds: &[Vec<Ask>]) -> (Ask, BTreeMap<TaskKey, Ask>) {
     store.set_places(&queue(), Some(1)).await.unwrap();
     let first = ask(0, &[queue()]);
     assert_eq!(seat(store, std::slice::from_ref(&first), &[]).await.0, [Seat::Given]);

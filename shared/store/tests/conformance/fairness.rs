@@ -1,0 +1,58 @@
+//! Fairness in numbers, on Postgres at full size, where a line is only ever read from its head.
+
+use model::{Ask, TenantId};
+
+use crate::Subject;
+use crate::example::{TENANT, at};
+use crate::places::{behind_one, crowd, drain, queue};
+
+/// So many ask in one transaction.
+const TOGETHER: usize = 5_000;
+
+/// Who came, in order, of as many as were let in; at first all of these stood in line, one crowd behind the other.
+async fn arrivals(store: &Subject, crowds: Vec<Vec<Ask>>, most: usize) -> Vec<TenantId> {
+    let portions: Vec<Vec<Ask>> =
+        crowds.iter().flat_map(|crowd| crowd.chunks(TOGETHER).map(<[Ask]>::to_vec)).collect();
+    let (first, asks) = behind_one(&**store, &portions).await;
+    drain(&**store, &asks, &first, most).await.into_iter().map(|ask| ask.tenant).collect()
+}
+
+#[tokio::test]
+async fn one_task_behind_ten_thousand_comes_within_a_round() {
+    let database = testkit::database().await;
+    let store = crate::postgres(&database.url).await;
+    let other = store.tenant("other", at(0)).await.unwrap();
+    let order = arrivals(&store, vec![crowd(TENANT, 1_000, 10_000), crowd(other, 1, 1)], 4).await;
+    let place = order.iter().position(|tenant| *tenant == other);
+    assert!(place.is_some_and(|place| place <= 1), "it came as number {place:?}");
+}
+
+#[tokio::test]
+async fn weights_of_three_to_one_give_three_to_one_within_two_percent() {
+    let database = testkit::database().await;
+    let store = crate::postgres(&database.url).await;
+    let heavy = store.tenant("heavy", at(0)).await.unwrap();
+    store.set_weight(heavy, 3).await.unwrap();
+    let order = arrivals(&store, vec![crowd(TENANT, 100_000, 5_000), crowd(heavy, 1, 5_000)], 4_000).await;
+    let heavies = order.iter().filter(|tenant| **tenant == heavy).count();
+    assert!((2_940..=3_060).contains(&heavies), "{heavies} of 4,000 came from the tenant of weight three");
+    let standings = store.standings(&queue()).await.unwrap();
+    let received: Vec<u64> = standings.iter().map(|row| row.received).collect();
+    assert_eq!(received, [4_000 - heavies as u64, heavies as u64]);
+}
+
+#[tokio::test]
+async fn a_thousand_tenants_among_a_hundred_thousand_tasks_of_one_all_come_soon() {
+    let database = testkit::database().await;
+    let store = crate::postgres(&database.url).await;
+    let mut crowds = vec![crowd(TENANT, 1_000_000, 100_000)];
+    let mut small = Vec::new();
+    for number in 1..=1_000 {
+        let tenant = store.tenant(&format!("small-{number}"), at(0)).await.unwrap();
+        small.extend(crowd(tenant, number, 1));
+    }
+    crowds.push(small);
+    let order = arrivals(&store, crowds, 2_100).await;
+    let finished = order.iter().filter(|tenant| **tenant != TENANT).count();
+    assert_eq!((finished, order.len()), (1_000, 2_100));
+}

@@ -1,6 +1,8 @@
 //! What people do meanwhile: they send signals, early and twice, answer what they are asked, change definitions, and
 //! steer runs and workers.
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
 use engine::{By, Command, Mark, Operation};
 use model::{Instant, Order, OrderKind, RunId, Task, TaskIndex, TaskState, TenantId, WorkerId};
@@ -68,12 +70,24 @@ pub(crate) fn steer(shadow: &Shadow, draw: impl Fn(usize) -> usize) -> What {
     fn there(task: &Task) -> bool {
         task.state != TaskState::Removed
     }
+    // Of each state alike, since some are passed through quickly.
+    let of_any_state = || {
+        let found = shadow.tasks.values().filter(|task| there(task));
+        let found: BTreeMap<&str, TaskIndex> = found.map(|task| (task.state.name(), task.index)).collect();
+        let found = Vec::from_iter(found.into_values());
+        (!found.is_empty()).then(|| found[draw(found.len())])
+    };
     // Who waits for another attempt does so for a short while only: it is noticed first.
     let waits = || {
         let sleeps = |task: &Task| task.state == TaskState::Sleeping;
         any(|task| task.state == TaskState::UpForRetry).or_else(|| any(sleeps))
     };
     let fans = |task: &Task| task.fan.is_some();
+    // A fan-out that gave up on some of its children.
+    let torn = || {
+        let skipped = shadow.tasks.values().filter(|task| task.state == TaskState::Skipped);
+        skipped.filter_map(|task| task.child).map(|child| child.of).next()
+    };
     let children = |task: &Task| there(task) && task.child.is_some();
     let chosen = || Mark::Succeeded(json!({"next": ["t1", "t3", "t5"]}));
     let wanted = match draw(26) {
@@ -82,12 +96,12 @@ pub(crate) fn steer(shadow: &Shadow, draw: impl Fn(usize) -> usize) -> What {
         4..8 => Some(Operation::Retry),
         8..11 => any(there).map(Operation::Clear),
         11..15 => any(children).map(Operation::Clear),
-        15 => any(there).map(|task| Operation::Mark(task, Mark::Succeeded(Value::Null))),
+        15 => of_any_state().map(|task| Operation::Mark(task, Mark::Succeeded(Value::Null))),
         16 => waits().or_else(|| any(there)).map(|task| Operation::Mark(task, chosen())),
-        17 => any(there).map(|task| Operation::Mark(task, Mark::Failed)),
+        17 => of_any_state().map(|task| Operation::Mark(task, Mark::Failed)),
         18 => waits().map(|task| Operation::Mark(task, Mark::Failed)),
         19 => waits().map(Operation::Wake),
-        _ => any(fans).or_else(|| any(there)).map(Operation::Clear),
+        _ => torn().or_else(|| any(fans)).or_else(|| any(there)).map(Operation::Clear),
     };
     What::Operate(shadow.run.id, wanted.unwrap_or(Operation::Evaluate))
 }

@@ -33,16 +33,15 @@ impl Runtime {
 
     /// Publishes messages. Answers who was granted a place, and whether more may be.
     pub(crate) async fn say(&self, Unsaid { mut announcements, committed }: Unsaid) -> Granting {
-        let (ids, outbox): (Vec<i64>, Vec<Message>) =
-            committed.unsent.into_iter().map(|row| (row.id, row.message)).unzip();
-        announcements.extend(outbox);
+        let ids: Vec<i64> = committed.unsent.iter().map(|row| row.id).collect();
+        announcements.extend(committed.unsent.into_iter().flat_map(|row| row.messages));
         if announcements.is_empty() {
             // Nothing to say.
         } else if let Err(error) = self.bus.publish(&announcements).await {
             warn!("{} messages are said again in a moment: {error}", announcements.len());
             self.say_later(announcements, ids);
         } else if let Err(error) = self.mark_sent(&ids).await {
-            warn!("{} messages will be sent again by the sweep: {error}", ids.len());
+            warn!("{} messages will be sent again by the sweep: {error}", announcements.len());
         }
         Granting { granted: committed.granted, again: committed.again }
     }
@@ -68,13 +67,13 @@ impl Runtime {
     /// Publishes outbox messages that their own process did not live to publish. Answers how many.
     pub async fn relay(&self, before: model::Instant, limit: u32) -> Result<usize> {
         let unsent = self.store.unsent(before, limit).await?;
-        let (ids, messages): (Vec<i64>, Vec<Message>) =
-            unsent.into_iter().map(|row| (row.id, row.message)).unzip();
+        let ids: Vec<i64> = unsent.iter().map(|row| row.id).collect();
+        let messages: Vec<Message> = unsent.into_iter().flat_map(|row| row.messages).collect();
         if !messages.is_empty() {
             self.bus.publish(&messages).await.map_err(crate::Error::Bus)?;
             self.mark_sent(&ids).await?;
         }
-        Ok(ids.len())
+        Ok(messages.len())
     }
 
     async fn mark_sent(&self, ids: &[i64]) -> store::Result<()> {

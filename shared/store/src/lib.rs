@@ -280,10 +280,10 @@ pub trait Store: Send + Sync {
     /// Has every unfinished run looked at now: for a bus that has just lost all its messages.
     async fn check_all(&self, now: Instant) -> Result<u64>;
 
-    /// Outbox messages written at `before` or earlier and not yet marked as sent, oldest first.
+    /// Outbox rows written at `before` or earlier and not yet marked as sent, oldest first.
     async fn unsent(&self, before: Instant, limit: u32) -> Result<Vec<Unsent>>;
 
-    /// Marks outbox messages as sent. Marking twice changes nothing.
+    /// Marks outbox rows as sent. Marking twice changes nothing.
     async fn sent(&self, ids: &[i64]) -> Result<()>;
 
     /// Looks for what should not be: of the system as a whole where `after` is none, and of a bounded number of

@@ -8,6 +8,7 @@ mod lanes;
 mod letters;
 mod limits;
 mod logs;
+mod outbox;
 mod partitions;
 mod places;
 mod retention;
@@ -272,11 +273,11 @@ impl Store for Postgres {
     }
 
     async fn unsent(&self, before: Instant, limit: u32) -> Result<Vec<Unsent>> {
-        sweep::unsent(&self.pool, before, limit).await
+        outbox::unsent(&self.pool, before, limit).await
     }
 
     async fn sent(&self, ids: &[i64]) -> Result<()> {
-        sweep::sent(&self.pool, ids).await
+        outbox::sent(&self.pool, ids).await
     }
 
     async fn inspect(&self, now: Instant, after: Option<RunId>) -> Result<Inspection> {

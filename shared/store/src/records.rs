@@ -99,20 +99,20 @@ pub struct LaneMember {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Committed {
     /// Outbox messages, to be published now and then marked as sent.
-    pub unsent: Vec<Unsent>,
+    pub unsent: Option<Unsent>,
     /// Tasks that were granted their places: their runs must be told.
     pub granted: Vec<Granted>,
     /// Whether someone might be granted a place who could not be looked at: grant again.
     pub again: bool,
 }
 
-/// An outbox message that is not yet known to be published.
+/// Outbox messages of one transaction that are not yet known to be published.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Unsent {
-    /// Its row.
+    /// Their row.
     pub id: i64,
     /// What to publish.
-    pub message: Message,
+    pub messages: Vec<Message>,
 }
 
 /// A definition to be registered.

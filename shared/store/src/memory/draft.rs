@@ -292,7 +292,7 @@ impl Draft {
         if let Some(places) = self.places {
             tables.places = places;
         }
-        let unsent = self.outbox.into_iter().map(|(at, message)| tables.post(at, message)).collect();
+        let unsent = tables.post(self.outbox);
         Committed { unsent, granted: self.granted, again: false }
     }
 }

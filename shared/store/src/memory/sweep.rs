@@ -66,16 +66,18 @@ impl Tables {
         open.map(|row| row.checkup_at = Some(row.checkup_at.map_or(now, |at| at.min(now)))).count() as u64
     }
 
-    /// Writes an outbox message.
-    pub(super) fn post(&mut self, at: Instant, message: Message) -> Unsent {
-        self.last_message += 1;
-        self.outbox.insert(self.last_message, (at, message.clone()));
-        Unsent { id: self.last_message, message }
+    /// Writes what a unit has to say into the outbox.
+    pub(super) fn post(&mut self, said: Vec<(Instant, Message)>) -> Option<Unsent> {
+        let at = said.iter().map(|(at, _)| *at).min()?;
+        let messages: Vec<Message> = said.into_iter().map(|(_, message)| message).collect();
+        self.last_post += 1;
+        self.outbox.insert(self.last_post, (at, messages.clone()));
+        Some(Unsent { id: self.last_post, messages })
     }
 
     pub(super) fn unsent(&self, before: Instant, limit: u32) -> Vec<Unsent> {
         let old = self.outbox.iter().filter(|(_, (at, _))| *at <= before);
-        old.map(|(id, (_, message))| Unsent { id: *id, message: message.clone() })
+        old.map(|(id, (_, messages))| Unsent { id: *id, messages: messages.clone() })
             .take(limit as usize)
             .collect()
     }

@@ -41,9 +41,9 @@ pub(super) struct Tables {
     pub(super) waiters: BTreeMap<TaskKey, Waiter>,
     pub(super) signals: BTreeMap<(RunId, String), Value>,
     pub(super) places: Places,
-    pub(super) outbox: BTreeMap<i64, (Instant, Message)>,
+    pub(super) outbox: BTreeMap<i64, (Instant, Vec<Message>)>,
     /// The id of the message written last; ids are not used again.
-    pub(super) last_message: i64,
+    pub(super) last_post: i64,
     pub(super) workers: BTreeMap<WorkerId, WorkerRow>,
     pub(super) letters: BTreeMap<String, DeadLetter>,
     /// When the next turn at retention is; none before the first.

@@ -2,33 +2,25 @@
 //! nothing is written to. Rows are sorted by key, so that concurrent writers meet in the same order.
 
 use model::change::Checkup;
-use model::{Changes, Instant, Message, Run, RunId, Task};
+use model::{Changes, Run, RunId, Task};
+use sqlx::PgConnection;
 use sqlx::postgres::{PgArguments, PgQueryResult};
 use sqlx::query::Query;
-use sqlx::{PgConnection, Row};
 
 use super::rows::{column, fan_numbers, int, json};
 use super::{items, shares, signals, timers};
-use crate::{Error, Result, Unsent, normal};
+use crate::{Error, Result, normal};
 
 /// Writes changed runs and tasks over the revisions they were read at, and what comes with them.
-pub(super) async fn save(
-    connection: &mut PgConnection,
-    changes: &[Changes],
-    outbox: &mut Vec<Unsent>,
-) -> Result<()> {
+pub(super) async fn save(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
     update_runs(connection, changes).await?;
     update_tasks(connection, changes).await?;
     insert_tasks(connection, rows_of(changes, |each| each.new_tasks.iter())).await?;
-    append(connection, changes, outbox).await
+    append(connection, changes).await
 }
 
-/// Writes all that is neither run nor task.
-pub(super) async fn append(
-    connection: &mut PgConnection,
-    changes: &[Changes],
-    outbox: &mut Vec<Unsent>,
-) -> Result<()> {
+/// Writes all that is neither run nor task nor message.
+pub(super) async fn append(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
     withdraw_outputs(connection, changes).await?;
     insert_outputs(connection, changes).await?;
     upsert_attempts(connection, changes).await?;
@@ -36,8 +28,7 @@ pub(super) async fn append(
     items::insert(connection, changes).await?;
     timers::write(connection, changes).await?;
     signals::write(connection, changes).await?;
-    shares::write(connection, changes).await?;
-    insert_outbox(connection, changes, outbox).await
+    shares::write(connection, changes).await
 }
 
 /// Inserts the tasks of new runs, and the children that are born with them.
@@ -206,30 +197,6 @@ async fn insert_events(connection: &mut PgConnection, changes: &[Changes]) -> Re
     .bind(column(&rows, |each| json(&each.events)))
     .execute(connection)
     .await?;
-    Ok(())
-}
-
-async fn insert_outbox(
-    connection: &mut PgConnection,
-    changes: &[Changes],
-    outbox: &mut Vec<Unsent>,
-) -> Result<()> {
-    let rows: Vec<(Instant, &Message)> = changes
-        .iter()
-        .flat_map(|each| each.outbox.iter().map(|message| (normal::decided_at(each), message)))
-        .collect();
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let written = sqlx::query(include_str!("../../queries/insert_outbox.sql"))
-        .bind(column(&rows, |(decided_at, _)| *decided_at))
-        .bind(column(&rows, |(_, message)| message.kind()))
-        .bind(column(&rows, |(_, message)| json(&message.data())))
-        .fetch_all(connection)
-        .await?;
-    for (row, (_, message)) in written.iter().zip(rows) {
-        outbox.push(Unsent { id: row.try_get("id")?, message: message.clone() });
-    }
     Ok(())
 }
 

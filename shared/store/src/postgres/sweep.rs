@@ -1,13 +1,10 @@
-//! What is due: timers, check-ups and messages that were committed and perhaps never published.
+//! What is due: timers and check-ups, and when the next of anything is.
 
-use model::{Instant, Message, RunId};
-use serde_json::Value;
-use sqlx::postgres::PgRow;
-use sqlx::types::Json;
+use model::{Instant, RunId};
 use sqlx::{PgPool, Row};
 
 use super::rows;
-use crate::{Agenda, DueTimer, Result, Unsent};
+use crate::{Agenda, DueTimer, Result};
 
 pub(super) async fn agenda(pool: &PgPool, now: Instant) -> Result<Agenda> {
     let row = sqlx::query(include_str!("../../queries/read_agenda.sql")).bind(now).fetch_one(pool).await?;
@@ -60,34 +57,4 @@ pub(super) async fn check_all(pool: &PgPool, now: Instant) -> Result<u64> {
     let written =
         sqlx::query(include_str!("../../queries/check_all_runs.sql")).bind(now).execute(pool).await?;
     Ok(written.rows_affected())
-}
-
-pub(super) async fn unsent(pool: &PgPool, before: Instant, limit: u32) -> Result<Vec<Unsent>> {
-    let found = sqlx::query("select id, kind, body from outbox where created_at <= $1 order by id limit $2")
-        .bind(before)
-        .bind(i64::from(limit))
-        .fetch_all(pool)
-        .await?;
-    let messages: Vec<Option<Unsent>> = found.iter().map(message).collect::<Result<_>>()?;
-    Ok(messages.into_iter().flatten().collect())
-}
-
-/// The message of a row. One that only a newer version can read is left to it: it must not hold up the others.
-fn message(row: &PgRow) -> Result<Option<Unsent>> {
-    let (id, kind): (i64, &str) = (row.try_get("id")?, row.try_get("kind")?);
-    let Json(body) = row.try_get::<Json<Value>, _>("body")?;
-    match Message::decode(kind, body) {
-        Ok(message) => Ok(Some(Unsent { id, message })),
-        Err(error) => {
-            tracing::error!(outbox.id = id, "Outbox message {id} stays unsent: {error}");
-            Ok(None)
-        }
-    }
-}
-
-pub(super) async fn sent(pool: &PgPool, ids: &[i64]) -> Result<()> {
-    if !ids.is_empty() {
-        sqlx::query("delete from outbox where id = any($1)").bind(ids).execute(pool).await?;
-    }
-    Ok(())
 }

@@ -11,17 +11,18 @@ use serde_json::Value;
 use sqlx::{PgConnection, Row, Transaction};
 use uuid::Uuid;
 
+use super::outbox::Outbox;
 use super::places::Places;
 use super::{definitions, inspection, items, lanes, retention, rows, runs, saves, shares, signals, timers};
 use crate::{
     Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Part, Result, Share, ShareAsk,
-    Unit, Unsent, VersionRecord, normal,
+    Unit, VersionRecord, normal,
 };
 
 /// An open transaction, with the messages that will go out once it is committed.
 pub(super) struct PostgresUnit {
     transaction: Transaction<'static, sqlx::Postgres>,
-    outbox: Vec<Unsent>,
+    outbox: Outbox,
     places: Places,
     /// Set by the first error: half of what was asked may be written, so committing is refused.
     broken: bool,
@@ -29,7 +30,7 @@ pub(super) struct PostgresUnit {
 
 impl PostgresUnit {
     pub(super) fn new(transaction: Transaction<'static, sqlx::Postgres>) -> Self {
-        Self { transaction, outbox: Vec::new(), places: Places::default(), broken: false }
+        Self { transaction, outbox: Outbox::default(), places: Places::default(), broken: false }
     }
 
     fn note<T>(&mut self, result: Result<T>) -> Result<T> {
@@ -118,12 +119,16 @@ impl Unit for PostgresUnit {
     }
 
     async fn create(&mut self, birth: &Birth) -> Result<Created> {
-        let created = create(&mut self.transaction, birth, &mut self.outbox).await;
+        let created = create(&mut self.transaction, birth).await;
+        if let Ok(Created::New) = created {
+            self.outbox.add(std::slice::from_ref(&birth.changes));
+        }
         self.note(created)
     }
 
     async fn save(&mut self, changes: &[Changes]) -> Result<()> {
-        let saved = saves::save(&mut self.transaction, changes, &mut self.outbox).await;
+        self.outbox.add(changes);
+        let saved = saves::save(&mut self.transaction, changes).await;
         self.note(saved)
     }
 
@@ -146,10 +151,11 @@ impl Unit for PostgresUnit {
         if self.broken {
             return Err(Error::Conflict);
         }
+        let unsent = self.outbox.write(&mut self.transaction).await?;
         self.places.settle(&mut self.transaction).await?;
         self.transaction.commit().await?;
         let Places { granted, again, .. } = self.places;
-        Ok(Committed { unsent: self.outbox, granted, again })
+        Ok(Committed { unsent, granted, again })
     }
 }
 
@@ -187,7 +193,7 @@ async fn context(connection: &mut PgConnection, run: RunId, tasks: &[TaskIndex])
     Ok(Some(Context { facts, outputs }))
 }
 
-async fn create(connection: &mut PgConnection, birth: &Birth, outbox: &mut Vec<Unsent>) -> Result<Created> {
+async fn create(connection: &mut PgConnection, birth: &Birth) -> Result<Created> {
     if !insert_run(connection, birth).await? {
         return who_is_there(connection, birth).await;
     }
@@ -205,7 +211,7 @@ async fn create(connection: &mut PgConnection, birth: &Birth, outbox: &mut Vec<U
     .await?;
     let changes = std::slice::from_ref(&birth.changes);
     saves::insert_all_tasks(connection, changes).await?;
-    saves::append(connection, changes, outbox).await?;
+    saves::append(connection, changes).await?;
     Ok(Created::New)
 }
 

@@ -152,7 +152,7 @@ pub(crate) async fn step(
     store: &dyn Store,
     run: RunId,
     change: impl FnOnce(&mut Changes),
-) -> Result<Vec<Unsent>> {
+) -> Result<Option<Unsent>> {
     let mut unit = store.begin().await?;
     let locked = unit.lock(&[run]).await?.remove(0);
     let tasks = unit.tasks(&[key(run, 0), key(run, 1), key(run, 2)]).await?;

@@ -33,7 +33,7 @@ async fn grown(store: &Subject) -> RunId {
 }
 
 /// Ends the named tasks in the given states, in one unit, with outputs for those that have one.
-async fn end(store: &Subject, id: RunId, ends: &[(u32, TaskState, Option<Value>)]) -> Result<Vec<Unsent>> {
+async fn end(store: &Subject, id: RunId, ends: &[(u32, TaskState, Option<Value>)]) -> Result<Option<Unsent>> {
     let mut unit = store.begin().await?;
     let mut changes = changes(unit.lock(&[id]).await?.remove(0));
     for (index, state, output) in ends {

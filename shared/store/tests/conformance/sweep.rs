@@ -25,7 +25,7 @@ async fn post(store: &Subject, run: RunId, second: i64) -> i64 {
         record(changes, &[event(second)]);
         changes.outbox.push(nudge(changes.run.id));
     });
-    unsent.await.unwrap().remove(0).id
+    unsent.await.unwrap().unwrap().id
 }
 
 async fn unsent(store: &Subject, second: i64) -> Vec<i64> {
@@ -202,8 +202,8 @@ pub(crate) async fn committed_messages_are_unsent_until_they_are_marked(store: S
     let (first, second) = (post(&store, id, 1).await, post(&store, id, 2).await);
     let all = store.unsent(at(9), 9).await.unwrap();
     assert_eq!(
-        all.iter().map(|unsent| (unsent.id, &unsent.message)).collect::<Vec<_>>(),
-        [(first, &nudge(id)), (second, &nudge(id))]
+        all.iter().map(|unsent| (unsent.id, &*unsent.messages)).collect::<Vec<_>>(),
+        [(first, &[nudge(id)][..]), (second, &[nudge(id)])]
     );
     assert_eq!(store.unsent(at(9), 1).await.unwrap(), all[..1]);
     store.sent(&[first]).await.unwrap();

@@ -1,0 +1,88 @@
+//! Messages that do not follow from rows. All of one transaction lie in one row: it is written and deleted whole, since
+//! rows that are only written to be deleted are the dearest ones.
+
+use model::{Changes, Instant, Message};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+use sqlx::{PgConnection, PgPool, Row};
+
+use super::rows;
+use crate::{Result, Unsent, normal};
+
+/// The kind of a row that holds a list of messages.
+const LIST: &str = "messages";
+
+/// What a transaction has to say once it is committed.
+#[derive(Default)]
+pub(super) struct Outbox {
+    decided_at: Option<Instant>,
+    messages: Vec<Message>,
+}
+
+/// A message in a row's list.
+#[derive(Deserialize)]
+struct Listed {
+    kind: String,
+    data: Value,
+}
+
+impl Outbox {
+    pub(super) fn add(&mut self, changes: &[Changes]) {
+        for each in changes.iter().filter(|each| !each.outbox.is_empty()) {
+            let decided_at = normal::decided_at(each);
+            self.decided_at = Some(self.decided_at.map_or(decided_at, |at| at.min(decided_at)));
+            self.messages.extend(each.outbox.iter().cloned());
+        }
+    }
+
+    /// Writes what there is to say, as one of the last things before the commit.
+    pub(super) async fn write(self, connection: &mut PgConnection) -> Result<Option<Unsent>> {
+        let Some(decided_at) = self.decided_at else { return Ok(None) };
+        let listed = |message: &Message| json!({"kind": message.kind(), "data": message.data()});
+        let list: Vec<Value> = self.messages.iter().map(listed).collect();
+        let insert =
+            "insert into outbox (created_at, kind, body) values ($1, $2, $3::text::json) returning id";
+        let insert = sqlx::query_scalar(insert).bind(decided_at).bind(LIST).bind(rows::json(&list));
+        Ok(Some(Unsent { id: insert.fetch_one(connection).await?, messages: self.messages }))
+    }
+}
+
+pub(super) async fn unsent(pool: &PgPool, before: Instant, limit: u32) -> Result<Vec<Unsent>> {
+    let found = sqlx::query("select id, body from outbox where created_at <= $1 order by id limit $2")
+        .bind(before)
+        .bind(i64::from(limit))
+        .fetch_all(pool)
+        .await?;
+    let found: Vec<Option<Unsent>> = found.iter().map(row).collect::<Result<_>>()?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// The messages of a row. A row that only a newer version can read is left to it: it must not hold up the others.
+fn row(row: &PgRow) -> Result<Option<Unsent>> {
+    let id: i64 = row.try_get("id")?;
+    let Json(list) = row.try_get::<Json<Value>, _>("body")?;
+    match decode(list) {
+        Ok(messages) => Ok(Some(Unsent { id, messages })),
+        Err(error) => {
+            tracing::error!(outbox.id = id, "Outbox row {id} stays unsent: {error}");
+            Ok(None)
+        }
+    }
+}
+
+fn decode(list: Value) -> std::result::Result<Vec<Message>, Box<dyn std::error::Error>> {
+    let list: Vec<Listed> = serde_json::from_value(list)?;
+    list.into_iter().map(|listed| Ok(Message::decode(&listed.kind, listed.data)?)).collect()
+}
+
+/// Deletes rows. Nobody waits for the disk: what comes back after a crash is only said once more.
+pub(super) async fn sent(pool: &PgPool, ids: &[i64]) -> Result<()> {
+    if !ids.is_empty() {
+        let delete = "with hasty as materialized (select set_config('synchronous_commit', 'off', true))
+                      delete from outbox using hasty where id = any($1)";
+        sqlx::query(delete).bind(ids).execute(pool).await?;
+    }
+    Ok(())
+}

@@ -23,7 +23,7 @@ pub(crate) struct Total {
 }
 
 impl Total {
-    fn add(&mut self, other: Total) {
+    pub(crate) fn add(&mut self, other: Total) {
         self.moves.add(&other.moves);
         self.tally.add(&other.tally);
         self.compared += other.compared;

@@ -10,9 +10,9 @@ use model::{
 };
 use serde_json::Value;
 use store::{
-    Activated, Agenda, Birth, Committed, Context, Created, DeadLetter, DueTimer, Error, Facts, Granted,
-    Health, Held, InLine, Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory,
-    NewVersion, Part, Registered, Result, RunFilter, RunRecord, Share, ShareAsk, Sign, Silence,
+    Activated, Active, Agenda, Birth, Committed, Context, Created, DeadLetter, DueTimer, Error, Facts,
+    Granted, Health, Held, InLine, Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine,
+    Memory, NewVersion, Part, Registered, Result, RunFilter, RunRecord, Share, ShareAsk, Sign, Silence,
     StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent, VersionRecord,
     WorkerRecord, WorkflowRecord,
 };
@@ -121,9 +121,9 @@ macro_rules! pass_on_within {
                 Ok(self.planted.read_tasks(rows))
             }
 
-            async fn create(&mut self, birth: &Birth) -> Result<Created> {
-                self.written.push(birth.changes.run.id);
-                self.within(Point::Save, |unit| now(unit.create(birth)))
+            async fn create(&mut self, births: &[Birth]) -> Result<Vec<Created>> {
+                self.written.extend(births.iter().map(|birth| birth.changes.run.id));
+                self.within(Point::Save, |unit| now(unit.create(births)))
             }
 
             async fn save(&mut self, changes: &[Changes]) -> Result<()> {
@@ -227,6 +227,7 @@ pass_on! {
     reads {
         fn ping() -> ();
         fn workflow(tenant: TenantId, name: &str) -> Option<WorkflowRecord>;
+        fn active(tenant: TenantId, name: &str) -> Option<Active>;
         fn workflows(tenant: TenantId, after: Option<&str>, limit: u32) -> Vec<WorkflowRecord>;
         fn version(id: VersionId) -> Option<VersionRecord>;
         fn versions(tenant: TenantId, workflow: &str, before: Option<i32>, limit: u32) -> Vec<VersionRecord>;

@@ -140,6 +140,10 @@ impl Broker {
         }
     }
 
+    fn has_lanes(&self, topic: &str) -> bool {
+        self.0.lanes.read().expect("no holder panics").contains_key(topic)
+    }
+
     /// Puts a letter into every lane of its topic.
     fn spread(&self, topic: &str, letter: Letter) {
         let lanes = self.0.lanes.read().expect("no holder panics");
@@ -232,8 +236,12 @@ impl Bus for Broker {
     async fn publish(&self, messages: &[Message]) -> Result<(), Error> {
         self.check_open()?;
         for message in messages {
-            let (id, now) = self.next_stamp();
-            self.spread(&message.topic().id(), Letter::new(message, id, now));
+            let topic = message.topic().id();
+            // What nobody wants need not be written down.
+            if self.has_lanes(&topic) {
+                let (id, now) = self.next_stamp();
+                self.spread(&topic, Letter::new(message, id, now));
+            }
         }
         Ok(())
     }

@@ -62,6 +62,11 @@ impl Scene<'_> {
         })
     }
 
+    /// Has these messages said with what is decided here.
+    pub fn say(&mut self, messages: Vec<Message>) {
+        self.outbox.extend(messages);
+    }
+
     /// Counts a task that ended, and says so to whoever wants to know.
     pub(crate) fn finished(&mut self, index: TaskIndex, from: TaskState, state: TaskState) {
         self.ended.push(index);

@@ -164,11 +164,12 @@ impl Scene<'_> {
         Outcome::Applied
     }
 
-    /// Whether a task was given a place here, or began to wait for another run.
+    /// Whether a task was given a place here, or began to wait for one or for another run.
     pub(crate) fn has_begun_something(&self) -> bool {
         self.before.keys().any(|index| {
             let state = self.tasks[index].state;
-            state.is_placed() || state == TaskState::Sleeping && self.waits_for_others(*index)
+            let waits = state == TaskState::Sleeping && self.waits_for_others(*index);
+            state.is_placed() || state == TaskState::Queued || waits
         })
     }
 

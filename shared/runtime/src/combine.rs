@@ -1,9 +1,9 @@
-//! Combining: commands that come in while a transaction is under way share the next one.
+//! Combining: what comes in while a transaction is under way shares the next one: commands, and runs to be started.
 //!
-//! Whoever brings a command puts it into the list and waits for a turn. With a turn comes the whole list: one
+//! Whoever brings a wish puts it into the list and waits for a turn. With a turn comes the whole list: one
 //! transaction settles it, and everybody gets an answer. Under load batches grow by themselves; idle, a batch is one
-//! command that waits for nothing. Nobody runs in the background: a caller that goes away in the middle of its turn
-//! leaves the others to bring their commands again, if they were not settled yet.
+//! wish that waits for nothing. Nobody runs in the background: a caller that goes away in the middle of its turn leaves
+//! the others to bring their wishes again, if they were not settled yet.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,26 +14,45 @@ use model::RunId;
 use tokio::sync::{Semaphore, oneshot};
 use tracing::warn;
 
+use crate::start::Start;
 use crate::{Error, Result, Runtime, Settled};
 
-/// No transaction settles more commands.
+/// No transaction settles more wishes.
 const LARGEST_BATCH: usize = 200;
 
 /// So many transactions at the same time: while one waits for its commit, the next can be prepared.
 const TURNS: usize = 2;
 
-/// The commands that wait for a turn.
+/// What is settled together with others.
+#[derive(Clone)]
+pub(crate) enum Wish {
+    /// A command about a run.
+    Settle(RunId, Command),
+    /// A run that shall come into being. It does, or the wish is refused.
+    Start(Arc<Start>),
+}
+
+impl Wish {
+    /// The run that it is about.
+    pub(crate) fn run(&self) -> RunId {
+        match self {
+            Self::Settle(run, _) => *run,
+            Self::Start(start) => start.newborn.id,
+        }
+    }
+}
+
+/// The wishes that wait for a turn.
 pub(crate) struct Combiner {
     waiting: Mutex<Vec<Waiting>>,
     turns: Semaphore,
 }
 
-/// What became of a command, as soon as that is certain.
+/// What became of a wish, as soon as that is certain.
 type Fate = Arc<Mutex<Option<Result<Settled>>>>;
 
 struct Waiting {
-    run: RunId,
-    command: Command,
+    wish: Wish,
     fate: Fate,
     /// Told, or dropped, once whoever had the turn is done with it.
     done: oneshot::Sender<()>,
@@ -52,7 +71,7 @@ impl Default for Combiner {
 }
 
 impl Combiner {
-    /// Whether the command of that fate still waits for a turn.
+    /// Whether the wish of that fate still waits for a turn.
     fn lists(&self, fate: &Fate) -> bool {
         lock(&self.waiting).iter().any(|waiting| Arc::ptr_eq(&waiting.fate, fate))
     }
@@ -67,15 +86,15 @@ impl Combiner {
 impl Runtime {
     /// Settles one command, in one transaction with others that come at the same time.
     pub async fn settle(&self, run: RunId, command: Command) -> Result<Settled> {
+        self.bring(Wish::Settle(run, command)).await
+    }
+
+    /// Settles one wish, in one transaction with others that come at the same time.
+    pub(crate) async fn bring(&self, wish: Wish) -> Result<Settled> {
         loop {
             let (done, mut told) = oneshot::channel();
             let fate = Fate::default();
-            lock(&self.combiner.waiting).push(Waiting {
-                run,
-                command: command.clone(),
-                fate: fate.clone(),
-                done,
-            });
+            lock(&self.combiner.waiting).push(Waiting { wish: wish.clone(), fate: fate.clone(), done });
             let mut over = false;
             while !over && self.combiner.lists(&fate) {
                 tokio::select! {
@@ -88,18 +107,18 @@ impl Runtime {
                 }
             }
             if !over {
-                // Whoever took our command along may be at it still.
+                // Whoever took our wish along may be at it still.
                 let _ = told.await;
             }
             let settled = lock(&fate).take();
             if let Some(settled) = settled {
                 return settled;
             }
-            // Whoever had our command went away before it was settled.
+            // Whoever had our wish went away before it was settled.
         }
     }
 
-    /// Settles what waits. Where one command spoils the transaction, each is settled on its own.
+    /// Settles what waits. Where one wish spoils the transaction, each is settled on its own.
     async fn take_turn(&self) {
         let batch = self.combiner.next_batch();
         if batch.is_empty() {
@@ -113,7 +132,7 @@ impl Runtime {
                 batch.iter().for_each(|waiting| waiting.is_settled(Err(Error::Together(why.clone()))));
             }
             Err(error) => {
-                warn!("{} commands are settled one by one: {error}", batch.len());
+                warn!("{} wishes are settled one by one: {error}", batch.len());
                 for waiting in batch {
                     if let Err(error) = self.settle_together(std::slice::from_ref(&waiting)).await {
                         waiting.is_settled(Err(error));
@@ -131,10 +150,9 @@ impl Runtime {
 
     /// Settles a batch and publishes what follows. Everybody's fate is certain before anything is published.
     async fn settle_together(&self, batch: &[Waiting]) -> Result<()> {
-        let commands: Vec<(RunId, Command)> =
-            batch.iter().map(|waiting| (waiting.run, waiting.command.clone())).collect();
-        // A defect in deciding one command must not be the end of whoever has the turn.
-        let settled = AssertUnwindSafe(self.settle_unsaid(&commands)).catch_unwind().await;
+        let wishes: Vec<Wish> = batch.iter().map(|waiting| waiting.wish.clone()).collect();
+        // A defect in deciding one wish must not be the end of whoever has the turn.
+        let settled = AssertUnwindSafe(self.settle_wishes(&wishes)).catch_unwind().await;
         let (settled, unsaid) = settled.unwrap_or_else(|_| Err(Error::Defect))?;
         for (waiting, settled) in batch.iter().zip(settled) {
             waiting.is_settled(Ok(settled));

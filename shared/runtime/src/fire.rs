@@ -34,7 +34,7 @@ impl Runtime {
             return Ok(Default::default());
         }
         let commands: Vec<(RunId, Command)> = due.into_iter().map(wake).collect();
-        let (settled, unsaid) = self.settle_in(unit, &commands).await?;
+        let (settled, unsaid) = self.settle_in(unit, &commands, &[]).await?;
         let applied = settled.iter().filter(|settled| **settled == Settled::Applied).count();
         Ok((Fired { due: commands.len(), applied }, unsaid))
     }

@@ -11,7 +11,8 @@ use serde_json::Value;
 use store::{LaneMember, Unit};
 use tracing::error;
 
-use crate::{Error, Result, Runtime, StartRun};
+use crate::start::Start;
+use crate::{Error, Result, Runtime};
 
 /// So many runs begin in one transaction; the end of each lets the next begin.
 const ADMITTED_AT_ONCE: usize = 100;
@@ -40,17 +41,15 @@ pub(crate) fn key(workflow: &Workflow, scope: &Scope) -> Result<Option<String>> 
 /// Enters a run into its lane, whose lock is held from here on. The runs above it wait for it and so do not count.
 pub(crate) async fn enter(
     unit: &mut dyn Unit,
-    request: &StartRun,
-    workflow: &Workflow,
+    start: &Start,
     lane: &str,
     above: &BTreeSet<RunId>,
 ) -> Result<Entry> {
-    let members = unit.lane(request.tenant, &workflow.name, lane).await?;
+    let (id, workflow) = (start.newborn.id, start.graph.workflow());
+    let members = unit.lane(start.newborn.tenant, &workflow.name, lane).await?;
     let nested = members.iter().any(|member| above.contains(&member.run));
-    let others: Vec<LaneMember> = members
-        .into_iter()
-        .filter(|member| member.run != request.id && !above.contains(&member.run))
-        .collect();
+    let others: Vec<LaneMember> =
+        members.into_iter().filter(|member| member.run != id && !above.contains(&member.run)).collect();
     let Some(concurrency) = &workflow.concurrency else { return Ok(Entry::default()) };
     let limit = concurrency.limit as usize;
     let active: Vec<RunId> = others.iter().filter(|member| !member.held).map(|member| member.run).collect();
@@ -68,7 +67,7 @@ pub(crate) async fn enter(
         Overlap::CancelPrevious => {
             let waiting = others.iter().filter(|member| member.held).map(|member| member.run);
             let oldest = active.iter().copied().take((active.len() + 1).saturating_sub(limit));
-            let cancelled = oldest.chain(waiting).map(|run| cancel(run, request.id, &request.by)).collect();
+            let cancelled = oldest.chain(waiting).map(|run| cancel(run, id, &start.by)).collect();
             Ok(Entry { held: full, cancelled })
         }
     }

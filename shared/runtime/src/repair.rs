@@ -75,7 +75,7 @@ impl Runtime {
         if !row.state.is_final() {
             commands.push((run, Command::Checkup { patience: PATIENCE }));
         }
-        let (settled, unsaid) = self.settle_in(unit, &commands).await?;
+        let (settled, unsaid) = self.settle_in(unit, &commands, &[]).await?;
         Ok((settled.contains(&Settled::Applied), unsaid))
     }
 

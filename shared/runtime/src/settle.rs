@@ -8,7 +8,9 @@ use engine::{Command, Decision, Graph, Outcome, Reach, Scene};
 use model::{Changes, Message, Run, RunId, TaskIndex, TaskKey};
 use store::{Facts, Unit};
 
+use crate::combine::Wish;
 use crate::publish::Unsaid;
+use crate::start::{self, Start};
 use crate::{Error, Result, Runtime};
 
 /// A conflict is tried again so often before the caller hears of it.
@@ -42,7 +44,26 @@ impl Runtime {
         if commands.is_empty() {
             return Ok(Default::default());
         }
-        self.despite_conflicts(commands[0].0, || self.try_settle(commands)).await
+        self.despite_conflicts(commands[0].0, || self.try_settle(commands, &[])).await
+    }
+
+    /// Settles wishes in one transaction. A run that cannot come into being is an error, and nothing is settled.
+    pub(crate) async fn settle_wishes(&self, wishes: &[Wish]) -> Result<(Vec<Settled>, Unsaid)> {
+        let (mut commands, mut starts) = (Vec::new(), Vec::new());
+        for wish in wishes {
+            match wish {
+                Wish::Settle(run, command) => commands.push((*run, command.clone())),
+                Wish::Start(start) => starts.push(start.clone()),
+            }
+        }
+        let settle = || self.try_settle(&commands, &starts);
+        let (settled, unsaid) = self.despite_conflicts(wishes[0].run(), settle).await?;
+        let mut settled = settled.into_iter();
+        let settled = wishes.iter().map(|wish| match wish {
+            Wish::Settle(..) => settled.next().expect("each command is settled"),
+            Wish::Start(_) => Settled::Applied,
+        });
+        Ok((settled.collect(), unsaid))
     }
 
     /// Does it again where another change came first, a few times.
@@ -62,18 +83,26 @@ impl Runtime {
         }
     }
 
-    async fn try_settle(&self, commands: &[(RunId, Command)]) -> Result<(Vec<Settled>, Unsaid)> {
-        self.settle_in(self.store.begin().await?, commands).await
+    async fn try_settle(
+        &self,
+        commands: &[(RunId, Command)],
+        starts: &[Arc<Start>],
+    ) -> Result<(Vec<Settled>, Unsaid)> {
+        self.settle_in(self.store.begin().await?, commands, starts).await
     }
 
-    /// Settles commands in a unit that is open, and commits it.
+    /// Settles commands and starts runs in a unit that is open, and commits it.
     pub(crate) async fn settle_in(
         &self,
         mut unit: Box<dyn Unit>,
         commands: &[(RunId, Command)],
+        starts: &[Arc<Start>],
     ) -> Result<(Vec<Settled>, Unsaid)> {
         let ids: BTreeSet<RunId> = commands.iter().map(|(run, _)| *run).collect();
-        let runs = unit.lock(&ids.into_iter().collect::<Vec<_>>()).await?;
+        let runs = match ids.is_empty() {
+            true => Vec::new(),
+            false => unit.lock(&ids.into_iter().collect::<Vec<_>>()).await?,
+        };
         let graphs = self.graphs_of(&mut *unit, &runs).await?;
         let mut stage = Stage::set(&graphs, runs, self.clock.now());
         stage.load(&mut *unit, commands).await?;
@@ -81,19 +110,29 @@ impl Runtime {
         for scene in stage.0.values_mut() {
             self.finish(&mut *unit, scene, None).await?;
         }
-        let seated = self.seat(&mut *unit, stage.0.values_mut().collect()).await?;
-        Ok((settled, self.conclude(unit, stage.close(), seated).await?))
+        let mut newborn: Vec<Scene<'_>> = starts.iter().map(|start| start.scene()).collect();
+        for (scene, start) in newborn.iter_mut().zip(starts) {
+            self.finish(&mut *unit, scene, Some(&start.facts)).await?;
+        }
+        let seated = self.seat(&mut *unit, stage.0.values_mut().chain(&mut newborn).collect()).await?;
+        let mut announcements = Vec::new();
+        if !starts.is_empty() {
+            announcements = start::bear(&mut *unit, newborn, starts).await?;
+        }
+        let mut unsaid = self.conclude(unit, stage.close(), seated || !starts.is_empty()).await?;
+        unsaid.announcements.append(&mut announcements);
+        Ok((settled, unsaid))
     }
 
-    /// Writes and commits decisions. Nothing decided and nobody seated, nothing written. Answers what there is to
-    /// publish.
+    /// Writes and commits decisions. Nothing decided and nothing written before, nothing written. Answers what there is
+    /// to publish.
     pub(crate) async fn conclude(
         &self,
         mut unit: Box<dyn Unit>,
         decisions: Vec<Decision>,
-        seated: bool,
+        written: bool,
     ) -> Result<Unsaid> {
-        if decisions.is_empty() && !seated {
+        if decisions.is_empty() && !written {
             return Ok(Unsaid::default());
         }
         let (changes, announcements): (Vec<Changes>, Vec<Vec<Message>>) =

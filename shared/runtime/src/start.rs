@@ -1,12 +1,16 @@
 //! Creating runs.
 
-use engine::{Command, Newborn, Scene};
+use std::borrow::Borrow;
+use std::sync::Arc;
+
+use engine::{Command, Graph, Newborn, Scene};
 use language::template::{RunFacts, Scope};
 use model::message::{ChildFinished, RunRequested, TaskResult};
-use model::{Failure, Instant, Parent, Run, RunId, TaskState, TenantId};
+use model::{Failure, Instant, Message, Parent, Run, RunId, TaskState, TenantId, VersionId, Workflow};
 use serde_json::{Map, Value};
-use store::{Birth, Created, Facts, Unit, WorkflowRecord};
+use store::{Birth, Created, Facts, Unit};
 
+use crate::combine::Wish;
 use crate::lane::{self, Entry};
 use crate::publish::Unsaid;
 use crate::{Error, Result, Runtime};
@@ -69,7 +73,7 @@ impl Runtime {
     /// Creates a run of the workflow's active version with its first tasks on their way, and publishes these
     /// once it is committed. Asking again for the same id creates nothing.
     pub async fn start(&self, request: StartRun) -> Result<Started> {
-        match self.despite_conflicts(request.id, || self.create(&request)).await {
+        match self.create(&request).await {
             // Asked before? Then what has changed since does not matter.
             Err(error) if error.is_hopeless() => self.started_before(&request).await?.ok_or(error),
             other => other,
@@ -106,53 +110,63 @@ impl Runtime {
     }
 
     async fn create(&self, request: &StartRun) -> Result<Started> {
+        let start = Arc::new(self.prepare(request).await?);
+        if start.comes_alone() {
+            self.despite_conflicts(request.id, || self.create_alone(&start)).await?;
+        } else {
+            self.bring(Wish::Start(start)).await?;
+        }
+        Ok(Started { run: request.id, new: true })
+    }
+
+    /// All that can be known of a run before it comes into being.
+    async fn prepare(&self, request: &StartRun) -> Result<Start> {
         if !(-100..=100).contains(&request.priority) {
             return Err(Error::BadPriority(request.priority));
         }
-        let record = self.startable(request).await?;
+        let (version, graph) = self.startable(request).await?;
         let now = self.clock.now();
-        let facts = facts(request, &record, now)?;
-        let lane = lane::key(&record.version.workflow, &scope(request, &facts, now))?;
-        let graph = self.graphs.compile(record.version.clone())?;
-        let mut unit = self.store.begin().await?;
-        let entry = match &lane {
-            Some(lane) => {
-                let above = self.ancestors(request.tenant, request.parent).await?;
-                lane::enter(&mut *unit, request, &record.version.workflow, lane, &above).await?
-            }
-            None => Entry::default(),
-        };
-        self.check_wanted(&mut *unit, request).await?;
+        let facts = facts(request, graph.workflow(), now)?;
+        let lane = lane::key(graph.workflow(), &scope(request, &facts, now))?;
         let newborn = Newborn {
             id: request.id,
             tenant: request.tenant,
-            version: record.version.id,
+            version,
             parent: request.parent,
             depth: request.depth,
             lane,
-            held: entry.held,
+            held: false,
             priority: request.priority,
         };
-        let mut scene = Scene::birth(&graph, newborn, &request.by, now);
-        self.finish(&mut *unit, &mut scene, Some(&facts)).await?;
-        self.seat(&mut *unit, vec![&mut scene]).await?;
-        let mut decision = scene.close().expect("a run that comes into being changes something");
-        decision.changes.outbox.extend(entry.cancelled);
-        match unit.create(&Birth { facts, changes: decision.changes }).await? {
-            Created::New => {
-                let committed = unit.commit().await?;
-                self.publish(Unsaid { announcements: decision.announcements, committed }).await;
-                Ok(Started { run: request.id, new: true })
+        Ok(Start { newborn, by: request.by.clone(), graph, facts, now })
+    }
+
+    /// Creates a run in a transaction of its own.
+    async fn create_alone(&self, start: &Start) -> Result<()> {
+        let mut unit = self.store.begin().await?;
+        let entry = match &start.newborn.lane {
+            Some(lane) => {
+                let above = self.ancestors(start.newborn.tenant, start.newborn.parent).await?;
+                lane::enter(&mut *unit, start, lane, &above).await?
             }
-            Created::DateTaken(run) => Err(Error::DateTaken(run)),
-            Created::Already => Err(Error::KeyReused(request.id)),
-        }
+            None => Entry::default(),
+        };
+        self.check_wanted(&mut *unit, start.newborn.parent).await?;
+        let newborn = Newborn { held: entry.held, ..start.newborn.clone() };
+        let mut scene = Scene::birth(&start.graph, newborn, &start.by, start.now);
+        self.finish(&mut *unit, &mut scene, Some(&start.facts)).await?;
+        self.seat(&mut *unit, vec![&mut scene]).await?;
+        scene.say(entry.cancelled);
+        let announcements = bear(&mut *unit, vec![scene], std::slice::from_ref(start)).await?;
+        let committed = unit.commit().await?;
+        self.publish(Unsaid { announcements, committed }).await;
+        Ok(())
     }
 
     /// A task that was to wait for the run may have been cancelled meanwhile; its run stays locked, so that it cannot
     /// be between this look and the commit.
-    async fn check_wanted(&self, unit: &mut dyn Unit, request: &StartRun) -> Result<()> {
-        let Some(parent) = request.parent.filter(|parent| parent.waits) else { return Ok(()) };
+    async fn check_wanted(&self, unit: &mut dyn Unit, parent: Option<Parent>) -> Result<()> {
+        let Some(parent) = parent.filter(|parent| parent.waits) else { return Ok(()) };
         unit.lock(&[parent.key.run]).await?;
         let tasks = unit.tasks(&[parent.key]).await?;
         let waits = tasks.iter().any(|(_, task)| {
@@ -177,17 +191,63 @@ impl Runtime {
         Ok(same.then_some(Started { run: request.id, new: false }))
     }
 
-    async fn startable(&self, request: &StartRun) -> Result<WorkflowRecord> {
-        let found = self.store.workflow(request.tenant, &request.workflow).await?;
-        let record = found.ok_or_else(|| Error::NoSuchWorkflow(request.workflow.clone()))?;
-        if record.archived { Err(Error::Archived(record.name)) } else { Ok(record) }
+    /// The active version of the workflow, if it may be started.
+    async fn startable(&self, request: &StartRun) -> Result<(VersionId, Arc<Graph>)> {
+        let unknown = || Error::NoSuchWorkflow(request.workflow.clone());
+        let active = self.store.active(request.tenant, &request.workflow).await?.ok_or_else(unknown)?;
+        if active.archived {
+            return Err(Error::Archived(request.workflow.clone()));
+        }
+        let graph = self.graph(active.version).await?.ok_or_else(unknown)?;
+        Ok((active.version, graph))
     }
 }
 
-fn facts(request: &StartRun, record: &WorkflowRecord, now: Instant) -> Result<Facts> {
+/// A run that is about to come into being.
+pub(crate) struct Start {
+    pub(crate) newborn: Newborn,
+    pub(crate) by: String,
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) facts: Facts,
+    now: Instant,
+}
+
+impl Start {
+    pub(crate) fn scene(&self) -> Scene<'_> {
+        Scene::birth(&self.graph, self.newborn.clone(), &self.by, self.now)
+    }
+
+    /// Whether others have to be locked first: then it shares no transaction.
+    fn comes_alone(&self) -> bool {
+        self.newborn.lane.is_some() || self.newborn.parent.is_some_and(|parent| parent.waits)
+    }
+}
+
+/// Writes runs that come into being. Answers what there is to announce; an error if one of them cannot be.
+pub(crate) async fn bear(
+    unit: &mut dyn Unit,
+    scenes: Vec<Scene<'_>>,
+    starts: &[impl Borrow<Start>],
+) -> Result<Vec<Message>> {
+    let (mut births, mut announcements) = (Vec::new(), Vec::new());
+    for (scene, start) in scenes.into_iter().zip(starts) {
+        let mut decision = scene.close().expect("a run that comes into being changes something");
+        announcements.append(&mut decision.announcements);
+        births.push(Birth { facts: start.borrow().facts.clone(), changes: decision.changes });
+    }
+    for (created, birth) in unit.create(&births).await?.into_iter().zip(&births) {
+        match created {
+            Created::New => {}
+            Created::DateTaken(run) => return Err(Error::DateTaken(run)),
+            Created::Already => return Err(Error::KeyReused(birth.changes.run.id)),
+        }
+    }
+    Ok(announcements)
+}
+
+fn facts(request: &StartRun, workflow: &Workflow, now: Instant) -> Result<Facts> {
     let scope = Scope { run: Some(run_facts(request, now)), ..Scope::default() };
-    let inputs = language::inputs::bind(&record.version.workflow, &request.inputs, &scope)
-        .map_err(Error::BadInputs)?;
+    let inputs = language::inputs::bind(workflow, &request.inputs, &scope).map_err(Error::BadInputs)?;
     Ok(Facts {
         inputs,
         labels: request.labels.clone(),

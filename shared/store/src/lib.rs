@@ -91,8 +91,8 @@ pub trait Unit: Send {
     /// before its run was locked: what becomes of it is decided by the task.
     async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>>;
 
-    /// Creates a run with all its rows, unless its id or its logical date is taken.
-    async fn create(&mut self, birth: &Birth) -> Result<Created>;
+    /// Creates runs with all their rows, but for those whose id or logical date is taken. Answers what became of each.
+    async fn create(&mut self, births: &[Birth]) -> Result<Vec<Created>>;
 
     /// Writes what decisions changed, each row only over the revision it was read at.
     async fn save(&mut self, changes: &[Changes]) -> Result<()>;
@@ -139,6 +139,9 @@ pub trait Store: Send + Sync {
 
     /// One workflow with its active version.
     async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>>;
+
+    /// Which version of a workflow is active: all that starting a run has to ask for, since versions never change.
+    async fn active(&self, tenant: TenantId, name: &str) -> Result<Option<Active>>;
 
     /// Workflows in name order, after the given name; archived ones are left out.
     async fn workflows(

@@ -27,10 +27,10 @@ use model::{
 use serde_json::Value;
 
 use crate::{
-    Activated, Agenda, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine, Inspection, LaneMember,
-    LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered, Result, RunFilter, RunRecord,
-    Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent,
-    VersionRecord, WorkerRecord, WorkflowRecord, normal,
+    Activated, Active, Agenda, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine, Inspection,
+    LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered, Result,
+    RunFilter, RunRecord, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told,
+    Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord, normal,
 };
 use tables::Tables;
 
@@ -73,6 +73,11 @@ impl Store for Memory {
 
     async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>> {
         Ok(self.shared.tables().workflow(tenant, name))
+    }
+
+    async fn active(&self, tenant: TenantId, name: &str) -> Result<Option<Active>> {
+        let found = self.shared.tables().workflow(tenant, name);
+        Ok(found.map(|found| Active { version: found.version.id, archived: found.archived }))
     }
 
     async fn workflows(

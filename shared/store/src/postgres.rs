@@ -1,6 +1,7 @@
 //! The store on Postgres. SQL lives below this module and nowhere else: one module per aggregate, statements
 //! of more than a dozen lines in `queries/`.
 
+mod births;
 mod definitions;
 mod inspection;
 mod items;
@@ -36,10 +37,10 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection};
 
 use crate::{
-    Activated, Agenda, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine, Inspection, LaneMember,
-    LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered, Result, RunFilter, RunRecord,
-    Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent,
-    VersionRecord, WorkerRecord, WorkflowRecord,
+    Activated, Active, Agenda, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine, Inspection,
+    LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered, Result,
+    RunFilter, RunRecord, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told,
+    Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
 };
 
 /// How long a caller waits for a connection before the store counts as away.
@@ -106,6 +107,10 @@ impl Store for Postgres {
 
     async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>> {
         definitions::workflow(&self.pool, tenant, name).await
+    }
+
+    async fn active(&self, tenant: TenantId, name: &str) -> Result<Option<Active>> {
+        definitions::active(&self.pool, tenant, name).await
     }
 
     async fn workflows(

@@ -156,6 +156,15 @@ pub enum Activated {
     Unknown,
 }
 
+/// Which version of a workflow is active.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Active {
+    /// The version.
+    pub version: VersionId,
+    /// Whether the workflow was taken out of use.
+    pub archived: bool,
+}
+
 /// A workflow with its active version.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkflowRecord {

@@ -121,8 +121,10 @@ impl Unit for MemoryUnit {
         Ok(self.shared.tables().due_timers(now, limit))
     }
 
-    async fn create(&mut self, birth: &Birth) -> Result<Created> {
-        let created = self.draft.create(&self.shared.tables(), birth);
+    async fn create(&mut self, births: &[Birth]) -> Result<Vec<Created>> {
+        let tables = self.shared.tables();
+        let created = births.iter().map(|birth| self.draft.create(&tables, birth)).collect();
+        drop(tables);
         self.note(created)
     }
 

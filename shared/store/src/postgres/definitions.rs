@@ -5,7 +5,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgExecutor, PgPool, Row};
 
 use super::rows;
-use crate::{Activated, NewVersion, Registered, Result, VersionRecord, WorkflowRecord, normal};
+use crate::{Activated, Active, NewVersion, Registered, Result, VersionRecord, WorkflowRecord, normal};
 
 /// Registers definitions in one transaction, each while its workflow's row is locked, so that numbers are given one
 /// at a time; in name order, so that two such transactions cannot wait for each other.
@@ -111,6 +111,21 @@ pub(super) async fn workflow(pool: &PgPool, tenant: TenantId, name: &str) -> Res
         .fetch_optional(pool)
         .await?;
     found.as_ref().map(rows::workflow).transpose()
+}
+
+pub(super) async fn active(pool: &PgPool, tenant: TenantId, name: &str) -> Result<Option<Active>> {
+    let found = sqlx::query(
+        "select active_version, archived from workflows
+          where tenant = $1 and name = $2 and active_version is not null",
+    )
+    .bind(tenant.0)
+    .bind(normal::text(name))
+    .fetch_optional(pool)
+    .await?;
+    let active = |row: PgRow| {
+        Ok(Active { version: VersionId(row.try_get("active_version")?), archived: row.try_get("archived")? })
+    };
+    found.map(active).transpose()
 }
 
 pub(super) async fn workflows(

@@ -116,7 +116,7 @@ async fn update_runs(connection: &mut PgConnection, changes: &[Changes]) -> Resu
 }
 
 /// An array as Postgres writes it in text: arrays of arrays cannot be unnested by the row.
-fn array(numbers: &[u32]) -> String {
+pub(super) fn array(numbers: &[u32]) -> String {
     let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
     format!("{{{}}}", numbers.join(","))
 }

@@ -3,20 +3,21 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use model::change::Checkup;
 use model::{
     Ask, Audit, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId,
 };
 use serde_json::Value;
-use sqlx::{PgConnection, Row, Transaction};
+use sqlx::{PgConnection, Transaction};
 use uuid::Uuid;
 
 use super::outbox::Outbox;
 use super::places::Places;
-use super::{definitions, inspection, items, lanes, retention, rows, runs, saves, shares, signals, timers};
+use super::{
+    births, definitions, inspection, items, lanes, retention, rows, runs, saves, shares, signals, timers,
+};
 use crate::{
     Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Part, Result, Share, ShareAsk,
-    Unit, VersionRecord, normal,
+    Unit, VersionRecord,
 };
 
 /// An open transaction, with the messages that will go out once it is committed.
@@ -118,11 +119,8 @@ impl Unit for PostgresUnit {
         self.note(due)
     }
 
-    async fn create(&mut self, birth: &Birth) -> Result<Created> {
-        let created = create(&mut self.transaction, birth).await;
-        if let Ok(Created::New) = created {
-            self.outbox.add(std::slice::from_ref(&birth.changes));
-        }
+    async fn create(&mut self, births: &[Birth]) -> Result<Vec<Created>> {
+        let created = births::create(&mut self.transaction, births, &mut self.outbox).await;
         self.note(created)
     }
 
@@ -191,79 +189,4 @@ async fn context(connection: &mut PgConnection, run: RunId, tasks: &[TaskIndex])
     let Some(facts) = runs::facts(&mut *connection, run).await? else { return Ok(None) };
     let outputs = runs::outputs(connection, run, tasks).await?;
     Ok(Some(Context { facts, outputs }))
-}
-
-async fn create(connection: &mut PgConnection, birth: &Birth) -> Result<Created> {
-    if !insert_run(connection, birth).await? {
-        return who_is_there(connection, birth).await;
-    }
-    let facts = normal::facts(&birth.facts);
-    sqlx::query(
-        "insert into run_facts (run, inputs, labels, trigger_kind, trigger_by)
-         values ($1, $2::text::json, $3::text::json, $4, $5)",
-    )
-    .bind(birth.changes.run.id.0)
-    .bind(rows::json(&facts.inputs))
-    .bind(rows::json(&facts.labels))
-    .bind(facts.trigger_kind)
-    .bind(facts.trigger_by)
-    .execute(&mut *connection)
-    .await?;
-    let changes = std::slice::from_ref(&birth.changes);
-    saves::insert_all_tasks(connection, changes).await?;
-    saves::append(connection, changes).await?;
-    Ok(Created::New)
-}
-
-async fn insert_run(connection: &mut PgConnection, birth: &Birth) -> Result<bool> {
-    let run = normal::run(&birth.changes.run);
-    let checkup_at = match normal::checkup(&birth.changes) {
-        Checkup::At(instant) | Checkup::By(instant) => Some(instant),
-        Checkup::Keep | Checkup::Never => None,
-    };
-    let written = sqlx::query(include_str!("../../queries/insert_run.sql"))
-        .bind(run.id.0)
-        .bind(run.tenant.0)
-        .bind(normal::text(&run.workflow))
-        .bind(run.version.0)
-        .bind(run.state.name())
-        .bind(run.revision)
-        .bind(rows::column(&run.counts.to_array(), |count| rows::int(*count)))
-        .bind(rows::int(run.failures))
-        .bind(run.events)
-        .bind(run.created_at)
-        .bind(run.started_at)
-        .bind(run.finished_at)
-        .bind(run.error)
-        .bind(checkup_at)
-        .bind(birth.facts.logical_date)
-        .bind(run.parent.map(|parent| parent.key.run.0))
-        .bind(run.parent.map(|parent| rows::int(parent.key.task.0)))
-        .bind(run.parent.map(|parent| rows::int(parent.attempt)))
-        .bind(run.parent.map(|parent| parent.waits))
-        .bind(rows::int(run.depth))
-        .bind(run.lane)
-        .bind(run.held)
-        .bind(run.priority)
-        .execute(connection)
-        .await?;
-    Ok(written.rows_affected() == 1)
-}
-
-/// Which run stood in the way of a new one: the one of its id, before the one of its date.
-async fn who_is_there(connection: &mut PgConnection, birth: &Birth) -> Result<Created> {
-    let run = &birth.changes.run;
-    let there = sqlx::query(
-        "select id from runs where id = $1 or (tenant = $2 and workflow = $3 and logical_date = $4)
-         order by id <> $1 limit 1",
-    )
-    .bind(run.id.0)
-    .bind(run.tenant.0)
-    .bind(normal::text(&run.workflow))
-    .bind(birth.facts.logical_date)
-    .fetch_optional(connection)
-    .await?
-    .ok_or(Error::Conflict)?;
-    let id = RunId(there.try_get("id")?);
-    Ok(if id == run.id { Created::Already } else { Created::DateTaken(id) })
 }

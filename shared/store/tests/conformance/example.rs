@@ -134,9 +134,9 @@ pub(crate) fn record(changes: &mut Changes, events: &[Event]) {
 
 pub(crate) async fn create(store: &dyn Store, birth: &Birth) -> Result<Created> {
     let mut unit = store.begin().await?;
-    let created = unit.create(birth).await?;
+    let created = unit.create(std::slice::from_ref(birth)).await?;
     unit.commit().await?;
-    Ok(created)
+    Ok(created[0])
 }
 
 /// A run of three tasks that is there.

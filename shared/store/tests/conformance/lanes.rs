@@ -94,7 +94,7 @@ pub(crate) async fn a_unit_sees_its_own_runs_in_a_lane(store: Subject) {
     let mut newest = in_lane(&*store, 3, "eu", 2).await;
     newest.changes.run.held = true;
     let mut unit = store.begin().await.unwrap();
-    unit.create(&newest).await.unwrap();
+    unit.create(&[newest]).await.unwrap();
     let mut first = changes(unit.lock(&[run_id(1)]).await.unwrap().remove(0));
     first.run.state = model::RunState::Cancelled;
     first.run.finished_at = Some(at(9));
@@ -110,7 +110,7 @@ async fn enter_if_free(store: &Subject, number: u128) {
     let mut unit = store.begin().await.unwrap();
     let others = unit.lane(TENANT, "example", "eu").await.unwrap();
     birth.changes.run.held = !others.is_empty();
-    unit.create(&birth).await.unwrap();
+    unit.create(&[birth]).await.unwrap();
     unit.commit().await.unwrap();
 }
 

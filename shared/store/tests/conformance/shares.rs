@@ -231,7 +231,7 @@ pub(crate) async fn a_run_may_share_before_it_is_born(store: Subject) {
     birth.changes.shares_ended = vec![(TaskIndex(0), true)];
     let mut unit = store.begin().await.unwrap();
     assert_eq!(unit.share(&ask(key(id, 0), "monday")).await.unwrap(), Share::Own);
-    unit.create(&birth).await.unwrap();
+    unit.create(&[birth]).await.unwrap();
     let reuse = Share::Reuse(key(id, 0), Value::Null);
     assert_eq!(unit.share(&ask(key(run_id(2), 0), "monday")).await.unwrap(), reuse);
     unit.commit().await.unwrap();

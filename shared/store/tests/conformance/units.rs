@@ -39,7 +39,7 @@ pub(crate) async fn a_new_run_is_there_with_all_its_rows(store: Subject) {
     let mut birth = birth(run_id(1), version(&*store).await, 3);
     change_all(&mut birth.changes);
     let mut unit = store.begin().await.unwrap();
-    assert_eq!(unit.create(&birth).await.unwrap(), Created::New);
+    assert_eq!(unit.create(std::slice::from_ref(&birth)).await.unwrap(), [Created::New]);
     let sent = unit.commit().await.unwrap().unsent;
 
     let record = store.run(TENANT, run_id(1)).await.unwrap().unwrap();
@@ -78,8 +78,8 @@ fn dated(number: u128, version: VersionId, workflow: &str, day: i64) -> Birth {
 pub(crate) async fn a_logical_date_is_taken_once_per_workflow(store: Subject) {
     let version = version(&*store).await;
     let mut unit = store.begin().await.unwrap();
-    assert_eq!(unit.create(&dated(1, version, "example", 1)).await.unwrap(), Created::New);
-    assert_eq!(unit.create(&dated(2, version, "example", 1)).await.unwrap(), Created::DateTaken(run_id(1)));
+    let births = [dated(1, version, "example", 1), dated(2, version, "example", 1)];
+    assert_eq!(unit.create(&births).await.unwrap(), [Created::New, Created::DateTaken(run_id(1))]);
     unit.commit().await.unwrap();
 
     let taken = Created::DateTaken(run_id(1));
@@ -176,7 +176,7 @@ pub(crate) async fn a_dropped_unit_leaves_no_trace(store: Subject) {
     all.tasks = unit.tasks(&[key(id, 0)]).await.unwrap().into_iter().map(|(_, task)| task).collect();
     change_all(&mut all);
     unit.save(&[all]).await.unwrap();
-    unit.create(&birth(run_id(2), version(&*store).await, 1)).await.unwrap();
+    unit.create(&[birth(run_id(2), version(&*store).await, 1)]).await.unwrap();
     drop(unit);
     assert_eq!(picture(&*store, id).await, before);
     assert_eq!(store.run(TENANT, run_id(2)).await.unwrap(), None);
@@ -186,7 +186,7 @@ pub(crate) async fn a_dropped_unit_leaves_no_trace(store: Subject) {
 pub(crate) async fn a_unit_sees_what_it_wrote_and_others_do_not(store: Subject) {
     let version = version(&*store).await;
     let mut unit = store.begin().await.unwrap();
-    unit.create(&birth(run_id(1), version, 2)).await.unwrap();
+    unit.create(&[birth(run_id(1), version, 2)]).await.unwrap();
     let mut first = changes(unit.lock(&[run_id(1)]).await.unwrap().remove(0));
     first.tasks = unit.unfinished(&[run_id(1)]).await.unwrap().into_iter().map(|(_, task)| task).collect();
     first.tasks[0].state = TaskState::Skipped;

@@ -1,0 +1,114 @@
+//! Runs that come into being, with all their rows: one statement per table, however many they are.
+
+use std::collections::BTreeSet;
+
+use model::change::Checkup;
+use model::{Changes, RunId};
+use sqlx::{PgConnection, Row};
+use uuid::Uuid;
+
+use super::outbox::Outbox;
+use super::rows::{self, column, int};
+use super::saves;
+use crate::{Birth, Created, Error, Result, normal};
+
+/// Creates runs, but for those whose id or logical date is taken.
+pub(super) async fn create(
+    connection: &mut PgConnection,
+    births: &[Birth],
+    outbox: &mut Outbox,
+) -> Result<Vec<Created>> {
+    let new = insert_runs(connection, births).await?;
+    let (mut seen, mut born, mut created) = (BTreeSet::new(), Vec::new(), Vec::new());
+    for birth in births {
+        let id = birth.changes.run.id;
+        if new.contains(&id) && seen.insert(id) {
+            born.push(birth);
+            created.push(Created::New);
+        } else {
+            created.push(who_is_there(connection, birth).await?);
+        }
+    }
+    if !born.is_empty() {
+        insert_facts(connection, &born).await?;
+        let changes: Vec<Changes> = born.iter().map(|birth| birth.changes.clone()).collect();
+        saves::insert_all_tasks(connection, &changes).await?;
+        saves::append(connection, &changes).await?;
+        outbox.add(&changes);
+    }
+    Ok(created)
+}
+
+async fn insert_runs(connection: &mut PgConnection, births: &[Birth]) -> Result<BTreeSet<RunId>> {
+    let mut rows: Vec<(model::Run, &Birth)> =
+        births.iter().map(|birth| (normal::run(&birth.changes.run), birth)).collect();
+    rows.sort_by_key(|(run, _)| run.id);
+    let parent = |run: &model::Run| run.parent;
+    let written = sqlx::query(include_str!("../../queries/insert_runs.sql"))
+        .bind(column(&rows, |(run, _)| run.id.0))
+        .bind(column(&rows, |(run, _)| run.tenant.0))
+        .bind(column(&rows, |(run, _)| normal::text(&run.workflow).into_owned()))
+        .bind(column(&rows, |(run, _)| run.version.0))
+        .bind(column(&rows, |(run, _)| run.state.name()))
+        .bind(column(&rows, |(run, _)| run.revision))
+        .bind(column(&rows, |(run, _)| saves::array(&run.counts.to_array())))
+        .bind(column(&rows, |(run, _)| int(run.failures)))
+        .bind(column(&rows, |(run, _)| run.events))
+        .bind(column(&rows, |(run, _)| run.created_at))
+        .bind(column(&rows, |(run, _)| run.started_at))
+        .bind(column(&rows, |(run, _)| run.finished_at))
+        .bind(column(&rows, |(run, _)| run.error.clone()))
+        .bind(column(&rows, |(_, birth)| match normal::checkup(&birth.changes) {
+            Checkup::At(instant) | Checkup::By(instant) => Some(instant),
+            Checkup::Keep | Checkup::Never => None,
+        }))
+        .bind(column(&rows, |(_, birth)| birth.facts.logical_date))
+        .bind(column(&rows, |(run, _)| parent(run).map(|parent| parent.key.run.0)))
+        .bind(column(&rows, |(run, _)| parent(run).map(|parent| int(parent.key.task.0))))
+        .bind(column(&rows, |(run, _)| parent(run).map(|parent| int(parent.attempt))))
+        .bind(column(&rows, |(run, _)| parent(run).map(|parent| parent.waits)))
+        .bind(column(&rows, |(run, _)| int(run.depth)))
+        .bind(column(&rows, |(run, _)| run.lane.clone()))
+        .bind(column(&rows, |(run, _)| run.held))
+        .bind(column(&rows, |(run, _)| run.priority))
+        .fetch_all(connection)
+        .await?;
+    written.iter().map(|row| Ok(RunId(row.try_get::<Uuid, _>("id")?))).collect()
+}
+
+async fn insert_facts(connection: &mut PgConnection, births: &[&Birth]) -> Result<()> {
+    let rows: Vec<_> =
+        births.iter().map(|birth| (birth.changes.run.id, normal::facts(&birth.facts))).collect();
+    sqlx::query(
+        "insert into run_facts (run, inputs, labels, trigger_kind, trigger_by)
+         select run, inputs::json, labels::json, trigger_kind, trigger_by
+           from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[])
+             as given (run, inputs, labels, trigger_kind, trigger_by)",
+    )
+    .bind(column(&rows, |(run, _)| run.0))
+    .bind(column(&rows, |(_, facts)| rows::json(&facts.inputs)))
+    .bind(column(&rows, |(_, facts)| rows::json(&facts.labels)))
+    .bind(column(&rows, |(_, facts)| facts.trigger_kind.clone()))
+    .bind(column(&rows, |(_, facts)| facts.trigger_by.clone()))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Which run stood in the way of a new one: the one of its id, before the one of its date.
+async fn who_is_there(connection: &mut PgConnection, birth: &Birth) -> Result<Created> {
+    let run = &birth.changes.run;
+    let there = sqlx::query(
+        "select id from runs where id = $1 or (tenant = $2 and workflow = $3 and logical_date = $4)
+         order by id <> $1 limit 1",
+    )
+    .bind(run.id.0)
+    .bind(run.tenant.0)
+    .bind(normal::text(&run.workflow))
+    .bind(birth.facts.logical_date)
+    .fetch_optional(connection)
+    .await?
+    .ok_or(Error::Conflict)?;
+    let id = RunId(there.try_get("id")?);
+    Ok(if id == run.id { Created::Already } else { Created::DateTaken(id) })
+}

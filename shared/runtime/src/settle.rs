@@ -8,6 +8,7 @@ use engine::{Command, Decision, Graph, Outcome, Reach, Scene};
 use model::{Changes, Message, Run, RunId, TaskIndex, TaskKey};
 use store::{Facts, Unit};
 
+use crate::graphs::readable;
 use crate::publish::Unsaid;
 use crate::{Error, Result, Runtime};
 
@@ -138,7 +139,7 @@ impl Runtime {
                 Some(graph) => graph,
                 None => {
                     let gone = || Error::Unusable { version: run.version, why: "it does not exist".into() };
-                    let record = unit.version(run.version).await?.ok_or_else(gone)?;
+                    let record = readable(run.version, unit.version(run.version).await)?.ok_or_else(gone)?;
                     self.graphs.compile(record)?
                 }
             };

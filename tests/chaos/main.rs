@@ -16,7 +16,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 /// How long it goes on where nobody says otherwise.
-const SECONDS: i64 = 15;
+const SECONDS: i64 = 12;
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|value| value.parse().expect("a whole number"))

@@ -49,7 +49,7 @@ struct Load {
 }
 
 impl Load {
-    fn on(cluster: &Cluster) -> Self {
+    fn on(cluster: &Cluster, pace: TimeDelta) -> Self {
         let client = reqwest::Client::builder().timeout(Duration::from_secs(50)).build().unwrap();
         let stop = CancellationToken::new();
         let (starts, token) = cluster.api();
@@ -67,10 +67,10 @@ impl Load {
         };
         let mut people = Vec::new();
         for url in starts.into_iter().flat_map(|url| [url.clone(), url]) {
-            people.push(tokio::spawn(ask(start(url), stop.clone())));
+            people.push(tokio::spawn(ask(start(url), pace, stop.clone())));
         }
         for url in cluster.ready_urls() {
-            people.push(tokio::spawn(ask(look(url), stop.clone())));
+            people.push(tokio::spawn(ask(look(url), pace, stop.clone())));
         }
         Self { stop, people }
     }
@@ -85,8 +85,12 @@ impl Load {
     }
 }
 
-/// Asks again and again, a second after each answer.
-async fn ask(request: impl Fn() -> reqwest::RequestBuilder, stop: CancellationToken) -> Vec<Answer> {
+/// Asks again and again, so long after each answer.
+async fn ask(
+    request: impl Fn() -> reqwest::RequestBuilder,
+    pace: TimeDelta,
+    stop: CancellationToken,
+) -> Vec<Answer> {
     let mut answers = Vec::new();
     while !stop.is_cancelled() {
         let asked_at = now();
@@ -101,7 +105,7 @@ async fn ask(request: impl Fn() -> reqwest::RequestBuilder, stop: CancellationTo
             Err(_) => Answer { asked_at, took: now() - asked_at, status: 0, says_when: false, run: None },
         };
         answers.push(answer);
-        pause(TimeDelta::seconds(1)).await;
+        pause(pace).await;
     }
     answers
 }
@@ -151,10 +155,22 @@ async fn assert_nothing_was_lost(cluster: &mut Cluster, answers: &[Answer], back
     accepted.len()
 }
 
+/// Each in a cluster of its own, at the same time, since most of it is waiting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn half_a_minute_without_postgres_costs_nothing_and_work_resumes_by_itself() {
-    let mut cluster = Cluster::start().await;
-    let load = Load::on(&cluster);
+async fn half_a_minute_without_postgres_or_the_bus_costs_nothing_and_work_resumes_by_itself() {
+    let (one, other) = tokio::join!(Cluster::start(), Cluster::start());
+    tokio::join!(stay_without_postgres(one), stay_without_the_bus(other, AWAY_FOR));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_emulator_that_stands_still_costs_nothing_and_work_resumes_by_itself() {
+    if let Some(cluster) = Cluster::start_on_google().await {
+        stay_without_the_bus(cluster, STANDS_STILL_FOR).await;
+    }
+}
+
+async fn stay_without_postgres(mut cluster: Cluster) {
+    let load = Load::on(&cluster, TimeDelta::milliseconds(300));
     pause(TimeDelta::seconds(2)).await;
     let away = now();
     cluster.postgres.freeze_for(FROZEN_FOR).await;
@@ -176,20 +192,8 @@ async fn half_a_minute_without_postgres_costs_nothing_and_work_resumes_by_itself
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn half_a_minute_without_the_bus_costs_nothing_and_work_resumes_by_itself() {
-    stay_without_the_bus(Cluster::start().await, AWAY_FOR).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_emulator_that_stands_still_costs_nothing_and_work_resumes_by_itself() {
-    if let Some(cluster) = Cluster::start_on_google().await {
-        stay_without_the_bus(cluster, STANDS_STILL_FOR).await;
-    }
-}
-
 async fn stay_without_the_bus(mut cluster: Cluster, away_for: TimeDelta) {
-    let load = Load::on(&cluster);
+    let load = Load::on(&cluster, TimeDelta::seconds(2));
     pause(TimeDelta::seconds(2)).await;
     cluster.hub.leave();
     let away = now();

@@ -34,42 +34,71 @@ async fn the_same_holds_when_google_s_emulator_pushes() {
     }
 }
 
+/// What can happen to somebody.
+#[derive(Clone, Copy)]
+enum Hit {
+    FreezePostgres,
+    KillPostgres,
+    StopBus,
+    /// Whoever is at work is taken for dead, and comes back from there.
+    LetTimePass,
+    StopFunction,
+    KillFunction,
+}
+
+/// However short it is, this happens first.
+const AT_LEAST: [Hit; 5] =
+    [Hit::KillFunction, Hit::FreezePostgres, Hit::StopFunction, Hit::KillPostgres, Hit::StopBus];
+
+impl Hit {
+    fn any(dice: &mut StdRng) -> Self {
+        match dice.random_range(0..14) {
+            0 => Self::FreezePostgres,
+            1 => Self::KillPostgres,
+            2 => Self::StopBus,
+            3..5 => Self::LetTimePass,
+            5..9 => Self::StopFunction,
+            _ => Self::KillFunction,
+        }
+    }
+}
+
+async fn strike(cluster: &mut Cluster, hit: Hit, dice: &mut StdRng) {
+    let victim = dice.random_range(0..cluster.functions.len());
+    let a_while = TimeDelta::milliseconds(dice.random_range(100..3_000));
+    match hit {
+        Hit::FreezePostgres => cluster.postgres.freeze_for(a_while).await,
+        Hit::KillPostgres => cluster.postgres.kill_and_restart(TimeDelta::milliseconds(300)).await,
+        Hit::StopBus => {
+            cluster.hub.leave();
+            pause(a_while).await;
+            cluster.hub.come_back().await;
+        }
+        Hit::LetTimePass => ledger::let_two_minutes_pass(&cluster.postgres.url).await,
+        Hit::StopFunction => cluster.functions[victim].stop_for(a_while),
+        Hit::KillFunction => cluster.functions[victim].kill(),
+    }
+}
+
 async fn wreak_havoc(mut cluster: Cluster) {
     let seconds = number("EBB_CHAOS_SECONDS").map_or(SECONDS, |seconds| seconds as i64);
     let seed = number("EBB_SEED").unwrap_or(1);
     let mut dice = StdRng::seed_from_u64(seed);
     let end = cluster::now() + TimeDelta::seconds(seconds);
     let mut hits = 0;
-    while cluster::now() < end {
+    while cluster::now() < end || hits < AT_LEAST.len() {
         cluster.request().await;
         cluster.tick().await;
-        if dice.random_bool(0.4) {
+        if dice.random_bool(0.5) {
+            let hit = AT_LEAST.get(hits).copied().unwrap_or_else(|| Hit::any(&mut dice));
+            strike(&mut cluster, hit, &mut dice).await;
             hits += 1;
-            let victim = dice.random_range(0..cluster.functions.len());
-            match dice.random_range(0..14) {
-                0 => cluster.postgres.kill_and_restart(TimeDelta::milliseconds(300)).await,
-                12 => {
-                    let while_frozen = TimeDelta::milliseconds(dice.random_range(100..3_000));
-                    cluster.postgres.freeze_for(while_frozen).await;
-                }
-                13 => {
-                    cluster.hub.leave();
-                    pause(TimeDelta::milliseconds(dice.random_range(100..3_000))).await;
-                    cluster.hub.come_back().await;
-                }
-                // Whoever is at work is taken for dead, and comes back from there.
-                1..3 => ledger::let_two_minutes_pass(&cluster.postgres.url).await,
-                3..7 => {
-                    cluster.functions[victim].stop_for(TimeDelta::milliseconds(dice.random_range(100..3_000)))
-                }
-                _ => cluster.functions[victim].kill(),
-            }
         }
         cluster.restart_the_dead();
         pause(TimeDelta::milliseconds(dice.random_range(100..700))).await;
     }
     let runs = cluster.calm_down().await;
-    assert!(hits > 0 && !runs.is_empty(), "something was hit while runs went on");
+    assert!(!runs.is_empty(), "something went on meanwhile");
     for run in &runs {
         ledger::tells_a_sound_story(&cluster, run).await;
     }

@@ -4,35 +4,26 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use auth::Issuer;
-use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use bus::local::{Broker, Faults};
-use bus::{Bus, Endpoint, Subscription};
 use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
 use language::{FileKind, SourceFile};
 use model::message::RunRequested;
-use model::{Instant, Message, RunId, TenantId, Topic};
+use model::{Instant, Message, RunId, TenantId};
 use serde_json::{Map, json};
 use store::{NewVersion, RunRecord, Store};
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use crate::hub::{AUDIENCE, Hub, PUSHER, signal};
 use crate::ledger;
 use crate::postgres::Postgres;
 
 const FUNCTIONS: [&str; 4] = ["trigger", "evaluate", "execute", "sweep"];
-const PUSHER: &str = "pusher@example.com";
-const AUDIENCE: &str = "push";
+const API: &str = "api";
+const PERSON: &str = "ada@example.com";
 const ISSUER: &str = "https://issuer.example";
 
 /// Everything has ended within this once nobody is hit any more.
@@ -85,10 +76,6 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    fn signal(&self, signal: &str) {
-        let _ = Command::new("kill").args([signal, &self.process.id().to_string()]).status();
-    }
-
     pub(crate) fn kill(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -96,11 +83,11 @@ impl Function {
 
     /// SIGSTOP, and SIGCONT after a while.
     pub(crate) fn stop_for(&self, duration: TimeDelta) {
-        self.signal("-STOP");
-        let pid = self.process.id().to_string();
+        let process = self.process.id();
+        signal("-STOP", process);
         tokio::spawn(async move {
             pause(duration).await;
-            let _ = Command::new("kill").args(["-CONT", &pid]).status();
+            signal("-CONT", process);
         });
     }
 
@@ -118,10 +105,9 @@ impl Drop for Function {
 pub(crate) struct Cluster {
     pub(crate) functions: Vec<Function>,
     pub(crate) postgres: Postgres,
-    pub(crate) bus_away: Arc<AtomicBool>,
+    pub(crate) hub: Hub,
     pub(crate) store: store::Postgres,
     pub(crate) mark: PathBuf,
-    broker: Broker,
     issuer: Arc<Issuer>,
     client: reqwest::Client,
     requested: Vec<RunId>,
@@ -129,30 +115,40 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
+    /// On the local broker.
     pub(crate) async fn start() -> Self {
-        let programs = tokio::task::spawn_blocking(build).await.unwrap();
+        let issuer = Arc::new(Issuer::generate(ISSUER));
+        let hub = Hub::local(&issuer).await;
+        Self::on(hub, issuer).await
+    }
+
+    /// On Google's emulator, where it is installed.
+    pub(crate) async fn start_on_google() -> Option<Self> {
+        let issuer = Arc::new(Issuer::generate(ISSUER));
+        let hub = Hub::google(&issuer).await?;
+        Some(Self::on(hub, issuer).await)
+    }
+
+    async fn on(hub: Hub, issuer: Arc<Issuer>) -> Self {
+        let program = tokio::task::spawn_blocking(build).await.unwrap();
         let postgres = Postgres::start().await;
         store::Postgres::migrate(&postgres.url).await.unwrap();
         let store = store::Postgres::connect(&postgres.url, 4).await.unwrap();
         register(&store).await;
-        let issuer = Arc::new(Issuer::generate(ISSUER));
-        let broker = Broker::new(Arc::new(SystemClock), issuer.clone(), PUSHER, Faults::default());
-        let bus_away = Arc::new(AtomicBool::new(false));
-        let host = host(broker.clone(), &issuer, bus_away.clone()).await;
-        let start: Arc<Starter> = Arc::new(starter(programs, postgres.url.clone(), host));
+        let start: Arc<Starter> = Arc::new(starter(program, postgres.url.clone(), hub.environment()));
         let folder = tempfile::tempdir().unwrap();
         let mut cluster = Self {
             functions: Vec::new(),
             postgres,
-            bus_away,
+            hub,
             store,
             mark: folder.path().join("mark"),
-            broker,
             issuer,
             client: reqwest::Client::builder().timeout(Duration::from_secs(20)).build().unwrap(),
             requested: Vec::new(),
             _folder: folder,
         };
+        cluster.hub.open_topics().await;
         for name in FUNCTIONS {
             let pair: Vec<Function> = (0..2)
                 .map(|_| {
@@ -160,7 +156,7 @@ impl Cluster {
                     Function { name, port, process: start(name, port), start: start.clone() }
                 })
                 .collect();
-            cluster.mount(name, &pair);
+            cluster.hub.mount(name, pair.iter().map(Function::url).collect()).await;
             cluster.functions.extend(pair);
         }
         for function in &cluster.functions {
@@ -170,26 +166,6 @@ impl Cluster {
             }
         }
         cluster
-    }
-
-    fn mount(&self, name: &str, pair: &[Function]) {
-        let urls = pair.iter().map(Function::url).collect();
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(8)).build().unwrap();
-        let balancer = Balancer { urls: Arc::new(urls), next: Arc::default(), client };
-        let router = Router::new().route("/push", post(forward)).with_state(balancer);
-        let topic = match name {
-            "trigger" => Topic::Triggers,
-            "evaluate" => Topic::Evaluations,
-            "execute" => Topic::Work("light".into()),
-            _ => Topic::Management,
-        };
-        let subscription = Subscription {
-            ack_deadline: Duration::from_secs(10),
-            max_backoff: Duration::from_secs(2),
-            max_delivery_attempts: 1_000,
-            ..Subscription::new(name, Endpoint::Router(router, "/push".into()), AUDIENCE)
-        };
-        self.broker.subscribe(&topic, subscription);
     }
 
     /// Asks for a run; whoever asks goes on until it is there.
@@ -207,7 +183,7 @@ impl Cluster {
             parent: None,
             priority: 0,
         });
-        self.broker.publish(&[request]).await.unwrap();
+        self.hub.publish(request).await;
         self.requested.push(run);
         run
     }
@@ -225,18 +201,21 @@ impl Cluster {
         self.client.post(url).bearer_auth(token)
     }
 
-    /// What each function answers that is asked for something that needs the database.
-    pub(crate) async fn ask_every_function(&self) -> Vec<u16> {
-        let ask = |function: &Function| match function.name {
-            "sweep" => self.asks(&format!("{}/sweep", function.url())).send(),
-            _ => self.client.get(format!("{}/readyz", function.url())).send(),
-        };
-        let asked: Vec<_> = self.functions.iter().map(|function| tokio::spawn(ask(function))).collect();
-        let mut answers = Vec::new();
-        for answer in asked {
-            answers.push(answer.await.unwrap().map_or(0, |answer| answer.status().as_u16()));
-        }
-        answers
+    /// What people use: the addresses at which runs are started, and a token that is good there.
+    pub(crate) fn api(&self) -> (Vec<String>, String) {
+        let triggers = self.functions.iter().filter(|function| function.name == "trigger");
+        let address = |trigger: &Function| format!("{}/api/v1/workflows/chaos/runs", trigger.url());
+        (triggers.map(address).collect(), self.issuer.push_token(PERSON, API, now()))
+    }
+
+    /// The address at which each function says whether it can work.
+    pub(crate) fn ready_urls(&self) -> Vec<String> {
+        self.functions.iter().map(|function| format!("{}/readyz", function.url())).collect()
+    }
+
+    /// Whether every process is still the one that was started.
+    pub(crate) fn all_live(&mut self) -> bool {
+        self.functions.iter_mut().all(|function| function.process.try_wait().unwrap().is_none())
     }
 
     /// What a platform does.
@@ -248,31 +227,11 @@ impl Cluster {
         }
     }
 
-    /// Waits until these runs have ended, at most until then.
-    pub(crate) async fn wait_for(&mut self, runs: &[RunId], until: Instant) {
-        loop {
-            self.restart_the_dead();
-            self.tick().await;
-            let mut open = 0;
-            for run in runs {
-                let record = self.store.run(TenantId::DEFAULT, *run).await;
-                let ended =
-                    record.is_ok_and(|record| record.is_some_and(|record| record.run.state.is_final()));
-                open += u32::from(!ended);
-            }
-            if open == 0 {
-                return;
-            }
-            assert!(now() < until, "{open} of {} runs have not ended", runs.len());
-            pause(TimeDelta::milliseconds(100)).await;
-        }
-    }
-
     /// Lets everyone live, and lets time pass in the rows until every run has ended and nothing is left to be done.
     pub(crate) async fn calm_down(&mut self) -> Vec<RunRecord> {
         let until = now() + CALM_WITHIN;
         for function in &self.functions {
-            function.signal("-CONT");
+            signal("-CONT", function.process.id());
         }
         loop {
             self.restart_the_dead();
@@ -295,43 +254,6 @@ impl Cluster {
     }
 }
 
-/// Sends each push to the next of several processes, as the platform's load balancer does.
-#[derive(Clone)]
-struct Balancer {
-    urls: Arc<Vec<String>>,
-    next: Arc<AtomicUsize>,
-    client: reqwest::Client,
-}
-
-async fn forward(State(balancer): State<Balancer>, headers: HeaderMap, body: Bytes) -> (StatusCode, Body) {
-    let turn = balancer.next.fetch_add(1, Ordering::Relaxed) % balancer.urls.len();
-    let request = balancer.client.post(format!("{}/push", balancer.urls[turn])).headers(headers).body(body);
-    match request.send().await {
-        Ok(answer) => (answer.status(), Body::empty()),
-        Err(_) => (StatusCode::BAD_GATEWAY, Body::empty()),
-    }
-}
-
-async fn unless_away(State(away): State<Arc<AtomicBool>>, request: Request, next: Next) -> Response {
-    let publishes = request.uri().path().starts_with("/v1/");
-    if publishes && away.load(Ordering::SeqCst) {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
-    }
-    next.run(request).await
-}
-
-/// The broker and the keys of its tokens, where other processes reach them.
-async fn host(broker: Broker, issuer: &Issuer, away: Arc<AtomicBool>) -> String {
-    let keys = issuer.jwks();
-    let router = bus::broker_http::router(broker)
-        .route("/keys", get(|| async { axum::Json(keys) }))
-        .layer(from_fn_with_state(away, unless_away));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    address
-}
-
 /// Builds the program that is any of the functions, or finds that it is built.
 fn build() -> PathBuf {
     let arguments = ["build", "--workspace", "--example", "function"];
@@ -343,18 +265,25 @@ fn build() -> PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples/function")
 }
 
-fn starter(program: PathBuf, database: String, host: String) -> impl Fn(&str, u16) -> Child {
+fn starter(
+    program: PathBuf,
+    database: String,
+    told: Vec<(&'static str, String)>,
+) -> impl Fn(&str, u16) -> Child {
+    let keys = told.iter().find(|(name, _)| *name == "EBB_PUSH_KEYS_URL").unwrap().1.clone();
     move |name, port| {
         Command::new(&program)
             .arg(name)
+            .envs(told.iter().cloned())
             .env("PORT", port.to_string())
             .env("DATABASE_URL", &database)
-            .env("EBB_BROKER_URL", &host)
-            .env("EBB_PUSH_AUTH", "oidc")
             .env("EBB_PUSH_AUDIENCE", AUDIENCE)
             .env("EBB_PUSH_ACCOUNT", PUSHER)
             .env("EBB_PUSH_ISSUER", ISSUER)
-            .env("EBB_PUSH_KEYS_URL", format!("{host}/keys"))
+            .env("EBB_API_AUDIENCE", API)
+            .env("EBB_API_ACCOUNTS", PERSON)
+            .env("EBB_API_ISSUER", ISSUER)
+            .env("EBB_API_KEYS_URL", &keys)
             .env("RUST_LOG", "error")
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{EventKind, RunState};
+use model::{EventKind, Instant, RunId, RunState};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use store::{RunRecord, Store};
 use uuid::Uuid;
@@ -25,6 +25,25 @@ pub(crate) async fn leftovers(url: &str) -> Vec<String> {
         }
     }
     left
+}
+
+/// When the first task succeeded, or the first run ended, after that.
+pub(crate) async fn first_end_since(url: &str, since: Instant) -> Option<Instant> {
+    let first = "select least(
+        (select min(finished_at) from tasks where state = 'succeeded' and finished_at > $1),
+        (select min(finished_at) from runs where finished_at > $1))";
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    sqlx::query_scalar(first).bind(since).fetch_one(&mut connection).await.unwrap()
+}
+
+/// The runs that go on, and those that ended.
+pub(crate) async fn runs(url: &str) -> (Vec<RunId>, Vec<RunId>) {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    let all = sqlx::query_as("select id, finished_at is not null from runs");
+    let all: Vec<(Uuid, bool)> = all.fetch_all(&mut connection).await.unwrap();
+    let (ended, open): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, ended)| *ended);
+    let ids = |rows: Vec<(Uuid, bool)>| rows.into_iter().map(|(id, _)| RunId(id)).collect();
+    (ids(open), ids(ended))
 }
 
 /// Everything that waits for time to pass has waited for two minutes more: who fell silent is dead, what was sent is

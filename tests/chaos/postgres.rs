@@ -1,6 +1,6 @@
 //! A Postgres that can be killed and comes back with all that was committed.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use chrono::TimeDelta;
 use embedded::{Durability, Options, Preference, Server};
@@ -26,10 +26,29 @@ impl Postgres {
         postgres
     }
 
-    /// SIGKILL, in the middle of whatever it does.
+    /// SIGKILL, in the middle of whatever it does. Its sessions find that it is gone, and end.
     pub(crate) fn kill(&mut self) {
+        let sessions = self.sessions();
         let killed = Command::new("kill").args(["-9", &self.postmaster]).status().unwrap();
         assert!(killed.success(), "Postgres was there to be killed");
+        tell("-CONT", &sessions);
+    }
+
+    /// SIGSTOP to each of its processes: whoever has a connection keeps it and hears nothing.
+    pub(crate) fn freeze(&self) {
+        // First the one that would start others.
+        tell("-STOP", std::slice::from_ref(&self.postmaster));
+        tell("-STOP", &self.sessions());
+    }
+
+    pub(crate) fn thaw(&self) {
+        tell("-CONT", &self.sessions());
+        tell("-CONT", std::slice::from_ref(&self.postmaster));
+    }
+
+    fn sessions(&self) -> Vec<String> {
+        let asked = Command::new("ps").args(["-o", "pid=", "--ppid", &self.postmaster]).output().unwrap();
+        String::from_utf8(asked.stdout).unwrap().split_whitespace().map(str::to_owned).collect()
     }
 
     /// Serves the same data again at the same address.
@@ -44,11 +63,22 @@ impl Postgres {
         self.server = Some(server);
     }
 
+    pub(crate) async fn freeze_for(&self, duration: TimeDelta) {
+        self.freeze();
+        pause(duration).await;
+        self.thaw();
+    }
+
     pub(crate) async fn kill_and_restart(&mut self, after: TimeDelta) {
         self.kill();
         pause(after).await;
         self.restart().await;
     }
+}
+
+fn tell(signal: &str, processes: &[String]) {
+    // One may end by itself meanwhile.
+    let _ = Command::new("kill").arg(signal).args(processes).stderr(Stdio::null()).status();
 }
 
 /// The process that all sessions are children of.

@@ -8,11 +8,12 @@ use std::process::ExitCode;
 use api::Api;
 use axum::Router;
 use axum::extract::State;
+use axum::middleware::from_fn;
 use axum::routing::post;
 use model::Message;
 use model::message::RunRequested;
 use runtime::StartRun;
-use service::{App, Push, Reply, Verdict, health};
+use service::{App, Push, Reply, Verdict, health, in_time};
 use tracing::info;
 
 /// `POST /push`: a run is asked for. Below `/api/v1`, where given: the API.
@@ -54,7 +55,7 @@ pub fn main() -> ExitCode {
         if api.is_none() {
             info!("EBB_API_AUDIENCE is not set: runs are started by messages only, the API is not served");
         }
-        Ok(router(app, api))
+        Ok(router(app, api).layer(from_fn(in_time)))
     })
 }
 

@@ -109,6 +109,11 @@ fn words(finding: &Finding) -> (String, &'static str) {
             format!("the run{of} cannot go on{since}"),
             "`ebb explain RUN` says where it is; cancel it, or repair with `ebb doctor --repair`",
         ),
+        Fault::Unusable => (
+            format!("this program cannot use the version{of}, so nothing of the run can go on"),
+            "deploy the program that knows its definition (the log says what is wrong with it): the run goes on by \
+             itself within ten minutes",
+        ),
     }
 }
 

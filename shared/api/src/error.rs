@@ -45,7 +45,11 @@ pub fn runtime(error: Error) -> Problem {
         Error::Unwanted => refused(StatusCode::CONFLICT, "unwanted"),
         Error::Bus(_) | Error::Together(_) => Problem::unavailable(message),
         Error::Store(error) => store(error),
-        Error::Unusable { .. } | Error::Defect => Problem::internal(&error),
+        Error::Unusable { .. } => {
+            let message = format!("{message}; register the workflow again, or use the program that knows it");
+            Problem::new(StatusCode::CONFLICT, "unusable_version", message)
+        }
+        Error::Defect => Problem::internal(&error),
     }
 }
 

@@ -33,7 +33,6 @@ pub mod workers;
 pub mod workflows;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use auth::{Accounts, Verifier};
 use axum::Router;
@@ -50,9 +49,6 @@ pub use links::Links;
 
 /// No request's body is larger, in bytes.
 pub const BODY_LIMIT: usize = 1024 * 1024;
-
-/// No request takes longer, a slowly sent body included.
-const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// What the API works with; cheap to clone.
 #[derive(Clone)]
@@ -152,11 +148,5 @@ async fn bounded(request: Request, next: Next) -> Response {
     if request.uri().to_string().contains("%00") {
         return Problem::bad_request("the address holds a NUL character (%00)").into_response();
     }
-    match tokio::time::timeout(TIME_LIMIT, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => {
-            let message = format!("the request took longer than {} s; try again", TIME_LIMIT.as_secs());
-            Problem::unavailable(message).into_response()
-        }
-    }
+    service::in_time(request, next).await
 }

@@ -36,13 +36,24 @@ impl Graphs {
     }
 }
 
+/// A version that cannot be read cannot be used.
+pub(crate) fn readable(
+    version: VersionId,
+    found: store::Result<Option<VersionRecord>>,
+) -> Result<Option<VersionRecord>> {
+    match found {
+        Err(store::Error::Unreadable { why, .. }) => Err(Error::Unusable { version, why }),
+        other => Ok(other?),
+    }
+}
+
 impl Runtime {
     /// The graph of a version, from the cache or the store.
     pub async fn graph(&self, version: VersionId) -> Result<Option<Arc<Graph>>> {
         if let Some(graph) = self.graphs.get(version) {
             return Ok(Some(graph));
         }
-        match self.store.version(version).await? {
+        match readable(version, self.store.version(version).await)? {
             Some(record) => self.graphs.compile(record).map(Some),
             None => Ok(None),
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
 use engine::Command;
-use model::RunId;
+use model::{RunId, VersionId};
 use store::{Fault, Finding};
 use tracing::{info, warn};
 
@@ -27,12 +27,29 @@ impl Runtime {
         for _ in 0..looks {
             let inspection = self.store.inspect(self.clock.now(), after).await?;
             findings.extend(inspection.findings);
+            findings.extend(self.unusable(inspection.versions).await?);
             after = inspection.next;
             if after.is_none() {
                 return Ok((findings, true));
             }
         }
         Ok((findings, false))
+    }
+
+    /// The runs among these whose version this program cannot use. Nothing is noted about them: a newer program may be
+    /// able to, and then they go on.
+    async fn unusable(&self, versions: Vec<(RunId, VersionId)>) -> Result<Vec<Finding>> {
+        let mut found = Vec::new();
+        for (run, version) in versions {
+            match self.graph(version).await {
+                Ok(Some(_)) => {}
+                Err(error) if error.is_passing() => return Err(error),
+                Ok(None) | Err(_) => {
+                    found.push(Finding { fault: Fault::Unusable, run: Some(run), count: 1, since: None });
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Puts right what was found, as far as no person is needed. Answers which findings it did something about.

@@ -9,6 +9,7 @@ use model::{Changes, Message, Run, RunId, TaskIndex, TaskKey};
 use store::{Facts, Unit};
 
 use crate::combine::Wish;
+use crate::graphs::readable;
 use crate::publish::Unsaid;
 use crate::start::{self, Start};
 use crate::{Error, Result, Runtime};
@@ -177,7 +178,7 @@ impl Runtime {
                 Some(graph) => graph,
                 None => {
                     let gone = || Error::Unusable { version: run.version, why: "it does not exist".into() };
-                    let record = unit.version(run.version).await?.ok_or_else(gone)?;
+                    let record = readable(run.version, unit.version(run.version).await)?.ok_or_else(gone)?;
                     self.graphs.compile(record)?
                 }
             };

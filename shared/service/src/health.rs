@@ -1,8 +1,8 @@
 //! Whether a function lives, and whether it can work.
 
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::IntoResponse;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
@@ -14,12 +14,15 @@ pub fn health(app: App) -> Router {
     Router::new().route("/livez", get(|| async { "ok" })).route("/readyz", get(ready)).with_state(app)
 }
 
-async fn ready(State(app): State<App>) -> impl IntoResponse {
+async fn ready(State(app): State<App>) -> Response {
     let database = says("database", app.runtime.store().ping().await);
     let bus = says("bus", app.runtime.bus().ping().await);
     let ready = [database, bus].iter().all(|word| *word == "ok");
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(json!({"database": database, "bus": bus})))
+    let body = Json(json!({"database": database, "bus": bus}));
+    if ready {
+        return body.into_response();
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")], body).into_response()
 }
 
 /// One word for anyone who asks; what is wrong is for the log.

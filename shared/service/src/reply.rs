@@ -1,6 +1,6 @@
 //! The answers to a pushed message, as types: no handler writes a status code.
 
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bus::envelope::Delivery;
 use tracing::warn;
@@ -33,7 +33,7 @@ impl IntoResponse for Reply {
             Self::Ack => StatusCode::NO_CONTENT.into_response(),
             Self::Retry(reason) => {
                 warn!("Message was not handled and shall come again: {reason}");
-                StatusCode::SERVICE_UNAVAILABLE.into_response()
+                (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")]).into_response()
             }
         }
     }

@@ -2,7 +2,7 @@
 //! said here.
 
 use chrono::TimeDelta;
-use model::{Counts, Instant, Run, RunId, RunState, TaskState};
+use model::{Counts, Instant, Run, RunId, RunState, TaskState, VersionId};
 
 /// A timer or an outbox message that is overdue by so much was forgotten.
 pub(crate) const OVERDUE: TimeDelta = TimeDelta::minutes(1);
@@ -46,6 +46,8 @@ pub enum Fault {
     NotLookedAt,
     /// A run says of itself that it cannot go on.
     Stalled,
+    /// A run keeps a version that this program cannot use.
+    Unusable,
 }
 
 /// Something that should not be.
@@ -66,6 +68,8 @@ pub struct Finding {
 pub struct Inspection {
     /// What should not be.
     pub findings: Vec<Finding>,
+    /// The runs that were looked at, each with its version: whether it can be used, the rows do not say.
+    pub versions: Vec<(RunId, VersionId)>,
     /// The run after which to go on; none where all were looked at.
     pub next: Option<RunId>,
 }
@@ -89,7 +93,7 @@ pub struct Health {
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Fault; 12] = [
+    pub const ALL: [Fault; 13] = [
         Self::OverdueTimers,
         Self::UnsentMessages,
         Self::OverdueCheckups,
@@ -102,6 +106,7 @@ impl Fault {
         Self::AtRest,
         Self::NotLookedAt,
         Self::Stalled,
+        Self::Unusable,
     ];
 
     /// The name used in answers.
@@ -119,12 +124,13 @@ impl Fault {
             Self::AtRest => "at_rest",
             Self::NotLookedAt => "not_looked_at",
             Self::Stalled => "stalled",
+            Self::Unusable => "unusable_version",
         }
     }
 
     /// Whether it can be put right without a person.
     pub fn can_be_repaired(self) -> bool {
-        !matches!(self, Self::DeadLetters)
+        !matches!(self, Self::DeadLetters | Self::Unusable)
     }
 }
 
@@ -154,6 +160,11 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// The run and its version.
+    pub(crate) fn version(&self) -> (RunId, VersionId) {
+        (self.run.id, self.run.version)
+    }
+
     /// What is wrong with the run.
     pub(crate) fn findings(&self, now: Instant) -> Vec<Finding> {
         let since = self.moved_at.or(Some(self.run.created_at));

@@ -1,9 +1,12 @@
-//! What tests share: a Postgres of their own, a clock they move, definitions in short notation.
+//! What tests share: a Postgres of their own, Google's emulator where there is one, a clock they move, definitions in
+//! short notation.
 
 mod clock;
 mod database;
+mod emulator;
 mod workflow;
 
 pub use clock::ManualClock;
 pub use database::{Database, database};
+pub use emulator::Emulator;
 pub use workflow::workflow;

@@ -13,8 +13,8 @@ use ebbflow_bus::remote::Remote;
 use ebbflow_bus::{Bus, Error, Subscription, broker_http};
 use model::{Message, Topic};
 use serde_json::{Value, json};
+use testkit::Emulator;
 
-use crate::emulator::Emulator;
 use crate::messages::{nudge, one_of_each, work};
 use crate::receiver::{ACCOUNT, AUDIENCE, Receiver, broker, serve};
 

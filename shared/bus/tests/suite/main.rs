@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
 mod conformance;
-mod emulator;
 mod envelope;
 mod faults;
 mod http;

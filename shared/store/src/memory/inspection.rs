@@ -16,7 +16,7 @@ impl Tables {
         let seen: Vec<Seen> = open.take(PAGE as usize).map(|row| self.look_at(row, now)).collect();
         findings.extend(seen.iter().flat_map(|seen| seen.findings(now)));
         let next = seen.last().filter(|_| seen.len() == PAGE as usize).map(|seen| seen.run.id);
-        Inspection { findings, next }
+        Inspection { findings, versions: seen.iter().map(Seen::version).collect(), next }
     }
 
     fn look_at(&self, row: &RunRow, now: Instant) -> Seen {

@@ -23,7 +23,7 @@ pub(super) async fn inspect(pool: &PgPool, now: Instant, after: Option<RunId>) -
     let seen: Vec<Seen> = found.iter().map(seen).collect::<Result<_>>()?;
     findings.extend(seen.iter().flat_map(|seen| seen.findings(now)));
     let next = seen.last().filter(|_| seen.len() == PAGE as usize).map(|seen| seen.run.id);
-    Ok(Inspection { findings, next })
+    Ok(Inspection { findings, versions: seen.iter().map(Seen::version).collect(), next })
 }
 
 fn seen(row: &PgRow) -> Result<Seen> {

@@ -179,11 +179,21 @@ pub(super) fn version(row: &PgRow) -> Result<VersionRecord> {
         tenant: TenantId(row.try_get("tenant")?),
         number: row.try_get("number")?,
         hash: row.try_get("hash")?,
-        workflow: row.try_get::<Json<_>, _>("definition")?.0,
+        workflow: row.try_get::<Json<_>, _>("definition").map_err(not_a_definition)?.0,
         source: row.try_get("source")?,
         created_at: row.try_get("created_at")?,
         created_by: row.try_get("created_by")?,
     })
+}
+
+/// What another version of the program wrote, and this one does not understand.
+fn not_a_definition(error: sqlx::Error) -> Error {
+    match error {
+        sqlx::Error::ColumnDecode { source, .. } => {
+            Error::Unreadable { what: "definition", why: source.to_string() }
+        }
+        other => other.into(),
+    }
 }
 
 pub(super) fn workflow(row: &PgRow) -> Result<WorkflowRecord> {

@@ -65,8 +65,11 @@ impl Unit for PostgresUnit {
     }
 
     async fn version(&mut self, id: VersionId) -> Result<Option<VersionRecord>> {
-        let found = definitions::version(&mut *self.transaction, id).await;
-        self.note(found)
+        match definitions::version(&mut *self.transaction, id).await {
+            // Nothing is half written for it: the others in the unit need not suffer.
+            Err(error @ Error::Unreadable { .. }) => Err(error),
+            found => self.note(found),
+        }
     }
 
     async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>> {

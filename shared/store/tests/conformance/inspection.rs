@@ -49,6 +49,8 @@ pub(crate) async fn what_is_overdue_is_found_with_its_age(store: Subject) {
 pub(crate) async fn a_run_in_which_nothing_moves_is_found(store: Subject) {
     let id = example(&*store, 1).await;
     assert_eq!(faults(&store, 0).await, [(Fault::NotLookedAt, 1)]);
+    let version = run(&*store, id).await.version;
+    assert_eq!(store.inspect(at(0), None).await.unwrap().versions, [(id, version)]);
     step(&*store, id, |changes| changes.checkup = Checkup::At(at(9_999))).await.unwrap();
     assert_eq!(faults(&store, 119).await, []);
     assert_eq!(faults(&store, 120).await, [(Fault::AtRest, 3)]);

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use clock::{Clock, SystemClock};
+use ::clock::{Clock, SystemClock};
 
 /// A running emulator; it ends with the value.
-pub(crate) struct Emulator {
+pub struct Emulator {
     process: Child,
-    pub(crate) url: String,
+    /// Where it is reached.
+    pub url: String,
 }
 
 impl Drop for Emulator {
@@ -21,21 +22,29 @@ impl Drop for Emulator {
 }
 
 impl Emulator {
+    /// The process that it is.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Starts one, or says in one line why not.
-    pub(crate) async fn start() -> Option<Self> {
+    pub async fn start() -> Option<Self> {
         let Some(program) = find() else {
             eprintln!(
                 "skipped: Google's Pub/Sub emulator is not installed (Cloud SDK component pubsub-emulator)"
             );
             return None;
         };
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .expect("a port is free")
+            .port();
         let process = Command::new(program)
             .args(["--host=127.0.0.1", &format!("--port={port}")])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .unwrap();
+            .expect("it can be started");
         let emulator = Self { process, url: format!("http://127.0.0.1:{port}") };
         for _ in 0..600 {
             if reqwest::get(&emulator.url).await.is_ok_and(|answer| answer.status().is_success()) {

@@ -1,6 +1,7 @@
 //! The ebb command: Ebbflow on a laptop, and the command line to any Ebbflow.
 
 pub mod args;
+pub mod bench;
 pub mod client;
 pub mod commands;
 pub mod dev;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use ebb::args::{Command, Shared, Trigger};
+use ebb::bench::{self, BenchArgs};
 use ebb::commands;
 use ebb::dev::{Dev, DevArgs};
 use store::Postgres;
@@ -34,6 +35,11 @@ enum Top {
         #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
         database_url: String,
     },
+    /// Measure this machine with all of Ebbflow on it, in a database of its own
+    #[command(
+        after_help = "Examples:\n  ebb bench --quick\n  ebb bench chain latency --json\n  ebb bench statements\n\nScenarios, in this order where none is named:\n  chain latency wide\nand `statements`: the statements that a step costs, as a table in Markdown."
+    )]
+    Bench(BenchArgs),
     #[command(flatten)]
     Other(Command),
 }
@@ -44,6 +50,7 @@ async fn main() -> ExitCode {
     let outcome = match cli.command {
         Top::Dev(args) => dev(&cli.shared, &args).await,
         Top::Migrate { database_url } => migrate(&database_url).await,
+        Top::Bench(args) => bench::run(&cli.shared, &args).await,
         Top::Other(command) => commands::run(&cli.shared, command).await,
     };
     outcome.unwrap_or_else(|error| commands::failure(&error))

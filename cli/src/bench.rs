@@ -1,0 +1,96 @@
+//! `ebb bench`: how fast all of Ebbflow is on this machine, beside what the machine itself can do.
+//!
+//! Each scenario has a fresh database and an `ebb dev` of its own on it, and drives it by the API. A scenario is a
+//! short function over a [`World`](world::World) that gives an [`Outcome`].
+
+mod chain;
+mod latency;
+mod load;
+mod machine;
+mod percentiles;
+mod report;
+mod usage;
+mod wide;
+mod workflows;
+mod world;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::args::Shared;
+use crate::output;
+use machine::Machine;
+use report::{Outcome, Report};
+use world::Bench;
+
+/// What `ebb bench` is told.
+#[derive(Clone, Debug, clap::Args)]
+pub struct BenchArgs {
+    /// What to measure [default: everything]
+    #[arg(value_name = "SCENARIO")]
+    pub scenarios: Vec<Scenario>,
+    /// Smaller sizes: everything within a minute, and less exact
+    #[arg(long)]
+    pub quick: bool,
+    /// A server to measure on, instead of an embedded one; a database is made there, and dropped
+    #[arg(long, value_name = "URL")]
+    pub database_url: Option<String>,
+}
+
+/// Something to measure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Scenario {
+    /// Steps in a second, in many chains at once
+    Chain,
+    /// From one step to the next, when nothing else is under way
+    Latency,
+    /// A fan-out of 10,000, against fan-outs of 100
+    Wide,
+    /// The statements that a step costs, as a table
+    Statements,
+}
+
+impl Scenario {
+    /// What is measured where nothing is named. The last ones leave the machine's caches in the worst state.
+    const ALL: [Self; 3] = [Self::Chain, Self::Latency, Self::Wide];
+
+    async fn measure(self, bench: &Bench) -> Result<Outcome> {
+        match self {
+            Self::Chain => chain::run(bench).await,
+            Self::Latency => latency::run(bench).await,
+            Self::Wide => wide::run(bench).await,
+            Self::Statements => chain::statements(bench).await,
+        }
+    }
+
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+/// Measures and prints.
+pub async fn run(shared: &Shared, args: &BenchArgs) -> Result<ExitCode> {
+    let bench = Bench::open(args).await?;
+    let report = measure(&bench, args).await;
+    bench.close().await;
+    let report = report?;
+    match shared.json {
+        true => output::json(&report)?,
+        false => output::line(report)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn measure(bench: &Bench, args: &BenchArgs) -> Result<Report> {
+    let wanted = if args.scenarios.is_empty() { &Scenario::ALL } else { args.scenarios.as_slice() };
+    bench.say("measuring the machine");
+    let machine = Machine::measure(bench).await?;
+    let mut scenarios = Vec::new();
+    for scenario in wanted {
+        bench.say(&format!("measuring {}", scenario.name()));
+        scenarios.push(scenario.measure(bench).await?);
+    }
+    Ok(Report::new(args.quick, machine, scenarios))
+}

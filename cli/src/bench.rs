@@ -4,11 +4,21 @@
 //! short function over a [`World`](world::World) that gives an [`Outcome`].
 
 mod chain;
+mod diamond;
+mod fairness;
+mod history;
+mod instances;
 mod latency;
 mod load;
 mod machine;
+mod memory;
 mod percentiles;
+mod processes;
+mod register;
 mod report;
+mod start;
+mod timers;
+mod trigger;
 mod usage;
 mod wide;
 mod workflows;
@@ -46,21 +56,61 @@ pub enum Scenario {
     Chain,
     /// From one step to the next, when nothing else is under way
     Latency,
+    /// How long it takes until a run is accepted
+    Trigger,
+    /// Branches that meet, many at once
+    Diamond,
     /// A fan-out of 10,000, against fan-outs of 100
     Wide,
+    /// One task of one tenant behind 10,000 of another
+    Fairness,
+    /// 100,000 timers that are due at once, and an idle minute
+    Timers,
+    /// One and two processes of each function
+    Instances,
+    /// 500 workflows in one request
+    Register,
+    /// From the start of a function until it is ready
+    Start,
+    /// What this process holds under load
+    Memory,
+    /// 1,000,000 runs that have ended, against none
+    History,
     /// The statements that a step costs, as a table
     Statements,
 }
 
 impl Scenario {
     /// What is measured where nothing is named. The last ones leave the machine's caches in the worst state.
-    const ALL: [Self; 3] = [Self::Chain, Self::Latency, Self::Wide];
+    const ALL: [Self; 12] = [
+        Self::Chain,
+        Self::Latency,
+        Self::Trigger,
+        Self::Diamond,
+        Self::Wide,
+        Self::Fairness,
+        Self::Timers,
+        Self::Instances,
+        Self::Register,
+        Self::Start,
+        Self::Memory,
+        Self::History,
+    ];
 
     async fn measure(self, bench: &Bench) -> Result<Outcome> {
         match self {
             Self::Chain => chain::run(bench).await,
             Self::Latency => latency::run(bench).await,
+            Self::Trigger => trigger::run(bench).await,
+            Self::Diamond => diamond::run(bench).await,
             Self::Wide => wide::run(bench).await,
+            Self::Fairness => fairness::run(bench).await,
+            Self::Timers => timers::run(bench).await,
+            Self::Instances => instances::run(bench).await,
+            Self::Register => register::run(bench).await,
+            Self::Start => start::run(bench).await,
+            Self::Memory => memory::run(bench).await,
+            Self::History => history::run(bench).await,
             Self::Statements => chain::statements(bench).await,
         }
     }

@@ -141,9 +141,9 @@ impl Dev {
         })
     }
 
-    /// How many messages its functions have published.
-    pub fn published(&self) -> u64 {
-        self.broker.published()
+    /// What its functions publish to, and anyone may ask for runs by.
+    pub fn broker(&self) -> &Broker {
+        &self.broker
     }
 
     /// Stops gently: no new work, what runs may finish for a while or is handed back, then the database.

@@ -37,7 +37,7 @@ enum Top {
     },
     /// Measure this machine with all of Ebbflow on it, in a database of its own
     #[command(
-        after_help = "Examples:\n  ebb bench --quick\n  ebb bench chain latency --json\n  ebb bench statements\n\nScenarios, in this order where none is named:\n  chain latency wide\nand `statements`: the statements that a step costs, as a table in Markdown."
+        after_help = "Examples:\n  ebb bench --quick\n  ebb bench chain latency --json\n  ebb bench statements"
     )]
     Bench(BenchArgs),
     #[command(flatten)]

@@ -46,12 +46,12 @@ pub(super) async fn keep_busy(
     start_runs(&world, workflow, in_flight, span / 5).await?;
     let counts = world.gauge.count_statements().await?;
     let (server, name) = (bench.server().await?, world.database());
-    let before = (server.counters(&name).await?, world.dev.published(), Processors::now());
+    let before = (server.counters(&name).await?, world.broker.published(), Processors::now());
     let from = SystemClock.now();
     let (runs, memory) = start_runs(&world, workflow, in_flight, span).await?;
     let (to, used) = (SystemClock.now(), Processors::now());
     world.drain().await?;
-    let messages = (world.dev.published() - before.1) as f64;
+    let messages = (world.broker.published() - before.1) as f64;
     let statements = if counts { Some(world.gauge.statements().await?) } else { None };
     let within = world.gauge.tasks_ended(from, to).await? as f64;
     let steps = world.gauge.tasks_ended(from, SystemClock.now()).await? as f64;
@@ -59,6 +59,7 @@ pub(super) async fn keep_busy(
     let used = used.zip(before.2).map(|(after, before)| after.since(before).per(within / 1e6));
     // Sessions tell what they did when they end.
     let scratch = world.stop().await?;
+    server.until_left(&name).await?;
     let counters = server.counters(&name).await?.since(before.0);
     scratch.drop().await?;
     let seconds = (to - from).as_seconds_f64();

@@ -32,3 +32,41 @@ tasks:
     );
     Written { name: name.into(), text }
 }
+
+/// A start, two branches, and a join.
+pub(super) fn diamond(name: &str) -> Written {
+    let text = format!(
+        "name: {name}
+tasks:
+  - {{name: start, type: noop}}
+  - {{name: left, type: noop, depends_on: [start]}}
+  - {{name: right, type: noop, depends_on: [start]}}
+  - {{name: join, type: noop, depends_on: [left, right]}}
+"
+    );
+    Written { name: name.into(), text }
+}
+
+/// As many tasks as the input says, all of which may go on at once.
+pub(super) fn all_at_once(name: &str) -> Written {
+    let Written { name, text } = wide(name);
+    let text = text.replace("    for_each:", "    max_parallel: 10000\n    for_each:");
+    Written { name, text }
+}
+
+/// So many tasks side by side that sleep for an hour.
+pub(super) fn sleepers(name: &str, tasks: usize) -> Written {
+    let mut text = format!("name: {name}\ntasks:\n");
+    for task in 0..tasks {
+        let _ = writeln!(text, "  - {{name: s{task}, type: sleep, config: {{duration: 1h}}}}");
+    }
+    Written { name: name.into(), text }
+}
+
+/// A sleep of a second.
+pub(super) fn nap(name: &str) -> Written {
+    Written {
+        name: name.into(),
+        text: format!("name: {name}\ntasks:\n  - {{name: nap, type: sleep, config: {{duration: 1s}}}}\n"),
+    }
+}

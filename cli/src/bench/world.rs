@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -10,14 +11,17 @@ use api::definitions::{File, Files, Kind};
 use api::runs::StartBody;
 use api::views::RunView;
 use api::workflows::Registration;
+use bus::local::Broker;
 use embedded::{Options, Server};
 use gauge::{Gauge, Scratch};
 use indicatif::ProgressBar;
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
+use store::Postgres;
 use tokio::time::interval;
 
 use super::BenchArgs;
+use super::processes::{Processes, Programs};
 use super::workflows::Written;
 use crate::client::{self, Client, Place};
 use crate::dev::{Dev, DevArgs};
@@ -88,9 +92,14 @@ impl Bench {
         Ok(Gauge::connect(&self.url, 1).await?)
     }
 
-    /// All of Ebbflow on a fresh database.
+    /// All of Ebbflow in this process, on a fresh database.
     pub(super) async fn world(&self) -> Result<World> {
-        World::open(self.scratch().await?).await
+        World::together(self.scratch().await?).await
+    }
+
+    /// So many processes of each function, on a fresh database.
+    pub(super) async fn processes(&self, programs: &Programs, instances: usize) -> Result<World> {
+        World::apart(self.scratch().await?, programs, instances).await
     }
 
     pub(super) async fn close(self) {
@@ -114,18 +123,27 @@ async fn start(folder: &std::path::Path) -> Result<Server, embedded::Error> {
     }
 }
 
-/// All of Ebbflow as `ebb dev` runs it, on a database of its own.
+/// All of Ebbflow on a database of its own.
 pub(super) struct World {
-    pub(super) dev: Dev,
-    pub(super) client: Arc<Client>,
+    /// What its functions publish to.
+    pub(super) broker: Broker,
     /// A look into the database, beside Ebbflow's own.
     pub(super) gauge: Gauge,
+    clients: Vec<Arc<Client>>,
+    turn: AtomicUsize,
+    running: Running,
     scratch: Scratch,
-    data: tempfile::TempDir,
+}
+
+/// What ends with a world.
+enum Running {
+    Dev(Box<Dev>, tempfile::TempDir),
+    Apart(Processes),
 }
 
 impl World {
-    async fn open(scratch: Scratch) -> Result<Self> {
+    /// Everything in this process, as `ebb dev` runs it.
+    async fn together(scratch: Scratch) -> Result<Self> {
         let data = tempfile::tempdir()?;
         let workflows = data.path().join("workflows");
         std::fs::create_dir(&workflows)?;
@@ -133,8 +151,29 @@ impl World {
         let args = DevArgs { workflows, port: 0, database_url, run: None, once: false };
         let dev = Dev::start(&data.path().join("data"), &args).await?;
         let client = Client::new(Place { url: dev.url.clone(), token: dev.token.clone() })?;
+        let broker = dev.broker().clone();
+        Self::new(scratch, vec![client], broker, Running::Dev(Box::new(dev), data)).await
+    }
+
+    /// Each function in processes of its own, so many of each.
+    async fn apart(scratch: Scratch, programs: &Programs, instances: usize) -> Result<Self> {
+        Postgres::migrate(&scratch.url()).await?;
+        let processes = Processes::start(programs, &scratch.url(), instances).await?;
+        let clients = processes.places().into_iter().map(Client::new).collect::<client::Result<_>>()?;
+        let broker = processes.broker.clone();
+        Self::new(scratch, clients, broker, Running::Apart(processes)).await
+    }
+
+    async fn new(scratch: Scratch, clients: Vec<Client>, broker: Broker, running: Running) -> Result<Self> {
         let gauge = Gauge::connect(&scratch.url(), 4).await?;
-        Ok(Self { dev, client: client.into(), gauge, scratch, data })
+        let clients = clients.into_iter().map(Arc::new).collect();
+        Ok(Self { broker, gauge, clients, turn: AtomicUsize::new(0), running, scratch })
+    }
+
+    /// The API, of one instance after the other.
+    pub(super) fn client(&self) -> Arc<Client> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        self.clients[turn % self.clients.len()].clone()
     }
 
     /// Registers workflows by the API.
@@ -145,7 +184,7 @@ impl World {
             text: workflow.text.clone(),
         };
         let body = Files { files: workflows.iter().map(file).collect() };
-        let _: Registration = self.client.post(&["workflows"], HeaderMap::new(), &body).await?;
+        let _: Registration = self.client().post(&["workflows"], HeaderMap::new(), &body).await?;
         Ok(())
     }
 
@@ -160,7 +199,7 @@ impl World {
         workflow: &str,
         inputs: Map<String, Value>,
     ) -> impl Future<Output = client::Result<()>> + Send + use<> {
-        let (client, workflow) = (self.client.clone(), workflow.to_owned());
+        let (client, workflow) = (self.client(), workflow.to_owned());
         async move {
             let body = StartBody { inputs, ..StartBody::default() };
             let _: RunView = client.post(&["workflows", &workflow, "runs"], HeaderMap::new(), &body).await?;
@@ -188,8 +227,10 @@ impl World {
     /// Ends Ebbflow, and gives what is left: the database, for a last look.
     pub(super) async fn stop(self) -> Result<Scratch> {
         self.gauge.close().await;
-        self.dev.stop().await?;
-        drop(self.data);
+        match self.running {
+            Running::Dev(dev, _data) => dev.stop().await?,
+            Running::Apart(processes) => drop(processes),
+        }
         Ok(self.scratch)
     }
 

@@ -1,10 +1,13 @@
 //! A database that is there for a while.
 
+use std::time::Duration;
+
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
+use tokio::time::interval;
 use uuid::Uuid;
 
-use crate::Result;
+use crate::{Gauge, Result};
 
 /// A database of one's own on some server; gone once it is dropped by [`Scratch::drop`].
 #[derive(Clone, Debug)]
@@ -42,5 +45,20 @@ impl Scratch {
         let mut connection = PgConnection::connect_with(&self.server).await?;
         sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await?;
         Ok(connection.close().await?)
+    }
+}
+
+impl Gauge {
+    /// Returns once nobody is connected to a database of this server any more, or after a few seconds.
+    pub async fn until_left(&self, database: &str) -> Result<()> {
+        let mut ticks = interval(Duration::from_millis(20));
+        for _ in 0..200 {
+            let select = "/* gauge */ select exists (select from pg_stat_activity where datname = $1)";
+            if !sqlx::query_scalar::<_, bool>(select).bind(database).fetch_one(&self.pool).await? {
+                break;
+            }
+            ticks.tick().await;
+        }
+        Ok(())
     }
 }

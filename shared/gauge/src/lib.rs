@@ -4,6 +4,7 @@
 //! This looks at the tables from outside, as an operator with `psql` would. Nothing in the product depends on it.
 
 mod database;
+mod history;
 mod limits;
 mod runs;
 mod statements;

@@ -81,8 +81,10 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// What is measured where nothing is named. The last ones leave the machine's caches in the worst state.
+    /// What is measured where nothing is named. Memory comes first, since a process keeps what others needed; the last
+    /// ones leave the machine's caches in the worst state.
     const ALL: [Self; 12] = [
+        Self::Memory,
         Self::Chain,
         Self::Latency,
         Self::Trigger,
@@ -93,7 +95,6 @@ impl Scenario {
         Self::Instances,
         Self::Register,
         Self::Start,
-        Self::Memory,
         Self::History,
     ];
 
@@ -143,4 +144,34 @@ async fn measure(bench: &Bench, args: &BenchArgs) -> Result<Report> {
         scenarios.push(scenario.measure(bench).await?);
     }
     Ok(Report::new(args.quick, machine, scenarios))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        bench: BenchArgs,
+    }
+
+    #[test]
+    fn scenarios_are_named_by_one_word_each() {
+        let line = Line::try_parse_from(["bench", "chain", "--quick", "history"]).unwrap();
+        assert_eq!(line.bench.scenarios, [Scenario::Chain, Scenario::History]);
+        assert!(line.bench.quick);
+        let refusal = Line::try_parse_from(["bench", "chian"]).err().unwrap().to_string();
+        assert!(refusal.contains("'chain'"), "{refusal}");
+    }
+
+    #[test]
+    fn everything_is_measured_where_nothing_is_named() {
+        let left_out = |scenario: &&Scenario| !Scenario::ALL.contains(scenario);
+        let left_out: Vec<&Scenario> = Scenario::value_variants().iter().filter(left_out).collect();
+        // It measures what `chain` does and prints more of it.
+        assert_eq!(left_out, [&Scenario::Statements]);
+    }
 }

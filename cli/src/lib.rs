@@ -5,5 +5,6 @@ pub mod bench;
 pub mod client;
 pub mod commands;
 pub mod dev;
+pub mod fairness;
 pub mod files;
 pub mod output;

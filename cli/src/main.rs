@@ -9,6 +9,7 @@ use ebb::args::{Command, Shared, Trigger};
 use ebb::bench::{self, BenchArgs};
 use ebb::commands;
 use ebb::dev::{Dev, DevArgs};
+use ebb::fairness::{self, Fairness};
 use store::Postgres;
 
 /// Workflows that cost nothing while nothing runs.
@@ -40,6 +41,9 @@ enum Top {
         after_help = "Examples:\n  ebb bench --quick\n  ebb bench chain latency --json\n  ebb bench statements"
     )]
     Bench(BenchArgs),
+    /// Look at how places are shared between tenants, without a server
+    #[command(subcommand)]
+    Fairness(Fairness),
     #[command(flatten)]
     Other(Command),
 }
@@ -51,6 +55,7 @@ async fn main() -> ExitCode {
         Top::Dev(args) => dev(&cli.shared, &args).await,
         Top::Migrate { database_url } => migrate(&database_url).await,
         Top::Bench(args) => bench::run(&cli.shared, &args).await,
+        Top::Fairness(Fairness::Simulate(args)) => fairness::simulate(&cli.shared, &args),
         Top::Other(command) => commands::run(&cli.shared, command).await,
     };
     outcome.unwrap_or_else(|error| commands::failure(&error))

@@ -20,7 +20,7 @@ pub(super) const IN_FLIGHT: i64 = 256;
 pub(super) async fn load(bench: &Bench) -> Result<Load> {
     let world = bench.world().await?;
     world.register(&[workflows::chain("chain", LENGTH)]).await?;
-    let span = bench.size(Duration::from_secs(15), Duration::from_secs(4));
+    let span = bench.size(Duration::from_secs(15), Duration::from_secs(2));
     load::keep_busy(bench, world, "chain", IN_FLIGHT, span).await
 }
 
@@ -46,9 +46,6 @@ fn outcome(name: &'static str, load: Load) -> Outcome {
         Figure::new("writes through to disk per step", per_step(load.counters.syncs as f64), ""),
         Figure::new("runs started", load.runs, ""),
     ];
-    if let Some(memory) = load.memory {
-        figures.push(Figure::new("memory of ebb, most", memory, "MB").at_most(150.0));
-    }
     if let Some(used) = load.used {
         figures.push(Figure::new("processor time of ebb per step", used.own, "µs"));
         figures.push(Figure::new("processor time of all per step", used.all, "µs"));

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use api::limits::{LimitBody, LimitList};
 use bus::Bus;
+use chrono::DateTime;
+use clock::{Clock, SystemClock};
 use model::message::RunRequested;
 use model::{Message, RunId, TenantId};
 use reqwest::header::HeaderMap;
@@ -32,9 +34,11 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     let items = Value::from((0..many).collect::<Vec<u32>>());
     world.trigger("many", Map::from_iter([("items".to_owned(), items)])).await?;
     let mut ticks = interval(Duration::from_millis(2));
-    while world.gauge.waiting().await? < i64::from(many) / 2 {
+    // Until A's tasks come and go, with most of them still in line.
+    while world.gauge.tasks_ended(DateTime::UNIX_EPOCH, SystemClock.now()).await? < i64::from(many) / 20 {
         ticks.tick().await;
     }
+    ensure!(world.gauge.waiting().await? > i64::from(many) / 2, "A's tasks have gone before B's came");
     world.broker.publish(&[Message::RunRequested(one_of_b())]).await?;
     let before = loop {
         ticks.tick().await;

@@ -209,3 +209,6 @@ fn shown(value: f64) -> String {
         digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).expect("digits")).collect();
     groups.join(",")
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,7 @@ const LISTS: [&[(&str, &str)]; 4] =
 
 pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     let runs: u32 = bench.size(1_000_000, 20_000);
-    let span = bench.size(Duration::from_secs(15), Duration::from_secs(3));
+    let span = bench.size(Duration::from_secs(15), Duration::from_secs(2));
     let empty = load::keep_busy(bench, prepared(bench).await?, "chain", IN_FLIGHT, span).await?;
     let world = prepared(bench).await?;
     fill(bench, &world, runs).await?;

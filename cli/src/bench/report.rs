@@ -44,11 +44,15 @@ pub(super) struct Figure {
     pub(super) goal: Option<Goal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) met: Option<bool>,
+    /// Of a rate: how much of it comes to each commit that the machine could make meanwhile. So figures can be compared
+    /// between machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) per_machine_commit: Option<f64>,
 }
 
 impl Figure {
     pub(super) fn new(name: &'static str, value: f64, unit: &'static str) -> Self {
-        Self { name, value: rounded(value), unit, goal: None, met: None }
+        Self { name, value: rounded(value), unit, goal: None, met: None, per_machine_commit: None }
     }
 
     pub(super) fn with(self, goal: Goal) -> Self {
@@ -122,7 +126,11 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(quick: bool, machine: Machine, scenarios: Vec<Outcome>) -> Self {
+    pub(super) fn new(quick: bool, machine: Machine, mut scenarios: Vec<Outcome>) -> Self {
+        let figures = scenarios.iter_mut().flat_map(|outcome| &mut outcome.figures);
+        for figure in figures.filter(|figure| figure.unit == "/s") {
+            figure.per_machine_commit = Some(rounded(figure.value / machine.commits_per_second));
+        }
         let build = if cfg!(debug_assertions) { "debug" } else { "release" };
         Self { version: env!("CARGO_PKG_VERSION"), build, quick, machine, scenarios }
     }
@@ -147,7 +155,8 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.heading())?;
-        let head = ["SCENARIO", "FIGURE", "MEASURED", "", "GOAL", "MET"].map(String::from).to_vec();
+        let head =
+            ["SCENARIO", "FIGURE", "MEASURED", "", "GOAL", "MET", "PER COMMIT"].map(String::from).to_vec();
         let rows: Vec<Vec<String>> =
             std::iter::once(head).chain(self.scenarios.iter().flat_map(lines)).collect();
         write!(f, "{}", output::table(&rows, |_, _, cell| cell))?;
@@ -169,7 +178,8 @@ fn lines(outcome: &Outcome) -> Vec<Vec<String>> {
         let name = if number == 0 { outcome.name } else { "" };
         let goal = figure.goal.map(|goal| goal.to_string()).unwrap_or_default();
         let met = figure.met.map_or("", |met| if met { "yes" } else { "NO" });
-        [name, figure.name, &shown(figure.value), figure.unit, &goal, met].map(String::from).to_vec()
+        let ratio = figure.per_machine_commit.map(|ratio| ratio.to_string()).unwrap_or_default();
+        [name, figure.name, &shown(figure.value), figure.unit, &goal, met, &ratio].map(String::from).to_vec()
     };
     outcome.figures.iter().enumerate().map(line).collect()
 }

@@ -16,7 +16,7 @@ use super::world::{Bench, World};
 const RATE: u32 = 200;
 
 pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
-    let seconds = bench.size(15, 4);
+    let seconds = bench.size(15, 3);
     let world = bench.world().await?;
     world.register(&[workflows::chain("one", 1)]).await?;
     ask(&world, RATE / 2).await?; // Connections are made.

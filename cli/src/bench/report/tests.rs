@@ -21,7 +21,7 @@ fn report() -> Report {
     let mut chain = Outcome::new("statements", "chains of 10 tasks", figures).noting("it was a quiet day");
     let statement = Statement { query: "select 1\n  from x".into(), calls: 500, rows: 1_000, total_ms: 25.0 };
     chain.statements = vec![StatementCost::of(&statement, 1_000.0)];
-    Report { version: "0.0.0", build: "release", quick: false, machine, scenarios: vec![chain] }
+    Report { version: "0.0.0", build: "release", ..Report::new(false, machine, vec![chain]) }
 }
 
 #[test]

@@ -80,12 +80,6 @@ impl Gauge {
         Ok(transaction.commit().await?)
     }
 
-    /// How many tasks stand in the longest line.
-    pub async fn waiting(&self) -> Result<i64> {
-        let select = "/* gauge */ select coalesce(max(waiting), 0)::bigint from limits";
-        Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
-    }
-
     /// How many tasks of others began between the creation of a tenant's only run and the start of its task; none while
     /// that has not ended.
     pub async fn begun_before(&self, tenant: i32) -> Result<Option<i64>> {
@@ -96,13 +90,5 @@ impl Gauge {
               from runs join tasks on tasks.run = runs.id
              where runs.tenant = $1 and runs.finished_at is not null";
         Ok(sqlx::query_scalar(select).bind(tenant).fetch_optional(&self.pool).await?)
-    }
-
-    /// How long the task of a tenant's only run waited until it began, in milliseconds.
-    pub async fn waited(&self, tenant: i32) -> Result<f64> {
-        let select = "
-            /* gauge */ select (extract(epoch from tasks.started_at - runs.created_at) * 1000)::float8
-              from runs join tasks on tasks.run = runs.id where runs.tenant = $1";
-        Ok(sqlx::query_scalar(select).bind(tenant).fetch_one(&self.pool).await?)
     }
 }

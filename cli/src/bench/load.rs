@@ -42,26 +42,33 @@ pub(super) async fn keep_busy(
     in_flight: i64,
     span: Duration,
 ) -> Result<Load> {
-    // Caches fill, statements are prepared, connections are made.
-    start_runs(&world, workflow, in_flight, span / 5).await?;
     let counts = world.gauge.count_statements().await?;
     let (server, name) = (bench.server().await?, world.database());
-    let before = (server.counters(&name).await?, world.broker.published(), Processors::now());
-    let from = SystemClock.now();
+    let (begun, before) = (SystemClock.now(), server.counters(&name).await?);
+    let published = world.broker.published();
+    // Caches fill, statements are prepared, connections are made. This counts for what a step costs, since sessions tell
+    // late what they did; not for how many there are in a second.
+    let (first_runs, _) = start_runs(&world, workflow, in_flight, span / 5).await?;
+    let (from, used) = (SystemClock.now(), Processors::now());
     let (runs, memory) = start_runs(&world, workflow, in_flight, span).await?;
-    let (to, used) = (SystemClock.now(), Processors::now());
+    let (to, used) = (SystemClock.now(), used.zip(Processors::now()));
     world.drain().await?;
-    let messages = (world.broker.published() - before.1) as f64;
-    let statements = if counts { Some(world.gauge.statements().await?) } else { None };
+    let messages = (world.broker.published() - published) as f64;
     let within = world.gauge.tasks_ended(from, to).await? as f64;
-    let steps = world.gauge.tasks_ended(from, SystemClock.now()).await? as f64;
+    let steps = world.gauge.tasks_ended(begun, SystemClock.now()).await? as f64;
     let run_times = world.gauge.run_times().await?;
-    let used = used.zip(before.2).map(|(after, before)| after.since(before).per(within / 1e6));
-    // Sessions tell what they did when they end.
+    let (statements, own) = match counts {
+        true => (Some(world.gauge.statements().await?), world.gauge.own_statements().await?),
+        false => (None, 0),
+    };
+    let used = used.map(|(before, after)| after.since(before).per(within / 1e6));
     let scratch = world.stop().await?;
     server.until_left(&name).await?;
-    let counters = server.counters(&name).await?.since(before.0);
+    let counters = server.counters(&name).await?.since(before);
+    // Each look of our own was a transaction too.
+    let counters = Counters { commits: counters.commits - own, ..counters };
     scratch.drop().await?;
+    let runs = first_runs + runs;
     let seconds = (to - from).as_seconds_f64();
     let rate = within / seconds;
     Ok(Load { rate, steps, runs, messages, used, memory, run_times, statements, counters })

@@ -106,13 +106,19 @@ impl StatementCost {
     pub(super) fn of(statement: &Statement, steps: f64) -> Self {
         let calls = statement.calls as f64;
         Self {
-            statement: statement.query.split_whitespace().collect::<Vec<_>>().join(" "),
+            statement: in_one_line(&statement.query),
             calls_per_step: rounded(calls / steps),
             mean_ms: rounded(statement.total_ms / calls),
             rows_per_call: rounded(statement.rows as f64 / calls),
             ms_per_step: rounded(statement.total_ms / steps),
         }
     }
+}
+
+/// Without what is said about it in the file that it comes from.
+fn in_one_line(query: &str) -> String {
+    let lines = query.lines().map(str::trim).filter(|line| !line.starts_with("--"));
+    lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
 /// Everything that was measured.

@@ -62,6 +62,15 @@ impl Gauge {
         Ok(sqlx::query_as(select).fetch_all(&self.pool).await?)
     }
 
+    /// How many statements this crate made meanwhile, each a transaction of its own.
+    pub async fn own_statements(&self) -> Result<i64> {
+        let select = "
+            select coalesce(sum(calls), 0)::bigint from pg_stat_statements
+             where dbid = (select oid from pg_database where datname = current_database())
+               and query like '%/* gauge */%'";
+        Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
+    }
+
     /// The server's counters. They come late from sessions that are idle: for exact ones, these must have ended.
     pub async fn counters(&self, database: &str) -> Result<Counters> {
         let select = "

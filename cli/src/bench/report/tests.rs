@@ -19,7 +19,8 @@ fn report() -> Report {
         Figure::new("a run, p50", 21.04, "ms"),
     ];
     let mut chain = Outcome::new("statements", "chains of 10 tasks", figures).noting("it was a quiet day");
-    let statement = Statement { query: "select 1\n  from x".into(), calls: 500, rows: 1_000, total_ms: 25.0 };
+    let statement =
+        Statement { query: "-- One.\nselect 1\n  from x".into(), calls: 500, rows: 1_000, total_ms: 25.0 };
     chain.statements = vec![StatementCost::of(&statement, 1_000.0)];
     Report { version: "0.0.0", build: "release", ..Report::new(false, machine, vec![chain]) }
 }

@@ -1,7 +1,7 @@
 //! `ebb bench`: how fast all of Ebbflow is on this machine, beside what the machine itself can do.
 //!
 //! Each scenario has a fresh database and an `ebb dev` of its own on it, and drives it by the API. A scenario is a
-//! short function over a [`World`](world::World) that gives an [`Outcome`].
+//! short function over a `World` that gives an `Outcome`.
 
 mod chain;
 mod diamond;

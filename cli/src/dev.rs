@@ -31,7 +31,7 @@ use issuer::LocalIssuer;
 use queues::EveryQueue;
 
 /// Connections to the database: enough for both cores of a small machine, and few for Postgres.
-const CONNECTIONS: u32 = 16;
+pub(crate) const CONNECTIONS: u32 = 16;
 
 /// In one process a cancelled attempt need not wait ten seconds to hear of it.
 const BEAT: TimeDelta = TimeDelta::seconds(2);
@@ -139,6 +139,11 @@ impl Dev {
             _watcher,
             _folder: folder,
         })
+    }
+
+    /// What its functions publish to, and anyone may ask for runs by.
+    pub fn broker(&self) -> &Broker {
+        &self.broker
     }
 
     /// Stops gently: no new work, what runs may finish for a while or is handed back, then the database.

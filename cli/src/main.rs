@@ -6,8 +6,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use ebb::args::{Command, Shared, Trigger};
+use ebb::bench::{self, BenchArgs};
 use ebb::commands;
 use ebb::dev::{Dev, DevArgs};
+use ebb::fairness::{self, Fairness};
 use store::Postgres;
 
 /// Workflows that cost nothing while nothing runs.
@@ -34,6 +36,14 @@ enum Top {
         #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
         database_url: String,
     },
+    /// Measure this machine with all of Ebbflow on it, in a database of its own
+    #[command(
+        after_help = "Examples:\n  ebb bench --quick\n  ebb bench chain latency --json\n  ebb bench statements"
+    )]
+    Bench(BenchArgs),
+    /// Look at how places are shared between tenants, without a server
+    #[command(subcommand)]
+    Fairness(Fairness),
     #[command(flatten)]
     Other(Command),
 }
@@ -44,6 +54,8 @@ async fn main() -> ExitCode {
     let outcome = match cli.command {
         Top::Dev(args) => dev(&cli.shared, &args).await,
         Top::Migrate { database_url } => migrate(&database_url).await,
+        Top::Bench(args) => bench::run(&cli.shared, &args).await,
+        Top::Fairness(Fairness::Simulate(args)) => fairness::simulate(&cli.shared, &args),
         Top::Other(command) => commands::run(&cli.shared, command).await,
     };
     outcome.unwrap_or_else(|error| commands::failure(&error))

@@ -55,7 +55,8 @@ impl Postgres {
     pub(crate) async fn restart(&mut self) {
         self.server.take();
         // Durable, as in production: a commit outlives a kill.
-        let options = Options { preference: Preference::Any, durability: Durability::Full };
+        let options =
+            Options { preference: Preference::Any, durability: Durability::Full, ..Options::default() };
         let server = Server::start_with(self.folder.path(), options).await.unwrap();
         server.create_database(DATABASE).await.unwrap();
         self.url = server.url(DATABASE);

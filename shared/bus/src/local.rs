@@ -46,6 +46,7 @@ struct Shared {
     dice: Option<Dice>,
     lanes: RwLock<BTreeMap<String, Vec<Arc<Lane>>>>,
     dead_letters: Mutex<BTreeMap<String, VecDeque<Letter>>>,
+    first_id: u64,
     next_id: AtomicU64,
     /// How many messages are queued, being delivered or waiting for their next delivery.
     pending: Arc<watch::Sender<usize>>,
@@ -61,14 +62,15 @@ impl Broker {
         faults: Faults,
     ) -> Self {
         // Ids must not come again after a restart: receivers may know a message by its id.
-        let next_id = AtomicU64::new(clock.now().timestamp_micros().unsigned_abs());
+        let first_id = clock.now().timestamp_micros().unsigned_abs();
         Self(Arc::new(Shared {
             pusher: Pusher::new(clock.clone(), issuer, service_account.into()),
             clock,
             dice: Dice::new(faults),
             lanes: RwLock::default(),
             dead_letters: Mutex::default(),
-            next_id,
+            first_id,
+            next_id: AtomicU64::new(first_id),
             pending: Arc::new(watch::Sender::new(0)),
             closed: watch::Sender::new(false),
         }))
@@ -101,6 +103,11 @@ impl Broker {
         let (id, published_at) = self.next_stamp();
         self.spread(topic, Letter { id: id.clone(), published_at, attributes, data });
         Ok(id)
+    }
+
+    /// How many messages were published so far.
+    pub fn published(&self) -> u64 {
+        self.0.next_id.load(Ordering::Relaxed) - self.0.first_id
     }
 
     /// Returns once nothing is queued, being delivered or waiting for its next delivery.

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::place::Place;
 use crate::postmaster::Postmaster;
-use crate::{Durability, Error, orphan};
+use crate::{Durability, Error, Options, orphan};
 
 /// The superuser of every cluster; only who may enter the socket's folder can be it.
 pub(crate) const USER: &str = "postgres";
@@ -70,11 +70,11 @@ impl Cluster {
     }
 
     /// Starts a server and waits until it takes connections.
-    pub(crate) async fn serve(&self, durability: Durability) -> Result<Postmaster, Error> {
+    pub(crate) async fn serve(&self, options: Options) -> Result<Postmaster, Error> {
         orphan::end(&self.data, PATIENCE).await?;
         let log = self.place.home.join("postgres.log");
         let file = File::create(&log).map_err(Error::at(&log))?;
-        let command = self.server_command(durability, file);
+        let command = self.server_command(options, file);
         let postmaster = Postmaster::spawn(command).await.map_err(Error::at(&self.programs))?;
         match timeout(PATIENCE, postmaster.ready(&self.data)).await {
             Ok(true) => Ok(postmaster),
@@ -82,11 +82,11 @@ impl Cluster {
         }
     }
 
-    fn server_command(&self, durability: Durability, log: File) -> Command {
+    fn server_command(&self, options: Options, log: File) -> Command {
         let mut command = self.command("postgres");
         command.arg("-D").arg(&self.data).arg("-k").arg(&self.place.socket);
-        let forgetful = if durability == Durability::None { FORGETFUL.as_slice() } else { &[] };
-        for setting in SETTINGS.iter().chain(forgetful) {
+        let forgetful = if options.durability == Durability::None { FORGETFUL.as_slice() } else { &[] };
+        for setting in SETTINGS.iter().chain(forgetful).chain(options.settings) {
             command.args(["-c", setting]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);

@@ -40,6 +40,8 @@ pub struct Options {
     pub preference: Preference,
     /// How safe.
     pub durability: Durability,
+    /// Settings beside those that every server has, such as `shared_preload_libraries=pg_stat_statements`.
+    pub settings: &'static [&'static str],
 }
 
 impl From<Preference> for Options {
@@ -84,7 +86,7 @@ impl Server {
         let socket = place.socket.clone();
         let cluster = Cluster { data, programs, place };
         cluster.create(options.durability).await?;
-        let postmaster = cluster.serve(options.durability).await?;
+        let postmaster = cluster.serve(options).await?;
         Ok(Server { kind, socket, postmaster, _lock: lock })
     }
 

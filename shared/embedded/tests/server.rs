@@ -24,7 +24,9 @@ async fn start(folder: &Path, preference: Preference) -> Server {
 
 /// For claims that are not about keeping data.
 async fn start_quickly(folder: &Path, preference: Preference) -> Server {
-    Server::start_with(folder, Options { preference, durability: Durability::None }).await.unwrap()
+    Server::start_with(folder, Options { preference, durability: Durability::None, ..Options::default() })
+        .await
+        .unwrap()
 }
 
 async fn connect(server: &Server) -> PgConnection {

@@ -15,6 +15,7 @@ mod postgres;
 mod records;
 mod retention;
 mod seating;
+mod trial;
 
 use std::collections::BTreeMap;
 
@@ -30,6 +31,7 @@ pub use memory::Memory;
 pub use postgres::Postgres;
 pub use records::*;
 pub use retention::Part;
+pub use trial::Trial;
 
 /// One transaction. Dropped without [`commit`](Unit::commit), it leaves no trace.
 #[async_trait]

@@ -51,7 +51,7 @@ async fn start() -> Server {
         let _ = Server::remove(&folder).await;
     }
     let folder = parent.join(format!("{FOLDER}{}", process::id()));
-    let options = Options { preference: Preference::Any, durability: Durability::None };
+    let options = Options { preference: Preference::Any, durability: Durability::None, ..Options::default() };
     Server::start_with(&folder, options).await.unwrap_or_else(|e| panic!("no server for tests: {e}"))
 }
 

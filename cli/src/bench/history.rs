@@ -1,0 +1,76 @@
+//! A database that holds very many runs that have ended, against an empty one.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use api::page::Page;
+use api::views::RunView;
+use serde_json::Map;
+
+use super::chain::IN_FLIGHT;
+use super::percentiles::Percentiles;
+use super::report::{Figure, Outcome};
+use super::world::{Bench, World};
+use super::{load, workflows};
+
+/// Runs that are written in one statement.
+const BATCH: u32 = 50_000;
+
+/// Which runs people look for.
+const LISTS: [&[(&str, &str)]; 4] =
+    [&[], &[("state", "succeeded")], &[("state", "failed")], &[("workflow", "one"), ("state", "succeeded")]];
+
+pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
+    let runs: u32 = bench.size(1_000_000, 20_000);
+    let span = bench.size(Duration::from_secs(15), Duration::from_secs(2));
+    let empty = load::keep_busy(bench, prepared(bench).await?, "chain", IN_FLIGHT, span).await?;
+    let world = prepared(bench).await?;
+    fill(bench, &world, runs).await?;
+    let pages = Percentiles::of(read_pages(&world, bench.size(50, 5)).await?);
+    bench.say("measuring history: the load");
+    let full = load::keep_busy(bench, world, "chain", IN_FLIGHT, span).await?;
+    let figures = vec![
+        Figure::new("tasks ended, full against empty", full.rate / empty.rate, "×").at_least(0.9),
+        Figure::new("tasks ended, empty", empty.rate, "/s"),
+        Figure::new("tasks ended, full", full.rate, "/s"),
+        Figure::new("a page of runs, p50", pages.at(50), "ms"),
+        Figure::new("a page of runs, p95", pages.at(95), "ms"),
+    ];
+    Ok(Outcome::new("history", format!("{runs} runs of one task that have ended"), figures))
+}
+
+async fn prepared(bench: &Bench) -> Result<World> {
+    let world = bench.world().await?;
+    world.register(&[workflows::chain("chain", 10), workflows::chain("one", 1)]).await?;
+    Ok(world)
+}
+
+/// Copies one real run as often as it takes.
+async fn fill(bench: &Bench, world: &World, runs: u32) -> Result<()> {
+    world.trigger("one", Map::new()).await?;
+    world.drain().await?;
+    for first in (0..runs).step_by(BATCH as usize) {
+        bench.say(&format!("measuring history: {first} of {runs} runs are written"));
+        world.gauge.copy_run(first, BATCH.min(runs - first), runs).await?;
+    }
+    Ok(world.gauge.settle_down().await?)
+}
+
+/// How long pages of several lists take by the API, in milliseconds: the first ones, and those that follow.
+async fn read_pages(world: &World, pages: u32) -> Result<Vec<f64>> {
+    let (client, mut times) = (world.client(), Vec::new());
+    for list in LISTS {
+        let mut cursor = None;
+        for _ in 0..pages {
+            let mut query: Vec<(&str, String)> =
+                list.iter().map(|(name, text)| (*name, (*text).into())).collect();
+            query.push(("limit", "50".into()));
+            query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
+            let started = Instant::now();
+            let page: Page<RunView> = client.get(&["runs"], &query).await?;
+            times.push(started.elapsed().as_secs_f64() * 1e3);
+            cursor = page.next_cursor;
+        }
+    }
+    Ok(times)
+}

@@ -1,0 +1,207 @@
+//! The functions as they are deployed: processes of their own, several of each, behind a balancer.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use auth::Issuer;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use bus::local::{Broker, Faults};
+use bus::{Endpoint, Subscription};
+use clock::{Clock, SystemClock};
+use model::Topic;
+use serde_json::json;
+
+use crate::client::Place;
+
+const ISSUER: &str = "https://bench.ebbflow.local";
+const PUSHER: &str = "pusher@ebbflow.local";
+const PUSH_AUDIENCE: &str = "ebbflow-push";
+const API_AUDIENCE: &str = "ebbflow-api";
+const ADMIN: &str = "admin@ebbflow.local";
+
+/// How long a function may take until it is ready.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The functions that messages are pushed to.
+const FUNCTIONS: [&str; 4] = ["trigger", "evaluate", "execute", "sweep"];
+
+/// What is pushed to a function.
+fn topic(function: &str) -> Topic {
+    match function {
+        "trigger" => Topic::Triggers,
+        "evaluate" => Topic::Evaluations,
+        "execute" => Topic::Work("light".into()),
+        _ => Topic::Management,
+    }
+}
+
+/// The functions' programs.
+pub(super) struct Programs(PathBuf);
+
+impl Programs {
+    /// Those that were built beside this one, if they were.
+    pub(super) fn find() -> Option<Self> {
+        let folder = std::env::current_exe().ok()?.parent()?.to_owned();
+        let programs = Self(folder);
+        FUNCTIONS.iter().all(|name| programs.of(name).is_file()).then_some(programs)
+    }
+
+    /// What to say where there are none.
+    pub(super) const MISSING: &str = "not measured: the functions' programs do not lie beside `ebb` (`cargo build --release --workspace` puts them there)";
+
+    fn of(&self, function: &str) -> PathBuf {
+        self.0.join(format!("ebbflow-{function}"))
+    }
+}
+
+/// A function as a process of its own, killed when it is dropped.
+pub(super) struct Function {
+    url: String,
+    process: Child,
+    /// From its start until it was ready.
+    pub(super) took: Duration,
+}
+
+impl Function {
+    /// The number of its process.
+    pub(super) fn process(&self) -> u32 {
+        self.process.id()
+    }
+
+    async fn start(name: &str, programs: &Programs, database: &str, host: &str) -> Result<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let started = Instant::now();
+        let process = Command::new(programs.of(name))
+            .env("PORT", port.to_string())
+            .env("DATABASE_URL", database)
+            .env("EBB_BROKER_URL", host)
+            .env("EBB_PUSH_AUTH", "oidc")
+            .env("EBB_PUSH_AUDIENCE", PUSH_AUDIENCE)
+            .env("EBB_PUSH_ACCOUNT", PUSHER)
+            .env("EBB_PUSH_ISSUER", ISSUER)
+            .env("EBB_PUSH_KEYS_URL", format!("{host}/keys"))
+            .env("EBB_API_AUDIENCE", API_AUDIENCE)
+            .env("EBB_API_ACCOUNTS", ADMIN)
+            .env("EBB_API_ISSUER", ISSUER)
+            .env("EBB_API_KEYS_URL", format!("{host}/keys"))
+            .env("RUST_LOG", "error")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("{name} does not start"))?;
+        let mut function = Self { url: format!("http://127.0.0.1:{port}"), process, took: PATIENCE };
+        function.wait(name, started).await?;
+        function.took = started.elapsed();
+        Ok(function)
+    }
+
+    async fn wait(&self, name: &str, started: Instant) -> Result<()> {
+        let (client, ready) = (local()?, format!("{}/readyz", self.url));
+        let mut ticks = tokio::time::interval(Duration::from_millis(1));
+        while !client.get(&ready).send().await.is_ok_and(|answer| answer.status().is_success()) {
+            if started.elapsed() > PATIENCE {
+                bail!("{name} is not ready after {} s", PATIENCE.as_secs());
+            }
+            ticks.tick().await;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Several processes of each function, on one database and one bus.
+pub(super) struct Processes {
+    pub(super) broker: Broker,
+    issuer: Arc<Issuer>,
+    functions: Vec<(&'static str, Function)>,
+}
+
+impl Processes {
+    pub(super) async fn start(programs: &Programs, database: &str, instances: usize) -> Result<Self> {
+        let issuer = Arc::new(Issuer::generate(ISSUER));
+        let broker = Broker::new(Arc::new(SystemClock), issuer.clone(), PUSHER, Faults::default());
+        let host = serve(broker.clone(), &issuer).await?;
+        let mut processes = Self { broker, issuer, functions: Vec::new() };
+        for name in FUNCTIONS {
+            for _ in 0..instances {
+                let function = Function::start(name, programs, database, &host).await?;
+                processes.functions.push((name, function));
+            }
+            processes.subscribe(name)?;
+        }
+        Ok(processes)
+    }
+
+    /// Each of them, by name.
+    pub(super) fn each(&self) -> impl Iterator<Item = &(&'static str, Function)> {
+        self.functions.iter()
+    }
+
+    /// Where the API is, and the token to send there.
+    pub(super) fn places(&self) -> Vec<Place> {
+        let now = SystemClock.now().timestamp();
+        let token = self.issuer.sign(&json!({
+            "iss": ISSUER, "sub": "admin", "aud": API_AUDIENCE, "email": ADMIN, "email_verified": true,
+            "iat": now, "exp": now + 24 * 60 * 60,
+        }));
+        self.urls("trigger").into_iter().map(|url| Place { url, token: token.clone() }).collect()
+    }
+
+    fn urls(&self, function: &str) -> Vec<String> {
+        let named = self.functions.iter().filter(|(name, _)| *name == function);
+        named.map(|(_, function)| function.url.clone()).collect()
+    }
+
+    fn subscribe(&self, name: &str) -> Result<()> {
+        let balancer = Balancer { urls: self.urls(name).into(), turn: Arc::default(), client: local()? };
+        let router = Router::new().route("/push", post(forward)).with_state(balancer);
+        let endpoint = Endpoint::Router(router, "/push".into());
+        self.broker.subscribe(&topic(name), Subscription::new(name, endpoint, PUSH_AUDIENCE));
+        Ok(())
+    }
+}
+
+/// Serves the broker and the keys of its tokens to the processes.
+async fn serve(broker: Broker, issuer: &Issuer) -> Result<String> {
+    let keys = issuer.jwks();
+    let host = bus::broker_http::router(broker).route("/keys", get(|| async { axum::Json(keys) }));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = format!("http://{}", listener.local_addr()?);
+    tokio::spawn(async move { axum::serve(listener, host).await });
+    Ok(address)
+}
+
+/// A client that asks no proxy for what is on this machine.
+fn local() -> reqwest::Result<reqwest::Client> {
+    reqwest::Client::builder().no_proxy().build()
+}
+
+/// Sends each push to the next of several processes, as a platform's load balancer does.
+#[derive(Clone)]
+struct Balancer {
+    urls: Arc<[String]>,
+    turn: Arc<AtomicUsize>,
+    client: reqwest::Client,
+}
+
+async fn forward(State(balancer): State<Balancer>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let turn = balancer.turn.fetch_add(1, Ordering::Relaxed) % balancer.urls.len();
+    let push = balancer.client.post(format!("{}/push", balancer.urls[turn])).headers(headers).body(body);
+    push.send().await.map_or(StatusCode::BAD_GATEWAY, |answer| answer.status())
+}

@@ -17,6 +17,10 @@ use super::issuer::PUSH_AUDIENCE;
 /// As long as the longest attempt: the handler answers when the attempt has ended.
 const ACK_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// As many as a queue has places: what comes together shares transactions, and the executor itself sees to it that not
+/// too many programs run at the same time.
+const WINDOW: usize = 512;
+
 /// The local broker, with a subscription made for each queue when the first message for it comes.
 pub(super) struct EveryQueue {
     broker: Broker,
@@ -43,6 +47,7 @@ impl EveryQueue {
             let name = format!("execute-{queue}");
             let subscription = Subscription {
                 ack_deadline: ACK_DEADLINE,
+                window: WINDOW,
                 ..Subscription::new(name, endpoint, PUSH_AUDIENCE)
             };
             let topic = Topic::Work(queue.to_owned());

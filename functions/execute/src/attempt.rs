@@ -14,6 +14,7 @@ use model::{Failure, Instant, Message, TaskSpec, WorkerId};
 use runtime::{Brief, Runtime, Settled};
 use serde_json::{Map, Value};
 use service::Verdict;
+use tokio::sync::Semaphore;
 use tracing::warn;
 
 use crate::kinds::is_stopped;
@@ -24,6 +25,10 @@ use crate::{Context, Job, Kinds, Log, Worker};
 /// A report is tried so often, for some twelve seconds in all, before it is left to a message.
 const REPORT_TRIES: u32 = 7;
 
+/// So many attempts with effects outside are carried out by one instance at the same time. Whoever comes then waits
+/// before it is claimed.
+const HANDS: usize = 64;
+
 /// What carrying out attempts takes.
 pub struct Executor {
     pub(crate) runtime: Arc<Runtime>,
@@ -32,6 +37,7 @@ pub struct Executor {
     scripts: PathBuf,
     pub(crate) scratch: PathBuf,
     pub(crate) secrets: Secrets,
+    hands: Semaphore,
 }
 
 impl Executor {
@@ -39,7 +45,8 @@ impl Executor {
     pub fn new(runtime: Arc<Runtime>, worker: Arc<Worker>, scripts: impl Into<PathBuf>) -> Self {
         let secrets = Secrets::from_env();
         let (worker, scratch) = (RwLock::new(worker), std::env::temp_dir());
-        Self { runtime, worker, kinds: Kinds::standard(), scripts: scripts.into(), scratch, secrets }
+        let (scripts, hands) = (scripts.into(), Semaphore::new(HANDS));
+        Self { runtime, worker, kinds: Kinds::standard(), scripts, scratch, secrets, hands }
     }
 
     /// The same with secrets that are also found in a folder, one in each file.
@@ -107,6 +114,7 @@ impl Executor {
         graph: &Graph,
         brief: Briefed,
     ) -> runtime::Result<Verdict> {
+        let _hand = self.hands.acquire().await.expect("it is never closed");
         let worker = self.worker();
         if !worker.register().await? {
             return Ok(Verdict::Later(worker.closing().unwrap_or_default().to_owned()));

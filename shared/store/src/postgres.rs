@@ -49,9 +49,17 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection that was used within this time is taken to be alive without asking.
 const TRUSTED_FOR: Duration = Duration::from_secs(30);
 
-/// A transaction that a stopped process left open gives its locks back, and no statement runs away.
-const LIMITS: [(&str, &str); 2] =
-    [("idle_in_transaction_session_timeout", "10s"), ("statement_timeout", "30s")];
+/// A transaction that a stopped process left open gives its locks back, and no statement runs away. Every statement has
+/// its index and joins by key: a plan that was made while a table was still small must not read it whole when it has
+/// grown.
+const SETTINGS: [(&str, &str); 6] = [
+    ("idle_in_transaction_session_timeout", "10s"),
+    ("statement_timeout", "30s"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("jit", "off"),
+];
 
 /// The schema, step by step.
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
@@ -73,7 +81,7 @@ impl Postgres {
             .before_acquire(|connection, usage| {
                 Box::pin(async move { Ok(usage.idle_for < TRUSTED_FOR || connection.ping().await.is_ok()) })
             })
-            .connect_with(options.application_name("ebbflow").options(LIMITS))
+            .connect_with(options.application_name("ebbflow").options(SETTINGS))
             .await?;
         Ok(Self { pool })
     }

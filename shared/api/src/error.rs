@@ -38,6 +38,7 @@ pub fn runtime(error: Error) -> Problem {
         }
         Error::BadKey(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "invalid_concurrency_key"),
         Error::BadPriority(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_priority"),
+        Error::BadBackfill(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_backfill"),
         Error::Unwanted => refused(StatusCode::CONFLICT, "unwanted"),
         Error::Bus(_) | Error::Together(_) => Problem::unavailable(message),
         Error::Store(error) => store(error),

@@ -121,13 +121,17 @@ impl Calendar {
         let Some(offset) = wall::steady_offset(self.zone, date) else {
             let all = pattern.times(0..24).map(at);
             let all = all.flat_map(|wall| wall::instants(self.zone, wall, pattern.is_hourly()));
-            return all.filter(|instant| way.leads(from, *instant)).fold(None, |best, one| way.nearer(best, Some(one)));
+            return all
+                .filter(|instant| way.leads(from, *instant))
+                .fold(None, |best, one| way.nearer(best, Some(one)));
         };
         let shown = from.naive_utc() + offset;
         let into_day = (shown - midnight).num_hours().clamp(-1, 24);
         let found = match way {
             Way::Forward => pattern.times(into_day.max(0) as u32..24).map(at).find(|wall| *wall > shown),
-            Way::Back => pattern.times(0..(into_day + 1).max(0) as u32).map(at).rev().find(|wall| *wall < shown),
+            Way::Back => {
+                pattern.times(0..(into_day + 1).max(0) as u32).map(at).rev().find(|wall| *wall < shown)
+            }
         };
         found.map(|wall| (wall - offset).and_utc())
     }

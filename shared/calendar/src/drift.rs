@@ -60,7 +60,10 @@ mod tests {
         assert_eq!(drift.percentile(99), None);
         (0..99).for_each(|_| drift.add(TimeDelta::milliseconds(80)));
         drift.add(TimeDelta::milliseconds(1_900));
-        assert_eq!((drift.percentile(50), drift.percentile(99), drift.percentile(100)), (Some(100), Some(100), Some(2_000)));
+        assert_eq!(
+            (drift.percentile(50), drift.percentile(99), drift.percentile(100)),
+            (Some(100), Some(100), Some(2_000))
+        );
         drift.add(TimeDelta::hours(1));
         assert_eq!(drift.percentile(100), None);
         assert_eq!(Drift::from_counts(drift.counts()), drift);

@@ -54,7 +54,9 @@ pub fn due(calendar: &Calendar, schedule: &Schedule, standing: Standing, now: In
         make.extend(chosen(calendar, owed.which, from, owed_until, owed_until).take(cap + 1));
     }
     let fresh = (now - GRACE).max(owed_until);
-    make.extend(chosen(calendar, schedule.catchup, owed_until, now, fresh).take((cap + 1).saturating_sub(make.len())));
+    make.extend(
+        chosen(calendar, schedule.catchup, owed_until, now, fresh).take((cap + 1).saturating_sub(make.len())),
+    );
     if make.len() > cap {
         make.truncate(cap);
         let until = make.last().copied().unwrap_or(from);

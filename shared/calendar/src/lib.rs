@@ -7,8 +7,8 @@
 
 mod calendar;
 mod days;
-mod due;
 mod drift;
+mod due;
 pub mod pattern;
 pub mod wall;
 

@@ -100,7 +100,8 @@ impl Pattern {
             offset += field.len();
         }
         if !(5..=6).contains(&spans.len()) {
-            let message = format!("a cron pattern has five fields, or six with seconds first, not {}", spans.len());
+            let message =
+                format!("a cron pattern has five fields, or six with seconds first, not {}", spans.len());
             let hint = "minute, hour, day of the month, month, day of the week; such as `0 18 * * 1-5`";
             return Err(vec![Mistake { message, hint: Some(hint.to_owned()), at: 0..text.len() }]);
         }
@@ -188,7 +189,10 @@ fn part(text: &str, place: usize) -> Option<Part> {
         5 => Weekdays::read(text).map(Part::Weekdays),
         _ => {
             let entries = text.split(',').map(|entry| FIELDS[place].entry(entry));
-            entries.map(|entry| Some(FIELDS[place].set(entry?))).try_fold(0, |all, one| Some(all | one?)).map(Part::Set)
+            entries
+                .map(|entry| Some(FIELDS[place].set(entry?)))
+                .try_fold(0, |all, one| Some(all | one?))
+                .map(Part::Set)
         }
     }
 }
@@ -217,7 +221,9 @@ impl Field {
     /// Reads `*`, `5`, `1-5`, `*/2`, `1-5/2` or `5/2`.
     fn entry(&self, text: &str) -> Option<Entry> {
         let (range, step) = match text.split_once('/') {
-            Some((range, step)) => (range, Some(number(step).filter(|step| (1..self.values.end).contains(step))?)),
+            Some((range, step)) => {
+                (range, Some(number(step).filter(|step| (1..self.values.end).contains(step))?))
+            }
             None => (text, None),
         };
         let last = self.values.end - 1;

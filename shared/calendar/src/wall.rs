@@ -1,6 +1,8 @@
 //! What the clocks of a time zone show, and the instants at which they do.
 
-use chrono::{DateTime, Days, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone};
+use chrono::{
+    DateTime, Days, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone,
+};
 use chrono_tz::Tz;
 use model::Instant;
 
@@ -23,6 +25,18 @@ pub fn instants(zone: Tz, wall: NaiveDateTime, twice: bool) -> impl Iterator<Ite
 pub fn midnight(zone: Tz, date: NaiveDate) -> Instant {
     let wall = date.and_time(NaiveTime::MIN);
     instants(zone, wall, false).next().unwrap_or_else(|| wall.and_utc())
+}
+
+/// An instant as people write it: with an offset, or as clocks of a zone show it; a day begins at midnight.
+pub fn read(text: &str, zone: Tz) -> Option<Instant> {
+    let text = text.trim();
+    if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
+        return Some(instant.to_utc());
+    }
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|day| day.and_time(NaiveTime::MIN));
+    let forms = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"];
+    let time = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
+    instants(zone, day.or(time)?, false).next()
 }
 
 /// What clocks show at an instant, as far as they show it.

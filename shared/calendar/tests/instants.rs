@@ -48,7 +48,10 @@ fn a_job_in_the_spring_gap_runs_at_the_shifted_time() {
 fn a_pattern_that_never_comes_is_found_out() {
     for pattern in ["0 0 30 2 *", "0 0 30W 2 *"] {
         let never = calendar(pattern, "Europe/Berlin");
-        assert_eq!((never.after(at("2026-01-01T00:00:00Z")), never.before(at("2026-01-01T00:00:00Z"))), (None, None));
+        assert_eq!(
+            (never.after(at("2026-01-01T00:00:00Z")), never.before(at("2026-01-01T00:00:00Z"))),
+            (None, None)
+        );
     }
     // Rare is not never: a leap day that is the fifth Monday of its month.
     let rare = calendar("0 0 * 2 MON#5", "UTC");
@@ -83,9 +86,21 @@ fn what_is_no_pattern_is_refused_with_all_its_mistakes() {
         ]
     );
     assert_eq!(mistakes[1].at, 5..6);
-    for pattern in ["* * * *", "@reboot", "* * * * L", "1-2-3 * * * *", "*/0 * * * *", "*/61 * * * *", ", * * * *",
-        "0 0 15-16W * *", "0 0 * * FRI#6", "0 0 * * 1-3#2", "-1 * * * *", "5-1 * * * *", "+5 * * * *"]
-    {
+    for pattern in [
+        "* * * *",
+        "@reboot",
+        "* * * * L",
+        "1-2-3 * * * *",
+        "*/0 * * * *",
+        "*/61 * * * *",
+        ", * * * *",
+        "0 0 15-16W * *",
+        "0 0 * * FRI#6",
+        "0 0 * * 1-3#2",
+        "-1 * * * *",
+        "5-1 * * * *",
+        "+5 * * * *",
+    ] {
         assert!(Pattern::read(pattern).is_err(), "{pattern}");
     }
 }

@@ -28,7 +28,7 @@ pub use audit::Audit;
 pub use change::{AttemptRecord, Changes, Signal};
 pub use event::{Event, EventKind};
 pub use failure::{ErrorClass, Failure};
-pub use ids::{RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
+pub use ids::{BackfillId, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
 pub use message::{Message, Topic};
 pub use place::{Ask, Leave, Limit, Needed, Seat};
 pub use retry::{Backoff, RetryPolicy};
@@ -38,8 +38,8 @@ pub use task::{Child, Fan, IllegalMove, Task, TaskEvent, TaskState};
 pub use timer::{Timer, TimerKind};
 pub use worker::{Order, OrderKind, WorkerFacts};
 pub use workflow::{
-    Aggregation, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, InputSpec, InputType,
-    Occasion, Overlap, TaskSpec, Tolerance, TriggerRule, Workflow,
+    Aggregation, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, InputSpec, InputType, Occasion,
+    Overlap, TaskSpec, Tolerance, TriggerRule, Workflow,
 };
 
 /// The instant type used everywhere: UTC, microsecond precision once stored.

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::BackfillId;
 use crate::RetryPolicy;
 use crate::schedule::{Schedule, one_or_many};
 
@@ -46,7 +47,8 @@ pub struct Workflow {
 }
 
 impl Workflow {
-    /// The limit that runs of a lane share: the workflow's, or that of one of its schedules.
+    /// The limit that runs of a lane share: the workflow's, or that of one of its schedules. A backfill keeps count of
+    /// its runs itself.
     pub fn limit_of(&self, lane: &str) -> Option<Concurrency> {
         let own = |schedule: &&Schedule| Schedule::lane(&schedule.name) == lane;
         let of_schedule = |schedule: &Schedule| {
@@ -55,6 +57,9 @@ impl Workflow {
             let policy = schedule.overlap.unwrap_or_default();
             limited.then_some(Concurrency { key: None, limit, policy })
         };
+        if BackfillId::of_lane(lane).is_some() {
+            return None;
+        }
         self.concurrency.clone().or_else(|| self.schedules.iter().find(own).and_then(of_schedule))
     }
 }

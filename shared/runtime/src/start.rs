@@ -9,7 +9,7 @@ use store::{Birth, Created, Facts, Unit, WorkflowRecord};
 
 use crate::lane::{self, Entry};
 use crate::publish::Unsaid;
-use crate::{Error, Result, Runtime};
+use crate::{Error, Planning, Result, Runtime};
 
 /// A run that is asked for.
 #[derive(Clone, PartialEq, Debug)]
@@ -69,7 +69,16 @@ impl Runtime {
     /// Creates a run of the workflow's active version with its first tasks on their way, and publishes these
     /// once it is committed. Asking again for the same id creates nothing.
     pub async fn start(&self, request: StartRun) -> Result<Started> {
-        match self.despite_conflicts(request.id, || self.create(&request)).await {
+        self.start_either(request, None).await
+    }
+
+    /// The same for a run that nobody asks for by itself. Texts among its inputs are templates.
+    pub async fn start_planned(&self, request: StartRun, planning: &Planning) -> Result<Started> {
+        self.start_either(request, Some(planning)).await
+    }
+
+    async fn start_either(&self, request: StartRun, planning: Option<&Planning>) -> Result<Started> {
+        match self.despite_conflicts(request.id, || self.create(&request, planning)).await {
             // Asked before? Then what has changed since does not matter.
             Err(error) if error.is_hopeless() => self.started_before(&request).await?.ok_or(error),
             other => other,
@@ -105,14 +114,18 @@ impl Runtime {
         }
     }
 
-    async fn create(&self, request: &StartRun) -> Result<Started> {
+    async fn create(&self, request: &StartRun, planning: Option<&Planning>) -> Result<Started> {
         if !(-100..=100).contains(&request.priority) {
             return Err(Error::BadPriority(request.priority));
         }
-        let record = self.startable(request).await?;
+        let record = self.startable(request, planning.and_then(|planning| planning.version)).await?;
         let now = self.clock.now();
-        let facts = facts(request, &record, now)?;
-        let lane = lane::key(&record.version.workflow, &scope(request, &facts, now))?;
+        let facts = facts(request, planning, &record, now)?;
+        let workflow = &record.version.workflow;
+        let lane = match planning.and_then(|planning| lane::of_planned(workflow, planning)) {
+            Some(lane) => Some(lane),
+            None => lane::key(workflow, &scope(request, &facts, now))?,
+        };
         let graph = self.graphs.compile(record.version.clone())?;
         let mut unit = self.store.begin().await?;
         let entry = match &lane {
@@ -169,31 +182,52 @@ impl Runtime {
         let same = found.is_some_and(|record| {
             let given =
                 request.inputs.iter().all(|(name, value)| record.facts.inputs.get(name) == Some(value));
-            // The id that a task's attempt gives is the request's identity: what the task sees may have changed.
-            (given || request.parent.is_some())
+            // The id that a task's attempt or a schedule's date gives is the request's identity: what the task sees may
+            // have changed, and so may the schedule's inputs.
+            (given || request.parent.is_some() || record.facts.planned.is_some())
                 && record.run.workflow == request.workflow
                 && record.facts.logical_date == request.logical_date
         });
         Ok(same.then_some(Started { run: request.id, new: false }))
     }
 
-    async fn startable(&self, request: &StartRun) -> Result<WorkflowRecord> {
+    async fn startable(&self, request: &StartRun, version: Option<i32>) -> Result<WorkflowRecord> {
         let found = self.store.workflow(request.tenant, &request.workflow).await?;
-        let record = found.ok_or_else(|| Error::NoSuchWorkflow(request.workflow.clone()))?;
-        if record.archived { Err(Error::Archived(record.name)) } else { Ok(record) }
+        let mut record = found.ok_or_else(|| Error::NoSuchWorkflow(request.workflow.clone()))?;
+        if record.archived {
+            return Err(Error::Archived(record.name));
+        }
+        if let Some(number) = version {
+            let found = self.store.numbered_version(request.tenant, &request.workflow, number).await?;
+            let unknown = || Error::BadBackfill(format!("there is no version {number}"));
+            record.version = found.ok_or_else(unknown)?;
+        }
+        Ok(record)
     }
 }
 
-fn facts(request: &StartRun, record: &WorkflowRecord, now: Instant) -> Result<Facts> {
-    let scope = Scope { run: Some(run_facts(request, now)), ..Scope::default() };
-    let inputs = language::inputs::bind(&record.version.workflow, &request.inputs, &scope)
-        .map_err(Error::BadInputs)?;
+fn facts(
+    request: &StartRun,
+    planning: Option<&Planning>,
+    record: &WorkflowRecord,
+    now: Instant,
+) -> Result<Facts> {
+    let planned = planning.map(|planning| planning.planned.clone());
+    let interval = planned.as_ref().map(|planned| planned.interval);
+    let run = RunFacts { interval, ..run_facts(request, now) };
+    let (scope, workflow) = (Scope { run: Some(run), ..Scope::default() }, &record.version.workflow);
+    let given = match planning {
+        Some(_) => &language::inputs::render(workflow, &request.inputs, &scope).map_err(Error::BadInputs)?,
+        None => &request.inputs,
+    };
+    let inputs = language::inputs::bind(workflow, given, &scope).map_err(Error::BadInputs)?;
     Ok(Facts {
         inputs,
         labels: request.labels.clone(),
         trigger_kind: request.trigger_kind.clone(),
         trigger_by: request.by.clone(),
         logical_date: request.logical_date,
+        planned,
     })
 }
 
@@ -202,10 +236,13 @@ fn run_facts(request: &StartRun, now: Instant) -> RunFacts {
         id: request.id.to_string(),
         logical_date: request.logical_date.unwrap_or(now),
         trigger: request.trigger_kind.clone(),
+        interval: None,
     }
 }
 
 /// What the workflow's own templates can name.
 fn scope(request: &StartRun, facts: &Facts, now: Instant) -> Scope {
-    Scope { inputs: facts.inputs.clone(), run: Some(run_facts(request, now)), ..Scope::default() }
+    let interval = facts.planned.as_ref().map(|planned| planned.interval);
+    let run = RunFacts { interval, ..run_facts(request, now) };
+    Scope { inputs: facts.inputs.clone(), run: Some(run), ..Scope::default() }
 }

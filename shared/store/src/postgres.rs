@@ -1,6 +1,7 @@
 //! The store on Postgres. SQL lives below this module and nowhere else: one module per aggregate, statements
 //! of more than a dozen lines in `queries/`.
 
+mod backfills;
 mod definitions;
 mod inspection;
 mod items;
@@ -14,6 +15,7 @@ mod retention;
 mod rows;
 mod runs;
 mod saves;
+mod schedules;
 mod shares;
 mod signals;
 mod sweep;

@@ -188,14 +188,17 @@ async fn create(connection: &mut PgConnection, birth: &Birth, outbox: &mut Vec<U
     }
     let facts = normal::facts(&birth.facts);
     sqlx::query(
-        "insert into run_facts (run, inputs, labels, trigger_kind, trigger_by)
-         values ($1, $2::text::json, $3::text::json, $4, $5)",
+        "insert into run_facts (run, inputs, labels, trigger_kind, trigger_by, schedule, interval_start, interval_end)
+         values ($1, $2::text::json, $3::text::json, $4, $5, $6, $7, $8)",
     )
     .bind(birth.changes.run.id.0)
     .bind(rows::json(&facts.inputs))
     .bind(rows::json(&facts.labels))
     .bind(facts.trigger_kind)
     .bind(facts.trigger_by)
+    .bind(facts.planned.as_ref().map(|planned| normal::text(&planned.schedule)))
+    .bind(facts.planned.as_ref().map(|planned| planned.interval.start))
+    .bind(facts.planned.as_ref().map(|planned| planned.interval.end))
     .execute(&mut *connection)
     .await?;
     let changes = std::slice::from_ref(&birth.changes);
@@ -234,6 +237,7 @@ async fn insert_run(connection: &mut PgConnection, birth: &Birth) -> Result<bool
         .bind(run.lane)
         .bind(run.held)
         .bind(run.priority)
+        .bind(normal::schedule_of(&birth.facts))
         .execute(connection)
         .await?;
     Ok(written.rows_affected() == 1)
@@ -243,13 +247,14 @@ async fn insert_run(connection: &mut PgConnection, birth: &Birth) -> Result<bool
 async fn who_is_there(connection: &mut PgConnection, birth: &Birth) -> Result<Created> {
     let run = &birth.changes.run;
     let there = sqlx::query(
-        "select id from runs where id = $1 or (tenant = $2 and workflow = $3 and logical_date = $4)
+        "select id from runs where id = $1 or (tenant = $2 and workflow = $3 and logical_date = $4 and schedule = $5)
          order by id <> $1 limit 1",
     )
     .bind(run.id.0)
     .bind(run.tenant.0)
     .bind(normal::text(&run.workflow))
     .bind(birth.facts.logical_date)
+    .bind(normal::schedule_of(&birth.facts))
     .fetch_optional(connection)
     .await?
     .ok_or(Error::Conflict)?;

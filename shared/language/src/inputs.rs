@@ -7,7 +7,7 @@ mod value;
 use model::InputSpec;
 
 pub use bind::{InputProblem, bind, render};
-pub(crate) use declared::{check, read};
+pub(crate) use declared::read;
 pub(crate) use value::{TYPES, refusal};
 
 /// The names of inputs, in the order in which they are declared.

@@ -102,7 +102,7 @@ fn read_inputs(node: &Node, declared: &[InputSpec], report: &mut Report<'_>) -> 
         match declared.iter().find(|input| input.name == key.name) {
             Some(input) => {
                 template::check(value, Some(&Names::of_run(&[])), report);
-                inputs::check(input, value, report);
+                check_given(input, value, report);
             }
             None => {
                 let hint = crate::suggest::hint(&key.name, inputs::names(declared));
@@ -112,6 +112,14 @@ fn read_inputs(node: &Node, declared: &[InputSpec], report: &mut Report<'_>) -> 
         given.insert(key.name.clone(), value.to_json());
     }
     given
+}
+
+/// Reports a value that the input would not take; what a template gives is known only later.
+fn check_given(input: &InputSpec, node: &Node, report: &mut Report<'_>) {
+    let value = node.to_json();
+    if let Some((message, hint)) = inputs::refusal(input, &value).filter(|_| template::is_plain(&value)) {
+        report.add(&node.at, format!("the input `{}` does not take this ({message})", input.name), hint);
+    }
 }
 
 fn read_catchup(node: &Node, report: &mut Report<'_>) -> Option<Catchup> {

@@ -51,7 +51,7 @@ fn read_input(key: &Key, node: &Node, earlier: &[InputSpec], report: &mut Report
 }
 
 /// Reports a value that the input would not take; what a template gives is known only later.
-pub(crate) fn check(input: &InputSpec, node: &Node, report: &mut Report<'_>) {
+fn check(input: &InputSpec, node: &Node, report: &mut Report<'_>) {
     let value = node.to_json();
     let later = matches!(&value, Value::String(text) if template::is_template(text));
     if let Some((message, hint)) = value::refusal(input, &value).filter(|_| !later) {

@@ -14,7 +14,7 @@ use crate::concurrency::{MAX_RUNS, POLICIES};
 use crate::inputs::TYPES;
 use crate::names;
 use crate::retry::{BACKOFFS, LONGEST_DELAY, MAX_RETRIES};
-use crate::schedule::{CATCHUPS, MAX_CAP, MAX_SCHEDULES};
+use crate::schedule::{CATCHUPS, LONGEST, MAX_CAP, MAX_SCHEDULES};
 
 pub(super) fn inputs() -> Value {
     json!({"type": "object", "propertyNames": name(&names::INPUT), "additionalProperties": refer("input")})
@@ -60,7 +60,12 @@ pub(super) fn plain_value(kind: &str) -> Value {
 /// One schedule, or several with names.
 pub(super) fn schedule() -> Value {
     let one = one_schedule();
-    json!({"anyOf": [one.clone(), {"type": "array", "maxItems": MAX_SCHEDULES, "items": one}]})
+    let named = json!({"allOf": [one, {"required": ["name"]}]});
+    json!({"anyOf": [
+        one,
+        {"type": "array", "maxItems": 1, "items": one},
+        {"type": "array", "minItems": 2, "maxItems": MAX_SCHEDULES, "items": named},
+    ]})
 }
 
 fn one_schedule() -> Value {
@@ -115,7 +120,11 @@ fn one_schedule() -> Value {
 }
 
 fn every() -> Value {
-    json!({"type": ["string", "number"], "examples": ["15m", "1h30m", "1d"]})
+    let text = r"^\s*([0-9.]+[dhms])+\s*$|^\s*\+?[0-9.]+([eE]\+?[0-9]+)?\s*$";
+    json!({
+        "anyOf": [{"type": "string", "pattern": text}, {"type": "integer", "minimum": 1, "maximum": LONGEST}],
+        "examples": ["15m", "1h30m", "1d"],
+    })
 }
 
 pub(super) fn max_runs() -> Value {

@@ -15,7 +15,6 @@ use crate::suggest;
 /// Reads which instants there are: one of three ways of saying so.
 pub(super) fn read(fields: &mut Fields<'_>, zone: Option<Tz>, report: &mut Report<'_>) -> Option<When> {
     let at = fields.at;
-    let has_zone = fields.has("timezone");
     let (cron, every, once) = (fields.get("cron"), fields.get("every"), fields.get("at"));
     if [cron, every, once].into_iter().flatten().count() > 1 {
         let hint = Some("make it a list of several schedules, each with a `name`".to_owned());
@@ -23,13 +22,7 @@ pub(super) fn read(fields: &mut Fields<'_>, zone: Option<Tz>, report: &mut Repor
     }
     match (cron, every, once) {
         (Some(node), ..) => read_cron(node, report).map(When::Cron),
-        (None, Some(node), _) => {
-            if has_zone {
-                let hint = Some("use `cron` for times of the day".to_owned());
-                report.add(at, "`every` counts real time, which is the same in every time zone", hint);
-            }
-            read_every(node, report).map(When::Every)
-        }
+        (None, Some(node), _) => read_every(node, report).map(When::Every),
         (None, None, Some(node)) => read_at(node, zone, report).map(When::At),
         (None, None, None) => {
             let hint =

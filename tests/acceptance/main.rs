@@ -18,6 +18,7 @@ mod repairs;
 mod restore;
 mod retention;
 mod rows;
+mod schedules;
 mod timers;
 mod workers;
 mod world;

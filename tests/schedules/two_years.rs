@@ -70,7 +70,7 @@ async fn live(
         let due = rows.iter().filter_map(|row| row.look_at).min().unwrap_or(end).max(world.now());
         let look = due + TimeDelta::milliseconds(random.random_range(0..1_500));
         let now = match restarts.peek() {
-            Some(down) if look >= down.from => restarts.next().unwrap().until,
+            Some(down) if due >= down.from => restarts.next().unwrap().until,
             _ => look,
         };
         if now > end {
@@ -99,7 +99,7 @@ async fn two_years(seed: u64, catchup: &str) {
                 .await;
         }
     }
-    let (start, end): (Instant, Instant) = (world.now(), "2028-01-01T00:00:00Z".parse().unwrap());
+    let (start, end): (Instant, Instant) = (world.now(), "2028-01-01T00:10:00Z".parse().unwrap());
     let downtimes = downtimes(&mut random, start, end);
     let sweeps = [world.twin(), world.twin(), world.twin()];
     live(&world, &sweeps, &downtimes, end, &mut random).await;
@@ -107,11 +107,10 @@ async fn two_years(seed: u64, catchup: &str) {
         let (workflow, name) = (row.workflow.as_str(), row.schedule.name.as_str());
         let made = world.store().runs_of_dates(TENANT, workflow, name, start, end).await.unwrap();
         let expected = expected(&row.schedule, &downtimes, start, end);
-        assert_eq!(
-            made.keys().copied().collect::<BTreeSet<_>>(),
-            expected,
-            "{workflow}, {catchup}, seed {seed}"
-        );
+        let made: BTreeSet<Instant> = made.into_keys().collect();
+        let wrong: Vec<&Instant> = made.symmetric_difference(&expected).collect();
+        assert!(wrong.is_empty(), "{workflow}, {catchup}, seed {seed}: {wrong:?}");
+        assert!(!made.is_empty());
         let drift = Drift::from_counts(&row.drift);
         assert!(drift.percentile(99).is_some_and(|late| late <= 2_000), "{workflow}: {drift:?}");
     }

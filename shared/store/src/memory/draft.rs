@@ -281,14 +281,15 @@ impl Draft {
                 None => rewrite(tables, run, checkup),
             }
         }
-        tables.tasks.append(&mut self.tasks);
-        tables.items.append(&mut self.items);
+        // One by one: appending would build all of a table anew.
+        tables.tasks.extend(std::mem::take(&mut self.tasks));
+        tables.items.extend(std::mem::take(&mut self.items));
         for key in &self.withdrawn {
             tables.outputs.remove(key);
         }
-        tables.outputs.append(&mut self.outputs);
-        tables.attempts.append(&mut self.attempts);
-        tables.events.append(&mut self.events);
+        tables.outputs.extend(std::mem::take(&mut self.outputs));
+        tables.attempts.extend(std::mem::take(&mut self.attempts));
+        tables.events.extend(std::mem::take(&mut self.events));
         lay_over(&mut tables.timers, self.timers);
         lay_over(&mut tables.signals, self.signals);
         lay_over(&mut tables.shares, self.shares);

@@ -73,11 +73,12 @@ impl Rerun {
 
     /// Whether a date gets a run, by what it has.
     pub fn wants(self, run: Option<RunState>) -> bool {
-        match (self, run) {
-            (Self::Missing | Self::All, None) => true,
-            (Self::Failed | Self::All, Some(RunState::Failed | RunState::Cancelled)) => true,
-            (Self::All, Some(RunState::Succeeded)) => true,
-            _ => false,
+        let failed = matches!(run, Some(RunState::Failed | RunState::Cancelled));
+        match self {
+            Self::Missing => run.is_none(),
+            Self::Failed => failed,
+            // What goes on already is left alone.
+            Self::All => run.is_none_or(RunState::is_final),
         }
     }
 }

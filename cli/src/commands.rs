@@ -5,6 +5,7 @@
 
 mod answers;
 mod apply;
+mod backfill;
 mod bulk;
 mod dead_letters;
 mod doctor;
@@ -17,6 +18,7 @@ mod plan;
 mod progress;
 mod run;
 mod runs;
+mod schedule;
 mod schema;
 mod test;
 mod timers;
@@ -68,6 +70,8 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Worker(arguments) => workers::order(shared, arguments).await,
         Command::Doctor(arguments) => doctor::run(shared, &arguments).await,
         Command::Timers(arguments) => timers::run(shared, arguments).await,
+        Command::Schedule(arguments) => schedule::run(shared, arguments).await,
+        Command::Backfill(arguments) => backfill::run(shared, arguments).await,
         Command::DeadLetters(arguments) => dead_letters::run(shared, arguments).await,
         Command::Token => token::run(shared),
     }

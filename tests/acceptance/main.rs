@@ -19,6 +19,7 @@ mod repairs;
 mod restore;
 mod retention;
 mod rows;
+mod schedules;
 mod timers;
 mod unusable;
 mod workers;

@@ -8,6 +8,7 @@ mod ebb;
 mod errors;
 mod first_run;
 mod operate;
+mod schedules;
 mod secrets;
 mod test;
 mod versions;

@@ -141,6 +141,12 @@ impl Sweep {
         if due(agenda.timer, TimeDelta::zero()) {
             done += self.fire_timers(now).await?;
         }
+        if due(agenda.schedule, TimeDelta::zero()) {
+            done += self.runtime.fire_schedules(now, BATCH).await?;
+        }
+        if due(agenda.backfill, TimeDelta::zero()) {
+            done += self.runtime.look_at_backfills(now, BATCH).await?;
+        }
         if due(agenda.checkup, TimeDelta::zero()) {
             done += self.check_up(now, patience).await?;
         }

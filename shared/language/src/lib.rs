@@ -45,4 +45,5 @@ mod yaml;
 pub use compile::{Compilation, Definition, FileKind, SourceFile, compile};
 pub use diagnostic::Diagnostic;
 pub use json_schema::Schema;
+pub use schedule::zone_hint;
 pub use template::expression;

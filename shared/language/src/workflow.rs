@@ -61,8 +61,8 @@ pub(crate) fn read<'n>(
 
 /// What a workflow says of its runs as a whole: when they begin, how many there are, whom to tell.
 fn read_runs(fields: &mut Fields<'_>, inputs: &[InputSpec], report: &mut Report<'_>) -> Workflow {
-    let schedule = fields.get("schedule").and_then(|node| schedule::read(node, inputs, report));
-    let concurrency = concurrency::read(fields, inputs, schedule.as_ref(), report);
+    let schedules = schedule::read(fields, inputs, report);
+    let concurrency = concurrency::read(fields, inputs, &schedules, report);
     let max_active_tasks =
         fields.get("max_active_tasks").and_then(|node| read::whole(node, 1..=MAX_ACTIVE_TASKS, report));
     let mut seconds = |name| fields.get(name).map(|node| read::whole(node, 1..=MAX_SECONDS, report));
@@ -70,7 +70,7 @@ fn read_runs(fields: &mut Fields<'_>, inputs: &[InputSpec], report: &mut Report<
     let callbacks = callbacks::read_of_workflow(fields, deadline_seconds.is_some(), report);
     callbacks.iter().for_each(|callback| callback.check(Some(&Names::of_run(inputs)), report));
     Workflow {
-        schedule,
+        schedules,
         concurrency,
         max_active_tasks,
         timeout_seconds: timeout_seconds.flatten(),

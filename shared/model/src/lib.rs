@@ -18,6 +18,7 @@ pub mod message;
 pub mod place;
 pub mod retry;
 pub mod run;
+pub mod schedule;
 pub mod task;
 pub mod timer;
 pub mod worker;
@@ -27,17 +28,18 @@ pub use audit::Audit;
 pub use change::{AttemptRecord, Changes, Signal};
 pub use event::{Event, EventKind};
 pub use failure::{ErrorClass, Failure};
-pub use ids::{RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
+pub use ids::{BackfillId, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
 pub use message::{Message, Topic};
 pub use place::{Ask, Leave, Limit, Needed, Seat};
 pub use retry::{Backoff, RetryPolicy};
 pub use run::{Counts, Parent, Run, RunEvent, RunState};
+pub use schedule::{Catchup, Interval, Planned, Schedule, When};
 pub use task::{Child, Fan, IllegalMove, Task, TaskEvent, TaskState};
 pub use timer::{Timer, TimerKind};
 pub use worker::{Order, OrderKind, WorkerFacts};
 pub use workflow::{
-    Aggregation, Call, Callback, Case, Catchup, Concurrency, FanIn, FanOut, Global, InputSpec, InputType,
-    Occasion, Overlap, Schedule, TaskSpec, Tolerance, TriggerRule, Workflow,
+    Aggregation, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, InputSpec, InputType, Occasion,
+    Overlap, TaskSpec, Tolerance, TriggerRule, Workflow,
 };
 
 /// The instant type used everywhere: UTC, microsecond precision once stored.

@@ -30,6 +30,9 @@ pub enum Error {
     /// The priority is out of range.
     #[error("`priority` is {0}, and must be a whole number from -100 to 100")]
     BadPriority(i32),
+    /// The backfill cannot be as it was asked for.
+    #[error("{0}")]
+    BadBackfill(String),
     /// The task that asked for the run no longer waits for it.
     #[error("the task that asked for the run no longer waits for it")]
     Unwanted,
@@ -82,6 +85,7 @@ impl Error {
                 | Self::BadKey(_)
                 | Self::BadPriority(_)
                 | Self::OutputsForgotten(_)
+                | Self::BadBackfill(_)
                 | Self::Unwanted
         )
     }

@@ -3,6 +3,7 @@
 //! Every function changes runs through a [`Runtime`] and in no other way. What it does may happen twice:
 //! a command that was decided before is stale and changes nothing.
 
+mod backfill;
 mod callback;
 mod combine;
 mod direct;
@@ -18,6 +19,7 @@ mod place;
 mod publish;
 mod register;
 mod repair;
+mod schedule;
 mod settle;
 mod sight;
 mod start;
@@ -28,11 +30,13 @@ use bus::Bus;
 use clock::Clock;
 use store::Store;
 
+pub use backfill::{BackfillPlan, NewBackfill, Steer};
 pub use callback::CallbackJob;
 pub use error::{Error, Result};
 pub use fire::{Fired, wake};
 pub use job::{Brief, Job, secrets_of};
 pub use letters::{Replayed, message_of};
+pub use schedule::Planning;
 pub use settle::Settled;
 pub use start::{StartRun, Started};
 

@@ -19,6 +19,13 @@ impl Runtime {
             let by = by.to_owned();
             NewVersion { tenant, workflow, source, hash, by, at }
         });
-        Ok(self.store.register_all(&new.collect::<Vec<_>>()).await?)
+        let new: Vec<NewVersion> = new.collect();
+        let registered = self.store.register_all(&new).await?;
+        let scheduled =
+            |(new, done): (&NewVersion, &Registered)| done.changed && !new.workflow.schedules.is_empty();
+        if new.iter().zip(&registered).any(scheduled) {
+            self.wake_sweep().await;
+        }
+        Ok(registered)
     }
 }

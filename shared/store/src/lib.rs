@@ -6,6 +6,7 @@
 //! runs are locked in id order, so they make no circle of units that wait for each other. Revisions are the second fence: a row is written
 //! only over the revision it was read at, and [`Error::Conflict`] says that it was not.
 
+mod backfills;
 mod chunks;
 mod error;
 mod inspection;
@@ -14,6 +15,7 @@ mod normal;
 mod postgres;
 mod records;
 mod retention;
+mod schedules;
 mod seating;
 mod trial;
 
@@ -25,6 +27,7 @@ use model::{
     Task, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
 };
 
+pub use backfills::*;
 pub use error::{Error, Result};
 pub use inspection::{Fault, Finding, Health, Inspection};
 pub use memory::Memory;
@@ -32,6 +35,7 @@ pub use postgres::Postgres;
 pub use records::*;
 pub use retention::Part;
 pub use trial::Trial;
+pub use schedules::*;
 
 /// One transaction. Dropped without [`commit`](Unit::commit), it leaves no trace.
 #[async_trait]
@@ -117,7 +121,7 @@ pub trait Unit: Send {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: Schedules + Backfills + Send + Sync {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

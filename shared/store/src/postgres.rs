@@ -1,6 +1,7 @@
 //! The store on Postgres. SQL lives below this module and nowhere else: one module per aggregate, statements
 //! of more than a dozen lines in `queries/`.
 
+mod backfills;
 mod births;
 mod definitions;
 mod inspection;
@@ -16,6 +17,7 @@ mod retention;
 mod rows;
 mod runs;
 mod saves;
+mod schedules;
 mod shares;
 mod signals;
 mod sweep;

@@ -14,6 +14,7 @@ mod operate;
 mod others;
 mod refusals;
 mod runs;
+mod schedules;
 mod tasks;
 mod timers;
 mod versions;

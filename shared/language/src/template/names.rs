@@ -11,7 +11,7 @@ use crate::suggest;
 const OF_RUN: [&str; 3] = ["inputs", "run", "logical_date"];
 const OF_TASK: [&str; 5] = ["inputs", "outputs", "run", "task", "logical_date"];
 const OF_ITEM: [&str; 2] = ["item", "index"];
-const RUN_FIELDS: [&str; 3] = ["id", "logical_date", "trigger"];
+const RUN_FIELDS: [&str; 5] = ["id", "logical_date", "trigger", "data_interval_start", "data_interval_end"];
 const TASK_FIELDS: [&str; 2] = ["name", "attempt"];
 const EVENT_FIELDS: [&str; 8] = ["id", "on", "state", "error", "task", "attempt", "run", "workflow"];
 

@@ -1,7 +1,7 @@
 //! What a template can see.
 
 use chrono::SecondsFormat;
-use model::Instant;
+use model::{Instant, Interval};
 use serde_json::{Map, Value, json};
 
 /// The names of a template and their values.
@@ -41,6 +41,9 @@ pub struct RunFacts {
     pub logical_date: Instant,
     /// `run.trigger`: what started it.
     pub trigger: String,
+    /// `run.data_interval_start` and `run.data_interval_end`: the time that the run is about. Without one, both are the
+    /// logical date.
+    pub interval: Option<Interval>,
 }
 
 /// What a template can see of its task.
@@ -63,10 +66,16 @@ impl Scope {
         names.insert("inputs".to_owned(), Value::Object(self.inputs.clone()));
         names.insert("outputs".to_owned(), Value::Object(self.outputs.clone()));
         if let Some(run) = &self.run {
-            let date = run.logical_date.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            let written = |instant: Instant| instant.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            let date = written(run.logical_date);
+            let interval =
+                run.interval.unwrap_or(Interval { start: run.logical_date, end: run.logical_date });
             names.insert(
                 "run".to_owned(),
-                json!({"id": run.id, "logical_date": date, "trigger": run.trigger}),
+                json!({
+                    "id": run.id, "logical_date": date, "trigger": run.trigger,
+                    "data_interval_start": written(interval.start), "data_interval_end": written(interval.end),
+                }),
             );
             names.insert("logical_date".to_owned(), date.into());
         }

@@ -11,6 +11,8 @@ pub(super) async fn agenda(pool: &PgPool, now: Instant) -> Result<Agenda> {
     Ok(Agenda {
         timer: row.try_get("timer")?,
         next_timer: row.try_get("next_timer")?,
+        schedule: row.try_get("schedule")?,
+        backfill: row.try_get("backfill")?,
         checkup: row.try_get("checkup")?,
         unsent: row.try_get("unsent")?,
         granted: row.try_get("granted")?,

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a claim that meets an error has failed")]
 
+mod backfills;
 mod definitions;
 mod example;
 mod fairness;
@@ -14,6 +15,7 @@ mod listing;
 mod operators;
 mod places;
 mod retention;
+mod schedules;
 mod shares;
 mod sweep;
 mod units;
@@ -257,6 +259,25 @@ claims! {
         a_run_tells_whether_its_outputs_are_forgotten
         a_run_is_forgotten_with_all_its_rows
         a_run_that_has_not_ended_is_not_forgotten
+    }
+    schedules {
+        the_schedules_of_an_active_version_are_known
+        other_instants_count_from_the_change_on
+        the_same_instants_stay_undecided_through_a_change
+        a_schedule_that_is_gone_is_forgotten
+        an_older_version_brings_its_schedules_back
+        a_schedule_is_saved_over_the_revision_it_was_read_at
+        a_pause_outlasts_a_new_version
+        schedules_come_when_they_are_due_and_by_page
+        each_schedule_has_its_own_dates
+    }
+    backfills {
+        a_backfill_is_created_once_with_its_dates
+        a_backfill_is_saved_over_the_revision_it_was_read_at
+        a_date_moves_on_once
+        a_turn_counts_what_is_under_way
+        runs_are_found_by_their_dates
+        backfills_come_when_they_are_due_and_by_page
     }
     letters {
         dead_letters_come_newest_first

@@ -50,6 +50,8 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
     let agenda = Agenda {
         granted: None,
         room: false,
+        schedule: None,
+        backfill: None,
         timer: Some(at(20)),
         next_timer: Some(at(50)),
         checkup: Some(at(60)),

@@ -2,9 +2,11 @@
 
 mod answers;
 mod care;
+mod graph;
 mod limits;
 mod run;
 mod test;
+mod triggers;
 mod worker;
 
 use std::path::PathBuf;
@@ -15,9 +17,11 @@ use serde_json::Value;
 
 pub use answers::{Approve, Reject, Signal};
 pub use care::{DeadLetters, Doctor, LetterAction, LetterFilter, Letters, ListLetters, Timers};
+pub use graph::Graph;
 pub use limits::{Limits, SetLimit};
 pub use run::{Bulk, Mark, OnRun, OnTask, Run};
 pub use test::Test;
+pub use triggers::{ListTriggers, TriggerAction, TriggerName, Triggers};
 pub use worker::Worker;
 
 /// Which Ebbflow is meant, and how to answer. These go with every command.
@@ -135,6 +139,11 @@ pub enum Command {
     /// List pending timers, the next one first
     #[command(after_help = "Examples:\n  ebb timers\n  ebb timers --run RUN --json")]
     Timers(care::Timers),
+    /// List what starts runs by itself, show, pause or resume it
+    #[command(
+        after_help = "Examples:\n  ebb triggers\n  ebb triggers show NAME TRIGGER\n  ebb triggers pause NAME TRIGGER --reason 'moving the bucket'\n  ebb triggers resume NAME TRIGGER"
+    )]
+    Triggers(Triggers),
     /// List, show, replay or discard messages that could not be taken in
     #[command(
         after_help = "Examples:\n  ebb dead-letters\n  ebb dead-letters show 4711\n  ebb dead-letters replay 4711\n  ebb dead-letters discard --all --text 'no workflow' --dry-run"
@@ -153,20 +162,6 @@ pub struct Validate {
     /// A folder with graphs/, tasks/ and templates/, or files
     #[arg(value_name = "DIR|FILE", default_value = "workflows")]
     pub paths: Vec<PathBuf>,
-}
-
-/// What to draw, and how.
-#[derive(Args, Clone, Debug)]
-pub struct Graph {
-    /// The workflow's name, or its file
-    #[arg(value_name = "NAME|FILE")]
-    pub workflow: PathBuf,
-    /// Draw an SVG instead of text
-    #[arg(long, conflicts_with = "json")]
-    pub svg: bool,
-    /// The folder to look for the name in
-    #[arg(long, value_name = "DIR", default_value = "workflows")]
-    pub workflows: PathBuf,
 }
 
 /// Whose schema to print.

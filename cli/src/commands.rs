@@ -22,6 +22,7 @@ mod test;
 mod timers;
 mod token;
 mod trigger;
+mod triggers;
 mod validate;
 mod versions;
 mod watch;
@@ -68,6 +69,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Worker(arguments) => workers::order(shared, arguments).await,
         Command::Doctor(arguments) => doctor::run(shared, &arguments).await,
         Command::Timers(arguments) => timers::run(shared, arguments).await,
+        Command::Triggers(arguments) => triggers::run(shared, arguments).await,
         Command::DeadLetters(arguments) => dead_letters::run(shared, arguments).await,
         Command::Token => token::run(shared),
     }

@@ -13,11 +13,11 @@ use model::message::{TaskDispatched, TaskReported, TaskResult};
 use model::{Failure, Instant, Message, TaskSpec, WorkerId};
 use runtime::{Brief, Runtime, Settled};
 use serde_json::{Map, Value};
-use service::Verdict;
+use service::{Secrets, Verdict, secrets};
 use tracing::warn;
 
 use crate::kinds::is_stopped;
-use crate::secrets::Secrets;
+use crate::sensors::{Eyes, Storage};
 use crate::worker::Halt;
 use crate::{Context, Job, Kinds, Log, Worker};
 
@@ -32,6 +32,7 @@ pub struct Executor {
     scripts: PathBuf,
     pub(crate) scratch: PathBuf,
     pub(crate) secrets: Secrets,
+    pub(crate) eyes: Eyes,
 }
 
 impl Executor {
@@ -39,12 +40,19 @@ impl Executor {
     pub fn new(runtime: Arc<Runtime>, worker: Arc<Worker>, scripts: impl Into<PathBuf>) -> Self {
         let secrets = Secrets::from_env();
         let (worker, scratch) = (RwLock::new(worker), std::env::temp_dir());
-        Self { runtime, worker, kinds: Kinds::standard(), scripts: scripts.into(), scratch, secrets }
+        let eyes = Eyes { storage: Storage::from_env(), ..Eyes::default() };
+        Self { runtime, worker, kinds: Kinds::standard(), scripts: scripts.into(), scratch, secrets, eyes }
     }
 
     /// The same with secrets that are also found in a folder, one in each file.
     pub fn with_secrets_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.secrets = self.secrets.or_in(folder.into());
+        self
+    }
+
+    /// The same with another place where objects are.
+    pub fn with_storage(mut self, storage: Storage) -> Self {
+        self.eyes.storage = storage;
         self
     }
 
@@ -80,7 +88,7 @@ impl Executor {
         match self.runtime.job(work, &graph, secrets.clone()).await? {
             runtime::Job::Gone => Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run))),
             runtime::Job::Broken(failure) => {
-                let failure = crate::secrets::masked(failure, &secrets);
+                let failure = secrets::masked(failure, &secrets);
                 self.report(work, None, self.runtime.clock().now(), Err(failure)).await
             }
             runtime::Job::Ready(brief) if is_instant(&graph, work) => {
@@ -170,7 +178,7 @@ impl Executor {
         };
         let clock = self.runtime.clock().clone();
         let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
-        log.mask(crate::secrets::forms(&secrets));
+        log.mask(secrets::forms(&secrets));
         let (scripts, scratch, kill) = (self.scripts.clone(), self.scratch.clone(), halt.kill);
         let context = Context { scripts, scratch, kill, ..Context::new(log.clone(), halt.stop, clock) };
         let performed = AssertUnwindSafe(self.kinds.perform(&job, &context)).catch_unwind().await;

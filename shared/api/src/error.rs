@@ -39,6 +39,7 @@ pub fn runtime(error: Error) -> Problem {
         Error::BadKey(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "invalid_concurrency_key"),
         Error::BadPriority(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_priority"),
         Error::Unwanted => refused(StatusCode::CONFLICT, "unwanted"),
+        Error::BadTrigger(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_event"),
         Error::Bus(_) | Error::Together(_) => Problem::unavailable(message),
         Error::Store(error) => store(error),
         Error::Unusable { .. } | Error::Defect => Problem::internal(&error),

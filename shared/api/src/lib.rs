@@ -7,7 +7,7 @@
 //! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
 //! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`operate`], [`bulk`], [`logs`], [`limits`],
-//!   [`workers`], [`timers`], [`dead_letters`], [`doctor`]: the endpoints.
+//!   [`workers`], [`timers`], [`triggers`], [`dead_letters`], [`doctor`]: the endpoints.
 
 pub mod answers;
 pub mod bulk;
@@ -27,6 +27,7 @@ pub mod request;
 pub mod runs;
 pub mod tasks;
 pub mod timers;
+pub mod triggers;
 pub mod versions;
 pub mod views;
 pub mod workers;
@@ -125,6 +126,10 @@ pub fn router(api: Api) -> Router {
         .route("/doctor/repair", post(doctor::post_repair))
         .route("/timers", get(timers::get_list))
         .route("/runs/{id}/timers", get(timers::get_of_run))
+        .route("/triggers", get(triggers::get_list))
+        .route("/triggers/{workflow}/{name}", get(triggers::get_one))
+        .route("/triggers/{workflow}/{name}/pause", post(triggers::post_pause))
+        .route("/triggers/{workflow}/{name}/resume", post(triggers::post_resume))
         .route("/dead-letters", get(dead_letters::get_list))
         .route("/dead-letters/bulk", post(dead_letters::post_bulk))
         .route("/dead-letters/{id}", get(dead_letters::get_one))

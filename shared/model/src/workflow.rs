@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::RetryPolicy;
+use crate::{Pacing, RetryPolicy, Trigger};
 
 /// A sound definition: at least one task, unique names, dependencies that exist and form no cycle.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Workflow {
     /// When it runs by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
+    /// What else starts its runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<Trigger>,
     /// How many of its runs go on at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
@@ -224,6 +227,9 @@ pub struct TaskSpec {
     /// Settings of the task type; strings may be templates.
     #[serde(default)]
     pub config: Value,
+    /// How often a sensor looks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<Pacing>,
     /// When to try again.
     pub retry: RetryPolicy,
     /// How long one attempt may take.

@@ -33,6 +33,9 @@ pub enum Error {
     /// The task that asked for the run no longer waits for it.
     #[error("the task that asked for the run no longer waits for it")]
     Unwanted,
+    /// A trigger can make nothing of what it heard of.
+    #[error("{0}")]
+    BadTrigger(String),
     /// A stored definition that this version of the program cannot compile.
     #[error("version {} cannot be used: {why}", version.0)]
     Unusable {
@@ -79,6 +82,7 @@ impl Error {
                 | Self::BadKey(_)
                 | Self::BadPriority(_)
                 | Self::Unwanted
+                | Self::BadTrigger(_)
         )
     }
 }

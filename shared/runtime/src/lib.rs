@@ -4,7 +4,9 @@
 //! a command that was decided before is stale and changes nothing.
 
 mod callback;
+mod cause;
 mod combine;
+mod complete;
 mod direct;
 mod error;
 mod fire;
@@ -16,11 +18,13 @@ mod letters;
 mod others;
 mod place;
 mod publish;
+mod receive;
 mod register;
 mod repair;
 mod settle;
 mod sight;
 mod start;
+mod watch;
 
 use std::sync::Arc;
 
@@ -33,8 +37,10 @@ pub use error::{Error, Result};
 pub use fire::{Fired, wake};
 pub use job::{Brief, Job, secrets_of};
 pub use letters::{Replayed, message_of};
+pub use receive::{Heard, Received};
 pub use settle::Settled;
 pub use start::{StartRun, Started};
+pub use watch::{Find, Look};
 
 /// What a function needs to change runs: the store, the bus and a clock.
 pub struct Runtime {

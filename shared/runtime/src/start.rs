@@ -7,6 +7,7 @@ use model::{Failure, Instant, Parent, Run, RunId, TaskState, TenantId};
 use serde_json::{Map, Value};
 use store::{Birth, Created, Facts, Unit, WorkflowRecord};
 
+use crate::cause::Cause;
 use crate::lane::{self, Entry};
 use crate::publish::Unsaid;
 use crate::{Error, Result, Runtime};
@@ -69,10 +70,11 @@ impl Runtime {
     /// Creates a run of the workflow's active version with its first tasks on their way, and publishes these
     /// once it is committed. Asking again for the same id creates nothing.
     pub async fn start(&self, request: StartRun) -> Result<Started> {
-        match self.despite_conflicts(request.id, || self.create(&request)).await {
+        match self.despite_conflicts(request.id, || self.create(&request, None)).await {
+            Ok(started) => Ok(started.unwrap_or(Started { run: request.id, new: false })),
             // Asked before? Then what has changed since does not matter.
             Err(error) if error.is_hopeless() => self.started_before(&request).await?.ok_or(error),
-            other => other,
+            Err(error) => Err(error),
         }
     }
 
@@ -105,7 +107,9 @@ impl Runtime {
         }
     }
 
-    async fn create(&self, request: &StartRun) -> Result<Started> {
+    /// Creates a run, in one transaction with what is to be written about its cause; none where that has been settled
+    /// before.
+    pub(crate) async fn create(&self, request: &StartRun, cause: Option<&Cause>) -> Result<Option<Started>> {
         if !(-100..=100).contains(&request.priority) {
             return Err(Error::BadPriority(request.priority));
         }
@@ -115,6 +119,11 @@ impl Runtime {
         let lane = lane::key(&record.version.workflow, &scope(request, &facts, now))?;
         let graph = self.graphs.compile(record.version.clone())?;
         let mut unit = self.store.begin().await?;
+        if let Some(cause) = cause
+            && !cause.settle(&mut *unit, Some(request.id)).await?
+        {
+            return Ok(None);
+        }
         let entry = match &lane {
             Some(lane) => {
                 let above = self.ancestors(request.tenant, request.parent).await?;
@@ -142,7 +151,7 @@ impl Runtime {
             Created::New => {
                 let committed = unit.commit().await?;
                 self.publish(Unsaid { announcements: decision.announcements, committed }).await;
-                Ok(Started { run: request.id, new: true })
+                Ok(Some(Started { run: request.id, new: true }))
             }
             Created::DateTaken(run) => Err(Error::DateTaken(run)),
             Created::Already => Err(Error::KeyReused(request.id)),

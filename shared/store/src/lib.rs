@@ -15,6 +15,7 @@ mod postgres;
 mod records;
 mod retention;
 mod seating;
+mod triggers;
 
 use std::collections::BTreeMap;
 
@@ -30,10 +31,11 @@ pub use memory::Memory;
 pub use postgres::Postgres;
 pub use records::*;
 pub use retention::Part;
+pub use triggers::{Pause, Sighting, TriggerEvent, TriggerFilter, TriggerRecord, TriggerStore, TriggerUnit};
 
 /// One transaction. Dropped without [`commit`](Unit::commit), it leaves no trace.
 #[async_trait]
-pub trait Unit: Send {
+pub trait Unit: TriggerUnit {
     /// Locks these runs (in id order, whatever the order given) and returns those that exist.
     async fn lock(&mut self, runs: &[RunId]) -> Result<Vec<Run>>;
 
@@ -112,7 +114,7 @@ pub trait Unit: Send {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: TriggerStore {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

@@ -13,6 +13,7 @@ mod runs;
 mod shares;
 mod sweep;
 mod tables;
+mod triggers;
 mod units;
 mod workers;
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use model::{
     AttemptRecord, Event, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, Timer,
-    TimerKind, VersionId, WorkerId,
+    TimerKind, TriggerKey, VersionId, WorkerId,
 };
 use serde_json::Value;
 
 use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
+use super::triggers::{Heard, TriggerRow};
 use super::workers::WorkerRow;
 use crate::{DeadLetter, Facts, LogLine, Part, VersionRecord};
 
@@ -46,6 +47,8 @@ pub(super) struct Tables {
     pub(super) last_message: i64,
     pub(super) workers: BTreeMap<WorkerId, WorkerRow>,
     pub(super) letters: BTreeMap<String, DeadLetter>,
+    pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
+    pub(super) heard: Heard,
     /// When the next turn at retention is; none before the first.
     pub(super) retention_at: Option<Instant>,
     /// Up to which run a part was deleted of those that ended in a state.

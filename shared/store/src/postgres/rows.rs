@@ -258,7 +258,7 @@ fn failure(row: &PgRow) -> Result<Option<Failure>> {
     Ok(row.try_get::<Option<Json<_>>, _>("failure")?.map(|failure| failure.0))
 }
 
-fn run_state(row: &PgRow) -> Result<RunState> {
+pub(super) fn run_state(row: &PgRow) -> Result<RunState> {
     let name = row.try_get("state")?;
     RunState::named(name).ok_or_else(|| unknown("run state", name))
 }

@@ -19,5 +19,6 @@ mod restore;
 mod retention;
 mod rows;
 mod timers;
+mod triggers;
 mod workers;
 mod world;

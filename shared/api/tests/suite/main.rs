@@ -16,6 +16,7 @@ mod refusals;
 mod runs;
 mod tasks;
 mod timers;
+mod triggers;
 mod versions;
 mod workers;
 mod workflows;

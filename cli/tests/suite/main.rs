@@ -9,5 +9,6 @@ mod first_run;
 mod operate;
 mod secrets;
 mod test;
+mod triggers;
 mod versions;
 mod workers;

@@ -9,6 +9,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
+use chrono::TimeDelta;
 use engine::Command;
 use language::config::{self, HttpSensor, Sensor};
 use language::expression;
@@ -27,6 +28,9 @@ use uuid::Uuid;
 use crate::attempt::Executor;
 use crate::kinds::{Http, OUTPUT_LIMIT};
 pub use storage::Storage;
+
+/// No look takes longer.
+const LONGEST: TimeDelta = TimeDelta::seconds(50);
 
 /// What sensors look with.
 #[derive(Default)]
@@ -65,7 +69,7 @@ impl Executor {
                 runtime::Job::Gone => return Ok(Verdict::Hopeless(format!("there is no run {}", key.run))),
                 runtime::Job::Broken(failure) => Err(masked(failure, &secrets)),
                 runtime::Job::Ready(brief) => {
-                    let seen = self.see(due.tenant, brief.config, since).await;
+                    let seen = self.in_time(self.see(due.tenant, brief.config, since)).await;
                     seen.map(|seen| seen.map(|seen| cleaned(seen, &secrets)))
                         .map_err(|failure| masked(failure, &secrets))
                 }
@@ -86,6 +90,17 @@ impl Executor {
         let report = Command::Report { task: key.task, attempt, worker: None, started_at: since, result };
         self.runtime.settle(key.run, report).await?;
         Ok(Verdict::Done)
+    }
+
+    /// A look that takes too long saw nothing.
+    async fn in_time<T>(&self, look: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let clock = self.runtime.clock();
+        tokio::select! {
+            seen = look => seen,
+            () = clock.wait_until(clock.now() + LONGEST) => {
+                Err(Failure::transient(format!("a look took longer than {} s", LONGEST.num_seconds())))
+            }
+        }
     }
 
     /// What a task's sensor sees: its output, once it is there.
@@ -142,7 +157,7 @@ impl Executor {
             Ok(secrets) => match self.runtime.sensor_of(&record, secrets.clone()) {
                 Err(failure) => Err(masked(failure, &secrets)),
                 Ok(sensor) => self
-                    .news(&record, sensor)
+                    .in_time(self.news(&record, sensor))
                     .await
                     .map(|look| Look {
                         finds: look.finds.into_iter().map(|find| clean_find(find, &secrets)).collect(),

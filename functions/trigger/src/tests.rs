@@ -45,6 +45,12 @@ async fn app() -> App {
 async fn app_with(clock: Arc<dyn Clock>, texts: &[&str]) -> App {
     let runtime = Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), clock);
     let app = App { runtime: Arc::new(runtime), push: Arc::new(PushAuth::None) };
+    register(&app, texts).await;
+    app
+}
+
+/// Registers these workflows.
+async fn register(app: &App, texts: &[&str]) {
     let file = |text: &&str| {
         let path = text.lines().find_map(|line| line.split("name: ").nth(1)).unwrap_or_default();
         let path = path.split([',', '}']).next().unwrap_or_default().trim().to_owned();
@@ -64,7 +70,6 @@ async fn app_with(clock: Arc<dyn Clock>, texts: &[&str]) -> App {
         };
         app.runtime.store().register(&new).await.unwrap();
     }
-    app
 }
 
 fn request(workflow: &str, inputs: Value) -> RunRequested {

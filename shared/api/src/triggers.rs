@@ -131,8 +131,7 @@ fn no_such(key: &TriggerKey) -> Problem {
 }
 
 async fn pause(api: &Api, key: &TriggerKey, pause: Option<Pause>) -> Result<Json<TriggerView>, Problem> {
-    let store = api.app.runtime.store();
-    if !store.pause_trigger(key, pause.as_ref(), api.app.now()).await.map_err(error::store)? {
+    if !api.app.runtime.pause_trigger(key, pause.as_ref()).await.map_err(error::runtime)? {
         return Err(no_such(key));
     }
     show(api, key).await.map(Json)

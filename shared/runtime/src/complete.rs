@@ -8,7 +8,7 @@ use tracing::{debug, warn};
 
 use crate::cause::{Begun, Cause};
 use crate::direct::MAX_DEPTH;
-use crate::{Result, Runtime};
+use crate::{Error, Result, Runtime};
 
 impl Runtime {
     /// Starts the runs that wait for the end of this one. Each waits for all its workflows to have run for the same
@@ -19,10 +19,16 @@ impl Runtime {
             return Ok(());
         }
         let Some(run) = self.store.run(finished.tenant, finished.run).await? else { return Ok(()) };
+        let mut complaints = Vec::new();
         for record in waiting {
-            self.follow_one(&record, finished, &run).await?;
+            match self.follow_one(&record, finished, &run).await {
+                Ok(()) => {}
+                // What one trigger can make nothing of must not keep the others from hearing of it.
+                Err(Error::BadTrigger(complaint)) => complaints.push(complaint),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(())
+        if complaints.is_empty() { Ok(()) } else { Err(Error::BadTrigger(complaints.join("; "))) }
     }
 
     async fn follow_one(
@@ -70,13 +76,13 @@ impl Runtime {
         match self.passes(record, &event) {
             Ok(true) => {}
             Ok(false) => return Ok(()),
-            Err(reason) => return self.complain(record, &reason),
+            Err(reason) => return complain(record, &reason),
         }
         let note =
             TriggerEvent::new(&event.identity(), format!("{} {}", event.source, event.id), self.clock.now());
         let cause = Cause::heard(key, vec![note]);
         match self.begin(record, &event, date, run.run.depth + 1, &cause).await? {
-            Begun::Broken(reason) => self.complain(record, &reason),
+            Begun::Broken(reason) => complain(record, &reason),
             Begun::Started(_) | Begun::Before | Begun::Unwanted(_) => Ok(()),
         }
     }
@@ -100,10 +106,10 @@ impl Runtime {
         }
         Ok(Some(runs))
     }
+}
 
-    /// A message that can be read can be heard by others: what one trigger cannot make of it is said of that trigger.
-    fn complain(&self, record: &TriggerRecord, reason: &str) -> Result<()> {
-        let (name, workflow) = (&record.key.name, &record.key.workflow);
-        Err(crate::Error::BadTrigger(format!("trigger `{name}` of `{workflow}`: {reason}")))
-    }
+/// What one trigger cannot make of the end of a run.
+fn complain(record: &TriggerRecord, reason: &str) -> Result<()> {
+    let (name, workflow) = (&record.key.name, &record.key.workflow);
+    Err(Error::BadTrigger(format!("trigger `{name}` of `{workflow}`: {reason}")))
 }

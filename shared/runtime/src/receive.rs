@@ -2,8 +2,7 @@
 
 use chrono::TimeDelta;
 use language::expression;
-use model::message::TimerArmed;
-use model::{CloudEvent, Instant, Message, RunId, TenantId, TriggerKey};
+use model::{CloudEvent, Instant, RunId, TenantId, TriggerKey};
 use store::{DeadLetter, TriggerEvent, TriggerRecord};
 use tracing::warn;
 
@@ -120,10 +119,7 @@ impl Runtime {
             return Ok(Heard::Unwanted("the trigger is gone".into()));
         }
         unit.commit().await?;
-        // Should nobody hear of it, the next tick finds it.
-        if let Err(error) = self.bus.publish(&[Message::TimerArmed(TimerArmed { wake_at: due_at })]).await {
-            warn!("The sweep was not told of an event that is held back: {error}");
-        }
+        self.wake_sweep(due_at).await;
         Ok(Heard::Held(due_at))
     }
 

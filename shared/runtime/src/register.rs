@@ -19,6 +19,13 @@ impl Runtime {
             let by = by.to_owned();
             NewVersion { tenant, workflow, source, hash, by, at }
         });
-        Ok(self.store.register_all(&new.collect::<Vec<_>>()).await?)
+        let new: Vec<NewVersion> = new.collect();
+        let registered = self.store.register_all(&new).await?;
+        let looks = |new: &NewVersion| new.workflow.triggers.iter().any(|trigger| trigger.kind() == "sensor");
+        if new.iter().zip(&registered).any(|(new, registered)| registered.changed && looks(new)) {
+            // A sensor's first look need not wait for the next tick.
+            self.wake_sweep(at).await;
+        }
+        Ok(registered)
     }
 }

@@ -8,8 +8,8 @@ use chrono::TimeDelta;
 use language::config::{self, Sensor};
 use language::kinds::kind;
 use language::template::{self, Scope};
-use model::message::{PollDue, Watch};
-use model::{CloudEvent, Failure, Instant, Message, Pacing, TriggerOn};
+use model::message::{PollDue, TimerArmed, Watch};
+use model::{CloudEvent, Failure, Instant, Message, Pacing, TriggerKey, TriggerOn};
 use serde_json::{Map, Value};
 use store::{Pause, Sighting, TriggerEvent, TriggerRecord};
 use tracing::warn;
@@ -68,6 +68,23 @@ impl Runtime {
             warn!("{} sensors look an interval later: {error}", polls.len());
         }
         Ok(due.len())
+    }
+
+    /// Lets a trigger pause, or go on. Answers whether there is such a trigger.
+    pub async fn pause_trigger(&self, key: &TriggerKey, pause: Option<&Pause>) -> Result<bool> {
+        let now = self.clock.now();
+        let known = self.store.pause_trigger(key, pause, now).await?;
+        if known && pause.is_none() {
+            self.wake_sweep(now).await;
+        }
+        Ok(known)
+    }
+
+    /// Tells the sweep that a trigger is due then. Should nobody hear of it, the next tick finds it.
+    pub(crate) async fn wake_sweep(&self, due_at: Instant) {
+        if let Err(error) = self.bus.publish(&[Message::TimerArmed(TimerArmed { wake_at: due_at })]).await {
+            warn!("The sweep was not told that a trigger is due: {error}");
+        }
     }
 
     /// What a trigger's sensor looks at, with the secrets that it names.

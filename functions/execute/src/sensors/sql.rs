@@ -1,7 +1,5 @@
 //! Rows that a query returns.
 
-use std::time::Duration;
-
 use language::config::SqlSensor;
 use model::Failure;
 use runtime::{Find, Look};
@@ -11,23 +9,20 @@ use sqlx::query::Query;
 use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row};
 
-/// No query takes longer, and no connection.
-const LONGEST: Duration = Duration::from_secs(30);
+/// No query takes longer.
+const LIMITS: [(&str, &str); 1] = [("statement_timeout", "30s")];
 
 /// No more rows are taken.
 const MOST: usize = 1_000;
 
 /// The rows of a query, as JSON.
 pub(super) async fn ask(sensor: &SqlSensor, cursor: Option<&Value>) -> Result<Vec<Value>, Failure> {
-    match tokio::time::timeout(LONGEST, ask_patiently(sensor, cursor)).await {
-        Ok(answer) => answer.map_err(failure),
-        Err(_) => Err(Failure::transient(format!("the database took longer than {} s", LONGEST.as_secs()))),
-    }
+    fetch(sensor, cursor).await.map_err(failure)
 }
 
-async fn ask_patiently(sensor: &SqlSensor, cursor: Option<&Value>) -> sqlx::Result<Vec<Value>> {
+async fn fetch(sensor: &SqlSensor, cursor: Option<&Value>) -> sqlx::Result<Vec<Value>> {
     let options: PgConnectOptions = sensor.url.parse()?;
-    let mut connection = options.application_name("ebbflow-sensor").connect().await?;
+    let mut connection = options.application_name("ebbflow-sensor").options(LIMITS).connect().await?;
     let mut transaction = connection.begin().await?;
     // A sensor only looks.
     sqlx::query("set transaction read only").execute(&mut *transaction).await?;

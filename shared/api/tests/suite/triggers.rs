@@ -74,3 +74,36 @@ async fn a_trigger_that_does_not_exist_is_not_found() {
     }
     assert_eq!(world.post("/triggers/uploads/none/pause", "{}").await.status, StatusCode::NOT_FOUND);
 }
+
+const LOOKS: &str = "
+name: looks
+tasks:
+  - {name: look, type: sensor, config: {file: {path: /nowhere/x}, interval_seconds: 60, timeout_seconds: 600, soft_fail: true}}
+";
+
+#[tokio::test]
+async fn a_sensor_says_that_it_looks_and_when_it_looks_again() {
+    let world = World::new();
+    let run = world.play(LOOKS, json!({})).await;
+    let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
+    assert_eq!(
+        told["tasks"][0]["because"],
+        "It has looked for what it waits for since 2027-01-15 08:00:00Z (now), looks again at 2027-01-15 08:01:00Z \
+         (in 1 min) and gives up at 2027-01-15 08:10:00Z (in 10 min)."
+    );
+    let task = &world.get(&format!("/runs/{run}/tasks")).await.body["items"][0];
+    assert_eq!((&task["state"], &task["waiting"]["reason"]), (&json!("sleeping"), &json!("sensor")));
+    let timers = world.get("/timers").await.body;
+    assert_eq!(timers["items"][0]["why"], "`look` looks again");
+    let wake = engine::Command::Wake {
+        task: Some(model::TaskIndex(0)),
+        attempt: 1,
+        kind: model::TimerKind::Timeout,
+    };
+    world.runtime.settle(run, wake).await.unwrap();
+    let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
+    assert_eq!(
+        told["tasks"][0]["because"],
+        "`look` gave up, and it has `soft_fail`: what it waited for did not come in time."
+    );
+}

@@ -107,7 +107,7 @@ fn check(headers: &HeaderMap, body: &Bytes, secret: &[u8], now: Instant) -> Resu
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     let pairs = digits.chunks(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok());
-    (digits.len() % 2 == 0).then(|| pairs.collect::<Option<Vec<u8>>>()).flatten()
+    digits.len().is_multiple_of(2).then(|| pairs.collect::<Option<Vec<u8>>>()).flatten()
 }
 
 fn event(

@@ -6,6 +6,7 @@ mod conformance;
 mod emulator;
 mod envelope;
 mod faults;
+mod foreign;
 mod http;
 mod local;
 mod messages;

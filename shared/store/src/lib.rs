@@ -7,6 +7,7 @@
 //! only over the revision it was read at, and [`Error::Conflict`] says that it was not.
 
 mod chunks;
+mod elsewhere;
 mod error;
 mod inspection;
 mod memory;
@@ -25,6 +26,7 @@ use model::{
     Task, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
 };
 
+pub use elsewhere::rows_elsewhere;
 pub use error::{Error, Result};
 pub use inspection::{Fault, Finding, Health, Inspection};
 pub use memory::Memory;

@@ -7,6 +7,7 @@ mod limits;
 mod run;
 mod schedule;
 mod test;
+mod triggers;
 mod worker;
 
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ pub use schedule::{
     Backfill, BackfillAction, NewBackfill, NextInstants, PauseSchedule, ResumeSchedule, Schedule,
 };
 pub use test::Test;
+pub use triggers::{ListTriggers, TriggerAction, TriggerName, Triggers};
 pub use worker::Worker;
 
 /// Which Ebbflow is meant, and how to answer. These go with every command.
@@ -149,6 +151,11 @@ pub enum Command {
         after_help = "Examples:\n  ebb backfill etl --from 2026-01-01 --to 2026-01-31 --dry-run\n  ebb backfill etl --from 2026-01-01 --to 2026-01-31 --max-parallel 8\n  ebb backfill etl --from 2026-01-01 --to 2026-01-31 --rerun failed\n  ebb backfill list\n  ebb backfill cancel BACKFILL\n\nIts runs yield to all others wherever places are short."
     )]
     Backfill(Backfill),
+    /// List what starts runs by itself, show, pause or resume it
+    #[command(
+        after_help = "Examples:\n  ebb triggers\n  ebb triggers show NAME TRIGGER\n  ebb triggers pause NAME TRIGGER --reason 'moving the bucket'\n  ebb triggers resume NAME TRIGGER"
+    )]
+    Triggers(Triggers),
     /// List, show, replay or discard messages that could not be taken in
     #[command(
         after_help = "Examples:\n  ebb dead-letters\n  ebb dead-letters show 4711\n  ebb dead-letters replay 4711\n  ebb dead-letters discard --all --text 'no workflow' --dry-run"

@@ -24,6 +24,7 @@ mod test;
 mod timers;
 mod token;
 mod trigger;
+mod triggers;
 mod validate;
 mod versions;
 mod watch;
@@ -72,6 +73,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Timers(arguments) => timers::run(shared, arguments).await,
         Command::Schedule(arguments) => schedule::run(shared, arguments).await,
         Command::Backfill(arguments) => backfill::run(shared, arguments).await,
+        Command::Triggers(arguments) => triggers::run(shared, arguments).await,
         Command::DeadLetters(arguments) => dead_letters::run(shared, arguments).await,
         Command::Token => token::run(shared),
     }

@@ -22,5 +22,6 @@ mod rows;
 mod schedules;
 mod timers;
 mod unusable;
+mod triggers;
 mod workers;
 mod world;

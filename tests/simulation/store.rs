@@ -60,7 +60,7 @@ impl Sessions {
     }
 }
 
-fn away(_: Interrupted) -> Error {
+pub(crate) fn away(_: Interrupted) -> Error {
     Error::Unavailable(sqlx::Error::PoolTimedOut)
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct SimulatedStore {
     pub(crate) sessions: Sessions,
 }
 
-struct SimulatedUnit {
+pub(crate) struct SimulatedUnit {
     session: Arc<Session>,
     points: Points,
     ledger: Ledger,
@@ -90,7 +90,7 @@ impl SimulatedUnit {
     }
 
     /// Does something in the transaction, unless the store has ended it.
-    fn within<T>(&self, at: Point, ask: impl FnOnce(&mut dyn Unit) -> Result<T>) -> Result<T> {
+    pub(crate) fn within<T>(&self, at: Point, ask: impl FnOnce(&mut dyn Unit) -> Result<T>) -> Result<T> {
         self.points.pass(at).map_err(|interrupted| self.refuse(at, interrupted))?;
         let mut session = self.session.lock().unwrap();
         let unit = session.as_mut().and_then(|open| open.unit.as_mut());

@@ -11,5 +11,6 @@ mod operate;
 mod schedules;
 mod secrets;
 mod test;
+mod triggers;
 mod versions;
 mod workers;

@@ -111,8 +111,8 @@ impl Sweep {
             if expires && self.retention.step(&self.runtime, now).await? {
                 continue;
             }
-            let timer = agenda.next_timer.filter(|next| *next < end);
-            let Some(next) = timer.into_iter().chain(watch.verdict_at()).min() else { return Ok(()) };
+            let soon = [agenda.next_timer, agenda.trigger].into_iter().flatten().filter(|next| *next < end);
+            let Some(next) = soon.chain(watch.verdict_at()).min() else { return Ok(()) };
             if self.hears_news_before(next).await {
                 end = clock.now() + TICK;
             }
@@ -155,6 +155,9 @@ impl Sweep {
         }
         if due(agenda.granted, UNSENT) {
             done += self.runtime.take_up_untaken(now - UNSENT, BATCH).await?;
+        }
+        if due(agenda.trigger, TimeDelta::zero()) {
+            done += self.runtime.attend_triggers(now, BATCH).await?;
         }
         if agenda.room {
             // Whoever gave the places back did not live to pass them on.

@@ -44,6 +44,7 @@ pub fn runtime(error: Error) -> Problem {
         }
         Error::BadBackfill(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_backfill"),
         Error::Unwanted => refused(StatusCode::CONFLICT, "unwanted"),
+        Error::BadTrigger(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_event"),
         Error::Bus(_) | Error::Together(_) => Problem::unavailable(message),
         Error::Store(error) => store(error),
         Error::Unusable { .. } => {

@@ -7,7 +7,7 @@
 //! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
 //! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`operate`], [`bulk`], [`logs`], [`limits`],
-//!   [`workers`], [`timers`], [`schedules`], [`backfills`], [`dead_letters`], [`doctor`]: the endpoints.
+//!   [`workers`], [`timers`], [`schedules`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`]: the endpoints.
 
 pub mod answers;
 pub mod backfills;
@@ -29,6 +29,7 @@ pub mod runs;
 pub mod schedules;
 pub mod tasks;
 pub mod timers;
+pub mod triggers;
 pub mod versions;
 pub mod views;
 pub mod workers;
@@ -133,6 +134,10 @@ pub fn router(api: Api) -> Router {
         .route("/backfills/{id}/pause", post(backfills::post_pause))
         .route("/backfills/{id}/resume", post(backfills::post_resume))
         .route("/backfills/{id}/cancel", post(backfills::post_cancel))
+        .route("/triggers", get(triggers::get_list))
+        .route("/triggers/{workflow}/{name}", get(triggers::get_one))
+        .route("/triggers/{workflow}/{name}/pause", post(triggers::post_pause))
+        .route("/triggers/{workflow}/{name}/resume", post(triggers::post_resume))
         .route("/dead-letters", get(dead_letters::get_list))
         .route("/dead-letters/bulk", post(dead_letters::post_bulk))
         .route("/dead-letters/{id}", get(dead_letters::get_one))

@@ -8,6 +8,7 @@
 //! - **place**: what a task holds while it is under way; a **limit** says how many there are.
 //! - **timer**: a durable row saying "at T, do this".
 //! - **event**: an append-only record of a state change.
+//! - **trigger**: what starts runs by itself: an event elsewhere, a webhook, another workflow's end, a sensor.
 
 pub mod audit;
 pub mod change;
@@ -21,6 +22,7 @@ pub mod run;
 pub mod schedule;
 pub mod task;
 pub mod timer;
+pub mod trigger;
 pub mod worker;
 pub mod workflow;
 
@@ -36,6 +38,7 @@ pub use run::{Counts, Parent, Run, RunEvent, RunState};
 pub use schedule::{Catchup, Interval, Planned, Schedule, When};
 pub use task::{Child, Fan, IllegalMove, Task, TaskEvent, TaskState};
 pub use timer::{Timer, TimerKind};
+pub use trigger::{CloudEvent, Completion, Pacing, Trigger, TriggerKey, TriggerOn};
 pub use worker::{Order, OrderKind, WorkerFacts};
 pub use workflow::{
     Aggregation, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, InputSpec, InputType, Occasion,

@@ -6,8 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::BackfillId;
-use crate::RetryPolicy;
+use crate::{BackfillId, Pacing, RetryPolicy, Trigger};
 use crate::schedule::{Schedule, one_or_many};
 
 /// A sound definition: at least one task, unique names, dependencies that exist and form no cycle.
@@ -27,6 +26,9 @@ pub struct Workflow {
     /// When it runs by itself.
     #[serde(rename = "schedule", default, with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<Schedule>,
+    /// What else starts its runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<Trigger>,
     /// How many of its runs go on at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
@@ -218,6 +220,9 @@ pub struct TaskSpec {
     /// Settings of the task type; strings may be templates.
     #[serde(default)]
     pub config: Value,
+    /// How often a sensor looks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<Pacing>,
     /// When to try again.
     pub retry: RetryPolicy,
     /// How long one attempt may take.

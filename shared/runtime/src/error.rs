@@ -39,6 +39,9 @@ pub enum Error {
     /// What the run's tasks had delivered is deleted, and what is done anew would need it.
     #[error("the outputs of run {0} were kept long enough and are deleted: nothing of it can be done anew")]
     OutputsForgotten(RunId),
+    /// A trigger can make nothing of what it heard of.
+    #[error("{0}")]
+    BadTrigger(String),
     /// A stored definition that this version of the program cannot compile.
     #[error("version {} cannot be used: {why}", version.0)]
     Unusable {
@@ -87,6 +90,7 @@ impl Error {
                 | Self::OutputsForgotten(_)
                 | Self::BadBackfill(_)
                 | Self::Unwanted
+                | Self::BadTrigger(_)
         )
     }
 }

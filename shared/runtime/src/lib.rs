@@ -5,7 +5,9 @@
 
 mod backfill;
 mod callback;
+mod cause;
 mod combine;
+mod complete;
 mod direct;
 mod error;
 mod fire;
@@ -17,12 +19,14 @@ mod letters;
 mod others;
 mod place;
 mod publish;
+mod receive;
 mod register;
 mod repair;
 mod schedule;
 mod settle;
 mod sight;
 mod start;
+mod watch;
 
 use std::sync::Arc;
 
@@ -37,8 +41,10 @@ pub use fire::{Fired, wake};
 pub use job::{Brief, Job, secrets_of};
 pub use letters::{Replayed, message_of};
 pub use schedule::Planning;
+pub use receive::{Heard, Received};
 pub use settle::Settled;
 pub use start::{StartRun, Started};
+pub use watch::{Find, Look};
 
 /// What a function needs to change runs: the store, the bus and a clock.
 pub struct Runtime {

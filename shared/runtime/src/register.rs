@@ -21,10 +21,11 @@ impl Runtime {
         });
         let new: Vec<NewVersion> = new.collect();
         let registered = self.store.register_all(&new).await?;
-        let scheduled =
-            |(new, done): (&NewVersion, &Registered)| done.changed && !new.workflow.schedules.is_empty();
-        if new.iter().zip(&registered).any(scheduled) {
-            self.wake_sweep().await;
+        let looks = |workflow: &Workflow| workflow.triggers.iter().any(|trigger| trigger.kind() == "sensor");
+        let begins = |workflow: &Workflow| !workflow.schedules.is_empty() || looks(workflow);
+        if new.iter().zip(&registered).any(|(new, done)| done.changed && begins(&new.workflow)) {
+            // What it is to do by itself need not wait for the next tick.
+            self.wake_sweep(at).await;
         }
         Ok(registered)
     }

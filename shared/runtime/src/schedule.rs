@@ -152,7 +152,7 @@ impl Runtime {
                 },
             })
             .await?;
-        self.wake_sweep().await;
+        self.wake_sweep(self.clock.now()).await;
         Ok(resumed)
     }
 
@@ -176,9 +176,9 @@ impl Runtime {
         Err(store::Error::Conflict.into())
     }
 
-    /// Tells the sweep that something may be due before its next tick. If that is lost, the tick comes.
-    pub async fn wake_sweep(&self) {
-        let armed = Message::TimerArmed(TimerArmed { wake_at: self.clock.now() });
+    /// Tells the sweep that something is due then, perhaps before its next tick. If that is lost, the tick comes.
+    pub async fn wake_sweep(&self, due_at: Instant) {
+        let armed = Message::TimerArmed(TimerArmed { wake_at: due_at });
         if let Err(error) = self.bus.publish(&[armed]).await {
             warn!("The sweep will look at the next tick: {error}");
         }

@@ -10,6 +10,7 @@ use model::{Failure, Instant, Message, Parent, Run, RunId, TaskState, TenantId, 
 use serde_json::{Map, Value};
 use store::{Birth, Created, Facts, Unit};
 
+use crate::cause::Cause;
 use crate::combine::Wish;
 use crate::lane::{self, Entry};
 use crate::publish::Unsaid;
@@ -121,7 +122,7 @@ impl Runtime {
     async fn create(&self, request: &StartRun, planning: Option<&Planning>) -> Result<Started> {
         let start = Arc::new(self.prepare(request, planning).await?);
         if start.comes_alone() {
-            self.despite_conflicts(request.id, || self.create_alone(&start)).await?;
+            self.despite_conflicts(request.id, || self.create_alone(&start, None)).await?;
         } else {
             self.bring(Wish::Start(start)).await?;
         }
@@ -154,9 +155,22 @@ impl Runtime {
         Ok(Start { newborn, by: request.by.clone(), graph, facts, now })
     }
 
-    /// Creates a run in a transaction of its own.
-    async fn create_alone(&self, start: &Start) -> Result<()> {
+    /// Creates a run in one transaction with what is to be written about its cause; none where that has been settled
+    /// before.
+    pub(crate) async fn create_because(&self, request: &StartRun, cause: &Cause) -> Result<Option<Started>> {
+        let start = self.prepare(request, None).await?;
+        let new = self.despite_conflicts(request.id, || self.create_alone(&start, Some(cause))).await?;
+        Ok(new.then_some(Started { run: request.id, new }))
+    }
+
+    /// Creates a run in a transaction of its own. Answers whether its cause had not been settled before.
+    async fn create_alone(&self, start: &Start, cause: Option<&Cause>) -> Result<bool> {
         let mut unit = self.store.begin().await?;
+        if let Some(cause) = cause
+            && !cause.settle(&mut *unit, Some(start.newborn.id)).await?
+        {
+            return Ok(false);
+        }
         let entry = match &start.newborn.lane {
             Some(lane) => {
                 let above = self.ancestors(start.newborn.tenant, start.newborn.parent).await?;
@@ -173,7 +187,7 @@ impl Runtime {
         let announcements = bear(&mut *unit, vec![scene], std::slice::from_ref(start)).await?;
         let committed = unit.commit().await?;
         self.publish(Unsaid { announcements, committed }).await;
-        Ok(())
+        Ok(true)
     }
 
     /// A task that was to wait for the run may have been cancelled meanwhile; its run stays locked, so that it cannot

@@ -15,4 +15,5 @@ select (select min(wake_at) from timers) as timer,
                where exists (select from tasks
                               where worker is not null
                                 and not exists (select from workers where workers.id = tasks.worker)))) as worker,
-       (select next_at from retention_turn) as retention
+       (select next_at from retention_turn) as retention,
+       (select min(due_at) from triggers where due_at is not null and paused_at is null) as trigger

@@ -8,6 +8,7 @@
 
 mod backfills;
 mod chunks;
+mod elsewhere;
 mod error;
 mod inspection;
 mod memory;
@@ -18,6 +19,7 @@ mod retention;
 mod schedules;
 mod seating;
 mod trial;
+mod triggers;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +30,7 @@ use model::{
 };
 
 pub use backfills::*;
+pub use elsewhere::rows_elsewhere;
 pub use error::{Error, Result};
 pub use inspection::{Fault, Finding, Health, Inspection};
 pub use memory::Memory;
@@ -36,10 +39,11 @@ pub use records::*;
 pub use retention::Part;
 pub use trial::Trial;
 pub use schedules::*;
+pub use triggers::{Pause, Sighting, TriggerEvent, TriggerFilter, TriggerRecord, TriggerStore, TriggerUnit};
 
 /// One transaction. Dropped without [`commit`](Unit::commit), it leaves no trace.
 #[async_trait]
-pub trait Unit: Send {
+pub trait Unit: TriggerUnit {
     /// Locks these runs (in id order, whatever the order given) and returns those that exist.
     async fn lock(&mut self, runs: &[RunId]) -> Result<Vec<Run>>;
 
@@ -121,7 +125,7 @@ pub trait Unit: Send {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Schedules + Backfills + Send + Sync {
+pub trait Store: Schedules + Backfills + TriggerStore {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

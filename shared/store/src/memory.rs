@@ -15,6 +15,7 @@ mod schedules;
 mod shares;
 mod sweep;
 mod tables;
+mod triggers;
 mod units;
 mod workers;
 

@@ -22,6 +22,7 @@ mod shares;
 mod signals;
 mod sweep;
 mod timers;
+mod triggers;
 mod units;
 mod workers;
 

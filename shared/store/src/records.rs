@@ -305,6 +305,8 @@ pub struct Agenda {
     pub worker: Option<Instant>,
     /// When someone should look for what has been kept long enough.
     pub retention: Option<Instant>,
+    /// When the first trigger is due, or was.
+    pub trigger: Option<Instant>,
 }
 
 /// A timer that is due.

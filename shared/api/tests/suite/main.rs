@@ -17,6 +17,7 @@ mod runs;
 mod schedules;
 mod tasks;
 mod timers;
+mod triggers;
 mod versions;
 mod workers;
 mod workflows;

@@ -19,6 +19,8 @@ pub struct Scope {
     pub item: Option<Item>,
     /// `event.…`: what a callback follows on.
     pub event: Option<Value>,
+    /// `answer.…`: what a sensor's condition is about.
+    pub answer: Option<Value>,
     /// `secrets.NAME`. Templates see them; the document that is written to files and shown never does.
     pub secrets: Map<String, Value>,
 }
@@ -88,6 +90,9 @@ impl Scope {
         }
         if let Some(event) = &self.event {
             names.insert("event".to_owned(), event.clone());
+        }
+        if let Some(answer) = &self.answer {
+            names.insert("answer".to_owned(), answer.clone());
         }
         Value::Object(names)
     }

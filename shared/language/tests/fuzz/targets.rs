@@ -37,6 +37,7 @@ static SCOPE: LazyLock<Scope> = LazyLock::new(|| Scope {
     task: Some(TaskFacts { name: "load".to_owned(), attempt: 2 }),
     item: Some(Item { value: json!({"a": [1, "x"]}), index: 3 }),
     event: Some(json!({"error": "it failed"})),
+    answer: None,
     secrets: object(json!({"key": "hush", "a-b": "hush"})),
 });
 

@@ -27,6 +27,7 @@ impl Tables {
         let changed = self.make_active(new, version);
         if changed {
             self.follow_schedules(new.tenant, &new.workflow, new.at);
+            self.replace_triggers(new.tenant, &new.workflow, new.at);
         }
         Registered { version, number, new: known.is_none(), changed }
     }
@@ -73,6 +74,7 @@ impl Tables {
                 row.archived = true;
                 row.updated_at = row.updated_at.max(at);
                 self.forget_schedules(tenant, workflow);
+                self.remove_triggers(tenant, workflow);
                 true
             }
             _ => false,
@@ -147,6 +149,7 @@ impl Tables {
             return Activated::Already;
         }
         self.follow_schedules(tenant, &version.workflow, at);
+        self.replace_triggers(tenant, &version.workflow, at);
         Activated::Changed
     }
 }

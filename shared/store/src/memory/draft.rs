@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::change::Checkup;
 use model::{
     Ask, AttemptRecord, Changes, Event, Instant, Leave, Message, Run, RunId, Seat, Task, TaskIndex, TaskKey,
-    TaskState, Timer, TimerKind,
+    TaskState, Timer, TimerKind, TriggerKey,
 };
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use super::constraints::{self, holds};
 use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tables::{RunRow, Tables, TimerKey};
+use super::triggers::{self, Heard, TriggerRow};
 use crate::{Birth, Committed, Context, Created, Error, Facts, Granted, Result, normal};
 
 /// The rows that a unit has written.
@@ -38,6 +39,8 @@ pub(super) struct Draft {
     places: Option<Places>,
     granted: Vec<Granted>,
     outbox: Vec<(Instant, Message)>,
+    pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
+    pub(super) heard: Heard,
 }
 
 impl Draft {
@@ -294,6 +297,8 @@ impl Draft {
         lay_over(&mut tables.signals, self.signals);
         lay_over(&mut tables.shares, self.shares);
         lay_over(&mut tables.waiters, self.waiters);
+        tables.triggers.append(&mut self.triggers);
+        triggers::remember(&mut tables.heard, self.heard);
         if let Some(places) = self.places {
             tables.places = places;
         }

@@ -25,6 +25,7 @@ impl Tables {
             room: self.places.has_room(),
             worker: self.most_silent(),
             retention: Some(self.retention_at.unwrap_or(Instant::UNIX_EPOCH)),
+            trigger: self.first_trigger(),
         }
     }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use model::{
     AttemptRecord, BackfillId, Event, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey,
-    TenantId, Timer, TimerKind, VersionId, WorkerId,
+    TenantId, Timer, TimerKind, TriggerKey, VersionId, WorkerId,
 };
 use serde_json::Value;
 
 use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
+use super::triggers::{Heard, TriggerRow};
 use super::workers::WorkerRow;
 use crate::{BackfillDate, BackfillRecord, DeadLetter, Facts, LogLine, Part, ScheduleRecord, VersionRecord};
 
@@ -49,6 +50,8 @@ pub(super) struct Tables {
     pub(super) backfills: BTreeMap<BackfillId, BackfillRecord>,
     pub(super) backfill_dates: BTreeMap<(BackfillId, Instant), BackfillDate>,
     pub(super) letters: BTreeMap<String, DeadLetter>,
+    pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
+    pub(super) heard: Heard,
     /// When the next turn at retention is; none before the first.
     pub(super) retention_at: Option<Instant>,
     /// Up to which run a part was deleted of those that ended in a state.

@@ -4,7 +4,7 @@ use model::{Instant, TenantId, VersionId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgExecutor, PgPool, Row};
 
-use super::{rows, schedules};
+use super::{rows, schedules, triggers};
 use crate::{Activated, Active, NewVersion, Registered, Result, VersionRecord, WorkflowRecord, normal};
 
 /// Registers definitions in one transaction, each while its workflow's row is locked, so that numbers are given one
@@ -32,6 +32,7 @@ async fn register(connection: &mut PgConnection, new: &NewVersion) -> Result<Reg
     let changed = make_active(connection, new, version).await?;
     if changed {
         schedules::follow(connection, new.tenant, &new.workflow, new.at).await?;
+        triggers::replace(connection, new.tenant, &new.workflow, new.at).await?;
     }
     Ok(Registered { version, number: row.try_get("number")?, new: is_new, changed })
 }
@@ -106,6 +107,7 @@ pub(super) async fn archive(pool: &PgPool, tenant: TenantId, workflow: &str, at:
     .execute(&mut *transaction)
     .await?;
     schedules::forget(&mut transaction, tenant, workflow).await?;
+    triggers::remove(&mut *transaction, tenant, workflow).await?;
     transaction.commit().await?;
     Ok(written.rows_affected() == 1)
 }
@@ -218,6 +220,7 @@ pub(super) async fn activate(
         && let Some(version) = numbered_version(&mut *transaction, tenant, workflow, number).await?
     {
         schedules::follow(&mut transaction, tenant, &version.workflow, at).await?;
+        triggers::replace(&mut transaction, tenant, &version.workflow, at).await?;
     }
     transaction.commit().await?;
     Ok(activated)

@@ -19,6 +19,7 @@ pub(super) async fn agenda(pool: &PgPool, now: Instant) -> Result<Agenda> {
         room: row.try_get("room")?,
         worker: row.try_get("worker")?,
         retention: row.try_get("retention")?,
+        trigger: row.try_get("trigger")?,
     })
 }
 

@@ -18,6 +18,7 @@ mod retention;
 mod schedules;
 mod shares;
 mod sweep;
+mod triggers;
 mod units;
 mod values;
 mod workers;
@@ -61,6 +62,21 @@ macro_rules! claims {
 }
 
 claims! {
+    triggers {
+        a_version_brings_its_triggers_and_takes_them_along
+        a_trigger_is_found_by_its_key
+        a_trigger_that_waits_for_the_same_keeps_what_it_has_seen
+        an_event_is_noted_once_by_each_trigger
+        of_many_who_note_an_event_at_once_one_is_the_first
+        what_is_noted_and_not_committed_was_never_heard_of
+        only_the_last_event_that_is_held_back_is_taken_and_once
+        a_sighting_is_written_over_the_revision_it_was_made_at
+        a_trigger_that_pauses_is_not_due_until_it_goes_on
+        a_trigger_is_put_off_once
+        triggers_are_listed_by_workflow_and_name
+        what_was_heard_of_long_ago_is_forgotten
+        a_run_is_found_by_its_logical_date
+    }
     units {
         a_new_run_is_there_with_all_its_rows
         a_run_of_a_taken_id_writes_nothing

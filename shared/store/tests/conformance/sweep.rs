@@ -58,6 +58,7 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
         unsent: Some(at(5)),
         worker: Some(at(30)),
         retention: Some(Instant::UNIX_EPOCH),
+        trigger: None,
     };
     assert_eq!(store.agenda(at(20)).await.unwrap(), agenda);
 }

@@ -2,9 +2,12 @@
 
 mod answers;
 mod care;
+mod files;
 mod limits;
 mod run;
+mod schedule;
 mod test;
+mod triggers;
 mod worker;
 
 use std::path::PathBuf;
@@ -15,9 +18,14 @@ use serde_json::Value;
 
 pub use answers::{Approve, Reject, Signal};
 pub use care::{DeadLetters, Doctor, LetterAction, LetterFilter, Letters, ListLetters, Timers};
+pub use files::{Apply, Graph, Plan, Schema, Validate};
 pub use limits::{Limits, SetLimit};
 pub use run::{Bulk, Mark, OnRun, OnTask, Run};
+pub use schedule::{
+    Backfill, BackfillAction, NewBackfill, NextInstants, PauseSchedule, ResumeSchedule, Schedule,
+};
 pub use test::Test;
+pub use triggers::{ListTriggers, TriggerAction, TriggerName, Triggers};
 pub use worker::Worker;
 
 /// Which Ebbflow is meant, and how to answer. These go with every command.
@@ -135,6 +143,19 @@ pub enum Command {
     /// List pending timers, the next one first
     #[command(after_help = "Examples:\n  ebb timers\n  ebb timers --run RUN --json")]
     Timers(care::Timers),
+    /// Show when workflows run by themselves, pause and resume schedules
+    #[command(subcommand)]
+    Schedule(Schedule),
+    /// Make the runs of dates that are past, or show and steer those that are being made
+    #[command(
+        after_help = "Examples:\n  ebb backfill etl --from 2026-01-01 --to 2026-01-31 --dry-run\n  ebb backfill etl --from 2026-01-01 --to 2026-01-31 --max-parallel 8\n  ebb backfill etl --from 2026-01-01 --to 2026-01-31 --rerun failed\n  ebb backfill list\n  ebb backfill cancel BACKFILL\n\nIts runs yield to all others wherever places are short."
+    )]
+    Backfill(Backfill),
+    /// List what starts runs by itself, show, pause or resume it
+    #[command(
+        after_help = "Examples:\n  ebb triggers\n  ebb triggers show NAME TRIGGER\n  ebb triggers pause NAME TRIGGER --reason 'moving the bucket'\n  ebb triggers resume NAME TRIGGER"
+    )]
+    Triggers(Triggers),
     /// List, show, replay or discard messages that could not be taken in
     #[command(
         after_help = "Examples:\n  ebb dead-letters\n  ebb dead-letters show 4711\n  ebb dead-letters replay 4711\n  ebb dead-letters discard --all --text 'no workflow' --dry-run"
@@ -145,58 +166,6 @@ pub enum Command {
         after_help = "Example:\n  curl -H \"Authorization: Bearer $(ebb token)\" http://localhost:8480/api/v1/runs"
     )]
     Token,
-}
-
-/// What to check.
-#[derive(Args, Clone, Debug)]
-pub struct Validate {
-    /// A folder with graphs/, tasks/ and templates/, or files
-    #[arg(value_name = "DIR|FILE", default_value = "workflows")]
-    pub paths: Vec<PathBuf>,
-}
-
-/// What to draw, and how.
-#[derive(Args, Clone, Debug)]
-pub struct Graph {
-    /// The workflow's name, or its file
-    #[arg(value_name = "NAME|FILE")]
-    pub workflow: PathBuf,
-    /// Draw an SVG instead of text
-    #[arg(long, conflicts_with = "json")]
-    pub svg: bool,
-    /// The folder to look for the name in
-    #[arg(long, value_name = "DIR", default_value = "workflows")]
-    pub workflows: PathBuf,
-}
-
-/// Whose schema to print.
-#[derive(Args, Clone, Debug)]
-pub struct Schema {
-    /// What the files hold
-    #[arg(value_name = "KIND", default_value = "workflow", value_parser = language::Schema::ALL.map(language::Schema::name))]
-    pub kind: String,
-}
-
-/// What to compare with the server.
-#[derive(Args, Clone, Debug)]
-pub struct Plan {
-    /// A folder with graphs/, tasks/ and templates/
-    #[arg(value_name = "DIR", default_value = "workflows")]
-    pub folder: PathBuf,
-    /// Plan to archive every workflow in use that the folder does not have
-    #[arg(long)]
-    pub prune: bool,
-}
-
-/// What to register.
-#[derive(Args, Clone, Debug)]
-pub struct Apply {
-    /// A folder with graphs/, tasks/ and templates/
-    #[arg(value_name = "DIR", default_value = "workflows")]
-    pub folder: PathBuf,
-    /// Archive every workflow in use that the folder does not have
-    #[arg(long)]
-    pub prune: bool,
 }
 
 /// Whose versions to list.

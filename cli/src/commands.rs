@@ -5,6 +5,7 @@
 
 mod answers;
 mod apply;
+mod backfill;
 mod bulk;
 mod dead_letters;
 mod doctor;
@@ -17,11 +18,13 @@ mod plan;
 mod progress;
 mod run;
 mod runs;
+mod schedule;
 mod schema;
 mod test;
 mod timers;
 mod token;
 mod trigger;
+mod triggers;
 mod validate;
 mod versions;
 mod watch;
@@ -68,6 +71,9 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Worker(arguments) => workers::order(shared, arguments).await,
         Command::Doctor(arguments) => doctor::run(shared, &arguments).await,
         Command::Timers(arguments) => timers::run(shared, arguments).await,
+        Command::Schedule(arguments) => schedule::run(shared, arguments).await,
+        Command::Backfill(arguments) => backfill::run(shared, arguments).await,
+        Command::Triggers(arguments) => triggers::run(shared, arguments).await,
         Command::DeadLetters(arguments) => dead_letters::run(shared, arguments).await,
         Command::Token => token::run(shared),
     }

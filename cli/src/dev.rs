@@ -20,7 +20,7 @@ use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
 use execute::{Executor, Worker};
 use runtime::Runtime;
-use service::{App, Stop};
+use service::{App, Secrets, Stop};
 use store::{Postgres, Store};
 use tokio::net::TcpListener;
 
@@ -55,6 +55,11 @@ pub struct DevArgs {
     /// With --run: stop when that run has ended, with exit code 0 if it succeeded.
     #[arg(long, requires = "run")]
     pub once: bool,
+}
+
+/// Where secrets are found: in the environment, or in files of the data folder.
+fn secrets(folder: &DataFolder) -> Secrets {
+    Secrets::from_env().or_in(folder.file("secrets"))
 }
 
 /// What carries out attempts; secrets are files in the data folder.
@@ -111,7 +116,7 @@ impl Dev {
         let app = App { runtime: runtime.clone(), push: Arc::new(issuer.push_auth()) };
         let executor = executor(&app, args, &folder);
         let replacing = tokio::spawn(replace_whoever_ends(executor.clone(), runtime.clone()));
-        let functions = Functions::mount(&app, &issuer, &url, &broker, executor.clone());
+        let functions = Functions::mount(&app, &issuer, &url, &broker, executor.clone(), secrets(&folder));
         bus.deliver_to(functions.execute.clone(), functions.evaluate.clone());
         if embedded.is_ours_alone() {
             functions.take_up_again(&runtime).await?;

@@ -64,7 +64,7 @@ impl Example {
     }
 }
 
-/// Every example but `approve`, which waits for people. Of `market-pipeline`, only the branch that needs no service runs
+/// Every example but `approve`, which waits for people, and `wait-for-file`, which waits for a file and a service. Of `market-pipeline`, only the branch that needs no service runs
 /// here; its tests take the others.
 fn examples() -> Vec<Example> {
     let text = |text: &str| json!({"text": text});
@@ -96,6 +96,8 @@ fn examples() -> Vec<Example> {
         Example::new("cleanup", "give-back", json!({"room": 7})).given(json!({"broken": true})).failing(),
         Example::new("mirrors", "use", json!({"rows": 3, "from": "far"})),
         Example::new("signed-order", "sign", json!({"signature": "9617c4b639d525bd"})),
+        Example::new("new-object", "load", json!({"loaded": "gs://b/a"})).given(json!({"path": "gs://b/a"})),
+        Example::new("after-both", "join", json!({"day": "2026-01-31"})).given(json!({"day": "2026-01-31"})),
         Example::new("market-pipeline", "report", reported)
             .given(json!({"day": "2026-01-31", "cool_down": "1s"})),
     ]
@@ -111,7 +113,7 @@ async fn output(world: &World, run: RunId, task: &str) -> Value {
 fn every_example_is_run() {
     let compilation = language::compile(&sources());
     let found: BTreeSet<&str> = compilation.definitions.iter().map(|found| &*found.workflow.name).collect();
-    let run = examples().into_iter().map(|example| example.workflow).chain(["approve"]);
+    let run = examples().into_iter().map(|example| example.workflow).chain(["approve", "wait-for-file"]);
     assert_eq!(run.collect::<BTreeSet<_>>(), found);
 }
 

@@ -23,6 +23,7 @@ mod seeds;
 mod shadow;
 mod silence;
 mod store;
+mod triggers;
 mod watch;
 mod weather;
 mod workflows;

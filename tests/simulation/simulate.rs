@@ -16,6 +16,7 @@ mod script;
 mod seeds;
 mod shadow;
 mod store;
+mod triggers;
 mod watch;
 mod weather;
 mod workflows;

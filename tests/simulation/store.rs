@@ -5,16 +5,12 @@ use std::sync::{Arc, Mutex, Weak};
 
 use async_trait::async_trait;
 use model::{
-    Ask, AttemptRecord, Audit, Changes, Event, Instant, Leave, Limit, Order, Run, RunId, RunState, Seat,
-    Task, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
+    Ask, AttemptRecord, Audit, BackfillId, Changes, Event, Instant, Leave, Limit, Order, Run, RunId,
+    RunState, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
 };
 use serde_json::Value;
 use store::{
-    Activated, Active, Agenda, Birth, Committed, Context, Created, DeadLetter, DueTimer, Error, Facts,
-    Granted, Health, Held, InLine, Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine,
-    Memory, NewVersion, Part, Registered, Result, RunFilter, RunRecord, Share, ShareAsk, Sign, Silence,
-    StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent, VersionRecord,
-    WorkerRecord, WorkflowRecord,
+    Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Birth, Committed, Context, Created, DateStep, DeadLetter, DueTimer, Error, Facts, Granted, Health, Held, InLine, Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Part, Registered, Result, RunFilter, RunRecord, ScheduleRecord, Share, ShareAsk, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
 };
 
 use crate::bugs::Planted;
@@ -64,7 +60,7 @@ impl Sessions {
     }
 }
 
-fn away(_: Interrupted) -> Error {
+pub(crate) fn away(_: Interrupted) -> Error {
     Error::Unavailable(sqlx::Error::PoolTimedOut)
 }
 
@@ -77,7 +73,7 @@ pub(crate) struct SimulatedStore {
     pub(crate) sessions: Sessions,
 }
 
-struct SimulatedUnit {
+pub(crate) struct SimulatedUnit {
     session: Arc<Session>,
     points: Points,
     ledger: Ledger,
@@ -94,7 +90,7 @@ impl SimulatedUnit {
     }
 
     /// Does something in the transaction, unless the store has ended it.
-    fn within<T>(&self, at: Point, ask: impl FnOnce(&mut dyn Unit) -> Result<T>) -> Result<T> {
+    pub(crate) fn within<T>(&self, at: Point, ask: impl FnOnce(&mut dyn Unit) -> Result<T>) -> Result<T> {
         self.points.pass(at).map_err(|interrupted| self.refuse(at, interrupted))?;
         let mut session = self.session.lock().unwrap();
         let unit = session.as_mut().and_then(|open| open.unit.as_mut());
@@ -172,6 +168,76 @@ pass_on_within! {
     fn audit(run: RunId) -> Audit;
     fn grant(at: Instant) -> ();
     fn give_back(granted: &[Granted], at: Instant) -> ();
+}
+
+/// Passes calls of one part of the store on to the store within: reads after a stop, writes between two.
+macro_rules! pass_on_part {
+    (
+        $part:ident
+        reads { $(fn $read:ident($($asked:ident: $ask:ty),*) -> $told:ty;)* }
+        writes { $(fn $write:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* }
+    ) => {
+        #[async_trait]
+        impl store::$part for SimulatedStore {
+            $(async fn $read(&self, $($asked: $ask),*) -> Result<$told> {
+                self.points.stop(Point::Read).await.map_err(away)?;
+                self.inner.$read($($asked),*).await
+            })*
+
+            $(async fn $write(&self, $($argument: $type),*) -> Result<$answer> {
+                self.points.stop(Point::Write).await.map_err(away)?;
+                let answer = self.inner.$write($($argument),*).await?;
+                self.points.stop(Point::AfterWrite).await.map_err(away)?;
+                Ok(answer)
+            })*
+        }
+    };
+}
+
+pass_on_part! {
+    Schedules
+    reads {
+        fn schedules(
+            tenant: TenantId,
+            workflow: Option<&str>,
+            after: Option<(&str, &str)>,
+            limit: u32
+        ) -> Vec<ScheduleRecord>;
+        fn due_schedules(at: Instant, limit: u32) -> Vec<ScheduleRecord>;
+    }
+    writes {
+        fn save_schedule(record: &ScheduleRecord) -> bool;
+    }
+}
+
+pass_on_part! {
+    Backfills
+    reads {
+        fn runs_of_dates(
+            tenant: TenantId,
+            workflow: &str,
+            schedule: &str,
+            from: Instant,
+            to: Instant
+        ) -> BTreeMap<Instant, (RunId, RunState)>;
+        fn backfill(tenant: TenantId, id: BackfillId) -> Option<BackfillRecord>;
+        fn any_backfill(id: BackfillId) -> Option<BackfillRecord>;
+        fn backfills(
+            tenant: TenantId,
+            workflow: Option<&str>,
+            after: Option<(Instant, BackfillId)>,
+            limit: u32
+        ) -> Vec<BackfillRecord>;
+        fn due_backfills(at: Instant, limit: u32) -> Vec<BackfillRecord>;
+        fn backfill_turn(id: BackfillId, limit: u32) -> BackfillTurn;
+        fn backfill_progress(id: BackfillId) -> BTreeMap<String, u32>;
+        fn backfill_runs(id: BackfillId, states: &[RunState], limit: u32) -> Vec<(BackfillDate, RunState)>;
+    }
+    writes {
+        fn create_backfill(record: &BackfillRecord, dates: &[BackfillDate]) -> ();
+        fn save_backfill(record: &BackfillRecord) -> bool;
+        fn move_date(id: BackfillId, from: DateStep, date: &BackfillDate) -> bool;
+    }
 }
 
 /// Passes calls on to the store within: reads after a stop, writes between two.

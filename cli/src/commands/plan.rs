@@ -11,8 +11,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use api::compare::{self, Difference};
 use api::page::{MAX_LIMIT, Page};
+use api::schedules::{self, NextView};
 use api::versions::VersionView;
 use api::views::{RunView, WorkflowDetail, WorkflowView};
+use clock::{Clock, SystemClock};
 use language::{Compilation, Definition};
 use model::RunState;
 use serde::Serialize;
@@ -49,6 +51,8 @@ struct Planned {
     difference: Difference,
     /// Runs that have not ended and would keep their version.
     unfinished: Unfinished,
+    /// The next instants of its schedules, where these would change.
+    next: Vec<NextView>,
 }
 
 /// What kind of change it is.
@@ -138,6 +142,7 @@ fn unchanged(active: &WorkflowView) -> Planned {
         after: active.version,
         difference: Difference::default(),
         unfinished: Unfinished::default(),
+        next: Vec::new(),
     }
 }
 
@@ -154,14 +159,20 @@ async fn planned(client: &Client, definition: &Definition) -> Result<Planned> {
             after: 1,
             difference,
             unfinished,
+            next: schedules::next_of(&definition.workflow, SystemClock.now()),
         });
     };
+    let difference = compare::compare(&active.definition, &definition.workflow);
+    let moved = active.summary.archived
+        || difference.fields.iter().any(|change| change.field.split('.').next() == Some("schedule"));
+    let now = moved.then(|| SystemClock.now());
     Ok(Planned {
+        next: now.map(|now| schedules::next_of(&definition.workflow, now)).unwrap_or_default(),
         change: if active.summary.archived { Change::Archived } else { Change::Changed },
         tasks,
         before: Some(active.summary.version),
         after: number_of(client, definition).await?,
-        difference: compare::compare(&active.definition, &definition.workflow),
+        difference,
         unfinished: unfinished(client, &name).await?,
         name,
     })

@@ -15,7 +15,7 @@ use clock::Clock;
 use execute::Executor;
 use model::Topic;
 use runtime::Runtime;
-use service::App;
+use service::{App, Secrets};
 use tokio::sync::Notify;
 use tower::ServiceExt;
 use tracing::warn;
@@ -24,6 +24,9 @@ use super::issuer::{LocalIssuer, PUSH_AUDIENCE};
 
 /// The sweep answers when nothing is due soon: later than the scheduler's next tick it need not.
 const SWEEP_ACK_DEADLINE: Duration = Duration::from_secs(90);
+
+/// The only lifecycle messages that the trigger function wants.
+const RUN_FINISHED: &str = "dev.ebbflow.run.finished.v1";
 
 pub(super) struct Functions {
     /// Carries out work.
@@ -43,10 +46,14 @@ impl Functions {
         url: &str,
         broker: &Broker,
         executor: Arc<Executor>,
+        secrets: Secrets,
     ) -> Self {
         let execute = execute::router_with(app.clone(), executor);
-        let (trigger, evaluate, sweep) =
-            (trigger::router(app.clone(), None), evaluate::router(app.clone()), sweep::router(app.clone()));
+        let (trigger, evaluate, sweep) = (
+            trigger::router_with(app.clone(), None, secrets.clone()),
+            evaluate::router(app.clone()),
+            sweep::router(app.clone()),
+        );
         let subscribe = |topic: Topic, name: &str, router: &Router, ack_deadline: Option<Duration>| {
             let endpoint = Endpoint::Router(router.clone(), "/push".into());
             let usual = Subscription::new(name, endpoint, PUSH_AUDIENCE);
@@ -57,6 +64,11 @@ impl Functions {
             broker.subscribe_dead_letters(&topic, dead_letters(&topic, &evaluate));
         }
         subscribe(Topic::Triggers, "trigger", &trigger, None);
+        // Whoever waits for the end of another workflow's run hears of it there.
+        let endpoint = Endpoint::Router(trigger.clone(), "/push".into());
+        let usual = Subscription::new("trigger-lifecycle", endpoint, PUSH_AUDIENCE);
+        let only = Some(RUN_FINISHED.to_owned());
+        broker.subscribe(&Topic::Lifecycle, Subscription { only, ..usual });
         subscribe(Topic::Evaluations, "evaluate", &evaluate, None);
         subscribe(Topic::Management, "sweep", &sweep, Some(SWEEP_ACK_DEADLINE));
         let api = Api {
@@ -67,6 +79,7 @@ impl Functions {
             pages_open: true,
         };
         let public = console::router(api)
+            .merge(trigger::hooks(app.clone(), secrets))
             .nest("/functions/trigger", trigger)
             .nest("/functions/evaluate", evaluate.clone())
             .nest("/functions/execute", execute.clone())

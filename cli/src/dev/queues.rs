@@ -61,8 +61,8 @@ impl EveryQueue {
 impl Bus for EveryQueue {
     async fn publish(&self, messages: &[Message]) -> Result<(), Error> {
         for message in messages {
-            if let Message::TaskDispatched(work) = message {
-                self.subscribe(&work.queue);
+            if let Topic::Work(queue) = message.topic() {
+                self.subscribe(&queue);
             }
         }
         self.broker.publish(messages).await

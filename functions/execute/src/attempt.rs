@@ -13,12 +13,12 @@ use model::message::{TaskDispatched, TaskReported, TaskResult};
 use model::{Failure, Instant, Message, TaskSpec, WorkerId};
 use runtime::{Brief, Runtime, Settled};
 use serde_json::{Map, Value};
-use service::Verdict;
+use service::{Secrets, Verdict, secrets};
 use tokio::sync::Semaphore;
 use tracing::warn;
 
 use crate::kinds::is_stopped;
-use crate::secrets::Secrets;
+use crate::sensors::{Eyes, Storage};
 use crate::worker::Halt;
 use crate::{Context, Job, Kinds, Log, Worker};
 
@@ -38,6 +38,7 @@ pub struct Executor {
     pub(crate) scratch: PathBuf,
     pub(crate) secrets: Secrets,
     hands: Semaphore,
+    pub(crate) eyes: Eyes,
 }
 
 impl Executor {
@@ -46,12 +47,19 @@ impl Executor {
         let secrets = Secrets::from_env();
         let (worker, scratch) = (RwLock::new(worker), std::env::temp_dir());
         let (scripts, hands) = (scripts.into(), Semaphore::new(HANDS));
-        Self { runtime, worker, kinds: Kinds::standard(), scripts, scratch, secrets, hands }
+        let eyes = Eyes { storage: Storage::from_env(), ..Eyes::default() };
+        Self { runtime, worker, kinds: Kinds::standard(), scripts, scratch, secrets, hands, eyes }
     }
 
     /// The same with secrets that are also found in a folder, one in each file.
     pub fn with_secrets_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.secrets = self.secrets.or_in(folder.into());
+        self
+    }
+
+    /// The same with another place where objects are.
+    pub fn with_storage(mut self, storage: Storage) -> Self {
+        self.eyes.storage = storage;
         self
     }
 
@@ -87,7 +95,7 @@ impl Executor {
         match self.runtime.job(work, &graph, secrets.clone()).await? {
             runtime::Job::Gone => Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run))),
             runtime::Job::Broken(failure) => {
-                let failure = crate::secrets::masked(failure, &secrets);
+                let failure = secrets::masked(failure, &secrets);
                 self.report(work, None, self.runtime.clock().now(), Err(failure)).await
             }
             runtime::Job::Ready(brief) if is_instant(&graph, work) => {
@@ -178,7 +186,7 @@ impl Executor {
         };
         let clock = self.runtime.clock().clone();
         let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
-        log.mask(crate::secrets::forms(&secrets));
+        log.mask(secrets::forms(&secrets));
         let (scripts, scratch, kill) = (self.scripts.clone(), self.scratch.clone(), halt.kill);
         let context = Context { scripts, scratch, kill, ..Context::new(log.clone(), halt.stop, clock) };
         let performed = AssertUnwindSafe(self.kinds.perform(&job, &context)).catch_unwind().await;

@@ -8,10 +8,10 @@ use model::{Call, Failure, Message, RunId};
 use runtime::{CallbackJob, StartRun};
 use serde_json::{Map, Value, json};
 use service::Verdict;
+use service::secrets::masked;
 
 use crate::attempt::Executor;
 use crate::kinds::Http;
-use crate::secrets::masked;
 
 /// A callback is tried so often in a row before it is left to the bus, which sends it again later.
 const TRIES: u32 = 3;

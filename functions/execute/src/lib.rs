@@ -6,7 +6,7 @@ pub mod job;
 pub mod kinds;
 pub mod log;
 mod process;
-mod secrets;
+mod sensors;
 mod worker;
 
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ pub use attempt::Executor;
 pub use job::{Context, Job};
 pub use kinds::{Kinds, TaskKind};
 pub use log::{Level, Log, LogSink, Stream};
-pub use secrets::Secrets;
+pub use sensors::Storage;
 pub use worker::Worker;
 
 #[derive(Clone)]
@@ -73,6 +73,7 @@ async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
     let outcome = match &delivery.message {
         Message::TaskDispatched(work) => shared.executor.carry_out(work).await,
         Message::CallbackDue(due) => shared.executor.call_back(due).await,
+        Message::PollDue(due) => shared.executor.look(due).await,
         other => Ok(Verdict::Hopeless(format!("execute takes no `{}`", other.kind()))),
     };
     shared.app.reply(&delivery, outcome).await

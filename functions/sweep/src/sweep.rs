@@ -111,8 +111,8 @@ impl Sweep {
             if expires && self.retention.step(&self.runtime, now).await? {
                 continue;
             }
-            let timer = agenda.next_timer.filter(|next| *next < end);
-            let Some(next) = timer.into_iter().chain(watch.verdict_at()).min() else { return Ok(()) };
+            let soon = [agenda.next_timer, agenda.trigger].into_iter().flatten().filter(|next| *next < end);
+            let Some(next) = soon.chain(watch.verdict_at()).min() else { return Ok(()) };
             if self.hears_news_before(next).await {
                 end = clock.now() + TICK;
             }
@@ -141,6 +141,12 @@ impl Sweep {
         if due(agenda.timer, TimeDelta::zero()) {
             done += self.fire_timers(now).await?;
         }
+        if due(agenda.schedule, TimeDelta::zero()) {
+            done += self.runtime.fire_schedules(now, BATCH).await?;
+        }
+        if due(agenda.backfill, TimeDelta::zero()) {
+            done += self.runtime.look_at_backfills(now, BATCH).await?;
+        }
         if due(agenda.checkup, TimeDelta::zero()) {
             done += self.check_up(now, patience).await?;
         }
@@ -149,6 +155,9 @@ impl Sweep {
         }
         if due(agenda.granted, UNSENT) {
             done += self.runtime.take_up_untaken(now - UNSENT, BATCH).await?;
+        }
+        if due(agenda.trigger, TimeDelta::zero()) {
+            done += self.runtime.attend_triggers(now, BATCH).await?;
         }
         if agenda.room {
             // Whoever gave the places back did not live to pass them on.

@@ -1,7 +1,10 @@
 //! Accepts requests, schedules and events, and creates runs.
 //!
 //! A request comes as a message, or over HTTP where the API is mounted. Either may come twice: the id of the
-//! run is part of it, so that the second one finds the run that the first one created.
+//! run is part of it, so that the second one finds the run that the first one created. Events from elsewhere start runs
+//! through the triggers that they concern; the same event again starts none.
+
+mod hooks;
 
 use std::process::ExitCode;
 
@@ -10,27 +13,67 @@ use axum::Router;
 use axum::extract::State;
 use axum::middleware::from_fn;
 use axum::routing::post;
-use model::Message;
 use model::message::RunRequested;
+use model::{Message, TenantId};
 use runtime::StartRun;
-use service::{App, Push, Reply, Verdict, health, in_time};
-use tracing::info;
+use service::envelope::{Incoming, Opened};
+use service::{AnyPush, App, Reply, Secrets, Verdict, health, in_time};
+use tracing::{info, warn};
 
-/// `POST /push`: a run is asked for. Below `/api/v1`, where given: the API.
+pub use hooks::hooks;
+
+/// `POST /push`: a run is asked for, or something happened. `POST /api/v1/hooks/WORKFLOW/TRIGGER`: signed webhooks. Below
+/// `/api/v1`, where given: the API.
 pub fn router(app: App, api: Option<Api>) -> Router {
-    let router = Router::new().route("/push", post(push)).with_state(app.clone()).merge(health(app));
+    router_with(app, api, Secrets::from_env())
+}
+
+/// The same with secrets found elsewhere, too.
+pub fn router_with(app: App, api: Option<Api>, secrets: Secrets) -> Router {
+    let router = Router::new().route("/push", post(push)).with_state(app.clone());
+    let router = router.merge(hooks(app.clone(), secrets)).merge(health(app));
     match api {
         Some(api) => router.merge(api::router(api)),
         None => router,
     }
 }
 
-async fn push(State(app): State<App>, Push(delivery): Push) -> Reply {
-    let outcome = match delivery.message.clone() {
-        Message::RunRequested(request) => start(&app, request).await,
-        other => Ok(Verdict::Hopeless(format!("trigger takes no `{}`", other.kind()))),
+async fn push(State(app): State<App>, AnyPush(opened): AnyPush) -> Reply {
+    match opened {
+        Opened::Ours(delivery) => {
+            let outcome = match delivery.message.clone() {
+                Message::RunRequested(request) => start(&app, request).await,
+                Message::RunFinished(finished) => {
+                    app.runtime.follow_on(&finished).await.map(|()| Verdict::Done)
+                }
+                // Where a subscription has no filter, the ends of tasks come along.
+                Message::TaskFinished(_) => Ok(Verdict::Done),
+                other => Ok(Verdict::Hopeless(format!("trigger takes no `{}`", other.kind()))),
+            };
+            app.reply(&delivery, outcome).await
+        }
+        Opened::Foreign(incoming) => receive(&app, &incoming).await,
+    }
+}
+
+/// Lets the triggers hear of an event. One that concerns none of them is nobody's mistake.
+async fn receive(app: &App, incoming: &Incoming) -> Reply {
+    let event = &incoming.event;
+    let received = match app.runtime.receive(TenantId::DEFAULT, event).await {
+        Ok(received) => received,
+        Err(error) if error.is_hopeless() => return app.discard_event(incoming, error.to_string()).await,
+        Err(error) => return Reply::Retry(error.to_string()),
     };
-    app.reply(&delivery, outcome).await
+    if received.heard.is_empty() {
+        warn!(event.kind, event.source, "Event {} concerns no trigger", event.id);
+    }
+    for (key, heard) in &received.heard {
+        info!("Event {} at trigger `{}` of `{}`: {heard:?}", event.id, key.name, key.workflow);
+    }
+    match received.complaint() {
+        Some(reason) => app.discard_event(incoming, reason).await,
+        None => Reply::Ack,
+    }
 }
 
 /// Creates the run. A second copy of the message creates nothing.

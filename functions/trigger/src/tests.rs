@@ -1,3 +1,6 @@
+mod events;
+mod hooks;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -35,10 +38,27 @@ impl Bus for Mute {
 
 /// An app with the workflow `hello`, pushed to by anyone.
 async fn app() -> App {
-    let runtime = Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(SystemClock));
+    app_with(Arc::new(SystemClock), &[HELLO]).await
+}
+
+/// An app with these workflows.
+async fn app_with(clock: Arc<dyn Clock>, texts: &[&str]) -> App {
+    let runtime = Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), clock);
     let app = App { runtime: Arc::new(runtime), push: Arc::new(PushAuth::None) };
-    let file = SourceFile { path: "hello".into(), kind: FileKind::Workflow, text: HELLO.into() };
-    for definition in language::compile(&[file]).definitions {
+    register(&app, texts).await;
+    app
+}
+
+/// Registers these workflows.
+async fn register(app: &App, texts: &[&str]) {
+    let file = |text: &&str| {
+        let path = text.lines().find_map(|line| line.split("name: ").nth(1)).unwrap_or_default();
+        let path = path.split([',', '}']).next().unwrap_or_default().trim().to_owned();
+        SourceFile { path, kind: FileKind::Workflow, text: (*text).into() }
+    };
+    let compiled = language::compile(&texts.iter().map(file).collect::<Vec<_>>());
+    assert!(compiled.diagnostics.is_empty(), "{:#?}", compiled.diagnostics);
+    for definition in compiled.definitions {
         let (workflow, source, hash) = (definition.workflow, definition.source, definition.hash);
         let new = NewVersion {
             tenant: TenantId::DEFAULT,
@@ -50,7 +70,6 @@ async fn app() -> App {
         };
         app.runtime.store().register(&new).await.unwrap();
     }
-    app
 }
 
 fn request(workflow: &str, inputs: Value) -> RunRequested {

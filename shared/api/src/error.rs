@@ -42,7 +42,9 @@ pub fn runtime(error: Error) -> Problem {
             let message = format!("{message}; trigger the workflow with the same inputs instead");
             Problem::new(StatusCode::CONFLICT, "outputs_deleted", message)
         }
+        Error::BadBackfill(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_backfill"),
         Error::Unwanted => refused(StatusCode::CONFLICT, "unwanted"),
+        Error::BadTrigger(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_event"),
         Error::Bus(_) | Error::Together(_) => Problem::unavailable(message),
         Error::Store(error) => store(error),
         Error::Unusable { .. } => {

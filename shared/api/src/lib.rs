@@ -7,9 +7,10 @@
 //! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
 //! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`operate`], [`bulk`], [`logs`], [`limits`],
-//!   [`workers`], [`timers`], [`dead_letters`], [`doctor`]: the endpoints.
+//!   [`workers`], [`timers`], [`schedules`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`]: the endpoints.
 
 pub mod answers;
+pub mod backfills;
 pub mod bulk;
 pub mod caller;
 pub mod compare;
@@ -25,8 +26,10 @@ pub mod operate;
 pub mod page;
 pub mod request;
 pub mod runs;
+pub mod schedules;
 pub mod tasks;
 pub mod timers;
+pub mod triggers;
 pub mod versions;
 pub mod views;
 pub mod workers;
@@ -121,6 +124,20 @@ pub fn router(api: Api) -> Router {
         .route("/doctor/repair", post(doctor::post_repair))
         .route("/timers", get(timers::get_list))
         .route("/runs/{id}/timers", get(timers::get_of_run))
+        .route("/schedules", get(schedules::get_list))
+        .route("/schedules/{workflow}", get(schedules::get_of_workflow))
+        .route("/schedules/{workflow}/next", get(schedules::get_next))
+        .route("/schedules/{workflow}/pause", post(schedules::post_pause))
+        .route("/schedules/{workflow}/resume", post(schedules::post_resume))
+        .route("/backfills", get(backfills::get_list).post(backfills::post_start))
+        .route("/backfills/{id}", get(backfills::get_one))
+        .route("/backfills/{id}/pause", post(backfills::post_pause))
+        .route("/backfills/{id}/resume", post(backfills::post_resume))
+        .route("/backfills/{id}/cancel", post(backfills::post_cancel))
+        .route("/triggers", get(triggers::get_list))
+        .route("/triggers/{workflow}/{name}", get(triggers::get_one))
+        .route("/triggers/{workflow}/{name}/pause", post(triggers::post_pause))
+        .route("/triggers/{workflow}/{name}/resume", post(triggers::post_resume))
         .route("/dead-letters", get(dead_letters::get_list))
         .route("/dead-letters/bulk", post(dead_letters::post_bulk))
         .route("/dead-letters/{id}", get(dead_letters::get_one))

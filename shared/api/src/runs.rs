@@ -229,7 +229,7 @@ fn check_supported(body: &StartBody) -> Result<(), Problem> {
 }
 
 /// The id that a key asks for; without a key, a new one.
-fn run_id(headers: &HeaderMap, caller: &Caller, workflow: &str) -> Result<RunId, Problem> {
+pub(crate) fn run_id(headers: &HeaderMap, caller: &Caller, workflow: &str) -> Result<RunId, Problem> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(RunId(Uuid::now_v7())) };
     match key.to_str() {
         Ok(key) if (1..=LONGEST_KEY).contains(&key.len()) => {

@@ -67,8 +67,10 @@ impl TimerView {
             Some(graph) => graph.name_at(task, child),
             None => format!("#{}", task.0),
         });
+        let spec = graph.filter(known).zip(timer.task).map(|(graph, task)| graph.spec_at(task, child));
+        let looks = spec.is_some_and(|spec| spec.pacing.is_some());
         Self {
-            why: why(timer.kind, task.as_deref(), timer.attempt),
+            why: why(timer.kind, task.as_deref(), timer.attempt, looks),
             link: task.as_deref().map_or(Links::run_path(run), |task| Links::task_path(run, task)),
             overdue: timer.wake_at <= now,
             kind: timer.kind.name().into(),
@@ -82,11 +84,12 @@ impl TimerView {
 }
 
 /// What happens when the timer is due.
-fn why(kind: TimerKind, task: Option<&str>, attempt: u32) -> String {
+fn why(kind: TimerKind, task: Option<&str>, attempt: u32, looks: bool) -> String {
     match (kind, task) {
         (TimerKind::Retry, Some(task)) => {
             format!("`{task}` is tried again after attempt {attempt} failed")
         }
+        (TimerKind::Sleep, Some(task)) if looks => format!("`{task}` looks again"),
         (TimerKind::Sleep, Some(task)) => format!("`{task}` has slept long enough"),
         (TimerKind::Timeout, Some(task)) => format!("`{task}` waits no longer and fails"),
         (TimerKind::Deadline, _) => "the run should have ended by then".into(),

@@ -170,6 +170,7 @@ pub(crate) async fn post_activate(
         Activated::Unknown => Err(no_such_version(&api, &workflow, number).await),
         activated => {
             let changed = activated == Activated::Changed;
+            api.app.runtime.wake_sweep(api.app.now()).await;
             Ok(Json(Standing { name, version: number, archived: false, changed }))
         }
     }

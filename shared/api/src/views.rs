@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use store::{RunRecord, Starter, WorkflowRecord};
 
 use crate::Links;
+use crate::schedules::NextView;
 
 pub use tasks::{AttemptView, ChildrenView, ElsewhereView, ErrorView, TaskView, WaitingView};
 pub use workers::{HeldView, WorkerState, WorkerView};
@@ -51,6 +52,12 @@ pub struct RunView {
     pub labels: Map<String, Value>,
     /// The date it is about, where one was given.
     pub logical_date: Option<Instant>,
+    /// The schedule whose date that is, if it is one's.
+    pub schedule: Option<String>,
+    /// What it is about begins here, if it is of a schedule.
+    pub data_interval_start: Option<Instant>,
+    /// What it is about ends here.
+    pub data_interval_end: Option<Instant>,
     /// When it was created.
     pub created_at: Instant,
     /// When its first task was given a place.
@@ -152,6 +159,9 @@ impl RunView {
             inputs: facts.inputs,
             labels: facts.labels,
             logical_date: facts.logical_date,
+            data_interval_start: facts.planned.as_ref().map(|planned| planned.interval.start),
+            data_interval_end: facts.planned.as_ref().map(|planned| planned.interval.end),
+            schedule: facts.planned.map(|planned| planned.schedule),
             created_at: run.created_at,
             started_at: run.started_at,
             finished_at: run.finished_at,
@@ -251,6 +261,9 @@ pub struct WorkflowDetail {
     pub source: String,
     /// Its newest runs, newest first.
     pub recent_runs: Vec<RunView>,
+    /// The next instants of its schedules, in order.
+    #[serde(default)]
+    pub next: Vec<NextView>,
 }
 
 /// What became of a definition that was registered.

@@ -12,7 +12,7 @@ use crate::definitions::Definitions;
 use crate::page::{Page, Wanted};
 use crate::request::{Path, Query};
 use crate::views::{RegisteredView, WorkflowDetail, WorkflowView};
-use crate::{Api, Caller, error, runs};
+use crate::{Api, Caller, error, runs, schedules};
 
 /// So many runs stand with a workflow.
 const RECENT_RUNS: u32 = 10;
@@ -84,6 +84,7 @@ pub(crate) async fn get_one(
     let recent_runs = runs::views(&api, runs).await?;
     Ok(Json(WorkflowDetail {
         summary: WorkflowView::from(&record),
+        next: schedules::next_of(&record.version.workflow, api.app.now()),
         definition: record.version.workflow,
         source: record.version.source,
         recent_runs,

@@ -3,17 +3,20 @@
 //! A Pub/Sub push wraps a message: its attributes and data are those of a CloudEvent. Unwrapping it gives the same
 //! headers and body that a CloudEvent over HTTP has, so that below the wrapper there is one way to read an event.
 
+mod foreign;
 mod letter;
 mod undelivered;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use cloudevents::{AttributesReader, Event, binding::http as http_binding};
-use model::Message;
+use model::{Instant, Message};
 use serde_json::Value;
 
+pub use foreign::{Incoming, Opened, open_any};
 use letter::Push;
 pub use letter::{Letter, structured, wrap};
 pub use undelivered::Undelivered;
@@ -59,15 +62,39 @@ impl std::error::Error for Rejected {}
 /// Opens a request: a wrapped push, an unwrapped push, a CloudEvent in binary or structured mode, or a push wrapped
 /// by Eventarc.
 pub fn open(headers: &HeaderMap, body: &[u8]) -> Result<Delivery, Rejected> {
+    match unwrap(headers, body)? {
+        (origin, Content::Event(event)) => origin.deliver(*event),
+        (origin, Content::Message(_)) => Err(origin.reject(
+            "the message is no CloudEvent: it has neither `ce-` attributes nor an event as data".into(),
+        )),
+    }
+}
+
+/// What was within the wrapping.
+enum Content {
+    Event(Box<Event>),
+    /// A message of the bus that is no event.
+    Message(Plain),
+}
+
+/// A message of the bus that is no event: its attributes and its data.
+struct Plain {
+    attributes: BTreeMap<String, String>,
+    data: Vec<u8>,
+    published_at: Option<Instant>,
+}
+
+/// Takes off whatever a request is wrapped into.
+fn unwrap(headers: &HeaderMap, body: &[u8]) -> Result<(Origin, Content), Rejected> {
     let mut origin = Origin::of(headers);
     match read_event(headers, body) {
         Ok(Some(event)) if event.ty() == MESSAGE_PUBLISHED => {
             origin.note(&event);
             let push = event_data(event).map_err(|reason| origin.reject(reason))?;
-            open_push(serde_json::from_value(push), origin)
+            unwrap_push(serde_json::from_value(push), origin)
         }
-        Ok(Some(event)) => origin.deliver(event),
-        Ok(None) => open_push(serde_json::from_slice(body), origin),
+        Ok(Some(event)) => Ok((origin, Content::Event(Box::new(event)))),
+        Ok(None) => unwrap_push(serde_json::from_slice(body), origin),
         Err(reason) => Err(origin.reject(reason)),
     }
 }
@@ -77,21 +104,22 @@ pub fn reopen(body: &[u8]) -> Result<Delivery, Rejected> {
     open(&HeaderMap::new(), body)
 }
 
-fn open_push(push: serde_json::Result<Push>, mut origin: Origin) -> Result<Delivery, Rejected> {
+fn unwrap_push(push: serde_json::Result<Push>, mut origin: Origin) -> Result<(Origin, Content), Rejected> {
     let push = push.map_err(|error| origin.reject(format!("neither a push nor a CloudEvent: {error}")))?;
     origin.id = push.message.message_id.or(push.message.message_id_twin).or(origin.id);
     origin.subscription = push.subscription.or(origin.subscription);
     origin.attempt = push.delivery_attempt;
 
-    let headers = attribute_headers(push.message.attributes);
+    let headers = attribute_headers(push.message.attributes.clone());
     origin.traceparent = traceparent(&headers).or(origin.traceparent);
     let data = BASE64_STANDARD.decode(push.message.data.unwrap_or_default());
     let data = data.map_err(|error| origin.reject(format!("the data is not base64: {error}")))?;
     match read_event(&headers, &data) {
-        Ok(Some(event)) => origin.deliver(event),
-        Ok(None) => Err(origin.reject(
-            "the message is no CloudEvent: it has neither `ce-` attributes nor an event as data".into(),
-        )),
+        Ok(Some(event)) => Ok((origin, Content::Event(Box::new(event)))),
+        Ok(None) => {
+            let (attributes, published_at) = (push.message.attributes, push.message.publish_time);
+            Ok((origin, Content::Message(Plain { attributes, data, published_at })))
+        }
         Err(reason) => Err(origin.reject(reason)),
     }
 }

@@ -156,7 +156,7 @@ impl Broker {
         let lanes = self.0.lanes.read().expect("no holder panics");
         let Some(lanes) = lanes.get(topic) else { return };
         let letter = Arc::new(letter);
-        for lane in lanes {
+        for lane in lanes.iter().filter(|lane| lane.wants(&letter)) {
             for delay in self.0.dice.as_ref().map_or_else(|| vec![None], Dice::copies) {
                 let parcel =
                     Parcel { letter: letter.clone(), attempts: 0, ticket: Ticket::new(&self.0.pending) };

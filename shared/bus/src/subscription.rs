@@ -32,6 +32,8 @@ pub struct Subscription<E = Endpoint> {
     pub max_backoff: Duration,
     /// How many messages may be with the receiver at a time.
     pub window: usize,
+    /// The only type of message that it wants; all of them if none is named.
+    pub only: Option<String>,
 }
 
 impl<E> Subscription<E> {
@@ -47,6 +49,7 @@ impl<E> Subscription<E> {
             min_backoff: Duration::from_millis(100),
             max_backoff: Duration::from_secs(60),
             window: 64,
+            only: None,
         }
     }
 

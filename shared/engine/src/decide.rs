@@ -73,7 +73,7 @@ impl Scene<'_> {
             return Outcome::Stale;
         }
         self.begun(index, started_at);
-        self.fail(index, failure.clone());
+        self.give_up(index, failure.clone());
         Outcome::Applied
     }
 
@@ -164,10 +164,13 @@ impl Scene<'_> {
         match kind {
             TimerKind::Retry if self.moves(index, TaskEvent::RetryDue) => self.relaunch(index),
             TimerKind::Timeout if self.tasks[&index].state == TaskState::Sleeping => {
-                self.fail(
+                self.give_up(
                     index,
                     Failure::new(ErrorClass::Timeout, "what it waited for did not come in time"),
                 );
+            }
+            TimerKind::Sleep if self.tasks[&index].state == TaskState::Sleeping && self.is_sensor(index) => {
+                self.look(index)
             }
             TimerKind::Sleep if self.tasks[&index].state == TaskState::Sleeping => {
                 self.must(index, TaskEvent::Succeeded { attempt }, EventKind::TaskSucceeded, Value::Null)
@@ -302,7 +305,7 @@ impl Scene<'_> {
         let Some(task) = self.tasks.get(&index).filter(|task| task.attempt == attempt) else { return false };
         match task.state {
             TaskState::Dispatched | TaskState::Running => true,
-            TaskState::Sleeping => self.waits_for_others(index),
+            TaskState::Sleeping => self.waits_for_others(index) || self.is_sensor(index),
             _ => false,
         }
     }

@@ -12,7 +12,15 @@ use crate::scene::Scene;
 pub fn is_inside(kind: &str) -> bool {
     matches!(
         kind,
-        "sleep" | "switch" | "transform" | "wait_for_signal" | "approval" | "fan_out" | "fan_in" | "workflow"
+        "sleep"
+            | "switch"
+            | "transform"
+            | "wait_for_signal"
+            | "approval"
+            | "fan_out"
+            | "fan_in"
+            | "workflow"
+            | "sensor"
     )
 }
 
@@ -50,6 +58,8 @@ pub enum Directive {
     },
     /// Wait for a task of another run, which does the same work.
     AwaitShared(TaskKey),
+    /// Look again and again, until what it waits for is there.
+    Watch,
     /// Sleep until this instant.
     SleepUntil(Instant),
     /// Wait for a signal or an answer.
@@ -104,6 +114,7 @@ impl Scene<'_> {
                     self.record(EventKind::TaskWaiting, Some(index), None, what);
                 }
             }
+            Directive::Watch => self.watch(index),
             Directive::SleepUntil(wake_at) => {
                 self.wait(
                     index,

@@ -17,6 +17,7 @@ mod repair;
 pub mod retry;
 pub mod rule;
 mod scene;
+mod sense;
 mod settle;
 
 pub use command::{By, Command, Mark, Operation, Outcome, Reach};

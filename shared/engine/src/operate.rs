@@ -94,6 +94,10 @@ impl Scene<'_> {
                 let succeeded = TaskEvent::Succeeded { attempt };
                 self.must(index, succeeded, EventKind::TaskSucceeded, Value::Null);
             }
+            TaskState::Sleeping if self.is_sensor(index) => {
+                self.note(EventKind::TaskWoken, Some(index), by, json!({}));
+                self.look(index);
+            }
             TaskState::UpForRetry => {
                 self.apply(index, TaskEvent::RetryDue).expect("the state was looked at just before");
                 self.note(EventKind::TaskWoken, Some(index), by, json!({}));

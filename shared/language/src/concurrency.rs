@@ -12,16 +12,23 @@ pub(crate) const POLICIES: [&str; 3] = ["queue", "cancel_previous", "skip"];
 /// No limit may be higher.
 pub(crate) const MAX_RUNS: u32 = 10_000;
 
-/// Reads what a workflow says of runs beside each other. A schedule's `max_active_runs` is the same limit.
+/// Reads what a workflow says of runs beside each other. The limit of its only schedule is the same limit; of several
+/// schedules, each may have its own.
 pub(crate) fn read(
     fields: &mut Fields<'_>,
     inputs: &[InputSpec],
-    schedule: Option<&Schedule>,
+    schedules: &[Schedule],
     report: &mut Report<'_>,
 ) -> Option<Concurrency> {
     let (whole, short) = (fields.get("concurrency"), fields.get("max_active_runs"));
-    let scheduled = schedule.and_then(|schedule| schedule.max_active_runs);
+    let limited = |schedule: &&Schedule| schedule.max_active_runs.is_some() || schedule.overlap.is_some();
+    let scheduled = schedules.iter().find(limited);
     match (whole, short) {
+        (Some(node), _) | (_, Some(node)) if schedules.len() > 1 && scheduled.is_some() => {
+            let hint = Some("remove it here or in the schedules".to_owned());
+            report.add(&node.at, "schedules have limits of their own, so their runs cannot share one", hint);
+            None
+        }
         (Some(whole), Some(short)) => {
             let hint = Some("write `limit` within `concurrency`, and remove this".to_owned());
             report.add(&short.at, "`max_active_runs` is short for `concurrency`, and both stand here", hint);
@@ -33,13 +40,18 @@ pub(crate) fn read(
             None
         }
         (Some(whole), None) => read_whole(whole, inputs, report),
-        (None, Some(short)) => read::whole(short, 1..=MAX_RUNS, report).map(queue),
-        (None, None) => scheduled.map(queue),
+        (None, Some(short)) => {
+            read::whole(short, 1..=MAX_RUNS, report).map(|limit| limited_to(limit, Overlap::Queue))
+        }
+        (None, None) if schedules.len() > 1 => None,
+        (None, None) => scheduled.map(|schedule| {
+            limited_to(schedule.max_active_runs.unwrap_or(1), schedule.overlap.unwrap_or_default())
+        }),
     }
 }
 
-fn queue(limit: u32) -> Concurrency {
-    Concurrency { key: None, limit, policy: Overlap::Queue }
+fn limited_to(limit: u32, policy: Overlap) -> Concurrency {
+    Concurrency { key: None, limit, policy }
 }
 
 fn read_whole(node: &Node, inputs: &[InputSpec], report: &mut Report<'_>) -> Option<Concurrency> {

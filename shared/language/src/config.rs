@@ -16,10 +16,13 @@ use crate::schema::{self, Extent};
 
 mod inside;
 mod process;
+mod sensor;
 
 pub use inside::{Approval, ChildWorkflow, FormField, Transform, WaitForSignal};
 pub use process::{Bash, Process, Program, Python};
 pub(crate) use process::{BashFields, PythonFields};
+pub use sensor::{FileSensor, HttpSensor, RunSensor, Sensor, SqlSensor, TimeSensor};
+pub(crate) use sensor::{SensorFields, pacing};
 
 /// Rendered settings that do not fit their task type.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

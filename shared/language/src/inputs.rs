@@ -6,7 +6,7 @@ mod value;
 
 use model::InputSpec;
 
-pub use bind::{InputProblem, bind};
+pub use bind::{InputProblem, bind, render};
 pub(crate) use declared::read;
 pub(crate) use value::{TYPES, refusal};
 

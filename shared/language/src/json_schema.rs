@@ -16,6 +16,7 @@ mod draft;
 mod parts;
 mod task;
 mod test;
+mod triggers;
 mod values;
 
 use serde_json::{Map, Value, json};
@@ -105,6 +106,12 @@ fn workflow_fields() -> Map<String, Value> {
         ("tags", "Words to find the workflow by.", texts()),
         ("inputs", "What a run may be given, by name; checked when it is triggered.", parts::inputs()),
         ("schedule", "When runs begin by themselves. Every input needs a default then.", refer("schedule")),
+        ("schedules", "The same, for several of them.", refer("schedule")),
+        (
+            "triggers",
+            "What else starts runs: events, webhooks, other workflows, sensors.",
+            triggers::triggers(),
+        ),
         ("concurrency", "How many runs go on at the same time.", parts::concurrency()),
         ("max_active_runs", "How many runs go on at the same time; further ones wait.", parts::max_runs()),
         (
@@ -135,7 +142,7 @@ fn whole_workflow(fields: Map<String, Value>) -> Value {
         "dependentSchemas": {
             // It is the same limit, and said once.
             "max_active_runs": {
-                "properties": {"concurrency": false, "schedule": {"properties": {"max_active_runs": false}}}
+                "properties": {"concurrency": false, "schedule": {"properties": {"max_active_runs": false, "overlap": false}}}
             },
             crate::callbacks::DEADLINE: {"required": ["deadline_seconds"]},
         },

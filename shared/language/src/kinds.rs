@@ -6,8 +6,8 @@ use schemars::{JsonSchema, schema_for};
 use serde_json::Value;
 
 use crate::config::{
-    Approval, BashFields, ChildWorkflow, Echo, Fail, FanIn, FanOut, Flaky, Http, Noop, PythonFields, Sleep,
-    Switch, Transform, WaitForSignal,
+    Approval, BashFields, ChildWorkflow, Echo, Fail, FanIn, FanOut, Flaky, Http, Noop, PythonFields,
+    SensorFields, Sleep, Switch, Transform, WaitForSignal,
 };
 use crate::template::{self, RenderError, Scope};
 
@@ -68,9 +68,9 @@ impl Kind {
     }
 
     /// Whether secrets are resolved for it: only where it leaves the system. What an instant type is told becomes
-    /// its output, which is stored.
+    /// its output, which is stored. A sensor is settled inside, and looks outside.
     pub(crate) fn takes_secrets(&self) -> bool {
-        !self.inside && !self.instant
+        !self.inside && !self.instant || self.name == "sensor"
     }
 
     /// What the setting of that name is written in, if it is no template.
@@ -107,6 +107,11 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
         },
         // It may be retried: each attempt is a new run.
         Kind { inside: true, ..Kind::new::<ChildWorkflow>("workflow", "starts a run of another workflow") },
+        Kind {
+            inside: true,
+            urls: &["http.url"],
+            ..Kind::new::<SensorFields>("sensor", "waits until something is there, and returns it")
+        },
         Kind { urls: &["url"], ..Kind::new::<Http>("http", "sends an HTTP request and returns the answer") },
         Kind {
             programs: &[("command", Dialect::Shell)],

@@ -7,7 +7,7 @@
 //! - [`document`]: the same reading for YAML of other kinds.
 //! - `yaml`, `node`, `read`: text to a tree that knows its positions, and the tree to typed values.
 //! - `blueprint`: workflow templates, and workflows with everything that they inherit.
-//! - `workflow`, `schedule`, `concurrency`, `callbacks`, `task`, `library`, `retry`, `dependencies`, `switch`, `fan`,
+//! - `workflow`, `schedule`, `concurrency`, `callbacks`, `triggers`, `task`, `library`, `retry`, `dependencies`, `switch`, `fan`,
 //!   `names`: what a file may say, one concern each.
 //! - [`inputs`]: typed inputs, as declared and as given.
 //! - [`Schema`]: all of that as JSON Schema, for editors.
@@ -39,10 +39,12 @@ mod suggest;
 mod switch;
 mod task;
 pub mod template;
+mod triggers;
 mod workflow;
 mod yaml;
 
 pub use compile::{Compilation, Definition, FileKind, SourceFile, compile};
 pub use diagnostic::Diagnostic;
 pub use json_schema::Schema;
+pub use schedule::zone_hint;
 pub use template::expression;

@@ -4,6 +4,7 @@ use model::{FanIn, Global, TaskSpec, TriggerRule};
 use serde_json::Value;
 
 use crate::callbacks::{self, CallbackParts};
+use crate::config;
 use crate::dependencies;
 use crate::diagnostic::Report;
 use crate::fan::{self, FanOutParts};
@@ -257,6 +258,10 @@ impl<'n> TaskParts<'n> {
             fan_out: self.fan_out.as_ref().map(|fan_out| fan_out.complete(defaults)),
             fan_in: self.fan_in.clone(),
             config: self.config.as_ref().map_or_else(|| Value::Object(Default::default()), Node::to_json),
+            pacing: self
+                .kind
+                .filter(|kind| kind.name == "sensor")
+                .map(|_| config::pacing(&self.config.as_ref().map(Node::to_json).unwrap_or_default())),
             retry: settings.retry.complete(self.kind.map_or(0, |kind| kind.retries)),
             timeout_seconds: settings
                 .timeout_seconds

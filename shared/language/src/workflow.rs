@@ -19,6 +19,7 @@ use crate::schema::{self, Extent};
 use crate::switch;
 use crate::task::{self, Settings, TaskParts};
 use crate::template::{self, Names};
+use crate::triggers;
 
 /// No workflow may have more tasks.
 pub(crate) const MAX_TASKS: usize = 10_000;
@@ -41,7 +42,7 @@ pub(crate) fn read<'n>(
     let description = fields.get("description").and_then(|node| read::text(node, report));
     let tags = fields.get("tags").map(|node| read::texts(node, report)).unwrap_or_default();
     let inputs = fields.get("inputs").map(|node| inputs::read(node, report)).unwrap_or_default();
-    let runs = read_runs(&mut fields, &inputs, report);
+    let runs = read_runs(&mut fields, name.map(|word| word.text), &inputs, report);
     let defaults = fields.get("defaults").map(|node| read_defaults(node, report)).unwrap_or_default();
     let tasks = fields.require("tasks").map(|node| read_tasks(node, library, report)).unwrap_or_default();
     fields.finish(report);
@@ -60,9 +61,15 @@ pub(crate) fn read<'n>(
 }
 
 /// What a workflow says of its runs as a whole: when they begin, how many there are, whom to tell.
-fn read_runs(fields: &mut Fields<'_>, inputs: &[InputSpec], report: &mut Report<'_>) -> Workflow {
-    let schedule = fields.get("schedule").and_then(|node| schedule::read(node, inputs, report));
-    let concurrency = concurrency::read(fields, inputs, schedule.as_ref(), report);
+fn read_runs(
+    fields: &mut Fields<'_>,
+    name: Option<&str>,
+    inputs: &[InputSpec],
+    report: &mut Report<'_>,
+) -> Workflow {
+    let schedules = schedule::read(fields, inputs, report);
+    let triggers = fields.get("triggers").map(|node| triggers::read(node, name, inputs, report));
+    let concurrency = concurrency::read(fields, inputs, &schedules, report);
     let max_active_tasks =
         fields.get("max_active_tasks").and_then(|node| read::whole(node, 1..=MAX_ACTIVE_TASKS, report));
     let mut seconds = |name| fields.get(name).map(|node| read::whole(node, 1..=MAX_SECONDS, report));
@@ -70,7 +77,8 @@ fn read_runs(fields: &mut Fields<'_>, inputs: &[InputSpec], report: &mut Report<
     let callbacks = callbacks::read_of_workflow(fields, deadline_seconds.is_some(), report);
     callbacks.iter().for_each(|callback| callback.check(Some(&Names::of_run(inputs)), report));
     Workflow {
-        schedule,
+        schedules,
+        triggers: triggers.unwrap_or_default(),
         concurrency,
         max_active_tasks,
         timeout_seconds: timeout_seconds.flatten(),
@@ -178,4 +186,7 @@ fn check_config(task: &TaskParts<'_>, report: &mut Report<'_>) {
             .for_each(|finding| finding.hint = Some("put it beside `type`, not into `config`".to_owned()));
     }
     report.extend(findings);
+    if kind.name == "sensor" {
+        triggers::check_sensor(&config, report);
+    }
 }

@@ -180,7 +180,10 @@ fn every_form_of_cron_is_understood() {
         let text = format!("name: a\nschedule: {{cron: \"{pattern}\"}}\ntasks: [{{name: x, type: noop}}]\n");
         let compilation = compile(&[workflow("a", &text)]);
         assert_eq!(told(&compilation), [""; 0], "{pattern}");
-        compilation.definitions[0].workflow.schedule.clone().unwrap().cron
+        match &compilation.definitions[0].workflow.schedules[0].when {
+            model::When::Cron(pattern) => pattern.clone(),
+            other => panic!("{other:?}"),
+        }
     };
     for pattern in [
         "0 18 * * 1-5",

@@ -25,7 +25,17 @@ fn every_kind_says_how_it_is_carried_out() {
     assert_eq!(of(|kind| kind.instant), ["noop", "echo", "fail", "flaky"]);
     assert_eq!(
         of(|kind| kind.inside),
-        ["sleep", "switch", "transform", "wait_for_signal", "approval", "fan_out", "fan_in", "workflow"]
+        [
+            "sleep",
+            "switch",
+            "transform",
+            "wait_for_signal",
+            "approval",
+            "fan_out",
+            "fan_in",
+            "workflow",
+            "sensor"
+        ]
     );
     assert_eq!(of(|kind| !kind.instant && !kind.inside), ["http", "bash", "python"]);
     assert!(kinds().iter().all(|kind| kind.inside == engine::is_inside(kind.name)));

@@ -32,7 +32,7 @@ tasks: [{name: x, type: noop}]
 
 fn given(value: Value) -> Result<Map<String, Value>, Vec<String>> {
     let logical_date = "2026-01-31T18:00:00Z".parse().unwrap();
-    let run = RunFacts { id: "r1".to_owned(), logical_date, trigger: "manual".to_owned() };
+    let run = RunFacts { id: "r1".to_owned(), logical_date, trigger: "manual".to_owned(), interval: None };
     let scope = Scope { run: Some(run), ..Scope::default() };
     let bound = bind(&workflow(), value.as_object().unwrap(), &scope);
     bound.map_err(|problems| problems.iter().map(ToString::to_string).collect())

@@ -24,6 +24,7 @@ fn scope() -> Scope {
             id: "r1".to_owned(),
             logical_date: "2026-01-31T18:00:00Z".parse().unwrap(),
             trigger: "manual".to_owned(),
+            interval: None,
         }),
         task: Some(TaskFacts { name: "load".to_owned(), attempt: 2 }),
         ..Scope::default()

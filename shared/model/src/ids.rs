@@ -97,3 +97,37 @@ impl FromStr for WorkerId {
         Uuid::parse_str(text).map(Self)
     }
 }
+
+/// Names one backfill.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BackfillId(pub Uuid);
+
+impl BackfillId {
+    /// What the lanes of backfills begin with.
+    const LANE: &'static str = "backfill:";
+
+    /// The lane of its runs: the end of one lets the next begin.
+    pub fn lane(self) -> String {
+        format!("{}{}", Self::LANE, self.0)
+    }
+
+    /// The backfill whose lane it is, if it is one's.
+    pub fn of_lane(lane: &str) -> Option<Self> {
+        lane.strip_prefix(Self::LANE)?.parse().ok()
+    }
+}
+
+impl fmt::Display for BackfillId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for BackfillId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Uuid::parse_str(text).map(Self)
+    }
+}

@@ -8,6 +8,7 @@
 //! - **place**: what a task holds while it is under way; a **limit** says how many there are.
 //! - **timer**: a durable row saying "at T, do this".
 //! - **event**: an append-only record of a state change.
+//! - **trigger**: what starts runs by itself: an event elsewhere, a webhook, another workflow's end, a sensor.
 
 pub mod audit;
 pub mod change;
@@ -18,8 +19,10 @@ pub mod message;
 pub mod place;
 pub mod retry;
 pub mod run;
+pub mod schedule;
 pub mod task;
 pub mod timer;
+pub mod trigger;
 pub mod worker;
 pub mod workflow;
 
@@ -27,17 +30,19 @@ pub use audit::Audit;
 pub use change::{AttemptRecord, Changes, Signal};
 pub use event::{Event, EventKind};
 pub use failure::{ErrorClass, Failure};
-pub use ids::{RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
+pub use ids::{BackfillId, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
 pub use message::{Message, Topic};
 pub use place::{Ask, Leave, Limit, Needed, Seat};
 pub use retry::{Backoff, RetryPolicy};
 pub use run::{Counts, Parent, Run, RunEvent, RunState};
+pub use schedule::{Catchup, Interval, Planned, Schedule, When};
 pub use task::{Child, Fan, IllegalMove, Task, TaskEvent, TaskState};
 pub use timer::{Timer, TimerKind};
+pub use trigger::{CloudEvent, Completion, Pacing, Trigger, TriggerKey, TriggerOn};
 pub use worker::{Order, OrderKind, WorkerFacts};
 pub use workflow::{
-    Aggregation, Call, Callback, Case, Catchup, Concurrency, FanIn, FanOut, Global, InputSpec, InputType,
-    Occasion, Overlap, Schedule, TaskSpec, Tolerance, TriggerRule, Workflow,
+    Aggregation, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, InputSpec, InputType, Occasion,
+    Overlap, TaskSpec, Tolerance, TriggerRule, Workflow,
 };
 
 /// The instant type used everywhere: UTC, microsecond precision once stored.

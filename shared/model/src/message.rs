@@ -3,6 +3,7 @@
 //! A new field needs `#[serde(default)]`; a changed meaning needs a new type.
 
 mod lifecycle;
+mod polls;
 mod workers;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use crate::{
 };
 
 pub use lifecycle::{RunFinished, TaskFinished};
+pub use polls::{PollDue, Watch};
 pub use workers::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
 
 /// The queue whose executors carry out callbacks.
@@ -111,6 +113,8 @@ messages! {
     LaneFreed = "dev.ebbflow.lane.freed.v1",
     /// Someone wants to be told.
     CallbackDue = "dev.ebbflow.callback.due.v1",
+    /// A sensor should look.
+    PollDue = "dev.ebbflow.poll.due.v1",
     /// What someone wanted to be told by message.
     Notice = "dev.ebbflow.notice.v1",
     /// A timer is due before the sweep's next tick.
@@ -330,6 +334,7 @@ impl Message {
             Self::RunRequested(_) => Topic::Triggers,
             Self::TaskDispatched(work) => Topic::Work(work.queue.clone()),
             Self::CallbackDue(_) => Topic::Work(CALLBACK_QUEUE.into()),
+            Self::PollDue(due) => Topic::Work(due.queue.clone()),
             Self::CancelRequested(_)
             | Self::TaskReported(_)
             | Self::RunNudged(_)
@@ -357,6 +362,8 @@ impl Message {
             Self::SharedFinished(body) => Some(body.owner.run),
             Self::CallbackDue(body) => Some(body.run),
             Self::Notice(body) => Some(body.run),
+            Self::PollDue(PollDue { watch: Watch::Task { key, .. }, .. }) => Some(key.run),
+            Self::PollDue(PollDue { watch: Watch::Trigger { .. }, .. }) => None,
             Self::RunFinished(body) => Some(body.run),
             Self::TaskFinished(body) => Some(body.run),
             Self::LaneFreed(_)

@@ -315,7 +315,7 @@ impl Task {
             (S::Running, E::HandedBack { attempt }) if *attempt == current => S::Queued,
             (from, E::GivenUp { .. }) if from.is_begun() => S::Failed,
             (S::Pending, E::UpstreamFailed) => S::UpstreamFailed,
-            (S::Pending, E::Skipped) => S::Skipped,
+            (S::Pending | S::Sleeping, E::Skipped) => S::Skipped,
             (from, E::Cancelled) if !from.is_final() => S::Cancelled,
             (from, E::Cleared) if !matches!(from, S::Pending | S::Removed) => S::Pending,
             (S::Succeeded | S::Failed | S::Cancelled, E::Reopened) if self.fan.is_some() => S::Sleeping,

@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::RetryPolicy;
+use crate::{BackfillId, Pacing, RetryPolicy, Trigger};
+use crate::schedule::{Schedule, one_or_many};
 
 /// A sound definition: at least one task, unique names, dependencies that exist and form no cycle.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -23,8 +24,11 @@ pub struct Workflow {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputSpec>,
     /// When it runs by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Schedule>,
+    #[serde(rename = "schedule", default, with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<Schedule>,
+    /// What else starts its runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<Trigger>,
     /// How many of its runs go on at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
@@ -44,30 +48,22 @@ pub struct Workflow {
     pub tasks: Vec<TaskSpec>,
 }
 
-/// When a workflow runs by itself.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Schedule {
-    /// Five fields, or six with seconds first.
-    pub cron: String,
-    /// An IANA name; the fields are read in it.
-    pub timezone: String,
-    /// What becomes of instants that were missed.
-    pub catchup: Catchup,
-    /// No more of its runs go on at the same time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_active_runs: Option<u32>,
-}
-
-/// What becomes of instants that a schedule missed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Catchup {
-    /// Each gets its run.
-    All,
-    /// The latest gets its run.
-    Latest,
-    /// None does.
-    None,
+impl Workflow {
+    /// The limit that runs of a lane share: the workflow's, or that of one of its schedules. A backfill keeps count of
+    /// its runs itself.
+    pub fn limit_of(&self, lane: &str) -> Option<Concurrency> {
+        let own = |schedule: &&Schedule| Schedule::lane(&schedule.name) == lane;
+        let of_schedule = |schedule: &Schedule| {
+            let limited = schedule.max_active_runs.is_some() || schedule.overlap.is_some();
+            let limit = schedule.max_active_runs.unwrap_or(1);
+            let policy = schedule.overlap.unwrap_or_default();
+            limited.then_some(Concurrency { key: None, limit, policy })
+        };
+        if BackfillId::of_lane(lane).is_some() {
+            return None;
+        }
+        self.concurrency.clone().or_else(|| self.schedules.iter().find(own).and_then(of_schedule))
+    }
 }
 
 /// How many runs of a workflow go on at the same time, and what becomes of one too many.
@@ -224,6 +220,9 @@ pub struct TaskSpec {
     /// Settings of the task type; strings may be templates.
     #[serde(default)]
     pub config: Value,
+    /// How often a sensor looks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<Pacing>,
     /// When to try again.
     pub retry: RetryPolicy,
     /// How long one attempt may take.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta};
 use clock::Clock;
 use engine::Command;
-use model::message::{CancelRequested, RunRequested, TaskDispatched, TaskResult};
+use model::message::{CancelRequested, PollDue, RunRequested, TaskDispatched, TaskResult, Watch};
 use model::{Instant, Message, RunId, TaskKey, TaskSpec, TenantId, WorkerId};
 use runtime::{Job, Result, Runtime, Settled, StartRun};
 use serde_json::{Map, Value};
@@ -169,6 +169,7 @@ impl<'t> Stage<'t> {
     async fn hear(&mut self, message: Message) -> Result<()> {
         match message {
             Message::TaskDispatched(work) => self.begin(&work).await?,
+            Message::PollDue(due) => self.look(due).await?,
             Message::RunRequested(request) => self.start_child(request).await?,
             Message::ChildFinished(finished) => drop(self.runtime.child_ended(&finished).await?),
             Message::SharedFinished(finished) => self.runtime.shared_ended(&finished).await?,
@@ -193,25 +194,45 @@ impl<'t> Stage<'t> {
         if self.runtime.settle(key.run, claim).await? != Settled::Applied {
             return Ok(());
         }
-        let now = self.clock.now();
-        let Some(role) = self.role(key.run) else { return Ok(()) };
+        let Some((takes, result)) = self.perform(work).await? else { return Ok(()) };
+        let started_at = self.clock.now();
+        self.schedule(takes, Attempt { key, number: attempt, worker: Some(WORKER), started_at, result });
+        Ok(())
+    }
+
+    /// A sensor looks: its stub says when it sees what it waits for, and what that is.
+    async fn look(&mut self, PollDue { tenant, queue, watch }: PollDue) -> Result<()> {
+        let Watch::Task { key, attempt, version, child, .. } = watch else { return Ok(()) };
+        if self.attempts.values().any(|under_way| under_way.key == key && under_way.number == attempt) {
+            return Ok(());
+        }
+        let work = TaskDispatched { key, tenant, attempt, version, queue, child, give_up_at: None };
+        let Some((takes, result)) = self.perform(&work).await? else { return Ok(()) };
+        let started_at = self.clock.now();
+        self.schedule(takes, Attempt { key, number: attempt, worker: None, started_at, result });
+        Ok(())
+    }
+
+    /// What an attempt comes to, and after how long; none if its run is gone.
+    async fn perform(&mut self, work: &TaskDispatched) -> Result<Option<(TimeDelta, TaskResult)>> {
+        let (key, attempt, now) = (work.key, work.attempt, self.clock.now());
+        let Some(role) = self.role(key.run) else { return Ok(None) };
         let (graph, name) = (role.graph.clone(), role.name_at(key.task, work.child));
         let spec = graph.spec_at(key.task, work.child);
-        let (takes, result) = match self.runtime.job(work, &graph, secrets(spec)).await? {
+        Ok(match self.runtime.job(work, &graph, secrets(spec)).await? {
             Job::Ready(brief) => {
                 let stub = Stubs::find(&self.test.stubs, &name, attempt);
                 let stubbed = stub.map(|stub| (stub.takes, stub.end.result(key.run)));
-                let performed = perform(spec, stubbed, &brief.config, limit(spec, work, now));
+                let limit = if spec.pacing.is_some() { TimeDelta::MAX } else { limit(spec, work, now) };
+                let performed = perform(spec, stubbed, &brief.config, limit);
                 if let Some(role) = self.role(key.run) {
                     role.configs.insert(key.task, brief.config);
                 }
-                performed
+                Some(performed)
             }
-            Job::Broken(failure) => (TimeDelta::zero(), TaskResult::Failed(failure)),
-            Job::Gone => return Ok(()),
-        };
-        self.schedule(takes, Attempt { key, number: attempt, worker: Some(WORKER), started_at: now, result });
-        Ok(())
+            Job::Broken(failure) => Some((TimeDelta::zero(), TaskResult::Failed(failure))),
+            Job::Gone => None,
+        })
     }
 
     fn schedule(&mut self, takes: TimeDelta, attempt: Attempt) {

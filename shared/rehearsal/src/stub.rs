@@ -135,7 +135,9 @@ fn failure(node: &Node, report: &mut Report<'_>) -> Option<Failure> {
 
 /// What the engine settles itself comes to what it comes to; a run that it starts may be stubbed as a whole.
 fn refuse_inside(name: &str, work: &TaskSpec, at: &Place, report: &mut Report<'_>) {
-    if work.kind == "workflow" || !kind(&work.kind).is_some_and(|kind| kind.inside) {
+    if matches!(work.kind.as_str(), "workflow" | "sensor")
+        || !kind(&work.kind).is_some_and(|kind| kind.inside)
+    {
         return;
     }
     let hint = match work.kind.as_str() {

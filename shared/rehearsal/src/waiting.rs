@@ -34,6 +34,7 @@ fn describe(task: &Played, outcome: &Outcome<'_>) -> String {
             format!("`{name}` waits for the signal {}", spec.config["signal"])
         }
         (TaskState::Sleeping, "approval") => format!("`{name}` waits for somebody's answer"),
+        (TaskState::Sleeping, "sensor") => format!("`{name}` waits for what its sensor looks for"),
         (TaskState::Sleeping, "workflow") => format!("`{name}` waits for its run"),
         (TaskState::Sleeping, "fan_out") => format!("`{name}` waits for its children"),
         (TaskState::Pending, _) => format!("`{name}` waits for {}", parents(task, outcome)),

@@ -94,6 +94,7 @@ impl Runtime {
                 let ChildWorkflow { workflow, inputs, wait } = settings(spec, scope)?;
                 Directive::StartChild { workflow, inputs, wait }
             }
+            "sensor" => Directive::Watch,
             "sleep" => Directive::SleepUntil(settings::<Sleep>(spec, scope)?.ends(now)),
             "wait_for_signal" => {
                 let wait: WaitForSignal = settings(spec, scope)?;

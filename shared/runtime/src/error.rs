@@ -30,12 +30,18 @@ pub enum Error {
     /// The priority is out of range.
     #[error("`priority` is {0}, and must be a whole number from -100 to 100")]
     BadPriority(i32),
+    /// The backfill cannot be as it was asked for.
+    #[error("{0}")]
+    BadBackfill(String),
     /// The task that asked for the run no longer waits for it.
     #[error("the task that asked for the run no longer waits for it")]
     Unwanted,
     /// What the run's tasks had delivered is deleted, and what is done anew would need it.
     #[error("the outputs of run {0} were kept long enough and are deleted: nothing of it can be done anew")]
     OutputsForgotten(RunId),
+    /// A trigger can make nothing of what it heard of.
+    #[error("{0}")]
+    BadTrigger(String),
     /// A stored definition that this version of the program cannot compile.
     #[error("version {} cannot be used: {why}", version.0)]
     Unusable {
@@ -82,7 +88,9 @@ impl Error {
                 | Self::BadKey(_)
                 | Self::BadPriority(_)
                 | Self::OutputsForgotten(_)
+                | Self::BadBackfill(_)
                 | Self::Unwanted
+                | Self::BadTrigger(_)
         )
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use engine::{Command, Graph, Scene};
 use language::template::{self, Scope};
 use model::message::{CancelRequested, LaneFreed};
-use model::{Concurrency, Message, Overlap, Parent, Run, RunId, TenantId, Workflow};
+use model::{BackfillId, Concurrency, Message, Overlap, Parent, Run, RunId, Schedule, TenantId, Workflow};
 use serde_json::Value;
 use store::{LaneMember, Unit};
 use tracing::error;
 
 use crate::start::Start;
-use crate::{Error, Result, Runtime};
+use crate::{Error, Planning, Result, Runtime};
 
 /// So many runs begin in one transaction; the end of each lets the next begin.
 const ADMITTED_AT_ONCE: usize = 100;
@@ -38,6 +38,15 @@ pub(crate) fn key(workflow: &Workflow, scope: &Scope) -> Result<Option<String>> 
     }))
 }
 
+/// The lane of a run that nobody asked for by itself: its backfill's, or that of a schedule with a limit of its own.
+pub(crate) fn of_planned(workflow: &Workflow, planning: &Planning) -> Option<String> {
+    let own = Schedule::lane(&planning.planned.schedule);
+    match planning.backfill {
+        Some(backfill) => Some(backfill.lane()),
+        None => Some(own).filter(|own| workflow.concurrency.is_none() && workflow.limit_of(own).is_some()),
+    }
+}
+
 /// Enters a run into its lane, whose lock is held from here on. The runs above it wait for it and so do not count.
 pub(crate) async fn enter(
     unit: &mut dyn Unit,
@@ -50,7 +59,7 @@ pub(crate) async fn enter(
     let nested = members.iter().any(|member| above.contains(&member.run));
     let others: Vec<LaneMember> =
         members.into_iter().filter(|member| member.run != id && !above.contains(&member.run)).collect();
-    let Some(concurrency) = &workflow.concurrency else { return Ok(Entry::default()) };
+    let Some(concurrency) = workflow.limit_of(lane) else { return Ok(Entry::default()) };
     let limit = concurrency.limit as usize;
     let active: Vec<RunId> = others.iter().filter(|member| !member.held).map(|member| member.run).collect();
     let full = active.len() >= limit;
@@ -82,6 +91,15 @@ impl Runtime {
     /// Lets runs begin that waited for their turn in a lane, as many as there is room for. Asking twice changes
     /// nothing.
     pub async fn admit(&self, freed: &LaneFreed) -> Result<()> {
+        self.admit_to(freed).await?;
+        match BackfillId::of_lane(&freed.lane) {
+            Some(backfill) => self.advance_backfill(backfill).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The same, where nothing follows the lane.
+    pub(crate) async fn admit_to(&self, freed: &LaneFreed) -> Result<()> {
         let lane = RunId::from_key(freed.tenant, &freed.workflow, &freed.lane);
         self.despite_conflicts(lane, || self.try_admit(freed)).await
     }
@@ -110,10 +128,15 @@ impl Runtime {
             let above = self.ancestors(run.tenant, run.parent).await?;
             let active = running.difference(&above).count() + admitted.len();
             // The limit is the one of the version that the run keeps.
-            let limit = graph.workflow().concurrency.as_ref().map_or(u32::MAX, |limits| limits.limit);
+            let limit = graph.workflow().limit_of(&freed.lane).map_or(u32::MAX, |limits| limits.limit);
             if active >= limit as usize {
                 // One behind it may have its turn all the same, if those who go on wait for it.
-                repeated.extend(self.cancel_again(&graph, id, &members, &above));
+                repeated.extend(self.cancel_again(
+                    graph.workflow().limit_of(&freed.lane),
+                    id,
+                    &members,
+                    &above,
+                ));
                 continue;
             }
             if run.held && !run.state.is_final() {
@@ -154,18 +177,18 @@ impl Runtime {
     /// Asks again for the end of the runs whose place a run shall take: they may not have heard.
     fn cancel_again(
         &self,
-        graph: &Graph,
+        limits: Option<Concurrency>,
         waiting: RunId,
         members: &[LaneMember],
         above: &BTreeSet<RunId>,
     ) -> Vec<Message> {
-        match &graph.workflow().concurrency {
+        match limits {
             Some(Concurrency { policy: Overlap::CancelPrevious, limit, .. }) => {
                 let active = |member: &&LaneMember| !member.held && !above.contains(&member.run);
                 let many = members.iter().filter(active).count();
                 // Whoever came later takes the place of this one, and not the other way round.
                 let earlier = members.iter().take_while(|member| member.run != waiting).filter(active);
-                let oldest = earlier.take((many + 1).saturating_sub(*limit as usize));
+                let oldest = earlier.take((many + 1).saturating_sub(limit as usize));
                 oldest.map(|member| cancel(member.run, waiting, "concurrency")).collect()
             }
             _ => Vec::new(),

@@ -1,10 +1,10 @@
 //! Dead letters: what they hold, and publishing it again.
 
 use bus::envelope;
-use model::Message;
+use model::{CloudEvent, Message, TenantId};
 use store::DeadLetter;
 
-use crate::{Error, Result, Runtime};
+use crate::{Error, Heard, Result, Runtime};
 
 /// What became of a dead letter to be published again.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,9 +28,26 @@ impl Runtime {
     pub async fn replay(&self, letter: &DeadLetter) -> Result<Replayed> {
         let message = match message_of(letter) {
             Ok(message) => message,
-            Err(reason) => return Ok(Replayed::NoMessage(reason)),
+            Err(reason) => return self.replay_event(letter, reason).await,
         };
         self.bus.publish(&[message]).await.map_err(Error::Bus)?;
+        self.store.discard(&letter.id).await?;
+        Ok(Replayed::Sent)
+    }
+
+    /// Lets triggers hear again of an event from elsewhere. It stays where they still can make nothing of it, or where all
+    /// of them have heard of it before.
+    async fn replay_event(&self, letter: &DeadLetter, reason: String) -> Result<Replayed> {
+        let Ok(event) = serde_json::from_str::<CloudEvent>(&letter.body) else {
+            return Ok(Replayed::NoMessage(reason));
+        };
+        let received = self.receive(TenantId::DEFAULT, &event).await?;
+        if let Some(complaint) = received.complaint() {
+            return Ok(Replayed::NoMessage(complaint));
+        }
+        if received.heard.iter().all(|(_, heard)| *heard == Heard::Before) {
+            return Ok(Replayed::NoMessage("no trigger that it concerns has not heard of it before".into()));
+        }
         self.store.discard(&letter.id).await?;
         Ok(Replayed::Sent)
     }

@@ -3,8 +3,11 @@
 //! Every function changes runs through a [`Runtime`] and in no other way. What it does may happen twice:
 //! a command that was decided before is stale and changes nothing.
 
+mod backfill;
 mod callback;
+mod cause;
 mod combine;
+mod complete;
 mod direct;
 mod error;
 mod fire;
@@ -16,11 +19,14 @@ mod letters;
 mod others;
 mod place;
 mod publish;
+mod receive;
 mod register;
 mod repair;
+mod schedule;
 mod settle;
 mod sight;
 mod start;
+mod watch;
 
 use std::sync::Arc;
 
@@ -28,13 +34,17 @@ use bus::Bus;
 use clock::Clock;
 use store::Store;
 
+pub use backfill::{BackfillPlan, NewBackfill, Steer};
 pub use callback::CallbackJob;
 pub use error::{Error, Result};
 pub use fire::{Fired, wake};
 pub use job::{Brief, Job, secrets_of};
 pub use letters::{Replayed, message_of};
+pub use schedule::Planning;
+pub use receive::{Heard, Received};
 pub use settle::Settled;
 pub use start::{StartRun, Started};
+pub use watch::{Find, Look};
 
 /// What a function needs to change runs: the store, the bus and a clock.
 pub struct Runtime {

@@ -19,6 +19,14 @@ impl Runtime {
             let by = by.to_owned();
             NewVersion { tenant, workflow, source, hash, by, at }
         });
-        Ok(self.store.register_all(&new.collect::<Vec<_>>()).await?)
+        let new: Vec<NewVersion> = new.collect();
+        let registered = self.store.register_all(&new).await?;
+        let looks = |workflow: &Workflow| workflow.triggers.iter().any(|trigger| trigger.kind() == "sensor");
+        let begins = |workflow: &Workflow| !workflow.schedules.is_empty() || looks(workflow);
+        if new.iter().zip(&registered).any(|(new, done)| done.changed && begins(&new.workflow)) {
+            // What it is to do by itself need not wait for the next tick.
+            self.wake_sweep(at).await;
+        }
+        Ok(registered)
     }
 }

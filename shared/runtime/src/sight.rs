@@ -100,6 +100,7 @@ pub(crate) fn run_facts(run: &Run, facts: &Facts) -> RunFacts {
         id: run.id.to_string(),
         logical_date: facts.logical_date.unwrap_or(run.created_at),
         trigger: facts.trigger_kind.clone(),
+        interval: facts.planned.as_ref().map(|planned| planned.interval),
     }
 }
 

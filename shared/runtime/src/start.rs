@@ -10,10 +10,11 @@ use model::{Failure, Instant, Message, Parent, Run, RunId, TaskState, TenantId, 
 use serde_json::{Map, Value};
 use store::{Birth, Created, Facts, Unit};
 
+use crate::cause::Cause;
 use crate::combine::Wish;
 use crate::lane::{self, Entry};
 use crate::publish::Unsaid;
-use crate::{Error, Result, Runtime};
+use crate::{Error, Planning, Result, Runtime};
 
 /// A run that is asked for.
 #[derive(Clone, PartialEq, Debug)]
@@ -73,7 +74,16 @@ impl Runtime {
     /// Creates a run of the workflow's active version with its first tasks on their way, and publishes these
     /// once it is committed. Asking again for the same id creates nothing.
     pub async fn start(&self, request: StartRun) -> Result<Started> {
-        match self.create(&request).await {
+        self.start_either(request, None).await
+    }
+
+    /// The same for a run that nobody asks for by itself. Texts among its inputs are templates.
+    pub async fn start_planned(&self, request: StartRun, planning: &Planning) -> Result<Started> {
+        self.start_either(request, Some(planning)).await
+    }
+
+    async fn start_either(&self, request: StartRun, planning: Option<&Planning>) -> Result<Started> {
+        match self.create(&request, planning).await {
             // Asked before? Then what has changed since does not matter.
             Err(error) if error.is_hopeless() => self.started_before(&request).await?.ok_or(error),
             other => other,
@@ -109,10 +119,10 @@ impl Runtime {
         }
     }
 
-    async fn create(&self, request: &StartRun) -> Result<Started> {
-        let start = Arc::new(self.prepare(request).await?);
+    async fn create(&self, request: &StartRun, planning: Option<&Planning>) -> Result<Started> {
+        let start = Arc::new(self.prepare(request, planning).await?);
         if start.comes_alone() {
-            self.despite_conflicts(request.id, || self.create_alone(&start)).await?;
+            self.despite_conflicts(request.id, || self.create_alone(&start, None)).await?;
         } else {
             self.bring(Wish::Start(start)).await?;
         }
@@ -120,14 +130,18 @@ impl Runtime {
     }
 
     /// All that can be known of a run before it comes into being.
-    async fn prepare(&self, request: &StartRun) -> Result<Start> {
+    async fn prepare(&self, request: &StartRun, planning: Option<&Planning>) -> Result<Start> {
         if !(-100..=100).contains(&request.priority) {
             return Err(Error::BadPriority(request.priority));
         }
-        let (version, graph) = self.startable(request).await?;
-        let now = self.clock.now();
-        let facts = facts(request, graph.workflow(), now)?;
-        let lane = lane::key(graph.workflow(), &scope(request, &facts, now))?;
+        let number = planning.and_then(|planning| planning.version);
+        let (version, graph) = self.startable(request, number).await?;
+        let (now, workflow) = (self.clock.now(), graph.workflow());
+        let facts = facts(request, planning, workflow, now)?;
+        let lane = match planning.and_then(|planning| lane::of_planned(workflow, planning)) {
+            Some(lane) => Some(lane),
+            None => lane::key(workflow, &scope(request, &facts, now))?,
+        };
         let newborn = Newborn {
             id: request.id,
             tenant: request.tenant,
@@ -141,9 +155,22 @@ impl Runtime {
         Ok(Start { newborn, by: request.by.clone(), graph, facts, now })
     }
 
-    /// Creates a run in a transaction of its own.
-    async fn create_alone(&self, start: &Start) -> Result<()> {
+    /// Creates a run in one transaction with what is to be written about its cause; none where that has been settled
+    /// before.
+    pub(crate) async fn create_because(&self, request: &StartRun, cause: &Cause) -> Result<Option<Started>> {
+        let start = self.prepare(request, None).await?;
+        let new = self.despite_conflicts(request.id, || self.create_alone(&start, Some(cause))).await?;
+        Ok(new.then_some(Started { run: request.id, new }))
+    }
+
+    /// Creates a run in a transaction of its own. Answers whether its cause had not been settled before.
+    async fn create_alone(&self, start: &Start, cause: Option<&Cause>) -> Result<bool> {
         let mut unit = self.store.begin().await?;
+        if let Some(cause) = cause
+            && !cause.settle(&mut *unit, Some(start.newborn.id)).await?
+        {
+            return Ok(false);
+        }
         let entry = match &start.newborn.lane {
             Some(lane) => {
                 let above = self.ancestors(start.newborn.tenant, start.newborn.parent).await?;
@@ -160,7 +187,7 @@ impl Runtime {
         let announcements = bear(&mut *unit, vec![scene], std::slice::from_ref(start)).await?;
         let committed = unit.commit().await?;
         self.publish(Unsaid { announcements, committed }).await;
-        Ok(())
+        Ok(true)
     }
 
     /// A task that was to wait for the run may have been cancelled meanwhile; its run stays locked, so that it cannot
@@ -183,20 +210,27 @@ impl Runtime {
         let same = found.is_some_and(|record| {
             let given =
                 request.inputs.iter().all(|(name, value)| record.facts.inputs.get(name) == Some(value));
-            // The id that a task's attempt gives is the request's identity: what the task sees may have changed.
-            (given || request.parent.is_some())
+            // The id that a task's attempt or a schedule's date gives is the request's identity: what the task sees may
+            // have changed, and so may the schedule's inputs.
+            (given || request.parent.is_some() || record.facts.planned.is_some())
                 && record.run.workflow == request.workflow
                 && record.facts.logical_date == request.logical_date
         });
         Ok(same.then_some(Started { run: request.id, new: false }))
     }
 
-    /// The active version of the workflow, if it may be started.
-    async fn startable(&self, request: &StartRun) -> Result<(VersionId, Arc<Graph>)> {
-        let unknown = || Error::NoSuchWorkflow(request.workflow.clone());
-        let active = self.store.active(request.tenant, &request.workflow).await?.ok_or_else(unknown)?;
+    /// The active version of the workflow, or the one of that number, if it may be started.
+    async fn startable(&self, request: &StartRun, number: Option<i32>) -> Result<(VersionId, Arc<Graph>)> {
+        let (tenant, name) = (request.tenant, &request.workflow);
+        let unknown = || Error::NoSuchWorkflow(name.clone());
+        let active = self.store.active(tenant, name).await?.ok_or_else(unknown)?;
         if active.archived {
-            return Err(Error::Archived(request.workflow.clone()));
+            return Err(Error::Archived(name.clone()));
+        }
+        if let Some(number) = number {
+            let found = self.store.numbered_version(tenant, name, number).await?;
+            let record = found.ok_or_else(|| Error::BadBackfill(format!("there is no version {number}")))?;
+            return Ok((record.id, self.graphs.compile(record)?));
         }
         let graph = self.graph(active.version).await?.ok_or_else(unknown)?;
         Ok((active.version, graph))
@@ -245,15 +279,28 @@ pub(crate) async fn bear(
     Ok(announcements)
 }
 
-fn facts(request: &StartRun, workflow: &Workflow, now: Instant) -> Result<Facts> {
-    let scope = Scope { run: Some(run_facts(request, now)), ..Scope::default() };
-    let inputs = language::inputs::bind(workflow, &request.inputs, &scope).map_err(Error::BadInputs)?;
+fn facts(
+    request: &StartRun,
+    planning: Option<&Planning>,
+    workflow: &Workflow,
+    now: Instant,
+) -> Result<Facts> {
+    let planned = planning.map(|planning| planning.planned.clone());
+    let interval = planned.as_ref().map(|planned| planned.interval);
+    let run = RunFacts { interval, ..run_facts(request, now) };
+    let scope = Scope { run: Some(run), ..Scope::default() };
+    let given = match planning {
+        Some(_) => &language::inputs::render(workflow, &request.inputs, &scope).map_err(Error::BadInputs)?,
+        None => &request.inputs,
+    };
+    let inputs = language::inputs::bind(workflow, given, &scope).map_err(Error::BadInputs)?;
     Ok(Facts {
         inputs,
         labels: request.labels.clone(),
         trigger_kind: request.trigger_kind.clone(),
         trigger_by: request.by.clone(),
         logical_date: request.logical_date,
+        planned,
     })
 }
 
@@ -262,10 +309,13 @@ fn run_facts(request: &StartRun, now: Instant) -> RunFacts {
         id: request.id.to_string(),
         logical_date: request.logical_date.unwrap_or(now),
         trigger: request.trigger_kind.clone(),
+        interval: None,
     }
 }
 
 /// What the workflow's own templates can name.
 fn scope(request: &StartRun, facts: &Facts, now: Instant) -> Scope {
-    Scope { inputs: facts.inputs.clone(), run: Some(run_facts(request, now)), ..Scope::default() }
+    let interval = facts.planned.as_ref().map(|planned| planned.interval);
+    let run = RunFacts { interval, ..run_facts(request, now) };
+    Scope { inputs: facts.inputs.clone(), run: Some(run), ..Scope::default() }
 }

@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRef, FromRequest, Request, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use bus::envelope::{self, Delivery, Rejected, Undelivered};
+use bus::envelope::{self, Delivery, Incoming, Opened, Rejected, Undelivered};
 use store::DeadLetter;
 use uuid::Uuid;
 
@@ -31,6 +31,26 @@ where
         let (headers, body) = take_in(&app, request, PUSH_BODY_LIMIT).await?;
         match envelope::open(&headers, &body) {
             Ok(delivery) => Ok(Self(delivery)),
+            Err(rejected) => Err(app.bury(&body, rejected).await.into_response()),
+        }
+    }
+}
+
+/// A pushed message of ours, or an event from elsewhere. What is neither is buried and acknowledged.
+pub struct AnyPush(pub Opened);
+
+impl<S> FromRequest<S> for AnyPush
+where
+    S: Send + Sync,
+    App: FromRef<S>,
+{
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        let app = App::from_ref(state);
+        let (headers, body) = take_in(&app, request, PUSH_BODY_LIMIT).await?;
+        match envelope::open_any(&headers, &body) {
+            Ok(opened) => Ok(Self(opened)),
             Err(rejected) => Err(app.bury(&body, rejected).await.into_response()),
         }
     }
@@ -70,6 +90,14 @@ impl App {
         // As an event, so that it can be opened and published again.
         let body = envelope::structured(&delivery.message, &delivery.id);
         self.keep(DeadLetter { id: delivery.id.clone(), source, reason, body, at: self.now() }).await
+    }
+
+    /// Keeps an event that nobody can make anything of, so that it need not come again.
+    pub async fn discard_event(&self, incoming: &Incoming, reason: String) -> Reply {
+        let event = &incoming.event;
+        let source = incoming.subscription.clone().unwrap_or_else(|| event.source.clone());
+        let body = serde_json::to_string(event).expect("an event has string keys only");
+        self.keep(DeadLetter { id: event.id.clone(), source, reason, body, at: self.now() }).await
     }
 
     async fn keep_undelivered(&self, body: &Bytes) -> Reply {

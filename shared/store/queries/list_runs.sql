@@ -4,7 +4,8 @@ select runs.id, runs.tenant, runs.workflow, runs.version, runs.state, runs.revis
        runs.failures, runs.events, runs.created_at, runs.started_at, runs.finished_at, runs.error,
        runs.parent_run, runs.parent_idx, runs.parent_attempt, runs.parent_waits, runs.depth, runs.lane, runs.held, runs.priority,
        runs.logical_date, run_facts.inputs, run_facts.labels, run_facts.trigger_kind,
-       run_facts.trigger_by, versions.number, parents.version as parent_version,
+       run_facts.trigger_by, run_facts.schedule as planned_schedule,
+       run_facts.interval_start, run_facts.interval_end, versions.number, parents.version as parent_version,
        starters.child_of as starter_child_of, starters.item as starter_item
   from runs
   join run_facts on run_facts.run = runs.id

@@ -1,7 +1,11 @@
 -- When the first of each kind of thing is due. A worker that holds an attempt and is not registered counts
 -- as silent since the epoch.
 select (select min(wake_at) from timers) as timer,
-       (select min(wake_at) from timers where wake_at > $1) as next_timer,
+       least((select min(wake_at) from timers where wake_at > $1),
+             (select min(look_at) from schedules where look_at > $1),
+             (select min(look_at) from backfills where look_at > $1)) as next_timer,
+       (select min(look_at) from schedules where look_at is not null) as schedule,
+       (select min(look_at) from backfills where look_at is not null) as backfill,
        (select min(checkup_at) from runs where checkup_at is not null) as checkup,
        (select created_at from outbox order by id limit 1) as unsent,
        (select min(granted_at) from line where granted_at is not null) as granted,
@@ -11,4 +15,5 @@ select (select min(wake_at) from timers) as timer,
                where exists (select from tasks
                               where worker is not null
                                 and not exists (select from workers where workers.id = tasks.worker)))) as worker,
-       (select next_at from retention_turn) as retention
+       (select next_at from retention_turn) as retention,
+       (select min(due_at) from triggers where due_at is not null and paused_at is null) as trigger

@@ -6,7 +6,9 @@
 //! runs are locked in id order, so they make no circle of units that wait for each other. Revisions are the second fence: a row is written
 //! only over the revision it was read at, and [`Error::Conflict`] says that it was not.
 
+mod backfills;
 mod chunks;
+mod elsewhere;
 mod error;
 mod inspection;
 mod memory;
@@ -14,8 +16,10 @@ mod normal;
 mod postgres;
 mod records;
 mod retention;
+mod schedules;
 mod seating;
 mod trial;
+mod triggers;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +29,8 @@ use model::{
     Task, TaskIndex, TaskKey, TenantId, VersionId, WorkerId,
 };
 
+pub use backfills::*;
+pub use elsewhere::rows_elsewhere;
 pub use error::{Error, Result};
 pub use inspection::{Fault, Finding, Health, Inspection};
 pub use memory::Memory;
@@ -32,10 +38,12 @@ pub use postgres::Postgres;
 pub use records::*;
 pub use retention::Part;
 pub use trial::Trial;
+pub use schedules::*;
+pub use triggers::{Pause, Sighting, TriggerEvent, TriggerFilter, TriggerRecord, TriggerStore, TriggerUnit};
 
 /// One transaction. Dropped without [`commit`](Unit::commit), it leaves no trace.
 #[async_trait]
-pub trait Unit: Send {
+pub trait Unit: TriggerUnit {
     /// Locks these runs (in id order, whatever the order given) and returns those that exist.
     async fn lock(&mut self, runs: &[RunId]) -> Result<Vec<Run>>;
 
@@ -117,7 +125,7 @@ pub trait Unit: Send {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: Schedules + Backfills + TriggerStore {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

@@ -3,6 +3,7 @@
 //! Units take turns, whatever they lock; readers see what was committed and wait for no one, as in Postgres.
 //! Nothing here needs a runtime or a clock, and every answer has one order only.
 
+mod backfills;
 mod constraints;
 mod definitions;
 mod draft;
@@ -10,9 +11,11 @@ mod inspection;
 mod places;
 mod retention;
 mod runs;
+mod schedules;
 mod shares;
 mod sweep;
 mod tables;
+mod triggers;
 mod units;
 mod workers;
 

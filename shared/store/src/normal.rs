@@ -8,7 +8,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::change::Checkup;
-use model::{AttemptRecord, Changes, Instant, Order, Parent, Run, Task, TaskIndex, TaskState, WorkerFacts};
+use model::{
+    AttemptRecord, Changes, Instant, Order, Parent, Run, Schedule, Task, TaskIndex, TaskState, WorkerFacts,
+};
 use uuid::Uuid;
 
 use crate::{DeadLetter, Facts, Sign};
@@ -71,6 +73,17 @@ pub(crate) fn facts(facts: &Facts) -> Facts {
         trigger_by: text(&facts.trigger_by).into_owned(),
         ..facts.clone()
     }
+}
+
+/// What tells the dates of a schedule apart from those of others. A workflow's only schedule shares its dates with
+/// people.
+pub(crate) fn schedule_of_date(schedule: &str) -> Cow<'_, str> {
+    if schedule == Schedule::ONLY { Cow::Borrowed("") } else { text(schedule) }
+}
+
+/// The same, of a run to be created.
+pub(crate) fn schedule_of(facts: &Facts) -> Cow<'_, str> {
+    facts.planned.as_ref().map_or(Cow::Borrowed(""), |planned| schedule_of_date(&planned.schedule))
 }
 
 /// A dead letter as it can be kept.

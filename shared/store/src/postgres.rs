@@ -1,6 +1,7 @@
 //! The store on Postgres. SQL lives below this module and nowhere else: one module per aggregate, statements
 //! of more than a dozen lines in `queries/`.
 
+mod backfills;
 mod births;
 mod definitions;
 mod inspection;
@@ -16,10 +17,12 @@ mod retention;
 mod rows;
 mod runs;
 mod saves;
+mod schedules;
 mod shares;
 mod signals;
 mod sweep;
 mod timers;
+mod triggers;
 mod units;
 mod workers;
 

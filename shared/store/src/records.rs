@@ -6,8 +6,8 @@ mod workers;
 use std::collections::BTreeMap;
 
 use model::{
-    Changes, Child, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, Timer,
-    VersionId, Workflow,
+    Changes, Child, Instant, Message, Planned, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId,
+    Timer, VersionId, Workflow,
 };
 use serde_json::{Map, Value};
 
@@ -25,8 +25,10 @@ pub struct Facts {
     pub trigger_kind: String,
     /// Who caused it.
     pub trigger_by: String,
-    /// The date it is about, where one was given; unique per workflow.
+    /// The date it is about, where one was given; unique per workflow and schedule.
     pub logical_date: Option<Instant>,
+    /// The schedule whose date it is, if it is one's.
+    pub planned: Option<Planned>,
 }
 
 /// What templates of a run are rendered from.
@@ -284,8 +286,12 @@ pub struct LogLine {
 pub struct Agenda {
     /// When the first timer is due, or was.
     pub timer: Option<Instant>,
-    /// When the first timer is due that is not due yet.
+    /// When the first timer, schedule or backfill is due that is not due yet.
     pub next_timer: Option<Instant>,
+    /// When the first schedule is due, or was.
+    pub schedule: Option<Instant>,
+    /// When the first backfill should be looked at.
+    pub backfill: Option<Instant>,
     /// When the first run should be looked at.
     pub checkup: Option<Instant>,
     /// When the oldest outbox message that is not marked as sent was written.
@@ -299,6 +305,8 @@ pub struct Agenda {
     pub worker: Option<Instant>,
     /// When someone should look for what has been kept long enough.
     pub retention: Option<Instant>,
+    /// When the first trigger is due, or was.
+    pub trigger: Option<Instant>,
 }
 
 /// A timer that is due.

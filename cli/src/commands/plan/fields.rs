@@ -1,6 +1,6 @@
 //! Fields of a definition in words, where their JSON would not be read with ease: schedules, limits, fan-outs, callbacks.
 
-use model::{Call, Callback, Concurrency, FanIn, FanOut, Schedule, Tolerance};
+use model::{Call, Callback, Concurrency, FanIn, FanOut, Schedule, Tolerance, When};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(super) fn label(field: &str) -> &str {
 pub(super) fn words(field: &str, value: &Value) -> Option<String> {
     let last = field.rsplit('.').next().unwrap_or(field);
     match field {
-        "schedule" => return read(value).map(schedule),
+        "schedule" => return schedules(value),
         "concurrency" => return read(value).map(concurrency),
         "concurrency.key" => return None,
         _ if field.starts_with("schedule.") || field.starts_with("concurrency.") => return Some(bare(value)),
@@ -63,9 +63,32 @@ fn named(word: &impl Serialize) -> String {
     serde_json::to_value(word).map(|name| bare(&name)).unwrap_or_default()
 }
 
+/// One schedule, or several with their names.
+fn schedules(value: &Value) -> Option<String> {
+    let several = || read::<Vec<Schedule>>(value);
+    let named = |one: Schedule| format!("{}: {}", one.name.clone(), schedule(one));
+    let several = || several().map(|all| all.into_iter().map(named).collect::<Vec<_>>().join("; "));
+    read(value).map(schedule).or_else(several)
+}
+
 fn schedule(schedule: Schedule) -> String {
     let most = schedule.max_active_runs.map(|most| format!(", at most {most} at a time")).unwrap_or_default();
-    format!("{} ({}), catchup {}{most}", schedule.cron, schedule.timezone, named(&schedule.catchup))
+    let paused = if schedule.paused { ", paused" } else { "" };
+    format!(
+        "{} ({}), catchup {}{most}{paused}",
+        when(&schedule.when),
+        schedule.timezone,
+        named(&schedule.catchup)
+    )
+}
+
+/// The instants of a schedule in words.
+fn when(when: &When) -> String {
+    match when {
+        When::Cron(pattern) => pattern.clone(),
+        When::Every(seconds) => format!("every {} s", self::seconds(u64::from(*seconds))),
+        When::At(instant) => format!("once at {}", instant.to_rfc3339()),
+    }
 }
 
 fn concurrency(concurrency: Concurrency) -> String {

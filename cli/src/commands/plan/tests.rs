@@ -30,7 +30,7 @@ fn definition(text: &str) -> Definition {
 
 fn workflow(name: &str, change: Change, before: Option<i32>, after: i32) -> Planned {
     let (difference, unfinished) = (Difference::default(), Unfinished::default());
-    Planned { name: name.into(), change, tasks: 3, before, after, difference, unfinished }
+    Planned { name: name.into(), change, tasks: 3, before, after, difference, unfinished, next: Vec::new() }
 }
 
 /// `etl`, changed from the first text to the second.

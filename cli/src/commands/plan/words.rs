@@ -1,10 +1,12 @@
 //! A plan in words, with a sign before each line: `+` comes, `-` goes, `~` changes.
 
 use api::compare::{Difference, FieldChange, Parts};
+use api::schedules::NextView;
+use model::Schedule;
 use serde_json::Value;
 
 use super::{Change, Plan, Planned, Unfinished, fields};
-use crate::output::{Colour, Palette};
+use crate::output::{self, Colour, Palette};
 
 /// A value is shown up to so many characters.
 const LONGEST_VALUE: usize = 60;
@@ -68,7 +70,8 @@ fn workflow(text: &mut Text, planned: &Planned) {
     match planned.change {
         Change::New => {
             let tasks = counted(*tasks, "task");
-            return text.line(0, '+', format!("{name} v{after}: new, {tasks}"));
+            text.line(0, '+', format!("{name} v{after}: new, {tasks}"));
+            return instants(text, &planned.next);
         }
         Change::Archived => text.line(0, '+', format!("{name} {versions}: archived, comes back into use")),
         Change::Changed | Change::Unchanged => text.line(0, '~', format!("{name} {versions}")),
@@ -77,8 +80,17 @@ fn workflow(text: &mut Text, planned: &Planned) {
     if planned.difference.is_empty() && before != *after {
         text.line(1, '~', "only the order of what is written");
     }
+    instants(text, &planned.next);
     if let Some(kept) = kept(&planned.unfinished) {
         text.line(1, '=', kept);
+    }
+}
+
+/// When it would run next, in UTC and as clocks there show it.
+fn instants(text: &mut Text, next: &[NextView]) {
+    for NextView { schedule, at, local } in next {
+        let name = if schedule == Schedule::ONLY { String::new() } else { format!(" of {schedule}") };
+        text.line(1, '=', format!("next{name}: {} ({local})", output::time(*at)));
     }
 }
 

@@ -49,7 +49,16 @@ impl Story<'_> {
 
     /// Why a task was skipped, where that lies in itself or in a switch and not in tasks that were skipped before it.
     fn own_reason(&self, task: TaskIndex) -> Option<(String, Value)> {
-        self.unmet_condition(task).or_else(|| self.unmet_rule(task)).or_else(|| self.passed_over(task))
+        let own = self.unmet_condition(task).or_else(|| self.gave_up(task));
+        own.or_else(|| self.unmet_rule(task)).or_else(|| self.passed_over(task))
+    }
+
+    /// A sensor that gave up and may be skipped.
+    fn gave_up(&self, task: TaskIndex) -> Option<(String, Value)> {
+        let data = self.data(task, EventKind::TaskSkipped);
+        let why = data["gave_up"].as_str()?;
+        let because = format!("`{}` gave up, and it has `soft_fail`: {why}.", self.name(task));
+        Some((because, data.clone()))
     }
 
     fn unmet_condition(&self, task: TaskIndex) -> Option<(String, Value)> {

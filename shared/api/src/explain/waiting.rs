@@ -1,7 +1,7 @@
 //! Tasks that have not ended: what each waits for.
 
 use chrono::TimeDelta;
-use model::{EventKind, Instant, RunState, Task, TaskIndex};
+use model::{EventKind, Instant, Pacing, RunState, Task, TaskIndex};
 use serde_json::{Value, json};
 
 use super::{LISTED, Story, Told, words};
@@ -86,11 +86,25 @@ impl Story<'_> {
             return told;
         }
         let until = serde_json::from_value(data["until"].clone()).ok();
+        if let Some(pacing) = self.spec(task.index).pacing {
+            return self.looking(task, &pacing, until);
+        }
         match (asked, data["signal"].as_str()) {
             (Some(_), Some(signal)) => self.awaiting_signal(task, signal, until),
             (Some(_), None) => self.awaiting_approval(task, until),
             (None, _) => Self::asleep(until.map(|until| self.moment(until))).until(until),
         }
+    }
+
+    fn looking(&self, task: &Task, pacing: &Pacing, until: Option<Instant>) -> Told {
+        let next = pacing.next_look(task.started_at.unwrap_or(task.since), self.now);
+        let because = format!(
+            "It has looked for what it waits for since {}, looks again at {}{}.",
+            self.moment(task.since),
+            self.moment(next),
+            self.deadline(until)
+        );
+        Told::new(because, json!({"next_look": next})).until(until)
     }
 
     fn asleep(until: Option<String>) -> Told {

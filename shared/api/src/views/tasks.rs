@@ -153,6 +153,7 @@ fn asleep(kind: &str) -> &'static str {
         "approval" => "approval",
         "fan_out" => "children",
         "workflow" => "run",
+        "sensor" => "sensor",
         _ => "timer",
     }
 }

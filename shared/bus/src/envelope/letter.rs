@@ -128,6 +128,8 @@ pub(super) struct PushedMessage {
     pub(super) attributes: BTreeMap<String, String>,
     pub(super) data: Option<String>,
     pub(super) message_id: Option<String>,
+    #[serde(default)]
+    pub(super) publish_time: Option<Instant>,
     // An alias would refuse a body that has both.
     #[serde(rename = "message_id")]
     pub(super) message_id_twin: Option<String>,

@@ -40,6 +40,11 @@ impl Lane {
         Self { subscription, dead_letter_topic, pass: Mutex::default(), state: Mutex::default() }
     }
 
+    /// Whether the subscription is for letters of that type.
+    pub(super) fn wants(&self, letter: &Letter) -> bool {
+        self.subscription.only.as_ref().is_none_or(|only| letter.attributes.get("ce-type") == Some(only))
+    }
+
     /// Queues a parcel at the place that is chosen by the length of the queue. If it says `true`, the caller owes
     /// the lane a worker.
     pub(super) fn add(&self, parcel: Parcel, place: impl FnOnce(usize) -> usize) -> bool {

@@ -39,7 +39,14 @@ impl PubSub {
             .set_push_config(push.clone())
             .set_dead_letter_policy(dead)
             .set_retry_policy(retry)
-            .set_ack_deadline_seconds(number(subscription.ack_deadline.as_secs()));
+            .set_ack_deadline_seconds(number(subscription.ack_deadline.as_secs()))
+            .set_filter(
+                subscription
+                    .only
+                    .as_ref()
+                    .map(|kind| format!("attributes.\"ce-type\" = \"{kind}\""))
+                    .unwrap_or_default(),
+            );
         let name = wanted.name.clone();
         self.make(wanted).await?;
         let moved = self.subscriptions.modify_push_config().set_subscription(name).set_push_config(push);

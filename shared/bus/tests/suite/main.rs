@@ -5,6 +5,7 @@
 mod conformance;
 mod envelope;
 mod faults;
+mod foreign;
 mod http;
 mod local;
 mod messages;

@@ -2,8 +2,8 @@
 
 use chrono::DateTime;
 use model::message::{
-    CallbackDue, CancelRequested, ChildFinished, LaneFreed, Notice, RunFinished, RunNudged, RunRequested,
-    SharedFinished, TaskDispatched, TaskFinished, TaskReported, TaskResult, TimerArmed,
+    CallbackDue, CancelRequested, ChildFinished, LaneFreed, Notice, PollDue, RunFinished, RunNudged,
+    RunRequested, SharedFinished, TaskDispatched, TaskFinished, TaskReported, TaskResult, TimerArmed, Watch,
 };
 use model::{
     Child, Failure, Instant, Message, Parent, RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId,
@@ -89,6 +89,11 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
             child: None,
             place: 0,
             event: json!({"on": "failure"}),
+        }),
+        Message::PollDue(PollDue {
+            tenant,
+            queue: queue.into(),
+            watch: Watch::Task { key, attempt: 1, version: VersionId(1), child: None, since: noon() },
         }),
         Message::Notice(Notice { topic: "alerts".into(), run, body: json!({"text": "it failed"}) }),
         Message::TimerArmed(TimerArmed { wake_at: noon() }),

@@ -11,3 +11,4 @@ mod oversight;
 mod places;
 mod random_graphs;
 mod rows;
+mod sensors;

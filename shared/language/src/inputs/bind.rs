@@ -51,6 +51,28 @@ pub fn bind(
     if problems.is_empty() { Ok(scope.inputs) } else { Err(problems) }
 }
 
+/// What a schedule gives its runs, rendered in `scope`.
+pub fn render(
+    workflow: &Workflow,
+    given: &Map<String, Value>,
+    scope: &Scope,
+) -> Result<Map<String, Value>, Vec<InputProblem>> {
+    let mut rendered = Map::new();
+    for (name, value) in given {
+        let problem = |error: template::RenderError| {
+            vec![InputProblem { input: name.clone(), message: error.message, hint: error.hint }]
+        };
+        let kind = workflow.inputs.iter().find(|input| input.name == *name).map(|input| input.kind);
+        let value = if template::is_plain(value) {
+            value.clone()
+        } else {
+            as_date(kind.unwrap_or(InputType::String), template::render(value, scope).map_err(problem)?)
+        };
+        rendered.insert(name.clone(), value);
+    }
+    Ok(rendered)
+}
+
 fn unknown(workflow: &Workflow, given: &Map<String, Value>) -> Vec<InputProblem> {
     let strange = given.keys().filter(|name| names(&workflow.inputs).all(|known| known != *name));
     let problem = |name: &String| InputProblem {

@@ -14,7 +14,7 @@ use crate::concurrency::{MAX_RUNS, POLICIES};
 use crate::inputs::TYPES;
 use crate::names;
 use crate::retry::{BACKOFFS, LONGEST_DELAY, MAX_RETRIES};
-use crate::schedule::CATCHUPS;
+use crate::schedule::{CATCHUPS, LONGEST, MAX_CAP, MAX_SCHEDULES};
 
 pub(super) fn inputs() -> Value {
     json!({"type": "object", "propertyNames": name(&names::INPUT), "additionalProperties": refer("input")})
@@ -57,7 +57,18 @@ pub(super) fn plain_value(kind: &str) -> Value {
     }
 }
 
+/// One schedule, or several with names.
 pub(super) fn schedule() -> Value {
+    let one = one_schedule();
+    let named = json!({"allOf": [one, {"required": ["name"]}]});
+    json!({"anyOf": [
+        one,
+        {"type": "array", "maxItems": 1, "items": one},
+        {"type": "array", "minItems": 2, "maxItems": MAX_SCHEDULES, "items": named},
+    ]})
+}
+
+fn one_schedule() -> Value {
     let zones: Vec<&str> = TZ_VARIANTS.iter().map(|zone| zone.name()).collect();
     let catchup: Vec<Value> =
         [true, false].map(Value::from).into_iter().chain(CATCHUPS.map(Value::from)).collect();
@@ -66,24 +77,54 @@ pub(super) fn schedule() -> Value {
         "pattern": r"^\s*(@[A-Za-z]+|\S+(\s+\S+){4,5})\s*$",
         "examples": ["0 18 * * 1-5", "@daily", "*/15 * * * *", "0 6 L * *"],
     });
-    object(
+    let mut schedule = object(
         fields([
+            (
+                "name",
+                "Its name, where there are several: small letters, digits and `-`.",
+                name(&names::PLAIN),
+            ),
             (
                 "cron",
                 "Minute, hour, day of the month, month, day of the week; or `@daily` and its like.",
                 cron,
             ),
+            ("every", "How long from one to the next, in real time, counted from 1970.", every()),
+            ("at", "The only time it runs, as clocks of its time zone show it.", text()),
             ("timezone", "The time zone of the pattern; UTC unless said.", one_of(&zones)),
+            ("inputs", "What its runs are given. Templates may name `run`.", json!({"type": "object"})),
             (
                 "catchup",
                 "Which of the instants that were missed are made up for: `all` (or `true`), only the `latest`, or \
                  `none` (or `false`), unless said.",
                 json!({"enum": catchup}),
             ),
+            (
+                "cap",
+                "How many runs are made at once; 100 unless said. The others follow a minute later.",
+                whole(1..=MAX_CAP),
+            ),
             ("max_active_runs", "How many runs go on at the same time; further ones wait.", max_runs()),
+            (
+                "overlap",
+                "What becomes of a run too many: it waits (`queue`), ends an earlier one (`cancel_previous`) or does \
+                 not begin (`skip`).",
+                one_of(&POLICIES),
+            ),
+            ("paused", "Whether it rests until the file says otherwise.", json!({"type": "boolean"})),
         ]),
-        &["cron"],
-    )
+        &[],
+    );
+    schedule["oneOf"] = json!([{"required": ["cron"]}, {"required": ["every"]}, {"required": ["at"]}]);
+    schedule
+}
+
+fn every() -> Value {
+    let text = r"^\s*([0-9.]+[dhms])+\s*$|^\s*\+?[0-9.]+([eE]\+?[0-9]+)?\s*$";
+    json!({
+        "anyOf": [{"type": "string", "pattern": text}, {"type": "integer", "minimum": 1, "maximum": LONGEST}],
+        "examples": ["15m", "1h30m", "1d"],
+    })
 }
 
 pub(super) fn max_runs() -> Value {

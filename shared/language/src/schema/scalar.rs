@@ -108,7 +108,8 @@ fn out_of_range(schema: &Value, node: &Node) -> Option<Problem> {
 
 /// Whether a setting must be known before anything runs, and so cannot be a template.
 pub(crate) fn is_fixed(schema: &Value) -> bool {
-    schema.get("format").is_some_and(|format| format == "signal-name")
+    let format = schema.get("format").and_then(Value::as_str);
+    matches!(format, Some("signal-name" | "expression" | "statement" | "fixed"))
 }
 
 fn wrong_name(name: &str, rule: &names::Rule) -> Option<Problem> {
@@ -132,6 +133,13 @@ fn wrong_format(schema: &Value, node: &Node) -> Option<Problem> {
             Problem::of("a signal's name cannot be a template".to_owned(), Some(hint.to_owned()))
         }
         "signal-name" => wrong_name(text, &names::SIGNAL),
+        "expression" if template::is_template(text) => {
+            Problem::of("an expression stands without braces".to_owned(), None)
+        }
+        "statement" if template::is_template(text) => {
+            let hint = "write `$1` where a value goes, and the value into `params`".to_owned();
+            Problem::of("values are bound to a query, never pasted into it".to_owned(), Some(hint))
+        }
         "workflow-name" => wrong_name(text, &names::PLAIN),
         "field-name" => wrong_name(text, &names::FIELD),
         _ => None,

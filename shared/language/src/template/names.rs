@@ -11,9 +11,11 @@ use crate::suggest;
 const OF_RUN: [&str; 3] = ["inputs", "run", "logical_date"];
 const OF_TASK: [&str; 5] = ["inputs", "outputs", "run", "task", "logical_date"];
 const OF_ITEM: [&str; 2] = ["item", "index"];
-const RUN_FIELDS: [&str; 3] = ["id", "logical_date", "trigger"];
+const RUN_FIELDS: [&str; 5] = ["id", "logical_date", "trigger", "data_interval_start", "data_interval_end"];
 const TASK_FIELDS: [&str; 2] = ["name", "attempt"];
 const EVENT_FIELDS: [&str; 8] = ["id", "on", "state", "error", "task", "attempt", "run", "workflow"];
+/// What a trigger knows of what happened elsewhere.
+const CLOUD_FIELDS: [&str; 7] = ["id", "source", "type", "subject", "time", "data", "attributes"];
 
 /// The names that exist where a template stands.
 #[derive(Clone, Copy)]
@@ -23,7 +25,10 @@ pub(crate) struct Names<'a> {
     /// Whether these are only the inputs declared so far.
     so_far: bool,
     item: bool,
-    event: bool,
+    /// The fields of `event`, where there is one.
+    event: &'static [&'static str],
+    /// Whether there is no run yet, and so nothing of one.
+    before_run: bool,
     secrets: bool,
 }
 
@@ -33,7 +38,18 @@ type Unknown = (String, Option<String>);
 impl<'a> Names<'a> {
     /// Those of a template that belongs to a run as a whole.
     pub(crate) fn of_run(inputs: &'a [InputSpec]) -> Self {
-        Self { inputs, task: None, so_far: false, item: false, event: false, secrets: false }
+        let (so_far, item, before_run, secrets) = Default::default();
+        Self { inputs, task: None, so_far, item, event: &[], before_run, secrets }
+    }
+
+    /// Those of a trigger, which sees what happened and nothing else.
+    pub(crate) fn of_event() -> Self {
+        Self { event: &CLOUD_FIELDS, ..Self::of_nothing() }
+    }
+
+    /// None at all.
+    pub(crate) fn of_nothing() -> Self {
+        Self { before_run: true, ..Self::of_run(&[]) }
     }
 
     /// Those of an input's default, which sees the inputs declared before it.
@@ -53,7 +69,7 @@ impl<'a> Names<'a> {
 
     /// These, and what only a callback knows.
     pub(crate) fn with_event(self) -> Self {
-        Self { event: true, ..self }
+        Self { event: &EVENT_FIELDS, ..self }
     }
 
     /// These, and secrets if they are resolved there.
@@ -66,9 +82,13 @@ impl<'a> Names<'a> {
     }
 
     fn top(&self) -> Vec<&'static str> {
-        let mut names = if self.task.is_some() { OF_TASK.to_vec() } else { OF_RUN.to_vec() };
+        let mut names = match (self.before_run, self.task) {
+            (true, _) => Vec::new(),
+            (false, Some(_)) => OF_TASK.to_vec(),
+            (false, None) => OF_RUN.to_vec(),
+        };
         names.extend(OF_ITEM.iter().filter(|_| self.item));
-        names.extend(self.event.then_some("event"));
+        names.extend((!self.event.is_empty()).then_some("event"));
         names.extend(self.secrets.then_some("secrets"));
         names
     }
@@ -90,7 +110,7 @@ impl<'a> Names<'a> {
             ("inputs", _) => field.and_then(|name| self.unknown_input(name)),
             ("run", _) => field.and_then(|name| unknown_field("run", name, &RUN_FIELDS)),
             ("task", _) => field.and_then(|name| unknown_field("task", name, &TASK_FIELDS)),
-            ("event", _) => field.and_then(|name| unknown_field("event", name, &EVENT_FIELDS)),
+            ("event", _) => field.and_then(|name| unknown_field("event", name, self.event)),
             ("outputs", Some((upstream, task))) => path.get(1).and_then(|name| {
                 let unknown = unknown_output(upstream, task, name);
                 unknown.filter(|_| needed > 1 || upstream.knows(name))
@@ -107,7 +127,7 @@ impl<'a> Names<'a> {
             (message, Some(format!("did you mean `inputs.{name}`?")))
         } else if is_task {
             (message, Some(format!("did you mean `outputs['{name}']`?")))
-        } else if self.event && EVENT_FIELDS.contains(&name) {
+        } else if self.event.contains(&name) {
             (message, Some(format!("did you mean `event.{name}`?")))
         } else if OF_ITEM.contains(&name) {
             let hint =
@@ -115,7 +135,7 @@ impl<'a> Names<'a> {
             (format!("`{name}` exists only inside a fan-out's task"), Some(hint.to_owned()))
         } else if name == "event" {
             let hint = "such as `on_failure: {notify: {webhook: …}}`".to_owned();
-            ("`event` exists only in callbacks".to_owned(), Some(hint))
+            ("`event` exists only in callbacks and triggers".to_owned(), Some(hint))
         } else {
             (message, suggest::hint(name, self.top()))
         }

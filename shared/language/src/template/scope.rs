@@ -1,7 +1,7 @@
 //! What a template can see.
 
 use chrono::SecondsFormat;
-use model::Instant;
+use model::{Instant, Interval};
 use serde_json::{Map, Value, json};
 
 /// The names of a template and their values.
@@ -19,6 +19,8 @@ pub struct Scope {
     pub item: Option<Item>,
     /// `event.…`: what a callback follows on.
     pub event: Option<Value>,
+    /// `answer.…`: what a sensor's condition is about.
+    pub answer: Option<Value>,
     /// `secrets.NAME`. Templates see them; the document that is written to files and shown never does.
     pub secrets: Map<String, Value>,
 }
@@ -41,6 +43,9 @@ pub struct RunFacts {
     pub logical_date: Instant,
     /// `run.trigger`: what started it.
     pub trigger: String,
+    /// `run.data_interval_start` and `run.data_interval_end`: the time that the run is about. Without one, both are the
+    /// logical date.
+    pub interval: Option<Interval>,
 }
 
 /// What a template can see of its task.
@@ -63,10 +68,16 @@ impl Scope {
         names.insert("inputs".to_owned(), Value::Object(self.inputs.clone()));
         names.insert("outputs".to_owned(), Value::Object(self.outputs.clone()));
         if let Some(run) = &self.run {
-            let date = run.logical_date.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            let written = |instant: Instant| instant.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+            let date = written(run.logical_date);
+            let interval =
+                run.interval.unwrap_or(Interval { start: run.logical_date, end: run.logical_date });
             names.insert(
                 "run".to_owned(),
-                json!({"id": run.id, "logical_date": date, "trigger": run.trigger}),
+                json!({
+                    "id": run.id, "logical_date": date, "trigger": run.trigger,
+                    "data_interval_start": written(interval.start), "data_interval_end": written(interval.end),
+                }),
             );
             names.insert("logical_date".to_owned(), date.into());
         }
@@ -79,6 +90,9 @@ impl Scope {
         }
         if let Some(event) = &self.event {
             names.insert("event".to_owned(), event.clone());
+        }
+        if let Some(answer) = &self.answer {
+            names.insert("answer".to_owned(), answer.clone());
         }
         Value::Object(names)
     }

@@ -32,10 +32,12 @@ static SCOPE: LazyLock<Scope> = LazyLock::new(|| Scope {
         id: "r1".to_owned(),
         logical_date: "2026-01-31T18:00:00Z".parse().unwrap(),
         trigger: "manual".to_owned(),
+        interval: None,
     }),
     task: Some(TaskFacts { name: "load".to_owned(), attempt: 2 }),
     item: Some(Item { value: json!({"a": [1, "x"]}), index: 3 }),
     event: Some(json!({"error": "it failed"})),
+    answer: None,
     secrets: object(json!({"key": "hush", "a-b": "hush"})),
 });
 

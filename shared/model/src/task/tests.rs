@@ -84,6 +84,7 @@ const LEGAL: &[(&str, &str, &str)] = &[
     ("sleeping", "errored", "failed"),
     ("sleeping", "errored, to be retried", "up_for_retry"),
     ("sleeping", "woke up", "queued"),
+    ("sleeping", "skipped", "skipped"),
     ("sleeping", "given up", "failed"),
     ("sleeping", "cancelled", "cancelled"),
     ("sleeping", "cleared", "pending"),

@@ -25,6 +25,10 @@ impl Tables {
             .map(|found| (found.id, found.number));
         let (version, number) = known.unwrap_or_else(|| self.make_version(new));
         let changed = self.make_active(new, version);
+        if changed {
+            self.follow_schedules(new.tenant, &new.workflow, new.at);
+            self.replace_triggers(new.tenant, &new.workflow, new.at);
+        }
         Registered { version, number, new: known.is_none(), changed }
     }
 
@@ -69,6 +73,8 @@ impl Tables {
             Some(row) if !row.archived => {
                 row.archived = true;
                 row.updated_at = row.updated_at.max(at);
+                self.forget_schedules(tenant, workflow);
+                self.remove_triggers(tenant, workflow);
                 true
             }
             _ => false,
@@ -139,7 +145,12 @@ impl Tables {
         };
         let row = self.workflows.get_mut(&(tenant, workflow.to_owned()));
         let row = row.expect("a workflow with a version has a row");
-        if row.take(version.id, at) { Activated::Changed } else { Activated::Already }
+        if !row.take(version.id, at) {
+            return Activated::Already;
+        }
+        self.follow_schedules(tenant, &version.workflow, at);
+        self.replace_triggers(tenant, &version.workflow, at);
+        Activated::Changed
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::change::Checkup;
 use model::{
     Ask, AttemptRecord, Changes, Event, Instant, Leave, Message, Run, RunId, Seat, Task, TaskIndex, TaskKey,
-    TaskState, Timer, TimerKind,
+    TaskState, Timer, TimerKind, TriggerKey,
 };
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use super::constraints::{self, holds};
 use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tables::{RunRow, Tables, TimerKey};
+use super::triggers::{self, Heard, TriggerRow};
 use crate::{Birth, Committed, Context, Created, Error, Facts, Granted, Result, normal};
 
 /// The rows that a unit has written.
@@ -38,6 +39,8 @@ pub(super) struct Draft {
     places: Option<Places>,
     granted: Vec<Granted>,
     outbox: Vec<(Instant, Message)>,
+    pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
+    pub(super) heard: Heard,
 }
 
 impl Draft {
@@ -149,9 +152,13 @@ impl Draft {
     fn run_of_date(&self, tables: &Tables, birth: &Birth) -> Option<RunId> {
         let (run, date) = (&birth.changes.run, birth.facts.logical_date?);
         let same = |other: &Run| other.tenant == run.tenant && other.workflow == run.workflow;
-        let written =
-            self.born.iter().find(|(id, facts)| facts.logical_date == Some(date) && same(&self.runs[id].0));
-        let key = (run.tenant, run.workflow.clone(), date);
+        let schedule = normal::schedule_of(&birth.facts);
+        let written = self.born.iter().find(|(id, facts)| {
+            facts.logical_date == Some(date)
+                && normal::schedule_of(facts) == schedule
+                && same(&self.runs[id].0)
+        });
+        let key = (run.tenant, run.workflow.clone(), schedule.into_owned(), date);
         written.map(|(id, _)| *id).or_else(|| tables.dates.get(&key).copied())
     }
 
@@ -277,18 +284,21 @@ impl Draft {
                 None => rewrite(tables, run, checkup),
             }
         }
-        tables.tasks.append(&mut self.tasks);
-        tables.items.append(&mut self.items);
+        // One by one: appending would build all of a table anew.
+        tables.tasks.extend(std::mem::take(&mut self.tasks));
+        tables.items.extend(std::mem::take(&mut self.items));
         for key in &self.withdrawn {
             tables.outputs.remove(key);
         }
-        tables.outputs.append(&mut self.outputs);
-        tables.attempts.append(&mut self.attempts);
-        tables.events.append(&mut self.events);
+        tables.outputs.extend(std::mem::take(&mut self.outputs));
+        tables.attempts.extend(std::mem::take(&mut self.attempts));
+        tables.events.extend(std::mem::take(&mut self.events));
         lay_over(&mut tables.timers, self.timers);
         lay_over(&mut tables.signals, self.signals);
         lay_over(&mut tables.shares, self.shares);
         lay_over(&mut tables.waiters, self.waiters);
+        tables.triggers.append(&mut self.triggers);
+        triggers::remember(&mut tables.heard, self.heard);
         if let Some(places) = self.places {
             tables.places = places;
         }
@@ -309,7 +319,8 @@ fn lay_over<K: Ord, V>(rows: &mut BTreeMap<K, V>, written: BTreeMap<K, Option<V>
 
 fn bear(tables: &mut Tables, run: Run, facts: Facts, checkup: Checkup) {
     if let Some(date) = facts.logical_date {
-        tables.dates.insert((run.tenant, run.workflow.clone(), date), run.id);
+        let schedule = normal::schedule_of(&facts).into_owned();
+        tables.dates.insert((run.tenant, run.workflow.clone(), schedule, date), run.id);
     }
     tables.runs.insert(run.id, RunRow { checkup_at: checkup_at(checkup, None), run, facts });
 }

@@ -12,13 +12,20 @@ impl Tables {
         let timers = || self.timers.values().map(|timer| timer.wake_at);
         Agenda {
             timer: timers().min(),
-            next_timer: timers().filter(|at| *at > now).min(),
+            next_timer: timers()
+                .filter(|at| *at > now)
+                .chain(self.first_schedule(|at| at > now))
+                .chain(self.first_backfill(|at| at > now))
+                .min(),
+            schedule: self.first_schedule(|_| true),
+            backfill: self.first_backfill(|_| true),
             checkup: self.runs.values().filter_map(|row| row.checkup_at).min(),
             unsent: self.outbox.values().next().map(|(at, _)| *at),
             granted: self.places.first_granted(),
             room: self.places.has_room(),
             worker: self.most_silent(),
             retention: Some(self.retention_at.unwrap_or(Instant::UNIX_EPOCH)),
+            trigger: self.first_trigger(),
         }
     }
 

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use model::{
-    AttemptRecord, Event, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, Timer,
-    TimerKind, VersionId, WorkerId,
+    AttemptRecord, BackfillId, Event, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey,
+    TenantId, Timer, TimerKind, TriggerKey, VersionId, WorkerId,
 };
 use serde_json::Value;
 
 use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
+use super::triggers::{Heard, TriggerRow};
 use super::workers::WorkerRow;
-use crate::{DeadLetter, Facts, LogLine, Part, VersionRecord};
+use crate::{BackfillDate, BackfillRecord, DeadLetter, Facts, LogLine, Part, ScheduleRecord, VersionRecord};
 
 /// Whose timer it is, none for the run's own, and what it is for.
 pub(super) type TimerKey = (RunId, Option<TaskIndex>, TimerKind);
@@ -24,8 +25,8 @@ pub(super) struct Tables {
     pub(super) workflows: BTreeMap<(TenantId, String), WorkflowRow>,
     pub(super) versions: BTreeMap<VersionId, VersionRecord>,
     pub(super) runs: BTreeMap<RunId, RunRow>,
-    /// Which run has a workflow's logical date.
-    pub(super) dates: BTreeMap<(TenantId, String, Instant), RunId>,
+    /// Which run has a logical date of a workflow's schedule.
+    pub(super) dates: BTreeMap<(TenantId, String, String, Instant), RunId>,
     pub(super) tasks: BTreeMap<TaskKey, Task>,
     /// What children are about.
     pub(super) items: BTreeMap<TaskKey, Value>,
@@ -45,7 +46,12 @@ pub(super) struct Tables {
     /// The id of the message written last; ids are not used again.
     pub(super) last_post: i64,
     pub(super) workers: BTreeMap<WorkerId, WorkerRow>,
+    pub(super) schedules: BTreeMap<(TenantId, String, String), ScheduleRecord>,
+    pub(super) backfills: BTreeMap<BackfillId, BackfillRecord>,
+    pub(super) backfill_dates: BTreeMap<(BackfillId, Instant), BackfillDate>,
     pub(super) letters: BTreeMap<String, DeadLetter>,
+    pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
+    pub(super) heard: Heard,
     /// When the next turn at retention is; none before the first.
     pub(super) retention_at: Option<Instant>,
     /// Up to which run a part was deleted of those that ended in a state.

@@ -18,8 +18,8 @@ use crate::{
 
 /// The one open unit. Dropped, it takes its draft with it.
 pub(super) struct MemoryUnit {
-    shared: Shared,
-    draft: Draft,
+    pub(super) shared: Shared,
+    pub(super) draft: Draft,
     /// Set by the first error: half of what was asked may be written, so committing is refused.
     broken: bool,
     _turn: OwnedMutexGuard<()>,

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::outbox::Outbox;
 use super::rows::{self, column, int};
 use super::saves;
-use crate::{Birth, Created, Error, Result, normal};
+use crate::{Birth, Created, Error, Facts, Result, normal};
 
 /// Creates runs, but for those whose id or logical date is taken.
 pub(super) async fn create(
@@ -71,6 +71,7 @@ async fn insert_runs(connection: &mut PgConnection, births: &[Birth]) -> Result<
         .bind(column(&rows, |(run, _)| run.lane.clone()))
         .bind(column(&rows, |(run, _)| run.held))
         .bind(column(&rows, |(run, _)| run.priority))
+        .bind(column(&rows, |(_, birth)| normal::schedule_of(&birth.facts)))
         .fetch_all(connection)
         .await?;
     written.iter().map(|row| Ok(RunId(row.try_get::<Uuid, _>("id")?))).collect()
@@ -79,17 +80,22 @@ async fn insert_runs(connection: &mut PgConnection, births: &[Birth]) -> Result<
 async fn insert_facts(connection: &mut PgConnection, births: &[&Birth]) -> Result<()> {
     let rows: Vec<_> =
         births.iter().map(|birth| (birth.changes.run.id, normal::facts(&birth.facts))).collect();
+    let planned = |facts: &Facts| facts.planned.clone();
     sqlx::query(
-        "insert into run_facts (run, inputs, labels, trigger_kind, trigger_by)
-         select run, inputs::json, labels::json, trigger_kind, trigger_by
-           from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[])
-             as given (run, inputs, labels, trigger_kind, trigger_by)",
+        "insert into run_facts (run, inputs, labels, trigger_kind, trigger_by, schedule, interval_start, interval_end)
+         select run, inputs::json, labels::json, trigger_kind, trigger_by, schedule, interval_start, interval_end
+           from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
+                       $8::timestamptz[])
+             as given (run, inputs, labels, trigger_kind, trigger_by, schedule, interval_start, interval_end)",
     )
     .bind(column(&rows, |(run, _)| run.0))
     .bind(column(&rows, |(_, facts)| rows::json(&facts.inputs)))
     .bind(column(&rows, |(_, facts)| rows::json(&facts.labels)))
     .bind(column(&rows, |(_, facts)| facts.trigger_kind.clone()))
     .bind(column(&rows, |(_, facts)| facts.trigger_by.clone()))
+    .bind(column(&rows, |(_, facts)| planned(facts).map(|planned| normal::text(&planned.schedule))))
+    .bind(column(&rows, |(_, facts)| planned(facts).map(|planned| planned.interval.start)))
+    .bind(column(&rows, |(_, facts)| planned(facts).map(|planned| planned.interval.end)))
     .execute(connection)
     .await?;
     Ok(())
@@ -99,13 +105,14 @@ async fn insert_facts(connection: &mut PgConnection, births: &[&Birth]) -> Resul
 async fn who_is_there(connection: &mut PgConnection, birth: &Birth) -> Result<Created> {
     let run = &birth.changes.run;
     let there = sqlx::query(
-        "select id from runs where id = $1 or (tenant = $2 and workflow = $3 and logical_date = $4)
+        "select id from runs where id = $1 or (tenant = $2 and workflow = $3 and logical_date = $4 and schedule = $5)
          order by id <> $1 limit 1",
     )
     .bind(run.id.0)
     .bind(run.tenant.0)
     .bind(normal::text(&run.workflow))
     .bind(birth.facts.logical_date)
+    .bind(normal::schedule_of(&birth.facts))
     .fetch_optional(connection)
     .await?
     .ok_or(Error::Conflict)?;

@@ -4,7 +4,7 @@ use model::{Instant, TenantId, VersionId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgExecutor, PgPool, Row};
 
-use super::rows;
+use super::{rows, schedules, triggers};
 use crate::{Activated, Active, NewVersion, Registered, Result, VersionRecord, WorkflowRecord, normal};
 
 /// Registers definitions in one transaction, each while its workflow's row is locked, so that numbers are given one
@@ -30,6 +30,10 @@ async fn register(connection: &mut PgConnection, new: &NewVersion) -> Result<Reg
     };
     let version = VersionId(row.try_get("id")?);
     let changed = make_active(connection, new, version).await?;
+    if changed {
+        schedules::follow(connection, new.tenant, &new.workflow, new.at).await?;
+        triggers::replace(connection, new.tenant, &new.workflow, new.at).await?;
+    }
     Ok(Registered { version, number: row.try_get("number")?, new: is_new, changed })
 }
 
@@ -92,6 +96,7 @@ async fn make_active(connection: &mut PgConnection, new: &NewVersion, version: V
 }
 
 pub(super) async fn archive(pool: &PgPool, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool> {
+    let mut transaction = pool.begin().await?;
     let written = sqlx::query(
         "update workflows set archived = true, updated_at = greatest(updated_at, $3)
           where tenant = $1 and name = $2 and not archived",
@@ -99,8 +104,11 @@ pub(super) async fn archive(pool: &PgPool, tenant: TenantId, workflow: &str, at:
     .bind(tenant.0)
     .bind(normal::text(workflow))
     .bind(at)
-    .execute(pool)
+    .execute(&mut *transaction)
     .await?;
+    schedules::forget(&mut transaction, tenant, workflow).await?;
+    triggers::remove(&mut *transaction, tenant, workflow).await?;
+    transaction.commit().await?;
     Ok(written.rows_affected() == 1)
 }
 
@@ -171,7 +179,7 @@ pub(super) async fn versions(
 }
 
 pub(super) async fn numbered_version(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     tenant: TenantId,
     workflow: &str,
     number: i32,
@@ -183,7 +191,7 @@ pub(super) async fn numbered_version(
     .bind(tenant.0)
     .bind(normal::text(workflow))
     .bind(number)
-    .fetch_optional(pool)
+    .fetch_optional(executor)
     .await?;
     found.as_ref().map(rows::version).transpose()
 }
@@ -195,16 +203,25 @@ pub(super) async fn activate(
     number: i32,
     at: Instant,
 ) -> Result<Activated> {
+    let mut transaction = pool.begin().await?;
     let row = sqlx::query(include_str!("../../queries/activate_version.sql"))
         .bind(tenant.0)
         .bind(normal::text(workflow))
         .bind(number)
         .bind(at)
-        .fetch_one(pool)
+        .fetch_one(&mut *transaction)
         .await?;
-    Ok(match (row.try_get("known")?, row.try_get("changed")?) {
+    let activated = match (row.try_get("known")?, row.try_get("changed")?) {
         (false, _) => Activated::Unknown,
         (true, false) => Activated::Already,
         (true, true) => Activated::Changed,
-    })
+    };
+    if activated == Activated::Changed
+        && let Some(version) = numbered_version(&mut *transaction, tenant, workflow, number).await?
+    {
+        schedules::follow(&mut transaction, tenant, &version.workflow, at).await?;
+        triggers::replace(&mut transaction, tenant, &version.workflow, at).await?;
+    }
+    transaction.commit().await?;
+    Ok(activated)
 }

@@ -2,8 +2,8 @@
 
 use model::task::Tally;
 use model::{
-    AttemptRecord, Child, Counts, Failure, Fan, Parent, Run, RunId, RunState, Task, TaskIndex, TaskKey,
-    TaskState, TenantId, Timer, TimerKind, VersionId, WorkerId,
+    AttemptRecord, Child, Counts, Failure, Fan, Interval, Parent, Planned, Run, RunId, RunState, Task,
+    TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind, VersionId, WorkerId,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -91,7 +91,14 @@ pub(super) fn facts(row: &PgRow) -> Result<Facts> {
         trigger_kind: row.try_get("trigger_kind")?,
         trigger_by: row.try_get("trigger_by")?,
         logical_date: row.try_get("logical_date")?,
+        planned: planned(row)?,
     })
+}
+
+fn planned(row: &PgRow) -> Result<Option<Planned>> {
+    let Some(schedule) = row.try_get("planned_schedule")? else { return Ok(None) };
+    let interval = Interval { start: row.try_get("interval_start")?, end: row.try_get("interval_end")? };
+    Ok(Some(Planned { schedule, interval }))
 }
 
 pub(super) fn task(row: &PgRow) -> Result<(RunId, Task)> {
@@ -268,7 +275,7 @@ fn failure(row: &PgRow) -> Result<Option<Failure>> {
     Ok(row.try_get::<Option<Json<_>>, _>("failure")?.map(|failure| failure.0))
 }
 
-fn run_state(row: &PgRow) -> Result<RunState> {
+pub(super) fn run_state(row: &PgRow) -> Result<RunState> {
     let name = row.try_get("state")?;
     RunState::named(name).ok_or_else(|| unknown("run state", name))
 }

@@ -38,7 +38,8 @@ pub(super) async fn runs(pool: &PgPool, tenant: TenantId, filter: &RunFilter) ->
 
 pub(super) async fn facts(executor: impl PgExecutor<'_>, run: RunId) -> Result<Option<Facts>> {
     let found = sqlx::query(
-        "select inputs, labels, trigger_kind, trigger_by, logical_date
+        "select inputs, labels, trigger_kind, trigger_by, logical_date, run_facts.schedule as planned_schedule,
+                interval_start, interval_end
            from run_facts join runs on runs.id = run_facts.run where run = $1",
     )
     .bind(run.0)

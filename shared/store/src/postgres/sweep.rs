@@ -11,12 +11,15 @@ pub(super) async fn agenda(pool: &PgPool, now: Instant) -> Result<Agenda> {
     Ok(Agenda {
         timer: row.try_get("timer")?,
         next_timer: row.try_get("next_timer")?,
+        schedule: row.try_get("schedule")?,
+        backfill: row.try_get("backfill")?,
         checkup: row.try_get("checkup")?,
         unsent: row.try_get("unsent")?,
         granted: row.try_get("granted")?,
         room: row.try_get("room")?,
         worker: row.try_get("worker")?,
         retention: row.try_get("retention")?,
+        trigger: row.try_get("trigger")?,
     })
 }
 

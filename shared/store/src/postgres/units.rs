@@ -34,7 +34,11 @@ impl PostgresUnit {
         Self { transaction, outbox: Outbox::default(), places: Places::default(), broken: false }
     }
 
-    fn note<T>(&mut self, result: Result<T>) -> Result<T> {
+    pub(super) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.transaction
+    }
+
+    pub(super) fn note<T>(&mut self, result: Result<T>) -> Result<T> {
         self.broken |= result.is_err();
         result
     }

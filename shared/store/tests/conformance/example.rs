@@ -101,6 +101,7 @@ pub(crate) fn facts() -> Facts {
         trigger_kind: "api".to_owned(),
         trigger_by: "ada".to_owned(),
         logical_date: None,
+        planned: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a claim that meets an error has failed")]
 
+mod backfills;
 mod definitions;
 mod example;
 mod fairness;
@@ -14,8 +15,10 @@ mod listing;
 mod operators;
 mod places;
 mod retention;
+mod schedules;
 mod shares;
 mod sweep;
+mod triggers;
 mod units;
 mod values;
 mod workers;
@@ -59,6 +62,21 @@ macro_rules! claims {
 }
 
 claims! {
+    triggers {
+        a_version_brings_its_triggers_and_takes_them_along
+        a_trigger_is_found_by_its_key
+        a_trigger_that_waits_for_the_same_keeps_what_it_has_seen
+        an_event_is_noted_once_by_each_trigger
+        of_many_who_note_an_event_at_once_one_is_the_first
+        what_is_noted_and_not_committed_was_never_heard_of
+        only_the_last_event_that_is_held_back_is_taken_and_once
+        a_sighting_is_written_over_the_revision_it_was_made_at
+        a_trigger_that_pauses_is_not_due_until_it_goes_on
+        a_trigger_is_put_off_once
+        triggers_are_listed_by_workflow_and_name
+        what_was_heard_of_long_ago_is_forgotten
+        a_run_is_found_by_its_logical_date
+    }
     units {
         a_new_run_is_there_with_all_its_rows
         a_run_of_a_taken_id_writes_nothing
@@ -257,6 +275,25 @@ claims! {
         a_run_tells_whether_its_outputs_are_forgotten
         a_run_is_forgotten_with_all_its_rows
         a_run_that_has_not_ended_is_not_forgotten
+    }
+    schedules {
+        the_schedules_of_an_active_version_are_known
+        other_instants_count_from_the_change_on
+        the_same_instants_stay_undecided_through_a_change
+        a_schedule_that_is_gone_is_forgotten
+        an_older_version_brings_its_schedules_back
+        a_schedule_is_saved_over_the_revision_it_was_read_at
+        a_pause_outlasts_a_new_version
+        schedules_come_when_they_are_due_and_by_page
+        each_schedule_has_its_own_dates
+    }
+    backfills {
+        a_backfill_is_created_once_with_its_dates
+        a_backfill_is_saved_over_the_revision_it_was_read_at
+        a_date_moves_on_once
+        a_turn_counts_what_is_under_way
+        runs_are_found_by_their_dates
+        backfills_come_when_they_are_due_and_by_page
     }
     letters {
         dead_letters_come_newest_first

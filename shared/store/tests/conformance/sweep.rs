@@ -50,12 +50,15 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
     let agenda = Agenda {
         granted: None,
         room: false,
+        schedule: None,
+        backfill: None,
         timer: Some(at(20)),
         next_timer: Some(at(50)),
         checkup: Some(at(60)),
         unsent: Some(at(5)),
         worker: Some(at(30)),
         retention: Some(Instant::UNIX_EPOCH),
+        trigger: None,
     };
     assert_eq!(store.agenda(at(20)).await.unwrap(), agenda);
 }

@@ -1,4 +1,4 @@
-//! Secrets by reference: a config names them, and only the worker that carries it out learns what they are.
+//! Secrets by reference: a config names them, and only whoever carries it out learns what they are.
 //!
 //! They come from the environment or from a folder with one file each, which is how Cloud Run shows secrets of Secret
 //! Manager to a service. They are looked up for each attempt, so that a new value counts from the next attempt on.
@@ -28,7 +28,7 @@ impl Secrets {
     }
 
     /// The named secrets, or which one there is not.
-    pub(crate) async fn resolve(&self, names: BTreeSet<String>) -> Result<Map<String, Value>, Failure> {
+    pub async fn resolve(&self, names: BTreeSet<String>) -> Result<Map<String, Value>, Failure> {
         let mut secrets = Map::new();
         for name in names {
             let secret = self.find(&name).await?;
@@ -59,7 +59,7 @@ impl Secrets {
 }
 
 /// Every form in which a secret may turn up: as it is, within an address, and within JSON.
-pub(crate) fn forms(secrets: &Map<String, Value>) -> Vec<String> {
+pub fn forms(secrets: &Map<String, Value>) -> Vec<String> {
     let mut forms: Vec<String> = secrets.values().filter_map(Value::as_str).flat_map(forms_of).collect();
     forms.sort();
     forms.dedup();
@@ -83,7 +83,7 @@ fn encoded(text: &str, kept: &[u8]) -> String {
 }
 
 /// The failure without the secrets that its words may show: it is kept and shown.
-pub(crate) fn masked(failure: Failure, secrets: &Map<String, Value>) -> Failure {
+pub fn masked(failure: Failure, secrets: &Map<String, Value>) -> Failure {
     let message =
         forms(secrets).iter().fold(failure.message, |text, form| text.replace(form.as_str(), "***"));
     Failure { message, ..failure }

@@ -1,0 +1,243 @@
+//! Looking for what sensors wait for.
+//!
+//! A task's sensor answers whether it is there; a trigger's answers what is new since it last looked. Looking changes
+//! nothing outside, so whoever looks twice sees the same.
+
+mod files;
+mod sql;
+mod storage;
+#[cfg(test)]
+mod tests;
+
+use chrono::TimeDelta;
+use engine::Command;
+use language::config::{self, HttpSensor, Sensor};
+use language::expression;
+use language::kinds::kind;
+use language::template::Scope;
+use model::message::{PollDue, TaskDispatched, TaskResult, Watch};
+use model::{CloudEvent, Failure, Instant, TenantId, TriggerKey};
+use runtime::{Find, Look};
+use serde_json::{Value, json};
+use service::secrets::masked;
+use service::{Verdict, secrets};
+use store::TriggerRecord;
+use tracing::info;
+use uuid::Uuid;
+
+use crate::attempt::Executor;
+use crate::kinds::{Http, OUTPUT_LIMIT};
+pub use storage::Storage;
+
+/// No look takes longer.
+const LONGEST: TimeDelta = TimeDelta::seconds(50);
+
+/// What sensors look with.
+#[derive(Default)]
+pub(crate) struct Eyes {
+    pub(crate) http: Http,
+    pub(crate) storage: Storage,
+}
+
+impl Executor {
+    /// Looks for a task or a trigger, and settles what it saw.
+    pub async fn look(&self, due: &PollDue) -> runtime::Result<Verdict> {
+        match &due.watch {
+            Watch::Task { .. } => self.look_for_task(due).await,
+            Watch::Trigger { workflow, name } => {
+                let key = TriggerKey { tenant: due.tenant, workflow: workflow.clone(), name: name.clone() };
+                self.look_for_trigger(&key).await
+            }
+        }
+    }
+
+    async fn look_for_task(&self, due: &PollDue) -> runtime::Result<Verdict> {
+        let Watch::Task { key, attempt, version, child, since } = due.watch.clone() else {
+            return Ok(Verdict::Done);
+        };
+        let Some(graph) = self.runtime.graph(version).await?.filter(|graph| graph.has(key.task, child))
+        else {
+            return Ok(Verdict::Hopeless(format!("version {} has no task {}", version.0, key.task.0)));
+        };
+        let queue = due.queue.clone();
+        let work =
+            TaskDispatched { key, tenant: due.tenant, attempt, version, queue, child, give_up_at: None };
+        let spec = graph.spec_at(key.task, child);
+        let seen = match self.secrets.resolve(runtime::secrets_of(spec)).await {
+            Err(failure) => Err(failure),
+            Ok(secrets) => match self.runtime.job(&work, &graph, secrets.clone()).await? {
+                runtime::Job::Gone => return Ok(Verdict::Hopeless(format!("there is no run {}", key.run))),
+                runtime::Job::Broken(failure) => Err(masked(failure, &secrets)),
+                runtime::Job::Ready(brief) => {
+                    let seen = self.in_time(self.see(due.tenant, brief.config, since)).await;
+                    seen.map(|seen| seen.map(|seen| cleaned(seen, &secrets)))
+                        .map_err(|failure| masked(failure, &secrets))
+                }
+            },
+        };
+        let result = match seen {
+            Ok(Some(output)) if output.to_string().len() > OUTPUT_LIMIT => {
+                TaskResult::Failed(crate::kinds::too_large(output.to_string().len() as u64))
+            }
+            Ok(Some(output)) => TaskResult::Succeeded(output),
+            Ok(None) => return Ok(Verdict::Done),
+            Err(failure) if failure.class != model::ErrorClass::Permanent => {
+                info!("A sensor of run {} looks again later: {}", key.run, failure.message);
+                return Ok(Verdict::Done);
+            }
+            Err(failure) => TaskResult::Failed(failure),
+        };
+        let report = Command::Report { task: key.task, attempt, worker: None, started_at: since, result };
+        self.runtime.settle(key.run, report).await?;
+        Ok(Verdict::Done)
+    }
+
+    /// A look that takes too long saw nothing.
+    async fn in_time<T>(&self, look: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let clock = self.runtime.clock();
+        tokio::select! {
+            seen = look => seen,
+            () = clock.wait_until(clock.now() + LONGEST) => {
+                Err(Failure::transient(format!("a look took longer than {} s", LONGEST.num_seconds())))
+            }
+        }
+    }
+
+    /// What a task's sensor sees: its output, once it is there.
+    async fn see(&self, tenant: TenantId, config: Value, since: Instant) -> Result<Option<Value>, Failure> {
+        let kind = kind("sensor").expect("it is one of the language");
+        let sensor: Sensor =
+            config::read(kind, config).map_err(|error| Failure::permanent(error.to_string()))?;
+        match sensor {
+            Sensor::File(sensor) => {
+                let earliest = sensor.changed_since.or(sensor.changed.then_some(since));
+                let mut found = files::list(&sensor.path, &self.eyes.storage).await?;
+                found.retain(|file| earliest.is_none_or(|earliest| file.changed_at > earliest));
+                let watermark = found.iter().map(|file| file.changed_at).max();
+                let files: Vec<Value> = found.iter().map(files::File::to_json).collect();
+                Ok((!files.is_empty()).then(|| json!({"files": files, "watermark": watermark})))
+            }
+            Sensor::Sql(sensor) => {
+                let rows = sql::ask(&sensor, None).await?;
+                Ok((!rows.is_empty()).then(|| json!({"rows": rows, "count": rows.len()})))
+            }
+            Sensor::Http(sensor) => self.ask(&sensor).await,
+            Sensor::Time(sensor) => {
+                let reached = self.runtime.clock().now() >= sensor.at;
+                Ok(reached.then(|| json!({"at": sensor.at})))
+            }
+            Sensor::Run(sensor) => {
+                let found = self.runtime.store().run_on(tenant, &sensor.workflow, sensor.logical_date).await;
+                let found = found.map_err(|error| Failure::transient(error.to_string()))?;
+                let ended = found.filter(|(_, state)| sensor.state.is_met_by(*state));
+                Ok(ended.map(|(run, state)| json!({"run_id": run, "state": state})))
+            }
+        }
+    }
+
+    /// The answer to a request, if it meets the condition.
+    async fn ask(&self, sensor: &HttpSensor) -> Result<Option<Value>, Failure> {
+        let answer = self.eyes.http.exchange(&sensor.request(), None).await?;
+        let met = match &sensor.condition {
+            None => answer["status"].as_u64().is_some_and(|status| (200..300).contains(&status)),
+            Some(condition) => {
+                let scope = Scope { answer: Some(answer.clone()), ..Scope::default() };
+                let evaluated = expression::evaluate(condition, &scope);
+                evaluated.map_err(|error| Failure::permanent(format!("condition: {error}")))?.truth
+            }
+        };
+        Ok(met.then_some(answer))
+    }
+
+    async fn look_for_trigger(&self, key: &TriggerKey) -> runtime::Result<Verdict> {
+        let record = self.runtime.store().trigger(key).await?;
+        let Some(record) = record.filter(|record| record.paused.is_none()) else { return Ok(Verdict::Done) };
+        let look = match self.secrets.resolve(self.runtime.sensor_secrets(&record)).await {
+            Err(failure) => Err(failure),
+            Ok(secrets) => match self.runtime.sensor_of(&record, secrets.clone()) {
+                Err(failure) => Err(masked(failure, &secrets)),
+                Ok(sensor) => self
+                    .in_time(self.news(&record, sensor))
+                    .await
+                    .map(|look| Look {
+                        finds: look.finds.into_iter().map(|find| clean_find(find, &secrets)).collect(),
+                        ..look
+                    })
+                    .map_err(|failure| masked(failure, &secrets)),
+            },
+        };
+        self.runtime.saw(&record, look).await?;
+        Ok(Verdict::Done)
+    }
+
+    /// What is new to a trigger's sensor.
+    async fn news(&self, record: &TriggerRecord, sensor: Sensor) -> Result<Look, Failure> {
+        let seen = &record.watermark;
+        match sensor {
+            Sensor::File(sensor) => files::news(&sensor, seen, &self.eyes.storage).await,
+            Sensor::Sql(sensor) if sensor.cursor.is_some() => sql::news(&sensor, seen).await,
+            Sensor::Sql(sensor) => {
+                let rows = sql::ask(&sensor, None).await?;
+                let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, json!(rows).to_string().as_bytes());
+                let there = (!rows.is_empty())
+                    .then(|| (digest.to_string(), json!({"count": rows.len(), "rows": rows})));
+                Ok(edge(record, "sql", there))
+            }
+            Sensor::Http(sensor) => {
+                let answer = self.ask(&sensor).await?;
+                Ok(edge(record, "http", answer.map(|answer| ("met".to_owned(), answer))))
+            }
+            Sensor::Time(sensor) => {
+                let reached = self.runtime.clock().now() >= sensor.at;
+                let at = sensor.at.to_rfc3339();
+                let there = reached.then(|| (at.clone(), json!({"at": at})));
+                Ok(edge(record, "time", there))
+            }
+            Sensor::Run(_) => {
+                Err(Failure::permanent("a trigger follows on runs by `workflow`, not by a sensor"))
+            }
+        }
+    }
+}
+
+/// What there is to a sensor that is either met or not: it is new where it was not met before, or by something else. The
+/// revision tells one time from another, and is the same for all who look at the same time.
+fn edge(record: &TriggerRecord, kind: &str, there: Option<(String, Value)>) -> Look {
+    let Some((digest, data)) = there else {
+        return Look { finds: Vec::new(), watermark: Value::Null };
+    };
+    let watermark = json!({ "seen": digest });
+    if record.watermark == watermark {
+        return Look { finds: Vec::new(), watermark };
+    }
+    let id = format!("{digest}@{}", record.revision);
+    let event = event(kind, &format!("{}/{}", record.key.workflow, record.key.name), id, data);
+    Look { finds: vec![Find { event, watermark: watermark.clone() }], watermark }
+}
+
+/// An event that a sensor makes of what it saw.
+fn event(kind: &str, source: &str, id: String, data: Value) -> CloudEvent {
+    let source = if source.contains("//") { source.to_owned() } else { format!("/ebbflow/sensors/{source}") };
+    CloudEvent { id, source, kind: format!("dev.ebbflow.sensor.{kind}.v1"), data, ..CloudEvent::default() }
+}
+
+fn clean_find(find: Find, secrets: &serde_json::Map<String, Value>) -> Find {
+    let data = cleaned(find.event.data, secrets);
+    Find { event: CloudEvent { data, ..find.event }, ..find }
+}
+
+/// A value without the secrets that it may show: it is stored.
+fn cleaned(value: Value, known: &serde_json::Map<String, Value>) -> Value {
+    let clean = |text: &str| {
+        secrets::forms(known).iter().fold(text.to_owned(), |text, form| text.replace(form.as_str(), "***"))
+    };
+    match value {
+        _ if known.is_empty() => value,
+        Value::String(text) => Value::String(clean(&text)),
+        Value::Array(items) => items.into_iter().map(|item| cleaned(item, known)).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (clean(&name), cleaned(value, known))).collect()
+        }
+        other => other,
+    }
+}

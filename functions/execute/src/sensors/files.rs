@@ -1,0 +1,129 @@
+//! Files in a folder, or objects in a bucket.
+
+use std::path::Path;
+
+use language::config::FileSensor;
+use model::{CloudEvent, Failure, Instant, trigger::matches};
+use runtime::{Find, Look};
+use serde_json::{Map, Value, json};
+
+use super::storage::Storage;
+
+/// No sensor looks at more files at once.
+const MOST: usize = 1_000;
+
+/// A file or an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct File {
+    pub(super) path: String,
+    pub(super) size: u64,
+    pub(super) changed_at: Instant,
+    /// Another one for each change.
+    pub(super) version: String,
+}
+
+impl File {
+    pub(super) fn to_json(&self) -> Value {
+        json!({"path": self.path, "size": self.size, "changed_at": self.changed_at, "version": self.version})
+    }
+}
+
+/// The files that fit a path, in the order of their names.
+pub(super) async fn list(path: &str, storage: &Storage) -> Result<Vec<File>, Failure> {
+    let mut found = match path.strip_prefix("gs://") {
+        Some(place) => {
+            let (bucket, object) =
+                place.split_once('/').filter(|(_, object)| !object.is_empty()).ok_or_else(|| {
+                    Failure::permanent(format!("`{path}` names no object: write `gs://BUCKET/OBJECT`"))
+                })?;
+            storage.list(bucket, object, MOST).await?
+        }
+        None => in_folder(Path::new(path)).await?,
+    };
+    if found.len() > MOST {
+        let message =
+            format!("more than {MOST} files fit `{path}`: name fewer, or move away those that are done");
+        return Err(Failure::permanent(message));
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(found)
+}
+
+async fn in_folder(path: &Path) -> Result<Vec<File>, Failure> {
+    let cannot = |what: &Path, error: &std::io::Error| {
+        Failure::transient(format!("`{}` cannot be looked at: {error}", what.display()))
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(pattern) = path.file_name().and_then(|name| name.to_str()) else {
+        return Err(Failure::permanent(format!("`{}` names no file", path.display())));
+    };
+    if !pattern.contains('*') {
+        return match tokio::fs::metadata(path).await {
+            Ok(facts) => Ok(vec![file(path, &facts)]),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(cannot(path, &error)),
+        };
+    }
+    let mut entries = tokio::fs::read_dir(folder).await.map_err(|error| cannot(folder, &error))?;
+    let mut found = Vec::new();
+    while let Some(entry) = entries.next_entry().await.map_err(|error| cannot(folder, &error))? {
+        if !entry.file_name().to_str().is_some_and(|name| matches(pattern, name)) {
+            continue;
+        }
+        // It may have gone away meanwhile.
+        if let Ok(facts) = entry.metadata().await
+            && facts.is_file()
+        {
+            found.push(file(&entry.path(), &facts));
+        }
+        if found.len() > MOST {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn file(path: &Path, facts: &std::fs::Metadata) -> File {
+    let changed_at: Instant = facts.modified().map(Instant::from).unwrap_or_default();
+    let version = format!("{}-{}", changed_at.timestamp_nanos_opt().unwrap_or_default(), facts.len());
+    File { path: path.display().to_string(), size: facts.len(), changed_at, version }
+}
+
+/// Which files are new, or have changed. What a sensor has seen are the versions of the files that there are.
+pub(super) async fn news(sensor: &FileSensor, seen: &Value, storage: &Storage) -> Result<Look, Failure> {
+    let mut found = list(&sensor.path, storage).await?;
+    found.retain(|file| sensor.changed_since.is_none_or(|earliest| file.changed_at > earliest));
+    let versions = |files: &[File]| -> Map<String, Value> {
+        files.iter().map(|file| (file.path.clone(), json!(file.version))).collect()
+    };
+    let watermark = Value::Object(versions(&found));
+    let Some(known) = seen.as_object() else {
+        // The first look: whoever asks for changes begins from here.
+        let new = if sensor.changed { Vec::new() } else { found };
+        return Ok(Look { finds: finds(sensor, Map::new(), new), watermark });
+    };
+    let is_new = |file: &&File| match known.get(&file.path) {
+        None => true,
+        Some(version) => sensor.changed && *version != file.version,
+    };
+    let new: Vec<File> = found.iter().filter(is_new).cloned().collect();
+    Ok(Look { finds: finds(sensor, known.clone(), new), watermark })
+}
+
+fn finds(sensor: &FileSensor, mut known: Map<String, Value>, new: Vec<File>) -> Vec<Find> {
+    let find = |file: File| {
+        known.insert(file.path.clone(), json!(file.version));
+        let id = format!("{}#{}", file.path, file.version);
+        let event = super::event("file", &source(sensor), id, file.to_json());
+        let event = CloudEvent { subject: Some(file.path), time: Some(file.changed_at), ..event };
+        Find { event, watermark: Value::Object(known.clone()) }
+    };
+    new.into_iter().map(find).collect()
+}
+
+fn source(sensor: &FileSensor) -> String {
+    match sensor.path.strip_prefix("gs://") {
+        Some(place) => format!("//storage.googleapis.com/{}", place.split('/').next().unwrap_or_default()),
+        None => format!("file://{}", Path::new(&sensor.path).parent().unwrap_or(Path::new("")).display()),
+    }
+}

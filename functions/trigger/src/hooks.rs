@@ -1,0 +1,165 @@
+//! Signed webhooks: requests that start runs, from whoever shares a secret with us.
+//!
+//! `X-Ebb-Timestamp` is the time in seconds since 1970, `X-Ebb-Signature` is `v1=` and the HMAC-SHA256, in hexadecimal, of
+//! the timestamp, a dot and the body. What is older than five minutes is refused, and what was taken is remembered for
+//! longer than that, so no request counts twice. `X-Ebb-Id` names the event: sent again, newly signed, it starts nothing.
+
+use std::collections::BTreeMap;
+
+use aws_lc_rs::hmac;
+use axum::body::Bytes;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use axum::{Json, Router};
+use model::{CloudEvent, Instant, TenantId, TriggerKey, TriggerOn};
+use runtime::Heard;
+use serde_json::{Value, json};
+use service::{App, Problem, Secrets, read_body};
+use store::{TriggerEvent, TriggerRecord};
+use tracing::{info, warn};
+
+/// No body is larger, in bytes.
+const BODY_LIMIT: usize = 1024 * 1024;
+
+/// A timestamp may differ by so many seconds from ours.
+const TOLERANCE: i64 = 300;
+
+/// No id of an event is longer.
+const LONGEST_ID: usize = 256;
+
+#[derive(Clone)]
+struct Shared {
+    app: App,
+    secrets: Secrets,
+}
+
+/// `POST /api/v1/hooks/WORKFLOW/TRIGGER`: a signed request that starts a run.
+pub fn hooks(app: App, secrets: Secrets) -> Router {
+    Router::new().route("/api/v1/hooks/{workflow}/{trigger}", post(take)).with_state(Shared { app, secrets })
+}
+
+async fn take(
+    State(shared): State<Shared>,
+    Path((workflow, name)): Path<(String, String)>,
+    request: Request,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let (parts, body) = request.into_parts();
+    let body = read_body(body, BODY_LIMIT).await?;
+    let key = TriggerKey { tenant: TenantId::DEFAULT, workflow, name };
+    let (record, secret) = find(&shared, &key).await?;
+    let signature = check(&parts.headers, &body, secret.as_bytes(), shared.app.now())?;
+    if let Some(pause) = &record.paused {
+        let message = format!("the trigger pauses: {}", pause.reason);
+        return Err(Problem::new(StatusCode::CONFLICT, "paused", message));
+    }
+    let event = event(&key, &parts.headers, &body, &signature, shared.app.now())?;
+    let also = TriggerEvent::new(&format!("signature\n{signature}"), "a signature", shared.app.now());
+    if shared.app.runtime.heard_of(&key, &also).await.map_err(api::error::runtime)? {
+        let message = "the request was taken before: sign each one anew";
+        return Err(Problem::new(StatusCode::CONFLICT, "replayed", message));
+    }
+    let heard = shared.app.runtime.hear(&record, &event, vec![also]).await.map_err(api::error::runtime)?;
+    info!("Webhook {} at trigger `{}` of `{}`: {heard:?}", event.id, key.name, key.workflow);
+    answer(&event, heard)
+}
+
+/// The trigger and its secret. Who does not know the secret is not told whether there is such a trigger.
+async fn find(shared: &Shared, key: &TriggerKey) -> Result<(TriggerRecord, String), Problem> {
+    let found = shared.app.runtime.store().trigger(key).await.map_err(api::error::store)?;
+    let refused = || Problem::unauthorized("there is no such webhook, or the signature does not fit");
+    let record = found.ok_or_else(refused)?;
+    let TriggerOn::Webhook { secret } = &record.trigger.on else { return Err(refused()) };
+    let secret = secret.clone();
+    let mut resolved = shared.secrets.resolve([secret.clone()].into()).await.map_err(|failure| {
+        warn!("A webhook of `{}` cannot be checked: {}", key.workflow, failure.message);
+        Problem::unavailable("the webhook's secret cannot be read")
+    })?;
+    match resolved.remove(&secret) {
+        Some(Value::String(text)) if !text.is_empty() => Ok((record, text)),
+        _ => Err(Problem::unavailable("the webhook's secret is empty")),
+    }
+}
+
+/// Checks time and signature; answers the signature.
+fn check(headers: &HeaderMap, body: &Bytes, secret: &[u8], now: Instant) -> Result<String, Problem> {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let (Some(timestamp), Some(signature)) = (header("x-ebb-timestamp"), header("x-ebb-signature")) else {
+        return Err(Problem::unauthorized("`X-Ebb-Timestamp` and `X-Ebb-Signature` are needed"));
+    };
+    let claimed = signature.strip_prefix("v1=").and_then(unhex);
+    let signed = [timestamp.as_bytes(), b".", body].concat();
+    let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    let fits = claimed.is_some_and(|claimed| hmac::verify(&secret, &signed, &claimed).is_ok());
+    if !fits {
+        return Err(Problem::unauthorized("there is no such webhook, or the signature does not fit"));
+    }
+    let age = timestamp.parse::<i64>().ok().map(|at| now.timestamp().saturating_sub(at));
+    match age {
+        Some(age) if (-TOLERANCE..=TOLERANCE).contains(&age) => Ok(signature.to_ascii_lowercase()),
+        _ => {
+            let message = format!("`X-Ebb-Timestamp` must be within {TOLERANCE} s of now");
+            Err(Problem::new(StatusCode::UNAUTHORIZED, "too_old", message))
+        }
+    }
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    let pairs = digits.chunks(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok());
+    digits.len().is_multiple_of(2).then(|| pairs.collect::<Option<Vec<u8>>>()).flatten()
+}
+
+fn event(
+    key: &TriggerKey,
+    headers: &HeaderMap,
+    body: &Bytes,
+    signature: &str,
+    now: Instant,
+) -> Result<CloudEvent, Problem> {
+    let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+    let id = text("x-ebb-id").unwrap_or_else(|| signature.to_owned());
+    if id.is_empty() || id.len() > LONGEST_ID {
+        return Err(Problem::bad_request(format!("`X-Ebb-Id` must have 1 to {LONGEST_ID} characters")));
+    }
+    let shown = |name: &str| name == "content-type" || name.starts_with("x-") && name != "x-ebb-signature";
+    let attributes: BTreeMap<String, String> = headers
+        .iter()
+        .filter(|(name, _)| shown(name.as_str()))
+        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
+        .collect();
+    let as_text = || Value::String(String::from_utf8_lossy(body).into_owned());
+    Ok(CloudEvent {
+        id,
+        source: format!("/hooks/{}/{}", key.workflow, key.name),
+        kind: "dev.ebbflow.webhook.v1".into(),
+        subject: None,
+        time: Some(now),
+        data: if body.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(body).unwrap_or_else(|_| as_text())
+        },
+        attributes,
+    })
+}
+
+fn answer(event: &CloudEvent, heard: Heard) -> Result<(StatusCode, Json<Value>), Problem> {
+    let id = &event.id;
+    let body = match heard {
+        Heard::Started(run) => {
+            let body = json!({"id": id, "run_id": run, "links": {"run": api::Links::run_path(run)}});
+            return Ok((StatusCode::CREATED, Json(body)));
+        }
+        Heard::Held(until) => {
+            return Ok((StatusCode::ACCEPTED, Json(json!({"id": id, "held_until": until}))));
+        }
+        Heard::Before => json!({"id": id, "duplicate": true}),
+        Heard::Filtered => json!({"id": id, "filtered": true}),
+        Heard::Unwanted(reason) => json!({"id": id, "skipped": reason}),
+        Heard::Broken(reason) => {
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_event", reason));
+        }
+    };
+    Ok((StatusCode::OK, Json(body)))
+}

@@ -1,0 +1,304 @@
+//! Backfills: ask for one, see what it would do and how far it is, pause, resume and cancel it.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use model::{BackfillId, Instant, RunId, RunState};
+use runtime::{BackfillPlan, NewBackfill, Steer};
+use serde::{Deserialize, Serialize};
+use service::Problem;
+use store::{BackfillRecord, BackfillState, Rerun};
+
+use crate::page::{Page, Wanted};
+use crate::request::{self, Path, Query};
+use crate::{Api, Caller, error, runs, workflows};
+
+/// So many runs go on at the same time unless the caller says otherwise.
+pub const PARALLEL: u32 = 4;
+
+/// So many dates are shown of a plan.
+const SHOWN: usize = 100;
+
+/// Which backfills to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// Only of this workflow.
+    pub workflow: Option<String>,
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// What to ask for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackfillBody {
+    /// The workflow's name.
+    pub workflow: String,
+    /// From when on: an instant, or a day or time in the schedule's time zone.
+    pub from: String,
+    /// Until when, that included.
+    pub to: String,
+    /// So many runs go on at the same time.
+    #[serde(default = "parallel")]
+    pub max_parallel: u32,
+    /// Which dates get a run: those that have none (`missing`), those whose run `failed`, or `all`.
+    #[serde(default)]
+    pub rerun: Rerun,
+    /// The number of the version that its runs take; the active one unless said.
+    #[serde(default)]
+    pub version: Option<i32>,
+    /// Whose dates, where the workflow has several schedules.
+    #[serde(default)]
+    pub schedule: Option<String>,
+    /// Whether only to say what it would do.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+fn parallel() -> u32 {
+    PARALLEL
+}
+
+/// What a backfill would do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PlanView {
+    /// The workflow's name.
+    pub workflow: String,
+    /// Whose dates they are.
+    pub schedule: String,
+    /// From when on.
+    pub from: Instant,
+    /// Until when.
+    pub to: Instant,
+    /// So many runs would go on at the same time.
+    pub max_parallel: u32,
+    /// Which dates get a run.
+    pub rerun: Rerun,
+    /// How many dates there are.
+    pub dates: usize,
+    /// How many of them get a run.
+    pub to_run: usize,
+    /// The first of these.
+    pub first_dates: Vec<Instant>,
+    /// How many dates have a run already.
+    pub existing: usize,
+    /// The first of these.
+    pub first_existing: Vec<ExistingView>,
+    /// How long it will take, if runs take as long as the last ones did; none if none has succeeded yet.
+    pub expected_seconds: Option<i64>,
+}
+
+/// A date that has a run already.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ExistingView {
+    /// The date.
+    pub date: Instant,
+    /// Its run.
+    pub run: RunId,
+    /// Where that stands.
+    pub state: RunState,
+}
+
+/// A backfill.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct BackfillView {
+    /// Its id.
+    pub id: BackfillId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// Whose dates they are.
+    pub schedule: String,
+    /// The number of the version that its runs take; none for the active one.
+    pub version: Option<i32>,
+    /// From when on.
+    pub from: Instant,
+    /// Until when.
+    pub to: Instant,
+    /// So many runs go on at the same time.
+    pub max_parallel: u32,
+    /// Which dates get a run.
+    pub rerun: Rerun,
+    /// Where it stands.
+    pub state: BackfillState,
+    /// When it was asked for.
+    pub created_at: Instant,
+    /// Who asked.
+    pub created_by: String,
+    /// When it ended.
+    pub finished_at: Option<Instant>,
+    /// Why it does not go on, where it should.
+    pub problem: Option<String>,
+    /// How many dates it has.
+    pub dates: u32,
+    /// How many of their runs have ended.
+    pub ended: u32,
+    /// How many dates are `waiting`, and how many have a run in which state.
+    pub progress: BTreeMap<String, u32>,
+}
+
+impl PlanView {
+    fn new(plan: &BackfillPlan) -> Self {
+        let record = &plan.record;
+        let existing = plan.existing.iter().take(SHOWN);
+        Self {
+            workflow: record.workflow.clone(),
+            schedule: record.schedule.clone(),
+            from: record.from,
+            to: record.to,
+            max_parallel: record.max_parallel,
+            rerun: record.rerun,
+            dates: plan.in_range,
+            to_run: plan.dates.len(),
+            first_dates: plan.dates.iter().take(SHOWN).map(|date| date.date).collect(),
+            existing: plan.existing.len(),
+            first_existing: existing
+                .map(|(date, (run, state))| ExistingView { date: *date, run: *run, state: *state })
+                .collect(),
+            expected_seconds: plan.expected.map(|expected| expected.num_seconds()),
+        }
+    }
+}
+
+async fn view(api: &Api, record: BackfillRecord) -> Result<BackfillView, Problem> {
+    let progress = api.app.runtime.store().backfill_progress(record.id).await.map_err(error::store)?;
+    let open = |name: &str| name == "waiting" || RunState::named(name).is_some_and(|state| !state.is_final());
+    let ended = progress.iter().filter(|(name, _)| !open(name)).map(|(_, count)| count).sum();
+    Ok(BackfillView {
+        id: record.id,
+        workflow: record.workflow,
+        schedule: record.schedule,
+        version: record.version,
+        from: record.from,
+        to: record.to,
+        max_parallel: record.max_parallel,
+        rerun: record.rerun,
+        state: record.state,
+        created_at: record.created_at,
+        created_by: record.created_by,
+        finished_at: record.finished_at,
+        problem: record.problem,
+        dates: progress.values().sum(),
+        ended,
+        progress,
+    })
+}
+
+async fn find(api: &Api, caller: &Caller, id: BackfillId) -> Result<BackfillRecord, Problem> {
+    let found = api.app.runtime.store().backfill(caller.tenant, id).await.map_err(error::store)?;
+    found.ok_or_else(|| Problem::not_found(format!("there is no backfill {id}")))
+}
+
+/// Backfills, newest first.
+pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<BackfillView>, Problem> {
+    let wanted = Wanted::<(Instant, BackfillId)>::read(query.limit, query.cursor.as_deref())?;
+    let store = api.app.runtime.store();
+    let rows = store.backfills(caller.tenant, query.workflow.as_deref(), wanted.after, wanted.rows()).await;
+    let Page { items, next_cursor } =
+        wanted.page(rows.map_err(error::store)?, |row| (row.created_at, row.id));
+    let mut views = Vec::with_capacity(items.len());
+    for record in items {
+        views.push(view(api, record).await?);
+    }
+    Ok(Page { items: views, next_cursor })
+}
+
+pub(crate) async fn get_list(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Page<BackfillView>>, Problem> {
+    list(&api, &caller, &query).await.map(Json)
+}
+
+pub(crate) async fn get_one(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<BackfillId>,
+) -> Result<Json<BackfillView>, Problem> {
+    view(&api, find(&api, &caller, id).await?).await.map(Json)
+}
+
+/// Begins a backfill, or says what it would do. The same idempotency key again begins nothing.
+pub(crate) async fn post_start(
+    State(api): State<Api>,
+    caller: Caller,
+    headers: HeaderMap,
+    request::Json(body): request::Json<BackfillBody>,
+) -> Result<Response, Problem> {
+    let id = BackfillId(runs::run_id(&headers, &caller, &format!("backfill\n{}", body.workflow))?.0);
+    let new = NewBackfill {
+        id,
+        tenant: caller.tenant,
+        workflow: body.workflow,
+        schedule: body.schedule,
+        from: body.from,
+        to: body.to,
+        max_parallel: body.max_parallel,
+        rerun: body.rerun,
+        version: body.version,
+        by: caller.name.clone(),
+    };
+    let plan = match api.app.runtime.plan_backfill(&new).await {
+        Ok(plan) => plan,
+        Err(runtime::Error::NoSuchWorkflow(name)) => {
+            return Err(workflows::no_such_workflow(&api, &caller, &name).await);
+        }
+        Err(error) => return Err(error::runtime(error)),
+    };
+    if body.dry_run {
+        return Ok(Json(PlanView::new(&plan)).into_response());
+    }
+    api.app.runtime.start_backfill(&plan).await.map_err(error::runtime)?;
+    let record = find(&api, &caller, id).await?;
+    Ok((StatusCode::CREATED, Json(view(&api, record).await?)).into_response())
+}
+
+/// No more of its runs begin; those under way go on.
+pub(crate) async fn post_pause(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<BackfillId>,
+) -> Result<Json<BackfillView>, Problem> {
+    steer(&api, &caller, id, Steer::Pause).await
+}
+
+/// It goes on; what was cancelled with it is done anew.
+pub(crate) async fn post_resume(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<BackfillId>,
+) -> Result<Json<BackfillView>, Problem> {
+    steer(&api, &caller, id, Steer::Resume).await
+}
+
+/// It ends, and so do its runs.
+pub(crate) async fn post_cancel(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<BackfillId>,
+) -> Result<Json<BackfillView>, Problem> {
+    steer(&api, &caller, id, Steer::Cancel).await
+}
+
+async fn steer(
+    api: &Api,
+    caller: &Caller,
+    id: BackfillId,
+    steer: Steer,
+) -> Result<Json<BackfillView>, Problem> {
+    find(api, caller, id).await?;
+    let done = api.app.runtime.steer_backfill(id, steer, &caller.name).await.map_err(error::runtime)?;
+    let view = view(api, find(api, caller, id).await?).await?;
+    // One that goes on may have ended at once.
+    if done == Some(true) || (steer == Steer::Resume && view.state == BackfillState::Running) {
+        return Ok(Json(view));
+    }
+    let message = format!("backfill {id} is {}", view.state.name());
+    Err(Problem::new(StatusCode::CONFLICT, "not_possible", message).with(serde_json::json!(view)))
+}

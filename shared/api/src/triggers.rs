@@ -1,0 +1,179 @@
+//! Triggers: what starts runs by itself, what it heard of last, and letting it pause or go on.
+
+use axum::Json;
+use axum::extract::State;
+use model::{Instant, RunId, TriggerKey, TriggerOn};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use service::Problem;
+use store::{Pause, TriggerEvent, TriggerFilter, TriggerRecord};
+
+use crate::page::{Page, Wanted};
+use crate::request::{self, Path, Query};
+use crate::{Api, Caller, error};
+
+/// So many of the events that a trigger heard of are shown.
+const SHOWN: u32 = 20;
+
+/// Which triggers to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// Only of this workflow.
+    pub workflow: Option<String>,
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// Why a trigger shall pause.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PauseBody {
+    /// For whoever wonders.
+    pub reason: Option<String>,
+}
+
+/// A trigger.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TriggerView {
+    /// The workflow that it starts runs of.
+    pub workflow: String,
+    /// Its name there.
+    pub name: String,
+    /// `event`, `webhook`, `workflow` or `sensor`.
+    pub kind: String,
+    /// What it waits for.
+    pub on: Value,
+    /// Its filter, if it has one.
+    pub filter: Option<String>,
+    /// What it heard of last.
+    pub last_event: Option<EventView>,
+    /// What its sensor has seen.
+    pub watermark: Value,
+    /// How many looks of its sensor failed, one after the other.
+    pub failures: u32,
+    /// When its sensor looks next, or when the event that it holds back starts a run.
+    pub next_at: Option<Instant>,
+    /// Since when it does nothing.
+    pub paused_at: Option<Instant>,
+    /// Why it does nothing.
+    pub paused_reason: Option<String>,
+    /// Where a webhook's requests go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// What it heard of, the latest first: only where one trigger is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventView>,
+}
+
+/// Something that a trigger heard of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EventView {
+    /// When.
+    pub at: Instant,
+    /// What it was.
+    pub what: String,
+    /// The run that it started.
+    pub run: Option<RunId>,
+}
+
+impl From<TriggerEvent> for EventView {
+    fn from(event: TriggerEvent) -> Self {
+        Self { at: event.at, what: event.what, run: event.run }
+    }
+}
+
+impl TriggerView {
+    fn new(record: TriggerRecord, events: Vec<TriggerEvent>) -> Self {
+        let TriggerKey { workflow, name, .. } = record.key;
+        let endpoint = matches!(record.trigger.on, TriggerOn::Webhook { .. })
+            .then(|| format!("/api/v1/hooks/{workflow}/{name}"));
+        Self {
+            kind: record.trigger.kind().into(),
+            on: json!(record.trigger.on),
+            filter: record.trigger.filter,
+            last_event: record.last.map(EventView::from),
+            watermark: record.watermark,
+            failures: record.failures,
+            next_at: record.due_at,
+            paused_at: record.paused.as_ref().map(|pause| pause.at),
+            paused_reason: record.paused.map(|pause| pause.reason),
+            endpoint,
+            events: events.into_iter().map(EventView::from).collect(),
+            workflow,
+            name,
+        }
+    }
+}
+
+/// A page of triggers, by workflow and name.
+pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<TriggerView>, Problem> {
+    let wanted = Wanted::<(String, String)>::read(query.limit, query.cursor.as_deref())?;
+    let filter =
+        TriggerFilter { workflow: query.workflow.clone(), after: wanted.after.clone(), limit: wanted.rows() };
+    let rows = api.app.runtime.store().triggers(caller.tenant, &filter).await.map_err(error::store)?;
+    let page = wanted.page(rows, |record| (record.key.workflow.clone(), record.key.name.clone()));
+    Ok(page.map(|record| TriggerView::new(record, Vec::new())))
+}
+
+/// One trigger, with what it heard of.
+pub async fn show(api: &Api, key: &TriggerKey) -> Result<TriggerView, Problem> {
+    let store = api.app.runtime.store();
+    let record = store.trigger(key).await.map_err(error::store)?.ok_or_else(|| no_such(key))?;
+    let events = store.trigger_events(key, SHOWN).await.map_err(error::store)?;
+    Ok(TriggerView::new(record, events))
+}
+
+fn no_such(key: &TriggerKey) -> Problem {
+    Problem::not_found(format!("the workflow `{}` has no trigger `{}`", key.workflow, key.name))
+}
+
+async fn pause(api: &Api, key: &TriggerKey, pause: Option<Pause>) -> Result<Json<TriggerView>, Problem> {
+    if !api.app.runtime.pause_trigger(key, pause.as_ref()).await.map_err(error::runtime)? {
+        return Err(no_such(key));
+    }
+    show(api, key).await.map(Json)
+}
+
+fn key(caller: &Caller, (workflow, name): (String, String)) -> TriggerKey {
+    TriggerKey { tenant: caller.tenant, workflow, name }
+}
+
+pub(crate) async fn get_list(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Page<TriggerView>>, Problem> {
+    list(&api, &caller, &query).await.map(Json)
+}
+
+pub(crate) async fn get_one(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(names): Path<(String, String)>,
+) -> Result<Json<TriggerView>, Problem> {
+    show(&api, &key(&caller, names)).await.map(Json)
+}
+
+/// Lets a trigger do nothing until it is resumed: events that come meanwhile start nothing.
+pub(crate) async fn post_pause(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(names): Path<(String, String)>,
+    request::Json(body): request::Json<PauseBody>,
+) -> Result<Json<TriggerView>, Problem> {
+    let why = body.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let reason = format!("{} paused it{why}", caller.name);
+    pause(&api, &key(&caller, names), Some(Pause { at: api.app.now(), reason })).await
+}
+
+/// Lets a trigger go on. A sensor looks at once, and begins with what it has seen before.
+pub(crate) async fn post_resume(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(names): Path<(String, String)>,
+) -> Result<Json<TriggerView>, Problem> {
+    pause(&api, &key(&caller, names), None).await
+}

@@ -1,0 +1,142 @@
+//! Schedules and backfills.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::world::{World, now};
+
+const TIMED: &str = "
+name: timed
+schedules:
+  - {name: berlin, cron: '30 2 * * *', timezone: Europe/Berlin, catchup: latest}
+  - {name: often, every: 15m, catchup: all}
+  - {name: resting, every: 1h, paused: true}
+tasks:
+  - {name: a, type: bash, config: {command: 'true'}}
+";
+
+async fn timed() -> World {
+    let world = World::new();
+    assert_eq!(world.post("/workflows", TIMED).await.status, StatusCode::CREATED);
+    world
+}
+
+#[tokio::test]
+async fn schedules_are_listed_with_what_is_due_next() {
+    let world = timed().await;
+    let all = world.get("/schedules").await;
+    assert_eq!(all.status, StatusCode::OK, "{}", all.body);
+    let names: Vec<&Value> = all.body["items"].as_array().unwrap().iter().map(|item| &item["name"]).collect();
+    assert_eq!(names, ["berlin", "often", "resting"]);
+    let berlin = &all.body["items"][0];
+    // It is 15 January 2027, 08:00 UTC.
+    let first =
+        json!({"schedule": "berlin", "at": "2027-01-16T01:30:00Z", "local": "2027-01-16 02:30:00 CET"});
+    assert_eq!((&berlin["next"][0], berlin["next"].as_array().unwrap().len()), (&first, 5));
+    assert_eq!(
+        (&berlin["cron"], &berlin["timezone"], &berlin["paused"]),
+        (&json!("30 2 * * *"), &json!("Europe/Berlin"), &json!(false))
+    );
+    assert_eq!(berlin["drift"], json!({"runs": 0, "p50_ms": null, "p99_ms": null, "max_ms": null}));
+    assert_eq!(all.body["items"][2]["paused"], true);
+    let page = world.get("/schedules?limit=1").await.body;
+    let rest = world.get(&format!("/schedules?cursor={}", page["next_cursor"].as_str().unwrap())).await.body;
+    assert_eq!(rest["items"].as_array().unwrap().len(), 2);
+    let detail = world.get("/workflows/timed").await.body;
+    assert_eq!(detail["next"][0]["at"], "2027-01-15T08:15:00Z");
+    assert_eq!(world.get("/schedules/nobody").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_next_instants_are_told_from_any_time_on() {
+    let world = timed().await;
+    let next = world.get("/schedules/timed/next?name=berlin&from=2027-03-27&count=2").await;
+    let at: Vec<&Value> = next.body["items"].as_array().unwrap().iter().map(|item| &item["at"]).collect();
+    assert_eq!(at, ["2027-03-27T01:30:00Z", "2027-03-28T01:30:00Z"], "the second one at 03:30 there");
+    for wrong in ["?count=0", "?count=1001", "?from=soon", "?what=5"] {
+        assert_eq!(
+            world.get(&format!("/schedules/timed/next{wrong}")).await.status,
+            StatusCode::BAD_REQUEST,
+            "{wrong}"
+        );
+    }
+    assert_eq!(world.get("/schedules/timed/next?name=berlni").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_schedule_is_paused_and_resumed() {
+    let world = timed().await;
+    let paused = world.post("/schedules/timed/pause", r#"{"name": "often", "reason": "holidays"}"#).await;
+    assert_eq!(paused.status, StatusCode::OK, "{}", paused.body);
+    assert_eq!(
+        paused.body["items"][0]["pause"],
+        json!({"at": now(), "by": "ada@example.com", "reason": "holidays"})
+    );
+    assert_eq!(world.get("/schedules/timed").await.body["items"][1]["paused"], true);
+    let resumed = world.post("/schedules/timed/resume", r#"{"name": "often", "missed": "all"}"#).await;
+    assert_eq!((resumed.status, &resumed.body["items"][0]["paused"]), (StatusCode::OK, &json!(false)));
+    let file = world.post("/schedules/timed/resume", r#"{"name": "resting"}"#).await;
+    assert_eq!(
+        (file.status, &file.body["error_code"]),
+        (StatusCode::CONFLICT, &json!("defined_by_the_workflow"))
+    );
+    assert_eq!(world.post("/schedules/timed/pause", r#"{"name": "x"}"#).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        world.post("/schedules/timed/resume", r#"{"missed": "some"}"#).await.status,
+        StatusCode::BAD_REQUEST
+    );
+}
+
+#[tokio::test]
+async fn a_backfill_is_planned_begun_and_steered() {
+    let world = timed().await;
+    let body = |more: &str| {
+        format!(
+            r#"{{"workflow": "timed", "schedule": "berlin", "from": "2026-12-01", "to": "2026-12-31"{more}}}"#
+        )
+    };
+    let plan = world.post("/backfills", body(r#", "dry_run": true"#)).await;
+    assert_eq!(plan.status, StatusCode::OK, "{}", plan.body);
+    assert_eq!(
+        (&plan.body["dates"], &plan.body["to_run"], &plan.body["existing"]),
+        (&json!(31), &json!(31), &json!(0))
+    );
+    assert_eq!(plan.body["first_dates"][0], "2026-12-01T01:30:00Z");
+    assert_eq!(world.get("/backfills").await.body["items"], json!([]));
+
+    let begun = world.post("/backfills", body(r#", "max_parallel": 3"#)).await;
+    assert_eq!(begun.status, StatusCode::CREATED, "{}", begun.body);
+    assert_eq!(begun.body["progress"], json!({"running": 3, "waiting": 28}));
+    let id = begun.body["id"].as_str().unwrap();
+    let runs = world.get("/runs?workflow=timed").await.body;
+    let run = &runs["items"][0];
+    assert_eq!(
+        (&run["trigger"]["kind"], &run["schedule"], &run["labels"]["backfill"]),
+        (&json!("backfill"), &json!("berlin"), &json!(id))
+    );
+    assert_eq!(run["data_interval_end"], run["logical_date"]);
+    assert_eq!(world.post(&format!("/backfills/{id}/pause"), "").await.body["state"], "paused");
+    assert_eq!(world.post(&format!("/backfills/{id}/resume"), "").await.body["state"], "running");
+    let cancelled = world.post(&format!("/backfills/{id}/cancel"), "").await;
+    assert_eq!(
+        (&cancelled.body["state"], &cancelled.body["progress"]),
+        (&json!("cancelled"), &json!({"cancelled": 3, "waiting": 28}))
+    );
+    assert_eq!(world.post(&format!("/backfills/{id}/pause"), "").await.status, StatusCode::CONFLICT);
+    assert_eq!(world.get(&format!("/backfills/{id}")).await.body["ended"], 3);
+    let again = world.post("/backfills", body(r#", "dry_run": true"#)).await.body;
+    assert_eq!((&again["to_run"], &again["existing"]), (&json!(28), &json!(3)));
+
+    let missing = format!("/backfills/{}", uuid::Uuid::nil());
+    assert_eq!(world.get(&missing).await.status, StatusCode::NOT_FOUND);
+    let several =
+        world.post("/backfills", r#"{"workflow": "timed", "from": "2026-12-01", "to": "2026-12-31"}"#).await;
+    assert_eq!(
+        (several.status, &several.body["error_code"]),
+        (StatusCode::UNPROCESSABLE_ENTITY, &json!("bad_backfill"))
+    );
+    assert!(several.body["message"].as_str().unwrap().contains("name one of `berlin`, `often`, `resting`"));
+    let unknown =
+        world.post("/backfills", r#"{"workflow": "timd", "from": "2026-12-01", "to": "2026-12-31"}"#).await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+}

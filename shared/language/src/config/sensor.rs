@@ -1,0 +1,233 @@
+//! The settings of sensors: what to look at, and how often.
+
+use model::{Instant, Pacing};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Http;
+
+/// The time between two looks, unless said.
+const USUAL_INTERVAL: u32 = 60;
+/// No time between two looks is longer, unless said.
+const USUAL_LONGEST: u32 = 3_600;
+/// After so many looks in vain at a source that is down a trigger pauses, unless said.
+const USUAL_FAILURES: u32 = 10;
+/// A trigger that starts more runs within an hour pauses, unless said otherwise.
+const USUAL_EVENTS: u32 = 600;
+
+/// What a sensor looks at: exactly one of these.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(try_from = "SensorFields")]
+pub enum Sensor {
+    /// Files or objects.
+    File(FileSensor),
+    /// Rows that a query returns.
+    Sql(SqlSensor),
+    /// An answer that meets a condition.
+    Http(Box<HttpSensor>),
+    /// An instant.
+    Time(TimeSensor),
+    /// The end of another run.
+    Run(RunSensor),
+}
+
+/// Looks for files in a local folder, or for objects in a bucket of Google Cloud Storage.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct FileSensor {
+    /// Where: a path, or `gs://BUCKET/OBJECT`. In the last part `*` stands for any text.
+    pub path: String,
+    /// A task only takes what was last changed after this instant. A trigger begins again with what has changed.
+    #[serde(default)]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub changed_since: Option<Instant>,
+    /// Whether only what changes counts, and not that it is there: from when the task began, or the trigger first looked.
+    #[serde(default)]
+    pub changed: bool,
+}
+
+/// Asks a Postgres database for rows.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct SqlSensor {
+    /// Where the database is; a secret, such as `{{ secrets.WAREHOUSE }}`.
+    pub url: String,
+    /// The query. It is no template: values are bound to `$1` and so on.
+    #[schemars(extend("format" = "statement"))]
+    pub query: String,
+    /// What is bound, as text.
+    #[serde(default)]
+    pub params: Vec<Value>,
+    /// The column that says how far a trigger has come: the last value seen is bound after `params`, null at first.
+    #[serde(default)]
+    pub cursor: Option<String>,
+}
+
+/// Sends a request and looks at the answer.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct HttpSensor {
+    /// The method, if it is not the usual one.
+    #[serde(default)]
+    pub method: Option<super::Method>,
+    /// Where to, `http://` or `https://`.
+    #[schemars(extend("format" = "http-url"))]
+    pub url: String,
+    /// Headers to send.
+    #[serde(default)]
+    pub headers: std::collections::BTreeMap<String, super::Text>,
+    /// A text is sent as it is, anything else as JSON.
+    #[serde(default)]
+    pub body: Option<Value>,
+    /// How to say who is asking.
+    #[serde(default)]
+    pub auth: Option<super::Auth>,
+    /// An expression over `answer.status`, `answer.headers` and `answer.body`; without one, any success will do.
+    #[serde(default)]
+    #[schemars(extend("format" = "expression"))]
+    pub condition: Option<String>,
+}
+
+impl HttpSensor {
+    /// The request, whatever its answer's status: that is for the sensor to judge.
+    pub fn request(&self) -> Http {
+        let (method, url, headers) = (self.method, self.url.clone(), self.headers.clone());
+        let expected_status = (100..=599).collect();
+        Http { method, url, headers, body: self.body.clone(), expected_status, auth: self.auth.clone() }
+    }
+}
+
+/// Waits for an instant.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct TimeSensor {
+    /// Which, RFC 3339.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub at: Instant,
+}
+
+/// Waits until another run has ended.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct RunSensor {
+    /// Of this workflow.
+    #[schemars(extend("format" = "workflow-name", "pattern" = "^[a-z0-9-]+$"))]
+    pub workflow: String,
+    /// For this logical date, RFC 3339.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub logical_date: Instant,
+    /// How it must have ended.
+    #[serde(default)]
+    #[schemars(with = "CompletionName")]
+    pub state: model::Completion,
+}
+
+/// The names of completions, for the schema.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum CompletionName {
+    Succeeded,
+    Failed,
+    Finished,
+}
+
+/// A sensor as written.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("oneOf" = [
+    {"required": ["file"]}, {"required": ["sql"]}, {"required": ["http"]}, {"required": ["time"]}, {"required": ["run"]}
+]))]
+pub(crate) struct SensorFields {
+    /// Looks for files or objects.
+    file: Option<FileSensor>,
+    /// Looks for rows.
+    sql: Option<SqlSensor>,
+    /// Looks at an answer.
+    http: Option<HttpSensor>,
+    /// Waits for an instant.
+    time: Option<TimeSensor>,
+    /// Waits for another run.
+    run: Option<RunSensor>,
+    /// The time between two looks; 60 unless said.
+    #[schemars(range(min = 1, max = 86_400), extend("format" = "fixed"))]
+    interval_seconds: Option<u32>,
+    /// How the time between two looks grows.
+    backoff: Option<Growth>,
+    /// When a task gives up; without it, never.
+    #[schemars(range(min = 1, max = 31_536_000), extend("format" = "fixed"))]
+    timeout_seconds: Option<u32>,
+    /// Whether a task that gives up is skipped instead of failed.
+    #[schemars(extend("format" = "fixed"))]
+    soft_fail: Option<bool>,
+    /// After how many looks in vain at a source that is down a trigger pauses; 10 unless said.
+    #[schemars(range(min = 1, max = 1_000), extend("format" = "fixed"))]
+    max_failures: Option<u32>,
+    /// A trigger that starts more runs within an hour flaps, and pauses; 600 unless said.
+    #[schemars(range(min = 1, max = 100_000), extend("format" = "fixed"))]
+    max_events_per_hour: Option<u32>,
+}
+
+/// How often a sensor looks: these of its settings cannot be templates, since they must be known before anything runs.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Pace {
+    interval_seconds: Option<u32>,
+    backoff: Option<Growth>,
+    timeout_seconds: Option<u32>,
+    soft_fail: Option<bool>,
+    max_failures: Option<u32>,
+    max_events_per_hour: Option<u32>,
+}
+
+/// How the time between two looks grows.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+struct Growth {
+    /// How much longer each time is than the one before.
+    #[schemars(range(min = 1, max = 10), extend("format" = "fixed"))]
+    factor: f64,
+    /// No time is longer; 3600 unless said.
+    #[schemars(range(min = 1, max = 86_400), extend("format" = "fixed"))]
+    max_seconds: Option<u32>,
+}
+
+impl TryFrom<SensorFields> for Sensor {
+    type Error = &'static str;
+
+    fn try_from(fields: SensorFields) -> Result<Self, Self::Error> {
+        match (fields.file, fields.sql, fields.http, fields.time, fields.run) {
+            (Some(file), None, None, None, None) => Ok(Self::File(file)),
+            (None, Some(sql), None, None, None) => Ok(Self::Sql(sql)),
+            (None, None, Some(http), None, None) => Ok(Self::Http(Box::new(http))),
+            (None, None, None, Some(time), None) => Ok(Self::Time(time)),
+            (None, None, None, None, Some(run)) => Ok(Self::Run(run)),
+            _ => Err("give exactly one of `file`, `sql`, `http`, `time` and `run`"),
+        }
+    }
+}
+
+/// How often a sensor of these settings looks. What does not fit was reported and counts as not said.
+pub(crate) fn pacing(config: &Value) -> Pacing {
+    let pace: Pace = serde_json::from_value(config.clone()).unwrap_or_default();
+    let interval_seconds = pace.interval_seconds.unwrap_or(USUAL_INTERVAL);
+    let growth = pace.backoff.as_ref();
+    let longest = growth.and_then(|growth| growth.max_seconds).unwrap_or(USUAL_LONGEST);
+    Pacing {
+        interval_seconds,
+        factor: growth.map_or(1.0, |growth| growth.factor),
+        max_interval_seconds: longest.max(interval_seconds),
+        timeout_seconds: pace.timeout_seconds,
+        soft_fail: pace.soft_fail.unwrap_or_default(),
+        max_failures: pace.max_failures.unwrap_or(USUAL_FAILURES),
+        max_events_per_hour: pace.max_events_per_hour.unwrap_or(USUAL_EVENTS),
+    }
+}

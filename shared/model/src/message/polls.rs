@@ -1,0 +1,44 @@
+//! Sensors that should look.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Child, Instant, TaskKey, TenantId, VersionId};
+
+/// A sensor should look. Whoever looks twice sees the same.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PollDue {
+    /// Whose.
+    pub tenant: TenantId,
+    /// The lane that looks.
+    pub queue: String,
+    /// For whom.
+    pub watch: Watch,
+}
+
+/// Whose sensor it is.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Watch {
+    /// A task's.
+    Task {
+        /// The task.
+        #[serde(flatten)]
+        key: TaskKey,
+        /// Its attempt.
+        attempt: u32,
+        /// The run's version.
+        version: VersionId,
+        /// Its place, if it is a child of a fan-out.
+        #[serde(default)]
+        child: Option<Child>,
+        /// When it began to look.
+        since: Instant,
+    },
+    /// A trigger's.
+    Trigger {
+        /// The workflow.
+        workflow: String,
+        /// The trigger's name.
+        name: String,
+    },
+}

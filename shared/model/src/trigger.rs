@@ -1,0 +1,260 @@
+//! What starts runs beside people and schedules: events, webhooks, the ends of other workflows' runs, sensors.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Instant, RunState, TenantId};
+
+/// One way in which runs of a workflow begin by themselves.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Trigger {
+    /// Its name, unique in the workflow.
+    pub name: String,
+    /// What it waits for.
+    pub on: TriggerOn,
+    /// An expression over `event`: where it is false, nothing begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// The inputs of the run; strings are templates over `event`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub inputs: Map<String, Value>,
+    /// Of events that follow each other closer than this, only the last starts a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debounce_seconds: Option<u32>,
+}
+
+/// What a trigger waits for.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TriggerOn {
+    /// An event that comes by message.
+    Event {
+        /// One of these types.
+        types: Vec<String>,
+        /// Its source, in which `*` stands for any text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        source: Option<String>,
+    },
+    /// A request that is signed with a secret.
+    Webhook {
+        /// The secret's name.
+        secret: String,
+    },
+    /// Runs of all these workflows for one logical date.
+    Workflows {
+        /// Their names.
+        workflows: Vec<String>,
+        /// How each of them must have ended.
+        state: Completion,
+    },
+    /// Something that is looked at again and again.
+    Sensor {
+        /// What to look at; strings may be templates that name secrets.
+        config: Value,
+        /// How often.
+        pacing: Pacing,
+    },
+}
+
+/// How a run must have ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Completion {
+    /// Well.
+    #[default]
+    Succeeded,
+    /// Badly.
+    Failed,
+    /// Well, badly or by cancelling.
+    Finished,
+}
+
+impl Completion {
+    /// Whether a run in that state has ended so.
+    pub fn is_met_by(self, state: RunState) -> bool {
+        match self {
+            Self::Succeeded => state == RunState::Succeeded,
+            Self::Failed => state == RunState::Failed,
+            Self::Finished => state.is_final(),
+        }
+    }
+}
+
+/// How often a sensor looks, and for how long.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Pacing {
+    /// The time between the first two looks.
+    pub interval_seconds: u32,
+    /// How much longer each time is than the one before.
+    pub factor: f64,
+    /// No time between two looks is longer.
+    pub max_interval_seconds: u32,
+    /// When a task gives up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+    /// Whether a task that gives up is skipped instead of failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub soft_fail: bool,
+    /// After how many looks in vain at a source that is down a trigger pauses.
+    pub max_failures: u32,
+    /// A trigger that starts more runs within an hour flaps, and pauses.
+    pub max_events_per_hour: u32,
+}
+
+impl Pacing {
+    /// The time to the next look after so many that grew it.
+    pub fn delay(&self, looks: u32) -> TimeDelta {
+        let longest = f64::from(self.max_interval_seconds.max(self.interval_seconds));
+        let grown = f64::from(self.interval_seconds) * self.factor.powi(looks.min(1_000) as i32);
+        TimeDelta::milliseconds((grown.min(longest) * 1_000.0) as i64)
+    }
+
+    /// When a sensor that began to look at `began` looks next after `now`: it follows from these two alone.
+    pub fn next_look(&self, began: Instant, now: Instant) -> Instant {
+        let (mut at, mut looks) = (began, 0);
+        while at <= now {
+            let (delay, longer) = (self.delay(looks), self.delay(looks + 1));
+            if delay == longer {
+                // From here on all are the same.
+                let passed = (now - at).num_milliseconds() / delay.num_milliseconds().max(1);
+                return at + delay * i32::try_from(passed + 1).unwrap_or(i32::MAX);
+            }
+            at += delay;
+            looks += 1;
+        }
+        at
+    }
+}
+
+/// Names one trigger.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct TriggerKey {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Of which workflow.
+    pub workflow: String,
+    /// Its name there.
+    pub name: String,
+}
+
+/// Something that happened elsewhere, in the words of CloudEvents.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct CloudEvent {
+    /// Unique together with its source.
+    pub id: String,
+    /// Where it happened.
+    pub source: String,
+    /// What happened.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// To what.
+    #[serde(default)]
+    pub subject: Option<String>,
+    /// When.
+    #[serde(default)]
+    pub time: Option<Instant>,
+    /// What there is to say about it.
+    #[serde(default)]
+    pub data: Value,
+    /// What the message that carried it, or the event's own extensions, say beside.
+    #[serde(default)]
+    pub attributes: BTreeMap<String, String>,
+}
+
+impl CloudEvent {
+    /// The type of a Pub/Sub message that is no event of its own.
+    pub const MESSAGE: &str = "google.cloud.pubsub.topic.v1.messagePublished";
+
+    /// What tells it apart from every other one: the same identity, the same event.
+    pub fn identity(&self) -> String {
+        format!("{}\n{}", self.source, self.id)
+    }
+}
+
+impl Trigger {
+    /// What kind of thing starts the run: the word that the run shows.
+    pub fn kind(&self) -> &'static str {
+        match self.on {
+            TriggerOn::Event { .. } => "event",
+            TriggerOn::Webhook { .. } => "webhook",
+            TriggerOn::Workflows { .. } => "workflow",
+            TriggerOn::Sensor { .. } => "sensor",
+        }
+    }
+
+    /// By what the trigger is found: the types of its events, or the workflows that it waits for.
+    pub fn keys(&self) -> &[String] {
+        match &self.on {
+            TriggerOn::Event { types, .. } => types,
+            TriggerOn::Workflows { workflows, .. } => workflows,
+            TriggerOn::Webhook { .. } | TriggerOn::Sensor { .. } => &[],
+        }
+    }
+
+    /// Whether events from there concern it.
+    pub fn hears(&self, source: &str) -> bool {
+        match &self.on {
+            TriggerOn::Event { source: Some(pattern), .. } => matches(pattern, source),
+            _ => true,
+        }
+    }
+}
+
+/// Whether a text fits a pattern in which `*` stands for any text.
+pub fn matches(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(head) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        match left.find(part) {
+            Some(place) => left = &left[place + part.len()..],
+            None => return false,
+        }
+    }
+    left.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACING: Pacing = Pacing {
+        interval_seconds: 10,
+        factor: 2.0,
+        max_interval_seconds: 60,
+        timeout_seconds: None,
+        soft_fail: false,
+        max_failures: 5,
+        max_events_per_hour: 600,
+    };
+
+    #[test]
+    fn looks_grow_apart_up_to_a_limit_and_follow_from_the_beginning_alone() {
+        let began = Instant::UNIX_EPOCH;
+        let next =
+            |now: i64| (PACING.next_look(began, began + TimeDelta::seconds(now)) - began).num_seconds();
+        assert_eq!(
+            [0, 9, 10, 29, 30, 70, 129, 130, 1_000].map(next),
+            [10, 10, 30, 30, 70, 130, 130, 190, 1_030]
+        );
+        let steady = Pacing { factor: 1.0, ..PACING };
+        assert_eq!((steady.next_look(began, began + TimeDelta::seconds(95)) - began).num_seconds(), 100);
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, text) in
+            [("a", "a"), ("*", ""), ("a*", "abc"), ("*/s/orders", "//p/s/orders"), ("a*b*c", "axxbyc")]
+        {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("a", "ab"), ("a*", "ba"), ("*/s/orders", "//p/s/orders2"), ("a*b*c", "acb")]
+        {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+}

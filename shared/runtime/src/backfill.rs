@@ -1,0 +1,221 @@
+//! Backfills: a few runs at a time, of dates that are past.
+//!
+//! A backfill's runs have a lane of their own, and the end of each lets the next begin. They stand behind all others
+//! of their tenant wherever places are short.
+
+mod plan;
+mod steer;
+
+use chrono::TimeDelta;
+use engine::{By, Command, Graph, Operation};
+use model::message::LaneFreed;
+use model::{BackfillId, Instant, Interval, Planned, RunId, RunState};
+use serde_json::Map;
+use store::{BackfillDate, BackfillRecord, BackfillState, DateStep};
+use tracing::{error, warn};
+
+use crate::{Error, Planning, Result, Runtime, StartRun};
+
+pub use plan::{BackfillPlan, NewBackfill};
+pub use steer::Steer;
+
+/// The lowest priority there is: whoever waits beside a backfill's task goes first.
+const PRIORITY: i32 = -100;
+
+/// A backfill is looked at so often, in case the end of a run was not heard of.
+const LOOK: TimeDelta = TimeDelta::minutes(1);
+
+/// While runs are done anew that are of other lanes, nobody says when they end.
+const LOOK_WHILE_REDOING: TimeDelta = TimeDelta::seconds(5);
+
+/// So many dates are read at once.
+const DATES: u32 = 200;
+
+/// Runs that end at once let the next ones begin so often before others get their turn.
+const PASSES: u32 = 10;
+
+impl Runtime {
+    /// Has a look at backfills that are due for one. Answers how many.
+    pub async fn look_at_backfills(&self, now: Instant, limit: u32) -> Result<usize> {
+        let due = self.store.due_backfills(now, limit).await?;
+        for record in &due {
+            // Put off first, so that one that makes trouble does not keep the others from their turn.
+            let later = BackfillRecord { look_at: Some(now + LOOK), ..record.clone() };
+            if !self.store.save_backfill(&later).await? {
+                continue;
+            }
+            match self.advance_backfill(record.id).await {
+                Err(error) if error.is_passing() => return Err(error),
+                Err(error) => error!("Backfill {} cannot go on: {error}", record.id),
+                Ok(()) => {}
+            }
+        }
+        Ok(due.len())
+    }
+
+    /// Lets as many runs of a backfill begin as there is room for, and ends it after the last one. Asking twice changes
+    /// nothing.
+    pub async fn advance_backfill(&self, id: BackfillId) -> Result<()> {
+        for _ in 0..PASSES {
+            let Some(record) = self.store.any_backfill(id).await? else { return Ok(()) };
+            if record.state != BackfillState::Running || !self.begin_dates(&record).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins what there is room for. Answers whether that was anything.
+    async fn begin_dates(&self, record: &BackfillRecord) -> Result<bool> {
+        let turn = self.store.backfill_turn(record.id, DATES).await?;
+        let room = record.max_parallel.saturating_sub(turn.active) as usize;
+        let next: Vec<BackfillDate> =
+            turn.claimed.iter().copied().chain(turn.waiting.iter().copied().take(room)).collect();
+        if next.is_empty() && turn.active == 0 && turn.waiting.is_empty() {
+            return self.end_backfill(record).await.map(|()| false);
+        }
+        for date in &next {
+            if date.redo {
+                self.redo_date(record, *date).await?
+            } else {
+                self.make_date(record, *date).await?
+            }
+        }
+        if turn.redoing || next.iter().any(|date| date.redo) {
+            self.look_again(record.id).await?;
+        }
+        self.stop_what_was_cancelled(record.id).await?;
+        Ok(!next.is_empty())
+    }
+
+    async fn make_date(&self, record: &BackfillRecord, waiting: BackfillDate) -> Result<()> {
+        let run = RunId::from_key(
+            record.tenant,
+            &record.workflow,
+            &format!("backfill\n{}\n{}", record.id, waiting.date),
+        );
+        let claimed = BackfillDate { step: DateStep::Claimed, run: Some(run), ..waiting };
+        if waiting.step == DateStep::Waiting
+            && !self.store.move_date(record.id, DateStep::Waiting, &claimed).await?
+        {
+            return Ok(());
+        }
+        let made = match self
+            .start_planned(self.request(record, run, waiting.date).await?, &planning(record, &waiting))
+            .await
+        {
+            Ok(started) => started.run,
+            Err(Error::DateTaken(run) | Error::KeyReused(run) | Error::LaneTaken(run)) => run,
+            Err(error) if error.is_passing() => return Err(error),
+            Err(error) => {
+                let unclaimed = BackfillDate { step: DateStep::Waiting, run: None, ..waiting };
+                self.store.move_date(record.id, DateStep::Claimed, &unclaimed).await?;
+                return self
+                    .stumble(record.id, format!("no run for {}: {error}", waiting.date.to_rfc3339()))
+                    .await;
+            }
+        };
+        let begun = BackfillDate { step: DateStep::Begun, run: Some(made), ..waiting };
+        self.store.move_date(record.id, DateStep::Claimed, &begun).await?;
+        Ok(())
+    }
+
+    async fn request(&self, record: &BackfillRecord, id: RunId, date: Instant) -> Result<StartRun> {
+        let workflow = self.version_of(record).await?;
+        let schedule = workflow.schedules.into_iter().find(|schedule| schedule.name == record.schedule);
+        Ok(StartRun {
+            id,
+            tenant: record.tenant,
+            workflow: record.workflow.clone(),
+            inputs: schedule.map(|schedule| schedule.inputs).unwrap_or_default(),
+            labels: Map::from_iter([("backfill".to_owned(), record.id.to_string().into())]),
+            logical_date: Some(date),
+            trigger_kind: "backfill".into(),
+            by: record.created_by.clone(),
+            parent: None,
+            depth: 0,
+            priority: PRIORITY,
+        })
+    }
+
+    /// Has a run done anew that is there. Doing it twice changes nothing, since it has not ended then.
+    async fn redo_date(&self, record: &BackfillRecord, waiting: BackfillDate) -> Result<()> {
+        let found = match waiting.run {
+            Some(run) => self.store.run(record.tenant, run).await?,
+            None => None,
+        };
+        let Some(found) = found else {
+            // It has been forgotten meanwhile, so it is missing.
+            let missing = BackfillDate { redo: false, run: None, ..waiting };
+            self.store.move_date(record.id, waiting.step, &missing).await?;
+            return Ok(());
+        };
+        let by = By { actor: record.created_by.clone(), reason: Some(format!("backfill {}", record.id)) };
+        let operate = |operation| (found.run.id, Command::Operate { operation, by: by.clone() });
+        let commands = match found.run.state {
+            RunState::Failed | RunState::Cancelled => vec![operate(Operation::Retry)],
+            RunState::Succeeded => {
+                let graph = self.graph(found.run.version).await?;
+                graph
+                    .iter()
+                    .flat_map(|graph| roots(graph))
+                    .map(|root| operate(Operation::Clear(root)))
+                    .collect()
+            }
+            _ => Vec::new(),
+        };
+        self.settle_all(&commands).await?;
+        if let Some(lane) = found.run.lane {
+            self.admit_to(&LaneFreed { tenant: record.tenant, workflow: record.workflow.clone(), lane })
+                .await?;
+        }
+        let begun = BackfillDate { step: DateStep::Begun, ..waiting };
+        self.store.move_date(record.id, waiting.step, &begun).await?;
+        Ok(())
+    }
+
+    async fn end_backfill(&self, record: &BackfillRecord) -> Result<()> {
+        let (state, finished_at) = (BackfillState::Finished, Some(self.clock.now()));
+        let ended = BackfillRecord { state, finished_at, look_at: None, problem: None, ..record.clone() };
+        // Whoever changed it meanwhile is followed by another look.
+        self.store.save_backfill(&ended).await?;
+        Ok(())
+    }
+
+    /// A backfill that cannot go on is paused, and says why.
+    async fn stumble(&self, id: BackfillId, why: String) -> Result<()> {
+        warn!("Backfill {id} is paused: {why}");
+        self.change_backfill(id, |record| match record.state {
+            BackfillState::Running => BackfillRecord {
+                state: BackfillState::Paused,
+                look_at: None,
+                problem: Some(why.clone()),
+                ..record
+            },
+            _ => record,
+        })
+        .await
+        .map(|_| ())
+    }
+
+    async fn look_again(&self, id: BackfillId) -> Result<()> {
+        let at = self.clock.now() + LOOK_WHILE_REDOING;
+        self.change_backfill(id, |record| match record.look_at {
+            Some(look_at) if look_at > at => BackfillRecord { look_at: Some(at), ..record },
+            _ => record,
+        })
+        .await
+        .map(|_| ())
+    }
+}
+
+fn planning(record: &BackfillRecord, date: &BackfillDate) -> Planning {
+    let interval = Interval { start: date.interval_start, end: date.date };
+    let planned = Planned { schedule: record.schedule.clone(), interval };
+    Planning { planned, backfill: Some(record.id), version: record.version }
+}
+
+/// The tasks that depend on nothing.
+fn roots(graph: &Graph) -> impl Iterator<Item = model::TaskIndex> + '_ {
+    graph.indices().filter(|task| graph.ancestors(*task).is_empty())
+}

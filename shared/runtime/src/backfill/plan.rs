@@ -1,0 +1,217 @@
+//! What a backfill would do, and asking for it.
+
+use std::collections::BTreeMap;
+
+use calendar::{Calendar, wall};
+use chrono::{NaiveDate, TimeDelta};
+use chrono_tz::Tz;
+use model::{BackfillId, Catchup, Instant, RunId, RunState, Schedule, TenantId, When, Workflow};
+use serde_json::Map;
+use store::{BackfillDate, BackfillRecord, BackfillState, DateStep, Rerun, RunFilter};
+
+use super::LOOK;
+use crate::{Error, Result, Runtime};
+
+/// No backfill has more dates.
+const MAX_DATES: usize = 10_000;
+
+/// No backfill has more runs under way.
+const MAX_PARALLEL: u32 = 100;
+
+/// So many of the last runs say how long one takes.
+const HISTORY: u32 = 20;
+
+/// A backfill that is asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewBackfill {
+    /// The id it shall have; asking twice for one id creates one.
+    pub id: BackfillId,
+    /// For whom.
+    pub tenant: TenantId,
+    /// Of which workflow.
+    pub workflow: String,
+    /// Whose dates; may be left out where the workflow has one schedule or none.
+    pub schedule: Option<String>,
+    /// From when on: an instant, or what clocks of the schedule's zone show.
+    pub from: String,
+    /// Until when, that included; all of it if it is a day.
+    pub to: String,
+    /// So many of its runs go on at the same time.
+    pub max_parallel: u32,
+    /// Which of its dates get a run.
+    pub rerun: Rerun,
+    /// The number of the version that its runs take; none for the active one.
+    pub version: Option<i32>,
+    /// Who asks.
+    pub by: String,
+}
+
+/// What a backfill would do.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BackfillPlan {
+    /// The backfill.
+    pub record: BackfillRecord,
+    /// The dates that get a run.
+    pub dates: Vec<BackfillDate>,
+    /// The dates that have one already.
+    pub existing: BTreeMap<Instant, (RunId, RunState)>,
+    /// How many dates there are in all.
+    pub in_range: usize,
+    /// How long it will take, if runs take as long as the last ones did.
+    pub expected: Option<TimeDelta>,
+}
+
+impl Runtime {
+    /// Works out what a backfill would do, and changes nothing.
+    pub async fn plan_backfill(&self, new: &NewBackfill) -> Result<BackfillPlan> {
+        if !(1..=MAX_PARALLEL).contains(&new.max_parallel) {
+            return refuse(format!(
+                "`max_parallel` is {}, and must be from 1 to {MAX_PARALLEL}",
+                new.max_parallel
+            ));
+        }
+        let now = self.clock.now();
+        let mut record = BackfillRecord {
+            id: new.id,
+            tenant: new.tenant,
+            workflow: new.workflow.clone(),
+            schedule: String::new(),
+            version: new.version,
+            from: now,
+            to: now,
+            max_parallel: new.max_parallel,
+            rerun: new.rerun,
+            state: BackfillState::Running,
+            created_at: now,
+            created_by: new.by.clone(),
+            finished_at: None,
+            look_at: Some(now + LOOK),
+            problem: None,
+            revision: 0,
+        };
+        let schedule = schedule(&self.version_of(&record).await?, new.schedule.as_deref())?;
+        let calendar = Calendar::of(&schedule).map_err(|error| Error::BadBackfill(error.to_string()))?;
+        record.schedule = schedule.name;
+        record.from = bound("from", &new.from, calendar.zone(), false)?;
+        record.to = bound("to", &new.to, calendar.zone(), true)?.min(now);
+        if record.from > record.to {
+            return refuse(
+                "it would end before it begins, or begins in the future: see `from` and `to`".to_owned(),
+            );
+        }
+        self.fill_in(record, &calendar).await
+    }
+
+    async fn fill_in(&self, record: BackfillRecord, calendar: &Calendar) -> Result<BackfillPlan> {
+        let BackfillRecord { tenant, from, to, .. } = record;
+        let first = calendar.following(from - TimeDelta::microseconds(1));
+        let all: Vec<Instant> = first.take_while(|date| *date <= to).take(MAX_DATES + 1).collect();
+        if all.len() > MAX_DATES {
+            return refuse(format!("there are more than {MAX_DATES} dates from `from` to `to`: split it"));
+        }
+        let mut existing =
+            self.store.runs_of_dates(tenant, &record.workflow, &record.schedule, from, to).await?;
+        existing.retain(|date, _| all.contains(date));
+        let mut before = calendar.before(from);
+        let mut dates = Vec::new();
+        for date in &all {
+            let run = existing.get(date).copied();
+            if record.rerun.wants(run.map(|(_, state)| state)) {
+                dates.push(BackfillDate {
+                    date: *date,
+                    interval_start: before.unwrap_or(*date),
+                    step: DateStep::Waiting,
+                    run: run.map(|(run, _)| run),
+                    redo: run.is_some(),
+                });
+            }
+            before = Some(*date);
+        }
+        let expected = self.expected(&record, dates.len()).await?;
+        Ok(BackfillPlan { in_range: all.len(), record, dates, existing, expected })
+    }
+
+    /// How long so many runs take, a few at a time, if each takes as long as the middle one of the last.
+    async fn expected(&self, record: &BackfillRecord, runs: usize) -> Result<Option<TimeDelta>> {
+        let filter = RunFilter {
+            workflow: Some(record.workflow.clone()),
+            state: Some(RunState::Succeeded),
+            limit: HISTORY,
+            ..RunFilter::default()
+        };
+        let last = self.store.runs(record.tenant, &filter).await?;
+        let mut took: Vec<TimeDelta> =
+            last.iter().filter_map(|found| Some(found.run.finished_at? - found.run.started_at?)).collect();
+        took.sort();
+        let rounds = runs.div_ceil(record.max_parallel as usize) as i32;
+        Ok(took.get(took.len() / 2).map(|middle| *middle * rounds))
+    }
+
+    /// Begins a backfill. Beginning it again changes nothing.
+    pub async fn start_backfill(&self, plan: &BackfillPlan) -> Result<()> {
+        self.store.create_backfill(&plan.record, &plan.dates).await?;
+        self.advance_backfill(plan.record.id).await
+    }
+
+    /// The definition that a backfill's runs are of.
+    pub(super) async fn version_of(&self, record: &BackfillRecord) -> Result<Workflow> {
+        let (tenant, name) = (record.tenant, &record.workflow);
+        let found = self.store.workflow(tenant, name).await?;
+        let found = found.ok_or_else(|| Error::NoSuchWorkflow(name.clone()))?;
+        let Some(number) = record.version else { return Ok(found.version.workflow) };
+        let version = self.store.numbered_version(tenant, name, number).await?;
+        let unknown = || Error::BadBackfill(format!("workflow `{name}` has no version {number}"));
+        version.map(|version| version.workflow).ok_or_else(unknown)
+    }
+}
+
+fn refuse<T>(why: String) -> Result<T> {
+    Err(Error::BadBackfill(why))
+}
+
+/// The schedule whose dates are meant. A workflow that has none has a date each day.
+fn schedule(workflow: &Workflow, name: Option<&str>) -> Result<Schedule> {
+    let known = || {
+        let names: Vec<String> =
+            workflow.schedules.iter().map(|schedule| format!("`{}`", schedule.name)).collect();
+        names.join(", ")
+    };
+    match (workflow.schedules.as_slice(), name) {
+        ([], None) => Ok(Schedule {
+            name: Schedule::ONLY.to_owned(),
+            when: When::Cron("0 0 * * *".to_owned()),
+            timezone: "UTC".to_owned(),
+            inputs: Map::new(),
+            catchup: Catchup::None,
+            cap: None,
+            max_active_runs: None,
+            overlap: None,
+            paused: false,
+        }),
+        ([only], None) => Ok(only.clone()),
+        (_, None) => {
+            refuse(format!("workflow `{}` has several schedules; name one of {}", workflow.name, known()))
+        }
+        (schedules, Some(name)) => match schedules.iter().find(|schedule| schedule.name == name) {
+            Some(schedule) => Ok(schedule.clone()),
+            None => {
+                refuse(format!("workflow `{}` has no schedule `{name}`, only {}", workflow.name, known()))
+            }
+        },
+    }
+}
+
+/// An instant that a person wrote; a day is meant as a whole.
+fn bound(which: &str, text: &str, zone: Tz, is_end: bool) -> Result<Instant> {
+    let day = NaiveDate::parse_from_str(text.trim(), "%Y-%m-%d").ok().filter(|_| is_end);
+    let found = match day.and_then(|day| day.succ_opt()) {
+        Some(next) => Some(wall::midnight(zone, next) - TimeDelta::microseconds(1)),
+        None => wall::read(text, zone),
+    };
+    let wrong = || {
+        Error::BadBackfill(format!(
+            "`{which}` is `{text}`: write such as `2026-01-31` or `2026-01-31T18:00:00Z`"
+        ))
+    };
+    found.ok_or_else(wrong)
+}

@@ -1,0 +1,104 @@
+//! What people do to a backfill that exists.
+
+use engine::Command;
+use model::{BackfillId, RunState};
+use store::{BackfillDate, BackfillRecord, BackfillState, DateStep};
+
+use super::LOOK;
+use crate::{Result, Runtime};
+
+/// A change is tried so often, while others change the same.
+const TRIES: u32 = 10;
+
+/// States of runs that have not ended.
+const UNFINISHED: [RunState; 4] = [RunState::Queued, RunState::Running, RunState::Paused, RunState::Stalled];
+
+/// What someone wants of a backfill.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Steer {
+    /// No more runs shall begin; those under way go on.
+    Pause,
+    /// It shall go on, also if it was cancelled: what was cancelled with it is done anew.
+    Resume,
+    /// It shall end, and so shall its runs.
+    Cancel,
+}
+
+impl Runtime {
+    /// Does what someone wants of a backfill. Answers whether it could be done; none if there is no such backfill.
+    pub async fn steer_backfill(&self, id: BackfillId, steer: Steer, actor: &str) -> Result<Option<bool>> {
+        use BackfillState as S;
+        let now = self.clock.now();
+        let moved = |record: BackfillRecord| {
+            let (state, look_at, finished_at) = match (steer, record.state) {
+                (Steer::Pause, S::Running) => (S::Paused, None, None),
+                (Steer::Resume, S::Paused | S::Cancelled) => (S::Running, Some(now + LOOK), None),
+                (Steer::Cancel, S::Running | S::Paused) => (S::Cancelled, None, Some(now)),
+                _ => return record,
+            };
+            BackfillRecord { state, look_at, finished_at, problem: None, ..record }
+        };
+        let Some(before) = self.store.any_backfill(id).await? else { return Ok(None) };
+        if steer == Steer::Resume && before.state == S::Cancelled {
+            self.take_up_cancelled(id).await?;
+        }
+        let Some(after) = self.change_backfill(id, moved).await? else { return Ok(None) };
+        match steer {
+            Steer::Resume => self.advance_backfill(id).await?,
+            Steer::Cancel => self.cancel_runs(id, actor).await?,
+            Steer::Pause => {}
+        }
+        let wanted = match steer {
+            Steer::Pause => S::Paused,
+            Steer::Resume => S::Running,
+            Steer::Cancel => S::Cancelled,
+        };
+        Ok(Some(after.state == wanted))
+    }
+
+    /// Dates whose runs were cancelled wait again.
+    async fn take_up_cancelled(&self, id: BackfillId) -> Result<()> {
+        for (date, _) in self.store.backfill_runs(id, &[RunState::Cancelled], u32::MAX).await? {
+            let again = BackfillDate { step: DateStep::Waiting, redo: true, ..date };
+            self.store.move_date(id, DateStep::Begun, &again).await?;
+        }
+        Ok(())
+    }
+
+    async fn cancel_runs(&self, id: BackfillId, actor: &str) -> Result<()> {
+        let reason = Some(format!("backfill {id} was cancelled"));
+        for (date, _) in self.store.backfill_runs(id, &UNFINISHED, u32::MAX).await? {
+            if let Some(run) = date.run {
+                let cancel = Command::Cancel { actor: actor.to_owned(), reason: reason.clone() };
+                self.settle(run, cancel).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A run that began while its backfill was being cancelled did not hear of it.
+    pub(super) async fn stop_what_was_cancelled(&self, id: BackfillId) -> Result<()> {
+        match self.store.any_backfill(id).await? {
+            Some(record) if record.state == BackfillState::Cancelled => {
+                self.cancel_runs(id, &record.created_by).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Changes a backfill, whatever others do to it meanwhile. Answers how it is then; none if there is no such one.
+    pub(super) async fn change_backfill(
+        &self,
+        id: BackfillId,
+        change: impl Fn(BackfillRecord) -> BackfillRecord,
+    ) -> Result<Option<BackfillRecord>> {
+        for _ in 0..TRIES {
+            let Some(record) = self.store.any_backfill(id).await? else { return Ok(None) };
+            let changed = change(record.clone());
+            if changed == record || self.store.save_backfill(&changed).await? {
+                return Ok(Some(changed));
+            }
+        }
+        Err(store::Error::Conflict.into())
+    }
+}

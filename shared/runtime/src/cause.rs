@@ -1,0 +1,146 @@
+//! Why a run begins: what is written about a trigger in the transaction that creates its run.
+
+use language::template::{self, Scope};
+use model::{CloudEvent, Instant, RunId, TriggerKey};
+use serde_json::{Map, Value};
+use store::{Sighting, TriggerEvent, TriggerRecord, Unit};
+use uuid::Uuid;
+
+use crate::{Error, Result, Runtime, StartRun, Started};
+
+/// What is written about a trigger with the run that it starts.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Cause {
+    pub(crate) key: TriggerKey,
+    /// What it heard of. If it had before, there is nothing more to do.
+    pub(crate) notes: Vec<TriggerEvent>,
+    /// Takes this event that was held back, if it is still the one that is due.
+    pub(crate) held: Option<(CloudEvent, Instant)>,
+    /// What its sensor saw, over the revision at which it looked.
+    pub(crate) sighting: Option<(i64, Sighting)>,
+}
+
+impl Cause {
+    /// Something that a trigger heard of.
+    pub(crate) fn heard(key: &TriggerKey, notes: Vec<TriggerEvent>) -> Self {
+        Self { key: key.clone(), notes, held: None, sighting: None }
+    }
+
+    /// Writes it, for the run that begins, if one does. Answers whether nobody had settled it before; if not, the unit
+    /// must not be committed.
+    pub(crate) async fn settle(&self, unit: &mut dyn Unit, run: Option<RunId>) -> Result<bool> {
+        for note in &self.notes {
+            if !unit.note_event(&self.key, &TriggerEvent { run, ..note.clone() }).await? {
+                return Ok(false);
+            }
+        }
+        if let Some((event, now)) = &self.held
+            && unit.take_held(&self.key, *now).await?.as_ref() != Some(event)
+        {
+            return Ok(false);
+        }
+        match &self.sighting {
+            Some((revision, sighting)) => Ok(unit.sight(&self.key, *revision, sighting).await?),
+            None => Ok(true),
+        }
+    }
+}
+
+/// What became of a run that a trigger asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Begun {
+    /// It exists.
+    Started(RunId),
+    /// It was asked for before.
+    Before,
+    /// The workflow wants none now, for this reason; that is settled.
+    Unwanted(String),
+    /// It cannot be, for this reason; nothing was written.
+    Broken(String),
+}
+
+impl Runtime {
+    /// Starts the run that an event causes, once. Its id follows from the trigger and the event.
+    pub(crate) async fn begin(
+        &self,
+        record: &TriggerRecord,
+        event: &CloudEvent,
+        date: Option<Instant>,
+        depth: u32,
+        cause: &Cause,
+    ) -> Result<Begun> {
+        let inputs = match inputs(record, event) {
+            Ok(inputs) => inputs,
+            Err(reason) => return Ok(Begun::Broken(reason)),
+        };
+        let key = &record.key;
+        let request = StartRun {
+            id: RunId::from_key(
+                key.tenant,
+                &key.workflow,
+                &format!("trigger\n{}\n{}", key.name, event.identity()),
+            ),
+            tenant: key.tenant,
+            workflow: key.workflow.clone(),
+            inputs,
+            labels: Map::new(),
+            logical_date: date,
+            trigger_kind: record.trigger.kind().into(),
+            by: format!("{}: {}", key.name, what(event)),
+            parent: None,
+            depth,
+            priority: 0,
+        };
+        match self.create_because(&request, cause).await {
+            Ok(Some(Started { run, .. })) => Ok(Begun::Started(run)),
+            Ok(None) => Ok(Begun::Before),
+            Err(error @ (Error::LaneTaken(_) | Error::DateTaken(_) | Error::KeyReused(_))) => {
+                self.settle_cause(cause).await?;
+                Ok(Begun::Unwanted(error.to_string()))
+            }
+            Err(Error::BadInputs(problems)) => {
+                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                Ok(Begun::Broken(problems.join("; ")))
+            }
+            Err(error) if error.is_hopeless() => Ok(Begun::Broken(error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes what there is to say of a trigger where no run begins. Answers whether nobody had before.
+    pub(crate) async fn settle_cause(&self, cause: &Cause) -> Result<bool> {
+        self.despite_conflicts(RunId(Uuid::nil()), || async {
+            let mut unit = self.store.begin().await?;
+            let first = cause.settle(&mut *unit, None).await?;
+            if first {
+                unit.commit().await?;
+            }
+            Ok(first)
+        })
+        .await
+    }
+}
+
+/// What an event was, for people.
+pub(crate) fn what(event: &CloudEvent) -> String {
+    format!("{} {}", event.source, event.id)
+}
+
+/// The inputs that a trigger makes of an event.
+pub(crate) fn inputs(
+    record: &TriggerRecord,
+    event: &CloudEvent,
+) -> std::result::Result<Map<String, Value>, String> {
+    let template = Value::Object(record.trigger.inputs.clone());
+    match template::render(&template, &scope(event)) {
+        Ok(Value::Object(inputs)) => Ok(inputs),
+        Ok(_) => Ok(Map::new()),
+        Err(error) => Err(format!("inputs: {error}")),
+    }
+}
+
+/// What a trigger's templates see.
+pub(crate) fn scope(event: &CloudEvent) -> Scope {
+    let event = serde_json::to_value(event).expect("an event has string keys only");
+    Scope { event: Some(event), ..Scope::default() }
+}

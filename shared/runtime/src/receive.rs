@@ -1,0 +1,177 @@
+//! Events from elsewhere: which triggers they concern, and what those make of them.
+
+use chrono::TimeDelta;
+use language::expression;
+use model::{CloudEvent, Instant, RunId, TenantId, TriggerKey};
+use store::{DeadLetter, TriggerEvent, TriggerRecord};
+use tracing::warn;
+
+use crate::cause::{self, Begun, Cause, scope, what};
+use crate::{Result, Runtime};
+
+/// A held event that cannot be settled is tried again after so long.
+const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
+
+/// What became of an event, at each trigger that it concerns.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Received {
+    /// By trigger.
+    pub heard: Vec<(TriggerKey, Heard)>,
+}
+
+/// What a trigger made of an event.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Heard {
+    /// It started this run.
+    Started(RunId),
+    /// It holds the event back until then.
+    Held(Instant),
+    /// It had heard of it before.
+    Before,
+    /// Its filter does not let it pass.
+    Filtered,
+    /// The workflow wants no run now, for this reason.
+    Unwanted(String),
+    /// It can make nothing of it, for this reason.
+    Broken(String),
+}
+
+impl Received {
+    /// Why it should be looked at by a person, if it should.
+    pub fn complaint(&self) -> Option<String> {
+        let broken = self.heard.iter().filter_map(|(key, heard)| match heard {
+            Heard::Broken(reason) => Some(format!("trigger `{}` of `{}`: {reason}", key.name, key.workflow)),
+            _ => None,
+        });
+        let broken: Vec<String> = broken.collect();
+        (!broken.is_empty()).then(|| broken.join("; "))
+    }
+}
+
+impl Runtime {
+    /// Takes in an event. Whoever brings it again is told that it was heard of before.
+    pub async fn receive(&self, tenant: TenantId, event: &CloudEvent) -> Result<Received> {
+        let mut received = Received::default();
+        for record in self.store.triggers_on(tenant, "event", &event.kind).await? {
+            if record.trigger.hears(&event.source) {
+                let heard = self.hear(&record, event, Vec::new()).await?;
+                received.heard.push((record.key, heard));
+            }
+        }
+        Ok(received)
+    }
+
+    /// Whether a trigger has heard of something. Nothing is written.
+    pub async fn heard_of(&self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool> {
+        let mut unit = self.store.begin().await?;
+        Ok(!unit.note_event(key, event).await?)
+    }
+
+    /// Lets one trigger hear of an event. What must be new beside the event, such as its signature, is noted with it.
+    pub async fn hear(
+        &self,
+        record: &TriggerRecord,
+        event: &CloudEvent,
+        also: Vec<TriggerEvent>,
+    ) -> Result<Heard> {
+        match self.passes(record, event) {
+            Ok(true) => {}
+            Ok(false) => return Ok(Heard::Filtered),
+            Err(reason) => return Ok(Heard::Broken(reason)),
+        }
+        let mut notes = also;
+        notes.push(TriggerEvent::new(&event.identity(), what(event), self.clock.now()));
+        let cause = Cause::heard(&record.key, notes);
+        match record.trigger.debounce_seconds {
+            Some(seconds) => self.hold(record, event, &cause, TimeDelta::seconds(seconds.into())).await,
+            None => Ok(self.begin(record, event, None, 0, &cause).await?.into()),
+        }
+    }
+
+    /// Whether a trigger's filter lets an event pass.
+    pub(crate) fn passes(
+        &self,
+        record: &TriggerRecord,
+        event: &CloudEvent,
+    ) -> std::result::Result<bool, String> {
+        let Some(filter) = &record.trigger.filter else { return Ok(true) };
+        let evaluated = expression::evaluate(filter, &scope(event));
+        evaluated.map(|evaluated| evaluated.truth).map_err(|error| format!("filter: {error}"))
+    }
+
+    /// Holds an event back: of those that follow each other closely, the last one starts a run.
+    async fn hold(
+        &self,
+        record: &TriggerRecord,
+        event: &CloudEvent,
+        cause: &Cause,
+        window: TimeDelta,
+    ) -> Result<Heard> {
+        if let Err(reason) = cause::inputs(record, event) {
+            return Ok(Heard::Broken(reason));
+        }
+        let due_at = self.clock.now() + window;
+        let mut unit = self.store.begin().await?;
+        if !cause.settle(&mut *unit, None).await? {
+            return Ok(Heard::Before);
+        }
+        if !unit.hold_event(&record.key, event, due_at).await? {
+            return Ok(Heard::Unwanted("the trigger is gone".into()));
+        }
+        unit.commit().await?;
+        self.wake_sweep(due_at).await;
+        Ok(Heard::Held(due_at))
+    }
+
+    /// Starts the run of an event that was held back and is due.
+    pub(crate) async fn let_go(&self, record: &TriggerRecord, now: Instant) -> Result<()> {
+        let Some(event) = &record.held else { return Ok(()) };
+        let held = Some((event.clone(), now));
+        let cause = Cause { held, ..Cause::heard(&record.key, Vec::new()) };
+        match self.begin(record, event, None, 0, &cause).await {
+            Ok(Begun::Broken(reason)) => self.bury_held(record, event, &cause, reason).await,
+            Ok(_) => Ok(()),
+            Err(error) if error.is_passing() => Err(error),
+            Err(error) => {
+                warn!(
+                    "What trigger `{}` of `{}` holds back waits: {error}",
+                    record.key.name, record.key.workflow
+                );
+                let due_at = record.due_at.unwrap_or(now);
+                self.store.put_off(&record.key, due_at, now + PUT_OFF).await?;
+                Ok(())
+            }
+        }
+    }
+
+    async fn bury_held(
+        &self,
+        record: &TriggerRecord,
+        event: &CloudEvent,
+        cause: &Cause,
+        reason: String,
+    ) -> Result<()> {
+        let letter = DeadLetter {
+            id: format!("{}/{}/{}", record.key.workflow, record.key.name, event.id),
+            source: event.source.clone(),
+            reason: format!("trigger `{}` of `{}`: {reason}", record.key.name, record.key.workflow),
+            body: serde_json::to_string(event).expect("an event has string keys only"),
+            at: self.clock.now(),
+        };
+        // First kept, then let go of: at worst it is kept twice, under one id.
+        self.store.bury(&letter).await?;
+        self.settle_cause(cause).await?;
+        Ok(())
+    }
+}
+
+impl From<Begun> for Heard {
+    fn from(begun: Begun) -> Self {
+        match begun {
+            Begun::Started(run) => Self::Started(run),
+            Begun::Before => Self::Before,
+            Begun::Unwanted(reason) => Self::Unwanted(reason),
+            Begun::Broken(reason) => Self::Broken(reason),
+        }
+    }
+}

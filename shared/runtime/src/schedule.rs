@@ -1,0 +1,186 @@
+//! Runs that schedules start, and what people say of schedules.
+
+use calendar::{Calendar, Drift, GRACE, Owed, Standing, due};
+use chrono::TimeDelta;
+use model::message::TimerArmed;
+use model::{BackfillId, Catchup, Instant, Message, Planned, RunId, TenantId};
+use serde_json::Map;
+use store::{Pause, ScheduleRecord};
+use tracing::{error, warn};
+
+use crate::{Error, Result, Runtime, StartRun, Started};
+
+/// A schedule that cannot be read is left alone for so long.
+const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
+
+/// What people say of a schedule is tried so often, while others change it.
+const TRIES: u32 = 10;
+
+/// What is known of a run that nobody asks for by itself.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Planning {
+    /// The schedule whose date it has, and what it is about.
+    pub planned: Planned,
+    /// The backfill that makes it, if one does.
+    pub backfill: Option<BackfillId>,
+    /// The number of the version it takes; none for the active one.
+    pub version: Option<i32>,
+}
+
+impl Runtime {
+    /// Makes the runs of schedules that are due. Whoever does so at the same time finds the same runs, and each is made
+    /// once. Answers how many schedules were moved on.
+    pub async fn fire_schedules(&self, now: Instant, limit: u32) -> Result<usize> {
+        let mut moved = 0;
+        for record in self.store.due_schedules(now, limit).await? {
+            moved += usize::from(self.fire_schedule(record, now).await?);
+        }
+        Ok(moved)
+    }
+
+    async fn fire_schedule(&self, record: ScheduleRecord, now: Instant) -> Result<bool> {
+        let calendar = match Calendar::of(&record.schedule) {
+            Ok(calendar) => calendar,
+            Err(error) => return self.put_off(record, now, error.to_string()).await,
+        };
+        let owed = record.owed.map(|(which, until)| Owed { which, until });
+        let standing = Standing { decided_until: record.decided_until, owed };
+        let due = due(&calendar, &record.schedule, standing, now);
+        let mut then = ScheduleRecord {
+            decided_until: due.then.decided_until,
+            owed: due.then.owed.map(|owed| (owed.which, owed.until)),
+            look_at: due.look_at,
+            ..record
+        };
+        let mut drift = Drift::from_counts(&then.drift);
+        for date in due.make {
+            match self.start_scheduled(&then, &calendar, date).await {
+                Ok(started) => {
+                    if started.new && date + GRACE >= now {
+                        drift.add(self.clock.now() - date);
+                    }
+                    (then.last_date, then.problem) = (Some(date), None);
+                }
+                // It is there already, or the workflow lets it be skipped.
+                Err(Error::DateTaken(_) | Error::KeyReused(_) | Error::LaneTaken(_)) => {}
+                Err(error) if error.is_passing() => return Err(error),
+                Err(error) if error.is_hopeless() => {
+                    warn!(
+                        "{} of schedule {}/{} has no run: {error}",
+                        date, then.workflow, then.schedule.name
+                    );
+                    then.problem = Some(format!("no run for {}: {error}", date.to_rfc3339()));
+                }
+                Err(error) => return self.put_off(then, now, error.to_string()).await,
+            }
+        }
+        then.drift = drift.counts().to_vec();
+        Ok(self.store.save_schedule(&then).await?)
+    }
+
+    async fn start_scheduled(
+        &self,
+        record: &ScheduleRecord,
+        calendar: &Calendar,
+        date: Instant,
+    ) -> Result<Started> {
+        let planned = Planned { schedule: record.schedule.name.clone(), interval: calendar.interval(date) };
+        let request = StartRun {
+            id: RunId::from_key(
+                record.tenant,
+                &record.workflow,
+                &format!("schedule\n{}\n{date}", planned.schedule),
+            ),
+            tenant: record.tenant,
+            workflow: record.workflow.clone(),
+            inputs: record.schedule.inputs.clone(),
+            labels: Map::new(),
+            logical_date: Some(date),
+            trigger_kind: "schedule".into(),
+            by: format!("schedule {}", planned.schedule),
+            parent: None,
+            depth: 0,
+            priority: 0,
+        };
+        self.start_planned(request, &Planning { planned, backfill: None, version: None }).await
+    }
+
+    /// A schedule that cannot go on is tried again later and does not hold up the others.
+    async fn put_off(&self, record: ScheduleRecord, now: Instant, why: String) -> Result<bool> {
+        error!("Schedule {}/{} cannot go on: {why}", record.workflow, record.schedule.name);
+        let found = self.store.schedules(record.tenant, Some(&record.workflow), None, u32::MAX).await?;
+        let Some(found) = found.into_iter().find(|found| found.schedule.name == record.schedule.name) else {
+            return Ok(false);
+        };
+        let later = ScheduleRecord { look_at: Some(now + PUT_OFF), problem: Some(why), ..found };
+        Ok(later.revision == record.revision && self.store.save_schedule(&later).await?)
+    }
+
+    /// Has a schedule make no runs until it is resumed. Answers how it stands then; none if there is no such schedule.
+    pub async fn pause_schedule(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        name: &str,
+        pause: Pause,
+    ) -> Result<Option<ScheduleRecord>> {
+        self.change_schedule(tenant, workflow, name, |record| match record.pause {
+            Some(_) => record,
+            None => ScheduleRecord { pause: Some(pause.clone()), look_at: None, ..record },
+        })
+        .await
+    }
+
+    /// Lets a schedule go on. Which of the instants that it missed get their runs is for the caller to say, or for the
+    /// schedule's own rule.
+    pub async fn resume_schedule(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        name: &str,
+        missed: Option<Catchup>,
+    ) -> Result<Option<ScheduleRecord>> {
+        let now = self.clock.now();
+        let resumed = self
+            .change_schedule(tenant, workflow, name, |record| match (&record.pause, record.schedule.paused) {
+                (None, _) => record,
+                (Some(_), rests) => ScheduleRecord {
+                    pause: None,
+                    look_at: (!rests).then_some(now),
+                    owed: missed.map(|which| (which, now)).or(record.owed),
+                    ..record
+                },
+            })
+            .await?;
+        self.wake_sweep(self.clock.now()).await;
+        Ok(resumed)
+    }
+
+    async fn change_schedule(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        name: &str,
+        change: impl Fn(ScheduleRecord) -> ScheduleRecord,
+    ) -> Result<Option<ScheduleRecord>> {
+        for _ in 0..TRIES {
+            let found = self.store.schedules(tenant, Some(workflow), None, u32::MAX).await?;
+            let Some(record) = found.into_iter().find(|record| record.schedule.name == name) else {
+                return Ok(None);
+            };
+            let changed = change(record.clone());
+            if changed == record || self.store.save_schedule(&changed).await? {
+                return Ok(Some(changed));
+            }
+        }
+        Err(store::Error::Conflict.into())
+    }
+
+    /// Tells the sweep that something is due then, perhaps before its next tick. If that is lost, the tick comes.
+    pub async fn wake_sweep(&self, due_at: Instant) {
+        let armed = Message::TimerArmed(TimerArmed { wake_at: due_at });
+        if let Err(error) = self.bus.publish(&[armed]).await {
+            warn!("The sweep will look at the next tick: {error}");
+        }
+    }
+}

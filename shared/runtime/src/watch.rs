@@ -1,0 +1,209 @@
+//! Sensors of triggers: what they saw, in one transaction with the run that it starts.
+//!
+//! The sweep asks for a look and puts the next one off in the same breath, so a look that gets lost is made up for by the
+//! next. Whoever looks settles each find by itself, over the revision of the trigger at which it looked: of two who looked
+//! at the same time, one is late and writes nothing. What was found and not settled is found again.
+
+use chrono::TimeDelta;
+use language::config::{self, Sensor};
+use language::kinds::kind;
+use language::template::{self, Scope};
+use model::message::{PollDue, TimerArmed, Watch};
+use model::{CloudEvent, Failure, Instant, Message, Pacing, TriggerKey, TriggerOn};
+use serde_json::{Map, Value};
+use store::{Pause, Sighting, TriggerEvent, TriggerRecord};
+use tracing::warn;
+
+use crate::cause::{Begun, Cause, what};
+use crate::{Result, Runtime};
+
+/// The queue whose executors look for triggers.
+const QUEUE: &str = "light";
+
+/// What a sensor saw.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Look {
+    /// What is new, in order.
+    pub finds: Vec<Find>,
+    /// What it has seen now.
+    pub watermark: Value,
+}
+
+/// Something new that a sensor saw.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Find {
+    /// The event that it is.
+    pub event: CloudEvent,
+    /// What the sensor has seen once this is settled.
+    pub watermark: Value,
+}
+
+impl Runtime {
+    /// Lets triggers do what they are due for: asks for looks of sensors, and starts runs of events that were held back.
+    /// Answers how many there were.
+    pub async fn attend_triggers(&self, now: Instant, limit: u32) -> Result<usize> {
+        let due = self.store.due_triggers(now, limit).await?;
+        let mut polls = Vec::new();
+        for record in &due {
+            match &record.trigger.on {
+                TriggerOn::Sensor { pacing, .. } => {
+                    let (due_at, until) = (record.due_at.unwrap_or(now), now + pacing.delay(record.failures));
+                    // Of two sweeps, one asks.
+                    if self.store.put_off(&record.key, due_at, until).await? {
+                        let (workflow, name) = (record.key.workflow.clone(), record.key.name.clone());
+                        let watch = Watch::Trigger { workflow, name };
+                        polls.push(Message::PollDue(PollDue {
+                            tenant: record.key.tenant,
+                            queue: QUEUE.into(),
+                            watch,
+                        }));
+                    }
+                }
+                _ => self.let_go(record, now).await?,
+            }
+        }
+        if !polls.is_empty()
+            && let Err(error) = self.bus.publish(&polls).await
+        {
+            warn!("{} sensors look an interval later: {error}", polls.len());
+        }
+        Ok(due.len())
+    }
+
+    /// Lets a trigger pause, or go on. Answers whether there is such a trigger.
+    pub async fn pause_trigger(&self, key: &TriggerKey, pause: Option<&Pause>) -> Result<bool> {
+        let now = self.clock.now();
+        let known = self.store.pause_trigger(key, pause, now).await?;
+        if known && pause.is_none() {
+            self.wake_sweep(now).await;
+        }
+        Ok(known)
+    }
+
+    /// What a trigger's sensor looks at, with the secrets that it names.
+    pub fn sensor_of(
+        &self,
+        record: &TriggerRecord,
+        secrets: Map<String, Value>,
+    ) -> std::result::Result<Sensor, Failure> {
+        let (Some(kind), TriggerOn::Sensor { config, .. }) = (kind("sensor"), &record.trigger.on) else {
+            return Err(Failure::permanent("the trigger has no sensor"));
+        };
+        let rendered = kind.render(config, &Scope { secrets, ..Scope::default() });
+        let rendered = rendered.map_err(|error| Failure::permanent(error.to_string()))?;
+        config::read(kind, rendered).map_err(|error| Failure::permanent(error.to_string()))
+    }
+
+    /// The names of the secrets that a trigger's sensor uses.
+    pub fn sensor_secrets(&self, record: &TriggerRecord) -> std::collections::BTreeSet<String> {
+        match &record.trigger.on {
+            TriggerOn::Sensor { config, .. } => template::secrets_of(config),
+            _ => Default::default(),
+        }
+    }
+
+    /// Settles what a trigger's sensor saw when it looked at that record.
+    pub async fn saw(&self, record: &TriggerRecord, look: std::result::Result<Look, Failure>) -> Result<()> {
+        let TriggerOn::Sensor { pacing, .. } = &record.trigger.on else { return Ok(()) };
+        match look {
+            Ok(look) => self.settle_look(record, pacing, look).await,
+            Err(failure) => {
+                self.settle_failure(record, pacing, record.revision, &record.watermark, &failure).await
+            }
+        }
+    }
+
+    async fn settle_look(&self, record: &TriggerRecord, pacing: &Pacing, look: Look) -> Result<()> {
+        let (mut revision, mut seen) = (record.revision, record.watermark.clone());
+        let sighting = |watermark: &Value| Sighting {
+            watermark: watermark.clone(),
+            due_at: record.due_at,
+            failures: 0,
+            paused: None,
+        };
+        for find in look.finds {
+            if self.flaps(record, pacing, revision, &seen).await? {
+                return Ok(());
+            }
+            let note = TriggerEvent::new(&find.event.identity(), what(&find.event), self.clock.now());
+            let plain = Cause {
+                sighting: Some((revision, sighting(&find.watermark))),
+                ..Cause::heard(&record.key, Vec::new())
+            };
+            let cause = Cause { notes: vec![note], ..plain.clone() };
+            let settled = match self.passes(record, &find.event) {
+                Ok(false) => self.settle_cause(&plain).await?,
+                Ok(true) => match self.begin(record, &find.event, None, 0, &cause).await? {
+                    Begun::Started(_) | Begun::Unwanted(_) => true,
+                    // Heard of before, and yet seen as new: only what it has seen is written.
+                    Begun::Before => self.settle_cause(&plain).await?,
+                    Begun::Broken(reason) => {
+                        let failure = Failure::permanent(format!("{}: {reason}", find.event.id));
+                        return self.settle_failure(record, pacing, revision, &seen, &failure).await;
+                    }
+                },
+                Err(reason) => {
+                    let failure = Failure::permanent(reason);
+                    return self.settle_failure(record, pacing, revision, &seen, &failure).await;
+                }
+            };
+            if !settled {
+                return Ok(()); // Another look came first.
+            }
+            (revision, seen) = (revision + 1, find.watermark);
+        }
+        if seen != look.watermark || (record.failures > 0 && revision == record.revision) {
+            let sighting = Some((revision, sighting(&look.watermark)));
+            self.settle_cause(&Cause { sighting, ..Cause::heard(&record.key, Vec::new()) }).await?;
+        }
+        Ok(())
+    }
+
+    /// A source that is down is looked at less and less often, and at last not at all.
+    async fn settle_failure(
+        &self,
+        record: &TriggerRecord,
+        pacing: &Pacing,
+        revision: i64,
+        seen: &Value,
+        failure: &Failure,
+    ) -> Result<()> {
+        let (now, failures) = (self.clock.now(), record.failures + 1);
+        let given_up = failures >= pacing.max_failures;
+        let reason = format!("it failed {failures} times in a row: {}", failure.message);
+        let sighting = Sighting {
+            watermark: seen.clone(),
+            due_at: Some(now + pacing.delay(failures)),
+            failures,
+            paused: given_up.then(|| Pause { at: now, reason: reason.clone() }),
+        };
+        let (name, workflow) = (&record.key.name, &record.key.workflow);
+        warn!("The sensor of trigger `{name}` of `{workflow}` cannot look: {reason}");
+        let cause = Cause { sighting: Some((revision, sighting)), ..Cause::heard(&record.key, Vec::new()) };
+        self.settle_cause(&cause).await.map(|_| ())
+    }
+
+    /// Lets a trigger pause that starts more runs than anyone can want.
+    async fn flaps(
+        &self,
+        record: &TriggerRecord,
+        pacing: &Pacing,
+        revision: i64,
+        seen: &Value,
+    ) -> Result<bool> {
+        let now = self.clock.now();
+        let started = self.store.runs_triggered(&record.key, now - TimeDelta::hours(1)).await?;
+        if started < pacing.max_events_per_hour {
+            return Ok(false);
+        }
+        let reason = format!(
+            "it flaps: it started {started} runs within an hour, and `max_events_per_hour` is {}",
+            pacing.max_events_per_hour
+        );
+        let paused = Some(Pause { at: now, reason });
+        let sighting = Sighting { watermark: seen.clone(), due_at: record.due_at, failures: 0, paused };
+        let sighting = Some((revision, sighting));
+        self.settle_cause(&Cause { sighting, ..Cause::heard(&record.key, Vec::new()) }).await?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,16 @@
+-- A page of a tenant's triggers, by workflow and name. A filter that is null lets everything pass.
+select triggers.tenant, triggers.workflow, triggers.name, triggers.definition, triggers.due_at, triggers.held,
+       triggers.watermark, triggers.failures, triggers.revision, triggers.paused_at, triggers.paused_reason,
+       last.id as event_id, last.at as event_at, last.what as event_what, last.run as event_run
+  from triggers
+  left join lateral (
+       select id, at, what, run from trigger_events
+        where trigger_events.tenant = triggers.tenant and trigger_events.workflow = triggers.workflow
+          and trigger_events.name = triggers.name
+        order by at desc, id limit 1
+  ) last on true
+ where triggers.tenant = $1
+   and ($2::text is null or triggers.workflow = $2)
+   and ($3::text is null or (triggers.workflow, triggers.name) > ($3 collate "C", $4::text collate "C"))
+ order by triggers.workflow, triggers.name
+ limit $5

@@ -1,0 +1,163 @@
+//! Backfills and their dates.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use model::{BackfillId, Instant, RunId, RunState, TenantId};
+
+use super::Memory;
+use super::tables::Tables;
+use crate::{BackfillDate, BackfillRecord, BackfillTurn, Backfills, DateStep, Result, normal};
+
+#[async_trait]
+impl Backfills for Memory {
+    async fn runs_of_dates(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        schedule: &str,
+        from: Instant,
+        to: Instant,
+    ) -> Result<BTreeMap<Instant, (RunId, RunState)>> {
+        let tables = self.shared.tables();
+        let schedule = normal::schedule_of_date(schedule).into_owned();
+        let key = |date| (tenant, workflow.to_owned(), schedule.clone(), date);
+        let found = tables.dates.range(key(from)..=key(to));
+        let found =
+            found.filter_map(|((.., date), run)| Some((*date, (*run, tables.runs.get(run)?.run.state))));
+        Ok(found.collect())
+    }
+
+    async fn create_backfill(&self, record: &BackfillRecord, dates: &[BackfillDate]) -> Result<()> {
+        let mut tables = self.shared.tables();
+        if tables.backfills.contains_key(&record.id) {
+            return Ok(());
+        }
+        let created_by = normal::text(&record.created_by).into_owned();
+        tables.backfills.insert(record.id, BackfillRecord { created_by, ..record.clone() });
+        let rows = dates
+            .iter()
+            .map(|date| ((record.id, date.date), BackfillDate { step: DateStep::Waiting, ..*date }));
+        tables.backfill_dates.extend(rows);
+        Ok(())
+    }
+
+    async fn backfill(&self, tenant: TenantId, id: BackfillId) -> Result<Option<BackfillRecord>> {
+        Ok(self.any_backfill(id).await?.filter(|found| found.tenant == tenant))
+    }
+
+    async fn any_backfill(&self, id: BackfillId) -> Result<Option<BackfillRecord>> {
+        Ok(self.shared.tables().backfills.get(&id).cloned())
+    }
+
+    async fn backfills(
+        &self,
+        tenant: TenantId,
+        workflow: Option<&str>,
+        after: Option<(Instant, BackfillId)>,
+        limit: u32,
+    ) -> Result<Vec<BackfillRecord>> {
+        let tables = self.shared.tables();
+        let wanted = tables.backfills.values().filter(|row| {
+            row.tenant == tenant
+                && workflow.is_none_or(|workflow| row.workflow == workflow)
+                && after.is_none_or(|after| (row.created_at, row.id) < after)
+        });
+        let mut wanted: Vec<BackfillRecord> = wanted.cloned().collect();
+        wanted.sort_by_key(|row| Reverse((row.created_at, row.id)));
+        wanted.truncate(limit as usize);
+        Ok(wanted)
+    }
+
+    async fn due_backfills(&self, now: Instant, limit: u32) -> Result<Vec<BackfillRecord>> {
+        let tables = self.shared.tables();
+        let due = tables.backfills.values().filter(|row| row.look_at.is_some_and(|at| at <= now));
+        let mut due: Vec<BackfillRecord> = due.cloned().collect();
+        due.sort_by_key(|row| (row.look_at, row.id));
+        due.truncate(limit as usize);
+        Ok(due)
+    }
+
+    async fn save_backfill(&self, record: &BackfillRecord) -> Result<bool> {
+        let mut tables = self.shared.tables();
+        let Some(row) = tables.backfills.get_mut(&record.id).filter(|row| row.revision == record.revision)
+        else {
+            return Ok(false);
+        };
+        row.state = record.state;
+        row.finished_at = record.finished_at;
+        row.look_at = record.look_at;
+        row.problem = record.problem.as_deref().map(|problem| normal::text(problem).into_owned());
+        row.revision += 1;
+        Ok(true)
+    }
+
+    async fn backfill_turn(&self, id: BackfillId, limit: u32) -> Result<BackfillTurn> {
+        let tables = self.shared.tables();
+        let open = |date: &BackfillDate| {
+            let row = date.run.and_then(|run| tables.runs.get(&run));
+            let goes_on = row.is_some_and(|row| row.run.finished_at.is_none());
+            date.step == DateStep::Claimed || date.step == DateStep::Begun && goes_on
+        };
+        let first = |step: DateStep| {
+            let dates = tables.dates_of(id).filter(|date| date.step == step);
+            dates.copied().take(limit as usize).collect()
+        };
+        Ok(BackfillTurn {
+            active: tables.dates_of(id).filter(|date| open(date)).count() as u32,
+            redoing: tables.dates_of(id).any(|date| open(date) && date.redo),
+            claimed: first(DateStep::Claimed),
+            waiting: first(DateStep::Waiting),
+        })
+    }
+
+    async fn move_date(&self, id: BackfillId, from: DateStep, date: &BackfillDate) -> Result<bool> {
+        let mut tables = self.shared.tables();
+        match tables.backfill_dates.get_mut(&(id, date.date)).filter(|row| row.step == from) {
+            Some(row) => {
+                *row = BackfillDate { interval_start: row.interval_start, ..*date };
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    async fn backfill_progress(&self, id: BackfillId) -> Result<BTreeMap<String, u32>> {
+        let tables = self.shared.tables();
+        let mut progress = BTreeMap::new();
+        for date in tables.dates_of(id) {
+            let run = date.run.and_then(|run| tables.runs.get(&run));
+            let standing = match date.step {
+                DateStep::Waiting => "waiting",
+                DateStep::Claimed => "queued",
+                DateStep::Begun => run.map_or("forgotten", |row| row.run.state.name()),
+            };
+            *progress.entry(standing.to_owned()).or_default() += 1;
+        }
+        Ok(progress)
+    }
+
+    async fn backfill_runs(
+        &self,
+        id: BackfillId,
+        states: &[RunState],
+        limit: u32,
+    ) -> Result<Vec<(BackfillDate, RunState)>> {
+        let tables = self.shared.tables();
+        let begun = tables.dates_of(id).filter(|date| date.step == DateStep::Begun);
+        let with_state = begun.filter_map(|date| Some((*date, tables.runs.get(&date.run?)?.run.state)));
+        Ok(with_state.filter(|(_, state)| states.contains(state)).take(limit as usize).collect())
+    }
+}
+
+impl Tables {
+    fn dates_of(&self, id: BackfillId) -> impl Iterator<Item = &BackfillDate> {
+        self.backfill_dates.range((id, Instant::MIN_UTC)..=(id, Instant::MAX_UTC)).map(|(_, date)| date)
+    }
+
+    /// When the first backfill should be looked at, among those that pass.
+    pub(super) fn first_backfill(&self, passes: impl Fn(Instant) -> bool) -> Option<Instant> {
+        self.backfills.values().filter_map(|row| row.look_at).filter(|at| passes(*at)).min()
+    }
+}

@@ -1,0 +1,246 @@
+//! Triggers, and what they have heard of.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use model::{CloudEvent, Instant, RunId, RunState, TenantId, Trigger, TriggerKey, TriggerOn, Workflow};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::Memory;
+use super::tables::Tables;
+use super::units::MemoryUnit;
+use crate::triggers::REMEMBERED;
+use crate::{
+    Pause, Result, Sighting, TriggerEvent, TriggerFilter, TriggerRecord, TriggerStore, TriggerUnit, normal,
+};
+
+/// A trigger and how far it has come.
+#[derive(Clone)]
+pub(super) struct TriggerRow {
+    trigger: Trigger,
+    pub(super) due_at: Option<Instant>,
+    held: Option<CloudEvent>,
+    watermark: Value,
+    failures: u32,
+    revision: i64,
+    pub(super) paused: Option<Pause>,
+}
+
+/// What triggers heard of, by trigger and event.
+pub(super) type Heard = BTreeMap<(TriggerKey, Uuid), TriggerEvent>;
+
+impl Tables {
+    /// Makes the triggers of a workflow those of the version that became active.
+    pub(super) fn replace_triggers(&mut self, tenant: TenantId, workflow: &Workflow, at: Instant) {
+        let key = |name: &str| TriggerKey { tenant, workflow: workflow.name.clone(), name: name.to_owned() };
+        let listed = |name: &str| workflow.triggers.iter().any(|trigger| trigger.name == name);
+        self.triggers
+            .retain(|key, _| key.tenant != tenant || key.workflow != workflow.name || listed(&key.name));
+        for trigger in &workflow.triggers {
+            let due_at = matches!(trigger.on, TriggerOn::Sensor { .. }).then_some(at);
+            let fresh = TriggerRow {
+                trigger: trigger.clone(),
+                due_at,
+                held: None,
+                watermark: Value::Null,
+                failures: 0,
+                revision: 0,
+                paused: None,
+            };
+            let row = self.triggers.entry(key(&trigger.name)).or_insert_with(|| fresh.clone());
+            let revision = row.revision + 1;
+            match row.trigger.on == trigger.on {
+                true => row.trigger = trigger.clone(),
+                false => *row = fresh,
+            }
+            row.revision = revision;
+        }
+    }
+
+    pub(super) fn remove_triggers(&mut self, tenant: TenantId, workflow: &str) {
+        self.triggers.retain(|key, _| key.tenant != tenant || key.workflow != workflow);
+    }
+
+    /// When the first trigger is due.
+    pub(super) fn first_trigger(&self) -> Option<Instant> {
+        self.triggers.values().filter(|row| row.paused.is_none()).filter_map(|row| row.due_at).min()
+    }
+
+    fn heard(&self, key: &TriggerKey) -> Vec<TriggerEvent> {
+        let all = (key.clone(), Uuid::nil())..=(key.clone(), Uuid::max());
+        let mut heard: Vec<TriggerEvent> = self.heard.range(all).map(|(_, event)| event.clone()).collect();
+        heard.sort_by_key(|event| (std::cmp::Reverse(event.at), event.id));
+        heard
+    }
+
+    fn trigger_record(&self, key: &TriggerKey, row: &TriggerRow) -> TriggerRecord {
+        TriggerRecord {
+            key: key.clone(),
+            trigger: row.trigger.clone(),
+            due_at: row.due_at,
+            held: row.held.clone(),
+            watermark: row.watermark.clone(),
+            failures: row.failures,
+            revision: row.revision,
+            paused: row.paused.clone(),
+            last: self.heard(key).into_iter().next(),
+        }
+    }
+
+    fn trigger_records(&self, wanted: impl Fn(&TriggerKey, &TriggerRow) -> bool) -> Vec<TriggerRecord> {
+        let found = self.triggers.iter().filter(|(key, row)| wanted(key, row));
+        found.map(|(key, row)| self.trigger_record(key, row)).collect()
+    }
+}
+
+impl MemoryUnit {
+    /// Changes a trigger's row as the unit sees it, if the change says so. Answers what it says.
+    fn change_trigger<T>(
+        &mut self,
+        key: &TriggerKey,
+        change: impl FnOnce(&mut TriggerRow) -> Option<T>,
+    ) -> Option<T> {
+        let tables = self.shared.tables();
+        let mut row = self.draft.triggers.get(key).or_else(|| tables.triggers.get(key))?.clone();
+        let answer = change(&mut row)?;
+        self.draft.triggers.insert(key.clone(), row);
+        Some(answer)
+    }
+}
+
+#[async_trait]
+impl TriggerUnit for MemoryUnit {
+    async fn note_event(&mut self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool> {
+        let at = (key.clone(), event.id);
+        let known = self.draft.heard.contains_key(&at) || self.shared.tables().heard.contains_key(&at);
+        if !known {
+            let what = normal::label(&event.what).into_owned();
+            self.draft.heard.insert(at, TriggerEvent { what, ..event.clone() });
+        }
+        Ok(!known)
+    }
+
+    async fn hold_event(&mut self, key: &TriggerKey, event: &CloudEvent, due_at: Instant) -> Result<bool> {
+        let held = self.change_trigger(key, |row| {
+            (row.held, row.due_at) = (Some(event.clone()), Some(due_at));
+            Some(())
+        });
+        Ok(held.is_some())
+    }
+
+    async fn take_held(&mut self, key: &TriggerKey, now: Instant) -> Result<Option<CloudEvent>> {
+        Ok(self.change_trigger(key, |row| {
+            let due = row.paused.is_none() && row.due_at.is_some_and(|due_at| due_at <= now);
+            let held = row.held.take().filter(|_| due)?;
+            row.due_at = None;
+            Some(held)
+        }))
+    }
+
+    async fn sight(&mut self, key: &TriggerKey, revision: i64, sighting: &Sighting) -> Result<bool> {
+        let written = self.change_trigger(key, |row| {
+            if row.revision != revision {
+                return None;
+            }
+            row.watermark = sighting.watermark.clone();
+            row.due_at = sighting.due_at;
+            row.failures = sighting.failures;
+            row.paused = sighting.paused.clone().or(row.paused.take());
+            row.revision += 1;
+            Some(())
+        });
+        Ok(written.is_some())
+    }
+}
+
+/// Lays what units noted over what there is, and forgets a little of what is long ago.
+pub(super) fn remember(heard: &mut Heard, noted: Heard) {
+    for ((key, id), event) in noted {
+        let long_ago = |((of, _), old): (&(TriggerKey, Uuid), &TriggerEvent)| {
+            (*of == key && old.at < event.at - REMEMBERED).then_some(old.id)
+        };
+        let forgotten: Vec<Uuid> = heard.iter().filter_map(long_ago).take(10).collect();
+        forgotten.into_iter().for_each(|id| drop(heard.remove(&(key.clone(), id))));
+        heard.insert((key, id), event);
+    }
+}
+
+#[async_trait]
+impl TriggerStore for Memory {
+    async fn trigger(&self, key: &TriggerKey) -> Result<Option<TriggerRecord>> {
+        let tables = self.shared.tables();
+        Ok(tables.triggers.get(key).map(|row| tables.trigger_record(key, row)))
+    }
+
+    async fn triggers(&self, tenant: TenantId, filter: &TriggerFilter) -> Result<Vec<TriggerRecord>> {
+        let mut found = self.shared.tables().trigger_records(|key, _| {
+            let place = (&key.workflow, &key.name);
+            key.tenant == tenant
+                && filter.workflow.as_ref().is_none_or(|workflow| *workflow == key.workflow)
+                && filter.after.as_ref().is_none_or(|(workflow, name)| place > (workflow, name))
+        });
+        found.truncate(filter.limit as usize);
+        Ok(found)
+    }
+
+    async fn triggers_on(&self, tenant: TenantId, kind: &str, by: &str) -> Result<Vec<TriggerRecord>> {
+        Ok(self.shared.tables().trigger_records(|key, row| {
+            key.tenant == tenant
+                && row.paused.is_none()
+                && row.trigger.kind() == kind
+                && row.trigger.keys().iter().any(|key| key == by)
+        }))
+    }
+
+    async fn due_triggers(&self, now: Instant, limit: u32) -> Result<Vec<TriggerRecord>> {
+        let is_due = |row: &TriggerRow| row.paused.is_none() && row.due_at.is_some_and(|at| at <= now);
+        let mut found = self.shared.tables().trigger_records(|_, row| is_due(row));
+        found.sort_by_key(|record| (record.due_at, record.key.clone()));
+        found.truncate(limit as usize);
+        Ok(found)
+    }
+
+    async fn put_off(&self, key: &TriggerKey, due_at: Instant, until: Instant) -> Result<bool> {
+        let _turn = self.turn.lock().await;
+        let mut tables = self.shared.tables();
+        let row = tables.triggers.get_mut(key).filter(|row| row.due_at == Some(due_at));
+        Ok(row.map(|row| row.due_at = Some(until)).is_some())
+    }
+
+    async fn pause_trigger(&self, key: &TriggerKey, pause: Option<&Pause>, now: Instant) -> Result<bool> {
+        let _turn = self.turn.lock().await;
+        let mut tables = self.shared.tables();
+        let Some(row) = tables.triggers.get_mut(key) else { return Ok(false) };
+        row.paused = pause.cloned();
+        if pause.is_none() {
+            row.failures = 0;
+            if matches!(row.trigger.on, TriggerOn::Sensor { .. }) {
+                row.due_at = Some(now);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn trigger_events(&self, key: &TriggerKey, limit: u32) -> Result<Vec<TriggerEvent>> {
+        let mut heard = self.shared.tables().heard(key);
+        heard.truncate(limit as usize);
+        Ok(heard)
+    }
+
+    async fn runs_triggered(&self, key: &TriggerKey, since: Instant) -> Result<u32> {
+        let heard = self.shared.tables().heard(key);
+        Ok(heard.iter().filter(|event| event.at >= since && event.run.is_some()).count() as u32)
+    }
+
+    async fn run_on(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        logical_date: Instant,
+    ) -> Result<Option<(RunId, RunState)>> {
+        let tables = self.shared.tables();
+        let run = tables.dates.get(&(tenant, workflow.to_owned(), logical_date));
+        Ok(run.and_then(|run| tables.runs.get(run)).map(|row| (row.run.id, row.run.state)))
+    }
+}

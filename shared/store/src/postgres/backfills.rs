@@ -1,0 +1,240 @@
+//! Backfills and their dates.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use model::{BackfillId, Instant, RunId, RunState, TenantId};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use super::{Postgres, rows};
+use crate::{
+    BackfillDate, BackfillRecord, BackfillState, BackfillTurn, Backfills, DateStep, Error, Rerun, Result,
+    normal,
+};
+
+#[async_trait]
+impl Backfills for Postgres {
+    async fn runs_of_dates(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        schedule: &str,
+        from: Instant,
+        to: Instant,
+    ) -> Result<BTreeMap<Instant, (RunId, RunState)>> {
+        let found = sqlx::query(
+            "select id, logical_date, state from runs
+              where tenant = $1 and workflow = $2 and schedule = $3 and logical_date between $4 and $5",
+        )
+        .bind(tenant.0)
+        .bind(normal::text(workflow))
+        .bind(normal::schedule_of_date(schedule))
+        .bind(from)
+        .bind(to)
+        .fetch_all(&self.pool)
+        .await?;
+        found
+            .iter()
+            .map(|row| Ok((row.try_get("logical_date")?, (RunId(row.try_get("id")?), rows::run_state(row)?))))
+            .collect()
+    }
+
+    async fn create_backfill(&self, record: &BackfillRecord, dates: &[BackfillDate]) -> Result<()> {
+        let mut transaction = self.pool.begin().await?;
+        let written = sqlx::query(include_str!("../../queries/insert_backfill.sql"))
+            .bind(record.id.0)
+            .bind(record.tenant.0)
+            .bind(normal::text(&record.workflow))
+            .bind(normal::text(&record.schedule))
+            .bind(record.version)
+            .bind(record.from)
+            .bind(record.to)
+            .bind(rows::int(record.max_parallel))
+            .bind(record.rerun.name())
+            .bind(record.state.name())
+            .bind(record.created_at)
+            .bind(normal::text(&record.created_by))
+            .bind(record.finished_at)
+            .bind(record.look_at)
+            .execute(&mut *transaction)
+            .await?;
+        if written.rows_affected() == 1 {
+            sqlx::query(include_str!("../../queries/insert_backfill_dates.sql"))
+                .bind(record.id.0)
+                .bind(rows::column(dates, |date| date.date))
+                .bind(rows::column(dates, |date| date.interval_start))
+                .bind(rows::column(dates, |date| date.run.map(|run| run.0)))
+                .bind(rows::column(dates, |date| date.redo))
+                .execute(&mut *transaction)
+                .await?;
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn backfill(&self, tenant: TenantId, id: BackfillId) -> Result<Option<BackfillRecord>> {
+        Ok(self.any_backfill(id).await?.filter(|found| found.tenant == tenant))
+    }
+
+    async fn any_backfill(&self, id: BackfillId) -> Result<Option<BackfillRecord>> {
+        let found =
+            sqlx::query("select * from backfills where id = $1").bind(id.0).fetch_optional(&self.pool);
+        found.await?.as_ref().map(record).transpose()
+    }
+
+    async fn backfills(
+        &self,
+        tenant: TenantId,
+        workflow: Option<&str>,
+        after: Option<(Instant, BackfillId)>,
+        limit: u32,
+    ) -> Result<Vec<BackfillRecord>> {
+        let found = sqlx::query(
+            "select * from backfills
+              where tenant = $1 and ($2::text is null or workflow = $2)
+                and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+              order by created_at desc, id desc limit $5",
+        )
+        .bind(tenant.0)
+        .bind(workflow.map(normal::text))
+        .bind(after.map(|(at, _)| at))
+        .bind(after.map(|(_, id)| id.0))
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        found.iter().map(record).collect()
+    }
+
+    async fn due_backfills(&self, now: Instant, limit: u32) -> Result<Vec<BackfillRecord>> {
+        let found = sqlx::query("select * from backfills where look_at <= $1 order by look_at, id limit $2")
+            .bind(now)
+            .bind(i64::from(limit))
+            .fetch_all(&self.pool)
+            .await?;
+        found.iter().map(record).collect()
+    }
+
+    async fn save_backfill(&self, record: &BackfillRecord) -> Result<bool> {
+        let written = sqlx::query(
+            "update backfills set state = $2, finished_at = $3, look_at = $4, problem = $5, revision = revision + 1
+              where id = $1 and revision = $6",
+        )
+        .bind(record.id.0)
+        .bind(record.state.name())
+        .bind(record.finished_at)
+        .bind(record.look_at)
+        .bind(record.problem.as_deref().map(normal::text))
+        .bind(record.revision)
+        .execute(&self.pool)
+        .await?;
+        Ok(written.rows_affected() == 1)
+    }
+
+    async fn backfill_turn(&self, id: BackfillId, limit: u32) -> Result<BackfillTurn> {
+        let found = sqlx::query(include_str!("../../queries/read_backfill_turn.sql"))
+            .bind(id.0)
+            .bind(i64::from(limit))
+            .fetch_all(&self.pool)
+            .await?;
+        let mut turn = BackfillTurn::default();
+        for row in &found {
+            turn.active = rows::number(row, "active")?;
+            turn.redoing = row.try_get("redoing")?;
+            if row.try_get::<Option<Instant>, _>("date")?.is_none() {
+                continue;
+            }
+            let date = date(row)?;
+            match date.step {
+                DateStep::Claimed => turn.claimed.push(date),
+                _ => turn.waiting.push(date),
+            }
+        }
+        Ok(turn)
+    }
+
+    async fn move_date(&self, id: BackfillId, from: DateStep, date: &BackfillDate) -> Result<bool> {
+        let written = sqlx::query(
+            "update backfill_dates set state = $4, run = $5, redo = $6
+              where backfill = $1 and date = $2 and state = $3",
+        )
+        .bind(id.0)
+        .bind(date.date)
+        .bind(from.name())
+        .bind(date.step.name())
+        .bind(date.run.map(|run| run.0))
+        .bind(date.redo)
+        .execute(&self.pool)
+        .await?;
+        Ok(written.rows_affected() == 1)
+    }
+
+    async fn backfill_progress(&self, id: BackfillId) -> Result<BTreeMap<String, u32>> {
+        let found = sqlx::query(
+            "select case when dates.state = 'waiting' then 'waiting' when dates.state = 'claimed' then 'queued'
+                         else coalesce(runs.state, 'forgotten') end as standing, count(*)::integer as count
+               from backfill_dates as dates left join runs on runs.id = dates.run
+              where backfill = $1 group by 1",
+        )
+        .bind(id.0)
+        .fetch_all(&self.pool)
+        .await?;
+        found.iter().map(|row| Ok((row.try_get("standing")?, rows::number(row, "count")?))).collect()
+    }
+
+    async fn backfill_runs(
+        &self,
+        id: BackfillId,
+        states: &[RunState],
+        limit: u32,
+    ) -> Result<Vec<(BackfillDate, RunState)>> {
+        let found = sqlx::query(
+            "select dates.date, dates.interval_start, dates.state as step, dates.run, dates.redo, runs.state
+               from backfill_dates as dates join runs on runs.id = dates.run
+              where backfill = $1 and dates.state = 'begun' and runs.state = any($2) order by dates.date limit $3",
+        )
+        .bind(id.0)
+        .bind(rows::column(states, |state| state.name()))
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        found.iter().map(|row| Ok((date(row)?, rows::run_state(row)?))).collect()
+    }
+}
+
+fn named<T: Copy>(row: &PgRow, column: &str, all: &[T], name: impl Fn(T) -> &'static str) -> Result<T> {
+    let found: &str = row.try_get(column)?;
+    let unreadable = || Error::Unreadable { what: "backfill", why: format!("`{found}` is no {column}") };
+    all.iter().copied().find(|one| name(*one) == found).ok_or_else(unreadable)
+}
+
+fn date(row: &PgRow) -> Result<BackfillDate> {
+    Ok(BackfillDate {
+        date: row.try_get("date")?,
+        interval_start: row.try_get("interval_start")?,
+        step: named(row, "step", &DateStep::ALL, DateStep::name)?,
+        run: row.try_get::<Option<_>, _>("run")?.map(RunId),
+        redo: row.try_get("redo")?,
+    })
+}
+
+fn record(row: &PgRow) -> Result<BackfillRecord> {
+    Ok(BackfillRecord {
+        id: BackfillId(row.try_get("id")?),
+        tenant: TenantId(row.try_get("tenant")?),
+        workflow: row.try_get("workflow")?,
+        schedule: row.try_get("schedule")?,
+        version: row.try_get("version")?,
+        from: row.try_get("from_at")?,
+        to: row.try_get("to_at")?,
+        max_parallel: rows::number(row, "max_parallel")?,
+        rerun: named(row, "rerun", &Rerun::ALL, Rerun::name)?,
+        state: named(row, "state", &BackfillState::ALL, BackfillState::name)?,
+        created_at: row.try_get("created_at")?,
+        created_by: row.try_get("created_by")?,
+        finished_at: row.try_get("finished_at")?,
+        look_at: row.try_get("look_at")?,
+        problem: row.try_get("problem")?,
+        revision: row.try_get("revision")?,
+    })
+}

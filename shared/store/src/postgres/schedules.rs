@@ -1,0 +1,163 @@
+//! Schedules and how far they have come.
+
+use async_trait::async_trait;
+use model::{Catchup, Instant, Schedule, TenantId, Workflow};
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+use sqlx::{PgConnection, Row};
+
+use super::{Postgres, rows};
+use crate::{Error, Pause, Result, ScheduleRecord, Schedules, normal};
+
+#[async_trait]
+impl Schedules for Postgres {
+    async fn schedules(
+        &self,
+        tenant: TenantId,
+        workflow: Option<&str>,
+        after: Option<(&str, &str)>,
+        limit: u32,
+    ) -> Result<Vec<ScheduleRecord>> {
+        let found = sqlx::query(
+            "select * from schedules
+              where tenant = $1 and ($2::text is null or workflow = $2)
+                and ($3::text is null or (workflow, name) > ($3, $4::text))
+              order by workflow, name limit $5",
+        )
+        .bind(tenant.0)
+        .bind(workflow.map(normal::text))
+        .bind(after.map(|(workflow, _)| normal::text(workflow)))
+        .bind(after.map(|(_, name)| normal::text(name)))
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        found.iter().map(record).collect()
+    }
+
+    async fn due_schedules(&self, now: Instant, limit: u32) -> Result<Vec<ScheduleRecord>> {
+        let found = sqlx::query(
+            "select * from schedules where look_at <= $1 order by look_at, tenant, workflow, name limit $2",
+        )
+        .bind(now)
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        found.iter().map(record).collect()
+    }
+
+    async fn save_schedule(&self, record: &ScheduleRecord) -> Result<bool> {
+        let mut connection = self.pool.acquire().await?;
+        update(&mut connection, record).await
+    }
+}
+
+/// Makes the rows of a workflow's schedules follow from its active version.
+pub(super) async fn follow(
+    connection: &mut PgConnection,
+    tenant: TenantId,
+    workflow: &Workflow,
+    at: Instant,
+) -> Result<()> {
+    let found = sqlx::query("select * from schedules where tenant = $1 and workflow = $2 for update")
+        .bind(tenant.0)
+        .bind(normal::text(&workflow.name))
+        .fetch_all(&mut *connection)
+        .await?;
+    let known: Vec<ScheduleRecord> = found.iter().map(record).collect::<Result<_>>()?;
+    let names: Vec<&str> = workflow.schedules.iter().map(|schedule| schedule.name.as_str()).collect();
+    sqlx::query("delete from schedules where tenant = $1 and workflow = $2 and name <> all($3)")
+        .bind(tenant.0)
+        .bind(normal::text(&workflow.name))
+        .bind(names)
+        .execute(&mut *connection)
+        .await?;
+    for schedule in &workflow.schedules {
+        match known.iter().find(|known| known.schedule.name == schedule.name) {
+            Some(known) => {
+                update(connection, &known.clone().rewritten(schedule.clone(), at)).await?;
+            }
+            None => {
+                insert(connection, &ScheduleRecord::new(tenant, &workflow.name, schedule.clone(), at)).await?
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Forgets the schedules of a workflow that is taken out of use.
+pub(super) async fn forget(connection: &mut PgConnection, tenant: TenantId, workflow: &str) -> Result<()> {
+    sqlx::query("delete from schedules where tenant = $1 and workflow = $2")
+        .bind(tenant.0)
+        .bind(normal::text(workflow))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn insert(connection: &mut PgConnection, record: &ScheduleRecord) -> Result<()> {
+    sqlx::query(
+        "insert into schedules (tenant, workflow, name, definition, decided_until, look_at, drift, revision)
+         values ($1, $2, $3, $4::text::json, $5, $6, $7, 0)",
+    )
+    .bind(record.tenant.0)
+    .bind(normal::text(&record.workflow))
+    .bind(normal::text(&record.schedule.name))
+    .bind(rows::json(&record.schedule))
+    .bind(record.decided_until)
+    .bind(record.look_at)
+    .bind(&record.drift)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn update(connection: &mut PgConnection, record: &ScheduleRecord) -> Result<bool> {
+    let pause = record.pause.as_ref();
+    let written = sqlx::query(include_str!("../../queries/update_schedule.sql"))
+        .bind(record.tenant.0)
+        .bind(normal::text(&record.workflow))
+        .bind(normal::text(&record.schedule.name))
+        .bind(rows::json(&record.schedule))
+        .bind(record.decided_until)
+        .bind(record.owed.map(|(which, _)| which.name()))
+        .bind(record.owed.map(|(_, until)| until))
+        .bind(record.look_at)
+        .bind(pause.map(|pause| pause.at))
+        .bind(pause.map(|pause| normal::text(&pause.by)))
+        .bind(pause.and_then(|pause| pause.reason.as_deref()).map(normal::text))
+        .bind(record.problem.as_deref().map(normal::text))
+        .bind(record.last_date)
+        .bind(&record.drift)
+        .bind(record.revision)
+        .execute(connection)
+        .await?;
+    Ok(written.rows_affected() == 1)
+}
+
+fn record(row: &PgRow) -> Result<ScheduleRecord> {
+    let owed = match row.try_get::<Option<&str>, _>("owed")? {
+        Some(name) => {
+            let unreadable = || Error::Unreadable { what: "schedule", why: format!("`{name}` is owed") };
+            Some((Catchup::named(name).ok_or_else(unreadable)?, row.try_get("owed_until")?))
+        }
+        None => None,
+    };
+    let pause = match row.try_get("paused_at")? {
+        Some(at) => Some(Pause { at, by: row.try_get("paused_by")?, reason: row.try_get("pause_reason")? }),
+        None => None,
+    };
+    let Json(schedule) = row.try_get::<Json<Schedule>, _>("definition")?;
+    Ok(ScheduleRecord {
+        tenant: TenantId(row.try_get("tenant")?),
+        workflow: row.try_get("workflow")?,
+        schedule,
+        decided_until: row.try_get("decided_until")?,
+        owed,
+        look_at: row.try_get("look_at")?,
+        pause,
+        problem: row.try_get("problem")?,
+        last_date: row.try_get("last_date")?,
+        drift: row.try_get("drift")?,
+        revision: row.try_get("revision")?,
+    })
+}

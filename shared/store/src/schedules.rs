@@ -1,0 +1,101 @@
+//! Schedules of workflows in use, and how far each has come.
+
+use async_trait::async_trait;
+use model::{Catchup, Instant, Schedule, TenantId};
+
+use crate::Result;
+
+/// A schedule of a workflow's active version.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ScheduleRecord {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// The schedule as it is written.
+    pub schedule: Schedule,
+    /// Every instant up to here has its run, or was decided to have none.
+    pub decided_until: Instant,
+    /// What a person has said of the instants missed until then.
+    pub owed: Option<(Catchup, Instant)>,
+    /// When the sweep should look; none while it rests, and when nothing is to come.
+    pub look_at: Option<Instant>,
+    /// Who paused it, if somebody did.
+    pub pause: Option<Pause>,
+    /// Why its last instant has no run, where it should have one.
+    pub problem: Option<String>,
+    /// The last date that got its run.
+    pub last_date: Option<Instant>,
+    /// How many runs began how late, class by class.
+    pub drift: Vec<i64>,
+    /// Grows with every change.
+    pub revision: i32,
+}
+
+/// Who paused something, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pause {
+    /// When.
+    pub at: Instant,
+    /// Who.
+    pub by: String,
+    /// Why, if they said so.
+    pub reason: Option<String>,
+}
+
+impl ScheduleRecord {
+    /// A schedule that is new at that instant: what was before is none of its business.
+    pub fn new(tenant: TenantId, workflow: &str, schedule: Schedule, at: Instant) -> Self {
+        Self {
+            tenant,
+            workflow: workflow.to_owned(),
+            decided_until: at,
+            owed: None,
+            look_at: (!schedule.paused).then_some(at),
+            schedule,
+            pause: None,
+            problem: None,
+            last_date: None,
+            drift: Vec::new(),
+            revision: 0,
+        }
+    }
+
+    /// Whether it makes no runs for now, because the file or a person says so.
+    pub fn rests(&self) -> bool {
+        self.schedule.paused || self.pause.is_some()
+    }
+
+    /// The same schedule as a new version has it. Other instants count from here on; with the same ones, what is not
+    /// decided yet stays so.
+    pub fn rewritten(self, schedule: Schedule, at: Instant) -> Self {
+        if schedule == self.schedule {
+            return self;
+        }
+        let same = schedule.when == self.schedule.when && schedule.timezone == self.schedule.timezone;
+        let decided_until = if same { self.decided_until } else { self.decided_until.max(at) };
+        let owed = self.owed.filter(|_| same);
+        let written = Self { schedule, decided_until, owed, problem: None, ..self };
+        Self { look_at: (!written.rests()).then_some(at), ..written }
+    }
+}
+
+/// The part of a store that is about schedules. Registering, activating and archiving a workflow keeps them in step with
+/// its active version, in the same transaction.
+#[async_trait]
+pub trait Schedules: Send + Sync {
+    /// Schedules of a tenant, or of one workflow, by workflow and name, after the given ones.
+    async fn schedules(
+        &self,
+        tenant: TenantId,
+        workflow: Option<&str>,
+        after: Option<(&str, &str)>,
+        limit: u32,
+    ) -> Result<Vec<ScheduleRecord>>;
+
+    /// Schedules that should be looked at, the longest overdue first.
+    async fn due_schedules(&self, now: Instant, limit: u32) -> Result<Vec<ScheduleRecord>>;
+
+    /// Writes a schedule over the revision it was read at. Answers whether it was still the one.
+    async fn save_schedule(&self, record: &ScheduleRecord) -> Result<bool>;
+}

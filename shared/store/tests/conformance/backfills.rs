@@ -1,0 +1,153 @@
+//! Claims about backfills: each date is begun by one, and all that is counted is counted at one moment.
+
+use std::collections::BTreeMap;
+
+use model::{BackfillId, Interval, Planned, RunId, RunState, TenantId, VersionId};
+use store::{BackfillDate, BackfillRecord, BackfillState, BackfillTurn, DateStep, Rerun};
+use uuid::Uuid;
+
+use crate::Subject;
+use crate::example::{TENANT, at, birth, create, finish, run_id, version};
+
+fn record(number: u128) -> BackfillRecord {
+    BackfillRecord {
+        id: BackfillId(Uuid::from_u128(number)),
+        tenant: TENANT,
+        workflow: "example".into(),
+        schedule: "default".into(),
+        version: Some(1),
+        from: at(0),
+        to: at(100),
+        max_parallel: 2,
+        rerun: Rerun::Failed,
+        state: BackfillState::Running,
+        created_at: at(i64::try_from(number).unwrap()),
+        created_by: "ada".into(),
+        finished_at: None,
+        look_at: Some(at(60)),
+        problem: None,
+        revision: 0,
+    }
+}
+
+fn date(second: i64) -> BackfillDate {
+    let (date, interval_start) = (at(second), at(second - 10));
+    BackfillDate { date, interval_start, step: DateStep::Waiting, run: None, redo: false }
+}
+
+async fn made(store: &Subject, number: u128) -> BackfillRecord {
+    version(&**store).await;
+    let record = record(number);
+    store.create_backfill(&record, &[date(10), date(20), date(30)]).await.unwrap();
+    record
+}
+
+/// A run of the example with that date.
+async fn run_at(store: &Subject, number: u128, version: VersionId, second: i64, schedule: &str) -> RunId {
+    let mut birth = birth(run_id(number), version, 3);
+    birth.facts.logical_date = Some(at(second));
+    let interval = Interval { start: at(second), end: at(second) };
+    birth.facts.planned = Some(Planned { schedule: schedule.to_owned(), interval });
+    create(&**store, &birth).await.unwrap();
+    run_id(number)
+}
+
+pub(crate) async fn a_backfill_is_created_once_with_its_dates(store: Subject) {
+    let first = made(&store, 1).await;
+    assert_eq!(store.backfill(TENANT, first.id).await.unwrap(), Some(first.clone()));
+    assert_eq!(store.any_backfill(first.id).await.unwrap(), Some(first.clone()));
+    assert_eq!(store.backfill(TenantId(99), first.id).await.unwrap(), None);
+    let again = BackfillRecord { max_parallel: 9, ..first.clone() };
+    store.create_backfill(&again, &[date(99)]).await.unwrap();
+    assert_eq!(store.any_backfill(first.id).await.unwrap(), Some(first.clone()));
+    let waiting = vec![date(10), date(20), date(30)];
+    let turn = store.backfill_turn(first.id, 10).await.unwrap();
+    assert_eq!(turn, BackfillTurn { waiting, ..BackfillTurn::default() });
+    assert_eq!(store.backfill_turn(first.id, 2).await.unwrap().waiting.len(), 2);
+}
+
+pub(crate) async fn a_backfill_is_saved_over_the_revision_it_was_read_at(store: Subject) {
+    let read = made(&store, 1).await;
+    let paused = BackfillRecord {
+        state: BackfillState::Paused,
+        look_at: None,
+        problem: Some("no run".into()),
+        ..read.clone()
+    };
+    assert!(store.save_backfill(&paused).await.unwrap());
+    assert!(!store.save_backfill(&BackfillRecord { problem: None, ..read.clone() }).await.unwrap());
+    let found = store.any_backfill(read.id).await.unwrap().unwrap();
+    assert_eq!(found, BackfillRecord { revision: 1, ..paused });
+    let ended = BackfillRecord { state: BackfillState::Finished, finished_at: Some(at(70)), ..found };
+    assert!(store.save_backfill(&ended).await.unwrap());
+    assert_eq!(store.any_backfill(read.id).await.unwrap().unwrap().finished_at, Some(at(70)));
+}
+
+pub(crate) async fn a_date_moves_on_once(store: Subject) {
+    let id = made(&store, 1).await.id;
+    let claimed = BackfillDate { step: DateStep::Claimed, run: Some(run_id(7)), ..date(10) };
+    assert!(store.move_date(id, DateStep::Waiting, &claimed).await.unwrap());
+    assert!(!store.move_date(id, DateStep::Waiting, &claimed).await.unwrap());
+    let turn = store.backfill_turn(id, 10).await.unwrap();
+    assert_eq!((turn.active, turn.claimed, turn.waiting), (1, vec![claimed], vec![date(20), date(30)]));
+    let begun = BackfillDate { step: DateStep::Begun, ..claimed };
+    assert!(store.move_date(id, DateStep::Claimed, &begun).await.unwrap());
+    assert!(!store.move_date(id, DateStep::Waiting, &BackfillDate { ..date(99) }).await.unwrap());
+}
+
+pub(crate) async fn a_turn_counts_what_is_under_way(store: Subject) {
+    let (id, version) = (made(&store, 1).await.id, version(&*store).await);
+    for (number, second, redo) in [(1, 10, false), (2, 20, true)] {
+        let run = Some(run_at(&store, number, version, second, "default").await);
+        let begun = BackfillDate { step: DateStep::Begun, run, redo, ..date(second) };
+        assert!(store.move_date(id, DateStep::Waiting, &begun).await.unwrap());
+    }
+    let turn = store.backfill_turn(id, 10).await.unwrap();
+    assert_eq!((turn.active, turn.redoing, turn.waiting), (2, true, vec![date(30)]));
+    let progress = |pairs: &[(&str, u32)]| -> BTreeMap<String, u32> {
+        pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+    };
+    assert_eq!(store.backfill_progress(id).await.unwrap(), progress(&[("queued", 2), ("waiting", 1)]));
+    finish(&*store, run_id(2)).await;
+    let turn = store.backfill_turn(id, 10).await.unwrap();
+    assert_eq!((turn.active, turn.redoing), (1, false));
+    assert_eq!(
+        store.backfill_progress(id).await.unwrap(),
+        progress(&[("cancelled", 1), ("queued", 1), ("waiting", 1)])
+    );
+    let cancelled = store.backfill_runs(id, &[RunState::Cancelled], 10).await.unwrap();
+    assert_eq!(
+        cancelled.iter().map(|(date, state)| (date.date, *state)).collect::<Vec<_>>(),
+        [(at(20), RunState::Cancelled)]
+    );
+}
+
+pub(crate) async fn runs_are_found_by_their_dates(store: Subject) {
+    let version = version(&*store).await;
+    for (number, second, schedule) in
+        [(1, 10, "default"), (2, 20, "default"), (3, 20, "eu"), (4, 30, "default")]
+    {
+        run_at(&store, number, version, second, schedule).await;
+    }
+    finish(&*store, run_id(1)).await;
+    let found = |schedule: &'static str| store.runs_of_dates(TENANT, "example", schedule, at(10), at(20));
+    let cancelled = (at(10), (run_id(1), RunState::Cancelled));
+    assert_eq!(
+        found("default").await.unwrap(),
+        BTreeMap::from([cancelled, (at(20), (run_id(2), RunState::Queued))])
+    );
+    assert_eq!(found("eu").await.unwrap(), BTreeMap::from([(at(20), (run_id(3), RunState::Queued))]));
+}
+
+pub(crate) async fn backfills_come_when_they_are_due_and_by_page(store: Subject) {
+    let (first, second) = (made(&store, 1).await, made(&store, 2).await);
+    let ids = |found: Vec<BackfillRecord>| found.into_iter().map(|row| row.id).collect::<Vec<_>>();
+    assert_eq!(ids(store.backfills(TENANT, None, None, 9).await.unwrap()), [second.id, first.id]);
+    let after = Some((second.created_at, second.id));
+    assert_eq!(ids(store.backfills(TENANT, Some("example"), after, 9).await.unwrap()), [first.id]);
+    assert_eq!(ids(store.backfills(TENANT, Some("other"), None, 9).await.unwrap()), []);
+    assert_eq!(ids(store.due_backfills(at(59), 9).await.unwrap()), []);
+    assert_eq!(ids(store.due_backfills(at(60), 9).await.unwrap()), [first.id, second.id]);
+    let agenda = store.agenda(at(5)).await.unwrap();
+    assert_eq!((agenda.backfill, agenda.next_timer), (Some(at(60)), Some(at(60))));
+}

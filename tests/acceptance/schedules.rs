@@ -1,0 +1,81 @@
+//! Schedules on a real Postgres: three sweeps at once make one run for each instant.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use clock::Clock;
+use language::FileKind;
+use model::{Instant, TenantId};
+use runtime::{NewBackfill, Runtime};
+use store::{BackfillState, Postgres, Rerun, RunFilter};
+use testkit::ManualClock;
+use uuid::Uuid;
+
+use crate::world::World;
+
+const HOURS: i64 = 30;
+
+#[tokio::test]
+async fn three_sweeps_at_once_make_one_run_for_each_instant() {
+    let world = World::new().await;
+    let texts = [
+        "name: one\nschedule: {cron: '@hourly', timezone: Asia/Kolkata, catchup: all}\ntasks: [{name: a, type: noop}]",
+        "name: two\nschedules: [{name: x, every: 1h, catchup: all}, {name: y, every: 2h, catchup: all}]\ntasks: [{name: a, type: noop}]",
+    ];
+    world.write(&texts.map(|text| (FileKind::Workflow, text))).await;
+    let start = world.app.now();
+    let clock = ManualClock::at(&start.to_rfc3339());
+    let mut sweeps = Vec::new();
+    for _ in 0..3 {
+        let store = Arc::new(Postgres::connect(&world.database.url, 4).await.unwrap());
+        sweeps.push(Runtime::new(store, Arc::new(world.broker.clone()), Arc::new(clock.clone())));
+    }
+    for hours in [0, 1, 2, HOURS] {
+        clock.set(start + TimeDelta::hours(hours));
+        let now = clock.now();
+        let fired = sweeps.iter().map(|runtime| runtime.fire_schedules(now, 100));
+        futures::future::try_join_all(fired).await.unwrap();
+    }
+    world.broker.idle().await;
+    let filter = RunFilter { limit: 1_000, ..RunFilter::default() };
+    let runs = world.runtime.store().runs(TenantId::DEFAULT, &filter).await.unwrap();
+    let dates: Vec<(String, String, Instant)> = runs
+        .iter()
+        .map(|found| {
+            let schedule = found.facts.planned.as_ref().unwrap().schedule.clone();
+            (found.run.workflow.clone(), schedule, found.facts.logical_date.unwrap())
+        })
+        .collect();
+    assert_eq!(dates.iter().collect::<BTreeSet<_>>().len(), dates.len(), "no date has two runs");
+    let of = |schedule: &str| dates.iter().filter(|(_, name, _)| name == schedule).count() as i64;
+    assert_eq!((of("default"), of("x"), of("y")), (HOURS, HOURS, HOURS / 2));
+    assert!(runs.iter().all(|found| found.run.state.is_final()), "each of them was carried out");
+}
+
+#[tokio::test]
+async fn a_backfill_goes_on_by_itself_until_every_date_has_its_run() {
+    let world = World::new().await;
+    let text =
+        "name: daily\nschedule: {cron: '@daily'}\ntasks: [{name: a, type: bash, config: {command: 'true'}}]";
+    world.write(&[(FileKind::Workflow, text)]).await;
+    let new = NewBackfill {
+        id: model::BackfillId(Uuid::now_v7()),
+        tenant: TenantId::DEFAULT,
+        workflow: "daily".into(),
+        schedule: None,
+        from: "2025-01-01".into(),
+        to: "2025-01-20".into(),
+        max_parallel: 3,
+        rerun: Rerun::Missing,
+        version: None,
+        by: "test".into(),
+    };
+    let plan = world.runtime.plan_backfill(&new).await.unwrap();
+    world.runtime.start_backfill(&plan).await.unwrap();
+    world.broker.idle().await;
+    let store = world.runtime.store();
+    assert_eq!(store.any_backfill(new.id).await.unwrap().unwrap().state, BackfillState::Finished);
+    let progress: Vec<_> = store.backfill_progress(new.id).await.unwrap().into_iter().collect();
+    assert_eq!(progress, [("succeeded".to_owned(), 20)]);
+}

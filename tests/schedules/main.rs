@@ -1,0 +1,9 @@
+//! Schedules and backfills under virtual time: years pass in seconds.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod backfill;
+mod firing;
+mod overlap;
+mod two_years;
+mod world;

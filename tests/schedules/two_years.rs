@@ -1,0 +1,132 @@
+//! Two years of hourly and daily schedules in three zones, with three sweeps at once and times in which none is up.
+
+use std::collections::BTreeSet;
+
+use calendar::{Calendar, Drift, GRACE};
+use chrono::TimeDelta;
+use model::{Catchup, Instant, Schedule};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use runtime::Runtime;
+
+use crate::world::{TENANT, World};
+
+const ZONES: [&str; 3] = ["America/New_York", "Europe/Berlin", "Australia/Lord_Howe"];
+const PATTERNS: [(&str, &str); 2] = [("hourly", "0 * * * *"), ("daily", "30 2 * * *")];
+const START: &str = "2026-01-01T00:00:00Z";
+
+/// A time in which no sweep is up, and the first look after it.
+struct Downtime {
+    from: Instant,
+    until: Instant,
+}
+
+/// About forty of them, from a minute to ten days long, in order.
+fn downtimes(random: &mut StdRng, start: Instant, end: Instant) -> Vec<Downtime> {
+    let mut found = Vec::new();
+    let mut from = start;
+    loop {
+        from += TimeDelta::minutes(random.random_range(1..40 * 1_440));
+        let minutes = if random.random_bool(0.4) {
+            random.random_range(1..180)
+        } else {
+            random.random_range(1..14_400)
+        };
+        let until = from + TimeDelta::minutes(minutes) + TimeDelta::seconds(random.random_range(0..60));
+        if until >= end {
+            return found;
+        }
+        found.push(Downtime { from, until });
+        from = until;
+    }
+}
+
+/// The dates that must have a run, worked out from when somebody was there to make it.
+fn expected(schedule: &Schedule, downtimes: &[Downtime], start: Instant, end: Instant) -> BTreeSet<Instant> {
+    let calendar = Calendar::of(schedule).unwrap();
+    let all: Vec<Instant> = calendar.following(start).take_while(|at| *at <= end).collect();
+    let slept = |at: &Instant| downtimes.iter().find(|down| down.from <= *at && *at < down.until);
+    let latest = |down: &Downtime| all.iter().rfind(|at| **at <= down.until).copied();
+    let has_run = |at: &Instant| match (slept(at), schedule.catchup) {
+        (None, _) | (_, Catchup::All) => true,
+        (Some(down), _) if *at + GRACE >= down.until => true,
+        (Some(down), Catchup::Latest) => latest(down) == Some(*at),
+        (Some(_), Catchup::None) => false,
+    };
+    all.iter().copied().filter(has_run).collect()
+}
+
+/// Lives through all of it: whenever something is due and somebody is there, three sweeps look at once.
+async fn live(
+    world: &World,
+    sweeps: &[Runtime; 3],
+    downtimes: &[Downtime],
+    end: Instant,
+    random: &mut StdRng,
+) {
+    let mut restarts = downtimes.iter().peekable();
+    loop {
+        let rows = world.store().schedules(TENANT, None, None, 100).await.unwrap();
+        let due = rows.iter().filter_map(|row| row.look_at).min().unwrap_or(end).max(world.now());
+        let look = due + TimeDelta::milliseconds(random.random_range(0..1_500));
+        let now = match restarts.peek() {
+            Some(down) if due >= down.from => restarts.next().unwrap().until,
+            _ => look,
+        };
+        if now > end {
+            return;
+        }
+        world.clock.set(now);
+        let [one, two, three] = sweeps.each_ref().map(|sweep| sweep.fire_schedules(now, 100));
+        let (one, two, three) = tokio::join!(one, two, three);
+        one.and(two).and(three).unwrap();
+    }
+}
+
+async fn two_years(seed: u64, catchup: &str) {
+    let mut random = StdRng::seed_from_u64(seed);
+    let world = World::at(START);
+    world.places(None).await;
+    for (place, zone) in ZONES.into_iter().enumerate() {
+        // Hourly runs are many: each rule has them in another zone.
+        let hourly = place as u64 == seed % 3;
+        for (name, cron) in PATTERNS.into_iter().filter(|(name, _)| hourly || *name != "hourly") {
+            let workflow =
+                format!("{name}-{}", zone.split('/').next_back().unwrap().to_lowercase().replace('_', "-"));
+            let schedule = format!("{{cron: '{cron}', timezone: {zone}, catchup: {catchup}, cap: 1000}}");
+            world
+                .write(&format!("name: {workflow}\nschedule: {schedule}\ntasks: [{{name: a, type: noop}}]\n"))
+                .await;
+        }
+    }
+    let (start, end): (Instant, Instant) = (world.now(), "2028-01-01T00:10:00Z".parse().unwrap());
+    let downtimes = downtimes(&mut random, start, end);
+    let sweeps = [world.twin(), world.twin(), world.twin()];
+    live(&world, &sweeps, &downtimes, end, &mut random).await;
+    for row in world.store().schedules(TENANT, None, None, 100).await.unwrap() {
+        let (workflow, name) = (row.workflow.as_str(), row.schedule.name.as_str());
+        let made = world.store().runs_of_dates(TENANT, workflow, name, start, end).await.unwrap();
+        let expected = expected(&row.schedule, &downtimes, start, end);
+        let made: BTreeSet<Instant> = made.into_keys().collect();
+        let wrong: Vec<&Instant> = made.symmetric_difference(&expected).collect();
+        assert!(wrong.is_empty(), "{workflow}, {catchup}, seed {seed}: {wrong:?}");
+        assert!(!made.is_empty());
+        let drift = Drift::from_counts(&row.drift);
+        assert!(drift.percentile(99).is_some_and(|late| late <= 2_000), "{workflow}: {drift:?}");
+    }
+}
+
+#[tokio::test]
+async fn with_catchup_all_every_instant_has_one_run() {
+    two_years(1, "all").await;
+}
+
+#[tokio::test]
+async fn with_catchup_latest_one_run_makes_up_for_each_time_away() {
+    two_years(2, "latest").await;
+}
+
+#[tokio::test]
+async fn with_catchup_none_what_was_missed_has_none() {
+    two_years(3, "none").await;
+}

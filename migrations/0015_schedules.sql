@@ -5,7 +5,7 @@
 alter table runs add column schedule text collate "C" not null default '';
 
 drop index one_run_per_workflow_and_date;
-create unique index one_run_per_workflow_schedule_and_date on runs (tenant, workflow, schedule, logical_date)
+create unique index one_run_per_workflow_schedule_and_date on runs (tenant, workflow, logical_date, schedule)
     where logical_date is not null;
 
 -- Of which schedule a run is, and what it is about.

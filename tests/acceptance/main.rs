@@ -21,7 +21,7 @@ mod retention;
 mod rows;
 mod schedules;
 mod timers;
-mod unusable;
 mod triggers;
+mod unusable;
 mod workers;
 mod world;

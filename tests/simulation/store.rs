@@ -10,7 +10,11 @@ use model::{
 };
 use serde_json::Value;
 use store::{
-    Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Birth, Committed, Context, Created, DateStep, DeadLetter, DueTimer, Error, Facts, Granted, Health, Held, InLine, Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Part, Registered, Result, RunFilter, RunRecord, ScheduleRecord, Share, ShareAsk, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
+    Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Birth, Committed, Context,
+    Created, DateStep, DeadLetter, DueTimer, Error, Facts, Granted, Health, Held, InLine, Inspection,
+    LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Part, Registered, Result,
+    RunFilter, RunRecord, ScheduleRecord, Share, ShareAsk, Sign, Silence, StandingRecord, Store, TaskRecord,
+    TimerFilter, TimerRecord, Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
 };
 
 use crate::bugs::Planted;

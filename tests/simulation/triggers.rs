@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use model::{CloudEvent, Instant, RunId, RunState, TenantId, TriggerKey};
-use store::{Pause, Result, Sighting, TriggerEvent, TriggerFilter, TriggerRecord, TriggerStore, TriggerUnit};
+use store::{
+    Result, Sighting, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, TriggerStore, TriggerUnit,
+};
 
 use crate::points::now;
 use crate::store::{SimulatedStore, SimulatedUnit, away};
@@ -56,6 +58,6 @@ pass_on! {
     }
     writes {
         fn put_off(key: &TriggerKey, due_at: Instant, until: Instant) -> bool;
-        fn pause_trigger(key: &TriggerKey, pause: Option<&Pause>, at: Instant) -> bool;
+        fn pause_trigger(key: &TriggerKey, pause: Option<&TriggerPause>, at: Instant) -> bool;
     }
 }

@@ -6,7 +6,7 @@ use model::{Instant, RunId, TriggerKey, TriggerOn};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use service::Problem;
-use store::{Pause, TriggerEvent, TriggerFilter, TriggerRecord};
+use store::{TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord};
 
 use crate::page::{Page, Wanted};
 use crate::request::{self, Path, Query};
@@ -130,7 +130,11 @@ fn no_such(key: &TriggerKey) -> Problem {
     Problem::not_found(format!("the workflow `{}` has no trigger `{}`", key.workflow, key.name))
 }
 
-async fn pause(api: &Api, key: &TriggerKey, pause: Option<Pause>) -> Result<Json<TriggerView>, Problem> {
+async fn pause(
+    api: &Api,
+    key: &TriggerKey,
+    pause: Option<TriggerPause>,
+) -> Result<Json<TriggerView>, Problem> {
     if !api.app.runtime.pause_trigger(key, pause.as_ref()).await.map_err(error::runtime)? {
         return Err(no_such(key));
     }
@@ -166,7 +170,7 @@ pub(crate) async fn post_pause(
 ) -> Result<Json<TriggerView>, Problem> {
     let why = body.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     let reason = format!("{} paused it{why}", caller.name);
-    pause(&api, &key(&caller, names), Some(Pause { at: api.app.now(), reason })).await
+    pause(&api, &key(&caller, names), Some(TriggerPause { at: api.app.now(), reason })).await
 }
 
 /// Lets a trigger go on. A sensor looks at once, and begins with what it has seen before.

@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{BackfillId, Pacing, RetryPolicy, Trigger};
 use crate::schedule::{Schedule, one_or_many};
+use crate::{BackfillId, Pacing, RetryPolicy, Trigger};
 
 /// A sound definition: at least one task, unique names, dependencies that exist and form no cycle.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

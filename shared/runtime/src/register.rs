@@ -1,7 +1,7 @@
 //! Registering definitions.
 
 use language::Definition;
-use model::TenantId;
+use model::{TenantId, Workflow};
 use store::{NewVersion, Registered};
 
 use crate::{Result, Runtime};

@@ -8,10 +8,10 @@ use chrono::TimeDelta;
 use language::config::{self, Sensor};
 use language::kinds::kind;
 use language::template::{self, Scope};
-use model::message::{PollDue, TimerArmed, Watch};
+use model::message::{PollDue, Watch};
 use model::{CloudEvent, Failure, Instant, Message, Pacing, TriggerKey, TriggerOn};
 use serde_json::{Map, Value};
-use store::{Pause, Sighting, TriggerEvent, TriggerRecord};
+use store::{Sighting, TriggerEvent, TriggerPause, TriggerRecord};
 use tracing::warn;
 
 use crate::cause::{Begun, Cause, what};
@@ -71,7 +71,7 @@ impl Runtime {
     }
 
     /// Lets a trigger pause, or go on. Answers whether there is such a trigger.
-    pub async fn pause_trigger(&self, key: &TriggerKey, pause: Option<&Pause>) -> Result<bool> {
+    pub async fn pause_trigger(&self, key: &TriggerKey, pause: Option<&TriggerPause>) -> Result<bool> {
         let now = self.clock.now();
         let known = self.store.pause_trigger(key, pause, now).await?;
         if known && pause.is_none() {
@@ -175,7 +175,7 @@ impl Runtime {
             watermark: seen.clone(),
             due_at: Some(now + pacing.delay(failures)),
             failures,
-            paused: given_up.then(|| Pause { at: now, reason: reason.clone() }),
+            paused: given_up.then(|| TriggerPause { at: now, reason: reason.clone() }),
         };
         let (name, workflow) = (&record.key.name, &record.key.workflow);
         warn!("The sensor of trigger `{name}` of `{workflow}` cannot look: {reason}");
@@ -200,7 +200,7 @@ impl Runtime {
             "it flaps: it started {started} runs within an hour, and `max_events_per_hour` is {}",
             pacing.max_events_per_hour
         );
-        let paused = Some(Pause { at: now, reason });
+        let paused = Some(TriggerPause { at: now, reason });
         let sighting = Sighting { watermark: seen.clone(), due_at: record.due_at, failures: 0, paused };
         let sighting = Some((revision, sighting));
         self.settle_cause(&Cause { sighting, ..Cause::heard(&record.key, Vec::new()) }).await?;

@@ -37,9 +37,11 @@ pub use memory::Memory;
 pub use postgres::Postgres;
 pub use records::*;
 pub use retention::Part;
-pub use trial::Trial;
 pub use schedules::*;
-pub use triggers::{Pause, Sighting, TriggerEvent, TriggerFilter, TriggerRecord, TriggerStore, TriggerUnit};
+pub use trial::Trial;
+pub use triggers::{
+    Sighting, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, TriggerStore, TriggerUnit,
+};
 
 /// One transaction. Dropped without [`commit`](Unit::commit), it leaves no trace.
 #[async_trait]

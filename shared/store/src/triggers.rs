@@ -29,14 +29,14 @@ pub struct TriggerRecord {
     /// Counts what a sensor saw.
     pub revision: i64,
     /// Since when it does nothing, and why.
-    pub paused: Option<Pause>,
+    pub paused: Option<TriggerPause>,
     /// What it heard of last.
     pub last: Option<TriggerEvent>,
 }
 
 /// Since when a trigger does nothing, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Pause {
+pub struct TriggerPause {
     /// Since when.
     pub at: Instant,
     /// Why.
@@ -73,7 +73,7 @@ pub struct Sighting {
     /// How many looks failed, one after the other.
     pub failures: u32,
     /// Why it pauses, if it does.
-    pub paused: Option<Pause>,
+    pub paused: Option<TriggerPause>,
 }
 
 /// Which triggers to list.
@@ -126,7 +126,12 @@ pub trait TriggerStore: Send + Sync {
 
     /// Lets a trigger pause, or go on. One that goes on and has a sensor looks at once. Answers whether there is such a
     /// trigger.
-    async fn pause_trigger(&self, key: &TriggerKey, pause: Option<&Pause>, now: Instant) -> Result<bool>;
+    async fn pause_trigger(
+        &self,
+        key: &TriggerKey,
+        pause: Option<&TriggerPause>,
+        now: Instant,
+    ) -> Result<bool>;
 
     /// What a trigger heard of, the latest first.
     async fn trigger_events(&self, key: &TriggerKey, limit: u32) -> Result<Vec<TriggerEvent>>;

@@ -12,7 +12,8 @@ use super::tables::Tables;
 use super::units::MemoryUnit;
 use crate::triggers::REMEMBERED;
 use crate::{
-    Pause, Result, Sighting, TriggerEvent, TriggerFilter, TriggerRecord, TriggerStore, TriggerUnit, normal,
+    Result, Sighting, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, TriggerStore, TriggerUnit,
+    normal,
 };
 
 /// A trigger and how far it has come.
@@ -24,7 +25,7 @@ pub(super) struct TriggerRow {
     watermark: Value,
     failures: u32,
     revision: i64,
-    pub(super) paused: Option<Pause>,
+    pub(super) paused: Option<TriggerPause>,
 }
 
 /// What triggers heard of, by trigger and event.
@@ -208,7 +209,12 @@ impl TriggerStore for Memory {
         Ok(row.map(|row| row.due_at = Some(until)).is_some())
     }
 
-    async fn pause_trigger(&self, key: &TriggerKey, pause: Option<&Pause>, now: Instant) -> Result<bool> {
+    async fn pause_trigger(
+        &self,
+        key: &TriggerKey,
+        pause: Option<&TriggerPause>,
+        now: Instant,
+    ) -> Result<bool> {
         let _turn = self.turn.lock().await;
         let mut tables = self.shared.tables();
         let Some(row) = tables.triggers.get_mut(key) else { return Ok(false) };
@@ -240,7 +246,11 @@ impl TriggerStore for Memory {
         logical_date: Instant,
     ) -> Result<Option<(RunId, RunState)>> {
         let tables = self.shared.tables();
-        let run = tables.dates.get(&(tenant, workflow.to_owned(), logical_date));
-        Ok(run.and_then(|run| tables.runs.get(run)).map(|row| (row.run.id, row.run.state)))
+        let on = |key: &(TenantId, String, String, Instant)| {
+            key.0 == tenant && key.1 == workflow && key.3 == logical_date
+        };
+        let runs = tables.dates.iter().filter(|(key, _)| on(key)).filter_map(|(_, run)| tables.runs.get(run));
+        let newest = runs.map(|row| &row.run).max_by_key(|run| (run.created_at, run.id));
+        Ok(newest.map(|run| (run.id, run.state)))
     }
 }

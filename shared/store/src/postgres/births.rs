@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::change::Checkup;
-use model::{Changes, RunId};
+use model::{Changes, Planned, RunId};
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
@@ -80,7 +80,6 @@ async fn insert_runs(connection: &mut PgConnection, births: &[Birth]) -> Result<
 async fn insert_facts(connection: &mut PgConnection, births: &[&Birth]) -> Result<()> {
     let rows: Vec<_> =
         births.iter().map(|birth| (birth.changes.run.id, normal::facts(&birth.facts))).collect();
-    let planned = |facts: &Facts| facts.planned.clone();
     sqlx::query(
         "insert into run_facts (run, inputs, labels, trigger_kind, trigger_by, schedule, interval_start, interval_end)
          select run, inputs::json, labels::json, trigger_kind, trigger_by, schedule, interval_start, interval_end
@@ -93,12 +92,16 @@ async fn insert_facts(connection: &mut PgConnection, births: &[&Birth]) -> Resul
     .bind(column(&rows, |(_, facts)| rows::json(&facts.labels)))
     .bind(column(&rows, |(_, facts)| facts.trigger_kind.clone()))
     .bind(column(&rows, |(_, facts)| facts.trigger_by.clone()))
-    .bind(column(&rows, |(_, facts)| planned(facts).map(|planned| normal::text(&planned.schedule))))
+    .bind(column(&rows, |(_, facts)| planned(facts).map(|planned| normal::text(&planned.schedule).into_owned())))
     .bind(column(&rows, |(_, facts)| planned(facts).map(|planned| planned.interval.start)))
     .bind(column(&rows, |(_, facts)| planned(facts).map(|planned| planned.interval.end)))
     .execute(connection)
     .await?;
     Ok(())
+}
+
+fn planned(facts: &Facts) -> Option<&Planned> {
+    facts.planned.as_ref()
 }
 
 /// Which run stood in the way of a new one: the one of its id, before the one of its date.

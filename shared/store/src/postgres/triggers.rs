@@ -11,8 +11,8 @@ use super::units::PostgresUnit;
 use super::{Postgres, rows};
 use crate::triggers::REMEMBERED;
 use crate::{
-    Error, Pause, Result, Sighting, TriggerEvent, TriggerFilter, TriggerRecord, TriggerStore, TriggerUnit,
-    normal,
+    Error, Result, Sighting, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, TriggerStore,
+    TriggerUnit, normal,
 };
 
 /// Makes the triggers of a workflow those of the version that became active. One that waits for the same as before
@@ -59,7 +59,7 @@ fn record(row: &PgRow) -> Result<TriggerRecord> {
     let (tenant, workflow, name) =
         (TenantId(row.try_get("tenant")?), row.try_get("workflow")?, row.try_get("name")?);
     let paused = match row.try_get::<Option<Instant>, _>("paused_at")? {
-        Some(at) => Some(Pause { at, reason: row.try_get("paused_reason")? }),
+        Some(at) => Some(TriggerPause { at, reason: row.try_get("paused_reason")? }),
         None => None,
     };
     let last = match row.try_get::<Option<uuid::Uuid>, _>("event_id")? {
@@ -228,7 +228,12 @@ impl TriggerStore for Postgres {
         Ok(written.rows_affected() == 1)
     }
 
-    async fn pause_trigger(&self, key: &TriggerKey, pause: Option<&Pause>, now: Instant) -> Result<bool> {
+    async fn pause_trigger(
+        &self,
+        key: &TriggerKey,
+        pause: Option<&TriggerPause>,
+        now: Instant,
+    ) -> Result<bool> {
         let written = sqlx::query(include_str!("../../queries/pause_trigger.sql"))
             .bind(key.tenant.0)
             .bind(normal::text(&key.workflow))
@@ -276,7 +281,8 @@ impl TriggerStore for Postgres {
         logical_date: Instant,
     ) -> Result<Option<(RunId, RunState)>> {
         let found = sqlx::query(
-            "select id, state from runs where tenant = $1 and workflow = $2 and logical_date = $3",
+            "select id, state from runs where tenant = $1 and workflow = $2 and logical_date = $3
+              order by created_at desc, id desc limit 1",
         )
         .bind(tenant.0)
         .bind(normal::text(workflow))

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use model::{CloudEvent, Completion, Pacing, RunState, Trigger, TriggerKey, TriggerOn};
 use serde_json::json;
-use store::{Pause, Sighting, Store, TriggerEvent, TriggerFilter};
+use store::{Sighting, Store, TriggerEvent, TriggerFilter, TriggerPause};
 
 use crate::Subject;
 use crate::example::{TENANT, at, birth, create, definition, run_id, version};
@@ -81,7 +81,7 @@ pub(crate) async fn a_trigger_is_found_by_its_key(store: Subject) {
     assert_eq!(on("workflow", "x").await, ["c"]);
     assert_eq!(on("workflow", "y").await, ["c"]);
     assert_eq!(on("event", "z").await, [""; 0]);
-    let pause = Pause { at: at(1), reason: "a person said so".into() };
+    let pause = TriggerPause { at: at(1), reason: "a person said so".into() };
     assert!(store.pause_trigger(&key("a"), Some(&pause), at(1)).await.unwrap());
     assert_eq!(on("event", "x").await, [""; 0]);
 }
@@ -169,7 +169,7 @@ pub(crate) async fn a_sighting_is_written_over_the_revision_it_was_made_at(store
 pub(crate) async fn a_trigger_that_pauses_is_not_due_until_it_goes_on(store: Subject) {
     register(&*store, "h1", &[trigger("a", sensor("/in"))]).await;
     let revision = store.trigger(&key("a")).await.unwrap().unwrap().revision;
-    let pause = Pause { at: at(5), reason: "its source is down".into() };
+    let pause = TriggerPause { at: at(5), reason: "its source is down".into() };
     let sighting =
         Sighting { watermark: json!(null), due_at: Some(at(60)), failures: 3, paused: Some(pause.clone()) };
     let mut unit = store.begin().await.unwrap();

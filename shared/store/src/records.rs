@@ -1,5 +1,6 @@
 //! What goes into the store and comes out of it, beside the rows of `model` that decisions are made on.
 
+mod definitions;
 mod places;
 mod workers;
 
@@ -7,10 +8,11 @@ use std::collections::BTreeMap;
 
 use model::{
     Changes, Child, Instant, Message, Planned, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId,
-    Timer, VersionId, Workflow,
+    Timer, VersionId,
 };
 use serde_json::{Map, Value};
 
+pub use definitions::*;
 pub use places::*;
 pub use workers::*;
 
@@ -115,94 +117,6 @@ pub struct Unsent {
     pub id: i64,
     /// What to publish.
     pub messages: Vec<Message>,
-}
-
-/// A definition to be registered.
-#[derive(Clone, PartialEq, Debug)]
-pub struct NewVersion {
-    /// For whom.
-    pub tenant: TenantId,
-    /// The sound definition.
-    pub workflow: Workflow,
-    /// The text it was written as.
-    pub source: String,
-    /// The content hash, in hexadecimal.
-    pub hash: String,
-    /// Who registers it.
-    pub by: String,
-    /// When.
-    pub at: Instant,
-}
-
-/// What became of a definition to be registered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Registered {
-    /// The version that is active now.
-    pub version: VersionId,
-    /// Its number within the workflow, from 1.
-    pub number: i32,
-    /// Whether it was made by this call.
-    pub new: bool,
-    /// Whether it became active by this call.
-    pub changed: bool,
-}
-
-/// What became of a version to be made the active one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Activated {
-    /// It is active now, and was not before.
-    Changed,
-    /// It was active already; nothing was written.
-    Already,
-    /// There is no such version.
-    Unknown,
-}
-
-/// Which version of a workflow is active.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Active {
-    /// The version.
-    pub version: VersionId,
-    /// Whether the workflow was taken out of use.
-    pub archived: bool,
-}
-
-/// A workflow with its active version.
-#[derive(Clone, PartialEq, Debug)]
-pub struct WorkflowRecord {
-    /// Whose it is.
-    pub tenant: TenantId,
-    /// Its name.
-    pub name: String,
-    /// Whether it was taken out of use.
-    pub archived: bool,
-    /// When it was first registered.
-    pub created_at: Instant,
-    /// When it last changed.
-    pub updated_at: Instant,
-    /// Its active version.
-    pub version: VersionRecord,
-}
-
-/// One immutable version.
-#[derive(Clone, PartialEq, Debug)]
-pub struct VersionRecord {
-    /// Its id.
-    pub id: VersionId,
-    /// Whose it is.
-    pub tenant: TenantId,
-    /// Its number within the workflow, from 1.
-    pub number: i32,
-    /// Its content hash, in hexadecimal.
-    pub hash: String,
-    /// The sound definition.
-    pub workflow: Workflow,
-    /// The text it was written as.
-    pub source: String,
-    /// When it was made.
-    pub created_at: Instant,
-    /// Who made it.
-    pub created_by: String,
 }
 
 /// A run as readers see it.

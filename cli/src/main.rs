@@ -1,11 +1,12 @@
 //! The ebb command.
 
+use std::future::Future;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use ebb::args::{Command, Shared, Trigger};
+use ebb::args::{Command, Serve, Shared, Trigger};
 use ebb::commands;
 use ebb::dev::{Dev, DevArgs};
 use store::Postgres;
@@ -34,19 +35,27 @@ enum Top {
         #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
         database_url: String,
     },
+    /// Serve one function on $PORT, with settings from the environment
+    #[command(after_help = "Examples:\n  ebb serve sweep\n  ebb serve trigger --check")]
+    Serve(Serve),
     #[command(flatten)]
     Other(Command),
 }
 
+fn main() -> ExitCode {
+    let Cli { shared, command } = Cli::parse();
+    match command {
+        // A function has a runtime of its own.
+        Top::Serve(serve) => serve.function.main(),
+        Top::Dev(args) => finish(dev(&shared, &args)),
+        Top::Migrate { database_url } => finish(migrate(&database_url)),
+        Top::Other(command) => finish(commands::run(&shared, command)),
+    }
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let outcome = match cli.command {
-        Top::Dev(args) => dev(&cli.shared, &args).await,
-        Top::Migrate { database_url } => migrate(&database_url).await,
-        Top::Other(command) => commands::run(&cli.shared, command).await,
-    };
-    outcome.unwrap_or_else(|error| commands::failure(&error))
+async fn finish(work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
+    work.await.unwrap_or_else(|error| commands::failure(&error))
 }
 
 async fn dev(shared: &Shared, args: &DevArgs) -> anyhow::Result<ExitCode> {

@@ -15,10 +15,7 @@ locals {
     },
   )
 
-  images = merge(
-    { for name in keys(local.functions) : name => var.image },
-    { for queue, size in var.queues : "execute-${queue}" => coalesce(size.image, var.worker_image, var.image) },
-  )
+  images = { for name, function in local.functions : name => function.function == "execute" ? coalesce(var.worker_image, var.image) : var.image }
 
   # Known before the services are, unlike their addresses: a service can be told its own.
   audiences   = { for name in keys(local.functions) : name => "ebbflow-${name}-push" }

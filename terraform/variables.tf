@@ -75,7 +75,6 @@ variable "queues" {
     memory          = optional(string, "512Mi")
     connections     = optional(number, 3)
     timeout_seconds = optional(number, 600)
-    image           = optional(string)
   }))
   default = { light = {}, heavy = { concurrency = 1, memory = "2Gi" } }
 

@@ -8,6 +8,7 @@ mod errors;
 mod first_run;
 mod operate;
 mod secrets;
+mod serve;
 mod test;
 mod versions;
 mod workers;

@@ -33,6 +33,11 @@ variable "worker_image" {
   description = "The image that queues begin with: the one with bash and python. Without it, `image`, whose workers have neither."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.worker_image == null || can(regex("^[a-z0-9.-]+/.+[:@].+$", var.worker_image))
+    error_message = "Name the image with its registry and a tag or digest."
+  }
 }
 
 variable "functions" {
@@ -176,6 +181,11 @@ variable "console_url" {
   description = "Where people find the console, if not at its address on run.app."
   type        = string
   default     = null
+
+  validation {
+    condition     = var.console_url == null || can(regex("^https://[^/]+$", var.console_url))
+    error_message = "Write an address that begins with https:// and has no path."
+  }
 }
 
 variable "workflow_secrets" {
@@ -193,6 +203,11 @@ variable "notice_topics" {
   description = "Topics of your own, by id and in this project, that callbacks of workflows publish to."
   type        = set(string)
   default     = []
+
+  validation {
+    condition     = alltrue([for topic in var.notice_topics : can(regex("^[A-Za-z][A-Za-z0-9._~+%-]{2,254}$", topic))])
+    error_message = "Write a topic's id, without projects/…/topics/."
+  }
 }
 
 variable "retention_days" {

@@ -153,7 +153,7 @@ pub(crate) fn quoted(text: &str, start: &str) -> BTreeSet<String> {
 
 /// The words that begin with the last word of `start`, wherever `start` stands. A word of `EBB_` alone is none.
 pub(crate) fn words(text: &str, start: &str, letter: impl Fn(char) -> bool + Copy) -> BTreeSet<String> {
-    let kept = start.rfind(|c: char| c == '"' || c == '(' || c == '[').map_or(0, |at| at + 1);
+    let kept = start.rfind(['"', '(', '[']).map_or(0, |at| at + 1);
     let beginning = start[kept..].trim_start_matches("serve, ");
     let rests = text.match_indices(start).map(|(at, _)| &text[at + start.len()..]);
     let words = rests.map(|rest| rest.split(|c| !letter(c)).next().unwrap_or_default());

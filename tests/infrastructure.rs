@@ -60,7 +60,7 @@ fn compare<T: Ord + Debug>(
 /// Each function is a folder, a word of `ebb serve`, a service in the cloud and one of the composition.
 fn functions(repository: &Repository) -> Vec<String> {
     let folders = repository.functions();
-    let served: Names = inside(repository.file("cli/src/args/serve.rs"), "pub enum Function {")
+    let served: Names = inside(repository.file("cli/src/serve.rs"), "pub enum Function {")
         .lines()
         .filter_map(|line| line.trim().strip_suffix(','))
         .map(str::to_lowercase)

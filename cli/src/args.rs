@@ -4,7 +4,6 @@ mod answers;
 mod care;
 mod limits;
 mod run;
-mod serve;
 mod test;
 mod worker;
 
@@ -18,7 +17,6 @@ pub use answers::{Approve, Reject, Signal};
 pub use care::{DeadLetters, Doctor, LetterAction, LetterFilter, Letters, ListLetters, Timers};
 pub use limits::{Limits, SetLimit};
 pub use run::{Bulk, Mark, OnRun, OnTask, Run};
-pub use serve::{Function, Serve};
 pub use test::Test;
 pub use worker::Worker;
 

@@ -6,3 +6,4 @@ pub mod commands;
 pub mod dev;
 pub mod files;
 pub mod output;
+pub mod serve;

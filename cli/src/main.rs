@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use ebb::args::{Command, Serve, Shared, Trigger};
+use ebb::args::{Command, Shared, Trigger};
 use ebb::commands;
 use ebb::dev::{Dev, DevArgs};
+use ebb::serve::Serve;
 use store::Postgres;
 
 /// Workflows that cost nothing while nothing runs.

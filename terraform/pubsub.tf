@@ -4,8 +4,20 @@
 locals {
   topics = toset(concat(
     ["ebbflow-triggers", "ebbflow-evaluations", "ebbflow-management", "ebbflow-lifecycle"],
-    [for queue in var.queues : "ebbflow-work-${queue}"],
+    [for queue in keys(var.queues) : "ebbflow-work-${queue}"],
   ))
+
+  # Who is pushed what. Nobody of ours takes what goes out by ebbflow-lifecycle: subscribe to it as you like.
+  subscriptions = merge(
+    {
+      trigger  = "ebbflow-triggers"
+      evaluate = "ebbflow-evaluations"
+      sweep    = "ebbflow-management"
+    },
+    { for queue in keys(var.queues) : "execute-${queue}" => "ebbflow-work-${queue}" },
+  )
+
+  pubsub_agent = "serviceAccount:service-${data.google_project.this.number}@gcp-sa-pubsub.iam.gserviceaccount.com"
 }
 
 resource "google_pubsub_topic" "topic" {
@@ -13,6 +25,8 @@ resource "google_pubsub_topic" "topic" {
 
   project = var.project_id
   name    = each.value
+
+  depends_on = [google_project_service.api]
 }
 
 resource "google_pubsub_topic" "dead_letters" {
@@ -20,30 +34,141 @@ resource "google_pubsub_topic" "dead_letters" {
 
   project = var.project_id
   name    = "${each.value}-dead-letters"
+
+  depends_on = [google_project_service.api]
 }
 
-# A dead-letter topic that nobody subscribes to forgets its letters. Where evaluate is deployed they are pushed to it,
-# and it keeps them for `ebb dead-letters`.
+# Whoever settles a command publishes what follows, and every function settles.
+resource "google_pubsub_topic_iam_member" "function_publishes" {
+  for_each = { for pair in setproduct(keys(local.functions), local.topics) : join(" ", pair) => pair }
+
+  project = var.project_id
+  topic   = google_pubsub_topic.topic[each.value[1]].name
+  role    = "roles/pubsub.publisher"
+  member  = google_service_account.function[each.value[0]].member
+}
+
+resource "google_pubsub_topic_iam_member" "execute_gives_notice" {
+  for_each = { for pair in setproduct(keys(var.queues), var.notice_topics) : join(" ", pair) => pair }
+
+  project = var.project_id
+  topic   = each.value[1]
+  role    = "roles/pubsub.publisher"
+  member  = google_service_account.function["execute-${each.value[0]}"].member
+}
+
+# As whom Pub/Sub and the scheduler call.
+resource "google_service_account" "invoker" {
+  project      = var.project_id
+  account_id   = "ebbflow-invoker"
+  display_name = "Ebbflow: pushes and ticks"
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_cloud_run_v2_service_iam_member" "invoker" {
+  for_each = local.subscriptions
+
+  project  = var.project_id
+  location = var.region
+  name     = google_cloud_run_v2_service.function[each.key].name
+  role     = "roles/run.invoker"
+  member   = google_service_account.invoker.member
+}
+
+resource "google_service_account_iam_member" "agent_signs" {
+  service_account_id = google_service_account.invoker.name
+  role               = "roles/iam.serviceAccountTokenCreator"
+  member             = local.pubsub_agent
+
+  # The agent is there once there is a topic.
+  depends_on = [google_pubsub_topic.topic]
+}
+
+resource "google_pubsub_subscription" "push" {
+  for_each = local.subscriptions
+
+  project = var.project_id
+  name    = "ebbflow-${each.key}"
+  topic   = google_pubsub_topic.topic[each.value].id
+  # As long as Cloud Run lets the handler go on: later the message would come again while it does.
+  ack_deadline_seconds       = local.functions[each.key].timeout
+  message_retention_duration = "604800s"
+
+  expiration_policy {
+    ttl = ""
+  }
+
+  push_config {
+    push_endpoint = "${google_cloud_run_v2_service.function[each.key].uri}/push"
+    oidc_token {
+      service_account_email = google_service_account.invoker.email
+      audience              = local.audiences[each.key]
+    }
+  }
+
+  retry_policy {
+    minimum_backoff = "1s"
+    maximum_backoff = "60s"
+  }
+
+  # Generous, since an overloaded receiver uses attempts up too.
+  dead_letter_policy {
+    dead_letter_topic     = google_pubsub_topic.dead_letters[each.value].id
+    max_delivery_attempts = 20
+  }
+
+  depends_on = [google_cloud_run_v2_service_iam_member.invoker, google_service_account_iam_member.agent_signs]
+}
+
+# Without these two, dead letters never move, and nobody says so.
+resource "google_pubsub_subscription_iam_member" "agent_takes" {
+  for_each = local.subscriptions
+
+  project      = var.project_id
+  subscription = google_pubsub_subscription.push[each.key].name
+  role         = "roles/pubsub.subscriber"
+  member       = local.pubsub_agent
+}
+
+resource "google_pubsub_topic_iam_member" "agent_buries" {
+  for_each = local.topics
+
+  project = var.project_id
+  topic   = google_pubsub_topic.dead_letters[each.value].name
+  role    = "roles/pubsub.publisher"
+  member  = local.pubsub_agent
+
+  depends_on = [google_pubsub_topic.topic]
+}
+
+# A dead-letter topic that nobody subscribes to forgets its letters. Evaluate keeps them for `ebb dead-letters`; while it
+# cannot, they wait here for a month.
 resource "google_pubsub_subscription" "dead_letters" {
   for_each = local.topics
 
   project                    = var.project_id
   name                       = "${each.value}-dead-letters"
   topic                      = google_pubsub_topic.dead_letters[each.value].id
+  ack_deadline_seconds       = local.functions.evaluate.timeout
   message_retention_duration = "2678400s"
 
   expiration_policy {
     ttl = ""
   }
 
-  dynamic "push_config" {
-    for_each = var.dead_letter_push == null ? [] : [var.dead_letter_push]
-    content {
-      push_endpoint = push_config.value.endpoint
-      oidc_token {
-        service_account_email = push_config.value.service_account
-        audience              = push_config.value.audience
-      }
+  push_config {
+    push_endpoint = "${google_cloud_run_v2_service.function["evaluate"].uri}/dead-letters"
+    oidc_token {
+      service_account_email = google_service_account.invoker.email
+      audience              = local.audiences.evaluate
     }
   }
+
+  retry_policy {
+    minimum_backoff = "10s"
+    maximum_backoff = "600s"
+  }
+
+  depends_on = [google_cloud_run_v2_service_iam_member.invoker, google_service_account_iam_member.agent_signs]
 }

@@ -1,23 +1,382 @@
-//! What the code publishes to is what terraform creates.
+//! What the code needs is what terraform creates, and nothing besides. The code's side is read from the code.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
-use std::fs;
-use std::path::Path;
+#[path = "infrastructure/reading.rs"]
+mod reading;
+#[path = "infrastructure/watching.rs"]
+mod watching;
 
-use model::Topic;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use reading::{Repository, attributes, definitions, inside, literals, one_of, quoted, words};
+use watching::{alerts, counts};
+
+/// What terraform does not set, and why.
+const SET_ELSEWHERE: [(&str, &str); 7] = [
+    ("EBB_ARCHIVE_DIR", "a folder that outlives its instance is not to be had on Cloud Run"),
+    ("EBB_BROKER_URL", "the local broker instead of Pub/Sub"),
+    ("EBB_GRACE_SECONDS", "the default is what Cloud Run leaves"),
+    ("EBB_PUBSUB_ENDPOINT", "the emulator instead of Pub/Sub"),
+    ("EBB_PUSH_ISSUER", "Google signs"),
+    ("EBB_PUSH_KEYS_URL", "Google signs"),
+    ("EBB_SECRETS_DIR", "Cloud Run shows each secret as a variable"),
+];
+
+type Names = BTreeSet<String>;
+
+/// All that does not fit.
+fn problems(repository: &Repository) -> Vec<String> {
+    let checks = [
+        functions,
+        topics,
+        subscriptions,
+        routes,
+        environment,
+        secrets,
+        grants,
+        declarations,
+        counts,
+        alerts,
+    ];
+    checks.iter().flat_map(|check| check(repository)).collect()
+}
+
+fn compare<T: Ord + Debug>(
+    what: &str,
+    (here, ours): (&str, BTreeSet<T>),
+    (there, theirs): (&str, BTreeSet<T>),
+) -> Vec<String> {
+    let only = |place: &str, names: Vec<&T>| match names.is_empty() {
+        true => None,
+        false => Some(format!("{what} {names:?}: only in {place}")),
+    };
+    let found =
+        [only(here, ours.difference(&theirs).collect()), only(there, theirs.difference(&ours).collect())];
+    found.into_iter().flatten().collect()
+}
+
+/// Each function is a folder, a word of `ebb serve`, a service in the cloud and one of the composition.
+fn functions(repository: &Repository) -> Vec<String> {
+    let folders = repository.functions();
+    let served: Names = inside(repository.file("cli/src/serve.rs"), "pub enum Function {")
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(','))
+        .map(str::to_lowercase)
+        .collect();
+    let deployed: Names =
+        quoted(inside(repository.file("terraform/functions.tf"), "functions = merge("), "function = \"");
+    let composed: Names =
+        words(repository.file("docker-compose.yml"), "[serve, ", |letter| letter.is_ascii_lowercase());
+    let folders = || ("functions/", folders.clone());
+    let mut found = compare("functions", folders(), ("ebb serve", served));
+    found.extend(compare("functions", folders(), ("terraform/functions.tf", deployed)));
+    found.extend(compare("functions", folders(), ("docker-compose.yml", composed)));
+    found
+}
+
+/// The id of each kind of topic, by its name in the code; `QUEUE` stands for a queue.
+fn topic_ids(repository: &Repository) -> BTreeMap<String, String> {
+    let ids = inside(repository.file("shared/model/src/message.rs"), "pub fn id(&self) -> String {");
+    let lines = ids.lines().filter_map(|line| line.trim().strip_prefix("Self::")?.split_once(" => "));
+    let named = lines.filter_map(|(kind, id)| {
+        let kind = kind.split('(').next()?.to_owned();
+        Some((kind, literals(id).next()?.replace("{queue}", "QUEUE")))
+    });
+    named.collect()
+}
+
+fn topics(repository: &Repository) -> Vec<String> {
+    let coded: Names = topic_ids(repository).into_values().collect();
+    let list = inside(repository.file("terraform/pubsub.tf"), "topics = toset(concat(");
+    let made: Names = literals(list).filter(|id| id.starts_with("ebbflow-")).map(by_queue).collect();
+    let composed = words(repository.file("docker-compose.yml"), "ebbflow-", |letter| {
+        letter.is_ascii_lowercase() || letter == '-'
+    });
+    let ours: Names = topic_ids(repository).into_values().map(|id| id.replace("QUEUE", "light")).collect();
+    let mut found = compare("topics", ("shared/model", coded), ("terraform/pubsub.tf", made));
+    found.extend(
+        ours.iter()
+            .filter(|id| !composed.contains(*id))
+            .map(|id| format!("topics: docker-compose.yml lacks {id}")),
+    );
+    if !repository.file("terraform/pubsub.tf").contains("\"${each.value}-dead-letters\"")
+        || !repository.file("shared/model/src/message.rs").contains("\"{}-dead-letters\"")
+    {
+        found.push("dead-letter topics are named otherwise in the code".into());
+    }
+    found
+}
+
+fn by_queue(id: &str) -> String {
+    id.replace("${queue}", "QUEUE")
+}
+
+/// Who is pushed what: in one process as in the cloud.
+fn subscriptions(repository: &Repository) -> Vec<String> {
+    let ids = topic_ids(repository);
+    let dev = repository.file("cli/src/dev/functions.rs");
+    let mut coded: BTreeSet<(String, String)> = dev
+        .split("subscribe(Topic::")
+        .skip(1)
+        .filter_map(|call| {
+            Some((literals(call.lines().next()?).next()?.to_owned(), ids[call.split(',').next()?].clone()))
+        })
+        .collect();
+    if repository.file("cli/src/dev/queues.rs").contains("format!(\"execute-{queue}\")") {
+        coded.insert(("execute-QUEUE".into(), ids["Work"].clone()));
+    }
+    let list = inside(repository.file("terraform/pubsub.tf"), "subscriptions = merge(");
+    let fixed = list
+        .lines()
+        .filter_map(|line| line.trim().split_once("= \""))
+        .filter(|(name, _)| !name.contains('{'));
+    let mut made: BTreeSet<(String, String)> =
+        fixed.map(|(name, topic)| (name.trim().to_owned(), topic.trim_end_matches('"').to_owned())).collect();
+    if let Some(line) = list.lines().find(|line| line.contains("for queue in")) {
+        let mut pair = literals(line).map(by_queue);
+        made.insert((pair.next().unwrap(), pair.next().unwrap()));
+    }
+    compare("subscriptions", ("ebb dev", coded), ("terraform/pubsub.tf", made))
+}
+
+/// Whoever can be called is, and where.
+fn routes(repository: &Repository) -> Vec<String> {
+    let with = |path: &str| -> Names {
+        let route = format!(".route(\"{path}\", post(");
+        let has = |name: &String| {
+            repository.code(&format!("functions/{name}/src/")).any(|(_, text)| text.contains(&route))
+        };
+        repository.functions().into_iter().filter(has).collect()
+    };
+    let pubsub = repository.file("terraform/pubsub.tf");
+    let pushed: Names = attributes(inside(pubsub, "subscriptions = merge("))
+        .into_iter()
+        .chain(pubsub.contains("\"execute-${queue}\" => \"").then(|| "execute".to_owned()))
+        .collect();
+    let called = |text: &str, path: &str| -> Names {
+        let end = format!("\"].uri}}{path}\"");
+        let names = text
+            .split(&end)
+            .filter_map(|before| before.rsplit_once("function[\""))
+            .map(|(_, name)| name.to_owned());
+        names.filter(|name| !name.contains('"')).collect()
+    };
+    let mut found =
+        compare("who takes pushes", ("functions/", with("/push")), ("terraform/pubsub.tf", pushed));
+    let letters =
+        (("functions/", with("/dead-letters")), ("terraform/pubsub.tf", called(pubsub, "/dead-letters")));
+    found.extend(compare("who keeps dead letters", letters.0, letters.1));
+    let scheduler = repository.file("terraform/scheduler.tf");
+    found.extend(compare(
+        "who is woken",
+        ("functions/", with("/sweep")),
+        ("terraform/scheduler.tf", called(scheduler, "/sweep")),
+    ));
+    found
+}
+
+/// The variables that functions read.
+fn variables_read(repository: &Repository) -> Names {
+    let config = repository.file("shared/service/src/config.rs");
+    let name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
+    let mut read = words(config, "(\"EBB_", name);
+    read.extend(words(config, "days(\"EBB_", name));
+    // Whose tokens are believed is asked for by a prefix.
+    let endings = words(config, "{prefix}_", name);
+    for prefix in words(config, "tokens(\"EBB_", name) {
+        read.remove(&prefix);
+        read.extend(
+            endings.iter().map(|ending| format!("{prefix}_{}", ending.trim_start_matches("{prefix}_"))),
+        );
+    }
+    let sources = repository.code("shared/").chain(repository.code("functions/"));
+    for (_, text) in sources {
+        read.extend(words(text, "var_os(\"EBB_", name));
+        read.extend(words(text, "var(\"EBB_", name));
+        read.extend(words(text, "variable = format!(\"EBB_", name));
+    }
+    read
+}
+
+fn environment(repository: &Repository) -> Vec<String> {
+    let name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
+    let set = words(repository.file("terraform/functions.tf"), "EBB_", name);
+    let elsewhere = SET_ELSEWHERE.map(|(name, _)| name.to_owned());
+    let known: Names = set.iter().cloned().chain(elsewhere.clone()).collect();
+    let read = variables_read(repository);
+    let mut found = compare("variables", ("the code", read.clone()), ("terraform, or SET_ELSEWHERE", known));
+    found.extend(
+        elsewhere
+            .iter()
+            .filter(|name| set.contains(*name))
+            .map(|name| format!("{name} is set, and SET_ELSEWHERE")),
+    );
+    let composed = words(repository.file("docker-compose.yml"), "EBB_", name);
+    // Where on the machine the folder is, is for whoever composes.
+    let unknown = composed.iter().filter(|name| !read.contains(*name) && *name != "EBB_SECRETS");
+    found.extend(unknown.map(|name| format!("docker-compose.yml sets {name}, which nobody reads")));
+    found
+}
+
+/// The database's address is a secret wherever it is given, and what workflows name has the name that the code looks for.
+fn secrets(repository: &Repository) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in ["terraform/functions.tf", "terraform/migrate.tf"] {
+        let given = repository.file(file).split("name = \"DATABASE_URL\"").nth(1).unwrap_or_default();
+        let source = inside(given, "secret_key_ref {");
+        if !source.contains("google_secret_manager_secret.database_url.secret_id") {
+            found.push(format!("{file} does not give DATABASE_URL from its secret"));
+        }
+    }
+    let coded = repository.code("").any(|(_, text)| text.contains("name.to_uppercase().replace('-', \"_\")"));
+    let made = repository
+        .file("terraform/functions.tf")
+        .contains("\"EBB_SECRET_${upper(replace(secret, \"-\", \"_\"))}\"");
+    if !coded || !made {
+        found.push("terraform names the secrets of workflows otherwise than the code".into());
+    }
+    let made = definitions(&repository.terraform(), "resource \"google_secret_manager_secret\" ");
+    let used = made.iter().filter(|(name, _)| {
+        repository
+            .file("terraform/functions.tf")
+            .contains(&format!("google_secret_manager_secret.{name}.secret_id"))
+    });
+    if used.count() != made.len() {
+        found.push("a secret is made that no function reads".into());
+    }
+    found
+}
+
+/// What nothing complains of when it is missing.
+fn grants(repository: &Repository) -> Vec<String> {
+    let terraform = repository.terraform();
+    let needed = [
+        (
+            "resource \"google_pubsub_subscription_iam_member\" ",
+            "agent_takes",
+            "roles/pubsub.subscriber",
+            "local.subscriptions",
+        ),
+        (
+            "resource \"google_pubsub_topic_iam_member\" ",
+            "agent_buries",
+            "roles/pubsub.publisher",
+            "local.topics",
+        ),
+        (
+            "resource \"google_cloud_run_v2_service_iam_member\" ",
+            "invoker",
+            "roles/run.invoker",
+            "local.subscriptions",
+        ),
+    ];
+    let lacks = |(kind, name, role, each): &(&str, &str, &str, &str)| {
+        let made = definitions(&terraform, kind);
+        !made
+            .get(*name)
+            .is_some_and(|body| body.contains(role) && body.contains(&format!("for_each = {each}\n")))
+    };
+    needed
+        .iter()
+        .filter(|grant| lacks(grant))
+        .map(|(_, name, role, _)| format!("`{name}` does not grant {role} to all"))
+        .collect()
+}
+
+/// Whoever reads a variable or an output is told what it is.
+fn declarations(repository: &Repository) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in repository.files("terraform/").filter(|(path, _)| path.ends_with(".tf")) {
+        let folder = path.rsplit_once('/').unwrap().0;
+        let used =
+            |name: &str| repository.files(folder).any(|(_, text)| one_of(text, &format!("var.{name}")));
+        for (name, body) in definitions(text, "variable ") {
+            let needed =
+                ["description = \"", "type "].map(|word| (word, body.contains(&format!("  {word}"))));
+            let missing = needed
+                .iter()
+                .filter(|(_, has)| !has)
+                .map(|(word, _)| format!("{path}: variable {name} has no {word}"));
+            found.extend(
+                missing.chain((!used(&name)).then(|| format!("{path}: variable {name} is not used"))),
+            );
+        }
+        let outputs =
+            definitions(text, "output ").into_iter().filter(|(_, body)| !body.contains("  description = \""));
+        found.extend(outputs.map(|(name, _)| format!("{path}: output {name} has no description")));
+    }
+    found
+}
 
 #[test]
-fn terraform_creates_the_topics_that_the_code_names() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("terraform/pubsub.tf");
-    let text = fs::read_to_string(file).unwrap();
-    for topic in [Topic::Triggers, Topic::Evaluations, Topic::Management, Topic::Lifecycle] {
-        assert!(text.contains(&format!("\"{}\"", topic.id())), "{} is missing", topic.id());
-    }
+fn terraform_creates_what_the_code_needs_and_nothing_else() {
+    let found = problems(&Repository::read());
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn a_build_is_tested_before_it_is_migrated_to_and_migrated_to_before_it_is_deployed() {
+    let repository = Repository::read();
+    let build = repository.file("cloudbuild.yaml");
+    let steps: Vec<&str> = build.lines().filter_map(|line| line.trim().strip_prefix("- id: ")).collect();
+    assert_eq!(steps, ["test", "build-and-push", "migrate", "deploy"]);
+    assert!(!build.contains("waitFor"), "steps wait for the one before");
     assert!(
-        text.contains(&format!("\"{}\"", Topic::Work("${queue}".into()).id())),
-        "the work topics are missing"
+        repository.file("terraform/migrate.tf").contains("\"ebbflow-migrate\"")
+            && build.contains("execute ebbflow-migrate")
     );
-    let suffix = Topic::Triggers.dead_letter_id().replace(&Topic::Triggers.id(), "");
-    assert!(text.contains(&format!("\"${{each.value}}{suffix}\"")), "the dead-letter topics are missing");
+    let (up, moved) = (build.find("--no-traffic").unwrap(), build.find("--to-latest").unwrap());
+    assert!(up < moved, "traffic moves once everything is up");
+}
+
+#[test]
+fn the_image_holds_one_program_and_no_root() {
+    let repository = Repository::read();
+    let stages: Vec<&str> = repository.file("Dockerfile").split("\nFROM ").collect();
+    let last = stages.last().unwrap();
+    assert!(last.starts_with("gcr.io/distroless/"), "the image that is built by default has no shell");
+    for stage in stages.iter().filter(|stage| stage.contains("ENTRYPOINT")) {
+        assert!(stage.contains("USER 65532") && stage.matches("COPY").count() == 1, "{stage}");
+    }
+}
+
+#[test]
+fn planted_mistakes_are_found() {
+    let plants = [
+        ("terraform/pubsub.tf", "      sweep    = \"ebbflow-management\"\n", "", "subscriptions"),
+        ("terraform/pubsub.tf", "\"ebbflow-lifecycle\"", "\"ebbflow-livecycle\"", "topics"),
+        (
+            "terraform/pubsub.tf",
+            "role         = \"roles/pubsub.subscriber\"",
+            "role = \"roles/viewer\"",
+            "agent_takes",
+        ),
+        ("terraform/pubsub.tf", "/dead-letters\"\n", "/push\"\n", "dead letters"),
+        ("terraform/scheduler.tf", "/sweep\"", "/swep\"", "woken"),
+        ("terraform/functions.tf", "function = \"console\"", "function = \"konsole\"", "functions"),
+        ("terraform/functions.tf", "EBB_PUSH_ACCOUNT", "EBB_PUSH_ACOUNT", "EBB_PUSH_ACOUNT"),
+        (
+            "terraform/migrate.tf",
+            "google_secret_manager_secret.database_url.secret_id",
+            "\"other\"",
+            "DATABASE_URL",
+        ),
+        ("terraform/variables.tf", "  description = \"What the functions log", "  # \"What", "log_filter"),
+        ("terraform/logs.tf", "can never succeed and was buried", "was given up", "dead_letters counts"),
+        ("terraform/logs.tf", "^Found stalled ", "^Found stuck ", "stalled_runs"),
+        ("docs/runbook.md", "## Dead letters", "## Letters", "alerts"),
+        ("docs/runbook.md", "ebb doctor", "ebb docter", "ebb docter"),
+        ("docker-compose.yml", "EBB_PUSH_AUTH: none", "EBB_PUSH_OUT: none", "EBB_PUSH_OUT"),
+        ("shared/model/src/message.rs", "\"ebbflow-management\"", "\"ebbflow-orders\"", "topics"),
+        ("shared/service/src/config.rs", "optional(\"EBB_QUEUE\")", "optional(\"EBB_LANE\")", "EBB_LANE"),
+        ("shared/service/src/push.rs", "can never succeed and was buried", "was kept", "dead_letters counts"),
+    ];
+    for (path, right, wrong, told) in plants {
+        let mut repository = Repository::read();
+        repository.plant(path, right, wrong);
+        let found = problems(&repository);
+        assert!(found.iter().any(|problem| problem.contains(told)), "{path}: {right} → {wrong}: {found:#?}");
+    }
 }

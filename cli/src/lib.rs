@@ -8,3 +8,4 @@ pub mod dev;
 pub mod fairness;
 pub mod files;
 pub mod output;
+pub mod serve;

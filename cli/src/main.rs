@@ -1,5 +1,6 @@
 //! The ebb command.
 
+use std::future::Future;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -10,6 +11,7 @@ use ebb::bench::{self, BenchArgs};
 use ebb::commands;
 use ebb::dev::{Dev, DevArgs};
 use ebb::fairness::{self, Fairness};
+use ebb::serve::Serve;
 use store::Postgres;
 
 /// Workflows that cost nothing while nothing runs.
@@ -44,21 +46,29 @@ enum Top {
     /// Look at how places are shared between tenants, without a server
     #[command(subcommand)]
     Fairness(Fairness),
+    /// Serve one function on $PORT, with settings from the environment
+    #[command(after_help = "Examples:\n  ebb serve sweep\n  ebb serve trigger --check")]
+    Serve(Serve),
     #[command(flatten)]
     Other(Command),
 }
 
+fn main() -> ExitCode {
+    let Cli { shared, command } = Cli::parse();
+    match command {
+        // A function has a runtime of its own.
+        Top::Serve(serve) => serve.function.main(),
+        Top::Dev(args) => finish(dev(&shared, &args)),
+        Top::Migrate { database_url } => finish(migrate(&database_url)),
+        Top::Bench(args) => finish(bench::run(&shared, &args)),
+        Top::Fairness(Fairness::Simulate(args)) => finish(async { fairness::simulate(&shared, &args) }),
+        Top::Other(command) => finish(commands::run(&shared, command)),
+    }
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let outcome = match cli.command {
-        Top::Dev(args) => dev(&cli.shared, &args).await,
-        Top::Migrate { database_url } => migrate(&database_url).await,
-        Top::Bench(args) => bench::run(&cli.shared, &args).await,
-        Top::Fairness(Fairness::Simulate(args)) => fairness::simulate(&cli.shared, &args),
-        Top::Other(command) => commands::run(&cli.shared, command).await,
-    };
-    outcome.unwrap_or_else(|error| commands::failure(&error))
+async fn finish(work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
+    work.await.unwrap_or_else(|error| commands::failure(&error))
 }
 
 async fn dev(shared: &Shared, args: &DevArgs) -> anyhow::Result<ExitCode> {

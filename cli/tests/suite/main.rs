@@ -10,6 +10,7 @@ mod first_run;
 mod operate;
 mod schedules;
 mod secrets;
+mod serve;
 mod test;
 mod triggers;
 mod versions;

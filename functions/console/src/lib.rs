@@ -8,6 +8,8 @@ mod reader;
 mod schemas;
 mod show;
 
+use std::process::ExitCode;
+
 use api::Api;
 use axum::Router;
 use axum::extract::Request;
@@ -16,6 +18,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use service::health;
+use tracing::warn;
 
 const STYLE: &str = include_str!("../templates/style.css");
 
@@ -48,6 +51,19 @@ async fn guarded(request: Request, next: Next) -> Response {
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// The console as a service: reads its configuration and serves until it is asked to stop.
+pub fn main() -> ExitCode {
+    service::main("console", |config, app| async move {
+        Ok(match Api::configured(&config, app.clone())? {
+            Some(api) => router(api),
+            None => {
+                warn!("EBB_API_AUDIENCE is not set: nobody can be told apart, so only health is served");
+                health(app)
+            }
+        })
+    })
 }
 
 #[cfg(test)]

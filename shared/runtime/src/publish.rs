@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use model::Message;
 use store::Committed;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::place::Granting;
 use crate::{Result, Runtime};
@@ -35,6 +35,7 @@ impl Runtime {
     pub(crate) async fn say(&self, Unsaid { mut announcements, committed }: Unsaid) -> Granting {
         let ids: Vec<i64> = committed.unsent.iter().map(|row| row.id).collect();
         announcements.extend(committed.unsent.into_iter().flat_map(|row| row.messages));
+        log_ends(&announcements);
         if announcements.is_empty() {
             // Nothing to say.
         } else if let Err(error) = self.bus.publish(&announcements).await {
@@ -78,5 +79,15 @@ impl Runtime {
 
     async fn mark_sent(&self, ids: &[i64]) -> store::Result<()> {
         if ids.is_empty() { Ok(()) } else { self.store.sent(ids).await }
+    }
+}
+
+/// How often runs fail is counted from these lines. Whoever dies before it gets here leaves one out, which no rate minds.
+fn log_ends(messages: &[Message]) {
+    for message in messages {
+        if let Message::RunFinished(end) = message {
+            let (run, state) = (end.run, end.state.name());
+            info!(workflow = end.workflow, state, "Run {run} of {} has ended: {state}", end.workflow);
+        }
     }
 }

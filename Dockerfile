@@ -1,0 +1,37 @@
+# syntax=docker/dockerfile:1
+# One program in one image: `ebb serve FUNCTION` is each function, `ebb migrate` the migration, and `ebb` the command line.
+#
+#   docker build --tag ebbflow .                            the functions: no shell, no root, no package manager
+#   docker build --tag ebbflow-worker --target worker .     for queues whose tasks are bash or python
+
+FROM rust:1.95-bookworm AS chef
+RUN cargo install cargo-chef --locked --version ^0.1
+WORKDIR /src
+
+# What the dependencies are follows from the manifests alone, so that they are built again only when those change.
+FROM chef AS plan
+COPY . .
+RUN cargo chef prepare --recipe-path recipe.json
+
+FROM chef AS build
+COPY --from=plan /src/recipe.json recipe.json
+RUN cargo chef cook --release --locked --package ebb --no-default-features --recipe-path recipe.json
+COPY . .
+# Without its default feature it has no Postgres in it.
+RUN cargo build --release --locked --package ebb --no-default-features
+
+FROM debian:bookworm-slim AS worker
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends bash ca-certificates python3 \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 65532 --create-home nonroot
+COPY --from=build /src/target/release/ebb /usr/local/bin/ebb
+USER 65532:65532
+WORKDIR /home/nonroot
+ENTRYPOINT ["/usr/local/bin/ebb"]
+
+FROM gcr.io/distroless/cc-debian12:nonroot AS ebbflow
+COPY --from=build /src/target/release/ebb /usr/local/bin/ebb
+USER 65532:65532
+WORKDIR /home/nonroot
+ENTRYPOINT ["/usr/local/bin/ebb"]

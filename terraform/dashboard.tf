@@ -1,0 +1,57 @@
+# How it goes, on one page.
+
+locals {
+  # Title → what is drawn: a filter, how its points are aligned and added up, by what, and in which unit.
+  charts = {
+    "Runs that ended, by how"          = { filter = local.counted.runs_ended, aligner = "ALIGN_RATE", reducer = "REDUCE_SUM", by = ["metric.label.state"] }
+    "Requests by service"              = { filter = local.requests, aligner = "ALIGN_RATE", reducer = "REDUCE_SUM", by = ["resource.label.service_name"] }
+    "Errors by service"                = { filter = "${local.requests} AND metric.labels.response_code_class=\"5xx\"", aligner = "ALIGN_RATE", reducer = "REDUCE_SUM", by = ["resource.label.service_name"] }
+    "Time to answer, 99th percentile"  = { filter = replace(local.requests, "request_count", "request_latencies"), aligner = "ALIGN_PERCENTILE_99", reducer = "REDUCE_MAX", by = ["resource.label.service_name"] }
+    "Instances by service"             = { filter = replace(local.requests, "request_count", "container/instance_count"), aligner = "ALIGN_MAX", reducer = "REDUCE_SUM", by = ["resource.label.service_name"] }
+    "Tasks that no worker has taken"   = { filter = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscriptions_of.work}", aligner = "ALIGN_MAX", reducer = "REDUCE_SUM", by = ["resource.label.subscription_id"] }
+    "Age of the oldest message, in s"  = { filter = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=starts_with(\"ebbflow-\")", aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = ["resource.label.subscription_id"] }
+    "Dead letters"                     = { filter = local.counted.dead_letters, aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = [] }
+    "Attempts lost with their workers" = { filter = local.counted.lost_attempts, aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = [] }
+    "Late timers"                      = { filter = local.counted.late_timers, aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = [] }
+    "Connections to the database"      = { filter = "metric.type=\"cloudsql.googleapis.com/database/postgresql/num_backends\" AND ${local.sql}", aligner = "ALIGN_MAX", reducer = "REDUCE_SUM", by = [] }
+    "Processor use of the database"    = { filter = "metric.type=\"cloudsql.googleapis.com/database/cpu/utilization\" AND ${local.sql}", aligner = "ALIGN_MEAN", reducer = "REDUCE_MAX", by = [] }
+  }
+  titles = keys(local.charts)
+}
+
+resource "google_monitoring_dashboard" "this" {
+  project = var.project_id
+  dashboard_json = jsonencode({
+    displayName = "Ebbflow"
+    mosaicLayout = {
+      columns = 12
+      tiles = [for place, title in local.titles : {
+        xPos   = 6 * (place % 2)
+        yPos   = 4 * floor(place / 2)
+        width  = 6
+        height = 4
+        widget = {
+          title = title
+          xyChart = {
+            dataSets = [{
+              plotType = "LINE"
+              timeSeriesQuery = {
+                timeSeriesFilter = {
+                  filter = local.charts[title].filter
+                  aggregation = {
+                    alignmentPeriod    = "60s"
+                    perSeriesAligner   = local.charts[title].aligner
+                    crossSeriesReducer = local.charts[title].reducer
+                    groupByFields      = local.charts[title].by
+                  }
+                }
+              }
+            }]
+          }
+        }
+      }]
+    }
+  })
+
+  depends_on = [google_project_service.api]
+}

@@ -1,0 +1,107 @@
+# All state. Functions log in as one user, with a password that only Secret Manager knows; people as themselves.
+
+locals {
+  # While a revision takes over from another, both have instances.
+  connections = 2 * sum([for size in local.functions : size.max_instances * size.connections])
+  # The migration, two people, and what Postgres keeps for its superuser.
+  connections_besides = 6
+
+  # Made anew at every apply and forgotten after it: it is used only where `password_version` has changed.
+  database_password = "${uuid()}${uuid()}"
+}
+
+resource "google_sql_database_instance" "this" {
+  project             = var.project_id
+  region              = var.region
+  name                = "ebbflow"
+  database_version    = "POSTGRES_15"
+  deletion_protection = var.deletion_protection
+
+  settings {
+    edition                     = "ENTERPRISE"
+    tier                        = var.database.tier
+    availability_type           = var.database.high_availability ? "REGIONAL" : "ZONAL"
+    disk_type                   = "PD_SSD"
+    disk_size                   = var.database.disk_gb
+    disk_autoresize             = true
+    deletion_protection_enabled = var.deletion_protection
+
+    ip_configuration {
+      ipv4_enabled    = false
+      private_network = google_compute_network.this.id
+      ssl_mode        = "ENCRYPTED_ONLY"
+    }
+
+    backup_configuration {
+      enabled                        = true
+      start_time                     = "03:00"
+      point_in_time_recovery_enabled = true
+      transaction_log_retention_days = 7
+      backup_retention_settings {
+        retained_backups = var.database.backups
+      }
+    }
+
+    maintenance_window {
+      day          = 7
+      hour         = 4
+      update_track = "stable"
+    }
+
+    insights_config {
+      query_insights_enabled = true
+    }
+
+    database_flags {
+      name  = "cloudsql.iam_authentication"
+      value = "on"
+    }
+    database_flags {
+      name  = "max_connections"
+      value = tostring(var.database.max_connections)
+    }
+  }
+
+  lifecycle {
+    # It grows by itself.
+    ignore_changes = [settings[0].disk_size]
+
+    precondition {
+      condition     = local.connections + local.connections_besides <= var.database.max_connections
+      error_message = "During a deploy the functions may open ${local.connections} connections, and ${local.connections_besides} are needed besides, but the database takes ${var.database.max_connections}. Lower max_instances or connections, or take a larger database with more max_connections."
+    }
+  }
+
+  depends_on = [google_service_networking_connection.database]
+}
+
+resource "google_sql_database" "this" {
+  project  = var.project_id
+  instance = google_sql_database_instance.this.name
+  name     = "ebbflow"
+}
+
+resource "google_sql_user" "functions" {
+  project             = var.project_id
+  instance            = google_sql_database_instance.this.name
+  name                = "ebbflow"
+  password_wo         = local.database_password
+  password_wo_version = var.database.password_version
+}
+
+resource "google_sql_user" "people" {
+  for_each = var.database_people
+
+  project  = var.project_id
+  instance = google_sql_database_instance.this.name
+  name     = trimprefix(each.value, "group:")
+  type     = startswith(each.value, "group:") ? "CLOUD_IAM_GROUP" : "CLOUD_IAM_USER"
+}
+
+resource "google_project_iam_member" "people_log_in" {
+  for_each = { for pair in setproduct(var.database_people, ["roles/cloudsql.client", "roles/cloudsql.instanceUser"]) : join(" ", pair) => pair }
+
+  project = var.project_id
+  member  = startswith(each.value[0], "group:") ? each.value[0] : "user:${each.value[0]}"
+  role    = each.value[1]
+}

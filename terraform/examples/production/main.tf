@@ -1,0 +1,90 @@
+# For work that matters: a database with a stand-by in another zone, functions that are up before they are needed, people
+# who are called.
+
+terraform {
+  required_version = ">= 1.11"
+
+  required_providers {
+    google = {
+      source  = "hashicorp/google"
+      version = ">= 7.20, < 8.0"
+    }
+  }
+
+  # One state for everybody, with a lock: terraform init -backend-config=bucket=MY-BUCKET
+  backend "gcs" {
+    prefix = "ebbflow"
+  }
+}
+
+variable "project_id" {
+  description = "The Google Cloud project."
+  type        = string
+}
+
+variable "region" {
+  description = "Where everything runs."
+  type        = string
+  default     = "us-central1"
+}
+
+variable "image" {
+  description = "The image to begin with."
+  type        = string
+}
+
+variable "worker_image" {
+  description = "The image with bash and python, for the queues to begin with."
+  type        = string
+}
+
+variable "accounts" {
+  description = "Who may use the API and the pages: addresses and `@domains`."
+  type        = list(string)
+}
+
+variable "alert_emails" {
+  description = "Who is called."
+  type        = set(string)
+}
+
+provider "google" {
+  project = var.project_id
+  region  = var.region
+}
+
+module "ebbflow" {
+  source = "../.."
+
+  project_id   = var.project_id
+  region       = var.region
+  image        = var.image
+  worker_image = var.worker_image
+  api          = { accounts = var.accounts }
+  alert_emails = var.alert_emails
+
+  functions = {
+    trigger  = { min_instances = 1, max_instances = 6, connections = 5 }
+    evaluate = { min_instances = 1, max_instances = 8, connections = 5 }
+    sweep    = { max_instances = 2, connections = 5 }
+    console  = { max_instances = 3, connections = 5 }
+  }
+
+  queues = {
+    light = { min_instances = 1, max_instances = 8, concurrency = 40, connections = 5, memory = "1Gi" }
+    heavy = { max_instances = 8, concurrency = 4, connections = 5, cpu = "4", memory = "8Gi" }
+  }
+
+  database = {
+    tier              = "db-custom-2-7680"
+    high_availability = true
+    disk_gb           = 50
+    max_connections   = 400
+    backups           = 14
+  }
+}
+
+output "ebbflow" {
+  description = "Addresses, accounts and commands."
+  value       = module.ebbflow
+}

@@ -1,0 +1,24 @@
+variables {
+  project_id   = "some-project"
+  image        = "us-central1-docker.pkg.dev/some-project/ebbflow/ebbflow:1"
+  worker_image = "us-central1-docker.pkg.dev/some-project/ebbflow/ebbflow-worker:1"
+  accounts     = ["@example.com"]
+  alert_emails = ["ada@example.com"]
+}
+
+# What is only ever written is not sent anywhere.
+override_resource {
+  target = module.ebbflow.google_sql_user.functions
+}
+override_resource {
+  target = module.ebbflow.google_secret_manager_secret_version.database_url
+}
+
+run "it_can_be_applied" {
+  command = apply
+
+  assert {
+    condition     = length(output.ebbflow.urls) == 6
+    error_message = "There are six services."
+  }
+}

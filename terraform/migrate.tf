@@ -1,0 +1,80 @@
+# Brings the database up to date. It is run by hand the first time, and by cloudbuild.yaml before every deploy.
+
+resource "google_service_account" "migrate" {
+  project      = var.project_id
+  account_id   = "ebbflow-migrate"
+  display_name = "Ebbflow: migrate"
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_project_iam_member" "migrate_reaches_database" {
+  project = var.project_id
+  role    = "roles/cloudsql.client"
+  member  = google_service_account.migrate.member
+}
+
+resource "google_cloud_run_v2_job" "migrate" {
+  project             = var.project_id
+  location            = var.region
+  name                = "ebbflow-migrate"
+  deletion_protection = false
+  labels              = { app = "ebbflow" }
+
+  template {
+    template {
+      service_account = google_service_account.migrate.email
+      timeout         = "1800s"
+      # Whether to try again is for whoever reads why it failed.
+      max_retries = 0
+
+      vpc_access {
+        egress = "PRIVATE_RANGES_ONLY"
+        network_interfaces {
+          network    = google_compute_network.this.id
+          subnetwork = google_compute_subnetwork.functions.id
+        }
+      }
+
+      volumes {
+        name = "cloudsql"
+        cloud_sql_instance {
+          instances = [google_sql_database_instance.this.connection_name]
+        }
+      }
+
+      containers {
+        image = var.image
+        args  = ["migrate"]
+
+        resources {
+          limits = { cpu = "1", memory = "512Mi" }
+        }
+
+        env {
+          name = "DATABASE_URL"
+          value_source {
+            secret_key_ref {
+              secret  = google_secret_manager_secret.database_url.secret_id
+              version = google_secret_manager_secret_version.database_url.version
+            }
+          }
+        }
+
+        volume_mounts {
+          name       = "cloudsql"
+          mount_path = "/cloudsql"
+        }
+      }
+    }
+  }
+
+  lifecycle {
+    ignore_changes = [client, client_version, template[0].template[0].containers[0].image]
+  }
+
+  depends_on = [
+    google_project_iam_member.migrate_reaches_database,
+    google_secret_manager_secret_iam_member.database_url,
+  ]
+}

@@ -1,0 +1,28 @@
+# The one thing that happens while nothing happens: the sweep is woken every minute and asks the database one question.
+
+resource "google_cloud_scheduler_job" "sweep" {
+  project     = var.project_id
+  region      = var.region
+  name        = "ebbflow-sweep"
+  description = "Wakes Ebbflow's sweep."
+  schedule    = "* * * * *"
+  time_zone   = "Etc/UTC"
+  # A sweep may go on for longer; the next tick then hands over to it and returns.
+  attempt_deadline = "90s"
+
+  retry_config {
+    retry_count          = 1
+    min_backoff_duration = "5s"
+  }
+
+  http_target {
+    http_method = "POST"
+    uri         = "${google_cloud_run_v2_service.function["sweep"].uri}/sweep"
+    oidc_token {
+      service_account_email = google_service_account.invoker.email
+      audience              = local.audiences.sweep
+    }
+  }
+
+  depends_on = [google_cloud_run_v2_service_iam_member.invoker]
+}

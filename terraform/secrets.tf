@@ -1,0 +1,45 @@
+# What functions may know and nobody may read: the way into the database, and what workflows name.
+
+resource "google_secret_manager_secret" "database_url" {
+  project   = var.project_id
+  secret_id = "ebbflow-database-url"
+
+  replication {
+    auto {}
+  }
+
+  depends_on = [google_project_service.api]
+}
+
+# Written after the user it names, so that whoever reads it can log in.
+resource "google_secret_manager_secret_version" "database_url" {
+  secret                 = google_secret_manager_secret.database_url.id
+  secret_data_wo         = "postgres://${google_sql_user.functions.name}:${local.database_password}@localhost/${google_sql_database.this.name}?host=/cloudsql/${google_sql_database_instance.this.connection_name}"
+  secret_data_wo_version = var.database.password_version
+
+  # The version before goes once no revision that is to serve names it.
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "google_secret_manager_secret_iam_member" "database_url" {
+  for_each = merge(
+    { for name, account in google_service_account.function : name => account.member },
+    { migrate = google_service_account.migrate.member },
+  )
+
+  project   = var.project_id
+  secret_id = google_secret_manager_secret.database_url.secret_id
+  role      = "roles/secretmanager.secretAccessor"
+  member    = each.value
+}
+
+resource "google_secret_manager_secret_iam_member" "workflows" {
+  for_each = { for pair in setproduct(keys(var.queues), var.workflow_secrets) : join(" ", pair) => pair }
+
+  project   = var.project_id
+  secret_id = each.value[1]
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.function["execute-${each.value[0]}"].member
+}

@@ -1,0 +1,145 @@
+# What can be told before anything is applied, is.
+
+provider "google" {}
+
+# What is only ever written is not sent anywhere.
+override_resource {
+  target = google_sql_user.functions
+}
+override_resource {
+  target = google_secret_manager_secret_version.database_url
+}
+
+variables {
+  project_id = "some-project"
+  image      = "us-central1-docker.pkg.dev/some-project/ebbflow/ebbflow:1"
+}
+
+run "the_defaults_are_enough" {
+  command = plan
+
+  assert {
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : service.template[0].scaling[0].min_instance_count == 0])
+    error_message = "By default everything scales to zero."
+  }
+}
+
+run "more_connections_than_the_database_takes_are_refused" {
+  command = plan
+
+  variables {
+    queues = { light = { max_instances = 10 } }
+  }
+
+  expect_failures = [google_sql_database_instance.this]
+}
+
+run "callbacks_need_their_queue" {
+  command = plan
+
+  variables {
+    queues = { heavy = {} }
+  }
+
+  expect_failures = [var.queues]
+}
+
+run "a_queue_has_a_name_that_an_account_can_have" {
+  command = plan
+
+  variables {
+    queues = { light = {}, a-name-that-is-too-long = {} }
+  }
+
+  expect_failures = [var.queues]
+}
+
+run "no_attempt_is_longer_than_a_push" {
+  command = plan
+
+  variables {
+    queues = { light = { timeout_seconds = 601 } }
+  }
+
+  expect_failures = [var.queues]
+}
+
+run "every_function_has_a_size" {
+  command = plan
+
+  variables {
+    functions = { trigger = {}, evaluate = {}, sweep = {} }
+  }
+
+  expect_failures = [var.functions]
+}
+
+run "an_image_has_a_tag" {
+  command = plan
+
+  variables {
+    image = "ebbflow"
+  }
+
+  expect_failures = [var.image]
+}
+
+run "an_api_is_for_somebody" {
+  command = plan
+
+  variables {
+    api = { accounts = [] }
+  }
+
+  expect_failures = [var.api]
+}
+
+run "an_issuer_has_keys" {
+  command = plan
+
+  variables {
+    api = { accounts = ["@example.com"], issuer = "https://issuer.example.com" }
+  }
+
+  expect_failures = [var.api]
+}
+
+run "a_region_is_no_zone" {
+  command = plan
+
+  variables {
+    region = "europe-west3-a"
+  }
+
+  expect_failures = [var.region]
+}
+
+run "a_subnet_has_room" {
+  command = plan
+
+  variables {
+    subnet_range = "10.0.0.0/28"
+  }
+
+  expect_failures = [var.subnet_range]
+}
+
+run "backups_reach_as_far_back_as_the_log" {
+  command = plan
+
+  variables {
+    database = { backups = 3 }
+  }
+
+  expect_failures = [var.database]
+}
+
+run "what_has_ended_is_kept_for_at_least_a_day" {
+  command = plan
+
+  variables {
+    retention_days = { logs = 0 }
+  }
+
+  expect_failures = [var.retention_days]
+}

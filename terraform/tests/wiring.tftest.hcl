@@ -1,0 +1,215 @@
+# Who may call, read and publish what, as it would be applied.
+
+provider "google" {}
+
+# What is only ever written is not sent anywhere.
+override_resource {
+  target = google_sql_user.functions
+}
+override_resource {
+  target = google_secret_manager_secret_version.database_url
+}
+
+variables {
+  project_id       = "some-project"
+  image            = "us-central1-docker.pkg.dev/some-project/ebbflow/ebbflow:1"
+  worker_image     = "us-central1-docker.pkg.dev/some-project/ebbflow/ebbflow-worker:1"
+  queues           = { light = {}, heavy = { concurrency = 1 }, slow-lane = { timeout_seconds = 30 } }
+  database         = { max_connections = 60 }
+  api              = { accounts = ["@example.com"] }
+  workflow_secrets = ["api-key"]
+  notice_topics    = ["my-notices"]
+  alert_emails     = ["ada@example.com"]
+  database_people  = ["ada@example.com", "group:operators@example.com"]
+  runbook_url      = "https://example.com/runbook"
+}
+
+run "everything_is_applied" {
+  command = apply
+
+  assert {
+    condition     = toset(keys(google_cloud_run_v2_service.function)) == toset(["trigger", "evaluate", "sweep", "console", "execute-light", "execute-heavy", "execute-slow-lane"])
+    error_message = "There must be a service for each function, and an execute for each queue."
+  }
+  assert {
+    condition     = alltrue([for name, service in google_cloud_run_v2_service.function : service.template[0].service_account == google_service_account.function[name].email])
+    error_message = "Every service has an account of its own."
+  }
+  assert {
+    condition     = length(distinct([for account in google_service_account.function : account.account_id])) == length(google_service_account.function)
+    error_message = "No two services share an account."
+  }
+  assert {
+    condition     = alltrue([for name, service in google_cloud_run_v2_service.function : service.template[0].containers[0].args == tolist(["serve", local.functions[name].function])])
+    error_message = "Every service serves its function."
+  }
+  assert {
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : service.template[0].containers[0].resources[0].cpu_idle])
+    error_message = "Nothing is paid for while nothing runs."
+  }
+  assert {
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : service.template[0].containers[0].startup_probe[0].http_get[0].path == "/livez" && service.template[0].containers[0].liveness_probe[0].http_get[0].path == "/livez"])
+    error_message = "Every service is probed."
+  }
+  assert {
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : one(service.template[0].volumes[0].cloud_sql_instance[0].instances) == google_sql_database_instance.this.connection_name])
+    error_message = "Every service reaches the database by its socket."
+  }
+  assert {
+    condition     = alltrue([for service in concat(values(google_cloud_run_v2_service.function)) : anytrue([for env in service.template[0].containers[0].env : env.name == "DATABASE_URL" && length(env.value_source) == 1])])
+    error_message = "Every service has the database's address from its secret."
+  }
+  assert {
+    condition     = toset(keys(google_secret_manager_secret_iam_member.database_url)) == toset(concat(keys(google_cloud_run_v2_service.function), ["migrate"]))
+    error_message = "Every service and the migration may read the database's address."
+  }
+  assert {
+    condition     = toset([for member in google_secret_manager_secret_iam_member.workflows : member.member]) == toset([for name, account in google_service_account.function : account.member if startswith(name, "execute-")])
+    error_message = "Executors, and they alone, may read what workflows name."
+  }
+  assert {
+    condition     = google_cloud_run_v2_service.function["execute-light"].template[0].containers[0].image == var.worker_image && google_cloud_run_v2_service.function["sweep"].template[0].containers[0].image == var.image
+    error_message = "Executors have tools, the others do not."
+  }
+}
+
+run "pushes_are_signed_and_checked" {
+  command = apply
+
+  assert {
+    condition     = toset(keys(google_pubsub_subscription.push)) == toset([for name in keys(google_cloud_run_v2_service.function) : name if name != "console"])
+    error_message = "Every function but the console has a subscription."
+  }
+  assert {
+    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : subscription.push_config[0].push_endpoint == "${google_cloud_run_v2_service.function[name].uri}/push"])
+    error_message = "Every subscription pushes to its function."
+  }
+  assert {
+    condition     = alltrue([for subscription in concat(values(google_pubsub_subscription.push), values(google_pubsub_subscription.dead_letters)) : subscription.push_config[0].oidc_token[0].service_account_email == google_service_account.invoker.email])
+    error_message = "Every push is signed as the invoker."
+  }
+  assert {
+    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : contains(google_cloud_run_v2_service.function[name].custom_audiences, subscription.push_config[0].oidc_token[0].audience) && local.environment[name].EBB_PUSH_AUDIENCE == subscription.push_config[0].oidc_token[0].audience])
+    error_message = "Every push is for the audience that its function expects, and Cloud Run accepts."
+  }
+  assert {
+    condition     = toset(keys(google_cloud_run_v2_service_iam_member.invoker)) == toset(keys(google_pubsub_subscription.push)) && alltrue([for member in google_cloud_run_v2_service_iam_member.invoker : member.member == google_service_account.invoker.member && member.role == "roles/run.invoker"])
+    error_message = "The invoker may call every function that is pushed to."
+  }
+  assert {
+    condition     = google_service_account_iam_member.agent_signs.role == "roles/iam.serviceAccountTokenCreator" && google_service_account_iam_member.agent_signs.member == local.pubsub_agent
+    error_message = "Pub/Sub may sign as the invoker."
+  }
+  assert {
+    condition     = alltrue([for name, service in google_cloud_run_v2_service.function : service.invoker_iam_disabled == (service.ingress == "INGRESS_TRAFFIC_ALL") && service.invoker_iam_disabled == (local.environment[name].EBB_PUSH_AUTH == "oidc")])
+    error_message = "Where Cloud Run checks nobody, the function must check everything itself."
+  }
+  assert {
+    condition     = alltrue([for name in keys(google_cloud_run_v2_service.function) : !google_cloud_run_v2_service.function[name].invoker_iam_disabled || contains(["trigger", "console"], name)])
+    error_message = "Only trigger and console can be reached from outside."
+  }
+  assert {
+    condition     = alltrue([for environment in values(local.environment) : try(environment.EBB_API_AUDIENCE, "") != environment.EBB_PUSH_AUDIENCE])
+    error_message = "A token for pushes is not good for the API."
+  }
+  assert {
+    condition     = google_cloud_scheduler_job.sweep.http_target[0].uri == "${google_cloud_run_v2_service.function["sweep"].uri}/sweep" && google_cloud_scheduler_job.sweep.http_target[0].oidc_token[0].audience == local.environment.sweep.EBB_PUSH_AUDIENCE && google_cloud_scheduler_job.sweep.schedule == "* * * * *"
+    error_message = "The scheduler wakes the sweep every minute."
+  }
+}
+
+run "what_cannot_be_delivered_is_kept" {
+  command = apply
+
+  assert {
+    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : subscription.dead_letter_policy[0].dead_letter_topic == google_pubsub_topic.dead_letters[local.subscriptions[name]].id && subscription.dead_letter_policy[0].max_delivery_attempts >= 20])
+    error_message = "Every subscription has a dead-letter topic, and patience."
+  }
+  assert {
+    condition     = toset(keys(google_pubsub_subscription_iam_member.agent_takes)) == toset(keys(google_pubsub_subscription.push)) && alltrue([for name, member in google_pubsub_subscription_iam_member.agent_takes : member.subscription == google_pubsub_subscription.push[name].name && member.role == "roles/pubsub.subscriber" && member.member == local.pubsub_agent])
+    error_message = "Pub/Sub may take dead letters from every subscription."
+  }
+  assert {
+    condition     = toset(keys(google_pubsub_topic_iam_member.agent_buries)) == toset(keys(google_pubsub_topic.dead_letters)) && alltrue([for name, member in google_pubsub_topic_iam_member.agent_buries : member.topic == google_pubsub_topic.dead_letters[name].name && member.role == "roles/pubsub.publisher" && member.member == local.pubsub_agent])
+    error_message = "Pub/Sub may publish to every dead-letter topic."
+  }
+  assert {
+    condition     = alltrue([for name, subscription in google_pubsub_subscription.dead_letters : subscription.topic == google_pubsub_topic.dead_letters[name].id && subscription.push_config[0].push_endpoint == "${google_cloud_run_v2_service.function["evaluate"].uri}/dead-letters"])
+    error_message = "Evaluate keeps the letters of every topic."
+  }
+  assert {
+    condition     = alltrue([for subscription in concat(values(google_pubsub_subscription.push), values(google_pubsub_subscription.dead_letters)) : subscription.expiration_policy[0].ttl == "" && length(subscription.retry_policy) == 1])
+    error_message = "No subscription expires, and each backs off."
+  }
+  assert {
+    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : tonumber(trimsuffix(google_cloud_run_v2_service.function[name].template[0].timeout, "s")) <= subscription.ack_deadline_seconds])
+    error_message = "No handler outlives the deadline after which its message comes again."
+  }
+  assert {
+    condition     = length(google_pubsub_topic_iam_member.function_publishes) == length(google_pubsub_topic.topic) * length(google_cloud_run_v2_service.function) && alltrue([for member in google_pubsub_topic_iam_member.function_publishes : member.role == "roles/pubsub.publisher"])
+    error_message = "Every function may publish to every topic, and no more than that."
+  }
+}
+
+run "the_database_is_safe" {
+  command = apply
+
+  assert {
+    condition     = !google_sql_database_instance.this.settings[0].ip_configuration[0].ipv4_enabled && google_sql_database_instance.this.settings[0].ip_configuration[0].ssl_mode == "ENCRYPTED_ONLY"
+    error_message = "The database has no public address."
+  }
+  assert {
+    condition     = google_sql_database_instance.this.settings[0].backup_configuration[0].enabled && google_sql_database_instance.this.settings[0].backup_configuration[0].point_in_time_recovery_enabled && google_sql_database_instance.this.settings[0].backup_configuration[0].transaction_log_retention_days == 7
+    error_message = "Every moment of the last seven days can be gone back to."
+  }
+  assert {
+    condition     = google_sql_database_instance.this.database_version == "POSTGRES_15" && google_sql_database_instance.this.deletion_protection
+    error_message = "It is Postgres 15, and not destroyed by mistake."
+  }
+  assert {
+    condition     = contains([for flag in google_sql_database_instance.this.settings[0].database_flags : "${flag.name}=${flag.value}"], "cloudsql.iam_authentication=on") && google_sql_user.people["group:operators@example.com"].type == "CLOUD_IAM_GROUP" && google_sql_user.people["group:operators@example.com"].name == "operators@example.com"
+    error_message = "People log in as themselves."
+  }
+  assert {
+    condition     = google_sql_user.functions.password == null && google_secret_manager_secret_version.database_url.secret_data == null
+    error_message = "The state does not know the password."
+  }
+  assert {
+    condition     = google_cloud_run_v2_job.migrate.template[0].template[0].containers[0].args == tolist(["migrate"]) && google_cloud_run_v2_job.migrate.template[0].template[0].max_retries == 0
+    error_message = "The migration is run once."
+  }
+}
+
+run "alerts_lead_to_the_runbook" {
+  command = apply
+
+  assert {
+    condition     = alltrue([for name, policy in google_monitoring_alert_policy.alert : startswith(policy.documentation[0].links[0].url, "https://example.com/runbook#") && length(policy.notification_channels) == 1])
+    error_message = "Every alert calls somebody and leads to its chapter."
+  }
+  assert {
+    condition     = length(google_monitoring_alert_policy.alert["timer_lateness"].conditions) == 2 && length(google_monitoring_alert_policy.alert["service_down"].conditions) == 2
+    error_message = "A silent sweep and a silent console are noticed."
+  }
+  assert {
+    condition     = length(jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles) == length(local.charts)
+    error_message = "The dashboard shows every chart."
+  }
+}
+
+run "without_an_api_nothing_is_public" {
+  command = plan
+
+  variables {
+    api = null
+  }
+
+  assert {
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : service.ingress == "INGRESS_TRAFFIC_INTERNAL_ONLY" && !service.invoker_iam_disabled])
+    error_message = "Nothing can be reached from outside."
+  }
+  assert {
+    condition     = alltrue([for environment in values(local.environment) : environment.EBB_PUSH_AUTH == "iam" && !contains(keys(environment), "EBB_API_AUDIENCE")])
+    error_message = "Cloud Run checks every caller."
+  }
+}

@@ -14,7 +14,7 @@ use reading::{Repository, attributes, definitions, inside, literals, one_of, quo
 use watching::{alerts, counts};
 
 /// What terraform does not set, and why.
-const SET_ELSEWHERE: [(&str, &str); 7] = [
+const SET_ELSEWHERE: [(&str, &str); 8] = [
     ("EBB_ARCHIVE_DIR", "a folder that outlives its instance is not to be had on Cloud Run"),
     ("EBB_BROKER_URL", "the local broker instead of Pub/Sub"),
     ("EBB_GRACE_SECONDS", "the default is what Cloud Run leaves"),
@@ -22,6 +22,7 @@ const SET_ELSEWHERE: [(&str, &str); 7] = [
     ("EBB_PUSH_ISSUER", "Google signs"),
     ("EBB_PUSH_KEYS_URL", "Google signs"),
     ("EBB_SECRETS_DIR", "Cloud Run shows each secret as a variable"),
+    ("EBB_STORAGE_ENDPOINT", "a stand-in for Cloud Storage"),
 ];
 
 type Names = BTreeSet<String>;

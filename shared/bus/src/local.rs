@@ -147,8 +147,11 @@ impl Broker {
         }
     }
 
-    fn has_lanes(&self, topic: &str) -> bool {
-        self.0.lanes.read().expect("no holder panics").contains_key(topic)
+    /// Whether anybody wants messages of that type.
+    fn is_wanted(&self, topic: &str, kind: &str) -> bool {
+        let lanes = self.0.lanes.read().expect("no holder panics");
+        let wants = |lane: &Arc<Lane>| lane.subscription.only.as_ref().is_none_or(|only| only == kind);
+        lanes.get(topic).is_some_and(|lanes| lanes.iter().any(wants))
     }
 
     /// Puts a letter into every lane of its topic.
@@ -243,10 +246,9 @@ impl Bus for Broker {
     async fn publish(&self, messages: &[Message]) -> Result<(), Error> {
         self.check_open()?;
         for message in messages {
-            let topic = message.topic().id();
+            let (topic, (id, now)) = (message.topic().id(), self.next_stamp());
             // What nobody wants need not be written down.
-            if self.has_lanes(&topic) {
-                let (id, now) = self.next_stamp();
+            if self.is_wanted(&topic, message.kind()) {
                 self.spread(&topic, Letter::new(message, id, now));
             }
         }

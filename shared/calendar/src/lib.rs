@@ -3,7 +3,7 @@
 //! - [`pattern`]: cron patterns, as sets of seconds, minutes, hours, days, months and weekdays.
 //! - [`wall`]: what the clocks of a time zone show, and the instants at which they do.
 //! - [`Calendar`]: a schedule's instants, forwards and backwards, always within a bounded search.
-//! - [`due`]: which of them get a run now.
+//! - [`due()`]: which of them get a run now.
 
 mod calendar;
 mod days;

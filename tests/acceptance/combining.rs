@@ -1,11 +1,13 @@
-//! Commands that come together share transactions.
+//! What comes together shares transactions.
 
 use engine::Command;
-use model::TaskIndex;
 use model::message::TaskResult;
+use model::{RunId, TaskIndex};
+use runtime::StartRun;
 use serde_json::Value;
+use sqlx::Connection;
 
-use crate::world::World;
+use crate::world::{World, request};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_reports_at_once_take_few_transactions() {
@@ -34,4 +36,30 @@ async fn many_reports_at_once_take_few_transactions() {
     // Each transaction writes the run once.
     let transactions = run.revision - before;
     assert!(transactions <= 20, "{transactions} transactions for 100 reports");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_runs_asked_for_at_once_take_few_transactions_and_each_comes_once() {
+    let world = World::new().await;
+    world.register(testkit::workflow("a, b")).await;
+    let ids: Vec<RunId> = (0..100).map(|number| RunId(uuid::Uuid::from_u128(4_711 + number))).collect();
+    let starts: Vec<_> = ids
+        .iter()
+        .map(|id| {
+            let (runtime, request) = (world.runtime.clone(), StartRun { id: *id, ..request("example") });
+            tokio::spawn(async move { runtime.start(request).await.unwrap().new })
+        })
+        .collect();
+    for start in starts {
+        assert!(start.await.unwrap());
+    }
+    for id in &ids {
+        let again = world.runtime.start(StartRun { id: *id, ..request("example") }).await.unwrap();
+        assert!(!again.new);
+        assert_eq!(world.state(*id).await, model::RunState::Succeeded);
+    }
+    let mut connection = sqlx::PgConnection::connect(&world.database.url).await.unwrap();
+    let count = "select count(distinct xmin::text) from run_facts";
+    let transactions: i64 = sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap();
+    assert!(transactions <= 60, "{transactions} transactions for 100 runs");
 }

@@ -5,6 +5,7 @@
 //! wish that waits for nothing. Nobody runs in the background: a caller that goes away in the middle of its turn leaves
 //! the others to bring their wishes again, if they were not settled yet.
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -76,10 +77,26 @@ impl Combiner {
         lock(&self.waiting).iter().any(|waiting| Arc::ptr_eq(&waiting.fate, fate))
     }
 
+    /// The wishes of the next transaction. A run comes into being in one and is seen by others only in a later one.
     fn next_batch(&self) -> Vec<Waiting> {
         let mut waiting = lock(&self.waiting);
-        let size = waiting.len().min(LARGEST_BATCH);
-        waiting.drain(..size).collect()
+        let (mut runs, mut births, mut size) = (BTreeSet::new(), BTreeSet::new(), 0);
+        let joins = |waiting: &Waiting| {
+            let run = waiting.wish.run();
+            let apart = match waiting.wish {
+                Wish::Start(_) => runs.contains(&run) || !births.insert(run),
+                Wish::Settle(..) => births.contains(&run),
+            };
+            let joins = !apart && size < LARGEST_BATCH;
+            if joins {
+                runs.insert(run);
+                size += 1;
+            }
+            joins
+        };
+        let (batch, left) = waiting.drain(..).partition(joins);
+        *waiting = left;
+        batch
     }
 }
 

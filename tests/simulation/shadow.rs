@@ -212,6 +212,8 @@ fn steps(task: &Task, event: &Event, timed_out: bool) -> Vec<TaskEvent> {
         }
         (K::TaskFailed | K::TaskRetrying, _) if next => vec![TaskEvent::RetryDue, TaskEvent::FellAsleep],
         (K::TaskFailed | K::TaskRetrying, S::Pending) => vec![TaskEvent::FellAsleep],
+        // Cleared again by the same decision that let it begin: nobody was told that it had.
+        (K::TaskCleared, S::Pending) if event.data["was"] == "queued" => vec![TaskEvent::Readied],
         _ => Vec::new(),
     };
     steps.extend(match event.kind {

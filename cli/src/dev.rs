@@ -31,7 +31,7 @@ use issuer::LocalIssuer;
 use queues::EveryQueue;
 
 /// Connections to the database: enough for both cores of a small machine, and few for Postgres.
-pub(crate) const CONNECTIONS: u32 = 16;
+pub(crate) const CONNECTIONS: u32 = 6;
 
 /// In one process a cancelled attempt need not wait ten seconds to hear of it.
 const BEAT: TimeDelta = TimeDelta::seconds(2);

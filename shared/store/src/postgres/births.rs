@@ -1,4 +1,4 @@
-//! Runs that come into being, with all their rows: one statement per table, however many they are.
+//! Runs that come into being, with all their rows: one statement for what each of them has, however many they are.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::outbox::Outbox;
 use super::rows::{self, column, int};
-use super::saves;
+use super::saves::{self, Bound};
 use crate::{Birth, Created, Error, Facts, Result, normal};
 
 /// Creates runs, but for those whose id or logical date is taken.
@@ -18,33 +18,38 @@ pub(super) async fn create(
     births: &[Birth],
     outbox: &mut Outbox,
 ) -> Result<Vec<Created>> {
-    let new = insert_runs(connection, births).await?;
-    let (mut seen, mut born, mut created) = (BTreeSet::new(), Vec::new(), Vec::new());
+    let mut seen = BTreeSet::new();
+    let firsts: Vec<&Birth> = births.iter().filter(|birth| seen.insert(birth.changes.run.id)).collect();
+    let mut new = insert(connection, &firsts).await?;
+    let (mut born, mut created) = (Vec::new(), Vec::new());
     for birth in births {
-        let id = birth.changes.run.id;
-        if new.contains(&id) && seen.insert(id) {
-            born.push(birth);
+        if new.remove(&birth.changes.run.id) {
+            born.push(birth.changes.clone());
             created.push(Created::New);
         } else {
             created.push(who_is_there(connection, birth).await?);
         }
     }
-    if !born.is_empty() {
-        insert_facts(connection, &born).await?;
-        let changes: Vec<Changes> = born.iter().map(|birth| birth.changes.clone()).collect();
-        saves::insert_all_tasks(connection, &changes).await?;
-        saves::append(connection, &changes).await?;
-        outbox.add(&changes);
-    }
+    saves::append(connection, &born).await?;
+    outbox.add(&born);
     Ok(created)
 }
 
-async fn insert_runs(connection: &mut PgConnection, births: &[Birth]) -> Result<BTreeSet<RunId>> {
+/// Writes runs with what every one of them has. Answers which are new.
+async fn insert(connection: &mut PgConnection, births: &[&Birth]) -> Result<BTreeSet<RunId>> {
+    let changes: Vec<Changes> = births.iter().map(|birth| birth.changes.clone()).collect();
+    let insert = sqlx::query(include_str!("../../queries/insert_births.sql"));
+    let insert = saves::bind_all_tasks(bind_facts(bind_runs(insert, births), births), &changes);
+    let born = saves::bind_events(insert, &changes).fetch_all(connection).await?;
+    born.iter().map(|row| Ok(RunId(row.try_get::<Uuid, _>("id")?))).collect()
+}
+
+fn bind_runs(query: Bound, births: &[&Birth]) -> Bound {
     let mut rows: Vec<(model::Run, &Birth)> =
-        births.iter().map(|birth| (normal::run(&birth.changes.run), birth)).collect();
+        births.iter().map(|birth| (normal::run(&birth.changes.run), *birth)).collect();
     rows.sort_by_key(|(run, _)| run.id);
     let parent = |run: &model::Run| run.parent;
-    let written = sqlx::query(include_str!("../../queries/insert_runs.sql"))
+    query
         .bind(column(&rows, |(run, _)| run.id.0))
         .bind(column(&rows, |(run, _)| run.tenant.0))
         .bind(column(&rows, |(run, _)| normal::text(&run.workflow).into_owned()))
@@ -72,32 +77,20 @@ async fn insert_runs(connection: &mut PgConnection, births: &[Birth]) -> Result<
         .bind(column(&rows, |(run, _)| run.held))
         .bind(column(&rows, |(run, _)| run.priority))
         .bind(column(&rows, |(_, birth)| normal::schedule_of(&birth.facts)))
-        .fetch_all(connection)
-        .await?;
-    written.iter().map(|row| Ok(RunId(row.try_get::<Uuid, _>("id")?))).collect()
 }
 
-async fn insert_facts(connection: &mut PgConnection, births: &[&Birth]) -> Result<()> {
+fn bind_facts(query: Bound, births: &[&Birth]) -> Bound {
     let rows: Vec<_> =
         births.iter().map(|birth| (birth.changes.run.id, normal::facts(&birth.facts))).collect();
-    sqlx::query(
-        "insert into run_facts (run, inputs, labels, trigger_kind, trigger_by, schedule, interval_start, interval_end)
-         select run, inputs::json, labels::json, trigger_kind, trigger_by, schedule, interval_start, interval_end
-           from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
-                       $8::timestamptz[])
-             as given (run, inputs, labels, trigger_kind, trigger_by, schedule, interval_start, interval_end)",
-    )
-    .bind(column(&rows, |(run, _)| run.0))
-    .bind(column(&rows, |(_, facts)| rows::json(&facts.inputs)))
-    .bind(column(&rows, |(_, facts)| rows::json(&facts.labels)))
-    .bind(column(&rows, |(_, facts)| facts.trigger_kind.clone()))
-    .bind(column(&rows, |(_, facts)| facts.trigger_by.clone()))
-    .bind(column(&rows, |(_, facts)| planned(facts).map(|planned| normal::text(&planned.schedule).into_owned())))
-    .bind(column(&rows, |(_, facts)| planned(facts).map(|planned| planned.interval.start)))
-    .bind(column(&rows, |(_, facts)| planned(facts).map(|planned| planned.interval.end)))
-    .execute(connection)
-    .await?;
-    Ok(())
+    query
+        .bind(column(&rows, |(run, _)| run.0))
+        .bind(column(&rows, |(_, facts)| rows::json(&facts.inputs)))
+        .bind(column(&rows, |(_, facts)| rows::json(&facts.labels)))
+        .bind(column(&rows, |(_, facts)| facts.trigger_kind.clone()))
+        .bind(column(&rows, |(_, facts)| facts.trigger_by.clone()))
+        .bind(column(&rows, |(_, facts)| planned(facts).map(|it| normal::text(&it.schedule).into_owned())))
+        .bind(column(&rows, |(_, facts)| planned(facts).map(|it| it.interval.start)))
+        .bind(column(&rows, |(_, facts)| planned(facts).map(|it| it.interval.end)))
 }
 
 fn planned(facts: &Facts) -> Option<&Planned> {

@@ -1,57 +1,65 @@
-//! Writing what decisions changed: one statement per table for all of them together, none for a table that
-//! nothing is written to. Rows are sorted by key, so that concurrent writers meet in the same order.
+//! Writing what decisions changed: one statement for what nearly all of them change, and one for each other table that
+//! anything is written to, since each costs a round trip. Rows are sorted by key, so that concurrent writers meet in the same order.
+
+use std::collections::BTreeMap;
 
 use model::change::Checkup;
 use model::{Changes, Run, RunId, Task};
-use sqlx::PgConnection;
-use sqlx::postgres::{PgArguments, PgQueryResult};
+use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
+use sqlx::{PgConnection, Row};
 
 use super::rows::{column, fan_numbers, int, json};
 use super::{items, shares, signals, timers};
 use crate::{Error, Result, normal};
 
+/// A statement with what is bound to it.
+pub(super) type Bound = Query<'static, sqlx::Postgres, PgArguments>;
+
 /// Writes changed runs and tasks over the revisions they were read at, and what comes with them.
 pub(super) async fn save(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
-    update_runs(connection, changes).await?;
-    update_tasks(connection, changes).await?;
-    insert_tasks(connection, rows_of(changes, |each| each.new_tasks.iter())).await?;
+    if changes.is_empty() {
+        return Ok(());
+    }
+    update(connection, changes).await?;
+    let children = rows_of(changes, |each| each.new_tasks.iter());
+    if !children.is_empty() {
+        let insert = sqlx::query(include_str!("../../queries/insert_tasks.sql"));
+        bind_new_tasks(insert, changes, &children).execute(&mut *connection).await?;
+    }
     append(connection, changes).await
 }
 
-/// Writes all that is neither run nor task nor message.
+/// Writes all that only some changes come with.
 pub(super) async fn append(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
     withdraw_outputs(connection, changes).await?;
     insert_outputs(connection, changes).await?;
     upsert_attempts(connection, changes).await?;
-    insert_events(connection, changes).await?;
     items::insert(connection, changes).await?;
     timers::write(connection, changes).await?;
     signals::write(connection, changes).await?;
     shares::write(connection, changes).await
 }
 
-/// Inserts the tasks of new runs, and the children that are born with them.
-pub(super) async fn insert_all_tasks(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+async fn update(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+    let tasks = rows_of(changes, |each| each.tasks.iter());
+    let update = sqlx::query(include_str!("../../queries/update_runs_and_tasks.sql"));
+    let update = bind_events(bind_tasks(bind_runs(update, changes), &tasks), changes);
+    let written = update.fetch_one(connection).await?;
+    let count = |name| Ok::<_, Error>(written.try_get::<i64, _>(name)? as usize);
+    let all = count("runs")? == changes.len() && count("tasks")? == tasks.len();
+    if all { Ok(()) } else { Err(Error::Conflict) }
+}
+
+/// Binds the tasks of new runs, and the children that are born with them.
+pub(super) fn bind_all_tasks(query: Bound, changes: &[Changes]) -> Bound {
     let rows = rows_of(changes, |each| each.tasks.iter().chain(&each.new_tasks));
-    insert_tasks(connection, rows).await
+    bind_new_tasks(query, changes, &rows)
 }
 
-async fn insert_tasks(connection: &mut PgConnection, rows: Vec<(RunId, Task)>) -> Result<()> {
-    if !rows.is_empty() {
-        bind_tasks(include_str!("../../queries/insert_tasks.sql"), &rows).execute(connection).await?;
-    }
-    Ok(())
-}
-
-async fn update_tasks(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
-    let rows = rows_of(changes, |each| each.tasks.iter());
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let written =
-        bind_tasks(include_str!("../../queries/update_tasks.sql"), &rows).execute(connection).await?;
-    all_written(written, rows.len())
+fn bind_new_tasks(query: Bound, changes: &[Changes], rows: &[(RunId, Task)]) -> Bound {
+    let tenants: BTreeMap<RunId, i32> = changes.iter().map(|each| (each.run.id, each.run.tenant.0)).collect();
+    bind_tasks(query, rows).bind(column(rows, |(run, _)| tenants[run]))
 }
 
 fn rows_of<'a, I>(changes: &'a [Changes], tasks: impl Fn(&'a Changes) -> I) -> Vec<(RunId, Task)>
@@ -63,8 +71,8 @@ where
     rows
 }
 
-fn bind_tasks(sql: &'static str, rows: &[(RunId, Task)]) -> Query<'static, sqlx::Postgres, PgArguments> {
-    sqlx::query(sql)
+fn bind_tasks(query: Bound, rows: &[(RunId, Task)]) -> Bound {
+    query
         .bind(column(rows, |(run, _)| run.0))
         .bind(column(rows, |(_, task)| int(task.index.0)))
         .bind(column(rows, |(_, task)| task.state.name()))
@@ -87,14 +95,11 @@ fn bind_tasks(sql: &'static str, rows: &[(RunId, Task)]) -> Query<'static, sqlx:
         .bind(column(rows, |(_, task)| int(task.voided)))
 }
 
-async fn update_runs(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+fn bind_runs(query: Bound, changes: &[Changes]) -> Bound {
     let mut rows: Vec<(Run, Checkup)> =
         changes.iter().map(|each| (normal::run(&each.run), normal::checkup(each))).collect();
-    if rows.is_empty() {
-        return Ok(());
-    }
     rows.sort_by_key(|(run, _)| run.id);
-    let written = sqlx::query(include_str!("../../queries/update_runs.sql"))
+    query
         .bind(column(&rows, |(run, _)| run.id.0))
         .bind(column(&rows, |(run, _)| run.revision))
         .bind(column(&rows, |(run, _)| run.state.name()))
@@ -110,9 +115,6 @@ async fn update_runs(connection: &mut PgConnection, changes: &[Changes]) -> Resu
             Checkup::Keep | Checkup::Never => None,
         }))
         .bind(column(&rows, |(run, _)| run.held))
-        .execute(connection)
-        .await?;
-    all_written(written, rows.len())
 }
 
 /// An array as Postgres writes it in text: arrays of arrays cannot be unnested by the row.
@@ -177,27 +179,16 @@ async fn upsert_attempts(connection: &mut PgConnection, changes: &[Changes]) -> 
     Ok(())
 }
 
-/// One row per run, however many events it has.
-async fn insert_events(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
+/// Binds what happened: one row per run, however many events it has.
+pub(super) fn bind_events(query: Bound, changes: &[Changes]) -> Bound {
     let mut rows: Vec<&Changes> = changes.iter().filter(|each| !each.events.is_empty()).collect();
-    if rows.is_empty() {
-        return Ok(());
-    }
     rows.sort_by_key(|each| each.run.id);
-    sqlx::query(
-        "insert into events (run, run_at, seq, count, events)
-         select run, run_at, seq, count, events::json
-           from unnest($1::uuid[], $2::timestamptz[], $3::bigint[], $4::int[], $5::text[])
-             as given (run, run_at, seq, count, events)",
-    )
-    .bind(column(&rows, |each| each.run.id.0))
-    .bind(column(&rows, |each| each.run.created_at))
-    .bind(column(&rows, |each| normal::first_event(each)))
-    .bind(column(&rows, |each| each.events.len() as i32))
-    .bind(column(&rows, |each| json(&each.events)))
-    .execute(connection)
-    .await?;
-    Ok(())
+    query
+        .bind(column(&rows, |each| each.run.id.0))
+        .bind(column(&rows, |each| each.run.created_at))
+        .bind(column(&rows, |each| normal::first_event(each)))
+        .bind(column(&rows, |each| each.events.len() as i32))
+        .bind(column(&rows, |each| json(&each.events)))
 }
 
 /// The rows of one kind of all changes, each with its run.
@@ -206,8 +197,4 @@ where
     I: Iterator<Item = T>,
 {
     changes.iter().flat_map(|each| rows(each).map(|row| (each.run.id, row))).collect()
-}
-
-fn all_written(written: PgQueryResult, wanted: usize) -> Result<()> {
-    if written.rows_affected() == wanted as u64 { Ok(()) } else { Err(Error::Conflict) }
 }

@@ -180,7 +180,10 @@ async fn tasks(connection: &mut PgConnection, keys: &[TaskKey]) -> Result<Vec<(R
         .bind(rows::column(&keys, |key| rows::int(key.task.0)))
         .fetch_all(connection)
         .await?;
-    found.iter().map(rows::task).collect()
+    let mut found: Vec<(RunId, Task)> = found.iter().map(rows::task).collect::<Result<_>>()?;
+    found.sort_by_key(|(run, task)| (*run, task.index));
+    found.dedup_by_key(|(run, task)| (*run, task.index));
+    Ok(found)
 }
 
 async fn tasks_of(

@@ -5,6 +5,7 @@
 
 mod foreign;
 mod letter;
+mod own;
 mod undelivered;
 
 use std::collections::BTreeMap;
@@ -62,6 +63,9 @@ impl std::error::Error for Rejected {}
 /// Opens a request: a wrapped push, an unwrapped push, a CloudEvent in binary or structured mode, or a push wrapped
 /// by Eventarc.
 pub fn open(headers: &HeaderMap, body: &[u8]) -> Result<Delivery, Rejected> {
+    if let Some(delivery) = own::open(headers, body) {
+        return Ok(delivery);
+    }
     match unwrap(headers, body)? {
         (origin, Content::Event(event)) => origin.deliver(*event),
         (origin, Content::Message(_)) => Err(origin.reject(

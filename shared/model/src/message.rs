@@ -82,11 +82,28 @@ macro_rules! messages {
                 data.expect("message bodies have string keys only")
             }
 
+            /// The data of the CloudEvent, written.
+            pub fn written(&self) -> Vec<u8> {
+                let data = match self {
+                    $(Self::$name(body) => serde_json::to_vec(body),)+
+                };
+                data.expect("message bodies have string keys only")
+            }
+
             /// The message of that type and data.
             pub fn decode(kind: &str, data: Value) -> Result<Self, DecodeError> {
                 let bad = |source| DecodeError::BadData { kind: kind.into(), source };
                 match kind {
                     $($kind => serde_json::from_value(data).map(Self::$name).map_err(bad),)+
+                    other => Err(DecodeError::UnknownType(other.into())),
+                }
+            }
+
+            /// The message of that type and written data.
+            pub fn read(kind: &str, data: &[u8]) -> Result<Self, DecodeError> {
+                let bad = |source| DecodeError::BadData { kind: kind.into(), source };
+                match kind {
+                    $($kind => serde_json::from_slice(data).map(Self::$name).map_err(bad),)+
                     other => Err(DecodeError::UnknownType(other.into())),
                 }
             }

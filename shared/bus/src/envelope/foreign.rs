@@ -7,7 +7,7 @@ use cloudevents::{AttributesReader, Data, Event};
 use model::CloudEvent;
 use serde_json::Value;
 
-use super::{Content, Delivery, Origin, Plain, Rejected, unwrap};
+use super::{Content, Delivery, Origin, Plain, Rejected, own, unwrap};
 
 /// The beginning of the types of all our messages.
 const OURS: &str = "dev.ebbflow.";
@@ -36,6 +36,9 @@ pub enum Opened {
 /// Opens a request as [`open`](super::open) does, where other events than ours are welcome, and messages of the bus that
 /// are no events.
 pub fn open_any(headers: &HeaderMap, body: &[u8]) -> Result<Opened, Rejected> {
+    if let Some(delivery) = own::open(headers, body).filter(|it| it.message.kind() != NOTICE) {
+        return Ok(Opened::Ours(delivery));
+    }
     match unwrap(headers, body)? {
         (origin, Content::Event(event)) if event.ty().starts_with(OURS) && event.ty() != NOTICE => {
             origin.deliver(*event).map(Opened::Ours)

@@ -44,8 +44,7 @@ impl Letter {
             attributes.insert("ce-subject".into(), run.to_string());
             attributes.insert("ce-traceparent".into(), format!("00-{}-{}-01", run.trace_id(), &span[..16]));
         }
-        let data = serde_json::to_vec(&message.data()).expect("JSON values can be written");
-        Self { id, published_at, attributes, data }
+        Self { id, published_at, attributes, data: message.written() }
     }
 
     /// The body of a push. The attempt is told only where the subscription has a dead-letter policy.

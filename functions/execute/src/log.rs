@@ -7,9 +7,11 @@ mod writer;
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -89,7 +91,9 @@ pub struct Log(Arc<Inner>);
 
 struct Inner {
     clock: Arc<dyn Clock>,
-    lines: mpsc::Sender<LogLine>,
+    /// The way to the writer. It is there from the first line on: most attempts say nothing.
+    lines: OnceLock<mpsc::Sender<LogLine>>,
+    write: Box<dyn Fn(mpsc::Receiver<LogLine>) -> BoxFuture<'static, ()> + Send + Sync>,
     written: AtomicUsize,
     secrets: RwLock<Vec<String>>,
     closing: CancellationToken,
@@ -110,17 +114,15 @@ impl Log {
     where
         S: LogSink + ?Sized + 'static,
     {
-        let (lines, waiting) = mpsc::channel(Self::WAITING);
         let (closing, closed) = (CancellationToken::new(), CancellationToken::new());
-        let writer = Writer::new(sink, clock.clone(), key, attempt, waiting, closing.clone());
-        let done = closed.clone().drop_guard();
-        tokio::spawn(async move {
-            writer.run().await;
-            drop(done);
-        });
+        let (wall, until) = (clock.clone(), closing.clone());
+        let write = move |lines| {
+            Writer::new(sink.clone(), wall.clone(), key, attempt, lines, until.clone()).run().boxed()
+        };
         Self(Arc::new(Inner {
             clock,
-            lines,
+            lines: OnceLock::new(),
+            write: Box::new(write),
             written: AtomicUsize::new(0),
             secrets: RwLock::default(),
             closed,
@@ -170,11 +172,9 @@ impl Log {
     /// store that refuses several times in a row.
     pub async fn finish(&self) {
         self.0.closing.cancel();
-        if self.0.written.load(Ordering::Relaxed) == 0 {
-            // Most attempts say nothing, and need not wait for the writer to see that.
-            return;
+        if self.0.lines.get().is_some() {
+            self.0.closed.cancelled().await;
         }
-        self.0.closed.cancelled().await;
     }
 
     fn place_for(&self, text: &str) -> Place {
@@ -193,7 +193,20 @@ impl Log {
         let at = self.0.clock.now();
         let line = LogLine { at, stream: stream.name().to_owned(), level: level.name().to_owned(), line };
         // Refused only once the log has ended.
-        let _ = self.0.lines.send(line).await;
+        if !self.0.closing.is_cancelled() {
+            let _ = self.0.lines.get_or_init(|| self.begin()).send(line).await;
+        }
+    }
+
+    /// Has what comes written, by a task of its own.
+    fn begin(&self) -> mpsc::Sender<LogLine> {
+        let (lines, waiting) = mpsc::channel(Self::WAITING);
+        let (writing, done) = ((self.0.write)(waiting), self.0.closed.clone().drop_guard());
+        tokio::spawn(async move {
+            writing.await;
+            drop(done);
+        });
+        lines
     }
 }
 

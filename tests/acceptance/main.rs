@@ -7,6 +7,7 @@ mod claims;
 mod combining;
 mod examples;
 mod fans;
+mod following;
 mod latency;
 mod letters;
 mod operators;

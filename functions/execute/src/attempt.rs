@@ -25,6 +25,9 @@ use crate::{Context, Job, Kinds, Log, Worker};
 /// A report is tried so often, for some twelve seconds in all, before it is left to a message.
 const REPORT_TRIES: u32 = 7;
 
+/// So many tasks that take no time are carried out after each other, before the next one is left to a message.
+const IN_A_ROW: u32 = 50;
+
 /// So many attempts with effects outside are carried out by one instance at the same time. Whoever comes then waits
 /// before it is claimed.
 const HANDS: usize = 64;
@@ -79,21 +82,45 @@ impl Executor {
         self
     }
 
-    /// Carries out one attempt and settles it. An attempt that was settled or taken before is left alone.
+    /// Carries out one attempt and settles it, and goes on with what may begin through it and takes no time. An attempt
+    /// that was settled or taken before is left alone.
     pub async fn carry_out(self: &Arc<Self>, work: &TaskDispatched) -> runtime::Result<Verdict> {
+        let Settlement { verdict, next } = self.attempt(work).await?;
+        if let Some(next) = next {
+            // On its own: nobody else hears of it, so a caller that hangs up must not end it.
+            let executor = self.clone();
+            let _ = tokio::spawn(async move { executor.go_on(next).await }).await;
+        }
+        Ok(verdict)
+    }
+
+    /// Carries out what was taken over, and what follows from it.
+    async fn go_on(self: &Arc<Self>, mut work: TaskDispatched) {
+        for _ in 0..IN_A_ROW {
+            match self.attempt(&work).await {
+                Ok(Settlement { verdict: Verdict::Done, next: Some(next) }) => work = next,
+                Ok(Settlement { verdict: Verdict::Done, next: None }) => return,
+                // As a message it is tried again, or kept with the reason.
+                Ok(_) | Err(_) => break,
+            }
+        }
+        self.runtime.announce(work).await;
+    }
+
+    async fn attempt(self: &Arc<Self>, work: &TaskDispatched) -> runtime::Result<Settlement> {
         let Some(graph) = self.runtime.graph(work.version).await? else {
-            return Ok(Verdict::Hopeless(format!("there is no version {}", work.version.0)));
+            return Ok(Verdict::Hopeless(format!("there is no version {}", work.version.0)).into());
         };
         if !graph.has(work.key.task, work.child) {
             let (version, task) = (work.version.0, work.key.task.0);
-            return Ok(Verdict::Hopeless(format!("version {version} has no task {task}")));
+            return Ok(Verdict::Hopeless(format!("version {version} has no task {task}")).into());
         }
         let secrets = match self.secrets.resolve(runtime::secrets_of(spec(&graph, work))).await {
             Ok(secrets) => secrets,
             Err(failure) => return self.report(work, None, self.runtime.clock().now(), Err(failure)).await,
         };
         match self.runtime.job(work, &graph, secrets.clone()).await? {
-            runtime::Job::Gone => Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run))),
+            runtime::Job::Gone => Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run)).into()),
             runtime::Job::Broken(failure) => {
                 let failure = secrets::masked(failure, &secrets);
                 self.report(work, None, self.runtime.clock().now(), Err(failure)).await
@@ -109,9 +136,8 @@ impl Executor {
                 let (executor, work, brief) = (self.clone(), work.clone(), Briefed { brief, secrets });
                 let attempt =
                     tokio::spawn(async move { executor.carry_out_claimed(&work, &graph, brief).await });
-                attempt
-                    .await
-                    .unwrap_or_else(|panic| Ok(Verdict::Hopeless(format!("the attempt broke down: {panic}"))))
+                let broken = |panic| Ok(Verdict::Hopeless(format!("the attempt broke down: {panic}")).into());
+                attempt.await.unwrap_or_else(broken)
             }
         }
     }
@@ -121,15 +147,15 @@ impl Executor {
         work: &TaskDispatched,
         graph: &Graph,
         brief: Briefed,
-    ) -> runtime::Result<Verdict> {
+    ) -> runtime::Result<Settlement> {
         let _hand = self.hands.acquire().await.expect("it is never closed");
         let worker = self.worker();
         if !worker.register().await? {
-            return Ok(Verdict::Later(worker.closing().unwrap_or_default().to_owned()));
+            return Ok(Verdict::Later(worker.closing().unwrap_or_default().to_owned()).into());
         }
-        let verdict = self.claim_and_perform(&worker, work, graph, brief).await;
+        let settlement = self.claim_and_perform(&worker, work, graph, brief).await;
         worker.release().await;
-        verdict
+        settlement
     }
 
     async fn claim_and_perform(
@@ -138,30 +164,32 @@ impl Executor {
         work: &TaskDispatched,
         graph: &Graph,
         brief: Briefed,
-    ) -> runtime::Result<Verdict> {
+    ) -> runtime::Result<Settlement> {
         // Held before it is claimed: what the store says is ours and we do not hold is given back.
         let halt = match worker.holds.add(work.key, work.attempt) {
             Ok(halt) => halt,
-            Err(verdict) => return Ok(verdict),
+            Err(verdict) => return Ok(verdict.into()),
         };
         let claim = Command::Claim { task: work.key.task, attempt: work.attempt, worker: worker.id() };
-        let verdict = match self.runtime.settle(work.key.run, claim).await {
+        let settlement = match self.runtime.settle(work.key.run, claim).await {
             Ok(Settled::Applied) => {
                 worker.holds.claimed(work.key, work.attempt);
                 let (started_at, result) = self.perform(work, graph, brief, halt).await;
                 match (worker.holds.handed_back(), &result) {
                     (Some(why), Err(failure)) if is_stopped(failure) => {
-                        self.hand_back(work, worker.id(), why).await
+                        Ok(self.hand_back(work, worker.id(), why).await.into())
                     }
                     _ => self.report(work, Some(worker.id()), started_at, result).await,
                 }
             }
-            Ok(Settled::Stale) => Ok(Verdict::Done),
-            Ok(Settled::NoSuchRun) => Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run))),
+            Ok(Settled::Stale) => Ok(Verdict::Done.into()),
+            Ok(Settled::NoSuchRun) => {
+                Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run)).into())
+            }
             Err(error) => Err(error),
         };
         worker.holds.let_go(work.key, work.attempt);
-        verdict
+        settlement
     }
 
     async fn perform(
@@ -203,49 +231,71 @@ impl Executor {
         worker: Option<WorkerId>,
         started_at: Instant,
         result: Result<Value, Failure>,
-    ) -> runtime::Result<Verdict> {
+    ) -> runtime::Result<Settlement> {
         let (task, attempt) = (work.key.task, work.attempt);
         let result = result.map_or_else(TaskResult::Failed, TaskResult::Succeeded);
         let report = Command::Report { task, attempt, worker, started_at, result: result.clone() };
-        if let Some(verdict) = self.settle_in_the_end(work, report).await {
-            return Ok(verdict);
+        if let Some(settlement) = self.settle_in_the_end(work, report).await {
+            return Ok(settlement);
         }
         let report = TaskReported { key: work.key, attempt, worker, started_at, result };
         self.runtime.bus().publish(&[Message::TaskReported(report)]).await.map_err(runtime::Error::Bus)?;
-        Ok(Verdict::Done)
+        Ok(Verdict::Done.into())
     }
 
     /// Gives an attempt that had to be stopped to whoever comes next. What cannot be written down is found by the
     /// sweep once we are gone.
-    async fn hand_back(
-        &self,
-        work: &TaskDispatched,
-        worker: WorkerId,
-        reason: String,
-    ) -> runtime::Result<Verdict> {
+    async fn hand_back(&self, work: &TaskDispatched, worker: WorkerId, reason: String) -> Verdict {
         let (task, attempt) = (work.key.task, work.attempt);
         let hand_back = Command::HandBack { task, attempt, worker, reason };
-        Ok(self.settle_in_the_end(work, hand_back).await.unwrap_or(Verdict::Done))
+        let settlement = self.settle_in_the_end(work, hand_back).await;
+        settlement.map_or(Verdict::Done, |settlement| settlement.verdict)
     }
 
     /// Settles what became of an attempt, again and again while the store is away; none if it stays away.
-    async fn settle_in_the_end(&self, work: &TaskDispatched, command: Command) -> Option<Verdict> {
+    async fn settle_in_the_end(&self, work: &TaskDispatched, command: Command) -> Option<Settlement> {
         for tries in 0..REPORT_TRIES {
-            match self.runtime.settle(work.key.run, command.clone()).await {
+            match self.settle_once(work, command.clone()).await {
                 Err(error) => self.back_off(tries, &error).await,
-                Ok(Settled::Applied | Settled::Stale) => return Some(Verdict::Done),
-                Ok(Settled::NoSuchRun) => {
-                    return Some(Verdict::Hopeless(format!("there is no run {}", work.key.run)));
+                Ok((Settled::Applied | Settled::Stale, next)) => {
+                    return Some(Settlement { verdict: Verdict::Done, next });
+                }
+                Ok((Settled::NoSuchRun, _)) => {
+                    return Some(Verdict::Hopeless(format!("there is no run {}", work.key.run)).into());
                 }
             }
         }
         None
     }
 
+    /// Settles a command, and takes over what follows unless we are about to end.
+    async fn settle_once(
+        &self,
+        work: &TaskDispatched,
+        command: Command,
+    ) -> runtime::Result<(Settled, Option<TaskDispatched>)> {
+        if self.worker().closing().is_some() {
+            return Ok((self.runtime.settle(work.key.run, command).await?, None));
+        }
+        self.runtime.settle_and_go_on(work.key.run, command, &work.queue).await
+    }
+
     async fn back_off(&self, tries: u32, error: &runtime::Error) {
         warn!("A finished attempt could not be reported yet: {error}");
         let clock = self.runtime.clock();
         clock.wait_until(clock.now() + TimeDelta::milliseconds(100 << tries)).await;
+    }
+}
+
+/// What became of a delivery, and the work that was taken over with it.
+struct Settlement {
+    verdict: Verdict,
+    next: Option<TaskDispatched>,
+}
+
+impl From<Verdict> for Settlement {
+    fn from(verdict: Verdict) -> Self {
+        Self { verdict, next: None }
     }
 }
 

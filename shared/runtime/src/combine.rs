@@ -11,10 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use engine::Command;
 use futures::FutureExt;
-use model::RunId;
+use model::message::TaskDispatched;
+use model::{Message, RunId};
 use tokio::sync::{Semaphore, oneshot};
 use tracing::warn;
 
+use crate::publish::Unsaid;
 use crate::start::Start;
 use crate::{Error, Result, Runtime, Settled};
 
@@ -49,19 +51,32 @@ pub(crate) struct Combiner {
     turns: Semaphore,
 }
 
-/// What became of a wish, as soon as that is certain.
-type Fate = Arc<Mutex<Option<Result<Settled>>>>;
+/// What became of a wish, and the work that whoever brought it takes over.
+type Fulfilled = (Settled, Option<TaskDispatched>);
 
-struct Waiting {
-    wish: Wish,
+/// What became of a wish, as soon as that is certain.
+type Fate = Arc<Mutex<Option<Result<Fulfilled>>>>;
+
+pub(crate) struct Waiting {
+    pub(crate) wish: Wish,
+    /// The queue whose work whoever waits would take over.
+    pub(crate) takes: Option<String>,
     fate: Fate,
     /// Told, or dropped, once whoever had the turn is done with it.
     done: oneshot::Sender<()>,
 }
 
 impl Waiting {
-    fn is_settled(&self, settled: Result<Settled>) {
+    fn is_settled(&self, settled: Result<Fulfilled>) {
         *lock(&self.fate) = Some(settled);
+    }
+
+    /// Tells whoever waits. Answers the work that it would have taken over, had it not gone away.
+    fn tell(self) -> Option<TaskDispatched> {
+        match self.done.send(()) {
+            Ok(()) => None,
+            Err(()) => lock(&self.fate).take()?.ok()?.1,
+        }
     }
 }
 
@@ -103,15 +118,17 @@ impl Combiner {
 impl Runtime {
     /// Settles one command, in one transaction with others that come at the same time.
     pub async fn settle(&self, run: RunId, command: Command) -> Result<Settled> {
-        self.bring(Wish::Settle(run, command)).await
+        Ok(self.bring(Wish::Settle(run, command), None).await?.0)
     }
 
-    /// Settles one wish, in one transaction with others that come at the same time.
-    pub(crate) async fn bring(&self, wish: Wish) -> Result<Settled> {
+    /// Settles one wish, in one transaction with others that come at the same time. Whoever brings it takes over work of
+    /// that queue which may begin through it, if there is any.
+    pub(crate) async fn bring(&self, wish: Wish, takes: Option<String>) -> Result<Fulfilled> {
         loop {
             let (done, mut told) = oneshot::channel();
             let fate = Fate::default();
-            lock(&self.combiner.waiting).push(Waiting { wish: wish.clone(), fate: fate.clone(), done });
+            let waiting = Waiting { wish: wish.clone(), takes: takes.clone(), fate: fate.clone(), done };
+            lock(&self.combiner.waiting).push(waiting);
             let mut over = false;
             while !over && self.combiner.lists(&fate) {
                 tokio::select! {
@@ -154,15 +171,19 @@ impl Runtime {
                     if let Err(error) = self.settle_together(std::slice::from_ref(&waiting)).await {
                         waiting.is_settled(Err(error));
                     }
-                    let _ = waiting.done.send(());
+                    self.tell(vec![waiting]).await;
                 }
                 return;
             }
         }
-        // Whoever does not listen any more has gone away.
-        for waiting in batch {
-            let _ = waiting.done.send(());
-        }
+        self.tell(batch).await;
+    }
+
+    /// Tells everybody. What those would have taken over who have gone away is for anyone.
+    async fn tell(&self, batch: Vec<Waiting>) {
+        let left: Vec<Message> =
+            batch.into_iter().filter_map(Waiting::tell).map(Message::TaskDispatched).collect();
+        self.publish(Unsaid { announcements: left, ..Unsaid::default() }).await;
     }
 
     /// Settles a batch and publishes what follows. Everybody's fate is certain before anything is published.
@@ -170,9 +191,10 @@ impl Runtime {
         let wishes: Vec<Wish> = batch.iter().map(|waiting| waiting.wish.clone()).collect();
         // A defect in deciding one wish must not be the end of whoever has the turn.
         let settled = AssertUnwindSafe(self.settle_wishes(&wishes)).catch_unwind().await;
-        let (settled, unsaid) = settled.unwrap_or_else(|_| Err(Error::Defect))?;
-        for (waiting, settled) in batch.iter().zip(settled) {
-            waiting.is_settled(Ok(settled));
+        let (settled, mut unsaid) = settled.unwrap_or_else(|_| Err(Error::Defect))?;
+        let taken = self.hand_over(batch, &mut unsaid.announcements);
+        for ((waiting, settled), taken) in batch.iter().zip(settled).zip(taken) {
+            waiting.is_settled(Ok((settled, taken)));
         }
         self.publish(unsaid).await;
         Ok(())
@@ -181,4 +203,33 @@ impl Runtime {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nothing panics while it is held")
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{RunId, TaskIndex, TaskKey, TenantId, VersionId};
+
+    use super::*;
+
+    #[test]
+    fn whoever_goes_away_leaves_what_it_would_have_taken_over() {
+        let work = TaskDispatched {
+            key: TaskKey { run: RunId(uuid::Uuid::nil()), task: TaskIndex(1) },
+            tenant: TenantId::DEFAULT,
+            attempt: 1,
+            version: VersionId(1),
+            queue: "light".into(),
+            child: None,
+            give_up_at: None,
+        };
+        for (stays, left) in [(true, None), (false, Some(work.clone()))] {
+            let (done, told) = oneshot::channel();
+            let listening = stays.then_some(told);
+            let wish = Wish::Settle(work.key.run, Command::Admit);
+            let waiting = Waiting { wish, takes: Some("light".into()), fate: Fate::default(), done };
+            waiting.is_settled(Ok((Settled::Applied, Some(work.clone()))));
+            assert_eq!(waiting.tell(), left);
+            drop(listening);
+        }
+    }
 }

@@ -11,6 +11,7 @@ mod complete;
 mod direct;
 mod error;
 mod fire;
+mod follow;
 mod gather;
 mod graphs;
 mod job;

@@ -1,6 +1,7 @@
 //! Creating runs.
 
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use engine::{Command, Graph, Newborn, Scene};
@@ -124,7 +125,7 @@ impl Runtime {
         if start.comes_alone() {
             self.despite_conflicts(request.id, || self.create_alone(&start, None)).await?;
         } else {
-            self.bring(Wish::Start(start)).await?;
+            self.bring(Wish::Start(start), None).await?;
         }
         Ok(Started { run: request.id, new: true })
     }
@@ -165,6 +166,11 @@ impl Runtime {
 
     /// Creates a run in a transaction of its own. Answers whether its cause had not been settled before.
     async fn create_alone(&self, start: &Start, cause: Option<&Cause>) -> Result<bool> {
+        // Before the unit has a connection: one who waits for a second one could wait for ever.
+        let above = match &start.newborn.lane {
+            Some(_) => self.ancestors(start.newborn.tenant, start.newborn.parent).await?,
+            None => BTreeSet::new(),
+        };
         let mut unit = self.store.begin().await?;
         if let Some(cause) = cause
             && !cause.settle(&mut *unit, Some(start.newborn.id)).await?
@@ -172,10 +178,7 @@ impl Runtime {
             return Ok(false);
         }
         let entry = match &start.newborn.lane {
-            Some(lane) => {
-                let above = self.ancestors(start.newborn.tenant, start.newborn.parent).await?;
-                lane::enter(&mut *unit, start, lane, &above).await?
-            }
+            Some(lane) => lane::enter(&mut *unit, start, lane, &above).await?,
             None => Entry::default(),
         };
         self.check_wanted(&mut *unit, start.newborn.parent).await?;

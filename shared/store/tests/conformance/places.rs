@@ -240,7 +240,7 @@ pub(crate) async fn tenants_come_by_their_weights(store: Subject) {
     let heavies = order.iter().filter(|ask| ask.tenant == heavy).count();
     assert!((148..=152).contains(&heavies), "{heavies} of 200 came from the tenant of weight three");
     let standings = store.standings(&queue()).await.unwrap();
-    let received: Vec<(u32, u64)> = standings.iter().map(|row| (row.weight, row.received)).collect();
+    let received: Vec<(u32, u64)> = standings.iter().map(|row| (row.weight.tenant, row.received)).collect();
     assert_eq!(received, [(1, 200 - heavies as u64), (3, heavies as u64)]);
 }
 

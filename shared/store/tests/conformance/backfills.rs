@@ -141,6 +141,31 @@ pub(crate) async fn runs_are_found_by_their_dates(store: Subject) {
     assert_eq!(found("eu").await.unwrap(), BTreeMap::from([(at(20), (run_id(3), RunState::Queued))]));
 }
 
+pub(crate) async fn the_last_runs_of_a_schedule_say_when_they_began(store: Subject) {
+    let version = version(&*store).await;
+    for (number, second, schedule, kind) in [
+        (1, 10, "default", "schedule"),
+        (2, 20, "default", "schedule"),
+        (3, 30, "default", "backfill"),
+        (4, 40, "eu", "schedule"),
+    ] {
+        let mut birth = birth(run_id(number), version, 3);
+        birth.facts.logical_date = Some(at(second));
+        birth.facts.trigger_kind = kind.into();
+        let interval = Interval { start: at(second), end: at(second) };
+        birth.facts.planned = Some(Planned { schedule: schedule.to_owned(), interval });
+        create(&*store, &birth).await.unwrap();
+    }
+    let last = async |schedule: &str, limit| {
+        let found = store.last_starts(TENANT, "example", schedule, limit).await.unwrap();
+        found.into_iter().map(|start| (start.run, start.date, start.started_at)).collect::<Vec<_>>()
+    };
+    assert_eq!(last("default", 9).await, [(run_id(2), at(20), None), (run_id(1), at(10), None)]);
+    assert_eq!(last("default", 1).await.len(), 1);
+    assert_eq!(last("eu", 9).await.len(), 1);
+    assert_eq!(store.drifts().await.unwrap(), [], "no schedule is there");
+}
+
 pub(crate) async fn backfills_come_when_they_are_due_and_by_page(store: Subject) {
     let (first, second) = (made(&store, 1).await, made(&store, 2).await);
     let ids = |found: Vec<BackfillRecord>| found.into_iter().map(|row| row.id).collect::<Vec<_>>();

@@ -294,6 +294,7 @@ claims! {
         a_date_moves_on_once
         a_turn_counts_what_is_under_way
         runs_are_found_by_their_dates
+        the_last_runs_of_a_schedule_say_when_they_began
         backfills_come_when_they_are_due_and_by_page
         a_cancelled_backfill_may_be_looked_at
         backfills_that_ended_long_ago_are_forgotten

@@ -66,6 +66,7 @@ async fn a_backfill_goes_on_by_itself_until_every_date_has_its_run() {
         schedule: None,
         from: "2025-01-01".into(),
         to: "2025-01-20".into(),
+        weight: 1,
         max_parallel: 3,
         rerun: Rerun::Missing,
         version: None,

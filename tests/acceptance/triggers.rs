@@ -48,7 +48,7 @@ async fn of_many_copies_of_an_event_at_once_one_starts_a_run() {
     let world = World::new().await;
     world.write(&[(FileKind::Workflow, ON_EVENT)]).await;
     let copies: Vec<CloudEvent> = (0..40).map(|copy| happened(copy % 5)).collect();
-    let received = join_all(copies.iter().map(|event| world.runtime.receive(TenantId::DEFAULT, event))).await;
+    let received = join_all(copies.iter().map(|event| world.runtime.receive(event))).await;
     let heard = received.into_iter().flat_map(|received| received.unwrap().heard).map(|(_, heard)| heard);
     let (started, others): (Vec<Heard>, Vec<Heard>) =
         heard.partition(|heard| matches!(heard, Heard::Started(_)));
@@ -166,7 +166,7 @@ async fn two_sweeps_at_once_ask_for_one_look_and_let_one_event_go() {
     let key =
         |name: &str| TriggerKey { tenant: TenantId::DEFAULT, workflow: "watched".into(), name: name.into() };
     for id in 0..3 {
-        world.runtime.receive(TenantId::DEFAULT, &happened(id)).await.unwrap();
+        world.runtime.receive(&happened(id)).await.unwrap();
     }
     let later = SystemClock.now() + TimeDelta::seconds(2);
     let attended = join_all((0..4).map(|_| world.runtime.attend_triggers(later, 10))).await;

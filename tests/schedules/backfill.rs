@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
+use futures::FutureExt;
 use model::{BackfillId, Instant, RunState, Schedule};
 use runtime::{BackfillPlan, NewBackfill, Steer};
 use store::{BackfillRecord, BackfillState, Rerun};
@@ -28,6 +29,7 @@ fn year(number: u128) -> NewBackfill {
         from: "2025-01-01".into(),
         to: "2025-12-31".into(),
         max_parallel: 8,
+        weight: 1,
         rerun: Rerun::Missing,
         version: None,
         by: "ada".into(),
@@ -115,6 +117,8 @@ async fn a_dry_run_says_how_many_which_exist_and_how_long_it_takes() {
         NewBackfill { from: "2025-04-02".into(), ..week.clone() },
         NewBackfill { from: "yesterday".into(), ..week.clone() },
         NewBackfill { max_parallel: 0, ..week.clone() },
+        NewBackfill { weight: 0, ..week.clone() },
+        NewBackfill { weight: 10, ..week.clone() },
         NewBackfill { version: Some(7), ..week.clone() },
         NewBackfill { schedule: Some("nightly".into()), ..week.clone() },
         NewBackfill { workflow: "nobody".into(), ..week },
@@ -144,6 +148,38 @@ async fn one_that_is_paused_begins_nothing_and_one_that_is_cancelled_ends_its_ru
     assert_eq!(progress(&world, id).await, counts(&[("succeeded", 365)]));
     assert_eq!(record(&world, id).await.state, BackfillState::Finished);
     assert_eq!(world.runs("daily").await.len(), 365 + 1, "what was cancelled was done anew");
+}
+
+#[tokio::test]
+async fn a_cancellation_is_completed_by_the_sweep_if_whoever_asked_for_it_dies() {
+    let mut world = world().await;
+    let id = begin(&mut world, &year(1)).await.record.id;
+    live(&mut world, 5, 8).await;
+    // It is marked, one of its runs is cancelled, and then the process is no more.
+    let dying = world.dying_twin();
+    assert!(dying.steer_backfill(id, Steer::Cancel, "eve").now_or_never().is_none());
+    assert_eq!(progress(&world, id).await, counts(&[("cancelled", 1), ("running", 7), ("waiting", 357)]));
+    assert!(record(&world, id).await.look_at.is_some());
+    live(&mut world, 2, 7).await;
+    assert_eq!(progress(&world, id).await, counts(&[("cancelled", 8), ("waiting", 357)]));
+    let record = record(&world, id).await;
+    assert_eq!((record.state, record.look_at), (BackfillState::Cancelled, None), "there is no more to do");
+    assert_eq!(record.cancelled_by.as_deref(), Some("eve"));
+}
+
+#[tokio::test]
+async fn of_two_backfills_the_heavier_one_is_done_sooner_and_neither_starves() {
+    let mut world = world().await;
+    world.places(Some(2)).await;
+    let (light, heavy) =
+        (year(1), NewBackfill { weight: 9, from: "2024-01-01".into(), to: "2024-12-31".into(), ..year(2) });
+    let (light, heavy) =
+        (begin(&mut world, &light).await.record.id, begin(&mut world, &heavy).await.record.id);
+    live(&mut world, 10 * 60, 17).await;
+    let done = async |id| world.store().backfill_progress(id).await.unwrap()["succeeded"];
+    let (light, heavy) = (done(light).await, done(heavy).await);
+    // Each has eight tasks in line at most, so the light one gets a turn whenever all of the heavy one's had theirs.
+    assert!(light > 0 && heavy >= 3 * light, "{light} of one, {heavy} of the other");
 }
 
 #[tokio::test]

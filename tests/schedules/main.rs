@@ -5,5 +5,6 @@
 mod backfill;
 mod firing;
 mod overlap;
+mod tenants;
 mod two_years;
 mod world;

@@ -36,6 +36,20 @@ impl Bus for Letters {
     }
 }
 
+/// Takes nothing and never answers.
+struct Silence;
+
+#[async_trait]
+impl Bus for Silence {
+    async fn publish(&self, _: &[Message]) -> Result<(), bus::Error> {
+        std::future::pending().await
+    }
+
+    async fn ping(&self) -> Result<(), bus::Error> {
+        Ok(())
+    }
+}
+
 /// Whether a run of that date fails.
 type Verdict = Box<dyn Fn(Option<Instant>) -> bool + Send>;
 
@@ -78,6 +92,11 @@ impl World {
     /// A second process on the same state.
     pub(crate) fn twin(&self) -> Runtime {
         Runtime::new(self.store().clone(), Arc::new(self.letters.clone()), Arc::new(self.clock.clone()))
+    }
+
+    /// A second process on the same state, which stands still for ever as soon as it has something to say.
+    pub(crate) fn dying_twin(&self) -> Runtime {
+        Runtime::new(self.store().clone(), Arc::new(Silence), Arc::new(self.clock.clone()))
     }
 
     /// Registers a workflow as it is written.

@@ -36,7 +36,7 @@ pub(crate) struct Instance {
     pub(crate) app: App,
     pub(crate) stands_still_until: Option<Instant>,
     sessions: Sessions,
-    trigger: Router,
+    pub(crate) trigger: Router,
     evaluate: Router,
     execute: Router,
     pub(crate) sweep: Router,

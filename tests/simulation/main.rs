@@ -16,6 +16,7 @@ mod coverage;
 mod instance;
 mod people;
 mod places;
+mod plans;
 mod planted;
 mod points;
 mod script;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use service::App;
 use store::NewVersion;
 
+use crate::plans::{self, Step};
 use crate::shadow::Shadow;
 use crate::workflows::{self, SIGNALS};
 
@@ -33,6 +34,7 @@ pub(crate) enum What {
     Operate(RunId, Operation),
     Cancel(RunId),
     Order(WorkerId, OrderKind),
+    Plan(Step),
 }
 
 /// What people set out to do about a run from its request on.
@@ -128,6 +130,7 @@ pub(crate) async fn run(errand: What, app: App) -> bool {
             let order = Order { kind, actor: "ana".into(), reason: None, at };
             return app.runtime.store().give_order(worker, &order).await.is_ok();
         }
+        What::Plan(step) => return plans::run(step, app).await,
         What::Steer => return true,
     };
     app.runtime.settle(run, command).await.is_ok()

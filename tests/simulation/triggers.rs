@@ -48,6 +48,7 @@ pass_on! {
         fn sight(key: &TriggerKey, revision: i64, sighting: &Sighting) -> bool;
     }
     reads {
+        fn tenant_named(name: &str) -> Option<TenantId>;
         fn trigger(key: &TriggerKey) -> Option<TriggerRecord>;
         fn triggers(tenant: TenantId, filter: &TriggerFilter) -> Vec<TriggerRecord>;
         fn triggers_on(tenant: TenantId, kind: &str, key: &str) -> Vec<TriggerRecord>;

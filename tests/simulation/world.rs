@@ -23,6 +23,7 @@ use crate::clock::{Skew, Time};
 use crate::coverage::Moves;
 use crate::instance::{Ground, Instance};
 use crate::people::{self, Errand, What};
+use crate::plans;
 use crate::points::{Points, now};
 use crate::store::Ledger;
 use crate::watch::Watch;
@@ -99,6 +100,8 @@ pub(crate) struct World {
     bus_back: Option<Instant>,
     pub(crate) watch: Watch,
     journal: Vec<String>,
+    /// Whether things begin by themselves in it.
+    has_plans: bool,
     /// Decides which messages are lost whatever the weather; none if it does not.
     pub(crate) censor: Option<Censor>,
 }
@@ -136,6 +139,7 @@ impl World {
             store_back: None,
             bus_back: None,
             journal: Vec::new(),
+            has_plans: false,
             censor: None,
         };
         for _ in 0..instances {
@@ -176,6 +180,11 @@ impl World {
                 let at = at + TimeDelta::seconds(self.storm.draw(0..400));
                 self.parcels.push(Parcel { message: cancel, not_before: at, deliveries: 0, sure: true });
             }
+        }
+        if plans::are_in(self.seed) {
+            self.has_plans = true;
+            self.register(plans::workflows());
+            self.errands.extend(plans::errands(self.seed, self.start));
         }
         while self.storm.strikes(Fault::Steer, None) {
             // Most of them while much goes on, some once the runs have ended.
@@ -322,7 +331,8 @@ impl World {
             let at = self.now() + TimeDelta::seconds(30);
             self.errands.extend(waiting.into_iter().map(|what| Errand { at, what }));
         }
-        self.watch.all_ended() && self.watch.is_clean(self.now())
+        let quiet = !self.has_plans || plans::are_quiet(&self.ground.memory, self.start, self.now());
+        self.watch.all_ended() && self.watch.is_clean(self.now()) && quiet
     }
 
     fn describe(&self) -> String {
@@ -336,6 +346,9 @@ impl World {
 
     fn end(mut self) -> Result<Ended, Trouble> {
         self.watch.end()?;
+        if self.has_plans {
+            plans::end(&self.ground.memory, self.start)?;
+        }
         let determined = workflows::is_determined(&workflows::random(self.seed)) && self.watch.is_lossless();
         Ok(Ended {
             ends: self.runs.iter().map(|run| self.watch.end_of(*run)).collect(),

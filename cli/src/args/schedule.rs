@@ -16,9 +16,20 @@ pub enum Schedule {
         /// Only of this workflow
         workflow: Option<String>,
     },
+    /// Show how late the last runs began
+    Drift {
+        /// The workflow's name
+        workflow: String,
+        /// Of so many of the last runs
+        #[arg(long, default_value_t = api::drift::RUNS, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        count: u32,
+    },
     /// Make no runs until it is resumed
     Pause(PauseSchedule),
-    /// Let it go on
+    /// Let it go on, with all, the latest or none of what it missed
+    #[command(
+        after_help = "Examples:\n  ebb schedule resume etl --dry-run\n  ebb schedule resume etl --missed latest"
+    )]
     Resume(ResumeSchedule),
 }
 
@@ -64,6 +75,9 @@ pub struct ResumeSchedule {
     /// Which of the instants it missed get their runs [default: as its `catchup` says]
     #[arg(long, value_parser = ["all", "latest", "none"])]
     pub missed: Option<String>,
+    /// Say what it missed and what each choice would make, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// What to backfill, or what to do with a backfill.
@@ -123,6 +137,9 @@ pub struct NewBackfill {
     /// So many runs go on at the same time
     #[arg(long, default_value_t = api::backfills::PARALLEL, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub max_parallel: u32,
+    /// Where places are short, so many of its tasks begin for ten of live runs
+    #[arg(long, default_value_t = api::backfills::WEIGHT, value_parser = clap::value_parser!(u32).range(1..=9))]
+    pub weight: u32,
     /// Say what it would do, and do nothing
     #[arg(long)]
     pub dry_run: bool,

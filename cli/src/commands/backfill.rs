@@ -62,6 +62,7 @@ fn body(new: NewBackfill) -> BackfillBody {
         from: new.from,
         to: new.to,
         max_parallel: new.max_parallel,
+        weight: new.weight,
         rerun,
         version: new.version,
         schedule: new.schedule,
@@ -95,6 +96,7 @@ fn plan_words(plan: &PlanView) -> String {
         ),
         format!("{} have a run already", plan.existing),
         format!("{} would get a run ({}), {} at a time", plan.to_run, plan.rerun.name(), plan.max_parallel),
+        format!("where places are short, {} of its tasks begin for ten of live runs", plan.weight),
         format!("how long it takes: {took}"),
     ];
     lines.extend(plan.first_dates.first().map(|first| format!("first: {}", output::time(*first))));

@@ -3,12 +3,15 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
-use api::schedules::{NextList, NextView, PauseBody, ResumeBody, ScheduleList, ScheduleView};
+use api::drift::DriftList;
+use api::schedules::{DriftView, NextList, NextView, PauseBody, ResumeBody, ScheduleList, ScheduleView};
 use calendar::{Calendar, Pattern, wall};
 use chrono_tz::Tz;
 use clock::{Clock, SystemClock};
 use model::{Catchup, Instant};
 use reqwest::header::HeaderMap;
+
+mod preview;
 
 use super::connect;
 use crate::args::{NextInstants, Schedule, Shared};
@@ -25,10 +28,22 @@ pub(super) async fn run(shared: &Shared, arguments: Schedule) -> Result<ExitCode
             };
             show(shared, &ScheduleList { items })?;
         }
+        Schedule::Drift { workflow, count } => {
+            let query = [("count", count.to_string())];
+            let list: DriftList = connect(shared)?.get(&["schedules", &workflow, "drift"], &query).await?;
+            preview::drift(shared, &list)?;
+        }
         Schedule::Pause(arguments) => {
             let body = PauseBody { name: arguments.name, reason: arguments.reason };
             let path = ["schedules", &arguments.workflow, "pause"];
             show(shared, &connect(shared)?.post(&path, HeaderMap::new(), &body).await?)?;
+        }
+        Schedule::Resume(arguments) if arguments.dry_run => {
+            let path = ["schedules", &arguments.workflow];
+            let mut list: ScheduleList = connect(shared)?.get(&path, &[]).await?;
+            let wanted = |name: &String| arguments.name.as_ref().is_none_or(|wanted| wanted == name);
+            list.items.retain(|schedule| wanted(&schedule.name));
+            preview::missed(shared, &list)?;
         }
         Schedule::Resume(arguments) => {
             let missed = arguments.missed.as_deref().and_then(Catchup::named);
@@ -101,9 +116,17 @@ fn show(shared: &Shared, list: &ScheduleList) -> Result<()> {
     Ok(())
 }
 
+fn drifted(drift: &DriftView) -> String {
+    match (drift.p50_ms, drift.p99_ms) {
+        (Some(half), Some(most)) => format!("≤ {half}/{most} ms"),
+        _ if drift.runs > 0 => "over a minute".into(),
+        _ => String::new(),
+    }
+}
+
 fn table(schedules: &[ScheduleView]) -> String {
     let head =
-        ["WORKFLOW", "SCHEDULE", "WHEN", "ZONE", "NEXT", "DRIFT P99", "STATE"].map(String::from).to_vec();
+        ["WORKFLOW", "SCHEDULE", "WHEN", "ZONE", "NEXT", "DRIFT P50/P99", "STATE"].map(String::from).to_vec();
     let rows = schedules.iter().map(|schedule| {
         let every = schedule.every_seconds.map(|seconds| format!("every {seconds} s"));
         let at = schedule.at.map(|at| format!("at {}", output::time(at)));
@@ -118,7 +141,7 @@ fn table(schedules: &[ScheduleView]) -> String {
             schedule.cron.clone().or(every).or(at).unwrap_or_default(),
             schedule.timezone.clone(),
             schedule.next.first().map(|next| output::time(next.at)).unwrap_or_default(),
-            schedule.drift.p99_ms.map(|late| format!("≤ {late} ms")).unwrap_or_default(),
+            drifted(&schedule.drift),
             format!("{state}{}{problem}", missed.unwrap_or_default()),
         ]
     });

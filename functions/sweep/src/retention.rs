@@ -63,6 +63,14 @@ impl Retention {
             store.rest_retention(now).await?;
             return Ok(true);
         }
+        // The runs of a backfill ended before it did, so none of them is left.
+        let RetentionConfig { succeeded, failed, .. } = self.days;
+        let backfills = store.forget_backfills(now - TimeDelta::days(succeeded.max(failed).into())).await?;
+        if backfills > 0 {
+            info!("{backfills} backfills were kept long enough");
+            store.rest_retention(now).await?;
+            return Ok(true);
+        }
         // By now all logs up to there are archived, if any archive wants them.
         if let Err(error) = store.turn_pages(now, now - TimeDelta::days(self.days.logs.into())).await {
             warn!("Partitions are left as they are until tomorrow: {error}");

@@ -34,9 +34,13 @@ struct Shared {
     secrets: Secrets,
 }
 
-/// `POST /api/v1/hooks/WORKFLOW/TRIGGER`: a signed request that starts a run.
+/// `POST /api/v1/hooks/WORKFLOW/TRIGGER`: a signed request that starts a run. `POST /api/v1/tenants/NAME/hooks/…`: the
+/// same at a trigger of that tenant.
 pub fn hooks(app: App, secrets: Secrets) -> Router {
-    Router::new().route("/api/v1/hooks/{workflow}/{trigger}", post(take)).with_state(Shared { app, secrets })
+    Router::new()
+        .route("/api/v1/hooks/{workflow}/{trigger}", post(take))
+        .route("/api/v1/tenants/{tenant}/hooks/{workflow}/{trigger}", post(take_of_tenant))
+        .with_state(Shared { app, secrets })
 }
 
 async fn take(
@@ -44,9 +48,26 @@ async fn take(
     Path((workflow, name)): Path<(String, String)>,
     request: Request,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
+    take_at(shared, TriggerKey { tenant: TenantId::DEFAULT, workflow, name }, request).await
+}
+
+async fn take_of_tenant(
+    State(shared): State<Shared>,
+    Path((tenant, workflow, name)): Path<(String, String, String)>,
+    request: Request,
+) -> Result<(StatusCode, Json<Value>), Problem> {
+    let store = shared.app.runtime.store().clone();
+    let tenant = store.tenant_named(&tenant).await.map_err(api::error::store)?.ok_or_else(refused)?;
+    take_at(shared, TriggerKey { tenant, workflow, name }, request).await
+}
+
+async fn take_at(
+    shared: Shared,
+    key: TriggerKey,
+    request: Request,
+) -> Result<(StatusCode, Json<Value>), Problem> {
     let (parts, body) = request.into_parts();
     let body = read_body(body, BODY_LIMIT).await?;
-    let key = TriggerKey { tenant: TenantId::DEFAULT, workflow, name };
     let (record, secret) = find(&shared, &key).await?;
     let signature = check(&parts.headers, &body, secret.as_bytes(), shared.app.now())?;
     if let Some(pause) = &record.paused {
@@ -64,10 +85,13 @@ async fn take(
     answer(&event, heard)
 }
 
+fn refused() -> Problem {
+    Problem::unauthorized("there is no such webhook, or the signature does not fit")
+}
+
 /// The trigger and its secret. Who does not know the secret is not told whether there is such a trigger.
 async fn find(shared: &Shared, key: &TriggerKey) -> Result<(TriggerRecord, String), Problem> {
     let found = shared.app.runtime.store().trigger(key).await.map_err(api::error::store)?;
-    let refused = || Problem::unauthorized("there is no such webhook, or the signature does not fit");
     let record = found.ok_or_else(refused)?;
     let TriggerOn::Webhook { secret } = &record.trigger.on else { return Err(refused()) };
     let secret = secret.clone();
@@ -92,7 +116,7 @@ fn check(headers: &HeaderMap, body: &Bytes, secret: &[u8], now: Instant) -> Resu
     let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
     let fits = claimed.is_some_and(|claimed| hmac::verify(&secret, &signed, &claimed).is_ok());
     if !fits {
-        return Err(Problem::unauthorized("there is no such webhook, or the signature does not fit"));
+        return Err(refused());
     }
     let age = timestamp.parse::<i64>().ok().map(|at| now.timestamp().saturating_sub(at));
     match age {

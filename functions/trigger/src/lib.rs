@@ -10,20 +10,21 @@ use std::process::ExitCode;
 
 use api::Api;
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::middleware::from_fn;
 use axum::routing::post;
 use model::message::RunRequested;
-use model::{Message, TenantId};
+use model::{CloudEvent, Message};
 use runtime::StartRun;
+use serde::Deserialize;
 use service::envelope::{Incoming, Opened};
 use service::{AnyPush, App, Reply, Secrets, Verdict, health, in_time};
 use tracing::{info, warn};
 
 pub use hooks::hooks;
 
-/// `POST /push`: a run is asked for, or something happened. `POST /api/v1/hooks/WORKFLOW/TRIGGER`: signed webhooks. Below
-/// `/api/v1`, where given: the API.
+/// `POST /push`, or `/push?tenant=NAME`: a run is asked for, or something happened. `POST /api/v1/hooks/WORKFLOW/TRIGGER`,
+/// or `/api/v1/tenants/NAME/hooks/…`: signed webhooks. Below `/api/v1`, where given: the API.
 pub fn router(app: App, api: Option<Api>) -> Router {
     router_with(app, api, Secrets::from_env())
 }
@@ -38,7 +39,13 @@ pub fn router_with(app: App, api: Option<Api>, secrets: Secrets) -> Router {
     }
 }
 
-async fn push(State(app): State<App>, AnyPush(opened): AnyPush) -> Reply {
+/// To whom events belong that are pushed to an address: the address of a subscription can say so where its events cannot.
+#[derive(Deserialize)]
+struct Addressed {
+    tenant: Option<String>,
+}
+
+async fn push(State(app): State<App>, Query(addressed): Query<Addressed>, AnyPush(opened): AnyPush) -> Reply {
     match opened {
         Opened::Ours(delivery) => {
             let outcome = match delivery.message.clone() {
@@ -52,14 +59,19 @@ async fn push(State(app): State<App>, AnyPush(opened): AnyPush) -> Reply {
             };
             app.reply(&delivery, outcome).await
         }
-        Opened::Foreign(incoming) => receive(&app, &incoming).await,
+        Opened::Foreign(mut incoming) => {
+            // Kept with the event, so that it is known if the event has to be heard of again.
+            let tenant = addressed.tenant.map(|tenant| (CloudEvent::TENANT.to_owned(), tenant));
+            incoming.event.attributes.extend(tenant);
+            receive(&app, &incoming).await
+        }
     }
 }
 
 /// Lets the triggers hear of an event. One that concerns none of them is nobody's mistake.
 async fn receive(app: &App, incoming: &Incoming) -> Reply {
     let event = &incoming.event;
-    let received = match app.runtime.receive(TenantId::DEFAULT, event).await {
+    let received = match app.runtime.receive(event).await {
         Ok(received) => received,
         Err(error) if error.is_hopeless() => return app.discard_event(incoming, error.to_string()).await,
         Err(error) => return Reply::Retry(error.to_string()),

@@ -19,6 +19,9 @@ use crate::{Api, Caller, error, runs, workflows};
 /// So many runs go on at the same time unless the caller says otherwise.
 pub const PARALLEL: u32 = 4;
 
+/// For ten turns of live tasks, so many of a backfill's, unless the caller says otherwise.
+pub const WEIGHT: u32 = 1;
+
 /// So many dates are shown of a plan.
 const SHOWN: usize = 100;
 
@@ -47,6 +50,9 @@ pub struct BackfillBody {
     /// So many runs go on at the same time.
     #[serde(default = "parallel")]
     pub max_parallel: u32,
+    /// Where places are short, so many turns for ten of live tasks: from 1, which is usual, to 9.
+    #[serde(default = "weight")]
+    pub weight: u32,
     /// Which dates get a run: those that have none (`missing`), those whose run `failed`, or `all`.
     #[serde(default)]
     pub rerun: Rerun,
@@ -65,6 +71,10 @@ fn parallel() -> u32 {
     PARALLEL
 }
 
+fn weight() -> u32 {
+    WEIGHT
+}
+
 /// What a backfill would do.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PlanView {
@@ -78,6 +88,8 @@ pub struct PlanView {
     pub to: Instant,
     /// So many runs would go on at the same time.
     pub max_parallel: u32,
+    /// Where places are short, so many turns for ten of live tasks.
+    pub weight: u32,
     /// Which dates get a run.
     pub rerun: Rerun,
     /// How many dates there are.
@@ -122,6 +134,8 @@ pub struct BackfillView {
     pub to: Instant,
     /// So many runs go on at the same time.
     pub max_parallel: u32,
+    /// Where places are short, so many turns for ten of live tasks.
+    pub weight: u32,
     /// Which dates get a run.
     pub rerun: Rerun,
     /// Where it stands.
@@ -132,6 +146,8 @@ pub struct BackfillView {
     pub created_by: String,
     /// When it ended.
     pub finished_at: Option<Instant>,
+    /// Who cancelled it, if somebody did.
+    pub cancelled_by: Option<String>,
     /// Why it does not go on, where it should.
     pub problem: Option<String>,
     /// How many dates it has.
@@ -152,6 +168,7 @@ impl PlanView {
             from: record.from,
             to: record.to,
             max_parallel: record.max_parallel,
+            weight: record.weight,
             rerun: record.rerun,
             dates: plan.in_range,
             to_run: plan.dates.len(),
@@ -177,11 +194,13 @@ async fn view(api: &Api, record: BackfillRecord) -> Result<BackfillView, Problem
         from: record.from,
         to: record.to,
         max_parallel: record.max_parallel,
+        weight: record.weight,
         rerun: record.rerun,
         state: record.state,
         created_at: record.created_at,
         created_by: record.created_by,
         finished_at: record.finished_at,
+        cancelled_by: record.cancelled_by,
         problem: record.problem,
         dates: progress.values().sum(),
         ended,
@@ -240,6 +259,7 @@ pub(crate) async fn post_start(
         from: body.from,
         to: body.to,
         max_parallel: body.max_parallel,
+        weight: body.weight,
         rerun: body.rerun,
         version: body.version,
         by: caller.name.clone(),

@@ -18,7 +18,7 @@ pub fn runtime(error: Error) -> Problem {
     let message = error.to_string();
     let refused = |status, code| Problem::new(status, code, message.clone());
     match error {
-        Error::NoSuchWorkflow(_) => Problem::not_found(message),
+        Error::NoSuchWorkflow(_) | Error::NoSuchTenant(_) => Problem::not_found(message),
         Error::Archived(_) => refused(StatusCode::CONFLICT, "archived"),
         Error::BadInputs(problems) => {
             let said: Vec<String> = problems.iter().map(ToString::to_string).collect();

@@ -7,7 +7,7 @@
 //! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
 //! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`operate`], [`bulk`], [`logs`], [`limits`],
-//!   [`workers`], [`timers`], [`schedules`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`]: the endpoints.
+//!   [`workers`], [`timers`], [`schedules`], [`drift`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`]: the endpoints.
 
 pub mod answers;
 pub mod backfills;
@@ -17,6 +17,7 @@ pub mod compare;
 pub mod dead_letters;
 pub mod definitions;
 pub mod doctor;
+pub mod drift;
 pub mod error;
 pub mod explain;
 pub mod limits;
@@ -127,6 +128,7 @@ pub fn router(api: Api) -> Router {
         .route("/schedules", get(schedules::get_list))
         .route("/schedules/{workflow}", get(schedules::get_of_workflow))
         .route("/schedules/{workflow}/next", get(schedules::get_next))
+        .route("/schedules/{workflow}/drift", get(drift::get_drift))
         .route("/schedules/{workflow}/pause", post(schedules::post_pause))
         .route("/schedules/{workflow}/resume", post(schedules::post_resume))
         .route("/backfills", get(backfills::get_list).post(backfills::post_start))

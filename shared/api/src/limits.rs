@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use model::{Instant, Limit};
+use model::{BackfillId, Instant, Limit};
 use serde::{Deserialize, Serialize};
 use service::Problem;
 use store::{LimitRecord, StandingRecord};
@@ -42,18 +42,24 @@ pub struct LimitView {
     pub waiting: u32,
     /// Since when the one that has waited longest does.
     pub oldest: Option<Instant>,
-    /// The tenants in its line: only of a queue, which all of them share.
+    /// Who takes turns in its line, tenants and their backfills: only of a queue, which all of them share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub line: Vec<ShareView>,
 }
 
-/// A tenant in the line of a queue.
+/// A tenant, or one of its backfills, in the line of a queue.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ShareView {
     /// Whether it is the caller's own.
     pub own: bool,
-    /// How often it comes in each round.
+    /// The backfill, if it is one of the caller's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backfill: Option<BackfillId>,
+    /// How often the tenant comes in each round.
     pub weight: u32,
+    /// Where it is a backfill: so many turns for ten of the tenant's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backfill_weight: Option<u32>,
     /// How many of its tasks wait.
     pub waiting: u32,
     /// Since when the one that has waited longest does.
@@ -101,14 +107,16 @@ fn view(record: LimitRecord, line: Vec<ShareView>) -> LimitView {
 
 fn shares(line: &[StandingRecord], caller: &Caller) -> Vec<ShareView> {
     let part = |own: f64, all: f64| if all > 0.0 { own / all } else { 0.0 };
-    let weights: f64 = line.iter().filter(|row| row.waiting > 0).map(|row| f64::from(row.weight)).sum();
+    let weights: f64 = line.iter().filter(|row| row.waiting > 0).map(|row| row.weight.turns()).sum();
     let received: f64 = line.iter().map(|row| row.received as f64).sum();
     let share = |row: &StandingRecord| ShareView {
-        own: row.tenant == caller.tenant,
-        weight: row.weight,
+        own: row.party.tenant == caller.tenant,
+        backfill: row.party.backfill.filter(|_| row.party.tenant == caller.tenant),
+        weight: row.weight.tenant,
+        backfill_weight: row.weight.backfill,
         waiting: row.waiting,
         oldest: row.oldest,
-        entitled: if row.waiting > 0 { part(f64::from(row.weight), weights) } else { 0.0 },
+        entitled: if row.waiting > 0 { part(row.weight.turns(), weights) } else { 0.0 },
         received: part(row.received as f64, received),
     };
     line.iter().map(share).collect()

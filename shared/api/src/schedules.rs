@@ -155,6 +155,9 @@ pub struct MissedView {
     pub first: Instant,
     /// The latest one.
     pub latest: Instant,
+    /// The first few, and what clocks of the schedule's time zone showed then.
+    #[serde(default)]
+    pub dates: Vec<NextView>,
 }
 
 /// How late the runs of a schedule began, of those that were not missed.
@@ -211,7 +214,8 @@ fn missed(calendar: &Calendar, record: &ScheduleRecord, now: Instant) -> Option<
     let past: Vec<Instant> =
         calendar.following(record.decided_until).take_while(|at| *at <= now).take(MOST + 1).collect();
     let (first, latest) = (*past.first()?, calendar.before(now).unwrap_or(now));
-    Some(MissedView { count: past.len().min(MOST), more: past.len() > MOST, first, latest })
+    let dates = next(&record.schedule.name, calendar, record.decided_until, past.len().min(SHOWN));
+    Some(MissedView { count: past.len().min(MOST), more: past.len() > MOST, first, latest, dates })
 }
 
 fn next(schedule: &str, calendar: &Calendar, from: Instant, count: usize) -> Vec<NextView> {
@@ -248,7 +252,7 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
 }
 
 /// The schedules of a workflow that is there, or one of them.
-async fn find(
+pub(crate) async fn find(
     api: &Api,
     caller: &Caller,
     workflow: &str,

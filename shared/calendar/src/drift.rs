@@ -32,6 +32,11 @@ impl Drift {
         self.counts[class] += 1;
     }
 
+    /// How many fell into each class, with its upper end in milliseconds; the last one has none.
+    pub fn classes(&self) -> impl Iterator<Item = (Option<i64>, i64)> + '_ {
+        CLASSES.iter().copied().map(Some).chain([None]).zip(self.counts.iter().copied())
+    }
+
     /// How many were counted.
     pub fn count(&self) -> i64 {
         self.counts.iter().sum()

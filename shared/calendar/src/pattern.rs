@@ -145,9 +145,11 @@ impl Pattern {
 
     /// The times of its days, in seconds since midnight, of hours in this range.
     pub(crate) fn times(&self, hours: Range<u32>) -> impl DoubleEndedIterator<Item = u32> + '_ {
-        members(self.hours).filter(move |hour| hours.contains(hour)).flat_map(move |hour| {
-            members(self.minutes).flat_map(move |minute| {
-                members(self.seconds).map(move |second| hour * 3_600 + minute * 60 + second)
+        let below = |end: u32| 1u64.checked_shl(end).map_or(u64::MAX, |bit| bit - 1);
+        let within = below(hours.end) & !below(hours.start);
+        Members(self.hours & within).flat_map(move |hour| {
+            Members(self.minutes).flat_map(move |minute| {
+                Members(self.seconds).map(move |second| hour * 3_600 + minute * 60 + second)
             })
         })
     }
@@ -162,8 +164,24 @@ impl FromStr for Pattern {
 }
 
 /// The members of a set of small numbers, in order.
-fn members(set: u64) -> impl DoubleEndedIterator<Item = u32> {
-    (0..64).filter(move |member| set >> member & 1 == 1)
+struct Members(u64);
+
+impl Iterator for Members {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let least = self.0.trailing_zeros();
+        self.0 &= self.0.wrapping_sub(1);
+        (least < u64::BITS).then_some(least)
+    }
+}
+
+impl DoubleEndedIterator for Members {
+    fn next_back(&mut self) -> Option<u32> {
+        let greatest = self.0.checked_ilog2()?;
+        self.0 &= !(1 << greatest);
+        Some(greatest)
+    }
 }
 
 /// What a field says.

@@ -2,7 +2,7 @@
 //!
 //! Who has a place is decided by the store, for all runs together; a scene says who asks and who leaves.
 
-use model::{Ask, EventKind, Leave, Limit, Needed, Seat, TaskEvent, TaskIndex, TaskState};
+use model::{Ask, BackfillId, EventKind, Leave, Limit, Needed, Seat, TaskEvent, TaskIndex, TaskState};
 use serde_json::json;
 
 use crate::scene::Scene;
@@ -42,6 +42,7 @@ impl Scene<'_> {
                 key: self.key(*index),
                 attempt: task.attempt,
                 tenant: self.run.tenant,
+                backfill: self.run.lane.as_deref().and_then(BackfillId::of_lane),
                 priority: self.run.priority + self.spec(*index).priority,
                 since: task.since,
                 waited: self.before.get(index).is_none_or(|before| *before == TaskState::Queued),

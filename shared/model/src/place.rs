@@ -3,15 +3,18 @@
 //! A task holds a **place** from when its work message may go out until it ends or only waits. A **limit** says how
 //! many places there are: in a queue, for a tenant, for a workflow, in a pool. Who finds none stands in the limit's
 //! **line**. A line is read in the order of its ids, and these encode round-robin: tenants take turns, however many
-//! tasks each of them has there.
+//! tasks each of them has there. A backfill takes turns of its own, fewer of them than the live tasks of its tenant.
 
-use crate::{Instant, TaskKey, TenantId};
+use crate::{BackfillId, Instant, TaskKey, TenantId};
 
 /// How far apart two turns of one tenant lie in a line; there are fewer tenants than this.
 pub const BLOCK: i64 = 1_048_576;
 
 /// A block in parts: a tenant of weight three comes three times in each, and so goes on by a third of it each time.
 const PARTS: i64 = 720_720;
+
+/// For so many turns of its tenant's live tasks, a backfill has as many as its weight says.
+pub const LIVE_WEIGHT: u32 = 10;
 
 /// One step of priority outweighs so much waiting: who waits long enough comes before anyone of higher priority that
 /// comes later.
@@ -101,7 +104,9 @@ pub struct Ask {
     pub attempt: u32,
     /// Whose it is.
     pub tenant: TenantId,
-    /// Higher comes first within its tenant.
+    /// The backfill whose run it belongs to, if it does to one's.
+    pub backfill: Option<BackfillId>,
+    /// Higher comes first within its party.
     pub priority: i32,
     /// Since when it waits.
     pub since: Instant,
@@ -112,7 +117,12 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Its order within its tenant: lower first. Everybody ages alike, so it never changes while they wait.
+    /// With whom it takes turns.
+    pub fn party(&self) -> Party {
+        Party { tenant: self.tenant, backfill: self.backfill }
+    }
+
+    /// Its order within its party: lower first. Everybody ages alike, so it never changes while they wait.
     pub fn rank(&self) -> i64 {
         self.since.timestamp_millis() - i64::from(self.priority) * STEP_MILLISECONDS
     }
@@ -140,12 +150,51 @@ pub enum Seat {
     Still,
 }
 
-/// The id that a tenant's next task in a line gets, and the position of the one after it. A tenant that has not been
+/// Who takes turns in a line: the live tasks of a tenant, or those of one of its backfills.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Party {
+    /// Whose tasks.
+    pub tenant: TenantId,
+    /// The backfill; none for live tasks.
+    pub backfill: Option<BackfillId>,
+}
+
+/// How often a party comes in each round of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Weight {
+    /// So often, if it is the tenant's live tasks.
+    pub tenant: u32,
+    /// So often for [`LIVE_WEIGHT`] turns of these, if it is a backfill.
+    pub backfill: Option<u32>,
+}
+
+impl Weight {
+    /// The weight of a tenant's live tasks.
+    pub fn live(tenant: u32) -> Self {
+        Self { tenant, backfill: None }
+    }
+
+    /// How many turns it has in each round; less than one where it does not come in each of them.
+    pub fn turns(self) -> f64 {
+        f64::from(self.tenant) * f64::from(self.of_live()) / f64::from(LIVE_WEIGHT)
+    }
+
+    /// How far apart two turns lie, in parts of a block.
+    fn stride(self) -> i64 {
+        PARTS * i64::from(LIVE_WEIGHT) / (i64::from(self.tenant.max(1)) * i64::from(self.of_live().max(1)))
+    }
+
+    fn of_live(self) -> u32 {
+        self.backfill.unwrap_or(LIVE_WEIGHT)
+    }
+}
+
+/// The id that a party's next task in a line gets, and the position of the one after it. A party that has not been
 /// there for a while starts at the frontier: the block that was last given a place.
-pub fn take_turn(tenant: TenantId, position: i64, frontier: i64, weight: u32) -> (i64, i64) {
+pub fn take_turn(tenant: TenantId, position: i64, frontier: i64, weight: Weight) -> (i64, i64) {
     let position = position.max(frontier.saturating_mul(PARTS));
     let id = i64::from(tenant.0) + BLOCK * (position / PARTS);
-    (id, position + PARTS / i64::from(weight.max(1)))
+    (id, position + weight.stride())
 }
 
 /// The block that an id of a line lies in.
@@ -158,6 +207,10 @@ mod tests {
     use super::*;
 
     fn blocks(weight: u32, frontier: i64, count: usize) -> Vec<i64> {
+        blocks_of(Weight::live(weight), frontier, count)
+    }
+
+    fn blocks_of(weight: Weight, frontier: i64, count: usize) -> Vec<i64> {
         let mut position = 0;
         let turn = |_| {
             let (id, next) = take_turn(TenantId(7), position, frontier, weight);
@@ -172,6 +225,15 @@ mod tests {
     fn a_tenant_comes_once_in_each_block_and_by_its_weight_more_often() {
         assert_eq!(blocks(1, 0, 4), [0, 1, 2, 3]);
         assert_eq!(blocks(3, 0, 7), [0, 0, 0, 1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn a_backfill_comes_less_often_than_the_live_tasks_of_its_tenant() {
+        let blocks = |tenant, own| blocks_of(Weight { tenant, backfill: Some(own) }, 0, 4);
+        assert_eq!(blocks(1, 1), [0, 10, 20, 30]);
+        assert_eq!(blocks(1, 5), [0, 2, 4, 6]);
+        assert_eq!(blocks(2, 1), [0, 5, 10, 15]);
+        assert_eq!(Weight { tenant: 2, backfill: Some(1) }.turns(), 0.2);
     }
 
     #[test]
@@ -193,6 +255,7 @@ mod tests {
             key: TaskKey { run: crate::RunId(uuid::Uuid::nil()), task: crate::TaskIndex(0) },
             attempt: 1,
             tenant: TenantId::DEFAULT,
+            backfill: None,
             priority,
             since: Instant::from_timestamp(seconds, 0).unwrap_or_default(),
             waited: false,

@@ -168,6 +168,9 @@ impl CloudEvent {
     /// The type of a Pub/Sub message that is no event of its own.
     pub const MESSAGE: &str = "google.cloud.pubsub.topic.v1.messagePublished";
 
+    /// The attribute, or extension, that names the tenant whose event it is; without it, it is the default tenant's.
+    pub const TENANT: &str = "ebbtenant";
+
     /// What tells it apart from every other one: the same identity, the same event.
     pub fn identity(&self) -> String {
         format!("{}\n{}", self.source, self.id)

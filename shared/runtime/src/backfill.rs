@@ -1,7 +1,7 @@
 //! Backfills: a few runs at a time, of dates that are past.
 //!
-//! A backfill's runs have a lane of their own, and the end of each lets the next begin. They stand behind all others
-//! of their tenant wherever places are short.
+//! A backfill's runs have a lane of their own, and the end of each lets the next begin. Wherever places are short, they
+//! take turns of their own, fewer than the live runs of their tenant by the backfill's weight.
 
 mod plan;
 mod steer;
@@ -58,8 +58,12 @@ impl Runtime {
     pub async fn advance_backfill(&self, id: BackfillId) -> Result<()> {
         for _ in 0..PASSES {
             let Some(record) = self.store.any_backfill(id).await? else { return Ok(()) };
-            if record.state != BackfillState::Running || !self.begin_dates(&record).await? {
-                return Ok(());
+            match record.state {
+                BackfillState::Cancelled if record.look_at.is_some() => {
+                    return self.cancel_runs(&record).await;
+                }
+                BackfillState::Running if self.begin_dates(&record).await? => {}
+                _ => return Ok(()),
             }
         }
         Ok(())

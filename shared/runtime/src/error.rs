@@ -39,6 +39,9 @@ pub enum Error {
     /// What the run's tasks had delivered is deleted, and what is done anew would need it.
     #[error("the outputs of run {0} were kept long enough and are deleted: nothing of it can be done anew")]
     OutputsForgotten(RunId),
+    /// There is no such tenant.
+    #[error("there is no tenant `{0}`")]
+    NoSuchTenant(String),
     /// A trigger can make nothing of what it heard of.
     #[error("{0}")]
     BadTrigger(String),
@@ -90,6 +93,7 @@ impl Error {
                 | Self::OutputsForgotten(_)
                 | Self::BadBackfill(_)
                 | Self::Unwanted
+                | Self::NoSuchTenant(_)
                 | Self::BadTrigger(_)
         )
     }

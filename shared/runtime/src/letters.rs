@@ -1,7 +1,7 @@
 //! Dead letters: what they hold, and publishing it again.
 
 use bus::envelope;
-use model::{CloudEvent, Message, TenantId};
+use model::{CloudEvent, Message};
 use store::DeadLetter;
 
 use crate::{Error, Heard, Result, Runtime};
@@ -41,7 +41,7 @@ impl Runtime {
         let Ok(event) = serde_json::from_str::<CloudEvent>(&letter.body) else {
             return Ok(Replayed::NoMessage(reason));
         };
-        let received = self.receive(TenantId::DEFAULT, &event).await?;
+        let received = self.receive(&event).await?;
         if let Some(complaint) = received.complaint() {
             return Ok(Replayed::NoMessage(complaint));
         }

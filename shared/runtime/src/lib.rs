@@ -9,6 +9,7 @@ mod cause;
 mod combine;
 mod complete;
 mod direct;
+mod drift;
 mod error;
 mod fire;
 mod follow;
@@ -37,6 +38,7 @@ use store::Store;
 
 pub use backfill::{BackfillPlan, NewBackfill, Steer};
 pub use callback::CallbackJob;
+pub use drift::ScheduleDrift;
 pub use error::{Error, Result};
 pub use fire::{Fired, wake};
 pub use job::{Brief, Job, secrets_of};

@@ -7,7 +7,7 @@ use store::{DeadLetter, TriggerEvent, TriggerRecord};
 use tracing::warn;
 
 use crate::cause::{self, Begun, Cause, scope, what};
-use crate::{Result, Runtime};
+use crate::{Error, Result, Runtime};
 
 /// A held event that cannot be settled is tried again after so long.
 const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
@@ -49,8 +49,14 @@ impl Received {
 }
 
 impl Runtime {
-    /// Takes in an event. Whoever brings it again is told that it was heard of before.
-    pub async fn receive(&self, tenant: TenantId, event: &CloudEvent) -> Result<Received> {
+    /// Takes in an event, for the tenant that it names. Whoever brings it again is told that it was heard of before.
+    pub async fn receive(&self, event: &CloudEvent) -> Result<Received> {
+        let tenant = match event.attributes.get(CloudEvent::TENANT) {
+            Some(name) => {
+                self.store.tenant_named(name).await?.ok_or_else(|| Error::NoSuchTenant(name.clone()))?
+            }
+            None => TenantId::DEFAULT,
+        };
         let mut received = Received::default();
         for record in self.store.triggers_on(tenant, "event", &event.kind).await? {
             if record.trigger.hears(&event.source) {

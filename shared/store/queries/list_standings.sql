@@ -1,11 +1,20 @@
--- The tenants that stand in a limit's line or have been given places from it.
-select standings.tenant, tenants.weight, standings.received, in_line.waiting, in_line.oldest
+-- The parties that stand in a limit's line or have been given places from it.
+with parties as (
+    select lim, tenant, '00000000-0000-0000-0000-000000000000'::uuid as backfill, 1 as backfill_weight, received
+      from standings
+    union all
+    select behind.lim, backfills.tenant, behind.backfill, backfills.weight, behind.received
+      from backfill_standings as behind join backfills on backfills.id = behind.backfill
+)
+select parties.tenant, parties.backfill, tenants.weight, parties.backfill_weight, parties.received, in_line.waiting,
+       in_line.oldest
   from limits
-  join standings on standings.lim = limits.id
-  join tenants on tenants.id = standings.tenant
+  join parties on parties.lim = limits.id
+  join tenants on tenants.id = parties.tenant
  cross join lateral (
      select count(*) as waiting, min(since) as oldest from line
-      where line.lim = limits.id and line.tenant = standings.tenant and granted_at is null
+      where line.lim = limits.id and line.tenant = parties.tenant and line.backfill = parties.backfill
+        and granted_at is null
  ) as in_line
  where limits.kind = $1 and limits.tenant = $2 and limits.name = $3
- order by standings.tenant
+ order by parties.tenant, parties.backfill

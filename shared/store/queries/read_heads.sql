@@ -1,5 +1,5 @@
--- The first of each line, as many as there is room for, and of their tenants as many of the lowest rank: a turn belongs
--- to the tenant, which sends its best.
+-- The first of each line, as many as there is room for, and of their parties as many of the lowest rank: a turn belongs
+-- to the party, which sends its best.
 with heads as (
     select head.*
       from unnest($1::int[], $2::bigint[]) as given (lim, room)
@@ -10,16 +10,17 @@ with heads as (
           limit given.room
      ) as head
 ), turns as (
-    select lim, tenant, count(*) as turns from heads group by lim, tenant
+    select lim, tenant, backfill, count(*) as turns from heads group by lim, tenant, backfill
 )
-select run, idx, attempt, tenant, step, needs, id, rank, since, granted_at from heads
+select run, idx, attempt, tenant, backfill, step, needs, id, rank, since, granted_at from heads
 union
-select best.run, best.idx, best.attempt, best.tenant, best.step, best.needs, best.id, best.rank, best.since,
-       best.granted_at
+select best.run, best.idx, best.attempt, best.tenant, best.backfill, best.step, best.needs, best.id, best.rank,
+       best.since, best.granted_at
   from turns
  cross join lateral (
      select * from line
-      where line.lim = turns.lim and line.tenant = turns.tenant and granted_at is null
+      where line.lim = turns.lim and line.tenant = turns.tenant and line.backfill = turns.backfill
+        and granted_at is null
       order by rank, id, run, idx
       limit turns.turns
  ) as best

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
+/// No more backfills are forgotten in one transaction: each may have thousands of dates.
+pub(crate) const FORGOTTEN_AT_ONCE: u32 = 20;
+
 /// Runs of dates that are past, asked for by a person.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BackfillRecord {
@@ -27,6 +30,8 @@ pub struct BackfillRecord {
     pub to: Instant,
     /// So many of its runs go on at the same time.
     pub max_parallel: u32,
+    /// For ten turns of its tenant's live tasks in a line, so many of its own.
+    pub weight: u32,
     /// Which of its dates get a run.
     pub rerun: Rerun,
     /// Where it stands.
@@ -37,7 +42,9 @@ pub struct BackfillRecord {
     pub created_by: String,
     /// When it ended.
     pub finished_at: Option<Instant>,
-    /// When the sweep should look; none unless it is running.
+    /// Who cancelled it, if somebody did.
+    pub cancelled_by: Option<String>,
+    /// When the sweep should look: while it is running, and once it was cancelled until its runs were, too.
     pub look_at: Option<Instant>,
     /// Why it does not go on, where it should.
     pub problem: Option<String>,
@@ -212,11 +219,14 @@ pub trait Backfills: Send + Sync {
     /// as `forgotten`.
     async fn backfill_progress(&self, id: BackfillId) -> Result<BTreeMap<String, u32>>;
 
-    /// The runs of a backfill that are in one of these states, by date.
+    /// The runs of a backfill that are in one of these states, by date; also those of dates that were only claimed.
     async fn backfill_runs(
         &self,
         id: BackfillId,
         states: &[RunState],
         limit: u32,
     ) -> Result<Vec<(BackfillDate, RunState)>>;
+
+    /// Forgets backfills that ended before that instant, with their dates, some at a time. Answers how many.
+    async fn forget_backfills(&self, before: Instant) -> Result<u64>;
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::place::{block_of, take_turn};
-use model::{Ask, Instant, Leave, Limit, Seat, TaskKey, TenantId};
+use model::{Ask, Instant, Leave, Limit, Party, Seat, TaskKey, Weight};
 
 use crate::Granted;
 
@@ -45,14 +45,14 @@ impl LimitRow {
 pub(crate) struct LineRow {
     pub(crate) key: TaskKey,
     pub(crate) attempt: u32,
-    pub(crate) tenant: TenantId,
+    pub(crate) party: Party,
     /// Which of its needs it waits for; it has a place of each before that one.
     pub(crate) step: usize,
     /// Where it needs places, in order.
     pub(crate) needs: Vec<LimitId>,
     /// Its place in the line.
     pub(crate) id: i64,
-    /// Its order within its tenant.
+    /// Its order within its party.
     pub(crate) rank: i64,
     pub(crate) since: Instant,
     pub(crate) granted_at: Option<Instant>,
@@ -65,20 +65,20 @@ impl LineRow {
     }
 }
 
-/// Where a tenant's next task goes in a line.
+/// Where a party's next task goes in a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Standing {
     /// The next position, in parts of a block.
     pub(crate) position: i64,
     /// How often it comes in each round.
-    pub(crate) weight: u32,
+    pub(crate) weight: Weight,
     /// How many of its tasks were given a place from the line.
     pub(crate) received: i64,
 }
 
 impl Default for Standing {
     fn default() -> Self {
-        Self { position: 0, weight: 1, received: 0 }
+        Self { position: 0, weight: Weight::live(1), received: 0 }
     }
 }
 
@@ -87,7 +87,7 @@ impl Default for Standing {
 pub(crate) struct Seating {
     pub(crate) limits: BTreeMap<LimitId, LimitRow>,
     pub(crate) line: BTreeMap<TaskKey, LineRow>,
-    pub(crate) standings: BTreeMap<(LimitId, TenantId), Standing>,
+    pub(crate) standings: BTreeMap<(LimitId, Party), Standing>,
     /// Rows of the line to write.
     pub(crate) written: BTreeSet<TaskKey>,
     /// Rows of the line to delete.
@@ -123,7 +123,7 @@ impl Seating {
         let row = LineRow {
             key: ask.key,
             attempt: ask.attempt,
-            tenant: ask.tenant,
+            party: ask.party(),
             step: 0,
             needs,
             id: 0,
@@ -160,12 +160,12 @@ impl Seating {
         self.again |= self.limits.values().any(LimitRow::could_grant);
     }
 
-    /// Whose turn it is: the tenant's that the first id belongs to, which sends its task of the lowest rank.
+    /// Whose turn it is: the party's that the first id belongs to, which sends its task of the lowest rank.
     fn next_in_line(&mut self, limit: LimitId) -> Option<TaskKey> {
         let waits = |row: &&LineRow| row.granted_at.is_none() && row.limit() == limit;
         let in_line = || self.line.values().filter(waits);
         let turn = in_line().min_by_key(|row| (row.id, row.rank, row.key))?;
-        let own = in_line().filter(|row| row.tenant == turn.tenant);
+        let own = in_line().filter(|row| row.party == turn.party);
         let best = own.min_by_key(|row| (row.rank, row.id, row.key))?;
         let (turn, best) = ((turn.key, turn.id), (best.key, best.id));
         if turn.0 != best.0 {
@@ -179,13 +179,13 @@ impl Seating {
     /// Gives the head of a line its place there, and those that it needs beside it.
     fn grant_one(&mut self, key: TaskKey, now: Instant) {
         let row = self.rewrite(key).clone();
-        let (limit, tenant) = (row.limit(), row.tenant);
+        let (limit, party) = (row.limit(), row.party);
         let here = self.limits.get_mut(&limit).expect("a line has a limit");
         here.waiting -= 1;
         here.frontier = here.frontier.max(block_of(row.id));
         // It stood first, so whoever waits behind it is no obstacle.
         here.used += 1;
-        self.standing(limit, tenant).received += 1;
+        self.standing(limit, party).received += 1;
         match self.advance(LineRow { step: row.step + 1, ..row }) {
             Ok(row) => {
                 self.granted.push(Granted { key, attempt: row.attempt });
@@ -210,12 +210,12 @@ impl Seating {
     }
 
     fn stand(&mut self, row: LineRow) {
-        let (limit, tenant) = (row.limit(), row.tenant);
+        let (limit, party) = (row.limit(), row.party);
         let here = self.limits.get_mut(&limit).expect("a line has a limit");
         here.waiting += 1;
         let frontier = here.frontier;
-        let standing = self.standing(limit, tenant);
-        let (id, position) = take_turn(tenant, standing.position, frontier, standing.weight);
+        let standing = self.standing(limit, party);
+        let (id, position) = take_turn(party.tenant, standing.position, frontier, standing.weight);
         standing.position = position;
         self.gone.remove(&row.key);
         self.written.insert(row.key);
@@ -260,7 +260,7 @@ impl Seating {
         self.line.get_mut(&key).expect("it was found in the line")
     }
 
-    fn standing(&mut self, limit: LimitId, tenant: TenantId) -> &mut Standing {
-        self.standings.entry((limit, tenant)).or_default()
+    fn standing(&mut self, limit: LimitId, party: Party) -> &mut Standing {
+        self.standings.entry((limit, party)).or_default()
     }
 }

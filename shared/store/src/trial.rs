@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use model::{Ask, Instant, Leave, Limit, RunId, Seat, TaskIndex, TaskKey, TenantId};
+use model::{Ask, Instant, Leave, Limit, Party, RunId, Seat, TaskIndex, TaskKey, TenantId, Weight};
 use uuid::Uuid;
 
 use crate::seating::{LimitId, LimitRow, LineRow, Seating, Standing};
@@ -24,7 +24,8 @@ impl Trial {
         let limit = Limit::Queue("trial".into());
         let row = LimitRow { id: LIMIT, limit, places: Some(places), used: 0, waiting: 0, frontier: 0 };
         let standing = |(tenant, weight): (&TenantId, &u32)| {
-            ((LIMIT, *tenant), Standing { weight: *weight, ..Standing::default() })
+            let party = Party { tenant: *tenant, backfill: None };
+            ((LIMIT, party), Standing { weight: Weight::live(*weight), ..Standing::default() })
         };
         let seating = Seating {
             limits: BTreeMap::from([(LIMIT, row)]),
@@ -38,8 +39,8 @@ impl Trial {
     pub fn ask(&mut self, tenant: TenantId) -> (TaskKey, bool) {
         let key = TaskKey { run: RunId(Uuid::nil()), task: TaskIndex(self.asked) };
         self.asked += 1;
-        let (attempt, priority, since) = (1, 0, Instant::UNIX_EPOCH);
-        let ask = Ask { key, attempt, tenant, priority, since, waited: false, needs: Vec::new() };
+        let (attempt, backfill, priority, since) = (1, None, 0, Instant::UNIX_EPOCH);
+        let ask = Ask { key, attempt, tenant, backfill, priority, since, waited: false, needs: Vec::new() };
         let seat = self.seating.ask(&ask, vec![LIMIT]);
         if let Some(row) = self.seating.line.remove(&key) {
             self.waiting.entry(tenant).or_default().push_back(row);
@@ -59,7 +60,7 @@ impl Trial {
             self.seating.line.remove(key);
         }
         for row in std::mem::take(&mut self.seating.line).into_values() {
-            self.waiting.entry(row.tenant).or_default().push_front(row);
+            self.waiting.entry(row.party.tenant).or_default().push_front(row);
         }
         granted
     }

@@ -109,6 +109,9 @@ pub trait TriggerUnit: Send {
 /// What the store knows of triggers.
 #[async_trait]
 pub trait TriggerStore: Send + Sync {
+    /// The tenant of that name, if there is one.
+    async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>>;
+
     /// One trigger.
     async fn trigger(&self, key: &TriggerKey) -> Result<Option<TriggerRecord>>;
 

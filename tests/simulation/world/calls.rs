@@ -6,6 +6,7 @@ use axum::http::Request;
 use bus::envelope;
 use chrono::TimeDelta;
 use engine::Operation;
+use model::Message;
 use rand::RngExt;
 use tower::ServiceExt;
 
@@ -30,12 +31,21 @@ impl World {
     pub(super) fn deliver(&mut self, index: usize) {
         let parcel = self.parcels.swap_remove(index);
         let place = self.pick();
-        let Some(router) = self.instances[place].for_topic(&parcel.message.topic()).cloned() else { return };
+        let Some(router) = self.router(place, &parcel.message) else { return };
         self.note(&format!("delivered {} to {place}", parcel.message.kind()));
         let (headers, body) = envelope::wrap(&parcel.message, "1", self.now(), "simulated", Some(1));
         let mut request = Request::post("/push").body(Body::from(body)).unwrap();
         *request.headers_mut() = headers;
         self.call(place, About::Delivery(parcel), ask(router, request));
+    }
+
+    fn router(&self, place: usize, message: &Message) -> Option<Router> {
+        let instance = &self.instances[place];
+        match message {
+            // Elsewhere nobody waits for the ends of runs.
+            Message::RunFinished(_) if self.has_plans => Some(instance.trigger.clone()),
+            _ => instance.for_topic(&message.topic()).cloned(),
+        }
     }
 
     pub(super) fn tick(&mut self) {
@@ -123,6 +133,7 @@ fn in_words(what: &What) -> String {
         What::Order(_, kind) => format!("{kind:?}"),
         What::Cancel(run) => format!("cancel {run}"),
         What::Operate(run, operation) => format!("{operation:?} of {run}"),
+        What::Plan(step) => format!("{step:?}"),
         What::Signal(..) | What::Answer(..) | What::Register(_) | What::Steer => String::new(),
     }
 }

@@ -140,3 +140,15 @@ async fn a_backfill_is_planned_begun_and_steered() {
         world.post("/backfills", r#"{"workflow": "timd", "from": "2026-12-01", "to": "2026-12-31"}"#).await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn how_late_the_last_runs_began_is_told_for_each_schedule() {
+    let world = timed().await;
+    let drift = world.get("/schedules/timed/drift").await;
+    assert_eq!(drift.status, StatusCode::OK, "{}", drift.body);
+    let none =
+        json!({"schedule": "berlin", "runs": 0, "p50_ms": null, "p99_ms": null, "max_ms": null, "last": []});
+    assert_eq!((&drift.body["items"][0], drift.body["items"].as_array().unwrap().len()), (&none, 3));
+    assert_eq!(world.get("/schedules/timed/drift?count=0").await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(world.get("/schedules/timed/drift?name=nobody").await.status, StatusCode::NOT_FOUND);
+}

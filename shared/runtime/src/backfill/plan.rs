@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use calendar::{Calendar, wall};
 use chrono::{NaiveDate, TimeDelta};
 use chrono_tz::Tz;
+use model::place::LIVE_WEIGHT;
 use model::{BackfillId, Catchup, Instant, RunId, RunState, Schedule, TenantId, When, Workflow};
 use serde_json::Map;
 use store::{BackfillDate, BackfillRecord, BackfillState, DateStep, Rerun, RunFilter};
@@ -38,6 +39,8 @@ pub struct NewBackfill {
     pub to: String,
     /// So many of its runs go on at the same time.
     pub max_parallel: u32,
+    /// For ten turns of the tenant's live tasks where places are short, so many of its own.
+    pub weight: u32,
     /// Which of its dates get a run.
     pub rerun: Rerun,
     /// The number of the version that its runs take; none for the active one.
@@ -70,6 +73,13 @@ impl Runtime {
                 new.max_parallel
             ));
         }
+        if !(1..LIVE_WEIGHT).contains(&new.weight) {
+            return refuse(format!(
+                "`weight` is {}, and must be from 1 to {}: live runs have {LIVE_WEIGHT}",
+                new.weight,
+                LIVE_WEIGHT - 1
+            ));
+        }
         let now = self.clock.now();
         let mut record = BackfillRecord {
             id: new.id,
@@ -80,11 +90,13 @@ impl Runtime {
             from: now,
             to: now,
             max_parallel: new.max_parallel,
+            weight: new.weight,
             rerun: new.rerun,
             state: BackfillState::Running,
             created_at: now,
             created_by: new.by.clone(),
             finished_at: None,
+            cancelled_by: None,
             look_at: Some(now + LOOK),
             problem: None,
             revision: 0,

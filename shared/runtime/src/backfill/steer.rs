@@ -1,5 +1,6 @@
 //! What people do to a backfill that exists.
 
+use chrono::TimeDelta;
 use engine::Command;
 use model::{BackfillId, RunState};
 use store::{BackfillDate, BackfillRecord, BackfillState, DateStep};
@@ -9,6 +10,9 @@ use crate::{Result, Runtime};
 
 /// A change is tried so often, while others change the same.
 const TRIES: u32 = 10;
+
+/// Whoever makes a run for a backfill that was cancelled meanwhile is waited for so long.
+const STRAGGLERS: TimeDelta = TimeDelta::minutes(10);
 
 /// States of runs that have not ended.
 const UNFINISHED: [RunState; 4] = [RunState::Queued, RunState::Running, RunState::Paused, RunState::Stalled];
@@ -31,12 +35,14 @@ impl Runtime {
         let now = self.clock.now();
         let moved = |record: BackfillRecord| {
             let (state, look_at, finished_at) = match (steer, record.state) {
+                // The sweep ends its runs, should whoever asks not live to do it.
                 (Steer::Pause, S::Running) => (S::Paused, None, None),
                 (Steer::Resume, S::Paused | S::Cancelled) => (S::Running, Some(now + LOOK), None),
-                (Steer::Cancel, S::Running | S::Paused) => (S::Cancelled, None, Some(now)),
+                (Steer::Cancel, S::Running | S::Paused) => (S::Cancelled, Some(now + LOOK), Some(now)),
                 _ => return record,
             };
-            BackfillRecord { state, look_at, finished_at, problem: None, ..record }
+            let cancelled_by = (steer == Steer::Cancel).then(|| actor.to_owned());
+            BackfillRecord { state, look_at, finished_at, cancelled_by, problem: None, ..record }
         };
         let Some(before) = self.store.any_backfill(id).await? else { return Ok(None) };
         if steer == Steer::Resume && before.state == S::Cancelled {
@@ -45,7 +51,7 @@ impl Runtime {
         let Some(after) = self.change_backfill(id, moved).await? else { return Ok(None) };
         match steer {
             Steer::Resume => self.advance_backfill(id).await?,
-            Steer::Cancel => self.cancel_runs(id, actor).await?,
+            Steer::Cancel => self.cancel_runs(&after).await?,
             Steer::Pause => {}
         }
         let wanted = match steer {
@@ -60,18 +66,29 @@ impl Runtime {
     async fn take_up_cancelled(&self, id: BackfillId) -> Result<()> {
         for (date, _) in self.store.backfill_runs(id, &[RunState::Cancelled], u32::MAX).await? {
             let again = BackfillDate { step: DateStep::Waiting, redo: true, ..date };
-            self.store.move_date(id, DateStep::Begun, &again).await?;
+            self.store.move_date(id, date.step, &again).await?;
         }
         Ok(())
     }
 
-    async fn cancel_runs(&self, id: BackfillId, actor: &str) -> Result<()> {
+    /// Ends the runs of a backfill that was cancelled. Doing it twice changes nothing.
+    pub(super) async fn cancel_runs(&self, record: &BackfillRecord) -> Result<()> {
+        let (id, actor) = (record.id, record.cancelled_by.as_ref().unwrap_or(&record.created_by));
         let reason = Some(format!("backfill {id} was cancelled"));
         for (date, _) in self.store.backfill_runs(id, &UNFINISHED, u32::MAX).await? {
             if let Some(run) = date.run {
-                let cancel = Command::Cancel { actor: actor.to_owned(), reason: reason.clone() };
+                let cancel = Command::Cancel { actor: actor.clone(), reason: reason.clone() };
                 self.settle(run, cancel).await?;
             }
+        }
+        // Somebody may have been about to make a run when it was cancelled: they end it themselves, if they live.
+        let over = record.finished_at.is_none_or(|at| at + STRAGGLERS <= self.clock.now());
+        if over || self.store.backfill_turn(id, 1).await?.active == 0 {
+            self.change_backfill(id, |record| match record.state {
+                BackfillState::Cancelled => BackfillRecord { look_at: None, ..record },
+                _ => record,
+            })
+            .await?;
         }
         Ok(())
     }
@@ -79,9 +96,7 @@ impl Runtime {
     /// A run that began while its backfill was being cancelled did not hear of it.
     pub(super) async fn stop_what_was_cancelled(&self, id: BackfillId) -> Result<()> {
         match self.store.any_backfill(id).await? {
-            Some(record) if record.state == BackfillState::Cancelled => {
-                self.cancel_runs(id, &record.created_by).await
-            }
+            Some(record) if record.state == BackfillState::Cancelled => self.cancel_runs(&record).await,
             _ => Ok(()),
         }
     }

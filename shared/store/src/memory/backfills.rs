@@ -8,6 +8,7 @@ use model::{BackfillId, Instant, RunId, RunState, TenantId};
 
 use super::Memory;
 use super::tables::Tables;
+use crate::backfills::FORGOTTEN_AT_ONCE;
 use crate::{BackfillDate, BackfillRecord, BackfillTurn, Backfills, DateStep, Result, normal};
 
 #[async_trait]
@@ -87,6 +88,7 @@ impl Backfills for Memory {
         };
         row.state = record.state;
         row.finished_at = record.finished_at;
+        row.cancelled_by = record.cancelled_by.as_deref().map(|by| normal::text(by).into_owned());
         row.look_at = record.look_at;
         row.problem = record.problem.as_deref().map(|problem| normal::text(problem).into_owned());
         row.revision += 1;
@@ -145,9 +147,25 @@ impl Backfills for Memory {
         limit: u32,
     ) -> Result<Vec<(BackfillDate, RunState)>> {
         let tables = self.shared.tables();
-        let begun = tables.dates_of(id).filter(|date| date.step == DateStep::Begun);
+        let begun = tables.dates_of(id).filter(|date| date.step != DateStep::Waiting);
         let with_state = begun.filter_map(|date| Some((*date, tables.runs.get(&date.run?)?.run.state)));
         Ok(with_state.filter(|(_, state)| states.contains(state)).take(limit as usize).collect())
+    }
+
+    async fn forget_backfills(&self, before: Instant) -> Result<u64> {
+        let _turn = self.turn.lock().await;
+        let mut tables = self.shared.tables();
+        let old = tables.backfills.values().filter(|row| row.look_at.is_none());
+        let old = old.filter_map(|row| Some((row.finished_at?, row.id))).filter(|(at, _)| *at <= before);
+        let mut old: Vec<_> = old.collect();
+        old.sort_unstable();
+        old.truncate(FORGOTTEN_AT_ONCE as usize);
+        for (_, id) in &old {
+            tables.backfills.remove(id);
+            tables.backfill_dates.retain(|(of, _), _| of != id);
+            tables.places.forget_backfill(*id);
+        }
+        Ok(old.len() as u64)
     }
 }
 

@@ -12,7 +12,8 @@ impl Tables {
     /// Registers definitions; nothing is written unless all of them can be.
     pub(super) fn register_all(&mut self, new: &[NewVersion]) -> Result<Vec<Registered>> {
         for new in new {
-            holds(new.tenant == TenantId::DEFAULT, "workflows_tenant_fkey")?;
+            let known = TenantId::DEFAULT..=self.last_tenant();
+            holds(known.contains(&new.tenant), "workflows_tenant_fkey")?;
             holds(!new.workflow.name.is_empty(), "a_workflow_has_a_name")?;
         }
         Ok(new.iter().map(|new| self.register(new)).collect())

@@ -261,7 +261,8 @@ impl Draft {
         now: Instant,
     ) -> Vec<Seat> {
         let places = self.places.get_or_insert_with(|| tables.places.clone());
-        let (seats, mut granted) = places.seat(asks, leaves, now);
+        let weight = |backfill| tables.backfills.get(&backfill).map(|row| row.weight);
+        let (seats, mut granted) = places.seat(asks, leaves, now, weight);
         self.granted.append(&mut granted);
         seats
     }

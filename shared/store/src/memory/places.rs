@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Ask, Instant, Leave, Limit, Needed, Seat, TaskKey, TenantId};
+use model::{Ask, BackfillId, Instant, Leave, Limit, Needed, Party, Seat, TaskKey, TenantId, Weight};
 
 use crate::seating::{LimitId, LimitRow, LineRow, Seating, Standing};
 use crate::{Granted, InLine, LimitRecord, StandingRecord, normal};
@@ -12,13 +12,20 @@ use crate::{Granted, InLine, LimitRecord, StandingRecord, normal};
 pub(super) struct Places {
     limits: BTreeMap<LimitId, LimitRow>,
     line: BTreeMap<TaskKey, LineRow>,
-    standings: BTreeMap<(LimitId, TenantId), Standing>,
+    standings: BTreeMap<(LimitId, Party), Standing>,
     weights: BTreeMap<TenantId, u32>,
 }
 
 impl Places {
-    /// Seats everybody. Answers what became of each who asked, and to whom places were granted.
-    pub(super) fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> (Vec<Seat>, Vec<Granted>) {
+    /// Seats everybody, by the weights that backfills have. Answers what became of each who asked, and to whom places
+    /// were granted.
+    pub(super) fn seat(
+        &mut self,
+        asks: &[Ask],
+        leaves: &[Leave],
+        now: Instant,
+        weight_of: impl Fn(BackfillId) -> Option<u32>,
+    ) -> (Vec<Seat>, Vec<Granted>) {
         let asked = asks.iter().flat_map(|ask| &ask.needs);
         asked.chain(leaves.iter().flat_map(|leave| &leave.needs)).for_each(|need| self.know(need));
         let ids: BTreeMap<Limit, LimitId> =
@@ -27,8 +34,10 @@ impl Places {
         let mut seating = self.open();
         for ask in asks {
             for need in needs(&ask.needs) {
-                let weight = self.weight(ask.tenant);
-                seating.standings.entry((need, ask.tenant)).or_default().weight = weight;
+                let tenant = self.weights.get(&ask.tenant).copied().unwrap_or(1);
+                let backfill = ask.backfill.map(|backfill| weight_of(backfill).unwrap_or(1));
+                let standing = seating.standings.entry((need, ask.party())).or_default();
+                standing.weight = Weight { tenant, backfill };
             }
         }
         leaves.iter().for_each(|leave| seating.leave(leave, &needs(&leave.needs)));
@@ -77,18 +86,22 @@ impl Places {
 
     pub(super) fn set_weight(&mut self, tenant: TenantId, weight: u32) {
         self.weights.insert(tenant, weight);
-        let own = self.standings.iter_mut().filter(|((_, of), _)| *of == tenant);
-        own.for_each(|(_, standing)| standing.weight = weight);
+        let own = self.standings.iter_mut().filter(|((_, of), _)| of.tenant == tenant);
+        own.for_each(|(_, standing)| standing.weight.tenant = weight);
+    }
+
+    pub(super) fn forget_backfill(&mut self, backfill: BackfillId) {
+        self.standings.retain(|(_, party), _| party.backfill != Some(backfill));
     }
 
     pub(super) fn standings(&self, limit: &Limit) -> Vec<StandingRecord> {
         let Some(row) = self.limits.values().find(|row| row.limit == own(limit)) else { return Vec::new() };
         let here = self.standings.iter().filter(|((of, _), _)| *of == row.id);
         here.filter(|(_, standing)| standing.position > 0)
-            .map(|((_, tenant), standing)| {
-                let waiting = || self.waiting(row.id).filter(|row| row.tenant == *tenant);
+            .map(|((_, party), standing)| {
+                let waiting = || self.waiting(row.id).filter(|row| row.party == *party);
                 StandingRecord {
-                    tenant: *tenant,
+                    party: *party,
                     weight: standing.weight,
                     waiting: waiting().count() as u32,
                     oldest: waiting().map(|row| row.since).min(),
@@ -130,10 +143,6 @@ impl Places {
 
     fn waiting(&self, limit: LimitId) -> impl Iterator<Item = &LineRow> {
         self.line.values().filter(move |row| row.granted_at.is_none() && row.limit() == limit)
-    }
-
-    fn weight(&self, tenant: TenantId) -> u32 {
-        self.weights.get(&tenant).copied().unwrap_or(1)
     }
 
     /// A limit that nobody needed before comes into being; what a workflow says of its own stands.

@@ -74,17 +74,26 @@ pub(super) struct RunRow {
 }
 
 impl Tables {
-    /// The tenant of that name.
+    /// The tenant of that name, which comes into being if there is none.
     pub(super) fn tenant(&mut self, name: &str) -> TenantId {
-        if name == "default" {
-            return TenantId::DEFAULT;
-        }
-        let known = self.tenants.iter().position(|known| known == name);
-        let place = known.unwrap_or_else(|| {
+        self.tenant_named(name).unwrap_or_else(|| {
             self.tenants.push(name.to_owned());
-            self.tenants.len() - 1
-        });
-        TenantId(TenantId::DEFAULT.0 + 1 + place as i32)
+            self.last_tenant()
+        })
+    }
+
+    /// The tenant of that name, if there is one.
+    pub(super) fn tenant_named(&self, name: &str) -> Option<TenantId> {
+        let known = || self.tenants.iter().position(|known| known == name);
+        match name {
+            "default" => Some(TenantId::DEFAULT),
+            _ => known().map(|place| TenantId(TenantId::DEFAULT.0 + 1 + place as i32)),
+        }
+    }
+
+    /// Tenants are numbered one after the other.
+    pub(super) fn last_tenant(&self) -> TenantId {
+        TenantId(TenantId::DEFAULT.0 + self.tenants.len() as i32)
     }
 
     /// The tasks of a run in index order, after the given one.

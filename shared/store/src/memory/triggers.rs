@@ -169,6 +169,10 @@ pub(super) fn remember(heard: &mut Heard, noted: Heard) {
 
 #[async_trait]
 impl TriggerStore for Memory {
+    async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>> {
+        Ok(self.shared.tables().tenant_named(name))
+    }
+
     async fn trigger(&self, key: &TriggerKey) -> Result<Option<TriggerRecord>> {
         let tables = self.shared.tables();
         Ok(tables.triggers.get(key).map(|row| tables.trigger_record(key, row)))

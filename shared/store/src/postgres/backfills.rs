@@ -6,8 +6,10 @@ use async_trait::async_trait;
 use model::{BackfillId, Instant, RunId, RunState, TenantId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
+use uuid::Uuid;
 
 use super::{Postgres, rows};
+use crate::backfills::FORGOTTEN_AT_ONCE;
 use crate::{
     BackfillDate, BackfillRecord, BackfillState, BackfillTurn, Backfills, DateStep, Error, Rerun, Result,
     normal,
@@ -51,6 +53,7 @@ impl Backfills for Postgres {
             .bind(record.from)
             .bind(record.to)
             .bind(rows::int(record.max_parallel))
+            .bind(rows::int(record.weight))
             .bind(record.rerun.name())
             .bind(record.state.name())
             .bind(record.created_at)
@@ -117,14 +120,17 @@ impl Backfills for Postgres {
 
     async fn save_backfill(&self, record: &BackfillRecord) -> Result<bool> {
         let written = sqlx::query(
-            "update backfills set state = $2, finished_at = $3, look_at = $4, problem = $5, revision = revision + 1
-              where id = $1 and revision = $6",
+            "update backfills
+                set state = $2, finished_at = $3, look_at = $4, problem = $5, cancelled_by = $6,
+                    revision = revision + 1
+              where id = $1 and revision = $7",
         )
         .bind(record.id.0)
         .bind(record.state.name())
         .bind(record.finished_at)
         .bind(record.look_at)
         .bind(record.problem.as_deref().map(normal::text))
+        .bind(record.cancelled_by.as_deref().map(normal::text))
         .bind(record.revision)
         .execute(&self.pool)
         .await?;
@@ -191,7 +197,7 @@ impl Backfills for Postgres {
         let found = sqlx::query(
             "select dates.date, dates.interval_start, dates.state as step, dates.run, dates.redo, runs.state
                from backfill_dates as dates join runs on runs.id = dates.run
-              where backfill = $1 and dates.state = 'begun' and runs.state = any($2) order by dates.date limit $3",
+              where backfill = $1 and dates.state <> 'waiting' and runs.state = any($2) order by dates.date limit $3",
         )
         .bind(id.0)
         .bind(rows::column(states, |state| state.name()))
@@ -199,6 +205,26 @@ impl Backfills for Postgres {
         .fetch_all(&self.pool)
         .await?;
         found.iter().map(|row| Ok((date(row)?, rows::run_state(row)?))).collect()
+    }
+
+    async fn forget_backfills(&self, before: Instant) -> Result<u64> {
+        let mut transaction = self.pool.begin().await?;
+        let old: Vec<Uuid> = sqlx::query_scalar(
+            "select id from backfills where finished_at <= $1 and look_at is null
+              order by finished_at, id limit $2 for update",
+        )
+        .bind(before)
+        .bind(i64::from(FORGOTTEN_AT_ONCE))
+        .fetch_all(&mut *transaction)
+        .await?;
+        for statement in [
+            "delete from backfill_dates where backfill = any($1)",
+            "delete from backfills where id = any($1)",
+        ] {
+            sqlx::query(statement).bind(&old).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await?;
+        Ok(old.len() as u64)
     }
 }
 
@@ -228,11 +254,13 @@ fn record(row: &PgRow) -> Result<BackfillRecord> {
         from: row.try_get("from_at")?,
         to: row.try_get("to_at")?,
         max_parallel: rows::number(row, "max_parallel")?,
+        weight: rows::number(row, "weight")?,
         rerun: named(row, "rerun", &Rerun::ALL, Rerun::name)?,
         state: named(row, "state", &BackfillState::ALL, BackfillState::name)?,
         created_at: row.try_get("created_at")?,
         created_by: row.try_get("created_by")?,
         finished_at: row.try_get("finished_at")?,
+        cancelled_by: row.try_get("cancelled_by")?,
         look_at: row.try_get("look_at")?,
         problem: row.try_get("problem")?,
         revision: row.try_get("revision")?,

@@ -4,7 +4,7 @@ use model::{Instant, Limit, TaskKey, TenantId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
-use super::places::{limit, tenant_of};
+use super::places::{limit, party, tenant_of, weight};
 use super::rows::{self, int, number};
 use crate::{Granted, InLine, LimitRecord, Result, StandingRecord, normal};
 
@@ -86,8 +86,8 @@ pub(super) async fn standings(pool: &PgPool, limit: &Limit) -> Result<Vec<Standi
         .iter()
         .map(|row| {
             Ok(StandingRecord {
-                tenant: TenantId(row.try_get("tenant")?),
-                weight: number(row, "weight")?,
+                party: party(row)?,
+                weight: weight(row)?,
                 waiting: row.try_get::<i64, _>("waiting")? as u32,
                 oldest: row.try_get("oldest")?,
                 received: row.try_get::<i64, _>("received")?.unsigned_abs(),

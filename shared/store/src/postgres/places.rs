@@ -5,7 +5,7 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Ask, Instant, Leave, Limit, Seat, TaskKey, TenantId};
+use model::{Ask, Instant, Leave, Limit, Party, Seat, TaskKey};
 use sqlx::PgConnection;
 
 use super::rows::{column, int};
@@ -13,7 +13,7 @@ use crate::seating::{LimitId, LimitRow, Seating};
 use crate::{Granted, Result, normal};
 use tables::{by_id, find, load_heads, load_rows, load_standings, lock, write};
 
-pub(super) use tables::{limit, tenant_of};
+pub(super) use tables::{limit, party, tenant_of, weight};
 
 /// What a unit has to do with places before it ends.
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl Places {
         let waited = asks.iter().filter(|ask| ask.waited).map(|ask| ask.key);
         let left = leaves.iter().filter(|leave| !leave.placed).map(|leave| leave.key);
         load_rows(connection, &mut seating, &waited.chain(left).collect::<Vec<_>>()).await?;
-        load_standings(connection, &mut seating, asks.iter().map(|ask| ask.tenant)).await?;
+        load_standings(connection, &mut seating, asks.iter().map(Ask::party)).await?;
         let needs = |needs: &[model::Needed]| needs.iter().map(|need| ids[&need.limit]).collect::<Vec<_>>();
         leaves.iter().for_each(|leave| seating.leave(leave, &needs(&leave.needs)));
         let seats = asks.iter().map(|ask| seating.ask(ask, needs(&ask.needs))).collect();
@@ -134,8 +134,8 @@ impl Places {
     ) -> Result<()> {
         if seating.limits.values().any(LimitRow::could_grant) {
             load_heads(connection, &mut seating).await?;
-            let tenants: BTreeSet<TenantId> = seating.line.values().map(|row| row.tenant).collect();
-            load_standings(connection, &mut seating, tenants.into_iter()).await?;
+            let parties: BTreeSet<Party> = seating.line.values().map(|row| row.party).collect();
+            load_standings(connection, &mut seating, parties.into_iter()).await?;
             seating.grant(now);
         }
         write(connection, &seating).await?;

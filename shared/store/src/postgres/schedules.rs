@@ -1,13 +1,13 @@
 //! Schedules and how far they have come.
 
 use async_trait::async_trait;
-use model::{Catchup, Instant, Schedule, TenantId, Workflow};
+use model::{Catchup, Instant, RunId, Schedule, TenantId, Workflow};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row};
 
 use super::{Postgres, rows};
-use crate::{Error, Pause, Result, ScheduleRecord, Schedules, normal};
+use crate::{DriftRecord, Error, Pause, Result, ScheduleRecord, Schedules, StartRecord, normal};
 
 #[async_trait]
 impl Schedules for Postgres {
@@ -43,6 +43,54 @@ impl Schedules for Postgres {
         .fetch_all(&self.pool)
         .await?;
         found.iter().map(record).collect()
+    }
+
+    async fn last_starts(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        schedule: &str,
+        limit: u32,
+    ) -> Result<Vec<StartRecord>> {
+        let found = sqlx::query(
+            "select runs.id, logical_date, created_at, started_at
+               from runs join run_facts on run_facts.run = runs.id
+              where tenant = $1 and workflow = $2 and runs.schedule = $3 and logical_date is not null
+                and trigger_kind = 'schedule'
+              order by logical_date desc limit $4",
+        )
+        .bind(tenant.0)
+        .bind(normal::text(workflow))
+        .bind(normal::schedule_of_date(schedule))
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        let start = |row: &PgRow| {
+            Ok(StartRecord {
+                run: RunId(row.try_get("id")?),
+                date: row.try_get("logical_date")?,
+                created_at: row.try_get("created_at")?,
+                started_at: row.try_get("started_at")?,
+            })
+        };
+        found.iter().map(start).collect()
+    }
+
+    async fn drifts(&self) -> Result<Vec<DriftRecord>> {
+        let found = sqlx::query(
+            "select tenant, workflow, name, drift from schedules order by tenant, workflow, name",
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let drift = |row: &PgRow| {
+            Ok(DriftRecord {
+                tenant: TenantId(row.try_get("tenant")?),
+                workflow: row.try_get("workflow")?,
+                schedule: row.try_get("name")?,
+                counts: row.try_get("drift")?,
+            })
+        };
+        found.iter().map(drift).collect()
     }
 
     async fn save_schedule(&self, record: &ScheduleRecord) -> Result<bool> {

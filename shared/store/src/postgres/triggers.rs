@@ -172,6 +172,11 @@ async fn note(connection: &mut PgConnection, key: &TriggerKey, event: &TriggerEv
 
 #[async_trait]
 impl TriggerStore for Postgres {
+    async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>> {
+        let found = sqlx::query_scalar("select id from tenants where name = $1").bind(normal::text(name));
+        Ok(found.fetch_optional(&self.pool).await?.map(TenantId))
+    }
+
     async fn trigger(&self, key: &TriggerKey) -> Result<Option<TriggerRecord>> {
         let found = sqlx::query(include_str!("../../queries/find_trigger.sql"))
             .bind(key.tenant.0)

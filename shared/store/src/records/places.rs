@@ -1,6 +1,6 @@
 //! Places and lines, as readers see them.
 
-use model::{Instant, Limit, TaskKey, TenantId};
+use model::{Instant, Limit, Party, TaskKey, Weight};
 
 /// A task in line that was granted its places.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -26,13 +26,13 @@ pub struct LimitRecord {
     pub oldest: Option<Instant>,
 }
 
-/// A tenant in a line, as readers see it.
+/// A party in a line, as readers see it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StandingRecord {
-    /// The tenant.
-    pub tenant: TenantId,
+    /// The live tasks of a tenant, or one of its backfills.
+    pub party: Party,
     /// How often it comes in each round.
-    pub weight: u32,
+    pub weight: Weight,
     /// How many of its tasks stand in the line.
     pub waiting: u32,
     /// Since when the one that has waited longest does.

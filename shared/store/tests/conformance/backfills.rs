@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::Subject;
 use crate::example::{TENANT, at, birth, create, finish, run_id, version};
 
-fn record(number: u128) -> BackfillRecord {
+pub(crate) fn record(number: u128) -> BackfillRecord {
     BackfillRecord {
         id: BackfillId(Uuid::from_u128(number)),
         tenant: TENANT,
@@ -19,11 +19,13 @@ fn record(number: u128) -> BackfillRecord {
         from: at(0),
         to: at(100),
         max_parallel: 2,
+        weight: 3,
         rerun: Rerun::Failed,
         state: BackfillState::Running,
         created_at: at(i64::try_from(number).unwrap()),
         created_by: "ada".into(),
         finished_at: None,
+        cancelled_by: None,
         look_at: Some(at(60)),
         problem: None,
         revision: 0,
@@ -35,7 +37,7 @@ fn date(second: i64) -> BackfillDate {
     BackfillDate { date, interval_start, step: DateStep::Waiting, run: None, redo: false }
 }
 
-async fn made(store: &Subject, number: u128) -> BackfillRecord {
+pub(crate) async fn made(store: &Subject, number: u128) -> BackfillRecord {
     version(&**store).await;
     let record = record(number);
     store.create_backfill(&record, &[date(10), date(20), date(30)]).await.unwrap();
@@ -139,6 +141,31 @@ pub(crate) async fn runs_are_found_by_their_dates(store: Subject) {
     assert_eq!(found("eu").await.unwrap(), BTreeMap::from([(at(20), (run_id(3), RunState::Queued))]));
 }
 
+pub(crate) async fn the_last_runs_of_a_schedule_say_when_they_began(store: Subject) {
+    let version = version(&*store).await;
+    for (number, second, schedule, kind) in [
+        (1, 10, "default", "schedule"),
+        (2, 20, "default", "schedule"),
+        (3, 30, "default", "backfill"),
+        (4, 40, "eu", "schedule"),
+    ] {
+        let mut birth = birth(run_id(number), version, 3);
+        birth.facts.logical_date = Some(at(second));
+        birth.facts.trigger_kind = kind.into();
+        let interval = Interval { start: at(second), end: at(second) };
+        birth.facts.planned = Some(Planned { schedule: schedule.to_owned(), interval });
+        create(&*store, &birth).await.unwrap();
+    }
+    let last = async |schedule: &str, limit| {
+        let found = store.last_starts(TENANT, "example", schedule, limit).await.unwrap();
+        found.into_iter().map(|start| (start.run, start.date, start.started_at)).collect::<Vec<_>>()
+    };
+    assert_eq!(last("default", 9).await, [(run_id(2), at(20), None), (run_id(1), at(10), None)]);
+    assert_eq!(last("default", 1).await.len(), 1);
+    assert_eq!(last("eu", 9).await.len(), 1);
+    assert_eq!(store.drifts().await.unwrap(), [], "no schedule is there");
+}
+
 pub(crate) async fn backfills_come_when_they_are_due_and_by_page(store: Subject) {
     let (first, second) = (made(&store, 1).await, made(&store, 2).await);
     let ids = |found: Vec<BackfillRecord>| found.into_iter().map(|row| row.id).collect::<Vec<_>>();
@@ -150,4 +177,44 @@ pub(crate) async fn backfills_come_when_they_are_due_and_by_page(store: Subject)
     assert_eq!(ids(store.due_backfills(at(60), 9).await.unwrap()), [first.id, second.id]);
     let agenda = store.agenda(at(5)).await.unwrap();
     assert_eq!((agenda.backfill, agenda.next_timer), (Some(at(60)), Some(at(60))));
+}
+
+pub(crate) async fn a_cancelled_backfill_may_be_looked_at(store: Subject) {
+    let (id, version) = (made(&store, 1).await.id, version(&*store).await);
+    let read = store.any_backfill(id).await.unwrap().unwrap();
+    let (state, by) = (BackfillState::Cancelled, Some("eve".to_owned()));
+    let cancelled = BackfillRecord { state, finished_at: Some(at(50)), cancelled_by: by, ..read };
+    assert!(store.save_backfill(&cancelled).await.unwrap());
+    let due = store.due_backfills(at(60), 9).await.unwrap();
+    assert_eq!(due, [BackfillRecord { revision: 1, ..cancelled }]);
+    // Whoever claimed its date died: its run is there all the same, and must be found.
+    let run = Some(run_at(&store, 7, version, 10, "default").await);
+    let claimed = BackfillDate { step: DateStep::Claimed, run, ..date(10) };
+    assert!(store.move_date(id, DateStep::Waiting, &claimed).await.unwrap());
+    let found = store.backfill_runs(id, &[RunState::Queued], 9).await.unwrap();
+    assert_eq!(found, [(claimed, RunState::Queued)]);
+}
+
+pub(crate) async fn backfills_that_ended_long_ago_are_forgotten(store: Subject) {
+    for (number, state, finished_at, look_at) in [
+        (1, BackfillState::Finished, Some(at(100)), None),
+        (2, BackfillState::Cancelled, Some(at(200)), None),
+        (3, BackfillState::Cancelled, Some(at(100)), Some(at(300))),
+        (4, BackfillState::Paused, None, None),
+    ] {
+        let read = made(&store, number).await;
+        assert!(store.save_backfill(&BackfillRecord { state, finished_at, look_at, ..read }).await.unwrap());
+    }
+    assert_eq!(store.forget_backfills(at(99)).await.unwrap(), 0);
+    assert_eq!(store.forget_backfills(at(150)).await.unwrap(), 1);
+    assert_eq!(store.any_backfill(record(1).id).await.unwrap(), None);
+    assert_eq!(store.backfill_turn(record(1).id, 9).await.unwrap(), BackfillTurn::default());
+    assert_eq!(store.forget_backfills(at(250)).await.unwrap(), 1);
+    let left = store.backfills(TENANT, None, None, 9).await.unwrap();
+    assert_eq!(
+        left.iter().map(|row| row.id).collect::<Vec<_>>(),
+        [record(4).id, record(3).id],
+        "one that must be looked at stays, and so does one that has not ended"
+    );
+    assert_eq!(store.backfill_turn(record(4).id, 9).await.unwrap().waiting.len(), 3);
 }

@@ -242,6 +242,7 @@ claims! {
         raised_places_are_granted
         one_task_behind_many_of_another_tenant_comes_in_the_next_round
         tenants_come_by_their_weights
+        a_backfill_takes_turns_by_its_weight_and_lets_live_tasks_go_first
         higher_priority_comes_first_within_a_tenant
         low_priority_does_not_starve
         of_many_that_ask_at_once_no_more_are_given_than_there_are
@@ -293,7 +294,10 @@ claims! {
         a_date_moves_on_once
         a_turn_counts_what_is_under_way
         runs_are_found_by_their_dates
+        the_last_runs_of_a_schedule_say_when_they_began
         backfills_come_when_they_are_due_and_by_page
+        a_cancelled_backfill_may_be_looked_at
+        backfills_that_ended_long_ago_are_forgotten
     }
     letters {
         dead_letters_come_newest_first

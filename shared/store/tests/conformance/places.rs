@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use model::{Ask, Leave, Limit, Needed, Seat, TaskKey, TenantId};
-use store::{Committed, Granted, Store};
+use store::{BackfillRecord, BackfillState, Committed, Granted, Store};
 
 use crate::Subject;
+use crate::backfills::made;
 use crate::example::{TENANT, at, key, run_id};
 
 fn pool() -> Limit {
@@ -21,7 +22,7 @@ pub(crate) fn queue() -> Limit {
 fn ask(number: u128, needs: &[Limit]) -> Ask {
     let needs = needs.iter().map(|limit| Needed { limit: limit.clone(), places: None }).collect();
     let (tenant, priority, since, waited) = (TENANT, 0, at(0), false);
-    Ask { key: key(run_id(number), 0), attempt: 1, tenant, priority, since, waited, needs }
+    Ask { key: key(run_id(number), 0), attempt: 1, tenant, backfill: None, priority, since, waited, needs }
 }
 
 /// It asks again, having been told that it has a place or to wait.
@@ -239,8 +240,33 @@ pub(crate) async fn tenants_come_by_their_weights(store: Subject) {
     let heavies = order.iter().filter(|ask| ask.tenant == heavy).count();
     assert!((148..=152).contains(&heavies), "{heavies} of 200 came from the tenant of weight three");
     let standings = store.standings(&queue()).await.unwrap();
-    let received: Vec<(u32, u64)> = standings.iter().map(|row| (row.weight, row.received)).collect();
+    let received: Vec<(u32, u64)> = standings.iter().map(|row| (row.weight.tenant, row.received)).collect();
     assert_eq!(received, [(1, 200 - heavies as u64), (3, heavies as u64)]);
+}
+
+pub(crate) async fn a_backfill_takes_turns_by_its_weight_and_lets_live_tasks_go_first(store: Subject) {
+    let backfill = made(&store, 1).await;
+    let behind = |from: u128, count: u128| -> Vec<Ask> {
+        let of_backfill = |ask| Ask { backfill: Some(backfill.id), priority: -100, ..ask };
+        crowd(TENANT, from, count).into_iter().map(of_backfill).collect()
+    };
+    let crowds = [behind(100, 20), crowd(TENANT, 1, 40)];
+    let (first, asks) = behind_one(&*store, &crowds).await;
+    let order = drain(&*store, &asks, &first, 40).await;
+    let place = |one: &Ask| one.backfill.is_none();
+    assert!(order[..1].iter().all(place), "whoever is live goes first, also if it comes later");
+    let of_backfill = order[..26].iter().filter(|one| one.backfill.is_some()).count();
+    assert_eq!(of_backfill, 6, "three for each ten of the others");
+    let standings = store.standings(&queue()).await.unwrap();
+    let told: Vec<_> = standings.iter().map(|row| (row.party.backfill, row.weight.backfill)).collect();
+    assert_eq!(told, [(None, None), (Some(backfill.id), Some(3))]);
+    let received: u64 = standings.iter().map(|row| row.received).sum();
+    assert_eq!(received, 40);
+    // What it received is forgotten with it.
+    let (state, finished_at) = (BackfillState::Finished, Some(at(1)));
+    store.save_backfill(&BackfillRecord { state, finished_at, look_at: None, ..backfill }).await.unwrap();
+    assert_eq!(store.forget_backfills(at(2)).await.unwrap(), 1);
+    assert_eq!(store.standings(&queue()).await.unwrap().len(), 1);
 }
 
 pub(crate) async fn higher_priority_comes_first_within_a_tenant(store: Subject) {

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Limit, TaskKey, TenantId};
+use model::{BackfillId, Limit, Party, TaskKey, TenantId, Weight};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
+use uuid::Uuid;
 
 use crate::postgres::rows::{self, column, int, number};
 use crate::seating::{LimitId, LimitRow, LineRow, Seating, Standing};
@@ -55,7 +56,7 @@ pub(super) async fn load_rows(
         return Ok(());
     }
     let found = sqlx::query(
-        "select run, idx, attempt, tenant, step, needs, id, rank, since, granted_at
+        "select run, idx, attempt, tenant, backfill, step, needs, id, rank, since, granted_at
            from line join unnest($1::uuid[], $2::int[]) as given (run, idx) using (run, idx)",
     )
     .bind(column(keys, |key| key.run.0))
@@ -65,7 +66,7 @@ pub(super) async fn load_rows(
     add_rows(seating, &found)
 }
 
-/// The first of each line that has room, the best of their tenants, and the other limits that these need. A limit that
+/// The first of each line that has room, the best of their parties, and the other limits that these need. A limit that
 /// someone else has in hand is left out: they are told to look again.
 pub(super) async fn load_heads(connection: &mut PgConnection, seating: &mut Seating) -> Result<()> {
     let lines: Vec<(LimitId, i64)> = seating
@@ -109,31 +110,40 @@ fn add_rows(seating: &mut Seating, found: &[PgRow]) -> Result<()> {
 pub(super) async fn load_standings(
     connection: &mut PgConnection,
     seating: &mut Seating,
-    tenants: impl Iterator<Item = TenantId>,
+    parties: impl Iterator<Item = Party>,
 ) -> Result<()> {
-    let tenants: BTreeSet<i32> = tenants.map(|tenant| tenant.0).collect();
+    let parties: BTreeSet<Party> = parties.collect();
+    let parties: Vec<Party> = parties.into_iter().collect();
     let limits: Vec<LimitId> = seating.limits.keys().copied().collect();
-    let found = sqlx::query(
-        "select given.lim, tenants.id as tenant, tenants.weight,
-                coalesce(position, 0) as position, coalesce(received, 0) as received
-           from tenants cross join unnest($1::int[]) as given (lim)
-           left join standings on standings.lim = given.lim and standings.tenant = tenants.id
-          where tenants.id = any($2)",
-    )
-    .bind(limits)
-    .bind(tenants.into_iter().collect::<Vec<_>>())
-    .fetch_all(connection)
-    .await?;
+    let found = sqlx::query(include_str!("../../../queries/read_standings.sql"))
+        .bind(limits)
+        .bind(column(&parties, |party| party.tenant.0))
+        .bind(column(&parties, |party| nil_for_live(*party)))
+        .fetch_all(connection)
+        .await?;
     for row in found {
-        let key = (row.try_get("lim")?, TenantId(row.try_get("tenant")?));
-        let standing = Standing {
-            position: row.try_get("position")?,
-            weight: number(&row, "weight")?,
-            received: row.try_get("received")?,
-        };
-        seating.standings.entry(key).or_insert(standing);
+        let key = (row.try_get("lim")?, party(&row)?);
+        let (position, received) = (row.try_get("position")?, row.try_get("received")?);
+        seating.standings.entry(key).or_insert(Standing { position, weight: weight(&row)?, received });
     }
     Ok(())
+}
+
+/// Whose tasks a row with `tenant` and `backfill` is about.
+pub(in crate::postgres) fn party(row: &PgRow) -> Result<Party> {
+    let backfill: Uuid = row.try_get("backfill")?;
+    let backfill = Some(BackfillId(backfill)).filter(|backfill| !backfill.0.is_nil());
+    Ok(Party { tenant: TenantId(row.try_get("tenant")?), backfill })
+}
+
+/// How often the party of a row comes.
+pub(in crate::postgres) fn weight(row: &PgRow) -> Result<Weight> {
+    let own = number(row, "backfill_weight")?;
+    Ok(Weight { tenant: number(row, "weight")?, backfill: party(row)?.backfill.map(|_| own) })
+}
+
+fn nil_for_live(party: Party) -> Uuid {
+    party.backfill.map_or(Uuid::nil(), |backfill| backfill.0)
 }
 
 pub(super) async fn write(connection: &mut PgConnection, seating: &Seating) -> Result<()> {
@@ -185,7 +195,8 @@ async fn write_rows(connection: &mut PgConnection, rows: &[&LineRow]) -> Result<
         .bind(column(rows, |row| row.key.run.0))
         .bind(column(rows, |row| int(row.key.task.0)))
         .bind(column(rows, |row| int(row.attempt)))
-        .bind(column(rows, |row| row.tenant.0))
+        .bind(column(rows, |row| row.party.tenant.0))
+        .bind(column(rows, |row| nil_for_live(row.party)))
         .bind(column(rows, |row| row.limit()))
         .bind(column(rows, |row| int(row.step as u32)))
         .bind(column(rows, |row| needs(row)))
@@ -199,16 +210,27 @@ async fn write_rows(connection: &mut PgConnection, rows: &[&LineRow]) -> Result<
 }
 
 async fn write_standings(connection: &mut PgConnection, seating: &Seating, rows: &[&LineRow]) -> Result<()> {
-    let tenants: BTreeSet<TenantId> = rows.iter().map(|row| row.tenant).collect();
-    let standings: Vec<(&(LimitId, TenantId), &Standing)> =
-        seating.standings.iter().filter(|((_, tenant), _)| tenants.contains(tenant)).collect();
-    sqlx::query(include_str!("../../../queries/upsert_standings.sql"))
-        .bind(column(&standings, |((limit, _), _)| *limit))
-        .bind(column(&standings, |((_, tenant), _)| tenant.0))
-        .bind(column(&standings, |(_, standing)| standing.position))
-        .bind(column(&standings, |(_, standing)| standing.received))
-        .execute(connection)
-        .await?;
+    let parties: BTreeSet<Party> = rows.iter().map(|row| row.party).collect();
+    let standings = seating.standings.iter().filter(|((_, party), _)| parties.contains(party));
+    let (behind, live): (Vec<_>, Vec<_>) = standings.partition(|((_, party), _)| party.backfill.is_some());
+    if !live.is_empty() {
+        sqlx::query(include_str!("../../../queries/upsert_standings.sql"))
+            .bind(column(&live, |((limit, _), _)| *limit))
+            .bind(column(&live, |((_, party), _)| party.tenant.0))
+            .bind(column(&live, |(_, standing)| standing.position))
+            .bind(column(&live, |(_, standing)| standing.received))
+            .execute(&mut *connection)
+            .await?;
+    }
+    if !behind.is_empty() {
+        sqlx::query(include_str!("../../../queries/upsert_backfill_standings.sql"))
+            .bind(column(&behind, |((limit, _), _)| *limit))
+            .bind(column(&behind, |((_, party), _)| nil_for_live(*party)))
+            .bind(column(&behind, |(_, standing)| standing.position))
+            .bind(column(&behind, |(_, standing)| standing.received))
+            .execute(connection)
+            .await?;
+    }
     Ok(())
 }
 
@@ -242,7 +264,7 @@ fn line_row(row: &PgRow) -> Result<LineRow> {
     Ok(LineRow {
         key: rows::key(row)?,
         attempt: number(row, "attempt")?,
-        tenant: TenantId(row.try_get("tenant")?),
+        party: party(row)?,
         step: number(row, "step")? as usize,
         needs: row.try_get("needs")?,
         id: row.try_get("id")?,

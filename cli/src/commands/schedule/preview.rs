@@ -1,0 +1,58 @@
+//! What a schedule missed, what each choice would make of it, and how late its runs began.
+
+use anyhow::Result;
+use api::drift::{DriftList, LastDrift};
+use api::schedules::{MissedView, ScheduleList, ScheduleView};
+
+use crate::args::Shared;
+use crate::output;
+
+/// What becomes of what schedules missed if they are resumed.
+pub(super) fn missed(shared: &Shared, list: &ScheduleList) -> Result<()> {
+    if shared.json {
+        return Ok(output::json(list)?);
+    }
+    for schedule in &list.items {
+        output::line(words(schedule))?;
+    }
+    Ok(())
+}
+
+fn words(schedule: &ScheduleView) -> String {
+    let name = format!("{}/{}", schedule.workflow, schedule.name);
+    match &schedule.missed {
+        _ if !schedule.paused => format!("{name} is not paused"),
+        None => format!("{name} missed nothing"),
+        Some(missed) => choices(&name, schedule, missed),
+    }
+}
+
+fn choices(name: &str, schedule: &ScheduleView, missed: &MissedView) -> String {
+    let count = format!("{}{}", missed.count, if missed.more { "+" } else { "" });
+    let (first, latest) = (output::time(missed.first), output::time(missed.latest));
+    let mut lines = vec![format!("{name} missed {count} instants, from {first} to {latest}")];
+    lines.extend(missed.dates.iter().map(|date| format!("  {}  {}", output::time(date.at), date.local)));
+    if missed.more || missed.count > missed.dates.len() {
+        lines.push("  …".into());
+    }
+    lines.push(format!("--missed all     {count} runs"));
+    lines.push(format!("--missed latest  1 run, of {latest}"));
+    lines.push("--missed none    no run".into());
+    lines.push(format!("unless you say, its `catchup` does: {}", schedule.catchup.name()));
+    lines.join("\n")
+}
+
+/// How late the last runs of schedules began.
+pub(super) fn drift(shared: &Shared, list: &DriftList) -> Result<()> {
+    if shared.json {
+        return Ok(output::json(list)?);
+    }
+    let head = ["SCHEDULE", "RUNS", "P50", "P99", "MOST"].map(String::from).to_vec();
+    let shown = |late: Option<i64>| late.map(|late| format!("{late} ms")).unwrap_or_default();
+    let row = |drift: &LastDrift| {
+        let late = [drift.p50_ms, drift.p99_ms, drift.max_ms].map(shown);
+        [drift.schedule.clone(), drift.runs.to_string()].into_iter().chain(late).collect()
+    };
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(list.items.iter().map(row)).collect();
+    Ok(output::line(output::table(&rows, |_, _, cell| cell))?)
+}

@@ -1,0 +1,212 @@
+//! What begins by itself in some worlds: schedules, a backfill, events, sensors and what follows on other runs. Whoever
+//! dies between noticing something and starting its run, nothing is lost and nothing is doubled.
+
+use std::collections::BTreeSet;
+
+use calendar::Calendar;
+use chrono::TimeDelta;
+use language::{FileKind, SourceFile};
+use model::{BackfillId, CloudEvent, Instant, TenantId, TriggerKey, Workflow};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use runtime::{NewBackfill, Steer};
+use serde_json::Value;
+use service::App;
+use store::{BackfillState, Backfills, Memory, Rerun, RunFilter, RunRecord, Schedules, Store, TriggerStore};
+use uuid::Uuid;
+
+use crate::check::{Checked, trouble};
+use crate::people::{Errand, What};
+use crate::points::now;
+
+const TENANT: TenantId = TenantId::DEFAULT;
+
+const PLANNED: &str = "
+name: planned
+schedules:
+  - {name: once, at: '2026-01-01T00:00:40Z', catchup: all}
+  - {name: often, every: 10m, catchup: all}
+tasks:
+  - {name: wait, type: sensor, config: {time: {at: '2026-01-01T00:02:00Z'}, interval_seconds: 20}}
+  - {name: work, type: noop, depends_on: [wait]}
+";
+
+const FOLLOWED: &str = "
+name: followed
+triggers: [{name: after, workflow: planned, state: finished}]
+tasks: [{name: a, type: noop}]
+";
+
+const HEARD: &str = "
+name: heard
+triggers:
+  - {name: told, event: thing}
+  - {name: seen, sensor: {time: {at: '2026-01-01T00:03:00Z'}, interval_seconds: 30}}
+tasks: [{name: a, type: noop}]
+";
+
+/// A world has seen some of everything after so long.
+const LEAST: TimeDelta = TimeDelta::minutes(15);
+
+/// Something that happens, or that a person does, and that is brought again until it is taken.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Happened(Box<CloudEvent>),
+    Backfill,
+    SteerBackfill(Steer),
+}
+
+/// Whether a world of that seed has any of it.
+pub(crate) fn are_in(seed: u64) -> bool {
+    seed % 9 == 4
+}
+
+pub(crate) fn workflows() -> Vec<Workflow> {
+    let file = |text: &str| SourceFile {
+        path: text.lines().nth(1).unwrap().replace("name: ", ""),
+        kind: FileKind::Workflow,
+        text: text.to_owned(),
+    };
+    let compiled = language::compile(&[PLANNED, FOLLOWED, HEARD].map(file));
+    assert!(compiled.diagnostics.is_empty(), "{:#?}", compiled.diagnostics);
+    compiled.definitions.into_iter().map(|definition| definition.workflow).collect()
+}
+
+/// What happens in the first minutes of a world: events, some of them twice, and a backfill that people steer.
+pub(crate) fn errands(seed: u64, start: Instant) -> Vec<Errand> {
+    let mut dice = StdRng::seed_from_u64(seed ^ 0x91A5);
+    let mut at = || start + TimeDelta::seconds(dice.random_range(0..600));
+    let mut steps = vec![(at(), Step::Backfill)];
+    for event in events() {
+        steps.push((at(), Step::Happened(Box::new(event.clone()))));
+        steps.push((at(), Step::Happened(Box::new(event))));
+    }
+    let steers = [Steer::Pause, Steer::Resume, Steer::Cancel, Steer::Resume];
+    steps.extend(
+        steers.into_iter().take(seed as usize / 9 % 5).map(|steer| (at(), Step::SteerBackfill(steer))),
+    );
+    steps.into_iter().map(|(at, step)| Errand { at, what: What::Plan(step) }).collect()
+}
+
+fn events() -> impl Iterator<Item = CloudEvent> {
+    (0..3).map(|number| CloudEvent {
+        id: number.to_string(),
+        source: "/somewhere".into(),
+        kind: "thing".into(),
+        ..CloudEvent::default()
+    })
+}
+
+fn backfill() -> BackfillId {
+    BackfillId(Uuid::from_u128(77))
+}
+
+/// Does it. Doing it twice does no harm.
+pub(crate) async fn run(step: Step, app: App) -> bool {
+    match step {
+        Step::Happened(event) => app.runtime.receive(&event).await.is_ok(),
+        Step::SteerBackfill(steer) => app.runtime.steer_backfill(backfill(), steer, "ana").await.is_ok(),
+        Step::Backfill => {
+            let new = NewBackfill {
+                id: backfill(),
+                tenant: TENANT,
+                workflow: "heard".into(),
+                schedule: None,
+                from: "2025-12-28".into(),
+                to: "2025-12-31".into(),
+                max_parallel: 2,
+                weight: 1,
+                rerun: Rerun::Missing,
+                version: None,
+                by: "ana".into(),
+            };
+            match app.runtime.plan_backfill(&new).await {
+                Ok(plan) => app.runtime.start_backfill(&plan).await.is_ok(),
+                Err(_) => false,
+            }
+        }
+    }
+}
+
+/// Whether nothing of it is due, and the sensor has seen what it waits for.
+pub(crate) fn are_quiet(memory: &Memory, start: Instant, at: Instant) -> bool {
+    let agenda = now(memory.agenda(at)).unwrap();
+    let due = |instant: Option<Instant>| instant.is_some_and(|instant| instant <= at);
+    let key = TriggerKey { tenant: TENANT, workflow: "heard".into(), name: "seen".into() };
+    let seen = now(memory.trigger(&key)).unwrap().is_some_and(|trigger| trigger.watermark != Value::Null);
+    at > start + LEAST && !due(agenda.schedule) && agenda.backfill.is_none() && seen
+}
+
+/// What must hold once everything is over.
+pub(crate) fn end(memory: &Memory, start: Instant) -> Checked {
+    every_instant_has_one_run(memory, start)?;
+    each_end_is_followed_once(memory)?;
+    each_event_starts_one_run(memory)?;
+    a_backfill_leaves_nothing_open(memory)
+}
+
+fn runs(memory: &Memory, workflow: &str) -> Vec<RunRecord> {
+    let filter = RunFilter { workflow: Some(workflow.into()), limit: u32::MAX, ..RunFilter::default() };
+    now(memory.runs(TENANT, &filter)).unwrap()
+}
+
+fn every_instant_has_one_run(memory: &Memory, start: Instant) -> Checked {
+    for row in now(memory.schedules(TENANT, None, None, 100)).unwrap() {
+        let calendar = Calendar::of(&row.schedule).unwrap();
+        let expected: BTreeSet<Instant> =
+            calendar.following(start).take_while(|at| *at <= row.decided_until).collect();
+        let of_it = |found: &&RunRecord| {
+            found.facts.planned.as_ref().is_some_and(|planned| planned.schedule == row.schedule.name)
+        };
+        let made = runs(memory, &row.workflow);
+        let made: Vec<Instant> =
+            made.iter().filter(of_it).filter_map(|found| found.facts.logical_date).collect();
+        if made.len() != expected.len() || !made.iter().all(|date| expected.contains(date)) {
+            let what = format!("{} should have {expected:?}, and has {made:?}", row.schedule.name);
+            return trouble("every_instant_has_one_run", what);
+        }
+    }
+    Ok(())
+}
+
+fn each_end_is_followed_once(memory: &Memory) -> Checked {
+    let dates = |workflow| {
+        let mut dates: Vec<_> =
+            runs(memory, workflow).into_iter().map(|found| found.facts.logical_date).collect();
+        dates.sort_unstable();
+        dates
+    };
+    let (ended, followed) = (dates("planned"), dates("followed"));
+    if ended != followed {
+        return trouble("each_end_is_followed_once", format!("{ended:?} were followed by {followed:?}"));
+    }
+    Ok(())
+}
+
+fn each_event_starts_one_run(memory: &Memory) -> Checked {
+    for (kind, expected) in [("event", events().count()), ("sensor", 1)] {
+        let started =
+            runs(memory, "heard").into_iter().filter(|found| found.facts.trigger_kind == kind).count();
+        if started != expected {
+            let what = format!("{started} runs by {kind}, where {expected} things happened");
+            return trouble("each_event_starts_one_run", what);
+        }
+    }
+    Ok(())
+}
+
+fn a_backfill_leaves_nothing_open(memory: &Memory) -> Checked {
+    let Some(record) = now(memory.any_backfill(backfill())).unwrap() else {
+        return trouble("a_backfill_leaves_nothing_open", "it was never begun");
+    };
+    let progress = now(memory.backfill_progress(backfill())).unwrap();
+    let made =
+        runs(memory, "heard").into_iter().filter(|found| found.facts.trigger_kind == "backfill").count();
+    let waiting = progress.get("waiting").copied().unwrap_or_default() as usize;
+    let open = progress.contains_key("queued") || record.state == BackfillState::Finished && waiting > 0;
+    if open || made + waiting != 4 {
+        let what = format!("it is {} with {progress:?} and {made} runs", record.state.name());
+        return trouble("a_backfill_leaves_nothing_open", what);
+    }
+    Ok(())
+}

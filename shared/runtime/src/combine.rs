@@ -15,6 +15,7 @@ use model::RunId;
 use tokio::sync::{Semaphore, oneshot};
 use tracing::warn;
 
+use crate::counting;
 use crate::start::Start;
 use crate::{Error, Result, Runtime, Settled};
 
@@ -169,7 +170,9 @@ impl Runtime {
     async fn settle_together(&self, batch: &[Waiting]) -> Result<()> {
         let wishes: Vec<Wish> = batch.iter().map(|waiting| waiting.wish.clone()).collect();
         // A defect in deciding one wish must not be the end of whoever has the turn.
+        let since = std::time::Instant::now();
         let settled = AssertUnwindSafe(self.settle_wishes(&wishes)).catch_unwind().await;
+        counting::settled(since);
         let (settled, unsaid) = settled.unwrap_or_else(|_| Err(Error::Defect))?;
         for (waiting, settled) in batch.iter().zip(settled) {
             waiting.is_settled(Ok(settled));

@@ -1,6 +1,7 @@
 //! Configuration: read once, whole, at start. All that is wrong is said at once.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
 
@@ -9,6 +10,8 @@ use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
 pub struct Config {
     /// `PORT`: where to listen.
     pub port: u16,
+    /// `EBB_HOST`: on which address; all of them without it.
+    pub host: IpAddr,
     /// `DATABASE_URL`: the Postgres that holds all state.
     pub database_url: String,
     /// `EBB_DATABASE_CONNECTIONS`: the most connections this instance opens.
@@ -27,6 +30,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// `EBB_CONSOLE_URL`: where people find the console, for links that lead there.
     pub console_url: Option<String>,
+    /// `EBB_OTLP_ENDPOINT`: the collector that is sent the metrics.
+    pub otlp_endpoint: Option<String>,
 }
 
 /// How long what has ended is kept, in days.
@@ -144,6 +149,7 @@ impl Config {
         let mut reader = Reader { get: &get, problems: Vec::new() };
         let config = Self {
             port: reader.number("PORT", 8080),
+            host: reader.number("EBB_HOST", IpAddr::from([0, 0, 0, 0])),
             database_url: reader.needed("DATABASE_URL", "postgres://user@host/database"),
             database_connections: reader.number("EBB_DATABASE_CONNECTIONS", 5),
             grace_seconds: reader.number("EBB_GRACE_SECONDS", crate::GRACE.as_secs() as u32),
@@ -153,6 +159,7 @@ impl Config {
             api: reader.api(),
             retention: reader.retention(),
             console_url: reader.optional("EBB_CONSOLE_URL"),
+            otlp_endpoint: reader.optional("EBB_OTLP_ENDPOINT"),
         };
         if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
     }

@@ -9,6 +9,7 @@ mod items;
 mod lanes;
 mod letters;
 mod limits;
+mod load;
 mod logs;
 mod outbox;
 mod partitions;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ::clock::{Clock, SystemClock};
+use crate::tether::end_with_us;
 
 /// A running emulator; it ends with the value.
 pub struct Emulator {
@@ -39,18 +39,18 @@ impl Emulator {
             .and_then(|listener| listener.local_addr())
             .expect("a port is free")
             .port();
-        let process = Command::new(program)
-            .args(["--host=127.0.0.1", &format!("--port={port}")])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it can be started");
+        let mut command = Command::new(program);
+        command.args(["--host=127.0.0.1", &format!("--port={port}")]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        end_with_us(&mut command);
+        let process = command.spawn().expect("it can be started");
         let emulator = Self { process, url: format!("http://127.0.0.1:{port}") };
+        let mut ticks = tokio::time::interval(Duration::from_millis(100));
         for _ in 0..600 {
             if reqwest::get(&emulator.url).await.is_ok_and(|answer| answer.status().is_success()) {
                 return Some(emulator);
             }
-            SystemClock.wait_until(SystemClock.now() + Duration::from_millis(100)).await;
+            ticks.tick().await;
         }
         panic!("the emulator did not answer within a minute");
     }

@@ -63,10 +63,9 @@ locals {
     )
   }
 
-  # The variable under which execute looks for a secret.
-  secrets_by_function = {
-    execute = { for secret in var.workflow_secrets : "EBB_SECRET_${upper(replace(secret, "-", "_"))}" => secret }
-  }
+  # The variable under which a secret is looked for: by execute for tasks, by trigger for the signatures of webhooks.
+  workflow_secrets    = { for secret in var.workflow_secrets : "EBB_SECRET_${upper(replace(secret, "-", "_"))}" => secret }
+  secrets_by_function = { execute = local.workflow_secrets, trigger = local.workflow_secrets }
 }
 
 resource "google_service_account" "function" {

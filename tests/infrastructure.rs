@@ -4,6 +4,8 @@
 
 #[path = "infrastructure/reading.rs"]
 mod reading;
+#[path = "infrastructure/released.rs"]
+mod released;
 #[path = "infrastructure/watching.rs"]
 mod watching;
 
@@ -11,13 +13,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use reading::{Repository, attributes, definitions, inside, literals, one_of, quoted, words};
-use watching::{alerts, counts};
+use watching::{alerts, counts, numbers};
 
 /// What terraform does not set, and why.
-const SET_ELSEWHERE: [(&str, &str); 8] = [
+const SET_ELSEWHERE: [(&str, &str); 11] = [
     ("EBB_ARCHIVE_DIR", "a folder that outlives its instance is not to be had on Cloud Run"),
     ("EBB_BROKER_URL", "the local broker instead of Pub/Sub"),
     ("EBB_GRACE_SECONDS", "the default is what Cloud Run leaves"),
+    ("EBB_HOST", "Cloud Run calls on any address"),
+    ("EBB_OPERATIONS_TOKEN", "whoever may push may also look: the invoker's token does"),
+    ("EBB_OTLP_ENDPOINT", "a collector of one's own"),
     ("EBB_PUBSUB_ENDPOINT", "the emulator instead of Pub/Sub"),
     ("EBB_PUSH_ISSUER", "Google signs"),
     ("EBB_PUSH_KEYS_URL", "Google signs"),
@@ -40,6 +45,7 @@ fn problems(repository: &Repository) -> Vec<String> {
         declarations,
         counts,
         alerts,
+        numbers,
     ];
     checks.iter().flat_map(|check| check(repository)).collect()
 }
@@ -117,16 +123,31 @@ fn by_queue(id: &str) -> String {
 /// Who is pushed what: in one process as in the cloud.
 fn subscriptions(repository: &Repository) -> Vec<String> {
     let ids = topic_ids(repository);
-    let dev = repository.file("cli/src/dev/functions.rs");
-    let mut coded: BTreeSet<(String, String)> = dev
+    let apart = repository.file("cli/src/dev/apart.rs");
+    let mut coded: BTreeSet<(String, String)> = apart
         .split("subscribe(Topic::")
         .skip(1)
         .filter_map(|call| {
             Some((literals(call.lines().next()?).next()?.to_owned(), ids[call.split(',').next()?].clone()))
         })
         .collect();
-    if repository.file("cli/src/dev/queues.rs").contains("format!(\"execute-{queue}\")") {
+    coded.retain(|(name, _)| !name.contains('{'));
+    if apart.contains("&format!(\"execute-{queue}\"), \"execute\")") {
         coded.insert(("execute-QUEUE".into(), ids["Work"].clone()));
+    }
+    // The same in one process.
+    let together = repository.file("cli/src/dev/functions.rs").to_owned() + repository.file("cli/src/dev/queues.rs");
+    let mut found: Vec<String> = coded
+        .iter()
+        .filter(|(name, _)| !together.contains(&format!("\"{}\"", name.replace("QUEUE", "{queue}"))))
+        .map(|(name, _)| format!("subscriptions: {name} is not made in one process"))
+        .collect();
+    let only = literals(repository.file("cli/src/dev/functions.rs").split("RUN_FINISHED: &str = ").nth(1).unwrap());
+    let only = only.take(1).collect::<String>();
+    for file in ["terraform/pubsub.tf", "docker-compose.yml"] {
+        if !repository.file(file).contains(&format!("\\\"ce-type\\\" = \\\"{only}\\\"")) {
+            found.push(format!("subscriptions: {file} does not let trigger hear of `{only}` alone"));
+        }
     }
     let list = inside(repository.file("terraform/pubsub.tf"), "subscriptions = merge(");
     let fixed = list
@@ -139,7 +160,8 @@ fn subscriptions(repository: &Repository) -> Vec<String> {
         let mut pair = literals(line).map(by_queue);
         made.insert((pair.next().unwrap(), pair.next().unwrap()));
     }
-    compare("subscriptions", ("ebb dev", coded), ("terraform/pubsub.tf", made))
+    found.extend(compare("subscriptions", ("ebb dev", coded), ("terraform/pubsub.tf", made)));
+    found
 }
 
 /// Whoever can be called is, and where.
@@ -238,6 +260,21 @@ fn secrets(repository: &Repository) -> Vec<String> {
     if !coded || !made {
         found.push("terraform names the secrets of workflows otherwise than the code".into());
     }
+    let readers: Names = repository
+        .code("functions/")
+        .filter(|(_, text)| text.contains("Secrets::from_env()"))
+        .filter_map(|(path, _)| path.split('/').nth(1).map(str::to_owned))
+        .collect();
+    let given = attributes(inside(repository.file("terraform/functions.tf"), "secrets_by_function = {"));
+    let given: Names = given.into_iter().chain(
+        readers.iter().filter(|name| {
+            inside(repository.file("terraform/functions.tf"), "secrets_by_function = {").contains(&format!(" {name} = "))
+        }).cloned(),
+    ).collect();
+    found.extend(compare("who reads secrets of workflows", ("functions/", readers), ("terraform/functions.tf", given)));
+    if !repository.file("terraform/secrets.tf").contains("contains(keys(local.secrets_by_function), function.function)") {
+        found.push("whoever reads the secrets of workflows may not: terraform/secrets.tf".into());
+    }
     let made = definitions(&repository.terraform(), "resource \"google_secret_manager_secret\" ");
     let used = made.iter().filter(|(name, _)| {
         repository
@@ -270,7 +307,7 @@ fn grants(repository: &Repository) -> Vec<String> {
             "resource \"google_cloud_run_v2_service_iam_member\" ",
             "invoker",
             "roles/run.invoker",
-            "local.subscriptions",
+            "toset(values(local.receivers))",
         ),
     ];
     let lacks = |(kind, name, role, each): &(&str, &str, &str, &str)| {
@@ -346,7 +383,13 @@ fn the_image_holds_one_program_and_no_root() {
 #[test]
 fn planted_mistakes_are_found() {
     let plants = [
-        ("terraform/pubsub.tf", "      sweep    = \"ebbflow-management\"\n", "", "subscriptions"),
+        ("terraform/pubsub.tf", "      sweep             = \"ebbflow-management\"\n", "", "subscriptions"),
+        ("terraform/pubsub.tf", "dev.ebbflow.run.finished.v1", "dev.ebbflow.run.ended.v1", "alone"),
+        ("deploy/prometheus/rules.yaml", "ebbflow_timer_overdue_seconds", "ebbflow_timers_overdue", "ebbflow_timers_overdue"),
+        ("deploy/prometheus/rules.yaml", "alert: dead_letters", "alert: lost_letters", "alerts"),
+        ("functions/execute/src/worker.rs", "ebbflow_heartbeats_missed_total", "ebbflow_beats_missed_total", "metrics"),
+        ("functions/execute/src/kinds/http/breaker.rs", "The breaker of {host} is open", "{host} is away", "open_breakers"),
+        ("terraform/secrets.tf", "keys(local.secrets_by_function)", "[\"execute\"]", "secrets"),,
         ("terraform/pubsub.tf", "\"ebbflow-lifecycle\"", "\"ebbflow-livecycle\"", "topics"),
         (
             "terraform/pubsub.tf",

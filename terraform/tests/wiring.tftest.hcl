@@ -64,8 +64,8 @@ run "everything_is_applied" {
     error_message = "Every service and the migration may read the database's address."
   }
   assert {
-    condition     = toset([for member in google_secret_manager_secret_iam_member.workflows : member.member]) == toset([for name, account in google_service_account.function : account.member if startswith(name, "execute-")])
-    error_message = "Executors, and they alone, may read what workflows name."
+    condition     = toset([for member in google_secret_manager_secret_iam_member.workflows : member.member]) == toset([for name, account in google_service_account.function : account.member if startswith(name, "execute-") || name == "trigger"])
+    error_message = "Executors and trigger, and they alone, may read what workflows name."
   }
   assert {
     condition     = google_cloud_run_v2_service.function["execute-light"].template[0].containers[0].image == var.worker_image && google_cloud_run_v2_service.function["sweep"].template[0].containers[0].image == var.image
@@ -77,11 +77,15 @@ run "pushes_are_signed_and_checked" {
   command = apply
 
   assert {
-    condition     = toset(keys(google_pubsub_subscription.push)) == toset([for name in keys(google_cloud_run_v2_service.function) : name if name != "console"])
+    condition     = toset(values(local.receivers)) == toset([for name in keys(google_cloud_run_v2_service.function) : name if name != "console"]) && toset(keys(google_pubsub_subscription.push)) == toset(keys(local.receivers))
     error_message = "Every function but the console has a subscription."
   }
   assert {
-    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : subscription.push_config[0].push_endpoint == "${google_cloud_run_v2_service.function[name].uri}/push"])
+    condition     = google_pubsub_subscription.push["trigger-lifecycle"].filter == "attributes.\"ce-type\" = \"dev.ebbflow.run.finished.v1\"" && alltrue([for name, subscription in google_pubsub_subscription.push : subscription.filter == null || name == "trigger-lifecycle"])
+    error_message = "Trigger hears of the ends of runs, and everybody else of everything on their topic."
+  }
+  assert {
+    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : subscription.push_config[0].push_endpoint == "${google_cloud_run_v2_service.function[local.receivers[name]].uri}/push"])
     error_message = "Every subscription pushes to its function."
   }
   assert {
@@ -89,11 +93,11 @@ run "pushes_are_signed_and_checked" {
     error_message = "Every push is signed as the invoker."
   }
   assert {
-    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : contains(google_cloud_run_v2_service.function[name].custom_audiences, subscription.push_config[0].oidc_token[0].audience) && local.environment[name].EBB_PUSH_AUDIENCE == subscription.push_config[0].oidc_token[0].audience])
+    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : contains(google_cloud_run_v2_service.function[local.receivers[name]].custom_audiences, subscription.push_config[0].oidc_token[0].audience) && local.environment[local.receivers[name]].EBB_PUSH_AUDIENCE == subscription.push_config[0].oidc_token[0].audience])
     error_message = "Every push is for the audience that its function expects, and Cloud Run accepts."
   }
   assert {
-    condition     = toset(keys(google_cloud_run_v2_service_iam_member.invoker)) == toset(keys(google_pubsub_subscription.push)) && alltrue([for member in google_cloud_run_v2_service_iam_member.invoker : member.member == google_service_account.invoker.member && member.role == "roles/run.invoker"])
+    condition     = toset(keys(google_cloud_run_v2_service_iam_member.invoker)) == toset(values(local.receivers)) && alltrue([for member in google_cloud_run_v2_service_iam_member.invoker : member.member == google_service_account.invoker.member && member.role == "roles/run.invoker"])
     error_message = "The invoker may call every function that is pushed to."
   }
   assert {
@@ -142,7 +146,7 @@ run "what_cannot_be_delivered_is_kept" {
     error_message = "No subscription expires, and each backs off."
   }
   assert {
-    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : tonumber(trimsuffix(google_cloud_run_v2_service.function[name].template[0].timeout, "s")) <= subscription.ack_deadline_seconds])
+    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : tonumber(trimsuffix(google_cloud_run_v2_service.function[local.receivers[name]].template[0].timeout, "s")) <= subscription.ack_deadline_seconds])
     error_message = "No handler outlives the deadline after which its message comes again."
   }
   assert {

@@ -27,6 +27,11 @@ impl Emulator {
         self.process.id()
     }
 
+    /// Whether there is one on this machine.
+    pub fn is_installed() -> bool {
+        find().is_some()
+    }
+
     /// Starts one, or says in one line why not.
     pub async fn start() -> Option<Self> {
         let Some(program) = find() else {

@@ -13,7 +13,7 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use model::Instant;
-use store::{Load, Store};
+use store::{Fault, Load, Store};
 
 pub use catalogue::{Kind, METRICS};
 pub use otlp::{Exporter, as_otlp};
@@ -44,6 +44,9 @@ pub fn init() {
             Kind::Gauge if metric.labels.is_empty() => gauge!(metric.name).set(0.0),
             _ => {}
         }
+    }
+    for fault in Fault::ALL {
+        counter!("ebbflow_findings_total", "fault" => fault.name()).absolute(0);
     }
 }
 

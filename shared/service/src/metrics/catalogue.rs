@@ -37,7 +37,7 @@ const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'
 }
 
 /// Every metric. Those of the store as a whole (from `ebbflow_runs` on) are shown by the sweep alone.
-pub const METRICS: [Metric; 29] = [
+pub const METRICS: [Metric; 30] = [
     counter("ebbflow_http_requests_total", &["path", "status"], "Requests that were answered."),
     histogram("ebbflow_http_request_seconds", &["path"], "How long answering took."),
     histogram("ebbflow_delivery_seconds", &["type"], "From when a message was published to its arrival."),
@@ -60,6 +60,7 @@ pub const METRICS: [Metric; 29] = [
     counter("ebbflow_heartbeats_missed_total", &[], "Beats that a worker could not make."),
     counter("ebbflow_attempts_lost_total", &[], "Attempts that were taken from dead workers."),
     counter("ebbflow_findings_total", &["fault"], "Times that something was found that should not be."),
+    gauge("ebbflow_breakers_open", &[], "Hosts to which no calls are made for a while since they fail."),
     gauge("ebbflow_runs", &["state"], "Unfinished runs."),
     gauge("ebbflow_tasks", &["tenant", "state"], "Tasks of unfinished runs."),
     gauge("ebbflow_queue_depth", &["tenant"], "Tasks that could be carried out and that nobody has taken."),

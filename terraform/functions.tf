@@ -59,6 +59,10 @@ locals {
         RUST_LOG          = var.log_filter
       },
       local.environment_by_function[function.function],
+      var.database.iam_login ? {
+        EBB_DATABASE_LOGIN = "iam"
+        DATABASE_URL       = "postgres://${urlencode(local.database_accounts[name])}@localhost/${google_sql_database.this.name}?host=/cloudsql/${google_sql_database_instance.this.connection_name}"
+      } : {},
       { for queue in keys(var.queues) : "EBB_QUEUE" => queue if name == "execute-${queue}" },
     )
   }
@@ -143,13 +147,16 @@ resource "google_cloud_run_v2_service" "function" {
           value = env.value
         }
       }
-      env {
-        name = "DATABASE_URL"
-        value_source {
-          secret_key_ref {
-            secret = google_secret_manager_secret.database_url.secret_id
-            # Not the latest: a new password makes a new revision.
-            version = google_secret_manager_secret_version.database_url.version
+      dynamic "env" {
+        for_each = var.database.iam_login ? [] : ["with a password"]
+        content {
+          name = "DATABASE_URL"
+          value_source {
+            secret_key_ref {
+              secret = google_secret_manager_secret.database_url.secret_id
+              # Not the latest: a new password makes a new revision.
+              version = google_secret_manager_secret_version.database_url.version
+            }
           }
         }
       }
@@ -198,6 +205,8 @@ resource "google_cloud_run_v2_service" "function" {
 
   depends_on = [
     google_project_iam_member.function_reaches_database,
+    google_project_iam_member.function_logs_in,
+    google_sql_user.function,
     google_secret_manager_secret_iam_member.database_url,
     google_secret_manager_secret_iam_member.workflows,
   ]

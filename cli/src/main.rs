@@ -38,6 +38,9 @@ enum Top {
         /// The database.
         #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
         database_url: String,
+        /// Users of the database, separated by commas, that may do what the migrating one may.
+        #[arg(long, env = "EBB_GRANT_TO", value_name = "USERS", value_delimiter = ',')]
+        grant_to: Vec<String>,
     },
     /// Measure this machine with all of Ebbflow on it, in a database of its own
     #[command(
@@ -60,7 +63,7 @@ fn main() -> ExitCode {
         // A function has a runtime of its own.
         Top::Serve(serve) => serve.function.main(),
         Top::Dev(args) => finish(dev(&shared, &args)),
-        Top::Migrate { database_url } => finish(migrate(&database_url)),
+        Top::Migrate { database_url, grant_to } => finish(migrate(&database_url, &grant_to)),
         Top::Bench(args) => finish(bench::run(&shared, &args)),
         Top::Fairness(Fairness::Simulate(args)) => finish(async { fairness::simulate(&shared, &args) }),
         Top::Other(command) => finish(commands::run(&shared, command)),
@@ -119,8 +122,9 @@ async fn dev(shared: &Shared, args: &DevArgs) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-async fn migrate(url: &str) -> anyhow::Result<ExitCode> {
+async fn migrate(url: &str, grant_to: &[String]) -> anyhow::Result<ExitCode> {
     Postgres::migrate(url).await.context("the database could not be brought up to date")?;
+    Postgres::grant_to(url, grant_to).await.context("its users could not be let in")?;
     println!("The database is up to date.");
     Ok(ExitCode::SUCCESS)
 }

@@ -217,3 +217,28 @@ run "without_an_api_nothing_is_public" {
     error_message = "Cloud Run checks every caller."
   }
 }
+
+run "functions_may_log_in_as_themselves" {
+  command = apply
+
+  variables {
+    database = { max_connections = 60, iam_login = true }
+  }
+
+  assert {
+    condition     = toset(keys(google_sql_user.function)) == toset(keys(google_cloud_run_v2_service.function)) && alltrue([for user in google_sql_user.function : user.type == "CLOUD_IAM_SERVICE_ACCOUNT" && !endswith(user.name, ".gserviceaccount.com")])
+    error_message = "Every function has a user of its own in the database."
+  }
+  assert {
+    condition     = toset([for member in google_project_iam_member.function_logs_in : member.member]) == toset([for account in google_service_account.function : account.member]) && alltrue([for member in google_project_iam_member.function_logs_in : member.role == "roles/cloudsql.instanceUser"])
+    error_message = "Every function may log in."
+  }
+  assert {
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : anytrue([for env in service.template[0].containers[0].env : env.name == "EBB_DATABASE_LOGIN" && env.value == "iam"]) && anytrue([for env in service.template[0].containers[0].env : env.name == "DATABASE_URL" && length(env.value_source) == 0])])
+    error_message = "No function needs the password."
+  }
+  assert {
+    condition     = anytrue([for env in google_cloud_run_v2_job.migrate.template[0].template[0].containers[0].env : env.name == "EBB_GRANT_TO" && length(split(",", coalesce(env.value, " "))) == length(google_sql_user.function)])
+    error_message = "The migration lets all of them in."
+  }
+}

@@ -33,7 +33,8 @@ fn statements() -> BTreeSet<String> {
     for (_, text) in repository.code("shared/store/src/postgres") {
         let begins = |literal: &&str| VERBS.iter().any(|verb| literal.trim_start().starts_with(verb));
         let plain = literals(text).filter(begins).filter(|literal| !literal.contains('{'));
-        found.extend(plain.map(|literal| literal.replace("\\\n", "").replace("\\\"", "\"").trim().to_owned()));
+        found
+            .extend(plain.map(|literal| literal.replace("\\\n", "").replace("\\\"", "\"").trim().to_owned()));
     }
     found
 }

@@ -41,7 +41,11 @@ pub(crate) fn alerts(repository: &Repository) -> Vec<String> {
     let mut found = compare("alerts", ("terraform/alerts.tf", sent.clone()), ("docs/runbook.md", chapters));
     let rules = repository.file("deploy/prometheus/rules.yaml");
     let ruled: Names = quoted_after(rules, "alert: ").iter().map(|name| kebab(name)).collect();
-    found.extend(compare("alerts", ("terraform/alerts.tf", sent.clone()), ("deploy/prometheus/rules.yaml", ruled)));
+    found.extend(compare(
+        "alerts",
+        ("terraform/alerts.tf", sent.clone()),
+        ("deploy/prometheus/rules.yaml", ruled),
+    ));
     let led: Names = quoted_after(rules, "docs/runbook.md#");
     found.extend(compare("chapters", ("terraform/alerts.tf", sent), ("deploy/prometheus/rules.yaml", led)));
     let commands = repository.commands();
@@ -64,7 +68,9 @@ pub(crate) fn numbers(repository: &Repository) -> Vec<String> {
     let sources = repository.code("shared/").chain(repository.code("functions/"));
     let counted: Names = sources
         .filter(|(path, _)| *path != catalogue)
-        .flat_map(|(_, text)| words(text, "!(\"ebbflow_", name).into_iter().chain(words(text, "!(\n        \"ebbflow_", name)))
+        .flat_map(|(_, text)| {
+            words(text, "!(\"ebbflow_", name).into_iter().chain(words(text, "!(\n        \"ebbflow_", name))
+        })
         .collect();
     let mut found = compare("metrics", (catalogue, listed.clone()), ("the code", counted));
     let asked = words(repository.file("deploy/prometheus/rules.yaml"), "ebbflow_", name);
@@ -72,6 +78,8 @@ pub(crate) fn numbers(repository: &Repository) -> Vec<String> {
         listed.contains(asked) || asked.strip_suffix("_bucket").is_some_and(|name| listed.contains(name))
     };
     let unknown = asked.iter().filter(|asked| !known(asked));
-    found.extend(unknown.map(|asked| format!("deploy/prometheus/rules.yaml asks for {asked}, which nobody counts")));
+    found.extend(
+        unknown.map(|asked| format!("deploy/prometheus/rules.yaml asks for {asked}, which nobody counts")),
+    );
     found
 }

@@ -148,8 +148,7 @@ impl World {
         let workflows = data.path().join("workflows");
         std::fs::create_dir(&workflows)?;
         let database_url = Some(scratch.url());
-        let args =
-            DevArgs { workflows, port: 0, bus: BusKind::Local, database_url, run: None, once: false };
+        let args = DevArgs { workflows, port: 0, bus: BusKind::Local, database_url, run: None, once: false };
         let dev = Dev::start(&data.path().join("data"), &args).await?;
         let client = Client::new(Place { url: dev.url.clone(), token: dev.token.clone() })?;
         let broker = dev.broker().clone();

@@ -150,7 +150,9 @@ fn ports(last: u16) -> anyhow::Result<[u16; FUNCTIONS.len()]> {
     for place in 1..=FUNCTIONS.len() {
         let port = if place == FUNCTIONS.len() { last } else { 0 };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-        held.push(listener.with_context(|| format!("cannot listen on port {port}: choose another with --port"))?);
+        held.push(
+            listener.with_context(|| format!("cannot listen on port {port}: choose another with --port"))?,
+        );
     }
     let ports: Vec<u16> =
         held.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<anyhow::Result<_>>()?;

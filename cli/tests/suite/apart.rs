@@ -116,7 +116,10 @@ async fn the_examples_end_as_they_promise_whichever_function_is_killed() {
         assert_eq!(state, *end, "{workflow}, run {run}");
     }
     let after = processes(&place);
-    assert!(before.iter().all(|(name, process)| after[name] != *process), "all were killed: {before:?} {after:?}");
+    assert!(
+        before.iter().all(|(name, process)| after[name] != *process),
+        "all were killed: {before:?} {after:?}"
+    );
     assert!(dev.stops_when_asked());
     let alive = |process: &&u32| std::path::Path::new(&format!("/proc/{process}/exe")).exists();
     assert_eq!(after.values().filter(alive).count(), 0, "nobody is left");

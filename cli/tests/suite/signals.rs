@@ -21,8 +21,7 @@ const TOKEN: &str = "only for the operators";
 const THEIRS: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 fn dev(place: &Place, level: &str) -> Dev {
-    let settings =
-        [("RUST_LOG", level), ("EBB_PROJECT", "some-project"), ("EBB_OPERATIONS_TOKEN", TOKEN)];
+    let settings = [("RUST_LOG", level), ("EBB_PROJECT", "some-project"), ("EBB_OPERATIONS_TOKEN", TOKEN)];
     place.dev_with(&[], &settings)
 }
 
@@ -61,11 +60,15 @@ async fn one_run_is_one_trace_from_the_request_through_every_task() {
     let about = |line: &&Value| line.to_string().contains(&id) || line.to_string().contains(&trace);
     let own: Vec<&Value> = lines.iter().filter(about).collect();
     // People ask for it in the API, too: those lines are of their own requests.
-    let own: Vec<&Value> = own.into_iter().filter(|line| line["httpRequest"]["requestMethod"] != "GET").collect();
+    let own: Vec<&Value> =
+        own.into_iter().filter(|line| line["httpRequest"]["requestMethod"] != "GET").collect();
     for line in &own {
         assert_eq!(line["logging.googleapis.com/trace"], name, "{line}");
         assert_eq!(line[labels]["runId"], id, "{line}");
-        assert!(line["severity"].is_string() && line["time"].is_string() && line["message"].is_string(), "{line}");
+        assert!(
+            line["severity"].is_string() && line["time"].is_string() && line["message"].is_string(),
+            "{line}"
+        );
         assert!(line["logging.googleapis.com/sourceLocation"]["line"].is_string(), "{line}");
     }
     let answered = |line: &&&Value, status: u16| line["httpRequest"]["status"] == status;
@@ -80,7 +83,10 @@ async fn one_run_is_one_trace_from_the_request_through_every_task() {
         spans.push(line["logging.googleapis.com/spanId"].as_str().expect("the message's span").to_owned());
     }
     spans.dedup();
-    assert!(spans.len() == 3 && spans.iter().all(|span| span.len() == 16), "each message is a span: {spans:?}");
+    assert!(
+        spans.len() == 3 && spans.iter().all(|span| span.len() == 16),
+        "each message is a span: {spans:?}"
+    );
     assert!(own.iter().any(|line| line["state"] == "succeeded"), "its end is told");
 }
 
@@ -90,7 +96,11 @@ async fn the_numbers_are_there_for_whoever_may_see_them_and_promtool_accepts_the
     let dev = dev(&place, "warn");
     run(&dev).await;
     assert_eq!(operate(&dev, Method::GET, "sweep/metrics", "guessed", "").await.0, 401);
-    assert_eq!(operate(&dev, Method::GET, "sweep/metrics", &dev.token, "").await.0, 401, "no token of the API");
+    assert_eq!(
+        operate(&dev, Method::GET, "sweep/metrics", &dev.token, "").await.0,
+        401,
+        "no token of the API"
+    );
     let (status, page) = operate(&dev, Method::GET, "sweep/metrics", TOKEN, "").await;
     assert_eq!(status, 200, "{page}");
     assert!(page.contains(r#"ebbflow_runs_ended_total{workflow="three",state="succeeded"} 1"#), "{page}");

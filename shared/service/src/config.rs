@@ -14,6 +14,8 @@ pub struct Config {
     pub host: IpAddr,
     /// `DATABASE_URL`: the Postgres that holds all state.
     pub database_url: String,
+    /// `EBB_DATABASE_LOGIN`: how to log in there.
+    pub database_login: DatabaseLogin,
     /// `EBB_DATABASE_CONNECTIONS`: the most connections this instance opens.
     pub database_connections: u32,
     /// `EBB_GRACE_SECONDS`: how long what is under way may go on after the process was asked to stop.
@@ -32,6 +34,16 @@ pub struct Config {
     pub console_url: Option<String>,
     /// `EBB_OTLP_ENDPOINT`: the collector that is sent the metrics.
     pub otlp_endpoint: Option<String>,
+}
+
+/// How to log in to the database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DatabaseLogin {
+    /// `password`: as the address says.
+    #[default]
+    Password,
+    /// `iam`: as this function's own account, with its access token for a password.
+    Iam,
 }
 
 /// How long what has ended is kept, in days.
@@ -151,6 +163,7 @@ impl Config {
             port: reader.number("PORT", 8080),
             host: reader.number("EBB_HOST", IpAddr::from([0, 0, 0, 0])),
             database_url: reader.needed("DATABASE_URL", "postgres://user@host/database"),
+            database_login: reader.login(),
             database_connections: reader.number("EBB_DATABASE_CONNECTIONS", 5),
             grace_seconds: reader.number("EBB_GRACE_SECONDS", crate::GRACE.as_secs() as u32),
             queue: reader.optional("EBB_QUEUE"),
@@ -189,6 +202,17 @@ impl Reader<'_> {
             Some(Err(value)) => {
                 self.problems.push(format!("{name} is `{value}`, which is no number that fits"));
                 default
+            }
+        }
+    }
+
+    fn login(&mut self) -> DatabaseLogin {
+        match self.optional("EBB_DATABASE_LOGIN").as_deref() {
+            None | Some("password") => DatabaseLogin::Password,
+            Some("iam") => DatabaseLogin::Iam,
+            Some(other) => {
+                self.problems.push(format!("EBB_DATABASE_LOGIN is `{other}`; it must be password or iam"));
+                DatabaseLogin::Password
             }
         }
     }

@@ -7,8 +7,8 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
 
-use crate::operations::{self, Page};
 use crate::App;
+use crate::operations::{self, Page};
 
 /// `/livez` answers while the process does; `/readyz` answers 200 once database and bus do. `/metrics` and `/log-level`
 /// are for whoever operates it.

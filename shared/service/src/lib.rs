@@ -5,6 +5,7 @@ mod body;
 pub mod config;
 mod health;
 mod limit;
+mod login;
 pub mod metrics;
 mod observe;
 mod operations;

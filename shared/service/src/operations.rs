@@ -1,8 +1,8 @@
 //! What whoever operates a function reads and sets: its metrics, and what it logs.
 
 use axum::Router;
-use axum::extract::State;
 use axum::body::Body;
+use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -69,7 +69,9 @@ async fn change(State(shared): State<Shared>, headers: HeaderMap, body: Body) ->
     let words = String::from_utf8_lossy(&body).trim().to_owned();
     let before = telemetry::filter().unwrap_or_default();
     telemetry::set_filter(&words).map_err(|error| {
-        Problem::bad_request(format!("{error}; give a level (debug) or levels by target (info,ebbflow_runtime=debug)"))
+        Problem::bad_request(format!(
+            "{error}; give a level (debug) or levels by target (info,ebbflow_runtime=debug)"
+        ))
     })?;
     tracing::warn!("What is logged was changed from `{before}` to `{words}`");
     Ok(format!("{words}\n"))

@@ -16,9 +16,9 @@ use tokio::sync::OnceCell;
 use model::Failure;
 
 use super::{TaskKind, stopped};
-use breaker::{Breakers, End};
 use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
+use breaker::{Breakers, End};
 
 /// How often a request is sent on to another address.
 const REDIRECTS: usize = 5;

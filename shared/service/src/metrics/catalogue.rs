@@ -55,7 +55,11 @@ pub const METRICS: [Metric; 30] = [
     histogram("ebbflow_timer_lateness_seconds", &[], "From when a timer was due to when it fired."),
     histogram("ebbflow_schedule_drift_seconds", &[], "From when a schedule was due to its run."),
     counter("ebbflow_database_errors_total", &[], "Times that the database was away or refused."),
-    gauge("ebbflow_database_connections", &["state"], "Connections of this instance: used, idle, and the most."),
+    gauge(
+        "ebbflow_database_connections",
+        &["state"],
+        "Connections of this instance: used, idle, and the most.",
+    ),
     counter("ebbflow_dead_letters_total", &[], "Messages that were kept as dead letters."),
     counter("ebbflow_heartbeats_missed_total", &[], "Beats that a worker could not make."),
     counter("ebbflow_attempts_lost_total", &[], "Attempts that were taken from dead workers."),

@@ -207,11 +207,15 @@ took_count{path="/push"} 6
         let instant = |second| Instant::from_timestamp(second, 0).unwrap();
         let request = as_otlp(PAGE, "ebbflow-sweep", instant(1), instant(2));
         let scope = &request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
-        let named = |name: &str| scope.as_array().unwrap().iter().find(|metric| metric["name"] == name).unwrap();
+        let named =
+            |name: &str| scope.as_array().unwrap().iter().find(|metric| metric["name"] == name).unwrap();
         let counter = &named("runs_total")["sum"]["dataPoints"][0];
         assert_eq!(counter["asDouble"], 3.0);
         assert_eq!(counter["attributes"][0], json!({"key": "workflow", "value": {"stringValue": "a \"b\""}}));
-        assert_eq!((&counter["startTimeUnixNano"], &counter["timeUnixNano"]), (&json!("1000000000"), &json!("2000000000")));
+        assert_eq!(
+            (&counter["startTimeUnixNano"], &counter["timeUnixNano"]),
+            (&json!("1000000000"), &json!("2000000000"))
+        );
         assert_eq!(named("depth")["gauge"]["dataPoints"][0]["asDouble"], 7.0);
         let histogram = &named("took")["histogram"]["dataPoints"][0];
         assert_eq!(histogram["bucketCounts"], json!(["2", "3", "1"]));

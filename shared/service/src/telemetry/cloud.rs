@@ -137,7 +137,13 @@ mod tests {
     #[test]
     fn a_line_says_what_it_is_about_and_where_it_was_written() {
         let lines = written(Some("p"), || {
-            let span = error_span!("request", trace = TRACE, span = "00f067aa0ba902b7", run = RUN, task = tracing::field::Empty);
+            let span = error_span!(
+                "request",
+                trace = TRACE,
+                span = "00f067aa0ba902b7",
+                run = RUN,
+                task = tracing::field::Empty
+            );
             let _guard = span.enter();
             span.record("task", "load");
             warn!(attempt = 2, rows = 7, "It went {} wrong", "badly");
@@ -151,14 +157,18 @@ mod tests {
         let labels = json!({"runId": RUN, "task": "load", "attempt": "2"});
         assert_eq!(line["logging.googleapis.com/labels"], labels);
         let place = &line["logging.googleapis.com/sourceLocation"];
-        assert!(place["file"].as_str().unwrap().ends_with("cloud.rs") && place["line"].is_string(), "{place}");
+        assert!(
+            place["file"].as_str().unwrap().ends_with("cloud.rs") && place["line"].is_string(),
+            "{place}"
+        );
         assert!(line["time"].as_str().unwrap().ends_with('Z'));
     }
 
     #[test]
     fn a_line_about_another_run_than_the_request_is_of_the_other_run_s_trace() {
         let lines = written(None, || {
-            let span = error_span!("request", trace = "0af7651916cd43dd8448eb211c80319c", span = "b7ad6b7169203331");
+            let span =
+                error_span!("request", trace = "0af7651916cd43dd8448eb211c80319c", span = "b7ad6b7169203331");
             let _guard = span.enter();
             info!("of the request");
             info!(run = RUN, "of a run");
@@ -171,7 +181,8 @@ mod tests {
 
     #[test]
     fn an_answered_request_is_shown_as_one() {
-        let lines = written(None, || info!(http.requestMethod = "POST", http.status = 503, "POST /push: 503"));
+        let lines =
+            written(None, || info!(http.requestMethod = "POST", http.status = 503, "POST /push: 503"));
         assert_eq!(lines[0]["httpRequest"], json!({"requestMethod": "POST", "status": 503}));
     }
 }

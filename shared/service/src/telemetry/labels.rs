@@ -7,8 +7,13 @@ use tracing::field::{Field, Visit};
 
 /// The fields that become labels, each with its label. Whoever looks for a run, a task or an attempt finds its lines by
 /// these.
-const LABELS: [(&str, &str); 5] =
-    [("tenant", "tenant"), ("workflow", "workflow"), ("run", "runId"), ("task", "task"), ("attempt", "attempt")];
+const LABELS: [(&str, &str); 5] = [
+    ("tenant", "tenant"),
+    ("workflow", "workflow"),
+    ("run", "runId"),
+    ("task", "task"),
+    ("attempt", "attempt"),
+];
 
 /// The fields of a line or a span, sorted by what becomes of them.
 #[derive(Clone, Default, Debug)]

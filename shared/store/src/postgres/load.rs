@@ -19,7 +19,8 @@ impl Measured for Postgres {
             .fetch_one(&self.pool)
             .await?;
         let Json(runs): Json<BTreeMap<String, u32>> = row.try_get("runs")?;
-        let Json(tenants): Json<Vec<(String, BTreeMap<usize, u32>, Option<Instant>)>> = row.try_get("tenants")?;
+        let Json(tenants): Json<Vec<(String, BTreeMap<usize, u32>, Option<Instant>)>> =
+            row.try_get("tenants")?;
         let tenant = |(name, tasks, waits_since): (String, BTreeMap<usize, u32>, Option<Instant>)| {
             let of = |state: TaskState| {
                 // Arrays of Postgres begin with 1.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+#[path = "infrastructure/image.rs"]
+mod image;
 #[path = "infrastructure/planted.rs"]
 mod planted;
 #[path = "infrastructure/pushing.rs"]

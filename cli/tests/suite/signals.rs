@@ -124,8 +124,9 @@ fn promtool_accepts_the_rules() {
 
 /// Has promtool look at something, where it is installed.
 fn checked_by_promtool(arguments: &[&str], input: &[u8]) {
-    let promtool = Command::new("promtool").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let Ok(mut process) = promtool.stderr(Stdio::piped()).spawn() else {
+    let mut promtool = Command::new("promtool");
+    promtool.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut process) = promtool.spawn() else {
         return eprintln!("skipped: promtool is not installed (Debian's package `prometheus` has it)");
     };
     process.stdin.take().unwrap().write_all(input).unwrap();

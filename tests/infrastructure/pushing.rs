@@ -50,10 +50,12 @@ pub(crate) fn subscriptions(repository: &Repository) -> Vec<String> {
         .split("subscribe(Topic::")
         .skip(1)
         .filter_map(|call| {
-            Some((literals(call.lines().next()?).next()?.to_owned(), ids[call.split(',').next()?].clone()))
+            Some((
+                literals(call.lines().next()?).next()?.to_owned(),
+                ids.get(call.split(',').next()?)?.clone(),
+            ))
         })
         .collect();
-    coded.retain(|(name, _)| !name.contains('{'));
     if apart.contains("&format!(\"execute-{queue}\"), \"execute\")") {
         coded.insert(("execute-QUEUE".into(), ids["Work"].clone()));
     }

@@ -1,4 +1,5 @@
-# All state. Functions log in as one user, with a password that only Secret Manager knows; people as themselves.
+# All state. Functions log in as one user, with a password that only Secret Manager knows, or as their own accounts; people
+# as themselves.
 
 locals {
   # While a revision takes over from another, both have instances.
@@ -87,6 +88,28 @@ resource "google_sql_user" "functions" {
   name                = "ebbflow"
   password_wo         = local.database_password
   password_wo_version = var.database.password_version
+}
+
+# With `iam_login`: as their own accounts, with a token for a password. The migration lets them do what it may itself.
+locals {
+  database_accounts = var.database.iam_login ? { for name, account in google_service_account.function : name => trimsuffix(account.email, ".gserviceaccount.com") } : {}
+}
+
+resource "google_sql_user" "function" {
+  for_each = var.database.iam_login ? local.functions : {}
+
+  project  = var.project_id
+  instance = google_sql_database_instance.this.name
+  name     = local.database_accounts[each.key]
+  type     = "CLOUD_IAM_SERVICE_ACCOUNT"
+}
+
+resource "google_project_iam_member" "function_logs_in" {
+  for_each = var.database.iam_login ? local.functions : {}
+
+  project = var.project_id
+  role    = "roles/cloudsql.instanceUser"
+  member  = google_service_account.function[each.key].member
 }
 
 resource "google_sql_user" "people" {

@@ -59,14 +59,17 @@ locals {
         RUST_LOG          = var.log_filter
       },
       local.environment_by_function[function.function],
+      var.database.iam_login ? {
+        EBB_DATABASE_LOGIN = "iam"
+        DATABASE_URL       = "postgres://${urlencode(local.database_accounts[name])}@localhost/${google_sql_database.this.name}?host=/cloudsql/${google_sql_database_instance.this.connection_name}"
+      } : {},
       { for queue in keys(var.queues) : "EBB_QUEUE" => queue if name == "execute-${queue}" },
     )
   }
 
-  # The variable under which execute looks for a secret.
-  secrets_by_function = {
-    execute = { for secret in var.workflow_secrets : "EBB_SECRET_${upper(replace(secret, "-", "_"))}" => secret }
-  }
+  # The variable under which a secret is looked for: by execute for tasks, by trigger for the signatures of webhooks.
+  workflow_secrets    = { for secret in var.workflow_secrets : "EBB_SECRET_${upper(replace(secret, "-", "_"))}" => secret }
+  secrets_by_function = { execute = local.workflow_secrets, trigger = local.workflow_secrets }
 }
 
 resource "google_service_account" "function" {
@@ -144,13 +147,16 @@ resource "google_cloud_run_v2_service" "function" {
           value = env.value
         }
       }
-      env {
-        name = "DATABASE_URL"
-        value_source {
-          secret_key_ref {
-            secret = google_secret_manager_secret.database_url.secret_id
-            # Not the latest: a new password makes a new revision.
-            version = google_secret_manager_secret_version.database_url.version
+      dynamic "env" {
+        for_each = var.database.iam_login ? [] : ["with a password"]
+        content {
+          name = "DATABASE_URL"
+          value_source {
+            secret_key_ref {
+              secret = google_secret_manager_secret.database_url.secret_id
+              # Not the latest: a new password makes a new revision.
+              version = google_secret_manager_secret_version.database_url.version
+            }
           }
         }
       }
@@ -199,6 +205,8 @@ resource "google_cloud_run_v2_service" "function" {
 
   depends_on = [
     google_project_iam_member.function_reaches_database,
+    google_project_iam_member.function_logs_in,
+    google_sql_user.function,
     google_secret_manager_secret_iam_member.database_url,
     google_secret_manager_secret_iam_member.workflows,
   ]

@@ -6,7 +6,7 @@ locals {
     runs_ended = {
       description = "Runs that ended, by workflow and how."
       message     = "^Run .+ has ended: "
-      labels      = { workflow = "EXTRACT(jsonPayload.workflow)", state = "EXTRACT(jsonPayload.state)" }
+      labels      = { workflow = "EXTRACT(labels.workflow)", state = "EXTRACT(jsonPayload.state)" }
     }
     dead_letters = {
       description = "Messages that can never succeed and were kept as dead letters."
@@ -34,7 +34,7 @@ locals {
       labels      = {}
     }
     open_breakers = {
-      description = "Circuit breakers that opened. Nothing writes this yet: breakers are still to come."
+      description = "Circuit breakers that opened, of any worker."
       message     = "^The breaker of .+ is open: "
       labels      = {}
     }

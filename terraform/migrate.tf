@@ -61,6 +61,15 @@ resource "google_cloud_run_v2_job" "migrate" {
           }
         }
 
+        # Whoever logs in by IAM owns nothing: the migration lets them do what it may.
+        dynamic "env" {
+          for_each = length(local.database_accounts) == 0 ? [] : [join(",", values(local.database_accounts))]
+          content {
+            name  = "EBB_GRANT_TO"
+            value = env.value
+          }
+        }
+
         volume_mounts {
           name       = "cloudsql"
           mount_path = "/cloudsql"
@@ -75,6 +84,7 @@ resource "google_cloud_run_v2_job" "migrate" {
 
   depends_on = [
     google_project_iam_member.migrate_reaches_database,
+    google_sql_user.function,
     google_secret_manager_secret_iam_member.database_url,
   ]
 }

@@ -7,15 +7,21 @@ locals {
     [for queue in keys(var.queues) : "ebbflow-work-${queue}"],
   ))
 
-  # Who is pushed what. Nobody of ours takes what goes out by ebbflow-lifecycle: subscribe to it as you like.
+  # Who is pushed what. Of what goes out by ebbflow-lifecycle, trigger hears of the ends of runs; subscribe to it as you
+  # like.
   subscriptions = merge(
     {
-      trigger  = "ebbflow-triggers"
-      evaluate = "ebbflow-evaluations"
-      sweep    = "ebbflow-management"
+      trigger           = "ebbflow-triggers"
+      trigger-lifecycle = "ebbflow-lifecycle"
+      evaluate          = "ebbflow-evaluations"
+      sweep             = "ebbflow-management"
     },
     { for queue in keys(var.queues) : "execute-${queue}" => "ebbflow-work-${queue}" },
   )
+
+  # The function that a subscription pushes to, and the only type of message that it wants.
+  receivers = { for name in keys(local.subscriptions) : name => name == "trigger-lifecycle" ? "trigger" : name }
+  filters   = { trigger-lifecycle = "attributes.\"ce-type\" = \"dev.ebbflow.run.finished.v1\"" }
 
   pubsub_agent = "serviceAccount:service-${data.google_project.this.number}@gcp-sa-pubsub.iam.gserviceaccount.com"
 }
@@ -67,7 +73,7 @@ resource "google_service_account" "invoker" {
 }
 
 resource "google_cloud_run_v2_service_iam_member" "invoker" {
-  for_each = local.subscriptions
+  for_each = toset(values(local.receivers))
 
   project  = var.project_id
   location = var.region
@@ -91,8 +97,9 @@ resource "google_pubsub_subscription" "push" {
   project = var.project_id
   name    = "ebbflow-${each.key}"
   topic   = google_pubsub_topic.topic[each.value].id
+  filter  = lookup(local.filters, each.key, null)
   # As long as Cloud Run lets the handler go on: later the message would come again while it does.
-  ack_deadline_seconds       = local.functions[each.key].timeout
+  ack_deadline_seconds       = local.functions[local.receivers[each.key]].timeout
   message_retention_duration = "604800s"
 
   expiration_policy {
@@ -100,10 +107,10 @@ resource "google_pubsub_subscription" "push" {
   }
 
   push_config {
-    push_endpoint = "${google_cloud_run_v2_service.function[each.key].uri}/push"
+    push_endpoint = "${google_cloud_run_v2_service.function[local.receivers[each.key]].uri}/push"
     oidc_token {
       service_account_email = google_service_account.invoker.email
-      audience              = local.audiences[each.key]
+      audience              = local.audiences[local.receivers[each.key]]
     }
   }
 

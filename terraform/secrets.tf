@@ -36,10 +36,12 @@ resource "google_secret_manager_secret_iam_member" "database_url" {
 }
 
 resource "google_secret_manager_secret_iam_member" "workflows" {
-  for_each = { for pair in setproduct(keys(var.queues), var.workflow_secrets) : join(" ", pair) => pair }
+  for_each = {
+    for pair in setproduct([for name, function in local.functions : name if contains(keys(local.secrets_by_function), function.function)], var.workflow_secrets) : join(" ", pair) => pair
+  }
 
   project   = var.project_id
   secret_id = each.value[1]
   role      = "roles/secretmanager.secretAccessor"
-  member    = google_service_account.function["execute-${each.value[0]}"].member
+  member    = google_service_account.function[each.value[0]].member
 }

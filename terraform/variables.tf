@@ -110,7 +110,7 @@ variable "queues" {
 }
 
 variable "database" {
-  description = "The Postgres that holds all state: its machine, whether a second one stands by in another zone, its first size in GB, the most connections it takes, and how many daily backups are kept."
+  description = "The Postgres that holds all state: its machine, whether a second one stands by in another zone, its first size in GB, the most connections it takes, how many daily backups are kept, and whether functions log in as their own accounts, by IAM, instead of with a password."
   type = object({
     tier              = optional(string, "db-g1-small")
     high_availability = optional(bool, false)
@@ -118,6 +118,7 @@ variable "database" {
     max_connections   = optional(number, 50)
     backups           = optional(number, 7)
     password_version  = optional(number, 1)
+    iam_login         = optional(bool, false)
   })
   default = {}
 

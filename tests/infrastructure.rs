@@ -2,22 +2,34 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+#[path = "infrastructure/image.rs"]
+mod image;
+#[path = "infrastructure/planted.rs"]
+mod planted;
+#[path = "infrastructure/pushing.rs"]
+mod pushing;
 #[path = "infrastructure/reading.rs"]
 mod reading;
+#[path = "infrastructure/released.rs"]
+mod released;
 #[path = "infrastructure/watching.rs"]
 mod watching;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use reading::{Repository, attributes, definitions, inside, literals, one_of, quoted, words};
-use watching::{alerts, counts};
+use pushing::{routes, subscriptions, topics};
+use reading::{Repository, attributes, definitions, inside, one_of, quoted, words};
+use watching::{alerts, counts, numbers};
 
 /// What terraform does not set, and why.
-const SET_ELSEWHERE: [(&str, &str); 8] = [
+const SET_ELSEWHERE: [(&str, &str); 11] = [
     ("EBB_ARCHIVE_DIR", "a folder that outlives its instance is not to be had on Cloud Run"),
     ("EBB_BROKER_URL", "the local broker instead of Pub/Sub"),
     ("EBB_GRACE_SECONDS", "the default is what Cloud Run leaves"),
+    ("EBB_HOST", "Cloud Run calls on any address"),
+    ("EBB_OPERATIONS_TOKEN", "whoever may push may also look: the invoker's token does"),
+    ("EBB_OTLP_ENDPOINT", "a collector of one's own"),
     ("EBB_PUBSUB_ENDPOINT", "the emulator instead of Pub/Sub"),
     ("EBB_PUSH_ISSUER", "Google signs"),
     ("EBB_PUSH_KEYS_URL", "Google signs"),
@@ -40,6 +52,7 @@ fn problems(repository: &Repository) -> Vec<String> {
         declarations,
         counts,
         alerts,
+        numbers,
     ];
     checks.iter().flat_map(|check| check(repository)).collect()
 }
@@ -74,107 +87,6 @@ fn functions(repository: &Repository) -> Vec<String> {
     let mut found = compare("functions", folders(), ("ebb serve", served));
     found.extend(compare("functions", folders(), ("terraform/functions.tf", deployed)));
     found.extend(compare("functions", folders(), ("docker-compose.yml", composed)));
-    found
-}
-
-/// The id of each kind of topic, by its name in the code; `QUEUE` stands for a queue.
-fn topic_ids(repository: &Repository) -> BTreeMap<String, String> {
-    let ids = inside(repository.file("shared/model/src/message.rs"), "pub fn id(&self) -> String {");
-    let lines = ids.lines().filter_map(|line| line.trim().strip_prefix("Self::")?.split_once(" => "));
-    let named = lines.filter_map(|(kind, id)| {
-        let kind = kind.split('(').next()?.to_owned();
-        Some((kind, literals(id).next()?.replace("{queue}", "QUEUE")))
-    });
-    named.collect()
-}
-
-fn topics(repository: &Repository) -> Vec<String> {
-    let coded: Names = topic_ids(repository).into_values().collect();
-    let list = inside(repository.file("terraform/pubsub.tf"), "topics = toset(concat(");
-    let made: Names = literals(list).filter(|id| id.starts_with("ebbflow-")).map(by_queue).collect();
-    let composed = words(repository.file("docker-compose.yml"), "ebbflow-", |letter| {
-        letter.is_ascii_lowercase() || letter == '-'
-    });
-    let ours: Names = topic_ids(repository).into_values().map(|id| id.replace("QUEUE", "light")).collect();
-    let mut found = compare("topics", ("shared/model", coded), ("terraform/pubsub.tf", made));
-    found.extend(
-        ours.iter()
-            .filter(|id| !composed.contains(*id))
-            .map(|id| format!("topics: docker-compose.yml lacks {id}")),
-    );
-    if !repository.file("terraform/pubsub.tf").contains("\"${each.value}-dead-letters\"")
-        || !repository.file("shared/model/src/message.rs").contains("\"{}-dead-letters\"")
-    {
-        found.push("dead-letter topics are named otherwise in the code".into());
-    }
-    found
-}
-
-fn by_queue(id: &str) -> String {
-    id.replace("${queue}", "QUEUE")
-}
-
-/// Who is pushed what: in one process as in the cloud.
-fn subscriptions(repository: &Repository) -> Vec<String> {
-    let ids = topic_ids(repository);
-    let dev = repository.file("cli/src/dev/functions.rs");
-    let mut coded: BTreeSet<(String, String)> = dev
-        .split("subscribe(Topic::")
-        .skip(1)
-        .filter_map(|call| {
-            Some((literals(call.lines().next()?).next()?.to_owned(), ids[call.split(',').next()?].clone()))
-        })
-        .collect();
-    if repository.file("cli/src/dev/queues.rs").contains("format!(\"execute-{queue}\")") {
-        coded.insert(("execute-QUEUE".into(), ids["Work"].clone()));
-    }
-    let list = inside(repository.file("terraform/pubsub.tf"), "subscriptions = merge(");
-    let fixed = list
-        .lines()
-        .filter_map(|line| line.trim().split_once("= \""))
-        .filter(|(name, _)| !name.contains('{'));
-    let mut made: BTreeSet<(String, String)> =
-        fixed.map(|(name, topic)| (name.trim().to_owned(), topic.trim_end_matches('"').to_owned())).collect();
-    if let Some(line) = list.lines().find(|line| line.contains("for queue in")) {
-        let mut pair = literals(line).map(by_queue);
-        made.insert((pair.next().unwrap(), pair.next().unwrap()));
-    }
-    compare("subscriptions", ("ebb dev", coded), ("terraform/pubsub.tf", made))
-}
-
-/// Whoever can be called is, and where.
-fn routes(repository: &Repository) -> Vec<String> {
-    let with = |path: &str| -> Names {
-        let route = format!(".route(\"{path}\", post(");
-        let has = |name: &String| {
-            repository.code(&format!("functions/{name}/src/")).any(|(_, text)| text.contains(&route))
-        };
-        repository.functions().into_iter().filter(has).collect()
-    };
-    let pubsub = repository.file("terraform/pubsub.tf");
-    let pushed: Names = attributes(inside(pubsub, "subscriptions = merge("))
-        .into_iter()
-        .chain(pubsub.contains("\"execute-${queue}\" => \"").then(|| "execute".to_owned()))
-        .collect();
-    let called = |text: &str, path: &str| -> Names {
-        let end = format!("\"].uri}}{path}\"");
-        let names = text
-            .split(&end)
-            .filter_map(|before| before.rsplit_once("function[\""))
-            .map(|(_, name)| name.to_owned());
-        names.filter(|name| !name.contains('"')).collect()
-    };
-    let mut found =
-        compare("who takes pushes", ("functions/", with("/push")), ("terraform/pubsub.tf", pushed));
-    let letters =
-        (("functions/", with("/dead-letters")), ("terraform/pubsub.tf", called(pubsub, "/dead-letters")));
-    found.extend(compare("who keeps dead letters", letters.0, letters.1));
-    let scheduler = repository.file("terraform/scheduler.tf");
-    found.extend(compare(
-        "who is woken",
-        ("functions/", with("/sweep")),
-        ("terraform/scheduler.tf", called(scheduler, "/sweep")),
-    ));
     found
 }
 
@@ -238,6 +150,35 @@ fn secrets(repository: &Repository) -> Vec<String> {
     if !coded || !made {
         found.push("terraform names the secrets of workflows otherwise than the code".into());
     }
+    let readers: Names = repository
+        .code("functions/")
+        .filter(|(_, text)| text.contains("Secrets::from_env()"))
+        .filter_map(|(path, _)| path.split('/').nth(1).map(str::to_owned))
+        .collect();
+    let given = attributes(inside(repository.file("terraform/functions.tf"), "secrets_by_function = {"));
+    let given: Names = given
+        .into_iter()
+        .chain(
+            readers
+                .iter()
+                .filter(|name| {
+                    inside(repository.file("terraform/functions.tf"), "secrets_by_function = {")
+                        .contains(&format!(" {name} = "))
+                })
+                .cloned(),
+        )
+        .collect();
+    found.extend(compare(
+        "who reads secrets of workflows",
+        ("functions/", readers),
+        ("terraform/functions.tf", given),
+    ));
+    if !repository
+        .file("terraform/secrets.tf")
+        .contains("contains(keys(local.secrets_by_function), function.function)")
+    {
+        found.push("whoever reads the secrets of workflows may not: terraform/secrets.tf".into());
+    }
     let made = definitions(&repository.terraform(), "resource \"google_secret_manager_secret\" ");
     let used = made.iter().filter(|(name, _)| {
         repository
@@ -270,7 +211,7 @@ fn grants(repository: &Repository) -> Vec<String> {
             "resource \"google_cloud_run_v2_service_iam_member\" ",
             "invoker",
             "roles/run.invoker",
-            "local.subscriptions",
+            "toset(values(local.receivers))",
         ),
     ];
     let lacks = |(kind, name, role, each): &(&str, &str, &str, &str)| {
@@ -346,7 +287,28 @@ fn the_image_holds_one_program_and_no_root() {
 #[test]
 fn planted_mistakes_are_found() {
     let plants = [
-        ("terraform/pubsub.tf", "      sweep    = \"ebbflow-management\"\n", "", "subscriptions"),
+        ("terraform/pubsub.tf", "      sweep             = \"ebbflow-management\"\n", "", "subscriptions"),
+        ("terraform/pubsub.tf", "dev.ebbflow.run.finished.v1", "dev.ebbflow.run.ended.v1", "alone"),
+        (
+            "deploy/prometheus/rules.yaml",
+            "ebbflow_timer_overdue_seconds",
+            "ebbflow_timers_overdue",
+            "ebbflow_timers_overdue",
+        ),
+        ("deploy/prometheus/rules.yaml", "alert: dead_letters", "alert: lost_letters", "alerts"),
+        (
+            "functions/execute/src/worker.rs",
+            "ebbflow_heartbeats_missed_total",
+            "ebbflow_beats_missed_total",
+            "metrics",
+        ),
+        (
+            "functions/execute/src/kinds/http/breaker.rs",
+            "The breaker of {host} is open",
+            "{host} is away",
+            "open_breakers",
+        ),
+        ("terraform/secrets.tf", "keys(local.secrets_by_function)", "[\"execute\"]", "secrets"),
         ("terraform/pubsub.tf", "\"ebbflow-lifecycle\"", "\"ebbflow-livecycle\"", "topics"),
         (
             "terraform/pubsub.tf",

@@ -3,6 +3,7 @@
 //! The functions are the real ones: their routers are called with signed pushes, and all state is in Postgres.
 //! Killed at any instant, it goes on after a restart.
 
+mod apart;
 mod database;
 mod folder;
 mod functions;
@@ -24,6 +25,7 @@ use service::{App, Secrets, Stop};
 use store::{Postgres, Store};
 use tokio::net::TcpListener;
 
+pub use apart::Apart;
 use database::Database;
 use folder::DataFolder;
 use functions::Functions;
@@ -36,6 +38,15 @@ pub(crate) const CONNECTIONS: u32 = 6;
 /// In one process a cancelled attempt need not wait ten seconds to hear of it.
 const BEAT: TimeDelta = TimeDelta::seconds(2);
 
+/// What carries messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum BusKind {
+    /// A broker in this process, with every function
+    Local,
+    /// Google's emulator, which pushes to functions in processes of their own
+    PubsubEmulator,
+}
+
 /// What `ebb dev` is told.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DevArgs {
@@ -46,6 +57,10 @@ pub struct DevArgs {
     /// The port to serve on (0 picks a free one).
     #[arg(long, default_value_t = 8480, value_name = "N")]
     pub port: u16,
+    /// What carries messages: a broker in this process, or Google's Pub/Sub emulator, where each
+    /// function is a process of its own.
+    #[arg(long, value_enum, default_value_t = BusKind::Local, value_name = "BUS")]
+    pub bus: BusKind,
     /// A Postgres to use instead of an embedded one.
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database_url: Option<String>,
@@ -126,7 +141,7 @@ impl Dev {
         let server =
             tokio::spawn(service::serve(listener, functions.public.clone(), stop_serving, service::GRACE));
         functions.keep_ticking(issuer.clone(), clock);
-        let _watcher = workflows::load_and_watch(&args.workflows, runtime).await?;
+        let _watcher = workflows::load_and_watch(&args.workflows, runtime, bus).await?;
         let token = issuer.admin_token(app.now());
         folder.publish(&url, &token)?;
         let database = embedded.to_string();

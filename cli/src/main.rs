@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io::Write;
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -9,7 +10,7 @@ use clap::{Parser, Subcommand};
 use ebb::args::{Command, Shared, Trigger};
 use ebb::bench::{self, BenchArgs};
 use ebb::commands;
-use ebb::dev::{Dev, DevArgs};
+use ebb::dev::{Apart, BusKind, Dev, DevArgs};
 use ebb::fairness::{self, Fairness};
 use ebb::serve::Serve;
 use store::Postgres;
@@ -28,7 +29,7 @@ struct Cli {
 enum Top {
     /// Run all of Ebbflow in this process, on embedded parts
     #[command(
-        after_help = "Examples:\n  ebb dev\n  ebb dev --run hello\n  ebb dev --workflows my-workflows --port 9000"
+        after_help = "Examples:\n  ebb dev\n  ebb dev --run hello\n  ebb dev --workflows my-workflows --port 9000\n  ebb dev --bus pubsub-emulator"
     )]
     Dev(DevArgs),
     /// Bring a database up to date; safe to repeat, and while functions serve
@@ -37,6 +38,9 @@ enum Top {
         /// The database.
         #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
         database_url: String,
+        /// Users of the database, separated by commas, that may do what the migrating one may.
+        #[arg(long, env = "EBB_GRANT_TO", value_name = "USERS", value_delimiter = ',')]
+        grant_to: Vec<String>,
     },
     /// Measure this machine with all of Ebbflow on it, in a database of its own
     #[command(
@@ -59,7 +63,7 @@ fn main() -> ExitCode {
         // A function has a runtime of its own.
         Top::Serve(serve) => serve.function.main(),
         Top::Dev(args) => finish(dev(&shared, &args)),
-        Top::Migrate { database_url } => finish(migrate(&database_url)),
+        Top::Migrate { database_url, grant_to } => finish(migrate(&database_url, &grant_to)),
         Top::Bench(args) => finish(bench::run(&shared, &args)),
         Top::Fairness(Fairness::Simulate(args)) => finish(async { fairness::simulate(&shared, &args) }),
         Top::Other(command) => finish(commands::run(&shared, command)),
@@ -71,10 +75,34 @@ async fn finish(work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCod
     work.await.unwrap_or_else(|error| commands::failure(&error))
 }
 
+/// An `ebb dev` of either kind.
+struct Up {
+    url: String,
+    token: String,
+    database: String,
+    stop: Pin<Box<dyn Future<Output = anyhow::Result<()>>>>,
+}
+
+async fn start(shared: &Shared, args: &DevArgs) -> anyhow::Result<Up> {
+    Ok(match args.bus {
+        BusKind::Local => {
+            let dev = Dev::start(&shared.data, args).await?;
+            let (url, token, database) = (dev.url.clone(), dev.token.clone(), dev.database.clone());
+            Up { url, token, database, stop: Box::pin(dev.stop()) }
+        }
+        BusKind::PubsubEmulator => {
+            let apart = Apart::start(&shared.data, args).await?;
+            let (url, token, database) = (apart.url.clone(), apart.token.clone(), apart.database.clone());
+            Up { url, token, database, stop: Box::pin(apart.stop()) }
+        }
+    })
+}
+
 async fn dev(shared: &Shared, args: &DevArgs) -> anyhow::Result<ExitCode> {
     service::init_telemetry();
+    service::metrics::init();
     let stop = service::until_asked_to_stop();
-    let dev = Dev::start(&shared.data, args).await?;
+    let dev = start(shared, args).await?;
     // Whoever reads this may stop reading: that ends nothing.
     let _ = writeln!(
         std::io::stdout(),
@@ -90,12 +118,13 @@ async fn dev(shared: &Shared, args: &DevArgs) -> anyhow::Result<ExitCode> {
     if !args.once {
         stop.await;
     }
-    dev.stop().await?;
+    dev.stop.await?;
     Ok(code)
 }
 
-async fn migrate(url: &str) -> anyhow::Result<ExitCode> {
+async fn migrate(url: &str, grant_to: &[String]) -> anyhow::Result<ExitCode> {
     Postgres::migrate(url).await.context("the database could not be brought up to date")?;
+    Postgres::grant_to(url, grant_to).await.context("its users could not be let in")?;
     println!("The database is up to date.");
     Ok(ExitCode::SUCCESS)
 }

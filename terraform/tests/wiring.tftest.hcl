@@ -64,8 +64,8 @@ run "everything_is_applied" {
     error_message = "Every service and the migration may read the database's address."
   }
   assert {
-    condition     = toset([for member in google_secret_manager_secret_iam_member.workflows : member.member]) == toset([for name, account in google_service_account.function : account.member if startswith(name, "execute-")])
-    error_message = "Executors, and they alone, may read what workflows name."
+    condition     = toset([for member in google_secret_manager_secret_iam_member.workflows : member.member]) == toset([for name, account in google_service_account.function : account.member if startswith(name, "execute-") || name == "trigger"])
+    error_message = "Executors and trigger, and they alone, may read what workflows name."
   }
   assert {
     condition     = google_cloud_run_v2_service.function["execute-light"].template[0].containers[0].image == var.worker_image && google_cloud_run_v2_service.function["sweep"].template[0].containers[0].image == var.image
@@ -77,11 +77,15 @@ run "pushes_are_signed_and_checked" {
   command = apply
 
   assert {
-    condition     = toset(keys(google_pubsub_subscription.push)) == toset([for name in keys(google_cloud_run_v2_service.function) : name if name != "console"])
+    condition     = toset(values(local.receivers)) == toset([for name in keys(google_cloud_run_v2_service.function) : name if name != "console"]) && toset(keys(google_pubsub_subscription.push)) == toset(keys(local.receivers))
     error_message = "Every function but the console has a subscription."
   }
   assert {
-    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : subscription.push_config[0].push_endpoint == "${google_cloud_run_v2_service.function[name].uri}/push"])
+    condition     = google_pubsub_subscription.push["trigger-lifecycle"].filter == "attributes.\"ce-type\" = \"dev.ebbflow.run.finished.v1\"" && alltrue([for name, subscription in google_pubsub_subscription.push : subscription.filter == null || name == "trigger-lifecycle"])
+    error_message = "Trigger hears of the ends of runs, and everybody else of everything on their topic."
+  }
+  assert {
+    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : subscription.push_config[0].push_endpoint == "${google_cloud_run_v2_service.function[local.receivers[name]].uri}/push"])
     error_message = "Every subscription pushes to its function."
   }
   assert {
@@ -89,11 +93,11 @@ run "pushes_are_signed_and_checked" {
     error_message = "Every push is signed as the invoker."
   }
   assert {
-    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : contains(google_cloud_run_v2_service.function[name].custom_audiences, subscription.push_config[0].oidc_token[0].audience) && local.environment[name].EBB_PUSH_AUDIENCE == subscription.push_config[0].oidc_token[0].audience])
+    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : contains(google_cloud_run_v2_service.function[local.receivers[name]].custom_audiences, subscription.push_config[0].oidc_token[0].audience) && local.environment[local.receivers[name]].EBB_PUSH_AUDIENCE == subscription.push_config[0].oidc_token[0].audience])
     error_message = "Every push is for the audience that its function expects, and Cloud Run accepts."
   }
   assert {
-    condition     = toset(keys(google_cloud_run_v2_service_iam_member.invoker)) == toset(keys(google_pubsub_subscription.push)) && alltrue([for member in google_cloud_run_v2_service_iam_member.invoker : member.member == google_service_account.invoker.member && member.role == "roles/run.invoker"])
+    condition     = toset(keys(google_cloud_run_v2_service_iam_member.invoker)) == toset(values(local.receivers)) && alltrue([for member in google_cloud_run_v2_service_iam_member.invoker : member.member == google_service_account.invoker.member && member.role == "roles/run.invoker"])
     error_message = "The invoker may call every function that is pushed to."
   }
   assert {
@@ -142,7 +146,7 @@ run "what_cannot_be_delivered_is_kept" {
     error_message = "No subscription expires, and each backs off."
   }
   assert {
-    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : tonumber(trimsuffix(google_cloud_run_v2_service.function[name].template[0].timeout, "s")) <= subscription.ack_deadline_seconds])
+    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : tonumber(trimsuffix(google_cloud_run_v2_service.function[local.receivers[name]].template[0].timeout, "s")) <= subscription.ack_deadline_seconds])
     error_message = "No handler outlives the deadline after which its message comes again."
   }
   assert {
@@ -211,5 +215,30 @@ run "without_an_api_nothing_is_public" {
   assert {
     condition     = alltrue([for environment in values(local.environment) : environment.EBB_PUSH_AUTH == "iam" && !contains(keys(environment), "EBB_API_AUDIENCE")])
     error_message = "Cloud Run checks every caller."
+  }
+}
+
+run "functions_may_log_in_as_themselves" {
+  command = apply
+
+  variables {
+    database = { max_connections = 60, iam_login = true }
+  }
+
+  assert {
+    condition     = toset(keys(google_sql_user.function)) == toset(keys(google_cloud_run_v2_service.function)) && alltrue([for user in google_sql_user.function : user.type == "CLOUD_IAM_SERVICE_ACCOUNT" && !endswith(user.name, ".gserviceaccount.com")])
+    error_message = "Every function has a user of its own in the database."
+  }
+  assert {
+    condition     = toset([for member in google_project_iam_member.function_logs_in : member.member]) == toset([for account in google_service_account.function : account.member]) && alltrue([for member in google_project_iam_member.function_logs_in : member.role == "roles/cloudsql.instanceUser"])
+    error_message = "Every function may log in."
+  }
+  assert {
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : anytrue([for env in service.template[0].containers[0].env : env.name == "EBB_DATABASE_LOGIN" && env.value == "iam"]) && anytrue([for env in service.template[0].containers[0].env : env.name == "DATABASE_URL" && length(env.value_source) == 0])])
+    error_message = "No function needs the password."
+  }
+  assert {
+    condition     = anytrue([for env in google_cloud_run_v2_job.migrate.template[0].template[0].containers[0].env : env.name == "EBB_GRANT_TO" && length(split(",", coalesce(env.value, " "))) == length(google_sql_user.function)])
+    error_message = "The migration lets all of them in."
   }
 }

@@ -13,7 +13,7 @@ impl Repository {
     pub(crate) fn read() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let mut texts = BTreeMap::new();
-        for part in ["cli/src", "shared", "functions", "terraform", "docs"] {
+        for part in ["cli/src", "shared", "functions", "terraform", "docs", "deploy"] {
             for path in files(&root.join(part)) {
                 let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
                 let test = ["/tests/", "/tests.rs", "/templates/"].iter().any(|part| name.contains(part));

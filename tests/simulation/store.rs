@@ -248,6 +248,13 @@ pass_on_part! {
     }
 }
 
+#[async_trait]
+impl store::Measured for SimulatedStore {
+    async fn load(&self) -> Result<store::Load> {
+        self.inner.load().await
+    }
+}
+
 /// Passes calls on to the store within: reads after a stop, writes between two.
 macro_rules! pass_on {
     (

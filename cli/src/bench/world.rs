@@ -24,7 +24,7 @@ use super::BenchArgs;
 use super::processes::{Processes, Programs};
 use super::workflows::Written;
 use crate::client::{self, Client, Place};
-use crate::dev::{Dev, DevArgs};
+use crate::dev::{BusKind, Dev, DevArgs};
 
 /// Lets the server count statements.
 const COUNTING: &[&str] = &["shared_preload_libraries=pg_stat_statements", "pg_stat_statements.max=1000"];
@@ -148,7 +148,7 @@ impl World {
         let workflows = data.path().join("workflows");
         std::fs::create_dir(&workflows)?;
         let database_url = Some(scratch.url());
-        let args = DevArgs { workflows, port: 0, database_url, run: None, once: false };
+        let args = DevArgs { workflows, port: 0, bus: BusKind::Local, database_url, run: None, once: false };
         let dev = Dev::start(&data.path().join("data"), &args).await?;
         let client = Client::new(Place { url: dev.url.clone(), token: dev.token.clone() })?;
         let broker = dev.broker().clone();

@@ -8,6 +8,7 @@ use api::{Api, Links};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, header};
+use axum::middleware::from_fn;
 use bus::local::Broker;
 use bus::{Endpoint, Subscription};
 use chrono::{DurationRound, TimeDelta};
@@ -15,7 +16,7 @@ use clock::Clock;
 use execute::Executor;
 use model::Topic;
 use runtime::Runtime;
-use service::{App, Secrets};
+use service::{App, Secrets, observed};
 use tokio::sync::Notify;
 use tower::ServiceExt;
 use tracing::warn;
@@ -23,10 +24,10 @@ use tracing::warn;
 use super::issuer::{LocalIssuer, PUSH_AUDIENCE};
 
 /// The sweep answers when nothing is due soon: later than the scheduler's next tick it need not.
-const SWEEP_ACK_DEADLINE: Duration = Duration::from_secs(90);
+pub(super) const SWEEP_ACK_DEADLINE: Duration = Duration::from_secs(90);
 
 /// The only lifecycle messages that the trigger function wants.
-const RUN_FINISHED: &str = "dev.ebbflow.run.finished.v1";
+pub(super) const RUN_FINISHED: &str = "dev.ebbflow.run.finished.v1";
 
 pub(super) struct Functions {
     /// Carries out work.
@@ -48,12 +49,12 @@ impl Functions {
         executor: Arc<Executor>,
         secrets: Secrets,
     ) -> Self {
-        let execute = execute::router_with(app.clone(), executor);
-        let (trigger, evaluate, sweep) = (
-            trigger::router_with(app.clone(), None, secrets.clone()),
-            evaluate::router(app.clone()),
-            sweep::router(app.clone()),
-        );
+        // Pushes within this process go through no server that would observe them.
+        let observed = |router: Router| router.layer(from_fn(observed));
+        let execute = observed(execute::router_with(app.clone(), executor));
+        let trigger = observed(trigger::router_with(app.clone(), None, secrets.clone()));
+        let evaluate = observed(evaluate::router(app.clone()));
+        let sweep = observed(sweep::router(app.clone()));
         let subscribe = |topic: Topic, name: &str, router: &Router, ack_deadline: Option<Duration>| {
             let endpoint = Endpoint::Router(router.clone(), "/push".into());
             let usual = Subscription::new(name, endpoint, PUSH_AUDIENCE);

@@ -15,10 +15,10 @@ pub(super) const PUSHER: &str = "pusher@ebbflow.local";
 pub(super) const PUSH_AUDIENCE: &str = "ebbflow-push";
 
 /// Whom API tokens are meant for, and no push token is.
-const API_AUDIENCE: &str = "ebbflow-api";
+pub(super) const API_AUDIENCE: &str = "ebbflow-api";
 
 /// The account that may use the API.
-const ADMIN: &str = "admin@ebbflow.local";
+pub(super) const ADMIN: &str = "admin@ebbflow.local";
 
 const DAYS: i64 = 24 * 60 * 60;
 

@@ -13,6 +13,7 @@ use model::{Message, Topic};
 
 use super::functions::dead_letters;
 use super::issuer::PUSH_AUDIENCE;
+use super::workflows::Queues;
 
 /// As long as the longest attempt: the handler answers when the attempt has ended.
 const ACK_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -54,6 +55,14 @@ impl EveryQueue {
             self.broker.subscribe_dead_letters(&topic, dead_letters(&topic, evaluate));
             self.broker.subscribe(&topic, subscription);
         }
+    }
+}
+
+/// A queue comes into being with its first message.
+#[async_trait]
+impl Queues for EveryQueue {
+    async fn open(&self, _: BTreeSet<String>) -> anyhow::Result<()> {
+        Ok(())
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use chrono::TimeDelta;
-use model::TenantId;
+use model::{TaskSpec, TenantId};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use runtime::Runtime;
 use tokio::sync::mpsc;
@@ -23,8 +24,12 @@ pub(super) struct Watcher {
 
 /// Registers everything in the folder and keeps doing so when it changes. A file with problems is reported and
 /// leaves the version that is active as it is.
-pub(super) async fn load_and_watch(folder: &Path, runtime: Arc<Runtime>) -> anyhow::Result<Watcher> {
-    let mut loader = Loader { folder: folder.to_owned(), runtime, loaded: BTreeMap::new() };
+pub(super) async fn load_and_watch(
+    folder: &Path,
+    runtime: Arc<Runtime>,
+    queues: Arc<dyn Queues>,
+) -> anyhow::Result<Watcher> {
+    let mut loader = Loader { folder: folder.to_owned(), runtime, queues, loaded: BTreeMap::new() };
     loader.load().await;
     if !folder.is_dir() {
         warn!(
@@ -51,9 +56,17 @@ pub(super) async fn load_and_watch(folder: &Path, runtime: Arc<Runtime>) -> anyh
     Ok(Watcher { _notify: Some(watcher) })
 }
 
+/// Whoever must know of a queue before a task of it can be sent anywhere.
+#[async_trait]
+pub(super) trait Queues: Send + Sync {
+    /// Makes what these queues need.
+    async fn open(&self, queues: BTreeSet<String>) -> anyhow::Result<()>;
+}
+
 struct Loader {
     folder: PathBuf,
     runtime: Arc<Runtime>,
+    queues: Arc<dyn Queues>,
     /// The workflows whose files were there last time, and the content that was registered of each. What has not
     /// changed is left alone: someone may have rolled it back.
     loaded: BTreeMap<String, Option<String>>,
@@ -87,6 +100,12 @@ impl Loader {
         let (name, hash) = (definition.workflow.name.clone(), definition.hash.clone());
         if self.loaded.get(&name) == Some(&Some(hash.clone())) {
             return;
+        }
+        let children = |task: &TaskSpec| task.fan_out.as_ref().map(|fan| fan.task.queue.clone());
+        let tasks = definition.workflow.tasks.iter();
+        let queues = tasks.flat_map(|task| std::iter::once(task.queue.clone()).chain(children(task)));
+        if let Err(error) = self.queues.open(queues.collect()).await {
+            return warn!("The queues of {name} could not be made: {error:#}");
         }
         match self.runtime.register(TenantId::DEFAULT, vec![definition], "ebb dev").await {
             Ok(registered) => {

@@ -58,12 +58,24 @@ impl Place {
 
     /// Starts `ebb dev` here and returns once it is up.
     pub(crate) fn dev(&self) -> Dev {
-        let mut process = self
-            .command(&["dev", "--port", "0"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        self.up(self.command(&["dev", "--port", "0"]).stderr(Stdio::null()))
+    }
+
+    /// Where `ebb dev` leaves its log, if it is asked to.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.path().join("dev.log")
+    }
+
+    /// Starts `ebb dev` with these settings and a log that can be read.
+    pub(crate) fn dev_with(&self, arguments: &[&str], settings: &[(&str, &str)]) -> Dev {
+        let log = std::fs::File::create(self.log()).unwrap();
+        let arguments = [&["dev", "--port", "0"], arguments].concat();
+        self.up(self.command(&arguments).envs(settings.iter().copied()).stderr(log))
+    }
+
+    /// Starts an `ebb dev` and returns once it is up.
+    fn up(&self, command: &mut Command) -> Dev {
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let up =
             lines.find(|line| line.as_ref().unwrap().starts_with("Ebbflow is up at ")).expect("it comes up");
@@ -88,6 +100,12 @@ impl Dev {
     pub(crate) fn kill(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+
+    /// Asks it to stop, and waits. Answers whether it ended well.
+    pub(crate) fn stops_when_asked(&mut self) -> bool {
+        let asked = Command::new("kill").arg(self.process.id().to_string()).status().unwrap();
+        asked.success() && self.process.wait().unwrap().success()
     }
 
     pub(crate) fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod apart;
 mod bench;
 mod crash;
 mod ebb;
@@ -11,6 +12,7 @@ mod operate;
 mod schedules;
 mod secrets;
 mod serve;
+mod signals;
 mod test;
 mod triggers;
 mod versions;

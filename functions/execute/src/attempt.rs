@@ -9,13 +9,14 @@ use chrono::TimeDelta;
 use engine::{Command, Graph};
 use futures::FutureExt;
 use language::kinds::kind;
+use metrics::{counter, histogram};
 use model::message::{TaskDispatched, TaskReported, TaskResult};
 use model::{Failure, Instant, Message, TaskSpec, WorkerId};
 use runtime::{Brief, Runtime, Settled};
 use serde_json::{Map, Value};
 use service::{Secrets, Verdict, secrets};
 use tokio::sync::Semaphore;
-use tracing::warn;
+use tracing::{Instrument, Span, warn};
 
 use crate::kinds::is_stopped;
 use crate::sensors::{Eyes, Storage};
@@ -89,7 +90,8 @@ impl Executor {
         if let Some(next) = next {
             // On its own: nobody else hears of it, so a caller that hangs up must not end it.
             let executor = self.clone();
-            let _ = tokio::spawn(async move { executor.go_on(next).await }).await;
+            let going_on = async move { executor.go_on(next).await };
+            let _ = tokio::spawn(going_on.in_current_span()).await;
         }
         Ok(verdict)
     }
@@ -115,6 +117,7 @@ impl Executor {
             let (version, task) = (work.version.0, work.key.task.0);
             return Ok(Verdict::Hopeless(format!("version {version} has no task {task}")).into());
         }
+        say_what_it_is_about(work, &graph);
         let secrets = match self.secrets.resolve(runtime::secrets_of(spec(&graph, work))).await {
             Ok(secrets) => secrets,
             Err(failure) => return self.report(work, None, self.runtime.clock().now(), Err(failure)).await,
@@ -134,10 +137,9 @@ impl Executor {
             runtime::Job::Ready(brief) => {
                 // On its own, so that a caller that hangs up does not end an attempt that was claimed.
                 let (executor, work, brief) = (self.clone(), work.clone(), Briefed { brief, secrets });
-                let attempt =
-                    tokio::spawn(async move { executor.carry_out_claimed(&work, &graph, brief).await });
+                let attempt = async move { executor.carry_out_claimed(&work, &graph, brief).await };
                 let broken = |panic| Ok(Verdict::Hopeless(format!("the attempt broke down: {panic}")).into());
-                attempt.await.unwrap_or_else(broken)
+                tokio::spawn(attempt.in_current_span()).await.unwrap_or_else(broken)
             }
         }
     }
@@ -220,6 +222,7 @@ impl Executor {
         let performed = AssertUnwindSafe(self.kinds.perform(&job, &context)).catch_unwind().await;
         let result = performed.unwrap_or_else(|_| Err(Failure::transient("the task type broke down")));
         log.finish().await;
+        count(&job.kind, &result, self.runtime.clock().now() - started_at);
         (started_at, result)
     }
 
@@ -307,6 +310,21 @@ struct Briefed {
 
 fn spec<'g>(graph: &'g Graph, work: &TaskDispatched) -> &'g TaskSpec {
     graph.spec_at(work.key.task, work.child)
+}
+
+/// Says in the lines of this request which attempt they are about.
+fn say_what_it_is_about(work: &TaskDispatched, graph: &Graph) {
+    let task = graph.name_at(work.key.task, work.child);
+    let span = Span::current();
+    span.record("tenant", work.tenant.0).record("workflow", &*graph.workflow().name);
+    span.record("task", task).record("attempt", work.attempt);
+}
+
+fn count(kind: &str, result: &Result<Value, Failure>, took: TimeDelta) {
+    let outcome = result.as_ref().map_or_else(|failure| failure.class.name(), |_| "succeeded");
+    let labels = [("kind", kind.to_owned()), ("outcome", outcome.to_owned())];
+    counter!("ebbflow_attempts_total", &labels).increment(1);
+    histogram!("ebbflow_attempt_seconds", "kind" => kind.to_owned()).record(took.as_seconds_f64());
 }
 
 /// How long the attempt may take: what one may, and no longer than is left for all of them together.

@@ -165,7 +165,10 @@ impl Worker {
                 }
                 self.give_back_what_is_unknown(&told.holds).await;
             }
-            Err(error) => warn!("Worker {} could not say that it lives: {error}", self.id),
+            Err(error) => {
+                metrics::counter!("ebbflow_heartbeats_missed_total").increment(1);
+                warn!("Worker {} could not say that it lives: {error}", self.id);
+            }
         }
     }
 

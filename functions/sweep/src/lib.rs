@@ -19,8 +19,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use model::message::WorkerKill;
 use model::{Instant, Message, Order, OrderKind, WorkerFacts, WorkerId};
-use service::{App, Problem, Push, Reply, Verdict, health};
+use service::{App, Problem, Push, Reply, Verdict, health_and_load};
 use store::Sign;
+use tracing::Instrument;
 
 pub use archive::{Archive, Folder};
 pub use retention::Retention;
@@ -47,7 +48,11 @@ pub fn router(app: App) -> Router {
 pub fn router_with(app: App, retention: Retention) -> Router {
     let sweep = Arc::new(Sweep::new(app.runtime.clone()).keeping(retention));
     let shared = Shared { app: app.clone(), sweep };
-    Router::new().route("/sweep", post(tick)).route("/push", post(push)).with_state(shared).merge(health(app))
+    Router::new()
+        .route("/sweep", post(tick))
+        .route("/push", post(push))
+        .with_state(shared)
+        .merge(health_and_load(app))
 }
 
 async fn tick(State(shared): State<Shared>, request: Request) -> Response {
@@ -64,7 +69,9 @@ async fn tick(State(shared): State<Shared>, request: Request) -> Response {
 /// Sweeps on its own, so that a caller that hangs up does not end what others rely on.
 async fn sweep(shared: &Shared) -> runtime::Result<()> {
     let sweep = shared.sweep.clone();
-    tokio::spawn(async move { sweep.run().await }).await.unwrap_or(Err(runtime::Error::Defect))
+    tokio::spawn(async move { sweep.run().await }.in_current_span())
+        .await
+        .unwrap_or(Err(runtime::Error::Defect))
 }
 
 async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {

@@ -9,6 +9,7 @@ use model::{Instant, RunId};
 use runtime::{Result, Runtime, Settled};
 use store::{Agenda, Fault};
 use tokio::sync::{Mutex, Notify};
+use tracing::field::display;
 use tracing::{error, info, warn};
 
 use crate::Retention;
@@ -197,7 +198,9 @@ impl Sweep {
         // Workers are judged by the watch, which compares no clocks.
         findings.retain(|finding| finding.fault != Fault::DeadWorkers);
         for finding in &findings {
-            warn!("Found {} ({}) of run {:?}", finding.fault.name(), finding.count, finding.run);
+            let (fault, run) = (finding.fault.name(), finding.run.map(display));
+            metrics::counter!("ebbflow_findings_total", "fault" => fault).increment(1);
+            warn!(run, "Found {fault} ({}) of run {:?}", finding.count, finding.run);
         }
         self.runtime.repair(&findings).await?;
         Ok(())
@@ -237,7 +240,7 @@ impl Sweep {
 
     /// A run that cannot be settled is tried again later and does not hold up the others.
     async fn put_off(&self, run: RunId, error: &runtime::Error) -> Result<()> {
-        error!("Run {run} cannot go on: {error}");
+        error!(%run, "Run {run} cannot go on: {error}");
         let now = self.runtime.clock().now();
         Ok(self.runtime.store().postpone(run, now, now + PUT_OFF).await?)
     }

@@ -65,6 +65,15 @@ impl Links {
         }
     }
 
+    /// Of an attempt at a task of that run.
+    pub fn of_attempt(&self, run: &Run, task: &str, attempt: u32, now: Instant) -> LinksView {
+        let filter =
+            format!(r#"labels.runId="{}" AND labels.task="{task}" AND labels.attempt="{attempt}""#, run.id);
+        let of_task = self.of_task(run, task, now);
+        let local = || format!("{}?attempt={attempt}", of_task.logs);
+        LinksView { logs: self.logs(&filter, run, now).unwrap_or_else(local), ..of_task.clone() }
+    }
+
     /// The Logs Explorer with the question filled in, from the run's creation to its end.
     fn logs(&self, filter: &str, run: &Run, now: Instant) -> Option<String> {
         let project = encode(self.project.as_deref()?);

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use engine::Command;
 use model::{Instant, Run, RunId, RunState};
@@ -191,8 +191,13 @@ pub(crate) async fn post_start(
     match api.app.runtime.start(request).await {
         Ok(started) => {
             let status = if started.new { StatusCode::CREATED } else { StatusCode::OK };
+            service::note_run(started.run);
             let run = show(&api, &caller, started.run).await?;
-            Ok((status, [(header::LOCATION, location(started.run))], Json(run)).into_response())
+            // The run has a trace of its own: whoever asked for it can go on there.
+            let trace = HeaderValue::try_from(started.run.traceparent()).ok();
+            let trace = trace.map(|trace| (HeaderName::from_static("traceparent"), trace));
+            let headers = trace.into_iter().chain([(header::LOCATION, location(started.run))]);
+            Ok((status, HeaderMap::from_iter(headers), Json(run)).into_response())
         }
         Err(runtime::Error::NoSuchWorkflow(_)) => {
             Err(workflows::no_such_workflow(&api, &caller, &workflow).await)

@@ -181,9 +181,13 @@ pub(crate) async fn get_attempts(
     let found = find(&api, &caller, id, &task).await?;
     let over = api.app.runtime.store().attempts(found.key()).await.map_err(error::store)?;
     let mut items: Vec<AttemptView> = over.into_iter().map(AttemptView::from).collect();
-    let current = found.record.task;
+    let current = found.record.task.clone();
     if current.attempt > 0 && items.iter().all(|item| item.attempt != current.attempt) {
         items.push(AttemptView::from(current));
+    }
+    for item in &mut items {
+        let name = found.graph.name_at(found.record.task.index, found.record.task.child);
+        item.links = Some(api.links.of_attempt(&found.run, &name, item.attempt, api.app.now()));
     }
     Ok(Json(Page { items, next_cursor: None }))
 }

@@ -38,6 +38,8 @@ pub struct Delivery {
     pub subscription: Option<String>,
     /// The trace that it belongs to (W3C trace context).
     pub traceparent: Option<String>,
+    /// When it was made, as far as it says so.
+    pub made_at: Option<Instant>,
 }
 
 /// Something that can never be a message of ours, however often it is delivered.
@@ -192,12 +194,12 @@ impl Origin {
 
     fn deliver(mut self, event: Event) -> Result<Delivery, Rejected> {
         self.note(&event);
-        let kind = event.ty().to_owned();
+        let (kind, made_at) = (event.ty().to_owned(), event.time().copied());
         let message = event_data(event)
             .and_then(|data| Message::decode(&kind, data).map_err(|error| error.to_string()))
             .map_err(|reason| self.reject(reason))?;
         let Self { id, subscription, attempt, traceparent, .. } = self;
-        Ok(Delivery { message, id: id.unwrap_or_default(), attempt, subscription, traceparent })
+        Ok(Delivery { message, id: id.unwrap_or_default(), attempt, subscription, traceparent, made_at })
     }
 
     fn reject(&self, reason: String) -> Rejected {
@@ -212,7 +214,8 @@ fn traceparent(headers: &HeaderMap) -> Option<String> {
     Some(found.to_str().ok()?.to_owned()).filter(|text| is_traceparent(text))
 }
 
-fn is_traceparent(text: &str) -> bool {
+/// Whether the text is a W3C trace context: version, trace (32 hex digits), span (16) and flags.
+pub fn is_traceparent(text: &str) -> bool {
     let is_hex = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     text.split('-').map(str::len).eq([2, 32, 16, 2]) && text.split('-').all(is_hex)
 }

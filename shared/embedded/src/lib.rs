@@ -6,12 +6,15 @@
 //!
 //! An installed Postgres is preferred. Where there is none, the feature `pglite` brings the programs of
 //! one: they are unpacked into the folder and run from there.
+//!
+//! [`Emulator`] is Google's emulator of Pub/Sub, where it is installed.
 
 mod account;
 #[cfg(compiled_in)]
 mod archive;
 mod choice;
 mod cluster;
+mod emulator;
 mod error;
 mod installed;
 mod kind;
@@ -22,6 +25,8 @@ mod server;
 mod tether;
 
 pub use choice::Preference;
+pub use emulator::Emulator;
 pub use error::Error;
 pub use kind::Kind;
 pub use server::{Durability, Options, Server};
+pub use tether::end_with_us;

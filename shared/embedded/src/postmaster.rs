@@ -31,7 +31,7 @@ impl Postmaster {
         let (started, starting) = oneshot::channel();
         let (ended, running) = watch::channel(true);
         let keeper = thread::Builder::new().name("postgres".to_owned()).spawn(move || {
-            tether(&mut command);
+            tether(&mut command, Signal::QUIT);
             let mut child = match command.spawn() {
                 Ok(child) => child,
                 Err(e) => return drop(started.send(Err(e))),

@@ -27,6 +27,12 @@ impl RunId {
     pub fn trace_id(self) -> String {
         self.0.simple().to_string()
     }
+
+    /// The root of that trace, as W3C writes trace contexts.
+    pub fn traceparent(self) -> String {
+        let span = Uuid::new_v5(&self.0, b"run").simple().to_string();
+        format!("00-{}-{}-01", self.trace_id(), &span[..16])
+    }
 }
 
 impl fmt::Display for RunId {

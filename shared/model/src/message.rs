@@ -19,7 +19,7 @@ pub use polls::{PollDue, Watch};
 pub use workers::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
 
 /// The queue whose executors carry out callbacks.
-const CALLBACK_QUEUE: &str = "light";
+pub const CALLBACK_QUEUE: &str = "light";
 
 /// Where a message goes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

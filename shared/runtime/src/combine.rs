@@ -16,6 +16,7 @@ use model::{Message, RunId};
 use tokio::sync::{Semaphore, oneshot};
 use tracing::warn;
 
+use crate::counting;
 use crate::publish::Unsaid;
 use crate::start::Start;
 use crate::{Error, Result, Runtime, Settled};
@@ -190,7 +191,9 @@ impl Runtime {
     async fn settle_together(&self, batch: &[Waiting]) -> Result<()> {
         let wishes: Vec<Wish> = batch.iter().map(|waiting| waiting.wish.clone()).collect();
         // A defect in deciding one wish must not be the end of whoever has the turn.
+        let since = std::time::Instant::now();
         let settled = AssertUnwindSafe(self.settle_wishes(&wishes)).catch_unwind().await;
+        counting::settled(since);
         let (settled, mut unsaid) = settled.unwrap_or_else(|_| Err(Error::Defect))?;
         let taken = self.hand_over(batch, &mut unsaid.announcements);
         for ((waiting, settled), taken) in batch.iter().zip(settled).zip(taken) {

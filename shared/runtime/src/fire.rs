@@ -5,6 +5,7 @@ use model::{Instant, RunId};
 use store::DueTimer;
 use uuid::Uuid;
 
+use crate::counting;
 use crate::publish::Unsaid;
 use crate::{Result, Runtime, Settled};
 
@@ -33,6 +34,7 @@ impl Runtime {
         if due.is_empty() {
             return Ok(Default::default());
         }
+        counting::lateness(&due, now);
         let commands: Vec<(RunId, Command)> = due.into_iter().map(wake).collect();
         let (settled, unsaid) = self.settle_in(unit, &commands, &[]).await?;
         let applied = settled.iter().filter(|settled| **settled == Settled::Applied).count();

@@ -8,6 +8,7 @@ mod callback;
 mod cause;
 mod combine;
 mod complete;
+mod counting;
 mod direct;
 mod drift;
 mod error;

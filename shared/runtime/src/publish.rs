@@ -3,8 +3,9 @@
 use chrono::TimeDelta;
 use model::Message;
 use store::Committed;
-use tracing::{info, warn};
+use tracing::{Instrument, info, warn};
 
+use crate::counting;
 use crate::place::Granting;
 use crate::{Result, Runtime};
 
@@ -35,10 +36,12 @@ impl Runtime {
     pub(crate) async fn say(&self, Unsaid { mut announcements, committed }: Unsaid) -> Granting {
         let ids: Vec<i64> = committed.unsent.iter().map(|row| row.id).collect();
         announcements.extend(committed.unsent.into_iter().flat_map(|row| row.messages));
+        counting::ends(&announcements);
         log_ends(&announcements);
         if announcements.is_empty() {
             // Nothing to say.
         } else if let Err(error) = self.bus.publish(&announcements).await {
+            counting::unpublished();
             warn!("{} messages are said again in a moment: {error}", announcements.len());
             self.say_later(announcements, ids);
         } else if let Err(error) = self.mark_sent(&ids).await {
@@ -51,7 +54,7 @@ impl Runtime {
     /// should this process end before, the sweep says them.
     fn say_later(&self, messages: Vec<Message>, ids: Vec<i64>) {
         let (bus, store, clock) = (self.bus.clone(), self.store.clone(), self.clock.clone());
-        tokio::spawn(async move {
+        let say = async move {
             for tries in 0..TRIES {
                 let pause = LONGEST_PAUSE.min(TimeDelta::seconds(1 << tries.min(8)));
                 clock.wait_until(clock.now() + pause).await;
@@ -62,7 +65,8 @@ impl Runtime {
                 }
             }
             warn!("{} messages wait for the sweep", messages.len());
-        });
+        };
+        tokio::spawn(say.in_current_span());
     }
 
     /// Publishes outbox messages that their own process did not live to publish. Answers how many.
@@ -87,7 +91,8 @@ fn log_ends(messages: &[Message]) {
     for message in messages {
         if let Message::RunFinished(end) = message {
             let (run, state) = (end.run, end.state.name());
-            info!(workflow = end.workflow, state, "Run {run} of {} has ended: {state}", end.workflow);
+            let tenant = end.tenant.0;
+            info!(%run, tenant, workflow = end.workflow, state, "Run {run} of {} has ended: {state}", end.workflow);
         }
     }
 }

@@ -57,7 +57,9 @@ impl Runtime {
             match self.start_scheduled(&then, &calendar, date).await {
                 Ok(started) => {
                     if started.new && date + GRACE >= now {
-                        drift.add(self.clock.now() - date);
+                        let late = self.clock.now() - date;
+                        crate::counting::drift(late);
+                        drift.add(late);
                     }
                     (then.last_date, then.problem) = (Some(date), None);
                 }

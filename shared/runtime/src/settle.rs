@@ -9,6 +9,7 @@ use model::{Changes, Message, Run, RunId, TaskIndex, TaskKey};
 use store::{Facts, Unit};
 
 use crate::combine::Wish;
+use crate::counting;
 use crate::graphs::readable;
 use crate::publish::Unsaid;
 use crate::start::{self, Start};
@@ -76,6 +77,7 @@ impl Runtime {
         loop {
             match once().await {
                 Err(Error::Store(store::Error::Conflict)) if tries < TRIES => {
+                    counting::conflict();
                     self.back_off(run, tries).await;
                     tries += 1;
                 }
@@ -121,6 +123,7 @@ impl Runtime {
             announcements = start::bear(&mut *unit, newborn, starts).await?;
         }
         let mut unsaid = self.conclude(unit, stage.close(), seated || !starts.is_empty()).await?;
+        counting::starts(starts.len());
         unsaid.announcements.append(&mut announcements);
         Ok((settled, unsaid))
     }
@@ -139,7 +142,9 @@ impl Runtime {
         let (changes, announcements): (Vec<Changes>, Vec<Vec<Message>>) =
             decisions.into_iter().map(|decision| (decision.changes, decision.announcements)).unzip();
         unit.save(&changes).await?;
-        Ok(Unsaid { announcements: announcements.concat(), committed: unit.commit().await? })
+        let committed = unit.commit().await?;
+        counting::durations(&changes);
+        Ok(Unsaid { announcements: announcements.concat(), committed })
     }
 
     /// Gives a scene the rows and directives that it asks for, until it asks no more. What a run was created with is

@@ -8,7 +8,8 @@ use runtime::Runtime;
 use store::Postgres;
 
 use crate::Config;
-use crate::config::BusConfig;
+use crate::config::{BusConfig, DatabaseLogin};
+use crate::login::{self, AccessTokens};
 
 /// What a function's handlers work with; cheap to clone.
 #[derive(Clone)]
@@ -25,6 +26,9 @@ pub enum StartError {
     /// The database is away or refuses.
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// There is no token to log in to the database with.
+    #[error("there is no token to log in to the database with: {0}")]
+    Login(String),
     /// The bus is away or refuses.
     #[error(transparent)]
     Bus(#[from] bus::Error),
@@ -36,7 +40,14 @@ pub enum StartError {
 impl App {
     /// The parts that the configuration names, on the machine's clock.
     pub async fn connect(config: &Config) -> Result<Self, StartError> {
-        let store = Postgres::connect(&config.database_url, config.database_connections).await?;
+        let (url, connections) = (&config.database_url, config.database_connections);
+        let store = match config.database_login {
+            DatabaseLogin::Password => Postgres::connect(url, connections).await?,
+            DatabaseLogin::Iam => {
+                let tokens = AccessTokens::of_this_account().map_err(StartError::Login)?;
+                login::connect(tokens, url, connections).await?
+            }
+        };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let bus: Arc<dyn bus::Bus> = match &config.bus {
             BusConfig::PubSub { project, endpoint } => {

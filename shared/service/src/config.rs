@@ -1,6 +1,7 @@
 //! Configuration: read once, whole, at start. All that is wrong is said at once.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
 
@@ -9,8 +10,12 @@ use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
 pub struct Config {
     /// `PORT`: where to listen.
     pub port: u16,
+    /// `EBB_HOST`: on which address; all of them without it.
+    pub host: IpAddr,
     /// `DATABASE_URL`: the Postgres that holds all state.
     pub database_url: String,
+    /// `EBB_DATABASE_LOGIN`: how to log in there.
+    pub database_login: DatabaseLogin,
     /// `EBB_DATABASE_CONNECTIONS`: the most connections this instance opens.
     pub database_connections: u32,
     /// `EBB_GRACE_SECONDS`: how long what is under way may go on after the process was asked to stop.
@@ -27,6 +32,18 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// `EBB_CONSOLE_URL`: where people find the console, for links that lead there.
     pub console_url: Option<String>,
+    /// `EBB_OTLP_ENDPOINT`: the collector that is sent the metrics.
+    pub otlp_endpoint: Option<String>,
+}
+
+/// How to log in to the database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DatabaseLogin {
+    /// `password`: as the address says.
+    #[default]
+    Password,
+    /// `iam`: as this function's own account, with its access token for a password.
+    Iam,
 }
 
 /// How long what has ended is kept, in days.
@@ -144,7 +161,9 @@ impl Config {
         let mut reader = Reader { get: &get, problems: Vec::new() };
         let config = Self {
             port: reader.number("PORT", 8080),
+            host: reader.number("EBB_HOST", IpAddr::from([0, 0, 0, 0])),
             database_url: reader.needed("DATABASE_URL", "postgres://user@host/database"),
+            database_login: reader.login(),
             database_connections: reader.number("EBB_DATABASE_CONNECTIONS", 5),
             grace_seconds: reader.number("EBB_GRACE_SECONDS", crate::GRACE.as_secs() as u32),
             queue: reader.optional("EBB_QUEUE"),
@@ -153,6 +172,7 @@ impl Config {
             api: reader.api(),
             retention: reader.retention(),
             console_url: reader.optional("EBB_CONSOLE_URL"),
+            otlp_endpoint: reader.optional("EBB_OTLP_ENDPOINT"),
         };
         if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
     }
@@ -182,6 +202,17 @@ impl Reader<'_> {
             Some(Err(value)) => {
                 self.problems.push(format!("{name} is `{value}`, which is no number that fits"));
                 default
+            }
+        }
+    }
+
+    fn login(&mut self) -> DatabaseLogin {
+        match self.optional("EBB_DATABASE_LOGIN").as_deref() {
+            None | Some("password") => DatabaseLogin::Password,
+            Some("iam") => DatabaseLogin::Iam,
+            Some(other) => {
+                self.problems.push(format!("EBB_DATABASE_LOGIN is `{other}`; it must be password or iam"));
+                DatabaseLogin::Password
             }
         }
     }

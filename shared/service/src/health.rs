@@ -8,9 +8,20 @@ use axum::{Json, Router};
 use serde_json::json;
 
 use crate::App;
+use crate::operations::{self, Page};
 
-/// `/livez` answers while the process does; `/readyz` answers 200 once database and bus do.
+/// `/livez` answers while the process does; `/readyz` answers 200 once database and bus do. `/metrics` and `/log-level`
+/// are for whoever operates it.
 pub fn health(app: App) -> Router {
+    alive(app.clone()).merge(operations::router(app, Page::OfThisInstance))
+}
+
+/// The same, where the metrics tell also how much of everything there is in the store.
+pub fn health_and_load(app: App) -> Router {
+    alive(app.clone()).merge(operations::router(app, Page::WithLoad))
+}
+
+fn alive(app: App) -> Router {
     Router::new().route("/livez", get(|| async { "ok" })).route("/readyz", get(ready)).with_state(app)
 }
 

@@ -8,6 +8,7 @@ use bus::envelope::{self, Delivery, Incoming, Opened, Rejected, Undelivered};
 use store::DeadLetter;
 use uuid::Uuid;
 
+use crate::observe::note_delivery;
 use crate::{App, Problem, Reply, read_body};
 
 /// No pushed request is larger: a message of 1 MiB, wrapped.
@@ -30,7 +31,10 @@ where
         let app = App::from_ref(state);
         let (headers, body) = take_in(&app, request, PUSH_BODY_LIMIT).await?;
         match envelope::open(&headers, &body) {
-            Ok(delivery) => Ok(Self(delivery)),
+            Ok(delivery) => {
+                note_delivery(&delivery, app.now());
+                Ok(Self(delivery))
+            }
             Err(rejected) => Err(app.bury(&body, rejected).await.into_response()),
         }
     }
@@ -50,7 +54,12 @@ where
         let app = App::from_ref(state);
         let (headers, body) = take_in(&app, request, PUSH_BODY_LIMIT).await?;
         match envelope::open_any(&headers, &body) {
-            Ok(opened) => Ok(Self(opened)),
+            Ok(opened) => {
+                if let Opened::Ours(delivery) = &opened {
+                    note_delivery(delivery, app.now());
+                }
+                Ok(Self(opened))
+            }
             Err(rejected) => Err(app.bury(&body, rejected).await.into_response()),
         }
     }
@@ -112,6 +121,7 @@ impl App {
     async fn keep(&self, letter: DeadLetter) -> Reply {
         match self.runtime.store().bury(&letter).await {
             Ok(()) => {
+                crate::metrics::buried();
                 tracing::error!("Message {} can never succeed and was buried: {}", letter.id, letter.reason);
                 Reply::Ack
             }

@@ -10,7 +10,8 @@ use futures::future::{self, BoxFuture, FutureExt};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{App, Config, init_telemetry};
+use crate::metrics::{self, Exporter};
+use crate::{App, Config, init_telemetry, observed};
 
 /// What is under way may go on for so long after the process was asked to stop, unless it is told otherwise. Cloud Run
 /// kills two seconds later.
@@ -67,6 +68,7 @@ pub async fn serve(
         }
     };
     let asked = asked.shared();
+    let router = router.layer(axum::middleware::from_fn(observed));
     let graceful = axum::serve(listener, router).with_graceful_shutdown(asked.clone());
     let finish = asked.clone();
     let let_go = async move {
@@ -91,6 +93,7 @@ where
     S: Into<Serving>,
 {
     init_telemetry();
+    metrics::init();
     let config = match Config::from_env(|variable| std::env::var(variable).ok()) {
         Ok(config) => config,
         Err(problems) => {
@@ -123,10 +126,17 @@ where
     S: Into<Serving>,
 {
     let stop = until_asked_to_stop();
-    let listener = TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], config.port))).await?;
+    let listener = TcpListener::bind(SocketAddr::from((config.host, config.port))).await?;
     let app = App::connect(&config).await?;
     let grace = Duration::from_secs(config.grace_seconds.into());
+    let exporter = config.otlp_endpoint.as_deref().map(|url| Exporter::new(url, name)).transpose()?;
     let serving = serving(config, app).await?;
     tracing::info!("{name} listens on {}", listener.local_addr()?);
-    Ok(serve(listener, serving, stop, grace).await?)
+    let Some(exporter) = exporter else { return Ok(serve(listener, serving, stop, grace).await?) };
+    tokio::select! {
+        served = serve(listener, serving, stop, grace) => served?,
+        () = exporter.keep_sending() => {}
+    }
+    exporter.send().await;
+    Ok(())
 }

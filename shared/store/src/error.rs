@@ -27,7 +27,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        match fate(&error) {
+        let fate = fate(&error);
+        if !matches!(fate, Fate::DecideAgain) {
+            metrics::counter!("ebbflow_database_errors_total").increment(1);
+        }
+        match fate {
             Fate::DecideAgain => Self::Conflict,
             Fate::TryLater => Self::Unavailable(error),
             Fate::Refused => Self::Database(error),

@@ -11,6 +11,7 @@ mod chunks;
 mod elsewhere;
 mod error;
 mod inspection;
+mod load;
 mod memory;
 mod normal;
 mod postgres;
@@ -33,6 +34,7 @@ pub use backfills::*;
 pub use elsewhere::rows_elsewhere;
 pub use error::{Error, Result};
 pub use inspection::{Fault, Finding, Health, Inspection};
+pub use load::{Load, Measured, Pool, TenantLoad};
 pub use memory::Memory;
 pub use postgres::Postgres;
 pub use records::*;
@@ -127,7 +129,7 @@ pub trait Unit: TriggerUnit {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Schedules + Backfills + TriggerStore {
+pub trait Store: Schedules + Backfills + TriggerStore + Measured {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

@@ -8,6 +8,7 @@ mod constraints;
 mod definitions;
 mod draft;
 mod inspection;
+mod load;
 mod places;
 mod retention;
 mod runs;

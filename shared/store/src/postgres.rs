@@ -9,6 +9,8 @@ mod items;
 mod lanes;
 mod letters;
 mod limits;
+mod load;
+mod login;
 mod logs;
 mod outbox;
 mod partitions;
@@ -80,7 +82,10 @@ pub struct Postgres {
 impl Postgres {
     /// Connects to a migrated database, with at most so many connections at a time.
     pub async fn connect(url: &str, max_connections: u32) -> Result<Self> {
-        let options: PgConnectOptions = url.parse()?;
+        Self::connect_with(url.parse()?, max_connections).await
+    }
+
+    async fn connect_with(options: PgConnectOptions, max_connections: u32) -> Result<Self> {
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)

@@ -2,7 +2,7 @@
 
 extern crate ebbflow_store as store;
 
-use sqlx::{Connection, PgConnection};
+use sqlx::{ConnectOptions, Connection, PgConnection};
 use store::{Error, Postgres, Store};
 
 #[tokio::test]
@@ -39,4 +39,26 @@ async fn a_connection_that_the_server_closed_is_replaced() {
         .unwrap();
     assert!(matches!(store.ping().await, Err(Error::Unavailable(_))));
     store.ping().await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_is_let_in_may_do_what_the_migrating_user_may_and_passwords_may_change() {
+    let database = testkit::database().await;
+    let name = format!("trigger-{}@project.iam", uuid::Uuid::now_v7());
+    Postgres::migrate(&database.url).await.unwrap();
+    let mut owner = PgConnection::connect(&database.url).await.unwrap();
+    let create = format!("create role \"{name}\" login");
+    sqlx::query(sqlx::AssertSqlSafe(create)).execute(&mut owner).await.unwrap();
+    let options: sqlx::postgres::PgConnectOptions = database.url.parse().unwrap();
+    let url = options.username(&name).to_url_lossy().to_string();
+    let store = Postgres::connect_by(&url, "a token", 2).await.unwrap();
+    let letters = || async { store.dead_letters(&store::LetterFilter::newest(1)).await };
+    assert!(matches!(letters().await, Err(Error::Database(_))), "it owns nothing and was granted nothing");
+    for _ in 0..2 {
+        Postgres::grant_to(&database.url, &[name.clone()]).await.unwrap();
+    }
+    store.use_password("the next token");
+    assert!(letters().await.unwrap().is_empty());
+    let drop = format!("drop role \"{name}\"");
+    sqlx::query(sqlx::AssertSqlSafe(drop)).execute(&mut owner).await.unwrap();
 }

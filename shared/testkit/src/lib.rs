@@ -3,10 +3,9 @@
 
 mod clock;
 mod database;
-mod emulator;
 mod workflow;
 
 pub use clock::ManualClock;
 pub use database::{Database, database};
-pub use emulator::Emulator;
+pub use embedded::Emulator;
 pub use workflow::workflow;

@@ -1,6 +1,7 @@
 //! `http`: one request, and its answer as the output.
 
 mod answer;
+mod breaker;
 mod request;
 
 use std::error::Error;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use language::config;
-use reqwest::{Client, redirect};
+use reqwest::{Client, Request, Response, redirect};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -17,6 +18,7 @@ use model::Failure;
 use super::{TaskKind, stopped};
 use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
+use breaker::{Breakers, End};
 
 /// How often a request is sent on to another address.
 const REDIRECTS: usize = 5;
@@ -26,7 +28,10 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// Sends one request. The client is made for the first one, so a worker that never sends any needs
 /// no certificates.
 #[derive(Default)]
-pub(crate) struct Http(OnceCell<Client>);
+pub(crate) struct Http {
+    client: OnceCell<Client>,
+    breakers: Breakers,
+}
 
 #[async_trait]
 impl TaskKind for Http {
@@ -36,7 +41,7 @@ impl TaskKind for Http {
 
     async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
         let config: config::Http = super::config(job)?;
-        let exchange = self.exchange(&config, Some(&context.log));
+        let exchange = self.guarded(&config, context);
         context.cancel.run_until_cancelled(exchange).await.unwrap_or_else(|| Err(stopped()))
     }
 }
@@ -44,16 +49,33 @@ impl TaskKind for Http {
 impl Http {
     /// Sends the request that the config asks for, and judges its answer.
     pub(crate) async fn exchange(&self, config: &config::Http, log: Option<&Log>) -> Result<Value, Failure> {
-        let client = self.0.get_or_try_init(|| async { client() }).await?;
-        let request = request::build(client, config)?;
-        let asked = request::describe(&request);
-        let response = client.execute(request).await.map_err(|error| broken(&asked, error))?;
-        if let Some(log) = log {
-            let line = format!("{asked} answered {}", response.status());
-            log.line(Stream::System, Level::Info, &line).await;
-        }
-        answer::judge(response, config, &asked).await
+        let client = self.client.get_or_try_init(|| async { client() }).await?;
+        let (asked, response) = send(client, request::build(client, config)?, log).await;
+        answer::judge(response?, config, &asked).await
     }
+
+    /// The same, once the host's breaker lets it.
+    async fn guarded(&self, config: &config::Http, context: &Context) -> Result<Value, Failure> {
+        let client = self.client.get_or_try_init(|| async { client() }).await?;
+        let request = request::build(client, config)?;
+        let host = request.url().host_str().unwrap_or_default().to_owned();
+        let call = self.breakers.admit(&host, &*context.clock, &context.log).await;
+        let (asked, response) = send(client, request, Some(&context.log)).await;
+        let broken = response.as_ref().map_or(true, |response| response.status().is_server_error());
+        call.ended(if broken { End::Failed } else { End::Answered });
+        answer::judge(response?, config, &asked).await
+    }
+}
+
+/// Sends a request. Answers what was asked, and what came of it.
+async fn send(client: &Client, request: Request, log: Option<&Log>) -> (String, Result<Response, Failure>) {
+    let asked = request::describe(&request);
+    let response = client.execute(request).await.map_err(|error| broken(&asked, error));
+    if let (Some(log), Ok(response)) = (log, &response) {
+        let line = format!("{asked} answered {}", response.status());
+        log.line(Stream::System, Level::Info, &line).await;
+    }
+    (asked, response)
 }
 
 fn client() -> Result<Client, Failure> {

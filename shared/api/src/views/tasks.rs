@@ -212,6 +212,9 @@ pub struct AttemptView {
     pub error: Option<ErrorView>,
     /// What was decided about another try, in words.
     pub decision: Option<String>,
+    /// Where it can be looked at.
+    #[serde(default)]
+    pub links: Option<LinksView>,
 }
 
 impl From<AttemptRecord> for AttemptView {
@@ -224,6 +227,7 @@ impl From<AttemptRecord> for AttemptView {
             finished_at: Some(record.finished_at),
             error: record.failure.map(ErrorView::from),
             decision: Some(record.decision).filter(|decision| !decision.is_empty()),
+            links: None,
         }
     }
 }
@@ -239,6 +243,7 @@ impl From<Task> for AttemptView {
             finished_at: task.finished_at,
             error: task.failure.map(ErrorView::from),
             decision: None,
+            links: None,
         }
     }
 }

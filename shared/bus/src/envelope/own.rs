@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use axum::http::{HeaderMap, header::CONTENT_TYPE};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use cloudevents::binding::http::SPEC_VERSION_HEADER;
-use model::Message;
+use model::{Instant, Message};
 use serde::Deserialize;
 
 use super::{Delivery, is_traceparent};
@@ -44,6 +44,7 @@ struct Attributes<'a> {
     ce_type: Cow<'a, str>,
     #[serde(borrow)]
     ce_traceparent: Cow<'a, str>,
+    ce_time: Instant,
     #[serde(rename = "ce-id")]
     _id: serde::de::IgnoredAny,
     #[serde(rename = "ce-source")]
@@ -68,5 +69,6 @@ pub(super) fn open(headers: &HeaderMap, body: &[u8]) -> Option<Delivery> {
         attempt: delivery_attempt,
         subscription,
         traceparent: Some(attributes.ce_traceparent.into_owned()),
+        made_at: Some(attributes.ce_time),
     })
 }

@@ -53,6 +53,14 @@ impl PubSub {
         moved.send().await.map_err(Error::unavailable)
     }
 
+    /// Has what is given up on of a topic that was provisioned pushed to that address.
+    pub async fn push_dead_letters(&self, topic: &Topic, endpoint: &str) -> Result<(), Error> {
+        let name = format!("projects/{}/subscriptions/{}", self.project, topic.dead_letter_id());
+        let push = PushConfig::new().set_push_endpoint(endpoint);
+        let moved = self.subscriptions.modify_push_config().set_subscription(name).set_push_config(push);
+        moved.send().await.map_err(Error::unavailable)
+    }
+
     async fn make_topic(&self, id: &str) -> Result<(), Error> {
         exists(self.topics.create_topic().set_name(self.topic_name(id)).send().await)
     }

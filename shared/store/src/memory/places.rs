@@ -137,6 +137,11 @@ impl Places {
         self.line.values().filter_map(|row| row.granted_at).min()
     }
 
+    pub(super) fn waits_since(&self, tenant: TenantId) -> Option<Instant> {
+        let waits = |row: &&LineRow| row.party.tenant == tenant && row.granted_at.is_none();
+        self.line.values().filter(waits).map(|row| row.since).min()
+    }
+
     pub(super) fn has_room(&self) -> bool {
         self.limits.values().any(LimitRow::could_grant)
     }

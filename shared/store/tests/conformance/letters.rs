@@ -5,7 +5,7 @@ use store::{DeadLetter, LetterFilter};
 use crate::Subject;
 use crate::example::at;
 
-fn letter(id: &str, second: i64) -> DeadLetter {
+pub(crate) fn letter(id: &str, second: i64) -> DeadLetter {
     DeadLetter {
         id: id.to_owned(),
         source: "ebbflow-triggers".to_owned(),

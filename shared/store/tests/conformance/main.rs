@@ -12,6 +12,7 @@ mod inspection;
 mod lanes;
 mod letters;
 mod listing;
+mod load;
 mod operators;
 mod places;
 mod retention;
@@ -268,6 +269,10 @@ claims! {
         a_run_in_which_nothing_moves_is_found
         counts_that_do_not_fit_are_found_and_audited
         every_unfinished_run_is_looked_at_page_by_page
+    }
+    load {
+        an_empty_store_carries_nothing
+        what_is_unfinished_is_counted_by_state_and_tenant
     }
     retention {
         a_turn_is_taken_once

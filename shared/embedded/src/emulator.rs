@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ::clock::{Clock, SystemClock};
+use crate::tether::end_with_us;
 
 /// A running emulator; it ends with the value.
 pub struct Emulator {
@@ -27,6 +27,11 @@ impl Emulator {
         self.process.id()
     }
 
+    /// Whether there is one on this machine.
+    pub fn is_installed() -> bool {
+        find().is_some()
+    }
+
     /// Starts one, or says in one line why not.
     pub async fn start() -> Option<Self> {
         let Some(program) = find() else {
@@ -39,18 +44,18 @@ impl Emulator {
             .and_then(|listener| listener.local_addr())
             .expect("a port is free")
             .port();
-        let process = Command::new(program)
-            .args(["--host=127.0.0.1", &format!("--port={port}")])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it can be started");
+        let mut command = Command::new(program);
+        command.args(["--host=127.0.0.1", &format!("--port={port}")]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        end_with_us(&mut command);
+        let process = command.spawn().expect("it can be started");
         let emulator = Self { process, url: format!("http://127.0.0.1:{port}") };
+        let mut ticks = tokio::time::interval(Duration::from_millis(100));
         for _ in 0..600 {
             if reqwest::get(&emulator.url).await.is_ok_and(|answer| answer.status().is_success()) {
                 return Some(emulator);
             }
-            SystemClock.wait_until(SystemClock.now() + Duration::from_millis(100)).await;
+            ticks.tick().await;
         }
         panic!("the emulator did not answer within a minute");
     }

@@ -1,0 +1,312 @@
+//! `ebb dev --bus pubsub-emulator`: each function a process of its own, pushed to by Google's emulator over HTTP, as they
+//! are deployed. One that dies is started again at the same address, as a platform does.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use async_trait::async_trait;
+use axum::Router;
+use axum::routing::get;
+use bus::Subscription;
+use bus::pubsub::PubSub;
+use chrono::{DurationRound, TimeDelta};
+use clock::{Clock, SystemClock};
+use embedded::{Emulator, end_with_us};
+use model::Topic;
+use runtime::Runtime;
+use rustix::process::{Pid, Signal, kill_process};
+use store::Postgres;
+use tracing::{info, warn};
+
+use super::DevArgs;
+use super::database::Database;
+use super::folder::DataFolder;
+use super::functions::{RUN_FINISHED, SWEEP_ACK_DEADLINE};
+use super::issuer::{ADMIN, API_AUDIENCE, LocalIssuer, PUSH_AUDIENCE, PUSHER};
+use super::workflows::{self, Queues};
+
+const PROJECT: &str = "ebbflow-dev";
+
+/// The functions, in the order in which they are started.
+const FUNCTIONS: [&str; 5] = ["trigger", "evaluate", "execute", "sweep", "console"];
+
+/// Few for each, since a compiled-in Postgres takes eleven in all.
+const CONNECTIONS: &str = "2";
+
+/// The longest that Pub/Sub waits for an answer: an attempt that takes longer comes again, and is found to be taken.
+const LONGEST_DEADLINE: Duration = Duration::from_secs(600);
+
+/// A function is up within this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often somebody looks whether all functions live.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Functions in processes of their own.
+pub struct Apart {
+    /// Where the console and the API are.
+    pub url: String,
+    /// The admin's token.
+    pub token: String,
+    /// What the database is, in words.
+    pub database: String,
+    functions: Arc<Mutex<Vec<Function>>>,
+    background: Vec<tokio::task::JoinHandle<()>>,
+    embedded: Database,
+    _watcher: workflows::Watcher,
+    _emulator: Emulator,
+    _folder: DataFolder,
+}
+
+impl Apart {
+    /// Starts everything, takes up what an earlier one left unfinished, and returns once all functions are ready.
+    pub async fn start(data: &Path, args: &DevArgs) -> anyhow::Result<Self> {
+        let folder = DataFolder::open(data)?;
+        let Some(emulator) = Emulator::start().await else {
+            bail!("Google's Pub/Sub emulator is not installed: `gcloud components install pubsub-emulator`");
+        };
+        let embedded = Database::open(args.database_url.as_deref(), &folder).await?;
+        Postgres::migrate(embedded.url()).await.context("the database cannot be brought up to date")?;
+        let ports = ports(args.port)?;
+        let url = format!("http://{}:{}", Ipv4Addr::LOCALHOST, ports[FUNCTIONS.len() - 1]);
+        let issuer = LocalIssuer::open(&folder, &url)?;
+        let (keys_url, keys) = serve_keys(&issuer).await?;
+        let pubsub = Arc::new(PubSub::connect(PROJECT, Some(emulator.url.clone())).await?);
+        let subscriber = Arc::new(Subscriber { pubsub: pubsub.clone(), ports, known: Mutex::default() });
+        subscriber.open_all().await?;
+
+        let settings = Settings {
+            workflows: args.workflows.clone(),
+            common: vec![
+                ("DATABASE_URL", embedded.url().to_owned()),
+                ("EBB_API_ACCOUNTS", ADMIN.to_owned()),
+                ("EBB_API_AUDIENCE", API_AUDIENCE.to_owned()),
+                ("EBB_API_ISSUER", url.clone()),
+                ("EBB_API_KEYS_URL", keys_url),
+                ("EBB_CONSOLE_URL", url.clone()),
+                ("EBB_DATABASE_CONNECTIONS", CONNECTIONS.to_owned()),
+                ("EBB_HOST", Ipv4Addr::LOCALHOST.to_string()),
+                ("EBB_PROJECT", PROJECT.to_owned()),
+                ("EBB_PUBSUB_ENDPOINT", emulator.url.clone()),
+                ("EBB_PUSH_AUTH", "none".to_owned()),
+                ("EBB_SECRETS_DIR", folder.file("secrets").display().to_string()),
+            ],
+        };
+        let start = |(name, port)| Function::start(name, port, &settings);
+        let functions: Vec<Function> =
+            FUNCTIONS.into_iter().zip(ports).map(start).collect::<anyhow::Result<_>>()?;
+        for function in &functions {
+            function.wait_until_ready().await?;
+        }
+        let functions = Arc::new(Mutex::new(functions));
+        let store = Arc::new(Postgres::connect(embedded.url(), 1).await?);
+        let runtime = Arc::new(Runtime::new(store, pubsub, Arc::new(SystemClock)));
+        if embedded.is_ours_alone() {
+            let sweep = sweep::Sweep::new(runtime.clone());
+            sweep.after_restart().await.context("what was left unfinished cannot be taken up")?;
+        }
+        let watcher = workflows::load_and_watch(&args.workflows, runtime, subscriber).await?;
+        let token = issuer.admin_token(SystemClock.now());
+        folder.publish(&url, &token)?;
+        let sweep_url = format!("http://{}:{}/sweep", Ipv4Addr::LOCALHOST, ports[3]);
+        let background = vec![
+            keys,
+            tokio::spawn(keep_alive(functions.clone(), settings)),
+            tokio::spawn(keep_ticking(sweep_url)),
+        ];
+        Ok(Self {
+            url,
+            token,
+            database: embedded.to_string(),
+            functions,
+            background,
+            embedded,
+            _watcher: watcher,
+            _emulator: emulator,
+            _folder: folder,
+        })
+    }
+
+    /// Asks every function to end, and waits until they have.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        self.background.iter().for_each(|task| task.abort());
+        let functions = std::mem::take(&mut *lock(&self.functions));
+        functions.iter().for_each(Function::ask_to_end);
+        functions.into_iter().for_each(Function::wait);
+        self.embedded.close().await;
+        Ok(())
+    }
+}
+
+/// A free port for each function; the last one is where people look.
+fn ports(last: u16) -> anyhow::Result<[u16; FUNCTIONS.len()]> {
+    // All are held until all are chosen, so that none is chosen twice.
+    let mut held = Vec::new();
+    for place in 1..=FUNCTIONS.len() {
+        let port = if place == FUNCTIONS.len() { last } else { 0 };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        held.push(
+            listener.with_context(|| format!("cannot listen on port {port}: choose another with --port"))?,
+        );
+    }
+    let ports: Vec<u16> =
+        held.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<anyhow::Result<_>>()?;
+    Ok(ports.try_into().expect("there is one for each function"))
+}
+
+/// The keys with which functions check the admin's token.
+async fn serve_keys(issuer: &LocalIssuer) -> anyhow::Result<(String, tokio::task::JoinHandle<()>)> {
+    let keys = issuer.issuer().jwks();
+    let router = Router::new().route("/keys", get(|| async { axum::Json(keys) }));
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let url = format!("http://{}/keys", listener.local_addr()?);
+    let serving = tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, router).await {
+            warn!("The keys of tokens are not served any more: {error}");
+        }
+    });
+    Ok((url, serving))
+}
+
+/// What functions are told.
+struct Settings {
+    workflows: PathBuf,
+    common: Vec<(&'static str, String)>,
+}
+
+struct Function {
+    name: &'static str,
+    port: u16,
+    process: Child,
+}
+
+impl Function {
+    fn start(name: &'static str, port: u16, settings: &Settings) -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["serve", name]).stdin(Stdio::null());
+        command.envs(settings.common.iter().map(|(name, value)| (name, value))).env("PORT", port.to_string());
+        if settings.workflows.is_dir() {
+            // Scripts are found from there.
+            command.current_dir(&settings.workflows);
+        }
+        end_with_us(&mut command);
+        let process = command.spawn().with_context(|| format!("{name} does not start"))?;
+        info!("{name} is process {} on port {port}", process.id());
+        Ok(Self { name, port, process })
+    }
+
+    async fn wait_until_ready(&self) -> anyhow::Result<()> {
+        let client = reqwest::Client::builder().no_proxy().build()?;
+        let ready = format!("http://{}:{}/readyz", Ipv4Addr::LOCALHOST, self.port);
+        let asking = async {
+            let mut ticks = tokio::time::interval(Duration::from_millis(20));
+            while !client.get(&ready).send().await.is_ok_and(|answer| answer.status().is_success()) {
+                ticks.tick().await;
+            }
+        };
+        let ready = tokio::time::timeout(PATIENCE, asking).await;
+        ready.with_context(|| format!("{} is not ready after {} s", self.name, PATIENCE.as_secs()))
+    }
+
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
+    }
+
+    fn ask_to_end(&self) {
+        if let Some(process) = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(process, Signal::TERM);
+        }
+    }
+
+    fn wait(mut self) {
+        let _ = self.process.wait();
+    }
+}
+
+/// Starts whoever has died again.
+async fn keep_alive(functions: Arc<Mutex<Vec<Function>>>, settings: Settings) {
+    let mut ticks = tokio::time::interval(LOOK);
+    loop {
+        ticks.tick().await;
+        for function in lock(&functions).iter_mut().filter_map(|each| each.has_ended().then_some(each)) {
+            warn!("{} has died and is started again", function.name);
+            match Function::start(function.name, function.port, &settings) {
+                Ok(anew) => *function = anew,
+                Err(error) => warn!("{error:#}"),
+            }
+        }
+    }
+}
+
+/// Ticks the sweep at once and at the start of every minute, as the cloud's scheduler does.
+async fn keep_ticking(url: String) {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap_or_default();
+    loop {
+        // A sweep may answer later than the next tick: that one is told to whoever sweeps.
+        let tick = client.post(&url).send();
+        tokio::spawn(async move {
+            if let Err(error) = tick.await {
+                warn!("The sweep was not reached; the next tick tries again: {error}");
+            }
+        });
+        let (now, minute) = (SystemClock.now(), TimeDelta::minutes(1));
+        SystemClock.wait_until(now.duration_trunc(minute).unwrap_or(now) + minute).await;
+    }
+}
+
+/// Makes topics and subscriptions, as terraform does in the cloud.
+struct Subscriber {
+    pubsub: Arc<PubSub>,
+    ports: [u16; FUNCTIONS.len()],
+    known: Mutex<BTreeSet<String>>,
+}
+
+impl Subscriber {
+    async fn open_all(&self) -> anyhow::Result<()> {
+        self.subscribe(Topic::Triggers, "trigger", "trigger").await?;
+        self.subscribe(Topic::Lifecycle, "trigger-lifecycle", "trigger").await?;
+        self.subscribe(Topic::Evaluations, "evaluate", "evaluate").await?;
+        self.subscribe(Topic::Management, "sweep", "sweep").await?;
+        // Whoever calls back does so there, whatever queues there are.
+        self.open([model::message::CALLBACK_QUEUE.to_owned()].into()).await
+    }
+
+    async fn subscribe(&self, topic: Topic, name: &str, function: &str) -> anyhow::Result<()> {
+        let address = |function: &str, path: &str| {
+            let place = FUNCTIONS.iter().position(|name| *name == function).unwrap_or_default();
+            format!("http://{}:{}{path}", Ipv4Addr::LOCALHOST, self.ports[place])
+        };
+        let usual = Subscription::new(name, address(function, "/push"), PUSH_AUDIENCE);
+        let ack_deadline = match &topic {
+            Topic::Work(_) => LONGEST_DEADLINE,
+            Topic::Management => SWEEP_ACK_DEADLINE,
+            _ => usual.ack_deadline,
+        };
+        let only = (topic == Topic::Lifecycle).then(|| RUN_FINISHED.to_owned());
+        let subscription = Subscription { ack_deadline, only, ..usual };
+        self.pubsub.provision(&topic, &subscription, PUSHER).await?;
+        Ok(self.pubsub.push_dead_letters(&topic, &address("evaluate", "/dead-letters")).await?)
+    }
+}
+
+#[async_trait]
+impl Queues for Subscriber {
+    async fn open(&self, queues: BTreeSet<String>) -> anyhow::Result<()> {
+        for queue in queues {
+            if !lock(&self.known).contains(&queue) {
+                self.subscribe(Topic::Work(queue.clone()), &format!("execute-{queue}"), "execute").await?;
+                lock(&self.known).insert(queue);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics while it is held")
+}

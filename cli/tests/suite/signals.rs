@@ -1,0 +1,161 @@
+//! What can be seen of a run from outside: its trace through every function, its numbers, and what is logged.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::ebb::{Dev, Place, said};
+
+const THREE: &str = r#"
+name: three
+tasks:
+  - {name: first, type: bash, config: {command: echo 1}}
+  - {name: second, type: bash, depends_on: [first], config: {command: echo 2}}
+  - {name: nap, type: sleep, depends_on: [second], config: {duration: 1s}}
+  - {name: third, type: bash, depends_on: [nap], config: {command: echo 3}}
+"#;
+
+const TOKEN: &str = "only for the operators";
+const THEIRS: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+fn dev(place: &Place, level: &str) -> Dev {
+    let settings = [("RUST_LOG", level), ("EBB_PROJECT", "some-project"), ("EBB_OPERATIONS_TOKEN", TOKEN)];
+    place.dev_with(&[], &settings)
+}
+
+/// Starts a run and waits for its end. Answers its id and the trace that its starter was told.
+async fn run(dev: &Dev) -> (String, String) {
+    let start = dev.request(Method::POST, "/workflows/three/runs").header("traceparent", THEIRS);
+    let answer = start.json(&json!({"inputs": {}})).send().await.unwrap();
+    let trace = answer.headers()["traceparent"].to_str().unwrap()[3..35].to_owned();
+    let id = answer.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
+    while dev.get(&format!("/runs/{id}")).await["finished_at"].is_null() {
+        tokio::task::yield_now().await;
+    }
+    (id, trace)
+}
+
+/// Every line so far; each is one JSON object.
+fn lines(place: &Place) -> Vec<Value> {
+    let log = std::fs::read_to_string(place.log()).unwrap();
+    // The last line may be in the making.
+    let whole = log.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    whole.map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
+}
+
+async fn operate(dev: &Dev, method: Method, path: &str, token: &str, body: &str) -> (u16, String) {
+    let request = reqwest::Client::new().request(method, format!("{}/functions/{path}", dev.url));
+    let answer = request.bearer_auth(token).body(body.to_owned()).send().await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn one_run_is_one_trace_from_the_request_through_every_task() {
+    let place = Place::new().with("three", THREE);
+    let dev = dev(&place, "info,ebbflow_service=debug");
+    let (id, trace) = run(&dev).await;
+    assert_eq!(trace, id.replace('-', ""), "its id is its trace");
+    let (labels, name) = ("logging.googleapis.com/labels", format!("projects/some-project/traces/{trace}"));
+    // The last push is answered a moment after the run has ended.
+    let answered = |line: &Value| line[labels]["task"] == "third" && line["httpRequest"]["status"] == 204;
+    let lines = loop {
+        let lines = lines(&place);
+        if lines.iter().any(answered) {
+            break lines;
+        }
+        tokio::task::yield_now().await;
+    };
+    let about = |line: &&Value| line.to_string().contains(&id) || line.to_string().contains(&trace);
+    let own: Vec<&Value> = lines.iter().filter(about).collect();
+    // People ask for it in the API, too: those lines are of their own requests.
+    let own: Vec<&Value> =
+        own.into_iter().filter(|line| line["httpRequest"]["requestMethod"] != "GET").collect();
+    for line in &own {
+        assert_eq!(line["logging.googleapis.com/trace"], name, "{line}");
+        assert_eq!(line[labels]["runId"], id, "{line}");
+        assert!(
+            line["severity"].is_string() && line["time"].is_string() && line["message"].is_string(),
+            "{line}"
+        );
+        assert!(line["logging.googleapis.com/sourceLocation"]["line"].is_string(), "{line}");
+    }
+    let answered = |line: &&&Value, status: u16| line["httpRequest"]["status"] == status;
+    let started = own.iter().find(|line| answered(line, 201)).expect("the request that started it");
+    assert_eq!(started["httpRequest"]["requestMethod"], "POST");
+    let mut spans = Vec::new();
+    for task in ["first", "second", "third"] {
+        let of_task = |line: &&&Value| answered(line, 204) && line[labels]["task"] == task;
+        let line = own.iter().find(of_task).unwrap_or_else(|| panic!("no line of {task}"));
+        assert_eq!(line[labels]["attempt"], "1");
+        assert_eq!((&line[labels]["workflow"], &line[labels]["tenant"]), (&json!("three"), &json!("1")));
+        spans.push(line["logging.googleapis.com/spanId"].as_str().expect("the message's span").to_owned());
+    }
+    spans.dedup();
+    assert!(
+        spans.len() == 3 && spans.iter().all(|span| span.len() == 16),
+        "each message is a span: {spans:?}"
+    );
+    assert!(own.iter().any(|line| line["state"] == "succeeded"), "its end is told");
+}
+
+#[tokio::test]
+async fn the_numbers_are_there_for_whoever_may_see_them_and_promtool_accepts_them() {
+    let place = Place::new().with("three", THREE);
+    let dev = dev(&place, "warn");
+    run(&dev).await;
+    assert_eq!(operate(&dev, Method::GET, "sweep/metrics", "guessed", "").await.0, 401);
+    assert_eq!(
+        operate(&dev, Method::GET, "sweep/metrics", &dev.token, "").await.0,
+        401,
+        "no token of the API"
+    );
+    let (status, page) = operate(&dev, Method::GET, "sweep/metrics", TOKEN, "").await;
+    assert_eq!(status, 200, "{page}");
+    assert!(page.contains(r#"ebbflow_runs_ended_total{workflow="three",state="succeeded"} 1"#), "{page}");
+    assert!(page.contains(r#"ebbflow_tasks_ended_total{state="succeeded"} 4"#), "{page}");
+    assert!(page.contains(r#"ebbflow_queue_depth{tenant="default"} 0"#), "{page}");
+    let rules = include_str!("../../../deploy/prometheus/rules.yaml");
+    for rest in rules.split("ebbflow_").skip(1) {
+        let end = rest.find(|letter: char| !letter.is_ascii_lowercase() && letter != '_').unwrap();
+        let metric = format!("\nebbflow_{}", &rest[..end]);
+        assert!(page.contains(&metric), "an alert asks for {metric}, which the page lacks:\n{page}");
+    }
+    checked_by_promtool(&["check", "metrics"], page.as_bytes());
+}
+
+#[test]
+fn promtool_accepts_the_rules() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/prometheus");
+    checked_by_promtool(&["check", "rules", &format!("{folder}/rules.yaml")], b"");
+    checked_by_promtool(&["check", "config", &format!("{folder}/prometheus.yml")], b"");
+}
+
+/// Has promtool look at something, where it is installed.
+fn checked_by_promtool(arguments: &[&str], input: &[u8]) {
+    let mut promtool = Command::new("promtool");
+    promtool.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut process) = promtool.spawn() else {
+        return eprintln!("skipped: promtool is not installed (Debian's package `prometheus` has it)");
+    };
+    process.stdin.take().unwrap().write_all(input).unwrap();
+    let output = process.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[tokio::test]
+async fn what_is_logged_changes_without_a_restart() {
+    let place = Place::new();
+    let dev = dev(&place, "warn");
+    let debug = || lines(&place).iter().filter(|line| line["severity"] == "DEBUG").count();
+    let level = |method, token, body| operate(&dev, method, "evaluate/log-level", token, body);
+    assert_eq!(level(Method::PUT, "guessed", "debug").await.0, 401);
+    assert_eq!(level(Method::GET, TOKEN, "").await, (200, "warn\n".into()));
+    assert_eq!(debug(), 0);
+    let (status, said) = level(Method::PUT, TOKEN, "info,ebbflow_service=noisy").await;
+    assert!(status == 400 && said.contains("info,ebbflow_runtime=debug"), "{status} {said}");
+    assert_eq!(level(Method::PUT, TOKEN, "debug").await, (200, "debug\n".into()));
+    assert_eq!(level(Method::GET, TOKEN, "").await.1, "debug\n");
+    assert!(debug() > 0, "requests are told of now");
+}

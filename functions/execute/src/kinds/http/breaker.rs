@@ -1,0 +1,205 @@
+//! A breaker for each host: where calls fail again and again, none are made for a while, then one at a time until one
+//! succeeds. It is this worker's own; others find out for themselves.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chrono::TimeDelta;
+use clock::Clock;
+use metrics::gauge;
+use model::Instant;
+use tracing::{info, warn};
+
+use crate::log::{Level, Log, Stream};
+
+/// So many calls in a row must fail.
+const FAILURES: u32 = 10;
+
+/// How long no calls are made the first time; twice as long after each probe in vain.
+const FIRST_PAUSE: TimeDelta = TimeDelta::seconds(5);
+
+/// No longer than this.
+const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
+
+/// While a probe is under way, others look this often what became of it.
+const LOOK: TimeDelta = TimeDelta::milliseconds(500);
+
+/// The breakers of all hosts that were called.
+#[derive(Default)]
+pub(super) struct Breakers(Mutex<BTreeMap<String, Breaker>>);
+
+/// Of one host: closed while calls are made as they come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Breaker {
+    /// How many calls in a row failed.
+    failures: u32,
+    open: Option<Open>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Open {
+    until: Instant,
+    pause: TimeDelta,
+    /// Whether a call is under way that shows whether the host is back.
+    probing: bool,
+}
+
+/// How a call ended, as far as it says something of its host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// It answered. That it refuses, or has had enough for now, is an answer.
+    Answered,
+    /// It is away, or broken.
+    Failed,
+    /// Nobody waited for its end.
+    Unknown,
+}
+
+impl Breaker {
+    /// Whether a call may be made now; else when to ask again.
+    fn admit(&mut self, now: Instant) -> Result<(), Instant> {
+        match &mut self.open {
+            None => Ok(()),
+            Some(open) if now < open.until => Err(open.until),
+            Some(open) if open.probing => Err(now + LOOK),
+            Some(open) => {
+                open.probing = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes note of how a call ended.
+    fn note(&mut self, end: End, now: Instant) {
+        match (end, &mut self.open) {
+            (End::Answered, _) => *self = Self::default(),
+            (End::Failed, Some(open)) if open.probing => {
+                let pause = LONGEST_PAUSE.min(open.pause * 2);
+                *open = Open { until: now + pause, pause, probing: false };
+            }
+            (End::Failed, None) => {
+                self.failures += 1;
+                if self.failures >= FAILURES {
+                    self.open = Some(Open { until: now + FIRST_PAUSE, pause: FIRST_PAUSE, probing: false });
+                }
+            }
+            (End::Unknown, Some(open)) => open.probing = false,
+            // A call that was made before it opened.
+            (End::Failed, Some(_)) | (End::Unknown, None) => {}
+        }
+    }
+}
+
+/// A call that was admitted. Dropped without its end being told, it was given up.
+pub(super) struct Call<'b> {
+    breakers: &'b Breakers,
+    host: String,
+    clock: &'b dyn Clock,
+    end: End,
+}
+
+impl Breakers {
+    /// Waits until a call to that host may be made. If that takes a while, the attempt's log says so.
+    pub(super) async fn admit<'b>(&'b self, host: &str, clock: &'b dyn Clock, log: &Log) -> Call<'b> {
+        let mut told = false;
+        loop {
+            let asked = self.lock().entry(host.to_owned()).or_default().admit(clock.now());
+            let Err(again) = asked else { break };
+            if !told {
+                let line = format!("waits: calls to {host} fail, and none are made for a while");
+                log.line(Stream::System, Level::Warning, &line).await;
+                told = true;
+            }
+            clock.wait_until(again).await;
+        }
+        Call { breakers: self, host: host.to_owned(), clock, end: End::Unknown }
+    }
+
+    fn note(&self, host: &str, end: End, now: Instant) {
+        let mut breakers = self.lock();
+        let breaker = breakers.entry(host.to_owned()).or_default();
+        let before = breaker.open.is_some();
+        breaker.note(end, now);
+        match (before, breaker.open.is_some()) {
+            (false, true) => {
+                gauge!("ebbflow_breakers_open").increment(1.0);
+                warn!("The breaker of {host} is open: {FAILURES} calls in a row failed");
+            }
+            (true, false) => {
+                gauge!("ebbflow_breakers_open").decrement(1.0);
+                info!("The breaker of {host} is closed: it answers again");
+            }
+            _ => {}
+        }
+        if breaker.failures == 0 {
+            breakers.remove(host);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Breaker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Call<'_> {
+    /// Says how it ended.
+    pub(super) fn ended(mut self, end: End) {
+        self.end = end;
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.breakers.note(&self.host, self.end, self.clock.now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Instant {
+        Instant::from_timestamp(1_800_000_000 + second, 0).unwrap()
+    }
+
+    fn opened() -> Breaker {
+        let mut breaker = Breaker::default();
+        for _ in 0..FAILURES {
+            assert_eq!(breaker.admit(at(0)), Ok(()));
+            breaker.note(End::Failed, at(0));
+        }
+        breaker
+    }
+
+    #[test]
+    fn it_opens_after_enough_failures_in_a_row() {
+        let mut breaker = Breaker::default();
+        for _ in 1..FAILURES {
+            breaker.note(End::Failed, at(0));
+        }
+        breaker.note(End::Answered, at(0));
+        breaker.note(End::Failed, at(0));
+        assert_eq!(breaker.admit(at(0)), Ok(()), "an answer in between begins the count anew");
+        assert_eq!(opened().admit(at(1)), Err(at(5)));
+    }
+
+    #[test]
+    fn one_probe_at_a_time_shows_whether_the_host_is_back() {
+        let mut breaker = opened();
+        assert_eq!(breaker.admit(at(5)), Ok(()));
+        assert_eq!(breaker.admit(at(5)), Err(at(5) + LOOK), "others wait for the probe");
+        breaker.note(End::Failed, at(6));
+        assert_eq!(breaker.admit(at(6)), Err(at(16)), "twice as long");
+        assert_eq!(breaker.admit(at(16)), Ok(()));
+        breaker.note(End::Answered, at(16));
+        assert_eq!(breaker, Breaker::default());
+    }
+
+    #[test]
+    fn a_probe_that_is_given_up_lets_another_go() {
+        let mut breaker = opened();
+        assert_eq!(breaker.admit(at(5)), Ok(()));
+        breaker.note(End::Unknown, at(6));
+        assert_eq!(breaker.admit(at(6)), Ok(()));
+    }
+}

@@ -1,0 +1,84 @@
+//! What is counted of runs: once it is committed, and where it costs nothing.
+
+use std::time::Instant as Stopwatch;
+
+use metrics::{counter, histogram};
+use model::{Changes, Instant, Message};
+use store::DueTimer;
+
+/// How long what was committed took.
+pub(crate) fn durations(changes: &[Changes]) {
+    for change in changes {
+        for message in &change.outbox {
+            match message {
+                Message::RunFinished(end) => {
+                    let took = end.finished_at - change.run.created_at;
+                    histogram!("ebbflow_run_seconds").record(took.as_seconds_f64());
+                }
+                Message::TaskFinished(end) => {
+                    let task = change.tasks.iter().find(|task| task.index == end.task);
+                    if let Some(started_at) = task.and_then(|task| task.started_at) {
+                        let took = end.finished_at - started_at;
+                        histogram!("ebbflow_task_seconds").record(took.as_seconds_f64());
+                    }
+                }
+                _ => {}
+            }
+        }
+        // An attempt that is over while its task goes on is followed by another.
+        let retries = change.timers.iter().filter(|timer| timer.kind == model::TimerKind::Retry).count();
+        if retries > 0 {
+            counter!("ebbflow_retries_total").increment(retries as u64);
+        }
+    }
+}
+
+/// Runs and tasks that ended.
+pub(crate) fn ends(messages: &[Message]) {
+    for message in messages {
+        match message {
+            Message::RunFinished(end) => {
+                let labels = [("workflow", end.workflow.clone()), ("state", end.state.name().to_owned())];
+                counter!("ebbflow_runs_ended_total", &labels).increment(1);
+            }
+            Message::TaskFinished(end) => {
+                counter!("ebbflow_tasks_ended_total", "state" => end.state.name()).increment(1);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Runs that came into being.
+pub(crate) fn starts(runs: usize) {
+    if runs > 0 {
+        counter!("ebbflow_runs_started_total").increment(runs as u64);
+    }
+}
+
+/// A transaction has to be made anew.
+pub(crate) fn conflict() {
+    counter!("ebbflow_conflicts_total").increment(1);
+}
+
+/// Messages could not be published, for now.
+pub(crate) fn unpublished() {
+    counter!("ebbflow_publish_failures_total").increment(1);
+}
+
+/// How late timers fire.
+pub(crate) fn lateness(due: &[DueTimer], now: Instant) {
+    for due in due {
+        histogram!("ebbflow_timer_lateness_seconds").record((now - due.timer.wake_at).as_seconds_f64());
+    }
+}
+
+/// How late the run of a schedule is.
+pub(crate) fn drift(late: chrono::TimeDelta) {
+    histogram!("ebbflow_schedule_drift_seconds").record(late.as_seconds_f64().max(0.0));
+}
+
+/// How long settling took.
+pub(crate) fn settled(since: Stopwatch) {
+    histogram!("ebbflow_settle_seconds").record(since.elapsed().as_secs_f64());
+}

@@ -1,0 +1,93 @@
+//! Logging in to the database as the function's own account: the password is an access token, which lasts an hour and is
+//! needed only when a connection is opened.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use google_cloud_auth::credentials::{AccessTokenCredentials, Builder};
+use store::Postgres;
+use tracing::warn;
+
+/// All that the token is good for.
+const SCOPE: &str = "https://www.googleapis.com/auth/sqlservice.login";
+
+/// How often somebody looks whether there is a new one. Where the processor stands still between requests, at the next.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// Where passwords come from.
+#[async_trait]
+pub(crate) trait Passwords: Send + Sync {
+    /// The one that is good now, or why there is none.
+    async fn current(&self) -> Result<String, String>;
+}
+
+/// Access tokens of the account that this process runs as.
+pub(crate) struct AccessTokens(AccessTokenCredentials);
+
+impl AccessTokens {
+    pub(crate) fn of_this_account() -> Result<Self, String> {
+        let credentials = Builder::default().with_scopes([SCOPE]).build_access_token_credentials();
+        credentials.map(Self).map_err(|error| error.to_string())
+    }
+}
+
+#[async_trait]
+impl Passwords for AccessTokens {
+    async fn current(&self) -> Result<String, String> {
+        self.0.access_token().await.map(|token| token.token).map_err(|error| error.to_string())
+    }
+}
+
+/// Connects, and goes on with new passwords as they come.
+pub(crate) async fn connect(
+    passwords: impl Passwords + 'static,
+    url: &str,
+    connections: u32,
+) -> Result<Postgres, crate::app::StartError> {
+    let mut password = passwords.current().await.map_err(crate::app::StartError::Login)?;
+    let store = Postgres::connect_by(url, &password, connections).await?;
+    let using = store.clone();
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(LOOK);
+        loop {
+            ticks.tick().await;
+            if let Some(renewed) = renewed(&passwords, &password).await {
+                using.use_password(&renewed);
+                password = renewed;
+            }
+        }
+    });
+    Ok(store)
+}
+
+/// Another password than this one, if there is one.
+async fn renewed(passwords: &dyn Passwords, known: &str) -> Option<String> {
+    match passwords.current().await {
+        Ok(password) => Some(password).filter(|password| password != known),
+        Err(error) => {
+            warn!("There is no new token for the database yet: {error}");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Given(Result<&'static str, &'static str>);
+
+    #[async_trait]
+    impl Passwords for Given {
+        async fn current(&self) -> Result<String, String> {
+            self.0.map(str::to_owned).map_err(str::to_owned)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_token_is_used_and_a_missing_one_leaves_the_old() {
+        assert_eq!(renewed(&Given(Ok("a")), "a").await, None);
+        assert_eq!(renewed(&Given(Ok("b")), "a").await, Some("b".into()));
+        assert_eq!(renewed(&Given(Err("away")), "a").await, None);
+    }
+}

@@ -1,0 +1,93 @@
+//! What a line is about: gathered from the spans that it is written in, and from its own fields.
+
+use std::fmt::Debug;
+
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+
+/// The fields that become labels, each with its label. Whoever looks for a run, a task or an attempt finds its lines by
+/// these.
+const LABELS: [(&str, &str); 5] = [
+    ("tenant", "tenant"),
+    ("workflow", "workflow"),
+    ("run", "runId"),
+    ("task", "task"),
+    ("attempt", "attempt"),
+];
+
+/// The fields of a line or a span, sorted by what becomes of them.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Fields {
+    /// What the line is about.
+    pub(super) labels: Map<String, Value>,
+    /// The trace of the request (32 hex digits), and the span within it (16).
+    pub(super) trace: Option<String>,
+    pub(super) span: Option<String>,
+    /// The request that was answered.
+    pub(super) request: Map<String, Value>,
+    /// Everything else.
+    pub(super) others: Map<String, Value>,
+}
+
+impl Fields {
+    /// Lays the fields of something further in over these; what is not a label, it keeps to itself.
+    pub(super) fn lay_over(&mut self, inner: &Self) {
+        self.labels.extend(inner.labels.clone());
+        self.trace = inner.trace.clone().or(self.trace.take());
+        self.span = inner.span.clone().or(self.span.take());
+    }
+
+    /// The trace that the line belongs to: that of its run, else that of the request.
+    pub(super) fn trace(&self) -> Option<String> {
+        let run = self.labels.get("runId").and_then(Value::as_str).map(|run| run.replace('-', ""));
+        run.or(self.trace.clone())
+    }
+
+    /// The span that the line belongs to, if it lies in that trace.
+    pub(super) fn span(&self) -> Option<&str> {
+        self.span.as_deref().filter(|_| self.trace() == self.trace)
+    }
+
+    fn put(&mut self, field: &Field, value: Value) {
+        let text = || value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let name = field.name();
+        if let Some((_, label)) = LABELS.iter().find(|(known, _)| *known == name) {
+            // Labels are texts, whatever they are of.
+            self.labels.insert((*label).into(), Value::String(text()));
+        } else if name == "trace" {
+            self.trace = Some(text());
+        } else if name == "span" {
+            self.span = Some(text());
+        } else if let Some(part) = name.strip_prefix("http.") {
+            self.request.insert(part.into(), value);
+        } else {
+            self.others.insert(name.into(), value);
+        }
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.put(field, format!("{value:?}").into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, value.into());
+    }
+}

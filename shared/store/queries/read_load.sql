@@ -1,0 +1,19 @@
+-- How much of everything there is: unfinished runs by state, what the task counters of each tenant's come to by their place
+-- among the counters and since when it waits in line, and the oldest of what is to go out or to fire. It reads what is
+-- unfinished, never what has ended.
+with unfinished as materialized (select tenant, state, counts from runs where finished_at is null)
+select (select coalesce(json_object_agg(state, number), '{}')
+          from (select state, count(*) as number from unfinished group by state) as counted) as runs,
+       (select coalesce(json_agg(json_build_array(
+                 tenants.name,
+                 (select coalesce(json_object_agg(place, number), '{}')
+                    from (select place, sum(number) as number
+                            from unfinished, unnest(counts) with ordinality as each (number, place)
+                           where unfinished.tenant = tenants.id
+                           group by place) as counted),
+                 (select min(since) from line where line.tenant = tenants.id and granted_at is null))
+                 order by tenants.name collate "C"), '[]')
+          from tenants) as tenants,
+       (select created_at from outbox order by id limit 1) as unsent,
+       (select min(wake_at) from timers) as timer,
+       (select count(*)::int from (select from dead_letters limit $1) as kept) as dead_letters

@@ -1,0 +1,50 @@
+//! How much of everything there is.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use model::{RunState, TenantId};
+
+use super::Memory;
+use super::tables::Tables;
+use crate::load::{LETTERS_COUNTED, unfinished_runs, unfinished_tasks};
+use crate::{Load, Measured, Result, TenantLoad};
+
+#[async_trait]
+impl Measured for Memory {
+    async fn load(&self) -> Result<Load> {
+        Ok(self.shared.tables().load())
+    }
+}
+
+impl Tables {
+    fn load(&self) -> Load {
+        let runs = |state: RunState| {
+            let runs = self.runs.values().filter(|row| row.run.state == state).count();
+            (state, runs as u32)
+        };
+        let named = std::iter::once("default").chain(self.tenants.iter().map(String::as_str));
+        let tenants: BTreeMap<&str, TenantId> = named
+            .enumerate()
+            .map(|(place, name)| (name, TenantId(TenantId::DEFAULT.0 + place as i32)))
+            .collect();
+        Load {
+            runs: unfinished_runs().map(runs).collect(),
+            tenants: tenants.into_iter().map(|(name, tenant)| self.load_of(name, tenant)).collect(),
+            unsent: self.outbox.values().next().map(|(at, _)| *at),
+            timer: self.timers.values().map(|timer| timer.wake_at).min(),
+            dead_letters: (self.letters.len() as u32).min(LETTERS_COUNTED),
+        }
+    }
+
+    fn load_of(&self, name: &str, tenant: TenantId) -> TenantLoad {
+        let unfinished =
+            || self.runs.values().filter(|row| row.run.tenant == tenant && !row.run.state.is_final());
+        let of = |state| (state, unfinished().map(|row| row.run.counts.of(state)).sum());
+        TenantLoad {
+            name: name.to_owned(),
+            tasks: unfinished_tasks().map(of).collect(),
+            waits_since: self.places.waits_since(tenant),
+        }
+    }
+}

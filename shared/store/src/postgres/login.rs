@@ -1,0 +1,33 @@
+//! Logging in with a password that changes, and letting others log in.
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
+
+use super::Postgres;
+use crate::Result;
+
+impl Postgres {
+    /// Connects as [`connect`](Self::connect) does, with a password that the address does not hold.
+    pub async fn connect_by(url: &str, password: &str, max_connections: u32) -> Result<Self> {
+        let options: PgConnectOptions = url.parse()?;
+        Self::connect_with(options.password(password), max_connections).await
+    }
+
+    /// Opens new connections with another password. Those that are open stay.
+    pub fn use_password(&self, password: &str) {
+        let options = (*self.pool.connect_options()).clone();
+        self.pool.set_connect_options(options.password(password));
+    }
+
+    /// Lets users of the database do whatever the one that migrates it may. Doing it twice changes nothing.
+    pub async fn grant_to(url: &str, users: &[String]) -> Result<()> {
+        let mut connection = url.parse::<PgConnectOptions>()?.connect().await?;
+        for user in users {
+            // A grant takes no parameters; Postgres itself knows how names are quoted.
+            let grant = "select format('grant %I to %I', current_user, $1::text)";
+            let grant: String = sqlx::query_scalar(grant).bind(user).fetch_one(&mut connection).await?;
+            connection.execute(AssertSqlSafe(grant)).await?;
+        }
+        Ok(connection.close().await?)
+    }
+}

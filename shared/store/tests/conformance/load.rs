@@ -1,0 +1,41 @@
+//! Claims about how much of everything there is.
+
+use model::change::Checkup;
+use model::{RunState, TaskIndex, TaskState, Timer, TimerKind};
+
+use crate::Subject;
+use crate::example::{at, event, example, finish, nudge, record, step};
+use crate::letters;
+
+pub(crate) async fn an_empty_store_carries_nothing(store: Subject) {
+    let load = store.load().await.unwrap();
+    assert!(load.runs.iter().all(|(_, runs)| *runs == 0) && load.runs.len() == 4, "{load:?}");
+    let [tenant] = &load.tenants[..] else { panic!("there is the default tenant: {load:?}") };
+    assert_eq!((tenant.name.as_str(), tenant.depth(), tenant.waits_since), ("default", 0, None));
+    assert!(tenant.tasks.iter().all(|(state, tasks)| *tasks == 0 && !state.is_final()), "{load:?}");
+    assert_eq!((load.unsent, load.timer, load.dead_letters), (None, None, 0));
+}
+
+pub(crate) async fn what_is_unfinished_is_counted_by_state_and_tenant(store: Subject) {
+    let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
+    store.tenant("other", at(0)).await.unwrap();
+    let timer = Timer { task: Some(TaskIndex(0)), attempt: 1, kind: TimerKind::Retry, wake_at: at(50) };
+    let change = step(&*store, one, |changes| {
+        record(changes, &[event(5)]);
+        changes.timers = vec![timer];
+        changes.checkup = Checkup::At(at(60));
+        changes.outbox.push(nudge(changes.run.id));
+    });
+    change.await.unwrap();
+    finish(&*store, two).await;
+    store.bury(&letters::letter("a", 1)).await.unwrap();
+    let load = store.load().await.unwrap();
+    let unfinished: u32 = load.runs.iter().map(|(_, runs)| runs).sum();
+    assert_eq!(unfinished, 1, "what has ended is not counted: {load:?}");
+    assert!(load.runs.iter().all(|(state, _)| *state != RunState::Succeeded), "{load:?}");
+    assert_eq!(load.tenants.iter().map(|tenant| &*tenant.name).collect::<Vec<_>>(), ["default", "other"]);
+    let pending = load.tenants[0].tasks.iter().find(|(state, _)| *state == TaskState::Pending);
+    assert_eq!(pending, Some(&(TaskState::Pending, 3)));
+    assert_eq!(load.tenants[1].depth(), 0);
+    assert_eq!((load.unsent, load.timer, load.dead_letters), (Some(at(5)), Some(at(50)), 1));
+}

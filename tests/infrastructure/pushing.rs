@@ -1,0 +1,127 @@
+//! Topics, who is pushed what, and whether they can be called there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::reading::{Repository, attributes, inside, literals, words};
+use super::{Names, compare};
+
+/// The id of each kind of topic, by its name in the code; `QUEUE` stands for a queue.
+fn topic_ids(repository: &Repository) -> BTreeMap<String, String> {
+    let ids = inside(repository.file("shared/model/src/message.rs"), "pub fn id(&self) -> String {");
+    let lines = ids.lines().filter_map(|line| line.trim().strip_prefix("Self::")?.split_once(" => "));
+    let named = lines.filter_map(|(kind, id)| {
+        let kind = kind.split('(').next()?.to_owned();
+        Some((kind, literals(id).next()?.replace("{queue}", "QUEUE")))
+    });
+    named.collect()
+}
+
+pub(crate) fn topics(repository: &Repository) -> Vec<String> {
+    let coded: Names = topic_ids(repository).into_values().collect();
+    let list = inside(repository.file("terraform/pubsub.tf"), "topics = toset(concat(");
+    let made: Names = literals(list).filter(|id| id.starts_with("ebbflow-")).map(by_queue).collect();
+    let composed = words(repository.file("docker-compose.yml"), "ebbflow-", |letter| {
+        letter.is_ascii_lowercase() || letter == '-'
+    });
+    let ours: Names = topic_ids(repository).into_values().map(|id| id.replace("QUEUE", "light")).collect();
+    let mut found = compare("topics", ("shared/model", coded), ("terraform/pubsub.tf", made));
+    found.extend(
+        ours.iter()
+            .filter(|id| !composed.contains(*id))
+            .map(|id| format!("topics: docker-compose.yml lacks {id}")),
+    );
+    if !repository.file("terraform/pubsub.tf").contains("\"${each.value}-dead-letters\"")
+        || !repository.file("shared/model/src/message.rs").contains("\"{}-dead-letters\"")
+    {
+        found.push("dead-letter topics are named otherwise in the code".into());
+    }
+    found
+}
+
+fn by_queue(id: &str) -> String {
+    id.replace("${queue}", "QUEUE")
+}
+
+/// Who is pushed what: in one process as in the cloud.
+pub(crate) fn subscriptions(repository: &Repository) -> Vec<String> {
+    let ids = topic_ids(repository);
+    let apart = repository.file("cli/src/dev/apart.rs");
+    let mut coded: BTreeSet<(String, String)> = apart
+        .split("subscribe(Topic::")
+        .skip(1)
+        .filter_map(|call| {
+            Some((
+                literals(call.lines().next()?).next()?.to_owned(),
+                ids.get(call.split(',').next()?)?.clone(),
+            ))
+        })
+        .collect();
+    if apart.contains("&format!(\"execute-{queue}\"), \"execute\")") {
+        coded.insert(("execute-QUEUE".into(), ids["Work"].clone()));
+    }
+    // The same in one process.
+    let together =
+        repository.file("cli/src/dev/functions.rs").to_owned() + repository.file("cli/src/dev/queues.rs");
+    let mut found: Vec<String> = coded
+        .iter()
+        .filter(|(name, _)| !together.contains(&format!("\"{}\"", name.replace("QUEUE", "{queue}"))))
+        .map(|(name, _)| format!("subscriptions: {name} is not made in one process"))
+        .collect();
+    let only =
+        literals(repository.file("cli/src/dev/functions.rs").split("RUN_FINISHED: &str = ").nth(1).unwrap());
+    let only = only.take(1).collect::<String>();
+    for file in ["terraform/pubsub.tf", "docker-compose.yml"] {
+        if !repository.file(file).contains(&format!("\\\"ce-type\\\" = \\\"{only}\\\"")) {
+            found.push(format!("subscriptions: {file} does not let trigger hear of `{only}` alone"));
+        }
+    }
+    let list = inside(repository.file("terraform/pubsub.tf"), "subscriptions = merge(");
+    let fixed = list
+        .lines()
+        .filter_map(|line| line.trim().split_once("= \""))
+        .filter(|(name, _)| !name.contains('{'));
+    let mut made: BTreeSet<(String, String)> =
+        fixed.map(|(name, topic)| (name.trim().to_owned(), topic.trim_end_matches('"').to_owned())).collect();
+    if let Some(line) = list.lines().find(|line| line.contains("for queue in")) {
+        let mut pair = literals(line).map(by_queue);
+        made.insert((pair.next().unwrap(), pair.next().unwrap()));
+    }
+    found.extend(compare("subscriptions", ("ebb dev", coded), ("terraform/pubsub.tf", made)));
+    found
+}
+
+/// Whoever can be called is, and where.
+pub(crate) fn routes(repository: &Repository) -> Vec<String> {
+    let with = |path: &str| -> Names {
+        let route = format!(".route(\"{path}\", post(");
+        let has = |name: &String| {
+            repository.code(&format!("functions/{name}/src/")).any(|(_, text)| text.contains(&route))
+        };
+        repository.functions().into_iter().filter(has).collect()
+    };
+    let pubsub = repository.file("terraform/pubsub.tf");
+    let pushed: Names = attributes(inside(pubsub, "subscriptions = merge("))
+        .into_iter()
+        .chain(pubsub.contains("\"execute-${queue}\" => \"").then(|| "execute".to_owned()))
+        .collect();
+    let called = |text: &str, path: &str| -> Names {
+        let end = format!("\"].uri}}{path}\"");
+        let names = text
+            .split(&end)
+            .filter_map(|before| before.rsplit_once("function[\""))
+            .map(|(_, name)| name.to_owned());
+        names.filter(|name| !name.contains('"')).collect()
+    };
+    let mut found =
+        compare("who takes pushes", ("functions/", with("/push")), ("terraform/pubsub.tf", pushed));
+    let letters =
+        (("functions/", with("/dead-letters")), ("terraform/pubsub.tf", called(pubsub, "/dead-letters")));
+    found.extend(compare("who keeps dead letters", letters.0, letters.1));
+    let scheduler = repository.file("terraform/scheduler.tf");
+    found.extend(compare(
+        "who is woken",
+        ("functions/", with("/sweep")),
+        ("terraform/scheduler.tf", called(scheduler, "/sweep")),
+    ));
+    found
+}

@@ -1,0 +1,93 @@
+//! Expand, deploy, contract: while a new version is deployed, functions of the one before go on with the schema of the
+//! new one. Every statement of the last release must therefore be good on the newest schema.
+//!
+//! `EBB_RELEASE=yes cargo test --workspace --test infrastructure` writes the statements of this version down as those of
+//! the last release; that is done when one is made, never to silence this test.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use sqlx::{Connection, Executor, PgConnection};
+
+use super::reading::{Repository, literals};
+
+/// What stands between two statements.
+const END: &str = "\n;\n";
+
+/// How statements begin.
+const VERBS: [&str; 5] = ["select ", "insert ", "update ", "delete ", "with "];
+
+fn released() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("shared/store/released/statements.sql")
+}
+
+/// The statements of the code as it is: files of SQL, and whatever begins like a statement in the code. Those that are put
+/// together at run time are not among them.
+fn statements() -> BTreeSet<String> {
+    let repository = Repository::read();
+    let mut found: BTreeSet<String> = repository
+        .files("shared/store/queries/")
+        .filter(|(path, _)| path.ends_with(".sql"))
+        .map(|(_, text)| text.trim().to_owned())
+        .collect();
+    for (_, text) in repository.code("shared/store/src/postgres") {
+        let begins = |literal: &&str| VERBS.iter().any(|verb| literal.trim_start().starts_with(verb));
+        let plain = literals(text).filter(begins).filter(|literal| !literal.contains('{'));
+        found
+            .extend(plain.map(|literal| literal.replace("\\\n", "").replace("\\\"", "\"").trim().to_owned()));
+    }
+    found
+}
+
+/// Which of these cannot be prepared, and why.
+async fn refused(connection: &mut PgConnection, statements: &BTreeSet<String>) -> Vec<String> {
+    let mut refused = Vec::new();
+    for statement in statements {
+        let prepare = format!("prepare of_the_release as {statement}");
+        match connection.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(prepare))).await {
+            Ok(_) => {
+                connection.execute("deallocate of_the_release").await.unwrap();
+            }
+            Err(error) => refused.push(format!("{error}: {statement}")),
+        }
+    }
+    refused
+}
+
+async fn newest_schema() -> (testkit::Database, PgConnection) {
+    let database = testkit::database().await;
+    store::Postgres::migrate(&database.url).await.unwrap();
+    let connection = PgConnection::connect(&database.url).await.unwrap();
+    (database, connection)
+}
+
+#[tokio::test]
+async fn the_last_release_can_go_on_with_the_newest_schema() {
+    let (_database, mut connection) = newest_schema().await;
+    let now = statements();
+    assert!(now.len() > 100, "statements are found where they are: {}", now.len());
+    assert_eq!(refused(&mut connection, &now).await, Vec::<String>::new(), "of this version");
+    if std::env::var_os("EBB_RELEASE").is_some() {
+        let text: Vec<String> = now.into_iter().collect();
+        std::fs::write(released(), text.join(END) + "\n").unwrap();
+    }
+    let text = std::fs::read_to_string(released()).expect("the last release has written its statements down");
+    let before: BTreeSet<String> = text.split(END).map(|statement| statement.trim().to_owned()).collect();
+    assert!(before.len() > 100, "of the last release: {}", before.len());
+    assert_eq!(refused(&mut connection, &before).await, Vec::<String>::new(), "of the last release");
+}
+
+#[tokio::test]
+async fn a_migration_that_takes_away_what_the_last_release_uses_is_noticed() {
+    let text = std::fs::read_to_string(released()).unwrap();
+    let before: BTreeSet<String> = text.split(END).map(str::to_owned).collect();
+    for contraction in [
+        "alter table runs drop column priority",
+        "alter table tasks rename column handed_back to given_back",
+        "drop table dead_letters",
+    ] {
+        let (_database, mut connection) = newest_schema().await;
+        connection.execute(contraction).await.unwrap();
+        assert!(!refused(&mut connection, &before).await.is_empty(), "{contraction}");
+    }
+}

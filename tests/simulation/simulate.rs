@@ -11,6 +11,7 @@ mod coverage;
 mod instance;
 mod people;
 mod places;
+mod plans;
 mod points;
 mod script;
 mod seeds;

@@ -1,7 +1,7 @@
 //! Triggers: what they heard of, and letting them pause and go on.
 
 use axum::http::StatusCode;
-use model::{CloudEvent, TenantId};
+use model::CloudEvent;
 use serde_json::json;
 
 use crate::world::World;

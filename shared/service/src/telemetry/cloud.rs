@@ -120,14 +120,29 @@ mod tests {
     const RUN: &str = "018f0000-0000-7000-8000-000000000001";
     const TRACE: &str = "018f0000000070008000000000000001";
 
+    /// What was written, by whichever thread.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
     /// The lines that were written meanwhile.
     fn written(project: Option<&str>, work: impl FnOnce()) -> Vec<Value> {
-        let out = Arc::new(Mutex::new(Vec::new()));
-        let layer = CloudLayer::new(project.map(str::to_owned), out.clone());
+        let out = Lines::default();
+        let writer = out.clone();
+        let layer = CloudLayer::new(project.map(str::to_owned), move || writer.clone());
         // A second subscriber keeps the interest of other tests' call sites from being cached for this one.
         let _other = tracing::Dispatch::new(tracing_subscriber::registry());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), work);
-        let out = out.lock().unwrap();
+        let out = out.0.lock().unwrap();
         out.split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())
             .map(|line| serde_json::from_slice(line).unwrap())

@@ -132,7 +132,7 @@ impl Backfills for Memory {
             let run = date.run.and_then(|run| tables.runs.get(&run));
             let standing = match date.step {
                 DateStep::Waiting => "waiting",
-                DateStep::Claimed => "queued",
+                DateStep::Claimed => run.map_or("waiting", |row| row.run.state.name()),
                 DateStep::Begun => run.map_or("forgotten", |row| row.run.state.name()),
             };
             *progress.entry(standing.to_owned()).or_default() += 1;

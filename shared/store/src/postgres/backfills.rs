@@ -177,7 +177,7 @@ impl Backfills for Postgres {
 
     async fn backfill_progress(&self, id: BackfillId) -> Result<BTreeMap<String, u32>> {
         let found = sqlx::query(
-            "select case when dates.state = 'waiting' then 'waiting' when dates.state = 'claimed' then 'queued'
+            "select case when dates.state = 'waiting' then 'waiting' when dates.state = 'claimed' then coalesce(runs.state, 'waiting')
                          else coalesce(runs.state, 'forgotten') end as standing, count(*)::integer as count
                from backfill_dates as dates left join runs on runs.id = dates.run
               where backfill = $1 group by 1",

@@ -92,6 +92,8 @@ pub(crate) async fn a_date_moves_on_once(store: Subject) {
     assert!(!store.move_date(id, DateStep::Waiting, &claimed).await.unwrap());
     let turn = store.backfill_turn(id, 10).await.unwrap();
     assert_eq!((turn.active, turn.claimed, turn.waiting), (1, vec![claimed], vec![date(20), date(30)]));
+    let progress = store.backfill_progress(id).await.unwrap();
+    assert_eq!(progress, BTreeMap::from([("waiting".to_owned(), 3)]), "no run of it is there yet");
     let begun = BackfillDate { step: DateStep::Begun, ..claimed };
     assert!(store.move_date(id, DateStep::Claimed, &begun).await.unwrap());
     assert!(!store.move_date(id, DateStep::Waiting, &BackfillDate { ..date(99) }).await.unwrap());

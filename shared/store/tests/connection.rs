@@ -55,7 +55,7 @@ async fn whoever_is_let_in_may_do_what_the_migrating_user_may_and_passwords_may_
     let letters = || async { store.dead_letters(&store::LetterFilter::newest(1)).await };
     assert!(matches!(letters().await, Err(Error::Database(_))), "it owns nothing and was granted nothing");
     for _ in 0..2 {
-        Postgres::grant_to(&database.url, &[name.clone()]).await.unwrap();
+        Postgres::grant_to(&database.url, std::slice::from_ref(&name)).await.unwrap();
     }
     store.use_password("the next token");
     assert!(letters().await.unwrap().is_empty());

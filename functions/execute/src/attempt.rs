@@ -260,6 +260,10 @@ impl Executor {
         for tries in 0..REPORT_TRIES {
             match self.settle_once(work, command.clone()).await {
                 Err(error) => self.back_off(tries, &error).await,
+                Ok((Settled::Stale, _)) if tries > 0 => {
+                    self.follow_up(work).await;
+                    return Some(Verdict::Done.into());
+                }
                 Ok((Settled::Applied | Settled::Stale, next)) => {
                     return Some(Settlement { verdict: Verdict::Done, next });
                 }
@@ -269,6 +273,14 @@ impl Executor {
             }
         }
         None
+    }
+
+    /// An earlier try may have been written without our hearing of it: then nobody announced what follows from it.
+    async fn follow_up(&self, work: &TaskDispatched) {
+        let look = Command::Checkup { patience: TimeDelta::zero() };
+        if let Err(error) = self.runtime.settle(work.key.run, look).await {
+            warn!("What follows in run {} waits for the sweep: {error}", work.key.run);
+        }
     }
 
     /// Settles a command, and takes over what follows unless we are about to end.

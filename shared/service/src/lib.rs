@@ -29,7 +29,3 @@ pub use reply::{Reply, Verdict};
 pub use secrets::Secrets;
 pub use serve::{GRACE, Serving, Stop, main, serve, until_asked_to_stop};
 pub use telemetry::init as init_telemetry;
-
-/// Requests are many small things that come and go on all threads: the system's allocator takes a tenth of their time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

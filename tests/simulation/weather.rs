@@ -168,7 +168,7 @@ impl Fault {
 /// How badly a world treats whoever lives in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Weather {
-    rates: BTreeMap<Fault, f64>,
+    pub(crate) rates: BTreeMap<Fault, f64>,
     /// Faults by their number in this world that do not strike after all: for finding out which ones matter.
     pub(crate) suppressed: BTreeSet<u64>,
 }

@@ -19,6 +19,7 @@ mod places;
 mod plans;
 mod planted;
 mod points;
+mod ready;
 mod script;
 mod seeds;
 mod shadow;

@@ -13,6 +13,7 @@ mod people;
 mod places;
 mod plans;
 mod points;
+mod ready;
 mod script;
 mod seeds;
 mod shadow;

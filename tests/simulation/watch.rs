@@ -23,13 +23,12 @@ use crate::weather::Storm;
 const ALL: u32 = 100_000;
 
 pub(crate) struct Watch {
-    memory: Arc<Memory>,
-    graphs: BTreeMap<VersionId, Arc<Graph>>,
-    shadows: BTreeMap<RunId, Shadow>,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) graphs: BTreeMap<VersionId, Arc<Graph>>,
+    pub(crate) shadows: BTreeMap<RunId, Shadow>,
     said: Vec<Message>,
     pub(crate) moves: Moves,
     lossless: bool,
-    last_move: Option<Instant>,
 }
 
 impl Watch {
@@ -41,7 +40,6 @@ impl Watch {
             said: Vec::new(),
             moves: Moves::default(),
             lossless: true,
-            last_move: None,
         }
     }
 
@@ -71,12 +69,6 @@ impl Watch {
             }
             let lossy = matches!(class, "worker_lost" | "timeout" | "killed");
             self.lossless &= !lossy && !changes_the_end(event.kind);
-        }
-        let moved = |event: &model::Event| {
-            !matches!(event.kind, EventKind::TaskRedispatched | EventKind::RunCalledBack)
-        };
-        if rows.events.iter().any(moved) {
-            self.last_move = Some(truth);
         }
         let shadow = self.shadows.entry(id).or_insert_with(|| Shadow::of(&rows));
         check::changed(shadow, rows, truth, &mut self.moves)?;
@@ -132,11 +124,6 @@ impl Watch {
             self.said.push(message.clone());
         }
         Ok(())
-    }
-
-    /// When anything last happened to a run, beside saying things again.
-    pub(crate) fn last_move(&self) -> Option<Instant> {
-        self.last_move
     }
 
     pub(crate) fn all_ended(&self) -> bool {

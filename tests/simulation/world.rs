@@ -1,6 +1,7 @@
 //! One simulated world: instances of each function, one store, one bus, one seed.
 
 mod calls;
+mod losses;
 mod strikes;
 
 use std::collections::BTreeMap;
@@ -241,7 +242,7 @@ impl World {
                 return self.end();
             }
             steps += 1;
-            if steps > MOST_STEPS || self.now() > self.start + LONGEST {
+            if steps > MOST_STEPS || self.takes_too_long() {
                 let what = format!("after {steps} steps at {}: {}", self.now(), self.describe());
                 let ended = self.watch.all_ended();
                 let invariant = if ended { "nothing_is_left_over" } else { "every_run_ends" };
@@ -322,7 +323,7 @@ impl World {
     }
 
     /// Everything that was asked for has ended, and nothing is on its way. Whoever still waits for a person is heard.
-    fn is_over(&mut self) -> bool {
+    pub(crate) fn is_over(&mut self) -> bool {
         if !self.parcels.is_empty() || !self.errands.is_empty() || !self.calls.is_empty() {
             return false;
         }
@@ -335,7 +336,7 @@ impl World {
         self.watch.all_ended() && self.watch.is_clean(self.now()) && quiet
     }
 
-    fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let (parcels, calls) = (self.parcels.len(), self.calls.len());
         let (stops, errands) = (self.ground.points.count(), self.errands.len());
         format!(

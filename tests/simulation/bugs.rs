@@ -20,8 +20,10 @@ pub(crate) enum Bug {
     PublishBeforeCommit,
     /// What is to be published is not written down with the rest.
     LostOutboxRow,
-    /// A timer that fired is due again, for whatever attempt there is.
+    /// A timer that fired is due again.
     TimerFiredTwice,
+    /// The same, and for whatever attempt there is.
+    UnfencedTimer,
     /// A parent that ended is counted twice.
     DoubleRelease,
     /// A task that ended keeps its place.
@@ -117,7 +119,7 @@ impl Planted {
                 outbox.for_each(|message| self.bag.put(message));
                 self.memory.lock().unwrap().said = true;
             }
-            Some(Bug::TimerFiredTwice | Bug::KeptPlace) | None => {}
+            Some(Bug::TimerFiredTwice | Bug::UnfencedTimer | Bug::KeptPlace) | None => {}
         }
         changes
     }
@@ -144,12 +146,18 @@ impl Planted {
 
     /// What is due, and what was due before.
     pub(crate) fn due_timers(&self, mut due: Vec<DueTimer>, memory: &Memory) -> Vec<DueTimer> {
-        if !self.is(Bug::TimerFiredTwice) {
+        if !self.is(Bug::TimerFiredTwice) && !self.is(Bug::UnfencedTimer) {
             return due;
         }
         let mut remembered = self.memory.lock().unwrap();
-        let again = remembered.fired.iter().filter(|fired| fired.timer.kind == TimerKind::Retry).cloned();
-        let again: Vec<DueTimer> = again.filter_map(|fired| for_the_attempt_at_hand(fired, memory)).collect();
+        let again = remembered.fired.iter().cloned();
+        let again: Vec<DueTimer> = match self.bug {
+            Some(Bug::UnfencedTimer) => {
+                let again = again.filter(|fired| fired.timer.kind == TimerKind::Retry);
+                again.filter_map(|fired| for_the_attempt_at_hand(fired, memory)).collect()
+            }
+            _ => again.collect(),
+        };
         remembered.fired.extend(due.iter().cloned());
         due.extend(again);
         due

@@ -25,6 +25,7 @@ mod seeds;
 mod shadow;
 mod silence;
 mod store;
+mod timers;
 mod triggers;
 mod watch;
 mod weather;

@@ -39,7 +39,12 @@ fn a_lost_outbox_row_is_found() {
 
 #[test]
 fn a_timer_that_fires_twice_is_found() {
-    is_found(Bug::TimerFiredTwice, &["no_timer_is_early"]);
+    is_found(Bug::TimerFiredTwice, &["each_timer_fires_once"]);
+}
+
+#[test]
+fn a_timer_that_fires_for_another_attempt_is_found() {
+    is_found(Bug::UnfencedTimer, &["no_timer_is_early", "each_timer_fires_once"]);
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod script;
 mod seeds;
 mod shadow;
 mod store;
+mod timers;
 mod triggers;
 mod watch;
 mod weather;

@@ -1,6 +1,6 @@
 //! Someone who watches every run of a world and speaks up as soon as something is not as it must be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -9,7 +9,7 @@ use model::{
     EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskKey, TaskState, TenantId, VersionId,
     WorkerId,
 };
-use store::{LetterFilter, Memory, Store};
+use store::{DeadLetter, LetterFilter, Memory, Store};
 
 use crate::check::{self, Checked, End, trouble};
 use crate::coverage::{LOST, Moves, TIMED_OUT};
@@ -21,6 +21,11 @@ use crate::weather::Storm;
 
 /// More rows than any world has.
 const ALL: u32 = 100_000;
+
+/// The id of a message that the bus gave up on.
+pub(crate) fn dead_id(number: u64) -> String {
+    format!("dead-{number}")
+}
 
 pub(crate) struct Watch {
     pub(crate) memory: Arc<Memory>,
@@ -201,8 +206,8 @@ impl Watch {
         format!("left:{} open: {}", self.leftovers(at), open.map(stand).collect::<Vec<_>>().join("; "))
     }
 
-    /// What must hold once everything is over.
-    pub(crate) fn end(&self) -> Checked {
+    /// What must hold once everything is over, and the bus gave up on so many messages.
+    pub(crate) fn end(&self, dead: u64) -> Checked {
         for (run, shadow) in &self.shadows {
             check::every_end_was_told(shadow, &self.said)?;
             let waited_for = |index: &TaskIndex| {
@@ -216,11 +221,24 @@ impl Watch {
                 );
             }
         }
-        let letters = LetterFilter { limit: 1, ..LetterFilter::default() };
-        match now(self.memory.dead_letters(&letters)).unwrap().first() {
-            Some(letter) => trouble("no_message_is_hopeless", letter.reason.clone()),
-            None => Ok(()),
+        self.what_is_dead_is_kept(dead)
+    }
+
+    /// Every message that the bus gave up on is kept, with the reason and whole, and no other is hopeless.
+    fn what_is_dead_is_kept(&self, dead: u64) -> Checked {
+        let all = LetterFilter { limit: ALL, ..LetterFilter::default() };
+        let letters = now(self.memory.dead_letters(&all)).unwrap();
+        let ids: BTreeSet<String> = (1..=dead).map(dead_id).collect();
+        if let Some(letter) = letters.iter().find(|letter| !ids.contains(&letter.id)) {
+            return trouble("no_message_is_hopeless", letter.reason.clone());
         }
+        let sound = |letter: &DeadLetter| {
+            letter.reason.contains("deliveries") && runtime::message_of(letter).is_ok()
+        };
+        if letters.len() != ids.len() || !letters.iter().all(sound) {
+            return trouble("what_is_dead_is_kept", format!("of {dead} there are {letters:?}"));
+        }
+        Ok(())
     }
 
     /// How a run ended; none if it was not created.

@@ -53,6 +53,18 @@ struct Parcel {
     deliveries: u32,
     /// Whoever sends it sends it until it is answered.
     sure: bool,
+    /// Its number among those that the bus gave up on: it goes to whoever keeps them.
+    dead: Option<u64>,
+}
+
+impl Parcel {
+    fn new(message: Message, not_before: Instant) -> Self {
+        Self { message, not_before, deliveries: 0, sure: false, dead: None }
+    }
+
+    fn sure(message: Message, not_before: Instant) -> Self {
+        Self { sure: true, ..Self::new(message, not_before) }
+    }
 }
 
 /// What a handler is about: a delivery, the scheduler's tick, or a person's errand.
@@ -93,6 +105,8 @@ pub(crate) struct World {
     last_call: u64,
     answers: Arc<Mutex<Vec<(u64, bool)>>>,
     parcels: Vec<Parcel>,
+    /// How many messages the bus gave up on.
+    dead: u64,
     errands: Vec<Errand>,
     runs: Vec<RunId>,
     start: Instant,
@@ -133,6 +147,7 @@ impl World {
             last_call: 0,
             answers: Arc::default(),
             parcels: Vec::new(),
+            dead: 0,
             errands: Vec::new(),
             runs: Vec::new(),
             start,
@@ -179,7 +194,7 @@ impl World {
                 let (actor, reason) = ("ana".to_owned(), "enough".to_owned());
                 let cancel = Message::CancelRequested(CancelRequested { run, actor, reason });
                 let at = at + TimeDelta::seconds(self.storm.draw(0..400));
-                self.parcels.push(Parcel { message: cancel, not_before: at, deliveries: 0, sure: true });
+                self.parcels.push(Parcel::sure(cancel, at));
             }
         }
         if plans::are_in(self.seed) {
@@ -225,7 +240,7 @@ impl World {
             priority: 0,
         });
         self.runs.push(run);
-        self.parcels.push(Parcel { message: request, not_before: at, deliveries: 0, sure: true });
+        self.parcels.push(Parcel::sure(request, at));
         run
     }
 
@@ -346,7 +361,7 @@ impl World {
     }
 
     fn end(mut self) -> Result<Ended, Trouble> {
-        self.watch.end()?;
+        self.watch.end(self.dead)?;
         if self.has_plans {
             plans::end(&self.ground.memory, self.start)?;
         }

@@ -79,7 +79,7 @@ impl World {
                 let late = self.storm.strikes(Fault::Late, None);
                 let delay = TimeDelta::seconds(if late { self.storm.draw(1..3600) } else { 0 });
                 let message = message.clone();
-                self.parcels.push(Parcel { message, not_before: now + delay, deliveries: 0, sure });
+                self.parcels.push(Parcel { sure, ..Parcel::new(message, now + delay) });
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use model::{Changes, Leave, Message, Run, RunId, Task, TaskKey, TaskState, TenantId, TimerKind};
+use model::{Ask, Changes, Leave, Message, Run, RunId, Task, TaskKey, TaskState, TenantId, TimerKind};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{DueTimer, Memory, Store};
@@ -28,6 +28,8 @@ pub(crate) enum Bug {
     DoubleRelease,
     /// A task that ended keeps its place.
     KeptPlace,
+    /// Each task of a tenant takes turns for itself.
+    GreedyTenant,
 }
 
 /// The bug that is planted in a world, if one is. Clones share what it remembers.
@@ -44,6 +46,7 @@ struct Remembered {
     tasks: BTreeMap<TaskKey, Task>,
     fired: Vec<DueTimer>,
     said: bool,
+    parties: i32,
 }
 
 impl Planted {
@@ -54,6 +57,7 @@ impl Planted {
             tasks: BTreeMap::new(),
             fired: Vec::new(),
             said: false,
+            parties: 0,
         };
         Self { bug, bag, memory: Arc::new(Mutex::new(remembered)) }
     }
@@ -119,7 +123,7 @@ impl Planted {
                 outbox.for_each(|message| self.bag.put(message));
                 self.memory.lock().unwrap().said = true;
             }
-            Some(Bug::TimerFiredTwice | Bug::UnfencedTimer | Bug::KeptPlace) | None => {}
+            Some(Bug::TimerFiredTwice | Bug::UnfencedTimer | Bug::KeptPlace | Bug::GreedyTenant) | None => {}
         }
         changes
     }
@@ -132,6 +136,19 @@ impl Planted {
             leaves.retain(|leave| !leave.placed || memory.dice.random_bool(0.9));
         }
         leaves
+    }
+
+    /// Who asks for a place, or for more of them than is fair.
+    pub(crate) fn asks(&self, asks: &[Ask]) -> Vec<Ask> {
+        let mut asks = asks.to_vec();
+        if self.is(Bug::GreedyTenant) {
+            let mut memory = self.memory.lock().unwrap();
+            for ask in asks.iter_mut().filter(|ask| ask.tenant == TenantId::DEFAULT) {
+                memory.parties += 1;
+                ask.tenant = TenantId(-memory.parties);
+            }
+        }
+        asks
     }
 
     /// Whether the commit comes about.

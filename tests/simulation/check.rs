@@ -262,6 +262,7 @@ pub(crate) fn no_lane_is_overfull(shadows: &Shadows, changed: &Shadow, graph: &G
         let run = &shadow.run;
         run.workflow == changed.run.workflow
             && run.lane.as_ref() == Some(lane)
+            && run.tenant == changed.run.tenant
             && !run.held
             && !run.state.is_final()
     };
@@ -287,7 +288,7 @@ pub(crate) fn shared_work_is_done_once_at_a_time(
                 TaskState::Queued | TaskState::Dispatched | TaskState::Running | TaskState::UpForRetry
             );
             let Some(global) = spec.global.as_ref().filter(|_| carries_out) else { continue };
-            if !owners.insert((global.name.clone(), spec.config.to_string())) {
+            if !owners.insert((shadow.run.tenant, global.name.clone(), spec.config.to_string())) {
                 let what = format!("{} is carried out by task {} as well", global.name, task.index.0);
                 return trouble("shared_work_is_done_once_at_a_time", what);
             }

@@ -27,6 +27,7 @@ mod silence;
 mod store;
 mod timers;
 mod triggers;
+mod turns;
 mod watch;
 mod weather;
 mod workflows;

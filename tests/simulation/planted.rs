@@ -58,6 +58,11 @@ fn a_place_that_is_not_given_back_is_found() {
 }
 
 #[test]
+fn a_tenant_that_takes_more_than_its_turns_is_found() {
+    is_found(Bug::GreedyTenant, &["nobody_waits_for_more_than_a_round"]);
+}
+
+#[test]
 fn a_failing_seed_shrinks_and_what_is_left_fails_again_the_same_way() {
     let bug = Some(Bug::LostOutboxRow);
     let failing = |seed: u64| {

@@ -20,6 +20,7 @@ mod shadow;
 mod store;
 mod timers;
 mod triggers;
+mod turns;
 mod watch;
 mod weather;
 mod workflows;

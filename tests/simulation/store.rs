@@ -134,8 +134,8 @@ macro_rules! pass_on_within {
             }
 
             async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], at: Instant) -> Result<Vec<Seat>> {
-                let leaves = self.planted.leaves(leaves);
-                self.within(Point::UnitRead, |unit| now(unit.seat(asks, &leaves, at)))
+                let (asks, leaves) = (self.planted.asks(asks), self.planted.leaves(leaves));
+                self.within(Point::UnitRead, |unit| now(unit.seat(&asks, &leaves, at)))
             }
 
             async fn due_timers(&mut self, at: Instant, limit: u32) -> Result<Vec<DueTimer>> {

@@ -17,6 +17,7 @@ use crate::people::{self, What};
 use crate::places;
 use crate::points::now;
 use crate::shadow::{Rows, Shadow};
+use crate::turns::Turns;
 use crate::weather::Storm;
 
 /// More rows than any world has.
@@ -34,6 +35,9 @@ pub(crate) struct Watch {
     said: Vec<Message>,
     pub(crate) moves: Moves,
     lossless: bool,
+    pub(crate) tenants: Vec<TenantId>,
+    weights: BTreeMap<TenantId, u32>,
+    turns: Turns,
 }
 
 impl Watch {
@@ -45,13 +49,17 @@ impl Watch {
             said: Vec::new(),
             moves: Moves::default(),
             lossless: true,
+            tenants: vec![TenantId::DEFAULT],
+            weights: BTreeMap::new(),
+            turns: Turns::default(),
         }
     }
 
     /// Looks at a run that was written to.
     pub(crate) fn look_at(&mut self, id: RunId, truth: Instant) -> Checked {
-        let Some(record) = now(self.memory.run(TenantId::DEFAULT, id)).unwrap() else { return Ok(()) };
-        let run = record.run;
+        let mut tenants = self.tenants.iter();
+        let record = tenants.find_map(|tenant| now(self.memory.run(*tenant, id)).unwrap());
+        let Some(run) = record.map(|record| record.run) else { return Ok(()) };
         let graph = self.graph(run.version);
         let seen = self.shadows.get(&id).map_or(0, |shadow| shadow.run.events);
         let events = now(self.memory.events(id, seen, ALL)).unwrap();
@@ -91,9 +99,16 @@ impl Watch {
         self.graphs.entry(version).or_insert_with(compile).clone()
     }
 
-    /// Looks at who has places and who waits for one.
-    pub(crate) fn look_at_places(&self) -> Checked {
-        places::add_up(&self.memory, &self.shadows, &self.graphs)
+    /// Looks at who has places, who waits for one, and who had a turn.
+    pub(crate) fn look_at_places(&mut self) -> Checked {
+        let line = places::add_up(&self.memory, &self.shadows, &self.graphs, &self.tenants)?;
+        self.turns.look(line, &self.shadows, &self.weights)
+    }
+
+    /// There is a tenant more, with so many turns in each round.
+    pub(crate) fn hear_of(&mut self, tenant: TenantId, weight: u32) {
+        self.tenants.push(tenant);
+        self.weights.insert(tenant, weight);
     }
 
     /// What someone wants of one of the runs; none if there are none.
@@ -172,7 +187,7 @@ impl Watch {
 
     fn leftovers(&self, at: Instant) -> String {
         let agenda = now(self.memory.agenda(at)).unwrap();
-        let limits = now(self.memory.limits(TenantId::DEFAULT)).unwrap();
+        let limits = places::limits(&self.memory, &self.tenants);
         let mut left = String::new();
         for (what, there) in [
             ("a place", limits.iter().any(|limit| limit.used > 0)),

@@ -177,16 +177,11 @@ impl World {
 
     /// Asks for some runs of the seed's workflow.
     pub(crate) fn with_random_runs(mut self) -> Self {
-        self.register([workflows::random(self.seed), workflows::small(), workflows::poor()]);
         let mut dice = StdRng::seed_from_u64(self.seed ^ 0xABCD);
-        // In half of the worlds, places are so few that tasks stand in line.
-        if self.seed.is_multiple_of(2) {
-            let places = Some(dice.random_range(1..4));
-            now(self.ground.memory.set_places(&Limit::Queue("light".into()), places)).unwrap();
-            let pool = Limit::Pool(TenantId::DEFAULT, workflows::POOL.into());
-            now(self.ground.memory.set_places(&pool, places)).unwrap();
-        }
-        for number in 0..dice.random_range(1..4) {
+        self.crowd(&mut dice);
+        self.register([workflows::random(self.seed), workflows::small(), workflows::poor()]);
+        let least = self.watch.tenants.len() as i64;
+        for number in 0..dice.random_range(least..least + 3) {
             let at = self.start + TimeDelta::seconds(number * dice.random_range(0..120));
             let run = self.request("random", at);
             self.errands.extend(people::errands(self.seed, run, at));
@@ -218,19 +213,40 @@ impl World {
         self
     }
 
-    pub(crate) fn register(&mut self, all: impl IntoIterator<Item = model::Workflow>) {
-        for workflow in all {
-            let (hash, source, by) = (String::from("h"), String::new(), String::from("simulation"));
-            let new = NewVersion { tenant: TenantId::DEFAULT, workflow, source, hash, by, at: self.start };
-            now(self.ground.memory.register(&new)).unwrap();
+    /// In half of the worlds, places are so few that tasks stand in line; in half of these, those of two tenants.
+    fn crowd(&mut self, dice: &mut StdRng) {
+        if !self.seed.is_multiple_of(2) {
+            return;
+        }
+        let (memory, places) = (&self.ground.memory, Some(dice.random_range(1..4)));
+        now(memory.set_places(&Limit::Queue("light".into()), places)).unwrap();
+        let pool = Limit::Pool(TenantId::DEFAULT, workflows::POOL.into());
+        now(memory.set_places(&pool, places)).unwrap();
+        if self.seed % 4 == 2 {
+            let (other, weight) = (now(memory.tenant("other", self.start)).unwrap(), dice.random_range(1..4));
+            now(memory.set_weight(other, weight)).unwrap();
+            self.watch.hear_of(other, weight);
         }
     }
 
-    pub(crate) fn request(&mut self, workflow: &str, at: Instant) -> RunId {
+    fn register(&mut self, all: impl IntoIterator<Item = model::Workflow>) {
+        for workflow in all {
+            for tenant in self.watch.tenants.clone() {
+                let (hash, source, by) = (String::from("h"), String::new(), String::from("simulation"));
+                let workflow = workflow.clone();
+                let new = NewVersion { tenant, workflow, source, hash, by, at: self.start };
+                now(self.ground.memory.register(&new)).unwrap();
+            }
+        }
+    }
+
+    fn request(&mut self, workflow: &str, at: Instant) -> RunId {
+        let tenants = &self.watch.tenants;
+        let tenant = tenants[self.runs.len() % tenants.len()];
         let run = RunId(Uuid::from_u128((u128::from(self.seed) << 8) + self.runs.len() as u128 + 1));
         let request = Message::RunRequested(RunRequested {
             run,
-            tenant: TenantId::DEFAULT,
+            tenant,
             workflow: workflow.into(),
             inputs: Map::new(),
             logical_date: None,

@@ -132,7 +132,6 @@ const RARE: (&str, &str) = ("sleeping", "an earlier attempt succeeded");
 fn excuse(from: &str, event: &str) -> Option<&'static str> {
     match (from, event) {
         ("run stalled", _) | (_, "stalled" | "moved") => Some("no run stalls: it would be a defect"),
-        ("sleeping", "skipped") => Some("only a sensor gives up so, and no world has one"),
         RARE => Some("only if a run that failed a task is retried while the task waits for the next one"),
         _ => None,
     }

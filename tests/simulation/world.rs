@@ -219,7 +219,9 @@ impl World {
             return;
         }
         let (memory, places) = (&self.ground.memory, Some(dice.random_range(1..4)));
-        now(memory.set_places(&Limit::Queue("light".into()), places)).unwrap();
+        for queue in workflows::QUEUES {
+            now(memory.set_places(&Limit::Queue(queue.into()), places)).unwrap();
+        }
         let pool = Limit::Pool(TenantId::DEFAULT, workflows::POOL.into());
         now(memory.set_places(&pool, places)).unwrap();
         if self.seed % 4 == 2 {
@@ -253,7 +255,7 @@ impl World {
             labels: Map::new(),
             trigger: "message".into(),
             parent: None,
-            priority: 0,
+            priority: self.runs.len() as i32 % 3 - 1,
         });
         self.runs.push(run);
         self.parcels.push(Parcel::sure(request, at));

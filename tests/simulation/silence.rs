@@ -4,11 +4,12 @@
 //! from their definition: work that workers claim, fan-outs, child runs, shared tasks, lanes, sleeps and retries.
 //!
 //! - All that is in flight at one moment is lost, at each moment of the run in turn: the run ends no later than two
-//!   minutes after it does in calm.
+//!   minutes after it does in calm. (Where places are few, whoever comes later also finds others before it, so this is
+//!   asked of worlds with enough of them.)
 //! - The first copy of each message is lost. A run of many steps then loses many messages one after the other, so the
 //!   bound is one for each step: whatever waits for nothing but a message goes on within two minutes.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -33,6 +34,11 @@ const MOMENT: TimeDelta = TimeDelta::seconds(10);
 fn seeds(usual: u64) -> impl Iterator<Item = u64> {
     let seeds = 0..number("EBB_SEEDS").unwrap_or(usual).min(2_000);
     seeds.filter(|seed| !plans::are_in(*seed) && workflows::is_determined(&workflows::random(*seed)))
+}
+
+/// Whether nobody waits for a place in the world of a seed.
+fn has_room(seed: u64) -> bool {
+    !World::is_crowded(seed) && workflows::random(seed).max_active_tasks.is_none()
 }
 
 fn world(seed: u64) -> World {
@@ -61,9 +67,11 @@ fn play(seed: u64, lost_at: Option<Instant>, mut heard: impl FnMut(Instant)) -> 
 #[test]
 fn a_run_that_loses_all_that_is_in_flight_at_any_one_moment_ends_within_two_minutes_of_its_time() {
     let (mut worlds, mut later) = (0, 0);
-    for seed in seeds(60) {
+    for seed in seeds(60).filter(|seed| has_room(*seed)) {
         let mut moments = BTreeSet::new();
-        let calm = play(seed, None, |at| drop(moments.insert(at)));
+        let calm = play(seed, None, |at| {
+            moments.insert(at);
+        });
         for moment in moments {
             let lost = play(seed, Some(moment), |_| {});
             worlds += 1;
@@ -83,13 +91,12 @@ fn a_run_that_loses_all_that_is_in_flight_at_any_one_moment_ends_within_two_minu
 fn a_run_that_loses_the_first_copy_of_every_message_takes_each_step_within_two_minutes() {
     for seed in seeds(150) {
         let mut world = world(seed);
-        let heard = RefCell::new(BTreeSet::new());
-        let lost = Rc::new(RefCell::new(0));
+        let (mut heard, lost) = (BTreeSet::new(), Rc::new(Cell::new(0)));
         let count = lost.clone();
-        world.censor = Some(Box::new(move |message: &Message, _: Instant| {
+        world.censor = Some(Box::new(move |message: &Message| {
             // What is said again is another copy.
-            let first = heard.borrow_mut().insert(format!("{message:?}"));
-            *count.borrow_mut() += u32::from(first);
+            let first = heard.insert(format!("{message:?}"));
+            count.set(count.get() + u32::from(first));
             first
         }));
         let mut ready: BTreeMap<Ready, Instant> = BTreeMap::new();
@@ -103,7 +110,7 @@ fn a_run_that_loses_the_first_copy_of_every_message_takes_each_step_within_two_m
             }
             assert!(!world.takes_too_long(), "seed {seed}: {}", world.describe());
         }
-        assert!(*lost.borrow() > 0, "seed {seed}: messages were lost on the way");
+        assert!(lost.get() > 0, "seed {seed}: messages were lost on the way");
         let calm = play(seed, None, |_| {});
         let ends = world.ends();
         for (run, (end, _)) in calm {

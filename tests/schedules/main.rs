@@ -5,6 +5,7 @@
 mod backfill;
 mod firing;
 mod overlap;
+mod punctual;
 mod tenants;
 mod two_years;
 mod world;

@@ -117,7 +117,7 @@ pub fn router(api: Api) -> Router {
         .route("/runs/{id}/tasks/{task}/attempts", get(tasks::get_attempts))
         .route("/runs/{id}/tasks/{task}/logs", get(logs::get_lines))
         .route("/limits", get(limits::get_list))
-        .route("/limits/{kind}/{name}", post(limits::post_places))
+        .route("/limits/{kind}/{name}", get(limits::get_detail).post(limits::post_places))
         .route("/workers", get(workers::get_list))
         .route("/workers/{id}/drain", post(workers::post_drain))
         .route("/workers/{id}/kill", post(workers::post_kill))

@@ -241,6 +241,12 @@ pub trait Store: Schedules + Backfills + TriggerStore + Measured {
     /// What each tenant in the line of a limit has coming and was given.
     async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>>;
 
+    /// The tasks of a tenant that have their places, those of its oldest runs first; of so many unfinished runs.
+    async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>>;
+
+    /// The tasks of a tenant in the line of a limit, whoever comes first first.
+    async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>>;
+
     /// Where a task stands in line, if it does.
     async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>>;
 

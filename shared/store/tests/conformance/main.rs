@@ -231,6 +231,7 @@ claims! {
     places {
         a_place_is_given_while_there_are_some_and_then_one_waits
         whoever_leaves_lets_the_next_begin
+        who_has_a_place_and_who_comes_next_can_be_named
         a_grant_is_taken_over_once
         asking_again_changes_nothing
         whoever_leaves_the_line_is_forgotten

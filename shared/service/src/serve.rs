@@ -84,7 +84,8 @@ pub async fn serve(
         }
     };
     let asked = asked.boxed().shared();
-    let router = router.layer(axum::middleware::from_fn(observed)).layer(Extension(Stopping(Some(asked.clone()))));
+    let router =
+        router.layer(axum::middleware::from_fn(observed)).layer(Extension(Stopping(Some(asked.clone()))));
     let graceful = axum::serve(listener, router).with_graceful_shutdown(asked.clone());
     let finish = asked.clone();
     let let_go = async move {

@@ -171,7 +171,7 @@ impl Feed {
                         let news = News { complete: false, ..news };
                         let _ = self.0.news.send(Arc::new(prepare(&runtime, news).await));
                     }
-                    _ => pace.tick().await,
+                    _ => drop(pace.tick().await),
                 },
                 Err(error) => {
                     warn!("Listeners wait: the news cannot be read: {error}");

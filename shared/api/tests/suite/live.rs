@@ -96,7 +96,10 @@ async fn a_change_reaches_a_listener_within_half_a_second() {
     assert_eq!(types(&told), ["run.created", "run.started"]);
     let told = told[0].data.clone().unwrap();
     assert_eq!(told["run"], json!(run));
-    assert_eq!((&told["workflow"], &told["seq"], &told["state"]), (&json!("hello"), &json!(0), &json!("running")));
+    assert_eq!(
+        (&told["workflow"], &told["seq"], &told["state"]),
+        (&json!("hello"), &json!(0), &json!("running"))
+    );
 }
 
 #[tokio::test]
@@ -130,7 +133,8 @@ async fn whoever_comes_again_is_told_what_it_missed_once() {
     again.hears_nothing().await;
     let mut from_the_beginning = Ear::open(&world, "/events", Some(&begin)).await;
     let all = from_the_beginning.told(5).await;
-    let numbers: Vec<_> = all.iter().map(|heard| heard.data.as_ref().unwrap()["seq"].as_i64().unwrap()).collect();
+    let numbers: Vec<_> =
+        all.iter().map(|heard| heard.data.as_ref().unwrap()["seq"].as_i64().unwrap()).collect();
     assert_eq!(numbers, [0, 1, 2, 3, 4]);
 }
 
@@ -151,7 +155,10 @@ async fn one_too_many_is_refused_until_another_leaves() {
         ears.push(Ear::open(&world, "/events", None).await);
     }
     let refused = world.get("/events").await;
-    assert_eq!((refused.status, &refused.body["error_code"]), (StatusCode::TOO_MANY_REQUESTS, &json!("too_many_listeners")));
+    assert_eq!(
+        (refused.status, &refused.body["error_code"]),
+        (StatusCode::TOO_MANY_REQUESTS, &json!("too_many_listeners"))
+    );
     assert_eq!(refused.headers["retry-after"], "1");
     ears.pop();
     Ear::open(&world, "/events", None).await;

@@ -95,7 +95,8 @@ impl World {
         let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
         let links = Links::local("http://localhost:8480");
         let accounts = Accounts::new(["@example.com"]);
-        let api = Api { app, auth: Arc::new(verifier), accounts, links, pages_open: false, feed: Feed::default() };
+        let api =
+            Api { app, auth: Arc::new(verifier), accounts, links, pages_open: false, feed: Feed::default() };
         Self { runtime, bus, router: router(api) }
     }
 

@@ -41,7 +41,8 @@ impl NewsStore for Postgres {
             return Ok(None);
         }
         // Without news, there is one row that says only where to go on.
-        let told = found.iter().filter(|row| row.try_get::<Option<i64>, _>("seq").is_ok_and(|seq| seq.is_some()));
+        let told =
+            found.iter().filter(|row| row.try_get::<Option<i64>, _>("seq").is_ok_and(|seq| seq.is_some()));
         let mut items = told.map(item).collect::<Result<Vec<_>>>()?;
         let complete = items.len() <= limit as usize;
         items.truncate(limit as usize);

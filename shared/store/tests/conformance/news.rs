@@ -97,7 +97,18 @@ pub(crate) async fn whoever_missed_too_much_is_told_so(store: Subject) {
 }
 
 pub(crate) async fn a_bookmark_of_nobody_is_refused(store: Subject) {
-    for text in ["", "x", "1:2", "9:1:", "1:5:9", "1:9:7,5", "99999999999999999999999:1:", "\0", "-1", "8888888888:8888888888:"] {
+    for text in [
+        "",
+        "x",
+        "1:2",
+        "9:1:",
+        "1:5:9",
+        "1:9:7,5",
+        "99999999999999999999999:1:",
+        "\0",
+        "-1",
+        "8888888888:8888888888:",
+    ] {
         assert_eq!(store.news(Some(&Bookmark(text.into())), 2).await.unwrap(), None, "{text:?}");
     }
 }

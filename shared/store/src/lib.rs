@@ -13,6 +13,7 @@ mod error;
 mod inspection;
 mod load;
 mod memory;
+mod news;
 mod normal;
 mod postgres;
 mod records;
@@ -36,6 +37,7 @@ pub use error::{Error, Result};
 pub use inspection::{Fault, Finding, Health, Inspection};
 pub use load::{Load, Measured, Pool, TenantLoad};
 pub use memory::Memory;
+pub use news::{Bookmark, News, NewsItem, NewsStore};
 pub use postgres::Postgres;
 pub use records::*;
 pub use retention::Part;
@@ -129,7 +131,7 @@ pub trait Unit: TriggerUnit {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Schedules + Backfills + TriggerStore + Measured {
+pub trait Store: Schedules + Backfills + TriggerStore + Measured + NewsStore {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

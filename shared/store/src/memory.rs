@@ -9,6 +9,7 @@ mod definitions;
 mod draft;
 mod inspection;
 mod load;
+mod news;
 mod places;
 mod retention;
 mod runs;

@@ -12,6 +12,7 @@ mod limits;
 mod load;
 mod login;
 mod logs;
+mod news;
 mod outbox;
 mod partitions;
 mod places;

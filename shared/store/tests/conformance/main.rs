@@ -13,6 +13,7 @@ mod lanes;
 mod letters;
 mod listing;
 mod load;
+mod news;
 mod operators;
 mod places;
 mod retention;
@@ -304,6 +305,14 @@ claims! {
         backfills_come_when_they_are_due_and_by_page
         a_cancelled_backfill_may_be_looked_at
         backfills_that_ended_long_ago_are_forgotten
+    }
+    news {
+        what_was_committed_since_a_bookmark_is_told_once
+        what_was_not_committed_is_no_news
+        a_write_that_was_overtaken_is_told_when_it_is_committed
+        news_of_one_run_come_in_order
+        whoever_missed_too_much_is_told_so
+        a_bookmark_of_nobody_is_refused
     }
     letters {
         dead_letters_come_newest_first

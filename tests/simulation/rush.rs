@@ -8,7 +8,7 @@ use crate::world::World;
 
 #[test]
 fn ten_times_the_load_for_a_minute_is_done_in_the_end_and_each_tenant_has_its_turn_in_every_round() {
-    for seed in 0..number("EBB_SEEDS").unwrap_or(20).min(200) {
+    for seed in 0..number("EBB_SEEDS").unwrap_or(6).min(100) {
         // Once in calm, and in whatever the seed brings but people, who are not asked.
         let storm = Weather::of(seed).without(Fault::Steer).without(Fault::Cancel);
         for weather in [Weather::calm(), storm] {

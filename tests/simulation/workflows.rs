@@ -180,7 +180,7 @@ fn work(dice: &mut StdRng) -> (&'static str, Value) {
         17 => ("flaky", json!({"probability": 0.5, "seed": dice.random_range(0..1_000_000)})),
         18 => ("workflow", json!({"workflow": "poor"})),
         19 => {
-            let at = format!("2026-01-01T00:{:02}:30Z", dice.random_range(0..20));
+            let at = format!("2026-01-01T00:{:02}:30Z", dice.random_range(0..8));
             ("sensor", json!({"time": {"at": at}}))
         }
         _ => labour(dice),
@@ -196,7 +196,7 @@ fn labour(dice: &mut StdRng) -> (&'static str, Value) {
 /// How often a sensor looks. Some give up before what they wait for can be there.
 fn pacing(dice: &mut StdRng) -> Pacing {
     Pacing {
-        interval_seconds: dice.random_range(5..60),
+        interval_seconds: dice.random_range(20..60),
         factor: *[1.0, 1.5].choose(dice).unwrap(),
         max_interval_seconds: 60,
         timeout_seconds: dice.random_bool(0.5).then(|| dice.random_range(20..600)),

@@ -22,8 +22,8 @@ impl World {
         let mut dice = StdRng::seed_from_u64(self.seed ^ 0xABCD);
         self.crowd(&mut dice);
         self.register([workflows::random(self.seed), workflows::small(), workflows::poor()]);
-        let least = self.watch.tenants.len() as i64;
-        for number in 0..dice.random_range(least..least + 3) {
+        let (least, most) = if self.watch.tenants.len() > 1 { (2, 3) } else { (1, 3) };
+        for number in 0..dice.random_range(least..=most) {
             let at = self.start + TimeDelta::seconds(number * dice.random_range(0..120));
             let run = self.request("random", at);
             self.errands.extend(people::errands(self.seed, run, at));

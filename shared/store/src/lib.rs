@@ -38,7 +38,7 @@ pub use load::{Load, Measured, Pool, TenantLoad};
 pub use memory::Memory;
 pub use postgres::Postgres;
 pub use records::*;
-pub use retention::Part;
+pub use retention::{Part, Remnants};
 pub use schedules::*;
 pub use trial::Trial;
 pub use triggers::{
@@ -129,7 +129,7 @@ pub trait Unit: TriggerUnit {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Schedules + Backfills + TriggerStore + Measured {
+pub trait Store: Schedules + Backfills + TriggerStore + Measured + Remnants {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

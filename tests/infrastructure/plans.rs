@@ -28,7 +28,7 @@ impl Planner {
         let (_database, mut connection) = newest_schema().await;
         let partial = "select relname::text from pg_index join pg_class on pg_class.oid = indexrelid
                         where indpred is not null
-                          and pg_get_expr(indpred, indrelid) !~ '(finished_at|logical_date|parent_run) IS NOT NULL'";
+                          and pg_get_expr(indpred, indrelid) !~ '(finished_at|logical_date|parent_run|tx) IS NOT NULL'";
         let partial: Vec<String> = sqlx::query_scalar(partial).fetch_all(&mut connection).await.unwrap();
         for setting in [
             "set enable_seqscan = off",

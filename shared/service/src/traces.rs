@@ -95,7 +95,7 @@ impl Waiting {
 /// The id of a new span.
 pub(crate) fn new_id() -> String {
     // Each of these has keys of its own. An id of zeros would be none.
-    format!("{:016x}", RandomState::new().hash_one(()).max(1))
+    format!("{:016x}", RandomState::new().hash_one(0_u8).max(1))
 }
 
 /// The trace and the span of a caller, of a W3C trace context.

@@ -77,7 +77,7 @@ tasks: [{name: a, type: noop}]
         let run = world.runtime.start(start).await.unwrap().run;
         assert_eq!(world.state(run).await, RunState::Succeeded);
         let (tenant, workflow, state) = (TenantId::DEFAULT, workflow.to_owned(), RunState::Succeeded);
-        finished.push(RunFinished { run, tenant, workflow, state, finished_at: now });
+        finished.push(RunFinished { run, tenant, workflow, state, created_at: None, finished_at: now });
     }
     let told = finished.iter().cycle().take(10).map(|finished| world.runtime.follow_on(finished));
     for told in join_all(told).await {

@@ -249,6 +249,17 @@ pass_on_part! {
 }
 
 #[async_trait]
+impl store::Remnants for SimulatedStore {
+    async fn forget_letters(&self, before: Instant) -> Result<u64> {
+        self.inner.forget_letters(before).await
+    }
+
+    async fn forget_trigger_events(&self, now: Instant) -> Result<u64> {
+        self.inner.forget_trigger_events(now).await
+    }
+}
+
+#[async_trait]
 impl store::Measured for SimulatedStore {
     async fn load(&self) -> Result<store::Load> {
         self.inner.load().await

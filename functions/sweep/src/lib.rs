@@ -23,7 +23,7 @@ use service::{App, Problem, Push, Reply, Verdict, health_and_load};
 use store::Sign;
 use tracing::Instrument;
 
-pub use archive::{Archive, Folder};
+pub use archive::{Archive, Bucket, Folder};
 pub use retention::Retention;
 pub use sweep::Sweep;
 

@@ -102,6 +102,7 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
             tenant,
             workflow: workflow.clone(),
             state: RunState::Succeeded,
+            created_at: Some(noon()),
             finished_at: noon(),
         }),
         Message::TaskFinished(TaskFinished {

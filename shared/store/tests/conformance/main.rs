@@ -77,6 +77,7 @@ claims! {
         a_trigger_is_put_off_once
         triggers_are_listed_by_workflow_and_name
         what_was_heard_of_long_ago_is_forgotten
+        what_a_trigger_that_is_gone_heard_of_is_forgotten_too
         a_run_is_found_by_its_logical_date
     }
     units {
@@ -321,5 +322,6 @@ claims! {
         pages_of_dead_letters_neither_repeat_nor_leave_out
         dead_letters_are_filtered_by_source_and_text
         a_dead_letter_is_there_until_it_is_thrown_away
+        dead_letters_that_were_kept_long_enough_are_forgotten
     }
 }

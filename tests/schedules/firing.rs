@@ -34,11 +34,6 @@ async fn a_run_is_of_its_instant_and_about_the_time_since_the_one_before() {
     let schedule = world.schedule("w", "default").await;
     assert_eq!(schedule.look_at, Some(at("2026-01-01T02:00:00Z")));
     assert_eq!(calendar::Drift::from_counts(&schedule.drift).percentile(99), Some(500));
-    let drifts = world.runtime.drifts().await.unwrap();
-    assert_eq!(
-        (drifts.len(), drifts[0].runs, drifts[0].p50_ms, drifts[0].p99_ms),
-        (1, 1, Some(500), Some(500))
-    );
 }
 
 #[tokio::test]

@@ -11,11 +11,10 @@ use model::{
 use serde_json::Value;
 use store::{
     Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Birth, Committed, Context,
-    Created, DateStep, DeadLetter, DriftRecord, DueTimer, Error, Facts, Granted, Health, Held, InLine,
-    Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Part,
-    Registered, Result, RunFilter, RunRecord, ScheduleRecord, Share, ShareAsk, Sign, Silence, StandingRecord,
-    StartRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent, VersionRecord,
-    WorkerRecord, WorkflowRecord,
+    Created, DateStep, DeadLetter, DueTimer, Error, Facts, Granted, Health, Held, InLine, Inspection,
+    LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Part, Registered, Result,
+    RunFilter, RunRecord, ScheduleRecord, Share, ShareAsk, Sign, Silence, StandingRecord, StartRecord, Store,
+    TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
 };
 
 use crate::bugs::Planted;
@@ -210,7 +209,6 @@ pass_on_part! {
         ) -> Vec<ScheduleRecord>;
         fn due_schedules(at: Instant, limit: u32) -> Vec<ScheduleRecord>;
         fn last_starts(tenant: TenantId, workflow: &str, schedule: &str, limit: u32) -> Vec<StartRecord>;
-        fn drifts() -> Vec<DriftRecord>;
     }
     writes {
         fn save_schedule(record: &ScheduleRecord) -> bool;

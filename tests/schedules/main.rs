@@ -5,6 +5,7 @@
 mod backfill;
 mod firing;
 mod overlap;
+mod redo;
 mod tenants;
 mod two_years;
 mod world;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod backfill;
+mod drift;
 mod firing;
 mod overlap;
 mod redo;

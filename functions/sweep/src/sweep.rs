@@ -124,9 +124,10 @@ impl Sweep {
             let agenda = self.runtime.store().agenda(now).await?;
             let taken = self.watch(&mut watch, &agenda, now).await?;
             let worked = self.work(&agenda, now, PATIENCE).await? || taken > 0;
-            // While nothing is due, nothing more is asked.
-            let suspicious = due(agenda.checkup, TimeDelta::zero(), now) || due(agenda.timer, FORGOTTEN, now);
-            if suspicious {
+            // While nothing is due, nothing more is asked; what only waits is looked through once a day.
+            let expires = due(agenda.retention, TimeDelta::zero(), now);
+            let overdue = due(agenda.checkup, TimeDelta::zero(), now) || due(agenda.timer, FORGOTTEN, now);
+            if overdue || agenda.neglected || expires {
                 self.reconcile(now).await?;
             }
             if self.successors.load(Ordering::SeqCst) > 0 {
@@ -136,7 +137,6 @@ impl Sweep {
                 continue;
             }
             // Last, and a little at a time: timers must not be late for it.
-            let expires = due(agenda.retention, TimeDelta::zero(), now);
             if expires && self.retention.step(&self.runtime, now).await? {
                 continue;
             }

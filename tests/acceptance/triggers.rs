@@ -155,7 +155,7 @@ async fn a_process_that_ends_at_any_step_between_detection_and_trigger_loses_and
 fn watching(folder: &std::path::Path) -> String {
     format!(
         "name: watched\ninputs: {{path: {{type: string, default: ''}}}}\ntriggers:\n  - name: eye\n    sensor: {{file: {{path: \
-         '{}/*'}}, interval_seconds: 60, factor: 1, max_events_per_hour: 1000}}\n    inputs: {{path: '{{{{ event.subject }}}}'}}\n  \
+         '{}/*'}}, interval_seconds: 60, max_events_per_hour: 1000}}\n    inputs: {{path: '{{{{ event.subject }}}}'}}\n  \
          - {{name: calm, event: happened, debounce_seconds: 1}}\ntasks: [{{name: a, type: noop}}]\n",
         folder.display()
     )

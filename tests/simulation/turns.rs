@@ -31,7 +31,12 @@ struct Wait {
 
 impl Turns {
     /// Looks at the line after a change to it.
-    pub(crate) fn look(&mut self, line: Line, shadows: &Shadows, weights: &BTreeMap<TenantId, u32>) -> Checked {
+    pub(crate) fn look(
+        &mut self,
+        line: Line,
+        shadows: &Shadows,
+        weights: &BTreeMap<TenantId, u32>,
+    ) -> Checked {
         let tenant = |key: &TaskKey| shadows[&key.run].run.tenant;
         let is_there = |line: &Line, place: &(Limit, TenantId)| {
             line.iter().any(|(key, limit)| *limit == place.0 && tenant(key) == place.1)
@@ -50,7 +55,8 @@ impl Turns {
         }
         let round = |of: &TenantId| weights.get(of).copied().unwrap_or(1);
         // Whoever had a turn, or does not wait any more, begins anew.
-        let over = self.passed_over.extract_if(.., |place, _| left.contains(place) || !is_there(&line, place));
+        let over =
+            self.passed_over.extract_if(.., |place, _| left.contains(place) || !is_there(&line, place));
         for (place, wait) in over {
             let rounds = wait.turns.iter().map(|(of, turns)| turns.saturating_sub(1) / round(of)).max();
             let given_up = self.given_up.entry(place).or_default();
@@ -62,7 +68,8 @@ impl Turns {
                 *passed += count;
                 // A round has as many turns of a tenant as its weight says.
                 let came = u32::from(!wait.beside.contains(other));
-                let rounds = 1 + came + self.given_up.get(&(limit.clone(), *one)).copied().unwrap_or_default();
+                let rounds =
+                    1 + came + self.given_up.get(&(limit.clone(), *one)).copied().unwrap_or_default();
                 if *passed > round(other) * rounds {
                     let what = format!("{other:?} had {passed} turns of {limit:?} while {one:?} waited");
                     return trouble("nobody_waits_for_more_than_a_round", what);

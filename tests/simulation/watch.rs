@@ -247,9 +247,8 @@ impl Watch {
         if let Some(letter) = letters.iter().find(|letter| !ids.contains(&letter.id)) {
             return trouble("no_message_is_hopeless", letter.reason.clone());
         }
-        let sound = |letter: &DeadLetter| {
-            letter.reason.contains("deliveries") && runtime::message_of(letter).is_ok()
-        };
+        let sound =
+            |letter: &DeadLetter| letter.reason.contains("deliveries") && runtime::message_of(letter).is_ok();
         if letters.len() != ids.len() || !letters.iter().all(sound) {
             return trouble("what_is_dead_is_kept", format!("of {dead} there are {letters:?}"));
         }

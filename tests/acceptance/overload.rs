@@ -127,8 +127,10 @@ async fn ten_times_the_load_loses_nothing_and_delays_no_other_tenant_by_more_tha
     let record = world.runtime.store().run(other, quiet).await.unwrap().unwrap();
     assert_eq!(record.run.state, RunState::Succeeded);
     // In each round every tenant has a turn, so all it may wait for is what is under way when it comes.
-    let (began, sent) =
-        (when(&world, quiet, EventKind::TaskQueued).await, when(&world, quiet, EventKind::TaskDispatched).await);
+    let (began, sent) = (
+        when(&world, quiet, EventKind::TaskQueued).await,
+        when(&world, quiet, EventKind::TaskDispatched).await,
+    );
     assert_eq!((began.len(), sent.len()), (2, 2), "it stood in line with both tasks");
     for (began, sent) in began.iter().zip(&sent) {
         let meanwhile = others.iter().filter(|at| *began < **at && *at < sent).count() as u32;

@@ -81,7 +81,8 @@ async fn what_was_sent_is_announced_again_and_what_an_unknown_worker_held_is_los
     world.write(&[(FileKind::Workflow, WORKS)]).await;
     let run = world.trigger("works").await;
     world.broker.idle().await;
-    let claim = engine::Command::Claim { task: TaskIndex(1), attempt: 1, worker: WorkerId(Uuid::from_u128(1)) };
+    let claim =
+        engine::Command::Claim { task: TaskIndex(1), attempt: 1, worker: WorkerId(Uuid::from_u128(1)) };
     assert_eq!(world.runtime.settle(run, claim).await.unwrap(), runtime::Settled::Applied);
     restore(&world, async |world: &World| {
         let cancel = engine::Command::Cancel { actor: "test".into(), reason: None };
@@ -103,7 +104,8 @@ async fn what_was_sent_is_announced_again_and_what_an_unknown_worker_held_is_los
         events.iter().filter(|event| event.task == Some(TaskIndex(task)) && event.kind == kind).count()
     };
     assert_eq!((of(0, EventKind::TaskRedispatched), of(0, EventKind::TaskDispatched)), (1, 1), "said again");
-    let lost = events.iter().find(|event| event.data["class"] == "worker_lost").expect("the attempt was lost");
+    let lost =
+        events.iter().find(|event| event.data["class"] == "worker_lost").expect("the attempt was lost");
     assert_eq!((lost.task, lost.attempt), (Some(TaskIndex(1)), 1));
     assert_eq!((of(1, EventKind::TaskDispatched), of(1, EventKind::TaskSucceeded)), (2, 1), "and done anew");
 }

@@ -304,8 +304,7 @@ fn starter(
 }
 
 async fn register(store: &store::Postgres) {
-    let file =
-        |path: &str, kind, text: &str| SourceFile { path: path.into(), kind, text: text.to_owned() };
+    let file = |path: &str, kind, text: &str| SourceFile { path: path.into(), kind, text: text.to_owned() };
     let compiled = language::compile(&[
         file("chaos.yaml", FileKind::Workflow, WORKFLOW),
         file("common.yaml", FileKind::Task, COMMON),

@@ -30,9 +30,10 @@ impl Watch {
         }
         let due = shadow.timers.iter().filter(|timer| timer.wake_at <= at);
         let due = due.map(|timer| (run, timer.task, timer.attempt, "a timer that is due"));
-        let tasks = shadow.tasks.values().filter_map(|task| {
-            Some((run, Some(task.index), task.attempt, self.why_ready(shadow, task)?))
-        });
+        let tasks = shadow
+            .tasks
+            .values()
+            .filter_map(|task| Some((run, Some(task.index), task.attempt, self.why_ready(shadow, task)?)));
         due.chain(tasks).collect()
     }
 

@@ -47,7 +47,9 @@ impl World {
     fn bury(&mut self, place: usize, number: u64, parcel: Parcel) {
         self.note(&format!("gave up on {}", parcel.message.kind()));
         let mut letter = Letter::new(&parcel.message, dead_id(number), self.now());
-        for (name, value) in [("Subscription", "simulated".to_owned()), ("DeliveryCount", MOST_DELIVERIES.to_string())] {
+        for (name, value) in
+            [("Subscription", "simulated".to_owned()), ("DeliveryCount", MOST_DELIVERIES.to_string())]
+        {
             letter.attributes.insert(format!("CloudPubSubDeadLetterSource{name}"), value);
         }
         let body = letter.push_body("dead-letters", Some(1));

@@ -312,7 +312,9 @@ async fn a_worker_whose_disk_is_full_fails_the_attempt_and_lives() {
     let scratch = world.folder.path().join("scratch");
     let full = Full::over(&scratch);
     if full.is_none() {
-        println!("No file system may be mounted here: something else is in the way of the scratch directory.");
+        println!(
+            "No file system may be mounted here: something else is in the way of the scratch directory."
+        );
         std::fs::remove_dir(&scratch).unwrap();
         std::fs::write(&scratch, "in the way").unwrap();
     }

@@ -136,6 +136,29 @@ async fn a_task_that_is_ready_and_was_never_queued_is_dispatched_by_the_doctor()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_nobody_is_to_look_at_is_found_by_the_sweep_though_nothing_is_due() {
+    let broken = Broken::new("a").await;
+    // The first tick of a day looks for what has been kept long enough, and through everything.
+    broken.sweep_after(0).await;
+    let run = broken.start().await;
+    broken.break_rows("update runs set checkup_at = null where id = $1", run).await;
+    let is_looked_at =
+        async || broken.runtime.store().agenda(broken.clock.now()).await.unwrap().checkup.is_some();
+    assert!(!is_looked_at().await);
+    broken.sweep_after(6).await;
+    assert!(is_looked_at().await);
+    // One that seems to wait, since what is noted about it is wrong, is found within a day.
+    let asleep = "update runs set checkup_at = null, counts = '{0,0,0,0,1,0,0,0,0,0,0,0}' where id = $1";
+    broken.break_rows(asleep, run).await;
+    for _ in 0..5 {
+        broken.sweep_after(60).await;
+        assert!(!is_looked_at().await, "what only waits costs nothing");
+    }
+    broken.sweep_after(24 * 60).await;
+    assert_eq!((is_looked_at().await, broken.repairs(run).await), (true, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_timer_of_a_task_that_ended_is_dropped_by_the_sweep() {
     let broken = Broken::new("a").await;
     let run = broken.start().await;

@@ -11,8 +11,8 @@ use model::{
 use serde_json::Value;
 use store::{
     Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Birth, Committed, Contender,
-    Context, Created, DateStep, DeadLetter, DriftRecord, DueTimer, Error, Facts, Granted, Health, Held,
-    InLine, Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Part,
+    Context, Created, DateStep, DeadLetter, DueTimer, Error, Facts, Granted, Health, Held, InLine,
+    Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Part,
     Registered, Result, RunFilter, RunRecord, ScheduleRecord, Share, ShareAsk, Sign, Silence, StandingRecord,
     StartRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent, VersionRecord,
     WorkerRecord, WorkflowRecord,
@@ -210,7 +210,6 @@ pass_on_part! {
         ) -> Vec<ScheduleRecord>;
         fn due_schedules(at: Instant, limit: u32) -> Vec<ScheduleRecord>;
         fn last_starts(tenant: TenantId, workflow: &str, schedule: &str, limit: u32) -> Vec<StartRecord>;
-        fn drifts() -> Vec<DriftRecord>;
     }
     writes {
         fn save_schedule(record: &ScheduleRecord) -> bool;
@@ -245,6 +244,17 @@ pass_on_part! {
         fn save_backfill(record: &BackfillRecord) -> bool;
         fn move_date(id: BackfillId, from: DateStep, date: &BackfillDate) -> bool;
         fn forget_backfills(before: Instant) -> u64;
+    }
+}
+
+#[async_trait]
+impl store::Remnants for SimulatedStore {
+    async fn forget_letters(&self, before: Instant) -> Result<u64> {
+        self.inner.forget_letters(before).await
+    }
+
+    async fn forget_trigger_events(&self, now: Instant) -> Result<u64> {
+        self.inner.forget_trigger_events(now).await
     }
 }
 

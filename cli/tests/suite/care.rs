@@ -49,7 +49,10 @@ fn timers_are_listed_with_when_and_why() {
     assert!(head.starts_with("DUE") && row.contains(&run) && row.contains("nap"), "{table}");
     let listed = ask_json(&place, &["timers", "--workflow", "naps"]);
     let timer = &listed["items"][0];
-    assert_eq!((&timer["run"], &timer["kind"], &timer["overdue"]), (&json!(run), &json!("sleep"), &json!(false)));
+    assert_eq!(
+        (&timer["run"], &timer["kind"], &timer["overdue"]),
+        (&json!(run), &json!("sleep"), &json!(false))
+    );
     assert_eq!(ask(&place, &["timers", "--workflow", "other"]), "no timers\n");
     ask(&place, &["run", "wake", &run, "nap"]);
     assert_eq!(ask(&place, &["timers"]), "no timers\n");
@@ -72,7 +75,10 @@ fn dead_letters_are_listed_shown_replayed_and_discarded() {
     let dry = ask(&place, &["dead-letters", "discard", "--all", "--text", "nobody-knows-it", "--dry-run"]);
     assert_eq!(dry, "1 dead letters would be discarded\n");
     assert_eq!(letter_other_than(&place, ""), again);
-    assert_eq!(ask(&place, &["dead-letters", "discard", &again]), format!("dead letter {again} is discarded\n"));
+    assert_eq!(
+        ask(&place, &["dead-letters", "discard", &again]),
+        format!("dead letter {again} is discarded\n")
+    );
     assert_eq!(ask(&place, &["dead-letters"]), "no dead letters\n");
     let gone = place.run(&["dead-letters", "show", &again]);
     assert!(!gone.status.success() && said(&gone).contains(&again), "{}", said(&gone));

@@ -40,7 +40,7 @@ pub use memory::Memory;
 pub use news::{Bookmark, News, NewsItem, NewsStore};
 pub use postgres::Postgres;
 pub use records::*;
-pub use retention::Part;
+pub use retention::{Part, Remnants};
 pub use schedules::*;
 pub use trial::Trial;
 pub use triggers::{
@@ -131,7 +131,7 @@ pub trait Unit: TriggerUnit {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Schedules + Backfills + TriggerStore + Measured + NewsStore {
+pub trait Store: Schedules + Backfills + TriggerStore + Measured + NewsStore + Remnants {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::Graph;
-use model::{Limit, Needed, Run, RunState, Task, TaskKey, TaskState, TenantId, VersionId};
+use model::{Instant, Limit, Needed, Run, RunState, Task, TaskKey, TaskState, TenantId, VersionId};
 use store::{LimitRecord, Memory, Store};
 
 use crate::check::{Checked, Shadows, Trouble, trouble};
@@ -17,8 +17,8 @@ struct Taken {
     waiting: u32,
 }
 
-/// The tasks that wait for a place, and of which limit.
-pub(crate) type Line = BTreeMap<TaskKey, Limit>;
+/// The tasks that wait for a place: of which limit, and since when.
+pub(crate) type Line = BTreeMap<TaskKey, (Limit, Instant)>;
 
 /// Looks at all limits of some tenants, and at every task that may have a place. Answers who stands in line.
 pub(crate) fn add_up(
@@ -81,7 +81,7 @@ fn count(
     let key = TaskKey { run: run.id, task: task.index };
     let line = now(memory.in_line(key)).unwrap();
     if let Some(line) = line.as_ref().filter(|line| !line.granted) {
-        waiting.insert(key, line.limit.clone());
+        waiting.insert(key, (line.limit.clone(), line.since));
     }
     let stands = task.state == TaskState::Queued && run.state != RunState::Paused;
     if line.is_some() != stands {

@@ -99,10 +99,10 @@ impl Watch {
         self.graphs.entry(version).or_insert_with(compile).clone()
     }
 
-    /// Looks at who has places, who waits for one, and who had a turn.
-    pub(crate) fn look_at_places(&mut self) -> Checked {
+    /// Looks at who has places and who waits for one, and after each single commit at who had a turn.
+    pub(crate) fn look_at_places(&mut self, after_each: bool) -> Checked {
         let line = places::add_up(&self.memory, &self.shadows, &self.graphs, &self.tenants)?;
-        self.turns.look(line, &self.shadows, &self.weights)
+        if after_each { self.turns.look(line, &self.shadows, &self.weights) } else { Ok(()) }
     }
 
     /// There is a tenant more, with so many turns in each round.

@@ -322,6 +322,8 @@ pass_on! {
             after: Option<TaskIndex>,
             limit: u32
         ) -> Vec<TaskRecord>;
+        fn outline(runs: &[RunId]) -> Vec<(RunId, Task)>;
+        fn pulse(tenant: TenantId, since: Instant, limit: u32) -> Vec<(Instant, RunState)>;
         fn item(child: TaskKey) -> Option<Value>;
         fn waiters(owner: TaskKey, limit: u32) -> Vec<(TaskKey, u32)>;
         fn in_lane(tenant: TenantId, workflow: &str, lane: &str, limit: u32) -> Vec<LaneMember>;

@@ -209,6 +209,12 @@ pub trait Store: Schedules + Backfills + TriggerStore + Measured {
         limit: u32,
     ) -> Result<Vec<TaskRecord>>;
 
+    /// The tasks of the definitions of some runs by run and index, without outputs and children.
+    async fn outline(&self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>>;
+
+    /// When runs of a tenant were created and where they stand, newest first: since an instant, at most so many.
+    async fn pulse(&self, tenant: TenantId, since: Instant, limit: u32) -> Result<Vec<(Instant, RunState)>>;
+
     /// The item that a child of a fan-out is about.
     async fn item(&self, child: TaskKey) -> Result<Option<serde_json::Value>>;
 

@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Event, Instant, Limit, Order, RunId, RunState, TaskIndex, TaskKey, TenantId, VersionId,
-    WorkerId,
+    AttemptRecord, Event, Instant, Limit, Order, RunId, RunState, Task, TaskIndex, TaskKey, TenantId,
+    VersionId, WorkerId,
 };
 use serde_json::Value;
 
@@ -146,6 +146,14 @@ impl Store for Memory {
         limit: u32,
     ) -> Result<Vec<TaskRecord>> {
         Ok(self.shared.tables().run_tasks(run, children_of, after, limit))
+    }
+
+    async fn outline(&self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
+        Ok(self.shared.tables().outline(runs))
+    }
+
+    async fn pulse(&self, tenant: TenantId, since: Instant, limit: u32) -> Result<Vec<(Instant, RunState)>> {
+        Ok(self.shared.tables().pulse(tenant, since, limit))
     }
 
     async fn item(&self, child: TaskKey) -> Result<Option<Value>> {

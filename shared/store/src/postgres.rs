@@ -33,8 +33,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Event, Instant, Limit, Order, RunId, RunState, TaskIndex, TaskKey, TenantId, VersionId,
-    WorkerId,
+    AttemptRecord, Event, Instant, Limit, Order, RunId, RunState, Task, TaskIndex, TaskKey, TenantId,
+    VersionId, WorkerId,
 };
 use serde_json::Value;
 use sqlx::migrate::Migrator;
@@ -195,6 +195,14 @@ impl Store for Postgres {
         limit: u32,
     ) -> Result<Vec<TaskRecord>> {
         runs::tasks(&self.pool, run, children_of, after, limit).await
+    }
+
+    async fn outline(&self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
+        runs::outline(&self.pool, runs).await
+    }
+
+    async fn pulse(&self, tenant: TenantId, since: Instant, limit: u32) -> Result<Vec<(Instant, RunState)>> {
+        runs::pulse(&self.pool, tenant, since, limit).await
     }
 
     async fn item(&self, child: TaskKey) -> Result<Option<Value>> {

@@ -3,7 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{AttemptRecord, Event, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind};
+use model::{
+    AttemptRecord, Event, Instant, RunId, RunState, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer,
+    TimerKind,
+};
 use serde_json::Value;
 
 use super::tables::{RunRow, Tables};
@@ -59,6 +62,26 @@ impl Tables {
         let wanted =
             self.tasks_of(run, after).filter(|(_, task)| of(task) && task.state != TaskState::Removed);
         wanted.take(limit as usize).map(record).collect()
+    }
+
+    pub(super) fn outline(&self, runs: &[RunId]) -> Vec<(RunId, Task)> {
+        let mut runs = runs.to_vec();
+        runs.sort_unstable();
+        let of_definition = |run: &RunId| {
+            let tasks = self.tasks_of(*run, None).take_while(|(_, task)| task.child.is_none());
+            tasks.map(|(key, task)| (key.run, task.clone())).collect::<Vec<_>>()
+        };
+        runs.iter().flat_map(of_definition).collect()
+    }
+
+    pub(super) fn pulse(&self, tenant: TenantId, since: Instant, limit: u32) -> Vec<(Instant, RunState)> {
+        let runs = self.runs.values().map(|row| &row.run);
+        let mut found: Vec<_> = runs
+            .filter(|run| run.tenant == tenant && run.created_at >= since)
+            .map(|run| (run.created_at, run.id, run.state))
+            .collect();
+        found.sort_by_key(|(created_at, id, _)| Reverse((*created_at, *id)));
+        found.into_iter().take(limit as usize).map(|(created_at, _, state)| (created_at, state)).collect()
     }
 
     /// The timer of a task that is due first.

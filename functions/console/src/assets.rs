@@ -12,12 +12,16 @@ const STYLE: &str = include_str!("../templates/style.css");
 const SCRIPT: &str = include_str!("../templates/console.js");
 const ICON: &str = include_str!("../templates/icon.svg");
 
-/// Stands in the addresses of what browsers keep: another content has another address.
-pub(crate) static STAMP: LazyLock<String> = LazyLock::new(|| {
+static STAMP: LazyLock<String> = LazyLock::new(|| {
     let mut hasher = DefaultHasher::new();
     (STYLE, SCRIPT, ICON).hash(&mut hasher);
     format!("{:x}", hasher.finish())
 });
+
+/// Stands in the addresses of what browsers keep: another content has another address.
+pub(crate) fn stamp() -> &'static str {
+    &STAMP
+}
 
 /// `/style.css`, `/console.js` and `/icon.svg`.
 pub(crate) fn router() -> Router {

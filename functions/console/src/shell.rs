@@ -63,8 +63,8 @@ impl Shell {
 
     /// The beginning of a form that has something done. Every form of every page begins here, and what it sends is
     /// taken by [`Sent`](crate::sent::Sent).
-    pub(crate) fn post(&self, action: &str) -> Markup {
-        self.post_from(action, &self.here)
+    pub(crate) fn post(&self, action: impl AsRef<str>) -> Markup {
+        self.post_from(action.as_ref(), &self.here)
     }
 
     /// The same with another page to lead back to.

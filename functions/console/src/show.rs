@@ -125,12 +125,12 @@ pub(crate) fn millis(milliseconds: &Option<i64>) -> String {
 }
 
 /// A length of time in seconds.
-pub(crate) fn seconds(seconds: i64) -> String {
-    span(TimeDelta::seconds(seconds))
+pub(crate) fn seconds(seconds: &i64) -> String {
+    span(TimeDelta::seconds(*seconds))
 }
 
 /// A part of one, in percent.
-pub(crate) fn percent(part: f64) -> String {
+pub(crate) fn percent(part: &f64) -> String {
     format!("{:.0} %", part * 100.0)
 }
 

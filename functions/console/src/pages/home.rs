@@ -155,6 +155,6 @@ impl HomePage {
     }
 
     fn retry(&self, run: &RunView) -> Markup {
-        self.shell.post(&format!("/runs/{}/retry", run.id))
+        self.shell.post(format!("/runs/{}/retry", run.id))
     }
 }

@@ -251,18 +251,18 @@ impl RunPage {
 
     /// The task that failed first, whose log one wants to read.
     fn culprit(&self) -> Option<&str> {
-        let told = self.why.as_ref()?.tasks.iter();
-        told.into_iter().find(|told| told.state == TaskState::Failed).map(|told| told.task.as_str())
+        let mut told = self.why.as_ref()?.tasks.iter();
+        told.find(|told| told.state == TaskState::Failed).map(|told| told.task.as_str())
     }
 
     /// The beginning of a form that steers the run.
     fn act(&self, action: &str) -> Markup {
-        self.shell.post(&format!("/runs/{}/{action}", self.run.id))
+        self.shell.post(format!("/runs/{}/{action}", self.run.id))
     }
 
     /// The beginning of a form that steers one of its tasks.
     fn task_act(&self, task: &str, action: &str) -> Markup {
-        self.shell.post(&format!("{}/{action}", self.task_link(task)))
+        self.shell.post(format!("{}/{action}", self.task_link(task)))
     }
 
     fn task_link(&self, task: &str) -> String {

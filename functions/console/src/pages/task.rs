@@ -179,16 +179,16 @@ impl TaskPage {
     }
 
     fn act(&self, action: &str) -> Markup {
-        self.shell.post(&format!("{}/{action}", self.link()))
+        self.shell.post(format!("{}/{action}", self.link()))
     }
 
     /// The beginning of the form that retries all that failed in the run.
     fn retry(&self) -> Markup {
-        self.shell.post(&format!("/runs/{}/retry", self.run.id))
+        self.shell.post(format!("/runs/{}/retry", self.run.id))
     }
 
     /// The log from another line on, with the same filters.
-    fn log_from(&self, from: u32) -> String {
+    fn log_from(&self, from: impl std::fmt::Display) -> String {
         let (attempt, from) = (self.attempt.to_string(), from.to_string());
         let query = crate::ask::query([
             ("attempt", Some(attempt.as_str())),
@@ -197,6 +197,10 @@ impl TaskPage {
             ("from", Some(from.as_str())),
         ]);
         format!("{}{query}#log", self.link())
+    }
+
+    fn is_level(&self, level: &str) -> bool {
+        self.wanted.level.as_deref() == Some(level)
     }
 
     fn is_asleep(&self) -> bool {

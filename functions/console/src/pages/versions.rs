@@ -75,12 +75,12 @@ pub(crate) async fn activate(
 }
 
 impl VersionsPage {
-    fn activation(&self, number: i32) -> Markup {
-        self.shell.post(&self.title.link(&format!("/versions/{number}/activate")))
+    fn activation(&self, number: impl std::fmt::Display) -> Markup {
+        self.shell.post(self.title.link(&format!("/versions/{number}/activate")))
     }
 
     /// A value of a field that differs, as text.
-    fn written(value: &Option<Value>) -> String {
+    fn written(&self, value: &Option<Value>) -> String {
         match value {
             None => String::new(),
             Some(Value::String(text)) => text.clone(),

@@ -1,5 +1,6 @@
 //! One workflow: its graph and how its tasks went run by run; its source; starting a run or a backfill of it.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -319,7 +320,7 @@ impl BackfillPage {
 }
 
 impl WorkflowPage {
-    fn cell(&self, place: usize, task: &str) -> String {
-        self.runs.get(place).map(|(run, ..)| format!("/runs/{run}/tasks/{}", part(task))).unwrap_or_default()
+    fn cell(&self, place: impl Borrow<usize>, task: &str) -> String {
+        self.runs.get(*place.borrow()).map(|(run, ..)| format!("/runs/{run}/tasks/{}", part(task))).unwrap_or_default()
     }
 }

@@ -132,7 +132,7 @@ async fn row(console: &Console, reader: &Reader, workflow: WorkflowView) -> Resu
 pub(crate) fn when(when: &model::When) -> String {
     match when {
         model::When::Cron(pattern) => pattern.clone(),
-        model::When::Every(seconds) => format!("every {}", show::seconds(i64::from(*seconds))),
+        model::When::Every(seconds) => format!("every {}", show::seconds(&i64::from(*seconds))),
         model::When::At(instant) => format!("once, {}", show::day(instant)),
     }
 }
@@ -174,6 +174,6 @@ impl Record {
 
     /// The rate of success in words.
     pub(crate) fn success(&self) -> String {
-        self.rate.map_or_else(|| "–".into(), show::percent)
+        self.rate.map_or_else(|| "–".into(), |rate| show::percent(&rate))
     }
 }

@@ -56,7 +56,7 @@ pub(super) async fn limits(reader: Reader) -> Answer {
 
 impl LimitsPage {
     fn set(&self, limit: &LimitView) -> Markup {
-        self.shell.post(&format!("/operations/limits/{}/{}", part(&limit.kind), part(&limit.name)))
+        self.shell.post(format!("/operations/limits/{}/{}", part(&limit.kind), part(&limit.name)))
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) async fn workers(reader: Reader, wanted: Result<Query<ListQuery>, Pro
 
 impl WorkersPage {
     fn order(&self, worker: &WorkerView, action: &str) -> Markup {
-        self.shell.post(&format!("/operations/workers/{}/{action}", worker.id))
+        self.shell.post(format!("/operations/workers/{}/{action}", worker.id))
     }
 }
 
@@ -99,7 +99,7 @@ pub(super) async fn timers(reader: Reader, wanted: Result<Query<ListQuery>, Prob
 impl TimersPage {
     fn wake(&self, timer: &TimerView) -> Option<Markup> {
         let task = timer.task.as_ref().filter(|_| ["sleep", "retry"].contains(&timer.kind.as_str()))?;
-        Some(self.shell.post(&format!("/runs/{}/tasks/{}/wake", timer.run, part(task))))
+        Some(self.shell.post(format!("/runs/{}/tasks/{}/wake", timer.run, part(task))))
     }
 }
 
@@ -120,13 +120,13 @@ pub(super) async fn schedules(reader: Reader, wanted: Result<Query<ListQuery>, P
 
 impl SchedulesPage {
     fn steer(&self, schedule: &ScheduleView, action: &str) -> Markup {
-        self.shell.post(&format!("/operations/schedules/{}/{action}", part(&schedule.workflow)))
+        self.shell.post(format!("/operations/schedules/{}/{action}", part(&schedule.workflow)))
     }
 
     fn pattern(&self, schedule: &ScheduleView) -> String {
         match (&schedule.cron, schedule.every_seconds, &schedule.at) {
             (Some(cron), ..) => format!("{cron} {}", schedule.timezone),
-            (_, Some(seconds), _) => format!("every {}", show::seconds(i64::from(seconds))),
+            (_, Some(seconds), _) => format!("every {}", show::seconds(&i64::from(seconds))),
             (.., Some(at)) => format!("once, {}", show::day(at)),
             _ => String::new(),
         }
@@ -151,7 +151,7 @@ pub(super) async fn triggers(reader: Reader, wanted: Result<Query<ListQuery>, Pr
 impl TriggersPage {
     fn steer(&self, trigger: &TriggerView, action: &str) -> Markup {
         let (workflow, name) = (part(&trigger.workflow), part(&trigger.name));
-        self.shell.post(&format!("/operations/triggers/{workflow}/{name}/{action}"))
+        self.shell.post(format!("/operations/triggers/{workflow}/{name}/{action}"))
     }
 }
 
@@ -172,7 +172,7 @@ pub(super) async fn backfills(reader: Reader, wanted: Result<Query<ListQuery>, P
 
 impl BackfillsPage {
     fn steer(&self, backfill: &BackfillView, action: &str) -> Markup {
-        self.shell.post(&format!("/operations/backfills/{}/{action}", backfill.id))
+        self.shell.post(format!("/operations/backfills/{}/{action}", backfill.id))
     }
 
     fn progress(&self, backfill: &BackfillView) -> Markup {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::{Api, Links};
+use api::{Api, Feed, Links};
 use auth::{Accounts, Keys, Verifier};
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -46,7 +46,7 @@ async fn api(world: &World) -> Router {
     let app = service::App { runtime, push: world.app.push.clone() };
     let auth = Verifier::new([world.issuer.url()], "api", Keys::fixed(&world.issuer.jwks()));
     let (accounts, links) = (Accounts::new(["ada@example.com"]), Links::local("http://127.0.0.1"));
-    api::router(Api { app, auth: Arc::new(auth), accounts, links, pages_open: false })
+    api::router(Api { app, auth: Arc::new(auth), accounts, links, pages_open: false, feed: Feed::default() })
 }
 
 /// Asks for a run until it is accepted, and says so whenever it is told to come again.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use api::{Api, Links};
+use api::{Api, Feed, Links};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, header};
@@ -78,6 +78,7 @@ impl Functions {
             accounts: issuer.api_accounts(),
             links: Links::local(url),
             pages_open: true,
+            feed: Feed::default(),
         };
         let public = console::router(api)
             .merge(trigger::hooks(app.clone(), secrets))

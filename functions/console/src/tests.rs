@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use api::Links;
+use api::{Feed, Links};
 use async_trait::async_trait;
 use auth::{Accounts, Keys, PushAuth, Verifier};
 use axum::body::{Body, to_bytes};
@@ -40,7 +40,7 @@ async fn console() -> (Api, RunId) {
     let app = App { runtime: Arc::new(runtime), push: Arc::new(PushAuth::None) };
     let verifier = Verifier::new(["nobody"], "api", Keys::fixed(&json!({"keys": []})));
     let (auth, accounts) = (Arc::new(verifier), Accounts::new(["@example.com"]));
-    let api = Api { app, auth, accounts, links: Links::default(), pages_open: true };
+    let api = Api { app, auth, accounts, links: Links::default(), pages_open: true, feed: Feed::default() };
     register(&api.app).await;
     let run = start(&api.app).await;
     let line =

@@ -6,6 +6,7 @@
 //! - [`views`]: the shapes that callers rely on. [`links`]: where they lead. [`page`]: lists in pages.
 //! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
+//! - [`live`]: what happens, as it happens.
 //! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`operate`], [`bulk`], [`logs`], [`limits`],
 //!   [`workers`], [`timers`], [`schedules`], [`drift`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`]: the endpoints.
 
@@ -22,6 +23,7 @@ pub mod error;
 pub mod explain;
 pub mod limits;
 pub mod links;
+pub mod live;
 pub mod logs;
 pub mod operate;
 pub mod page;
@@ -50,6 +52,7 @@ use service::{App, Config, Problem};
 
 pub use caller::Caller;
 pub use links::Links;
+pub use live::Feed;
 
 /// No request's body is larger, in bytes.
 pub const BODY_LIMIT: usize = 1024 * 1024;
@@ -67,6 +70,8 @@ pub struct Api {
     pub links: Links,
     /// Whether pages may be read without a token: only where nobody but this machine can reach them.
     pub pages_open: bool,
+    /// What listeners are told.
+    pub feed: Feed,
 }
 
 impl Api {
@@ -79,7 +84,7 @@ impl Api {
         };
         let links = Links { project, ..Links::local(config.console_url.as_deref().unwrap_or_default()) };
         let (auth, accounts) = (Arc::new(tokens.build()?), Accounts::new(accounts.clone()));
-        Ok(Some(Self { app, auth, accounts, links, pages_open: false }))
+        Ok(Some(Self { app, auth, accounts, links, pages_open: false, feed: Feed::default() }))
     }
 }
 
@@ -116,8 +121,9 @@ pub fn router(api: Api) -> Router {
         .route("/runs/{id}/tasks/{task}", get(tasks::get_one))
         .route("/runs/{id}/tasks/{task}/attempts", get(tasks::get_attempts))
         .route("/runs/{id}/tasks/{task}/logs", get(logs::get_lines))
+        .route("/events", get(live::get_events))
         .route("/limits", get(limits::get_list))
-        .route("/limits/{kind}/{name}", post(limits::post_places))
+        .route("/limits/{kind}/{name}", get(limits::get_detail).post(limits::post_places))
         .route("/workers", get(workers::get_list))
         .route("/workers/{id}/drain", post(workers::post_drain))
         .route("/workers/{id}/kill", post(workers::post_kill))

@@ -13,7 +13,9 @@ mod error;
 mod inspection;
 mod load;
 mod memory;
+mod news;
 mod normal;
+mod outline;
 mod postgres;
 mod records;
 mod retention;
@@ -36,6 +38,8 @@ pub use error::{Error, Result};
 pub use inspection::{Fault, Finding, Health, Inspection};
 pub use load::{Load, Measured, Pool, TenantLoad};
 pub use memory::Memory;
+pub use outline::Outlines;
+pub use news::{Bookmark, News, NewsItem, NewsStore};
 pub use postgres::Postgres;
 pub use records::*;
 pub use retention::Part;
@@ -129,7 +133,7 @@ pub trait Unit: TriggerUnit {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Schedules + Backfills + TriggerStore + Measured {
+pub trait Store: Schedules + Backfills + TriggerStore + Measured + Outlines + NewsStore {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 
@@ -209,12 +213,6 @@ pub trait Store: Schedules + Backfills + TriggerStore + Measured {
         limit: u32,
     ) -> Result<Vec<TaskRecord>>;
 
-    /// The tasks of the definitions of some runs by run and index, without outputs and children.
-    async fn outline(&self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>>;
-
-    /// When runs of a tenant were created and where they stand, newest first: since an instant, at most so many.
-    async fn pulse(&self, tenant: TenantId, since: Instant, limit: u32) -> Result<Vec<(Instant, RunState)>>;
-
     /// The item that a child of a fan-out is about.
     async fn item(&self, child: TaskKey) -> Result<Option<serde_json::Value>>;
 
@@ -246,6 +244,12 @@ pub trait Store: Schedules + Backfills + TriggerStore + Measured {
 
     /// What each tenant in the line of a limit has coming and was given.
     async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>>;
+
+    /// The tasks of a tenant that have their places, those of its oldest runs first; of so many unfinished runs.
+    async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>>;
+
+    /// The tasks of a tenant in the line of a limit, whoever comes first first.
+    async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>>;
 
     /// Where a task stands in line, if it does.
     async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>>;

@@ -9,6 +9,7 @@ mod definitions;
 mod draft;
 mod inspection;
 mod load;
+mod news;
 mod places;
 mod retention;
 mod runs;
@@ -25,16 +26,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Event, Instant, Limit, Order, RunId, RunState, Task, TaskIndex, TaskKey, TenantId,
-    VersionId, WorkerId,
+    AttemptRecord, Event, Instant, Limit, Order, RunId, RunState, TaskIndex, TaskKey, TenantId, VersionId,
+    WorkerId,
 };
 use serde_json::Value;
 
 use crate::{
-    Activated, Active, Agenda, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine, Inspection,
-    LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered, Result,
-    RunFilter, RunRecord, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told,
-    Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord, normal,
+    Activated, Active, Agenda, Contender, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine,
+    Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered,
+    Result, RunFilter, RunRecord, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord,
+    Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord, normal,
 };
 use tables::Tables;
 
@@ -148,14 +149,6 @@ impl Store for Memory {
         Ok(self.shared.tables().run_tasks(run, children_of, after, limit))
     }
 
-    async fn outline(&self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
-        Ok(self.shared.tables().outline(runs))
-    }
-
-    async fn pulse(&self, tenant: TenantId, since: Instant, limit: u32) -> Result<Vec<(Instant, RunState)>> {
-        Ok(self.shared.tables().pulse(tenant, since, limit))
-    }
-
     async fn item(&self, child: TaskKey) -> Result<Option<Value>> {
         Ok(self.shared.tables().items.get(&child).cloned())
     }
@@ -196,6 +189,14 @@ impl Store for Memory {
 
     async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>> {
         Ok(self.shared.tables().places.standings(limit))
+    }
+
+    async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>> {
+        Ok(self.shared.tables().holders(tenant, runs))
+    }
+
+    async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>> {
+        Ok(self.shared.tables().line(limit, tenant, count))
     }
 
     async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>> {

@@ -12,6 +12,7 @@ mod limits;
 mod load;
 mod login;
 mod logs;
+mod news;
 mod outbox;
 mod partitions;
 mod places;
@@ -33,8 +34,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, Event, Instant, Limit, Order, RunId, RunState, Task, TaskIndex, TaskKey, TenantId,
-    VersionId, WorkerId,
+    AttemptRecord, Event, Instant, Limit, Order, RunId, RunState, TaskIndex, TaskKey, TenantId, VersionId,
+    WorkerId,
 };
 use serde_json::Value;
 use sqlx::migrate::Migrator;
@@ -42,10 +43,10 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection};
 
 use crate::{
-    Activated, Active, Agenda, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine, Inspection,
-    LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered, Result,
-    RunFilter, RunRecord, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told,
-    Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
+    Activated, Active, Agenda, Contender, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine,
+    Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered,
+    Result, RunFilter, RunRecord, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord,
+    Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
 };
 
 /// How long a caller waits for a connection before the store counts as away.
@@ -197,14 +198,6 @@ impl Store for Postgres {
         runs::tasks(&self.pool, run, children_of, after, limit).await
     }
 
-    async fn outline(&self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
-        runs::outline(&self.pool, runs).await
-    }
-
-    async fn pulse(&self, tenant: TenantId, since: Instant, limit: u32) -> Result<Vec<(Instant, RunState)>> {
-        runs::pulse(&self.pool, tenant, since, limit).await
-    }
-
     async fn item(&self, child: TaskKey) -> Result<Option<Value>> {
         items::find_one(&self.pool, child).await
     }
@@ -241,6 +234,14 @@ impl Store for Postgres {
 
     async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>> {
         limits::standings(&self.pool, limit).await
+    }
+
+    async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>> {
+        limits::holders(&self.pool, tenant, runs).await
+    }
+
+    async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>> {
+        limits::line(&self.pool, limit, tenant, count).await
     }
 
     async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>> {

@@ -7,9 +7,10 @@ use auth::{Accounts, Issuer, Keys, PushAuth, Verifier};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use axum::response::Response;
 use bus::Bus;
 use clock::Clock;
-use ebbflow_api::{Api, Links, router};
+use ebbflow_api::{Api, Feed, Links, router};
 use engine::Command;
 use model::message::TaskResult;
 use model::{Failure, Instant, Message, RunId, TaskIndex};
@@ -94,7 +95,8 @@ impl World {
         let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
         let links = Links::local("http://localhost:8480");
         let accounts = Accounts::new(["@example.com"]);
-        let api = Api { app, auth: Arc::new(verifier), accounts, links, pages_open: false };
+        let api =
+            Api { app, auth: Arc::new(verifier), accounts, links, pages_open: false, feed: Feed::default() };
         Self { runtime, bus, router: router(api) }
     }
 
@@ -136,6 +138,21 @@ impl World {
         let command =
             Command::Report { task: TaskIndex(task), attempt: 1, worker: None, started_at: now(), result };
         assert_eq!(self.runtime.settle(run, command).await.unwrap(), Settled::Applied);
+    }
+
+    /// What is served.
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// Sends a request and leaves what it is answered with to be read.
+    pub(crate) async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Response {
+        let mut request = Request::get(format!("/api/v1{path}"))
+            .header(header::AUTHORIZATION, format!("Bearer {}", token("api", 3600)));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

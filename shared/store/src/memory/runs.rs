@@ -4,13 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use model::{
-    AttemptRecord, Event, Instant, RunId, RunState, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer,
-    TimerKind,
+    AttemptRecord, Event, Limit, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind,
 };
 use serde_json::Value;
 
 use super::tables::{RunRow, Tables};
-use crate::{LogChunk, LogLine, RunFilter, RunRecord, Starter, TaskRecord, chunks};
+use crate::{Contender, LogChunk, LogLine, RunFilter, RunRecord, Starter, TaskRecord, chunks};
 
 impl Tables {
     pub(super) fn run(&self, tenant: TenantId, id: RunId) -> Option<RunRecord> {
@@ -64,24 +63,24 @@ impl Tables {
         wanted.take(limit as usize).map(record).collect()
     }
 
-    pub(super) fn outline(&self, runs: &[RunId]) -> Vec<(RunId, Task)> {
-        let mut runs = runs.to_vec();
-        runs.sort_unstable();
-        let of_definition = |run: &RunId| {
-            let tasks = self.tasks_of(*run, None).take_while(|(_, task)| task.child.is_none());
-            tasks.map(|(key, task)| (key.run, task.clone())).collect::<Vec<_>>()
-        };
-        runs.iter().flat_map(of_definition).collect()
+    pub(super) fn holders(&self, tenant: TenantId, runs: u32) -> Vec<Contender> {
+        let unfinished = |row: &&RunRow| row.run.tenant == tenant && row.run.finished_at.is_none();
+        let tasks = |row: &RunRow| self.tasks_of(row.run.id, None);
+        let placed = self.runs.values().filter(unfinished).take(runs as usize).flat_map(tasks);
+        placed
+            .filter(|(_, task)| task.state.is_placed())
+            .filter_map(|(key, _)| self.contender(*key))
+            .collect()
     }
 
-    pub(super) fn pulse(&self, tenant: TenantId, since: Instant, limit: u32) -> Vec<(Instant, RunState)> {
-        let runs = self.runs.values().map(|row| &row.run);
-        let mut found: Vec<_> = runs
-            .filter(|run| run.tenant == tenant && run.created_at >= since)
-            .map(|run| (run.created_at, run.id, run.state))
-            .collect();
-        found.sort_by_key(|(created_at, id, _)| Reverse((*created_at, *id)));
-        found.into_iter().take(limit as usize).map(|(created_at, _, state)| (created_at, state)).collect()
+    pub(super) fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Vec<Contender> {
+        let line = self.places.line(limit, tenant).into_iter();
+        line.filter_map(|key| self.contender(key)).take(count as usize).collect()
+    }
+
+    fn contender(&self, key: TaskKey) -> Option<Contender> {
+        let (run, task) = (&self.runs.get(&key.run)?.run, self.tasks.get(&key)?.clone());
+        Some(Contender { run: key.run, workflow: run.workflow.clone(), version: run.version, task })
     }
 
     /// The timer of a task that is due first.

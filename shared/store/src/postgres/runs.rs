@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{AttemptRecord, Event, Instant, RunId, RunState, Task, TaskIndex, TaskKey, TenantId};
+use model::{AttemptRecord, Event, RunId, TaskIndex, TaskKey, TenantId};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -63,32 +63,6 @@ pub(super) async fn tasks(
         .fetch_all(pool)
         .await?;
     found.iter().map(rows::task_record).collect()
-}
-
-pub(super) async fn outline(pool: &PgPool, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
-    let found = sqlx::query(include_str!("../../queries/read_outline.sql"))
-        .bind(rows::column(runs, |run| run.0))
-        .fetch_all(pool)
-        .await?;
-    found.iter().map(rows::task).collect()
-}
-
-pub(super) async fn pulse(
-    pool: &PgPool,
-    tenant: TenantId,
-    since: Instant,
-    limit: u32,
-) -> Result<Vec<(Instant, RunState)>> {
-    let found = sqlx::query(
-        "select created_at, state from runs where tenant = $1 and created_at >= $2
-          order by created_at desc, id desc limit $3",
-    )
-    .bind(tenant.0)
-    .bind(since)
-    .bind(i64::from(limit))
-    .fetch_all(pool)
-    .await?;
-    found.iter().map(|row| Ok((row.try_get("created_at")?, rows::run_state(row)?))).collect()
 }
 
 pub(super) async fn attempts(pool: &PgPool, key: TaskKey) -> Result<Vec<AttemptRecord>> {

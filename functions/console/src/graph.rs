@@ -13,7 +13,7 @@ use crate::show::{self, Markup, escaped};
 /// Boxes have room for the mark of a state and for how far a fan-out has come.
 const ROOM: Room = Room { smallest: 200, padding: 60 };
 
-/// The graph of a definition: each task leads to where it stands in the source.
+/// The graph of a definition: each task leads to the source.
 pub(crate) fn of_definition(graph: &Graph) -> Markup {
     Drawing { graph, run: None }.drawn()
 }
@@ -95,20 +95,14 @@ impl Drawing<'_> {
 
     fn draw_task(&self, out: &mut String, index: TaskIndex, at: Rect) {
         let spec = self.graph.spec(index);
-        let name = escaped(&spec.name);
-        let kind = drawing::kind(spec);
-        let Rect { x, y, width, height } = at;
+        let (name, kind) = (escaped(&spec.name), drawing::kind(spec));
         let standing = self.run.as_ref().and_then(|run| Some((run, *run.tasks.get(&index)?)));
-        let (class, link, note) = match &standing {
-            Some((run, task)) => {
-                let critical = if run.critical.contains(&index) { " critical" } else { "" };
-                let link = format!("/runs/{}/tasks/{}", run.run, part(&spec.name));
-                (format!("{}{critical}", task.state.name()), link, note(&kind, task, run.now))
-            }
-            None => ("plain".to_owned(), format!("#task-{}", part(&spec.name)), kind.clone()),
+        let look = match &standing {
+            Some((run, task)) => Look::of_task(run, task, &spec.name, &kind),
+            None => Look::plain(&self.graph.workflow().name, &kind),
         };
-        let told = standing.as_ref().map(|(_, task)| format!(", {}", task.state.name().replace('_', " ")));
-        let told = told.unwrap_or_default();
+        let Rect { x, y, width, height } = at;
+        let (class, link, told) = (look.class, look.link, look.told);
         put(
             out,
             format_args!(
@@ -119,30 +113,56 @@ impl Drawing<'_> {
                 escaped(&kind)
             ),
         );
-        let (mut text, name_y, kind_y) = (x + 14, y + 19, y + 35);
-        if let Some((_, task)) = &standing {
-            let mark = y + (height - 18) / 2;
-            put(
-                out,
-                format_args!(
-                    "<use href=\"#m-{}\" x=\"{}\" y=\"{mark}\" width=\"18\" height=\"18\"/>",
-                    task.state.name(),
-                    x + 12
-                ),
-            );
-            text = x + 40;
-            draw_progress(out, task, at);
-        }
+        let text = if let Some((_, task)) = &standing { draw_state(out, task, at) } else { x + 14 };
         put(
             out,
             format_args!(
-                "<text class=\"name\" x=\"{text}\" y=\"{name_y}\">{}</text>\
-                 <text class=\"kind\" x=\"{text}\" y=\"{kind_y}\">{}</text></a>\n",
+                "<text class=\"name\" x=\"{text}\" y=\"{}\">{}</text>\
+                 <text class=\"kind\" x=\"{text}\" y=\"{}\">{}</text></a>\n",
+                y + 19,
                 escaped(&drawing::short(&spec.name)),
-                escaped(&note)
+                y + 35,
+                escaped(&look.note)
             ),
         );
     }
+}
+
+/// How a task's box looks.
+struct Look {
+    class: String,
+    link: String,
+    /// What stands below its name.
+    note: String,
+    /// Its state in words.
+    told: String,
+}
+
+impl Look {
+    fn plain(workflow: &str, kind: &str) -> Self {
+        let link = format!("/workflows/{}/source", part(workflow));
+        Self { class: "plain".into(), link, note: kind.to_owned(), told: String::new() }
+    }
+
+    fn of_task(run: &Standing<'_>, task: &Task, name: &str, kind: &str) -> Self {
+        let state = task.state.name();
+        let critical = if run.critical.contains(&task.index) { " critical" } else { "" };
+        Self {
+            class: format!("{state}{critical}"),
+            link: format!("/runs/{}/tasks/{}", run.run, part(name)),
+            note: note(kind, task, run.now),
+            told: format!(", {}", state.replace('_', " ")),
+        }
+    }
+}
+
+/// Draws a task's state and how far its children are. Answers where its text begins.
+fn draw_state(out: &mut String, task: &Task, at: Rect) -> i32 {
+    let (x, y) = (at.x + 12, at.y + (at.height - 18) / 2);
+    let state = task.state.name();
+    put(out, format_args!("<use href=\"#m-{state}\" x=\"{x}\" y=\"{y}\" width=\"18\" height=\"18\"/>"));
+    draw_progress(out, task, at);
+    at.x + 40
 }
 
 /// How many children of a fan-out have ended, as a bar at the foot of its box.

@@ -84,7 +84,7 @@
     if (again) { again = false; soon(); }
   };
   let timer = 0;
-  const soon = () => { timer ||= setTimeout(() => { timer = 0; refresh(); }, 150); };
+  const soon = () => { timer ||= setTimeout(() => { timer = 0; refresh(); }, 60); };
   let since = null;
   const stale = () => { since ??= new Date(); say(`stale since ${since.toLocaleTimeString()}`, true); };
   const fresh = () => { since = null; say("live", false); };
@@ -96,11 +96,12 @@
       source = new EventSource(`/live${filter ? `?${filter}` : ""}`);
       source.onopen = () => { if (since) soon(); fresh(); };
       source.onerror = () => {
-        stale();
+        // A connection that ends in the usual course comes again within a second or two.
+        setTimeout(() => { if (source.readyState !== EventSource.OPEN) stale(); }, 2500);
         if (source.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
       };
       source.onmessage = soon;
-      for (const kind of ["event", "run", "task", "log"]) source.addEventListener(kind, soon);
+      source.addEventListener("gap", soon);
     };
     connect();
     // Counting clocks of what runs, and logs, which are no events.

@@ -71,7 +71,7 @@ pub(crate) async fn page(State(console): At, reader: Reader) -> Answer {
     // Where there are too many runs to count in a day, the picture tells of a shorter time.
     let from = if runs.len() == PULSE as usize { runs.last().map_or(since, |run| run.0) } else { since };
     let failures = runs.iter().filter(|(_, state)| *state == RunState::Failed).count();
-    let window = show::span(now - from);
+    let window = if from == since { "24 h".to_owned() } else { show::span(now - from) };
     let words = format!("{} runs in the last {window}, {failures} failed", runs.len());
     let page = HomePage {
         stalled: list("stalled", 5).await?.items,

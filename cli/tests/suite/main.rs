@@ -5,6 +5,7 @@
 mod apart;
 mod bench;
 mod browser;
+mod care;
 mod crash;
 mod ebb;
 mod errors;

@@ -21,7 +21,8 @@ pub(crate) fn bars(stretches: &[Stretch], state: TaskState, from: Instant, to: I
     );
     for (place, stretch) in stretches.iter().enumerate() {
         let left = milliseconds(stretch.from - from) / all * WIDE;
-        let width = (milliseconds(stretch.to - stretch.from) / all * WIDE).max(2.0).min(WIDE - left.min(WIDE - 2.0));
+        let width =
+            (milliseconds(stretch.to - stretch.from) / all * WIDE).max(2.0).min(WIDE - left.min(WIDE - 2.0));
         let last = place + 1 == stretches.len();
         let end = match (stretch.phase, stretch.failed, state) {
             (Phase::Work, true, _) => " failed",

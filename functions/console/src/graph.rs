@@ -32,7 +32,8 @@ pub(crate) fn critical_path(graph: &Graph, tasks: &BTreeMap<TaskIndex, &Task>) -
     let last = |task: &&Task| (task.finished_at.is_none(), task.finished_at, task.started_at);
     let ran = |task: &TaskIndex| {
         let task = *tasks.get(task)?;
-        let skipped = matches!(task.state, TaskState::Skipped | TaskState::UpstreamFailed | TaskState::Pending);
+        let skipped =
+            matches!(task.state, TaskState::Skipped | TaskState::UpstreamFailed | TaskState::Pending);
         Some(task).filter(|task| !skipped && began(&task))
     };
     let mut path = BTreeSet::new();
@@ -182,7 +183,8 @@ fn draw_progress(out: &mut String, task: &Task, Rect { x, y, width, height }: Re
 /// What stands below a task's name: its children if it has any, how long it takes, else what it is.
 fn note(kind: &str, task: &Task, now: Instant) -> String {
     if let Some(fan) = task.fan {
-        let failed = if fan.ended.failed > 0 { format!(", {} failed", fan.ended.failed) } else { String::new() };
+        let failed =
+            if fan.ended.failed > 0 { format!(", {} failed", fan.ended.failed) } else { String::new() };
         return format!("{} of {}{failed}", show::number(fan.ended.done), show::number(fan.total));
     }
     let took = task.started_at.map(|from| show::span(task.finished_at.unwrap_or(now) - from));
@@ -232,7 +234,8 @@ mod tests {
 
     #[test]
     fn a_fan_out_is_one_box_that_counts_its_children() {
-        let graph = graph("{name: w, tasks: [{name: split, type: fan_out, for_each: range(3), task: {type: noop}}]}");
+        let graph =
+            graph("{name: w, tasks: [{name: split, type: fan_out, for_each: range(3), task: {type: noop}}]}");
         let ended = model::task::Tally { done: 4_000, succeeded: 3_998, failed: 2, skipped: 0 };
         let fan = model::Fan { first: TaskIndex(1), total: 10_000, released: 5_000, ended };
         let task = Task { state: TaskState::Sleeping, fan: Some(fan), ..Task::pending(TaskIndex(0), at(0)) };

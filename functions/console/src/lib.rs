@@ -64,7 +64,8 @@ async fn guarded(request: Request, next: Next) -> Response {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if told && headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html")) {
+    if told && headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
+    {
         let gone = HeaderValue::from_static("ebb_notice=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax");
         headers.append(header::SET_COOKIE, gone);
     }

@@ -1,8 +1,8 @@
 //! What a form sends, if it is a form of ours.
 
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, StatusCode, header};
 use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::{Form, RequestExt};
 use service::Problem;
 

@@ -196,7 +196,10 @@ mod tests {
     fn instants_are_told_by_how_far_they_are_away() {
         let now = Instant::from_timestamp(1_800_000_000, 0).unwrap();
         let at = |seconds| distance(now + TimeDelta::seconds(seconds), now);
-        assert_eq!([at(1), at(-59), at(-120), at(7_200), at(-200_000)], ["now", "59 s ago", "2 min ago", "in 2 h", "2 d ago"]);
+        assert_eq!(
+            [at(1), at(-59), at(-120), at(7_200), at(-200_000)],
+            ["now", "59 s ago", "2 min ago", "in 2 h", "2 d ago"]
+        );
     }
 
     #[test]

@@ -224,16 +224,24 @@ async fn open_pages_are_for_this_machine_only_and_closed_ones_need_a_token() {
 #[tokio::test]
 async fn a_button_does_what_it_says_and_leads_back_with_words() {
     let (api, run) = console().await;
-    let (status, headers, _) = press(&api, &format!("/runs/{run}/retry"), "back=/runs%3Fstate%3Dfailed").await;
-    assert_eq!((status, &headers[header::LOCATION]), (StatusCode::SEE_OTHER, &"/runs?state=failed".parse().unwrap()));
+    let (status, headers, _) =
+        press(&api, &format!("/runs/{run}/retry"), "back=/runs%3Fstate%3Dfailed").await;
+    assert_eq!(
+        (status, &headers[header::LOCATION]),
+        (StatusCode::SEE_OTHER, &"/runs?state=failed".parse().unwrap())
+    );
     let cookie = headers[header::SET_COOKIE].to_str().unwrap();
     assert!(cookie.starts_with("ebb_notice=done"), "{cookie}");
-    let request = Request::get("/runs").header("host", "localhost").header("cookie", cookie.split(';').next().unwrap());
+    let request =
+        Request::get("/runs").header("host", "localhost").header("cookie", cookie.split(';').next().unwrap());
     let answer = router(api.clone()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
     assert!(answer.headers()[header::SET_COOKIE].to_str().unwrap().contains("Max-Age=0"), "it is told once");
     let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
     assert!(String::from_utf8_lossy(&body).contains("What failed is done anew."));
-    assert!(!page(&api, &format!("/runs/{run}")).await.contains("class=\"why failed\""), "it is under way again");
+    assert!(
+        !page(&api, &format!("/runs/{run}")).await.contains("class=\"why failed\""),
+        "it is under way again"
+    );
     let (_, headers, _) = press(&api, &format!("/runs/{run}/resume"), "").await;
     assert!(headers[header::SET_COOKIE].to_str().unwrap().starts_with("ebb_notice=failed"));
     assert_eq!(press(&api, &format!("/runs/{run}/explode"), "").await.0, StatusCode::NOT_FOUND);
@@ -261,7 +269,10 @@ async fn a_run_is_started_with_a_form_and_what_does_not_fit_is_told_at_its_field
     let text = "{name: form, inputs: {count: {type: integer}, who: {type: string, default: Ada}}, tasks: [{name: a, type: noop}]}";
     register_text(&api.app, text).await;
     let form = page(&api, "/workflows/form/trigger").await;
-    assert!(form.contains("name=\"input.count\" type=\"number\"") && form.contains("value=\"Ada\""), "{form}");
+    assert!(
+        form.contains("name=\"input.count\" type=\"number\"") && form.contains("value=\"Ada\""),
+        "{form}"
+    );
     let (status, _, refused) = press(&api, "/workflows/form/trigger", "input.count=many&input.who=Eve").await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     let field = refused.find("class=\"field bad\"").unwrap();
@@ -295,7 +306,10 @@ async fn many_runs_are_acted_on_only_once_their_number_was_seen() {
     let (api, run) = console().await;
     let (_, _, preview) = press(&api, "/runs/bulk", "action=retry&state=failed").await;
     assert!(preview.contains("retry 1 runs?") && preview.contains("name=\"sure\""), "{preview}");
-    assert!(page(&api, &format!("/runs/{run}")).await.contains("class=\"why failed\""), "nothing was done yet");
+    assert!(
+        page(&api, &format!("/runs/{run}")).await.contains("class=\"why failed\""),
+        "nothing was done yet"
+    );
     let (_, headers, _) = press(&api, "/runs/bulk", "action=retry&state=failed&sure=yes").await;
     assert!(headers[header::SET_COOKIE].to_str().unwrap().contains("1%20runs%20changed"));
 }
@@ -352,8 +366,7 @@ async fn a_fan_out_shows_how_many_children_ended_and_leads_to_them() {
     assert!(page.contains(&link) && !page.contains("split__"), "{page}");
     assert_eq!(page.matches("class=\"box\"").count(), 1, "they are folded into one");
     let (_, _, children) = read(&api, "localhost", &format!("/runs/{run}?parent=split")).await;
-    for part in ["Children of split", "tasks/split__0\"", "tasks/split__99\"", "?parent=split&amp;cursor="]
-    {
+    for part in ["Children of split", "tasks/split__0\"", "tasks/split__99\"", "?parent=split&amp;cursor="] {
         assert!(children.contains(part), "{part} is missing in {children}");
     }
     assert!(!children.contains("split__100"), "a page is bounded");

@@ -35,7 +35,8 @@ fn value(text: &str) -> String {
     let is_number = !plain.is_empty() && plain.parse::<f64>().is_ok();
     let shown = if is_number || ["true", "false", "null"].contains(&plain) {
         marked("num", body)
-    } else if plain.len() > 1 && (plain.starts_with('"') || plain.starts_with('\'')) && !plain.contains("{{") {
+    } else if plain.len() > 1 && (plain.starts_with('"') || plain.starts_with('\'')) && !plain.contains("{{")
+    {
         marked("str", body)
     } else {
         templates(body)

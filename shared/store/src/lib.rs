@@ -38,11 +38,11 @@ pub use error::{Error, Result};
 pub use inspection::{Fault, Finding, Health, Inspection};
 pub use load::{Load, Measured, Pool, TenantLoad};
 pub use memory::Memory;
-pub use outline::Outlines;
 pub use news::{Bookmark, News, NewsItem, NewsStore};
+pub use outline::Outlines;
 pub use postgres::Postgres;
 pub use records::*;
-pub use retention::Part;
+pub use retention::{Part, Remnants};
 pub use schedules::*;
 pub use trial::Trial;
 pub use triggers::{
@@ -133,7 +133,7 @@ pub trait Unit: TriggerUnit {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Schedules + Backfills + TriggerStore + Measured + Outlines + NewsStore {
+pub trait Store: Schedules + Backfills + TriggerStore + Measured + NewsStore + Remnants + Outlines {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

@@ -100,7 +100,10 @@ fn written(value: &Value) -> String {
 }
 
 /// What a form says of these inputs. What cannot be read as its type goes on as text: the API says what is wrong with it.
-pub(crate) fn values(kinds: impl IntoIterator<Item = (String, InputType)>, sent: &Sent) -> Map<String, Value> {
+pub(crate) fn values(
+    kinds: impl IntoIterator<Item = (String, InputType)>,
+    sent: &Sent,
+) -> Map<String, Value> {
     let mut values = Map::new();
     for (name, kind) in kinds {
         let given = sent.field(&format!("input.{name}"));

@@ -35,7 +35,8 @@ pub(crate) struct Entry {
 }
 
 pub(crate) async fn entries(reader: Reader) -> Result<Json<Vec<Entry>>, Refused> {
-    let entry = |label: &str, hint: &str, href: String| Entry { label: label.into(), hint: hint.into(), href };
+    let entry =
+        |label: &str, hint: &str, href: String| Entry { label: label.into(), hint: hint.into(), href };
     let mut all: Vec<Entry> =
         PAGES.iter().map(|(label, href)| entry(label, "page", (*href).to_owned())).collect();
     let workflows: Page<WorkflowView> = reader.ask.get("/workflows?limit=100").await?;

@@ -153,11 +153,7 @@ async fn child_runs(reader: &Reader, id: RunId) -> Result<Vec<RunView>, Refused>
     Ok(page.items)
 }
 
-async fn events(
-    reader: &Reader,
-    id: RunId,
-    wanted: &RunQuery,
-) -> Result<Page<EventView>, Refused> {
+async fn events(reader: &Reader, id: RunId, wanted: &RunQuery) -> Result<Page<EventView>, Refused> {
     let query = query([("limit", Some("100")), ("cursor", wanted.cursor.as_deref())]);
     reader.ask.get(&format!("/runs/{id}/events{query}")).await
 }
@@ -168,8 +164,11 @@ async fn children(
     wanted: &RunQuery,
 ) -> Result<Option<(String, Page<TaskView>)>, Refused> {
     let Some(parent) = &wanted.parent else { return Ok(None) };
-    let query =
-        query([("parent", Some(parent.as_str())), ("limit", Some("100")), ("cursor", wanted.cursor.as_deref())]);
+    let query = query([
+        ("parent", Some(parent.as_str())),
+        ("limit", Some("100")),
+        ("cursor", wanted.cursor.as_deref()),
+    ]);
     let page = reader.ask.get(&format!("/runs/{id}/tasks{query}")).await?;
     Ok(Some((parent.clone(), page)))
 }
@@ -230,7 +229,8 @@ pub(crate) async fn questions(
             continue;
         };
         let rendered = task::rendered(console, record, graph, task).await?;
-        let message = rendered.get("message").and_then(|message| message.as_str()).unwrap_or("Shall it go on?");
+        let message =
+            rendered.get("message").and_then(|message| message.as_str()).unwrap_or("Shall it go on?");
         found.push(Question {
             task: spec.name.clone(),
             message: message.to_owned(),

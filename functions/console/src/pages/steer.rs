@@ -53,7 +53,8 @@ pub(crate) async fn task(
         "clear" => (json!({"reason": reason}), format!("{task} is done anew, with what follows on it.")),
         "succeed" => {
             let output = sent.field("output").map(serde_json::from_str::<Value>).transpose();
-            let output = output.map_err(|error| Problem::bad_request(format!("the output is no JSON: {error}")))?;
+            let output =
+                output.map_err(|error| Problem::bad_request(format!("the output is no JSON: {error}")))?;
             (json!({"reason": reason, "output": output}), format!("{task} was marked as succeeded."))
         }
         "fail" => (json!({"reason": reason}), format!("{task} was marked as failed.")),
@@ -74,7 +75,8 @@ pub(crate) async fn task(
 /// What an approval asks for.
 async fn asked(console: &Console, reader: &Reader, id: RunId, task: &str) -> Result<Approval, Refused> {
     let (_, graph) = console.run(&reader.caller, id).await?;
-    let index = graph.index_of(task).ok_or_else(|| Problem::not_found(format!("there is no task `{task}`")))?;
+    let index =
+        graph.index_of(task).ok_or_else(|| Problem::not_found(format!("there is no task `{task}`")))?;
     let spec = graph.spec(index);
     let approval = kind(&spec.kind).filter(|kind| kind.name == "approval");
     let approval = approval.ok_or_else(|| Problem::bad_request(format!("`{task}` asks for nothing")))?;

@@ -106,7 +106,12 @@ pub(crate) async fn page(
 }
 
 /// The row of a task that the API has found.
-pub(crate) async fn find(console: &Console, id: RunId, graph: &Graph, task: &TaskView) -> Result<Task, Refused> {
+pub(crate) async fn find(
+    console: &Console,
+    id: RunId,
+    graph: &Graph,
+    task: &TaskView,
+) -> Result<Task, Refused> {
     let parent = task.parent.as_deref().and_then(|parent| graph.index_of(parent));
     let read = async |parent: Option<TaskIndex>, index: TaskIndex| {
         let before = index.0.checked_sub(1).map(TaskIndex);

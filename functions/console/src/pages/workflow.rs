@@ -114,11 +114,7 @@ pub(crate) struct TriggerQuery {
     like: Option<RunId>,
 }
 
-pub(crate) async fn page(
-    State(console): At,
-    reader: Reader,
-    name: Result<Path<String>, Problem>,
-) -> Answer {
+pub(crate) async fn page(State(console): At, reader: Reader, name: Result<Path<String>, Problem>) -> Answer {
     let Path(name) = name?;
     let record = api::workflows::find(&console.api, &reader.caller, &name).await?;
     let graph = console.graph(record.version.id).await?;
@@ -156,7 +152,8 @@ async fn grid(
     for version in runs.iter().map(|record| record.run.version).collect::<BTreeSet<_>>() {
         graphs.insert(version, console.graph(version).await?);
     }
-    let versions: BTreeMap<RunId, _> = runs.iter().map(|record| (record.run.id, record.run.version)).collect();
+    let versions: BTreeMap<RunId, _> =
+        runs.iter().map(|record| (record.run.id, record.run.version)).collect();
     let mut states: BTreeMap<(RunId, &str), TaskState> = BTreeMap::new();
     for (run, task) in &outline {
         let of = versions.get(run).and_then(|version| graphs.get(version));
@@ -237,7 +234,8 @@ pub(crate) async fn trigger(
             let other = no.details.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
             let told = fields.iter().any(|field| field.wrong.is_some());
             let wrong = Some(if told { "Some inputs do not fit.".into() } else { no.message });
-            let (title, date) = (Title::new(&record, "trigger"), sent.field("logical_date").unwrap_or_default());
+            let (title, date) =
+                (Title::new(&record, "trigger"), sent.field("logical_date").unwrap_or_default());
             let (shell, date) = (reader.shell, date.to_owned());
             let page = TriggerPage { shell, title, fields, date, wrong, other };
             Ok((StatusCode::UNPROCESSABLE_ENTITY, show::html(&page)).into_response())
@@ -321,6 +319,9 @@ impl BackfillPage {
 
 impl WorkflowPage {
     fn cell(&self, place: impl Borrow<usize>, task: &str) -> String {
-        self.runs.get(*place.borrow()).map(|(run, ..)| format!("/runs/{run}/tasks/{}", part(task))).unwrap_or_default()
+        self.runs
+            .get(*place.borrow())
+            .map(|(run, ..)| format!("/runs/{run}/tasks/{}", part(task)))
+            .unwrap_or_default()
     }
 }

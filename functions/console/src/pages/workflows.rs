@@ -158,9 +158,10 @@ impl Record {
         let squares: Vec<_> = runs.iter().map(square).collect();
         let count = |wanted: RunState| runs.iter().filter(|record| record.run.state == wanted).count();
         let (good, bad) = (count(RunState::Succeeded), count(RunState::Failed));
-        let took = runs.iter().filter(|record| record.run.state == RunState::Succeeded).filter_map(|record| {
-            Some((record.run.finished_at? - record.run.started_at?).num_milliseconds())
-        });
+        let took = runs
+            .iter()
+            .filter(|record| record.run.state == RunState::Succeeded)
+            .filter_map(|record| Some((record.run.finished_at? - record.run.started_at?).num_milliseconds()));
         let mut took: Vec<i64> = took.collect();
         took.sort_unstable();
         Self {

@@ -266,8 +266,7 @@ impl store::Measured for SimulatedStore {
 }
 
 pass_on_part! {
-    Outlines
-    reads {
+    Outlines reads {
         fn outline(runs: &[RunId]) -> Vec<(RunId, Task)>;
         fn pulse(tenant: TenantId, since: Instant, limit: u32) -> Vec<(Instant, RunState)>;
     }

@@ -138,7 +138,8 @@ pub(crate) fn durations(runs: &[RunRecord]) -> Markup {
         Some(milliseconds(run.finished_at? - run.started_at?))
     };
     let most = runs.iter().filter_map(took).fold(1.0, f64::max);
-    let width = WIDE / runs.len().max(1) as f64;
+    // A few runs make no broader columns than many.
+    let width = WIDE / runs.len().max(30) as f64;
     let mut out = format!(
         "<svg class=\"spark\" viewBox=\"0 0 {WIDE} 64\" preserveAspectRatio=\"none\" role=\"img\" \
          aria-label=\"How long the last runs took, {} at most\">",

@@ -265,6 +265,14 @@ impl store::Measured for SimulatedStore {
     }
 }
 
+pass_on_part! {
+    Outlines reads {
+        fn outline(runs: &[RunId]) -> Vec<(RunId, Task)>;
+        fn pulse(tenant: TenantId, since: Instant, limit: u32) -> Vec<(Instant, RunState)>;
+    }
+    writes {}
+}
+
 #[async_trait]
 impl store::NewsStore for SimulatedStore {
     async fn news(&self, since: Option<&store::Bookmark>, limit: u32) -> Result<Option<store::News>> {

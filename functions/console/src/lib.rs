@@ -1,55 +1,74 @@
 //! The web pages and the read side of the REST API.
 //!
-//! Pages are made here and need no script. They accept the token that the API accepts; what they show is what
-//! the API answers.
+//! Pages are made here, from what the API answers to whoever reads them, and everything they do is a form that the API
+//! carries out. They need no script; the one there is adds live updates, zoom and search. In reading order:
+//!
+//! - `reader`, `sent`, `shell`, `ask`, `refused`: who reads, what a form sends, what is around a page, the API, and no.
+//! - `show`, `graph`, `phases`, `charts`, `yaml`: how things are written and drawn.
+//! - `pages`: each page.
 
+mod ask;
+mod assets;
+mod charts;
+mod graph;
+mod live;
 mod pages;
+mod phases;
 mod reader;
+mod refused;
 mod schemas;
+mod sent;
+mod shell;
 mod show;
+mod yaml;
 
 use std::process::ExitCode;
 
 use api::Api;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::response::Response;
 use service::health;
 use tracing::warn;
 
-const STYLE: &str = include_str!("../templates/style.css");
+/// Nothing is fetched or run but our own style sheet and script, nobody frames us.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Nothing is fetched but our own style sheet, nothing runs, nobody frames us.
-const POLICY: &str =
-    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// What pages are made from; cheap to clone.
+#[derive(Clone)]
+struct Console {
+    /// For what the API does not tell.
+    api: Api,
+    /// The API, to be asked.
+    asked: Router,
+}
 
 /// The pages, the API below `/api/v1`, the language's schemas, and health.
 pub fn router(api: Api) -> Router {
-    let pages = Router::new()
-        .route("/", get(pages::runs))
-        .route("/runs/{id}", get(pages::run))
-        .route("/runs/{id}/tasks/{task}/log", get(pages::log))
-        .route("/style.css", get(style))
-        .layer(middleware::from_fn(guarded))
-        .with_state(api.clone());
-    pages.merge(schemas::router()).merge(health(api.app.clone())).merge(api::router(api))
+    let asked = api::router(api.clone());
+    let console = Console { api: api.clone(), asked: asked.clone() };
+    let pages = pages::router().layer(middleware::from_fn(guarded)).with_state(console);
+    pages.merge(assets::router()).merge(schemas::router()).merge(health(api.app)).merge(asked)
 }
 
-async fn style() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE)
-}
-
-/// Says to the browser what a page may do.
+/// Says to the browser what a page may do, and forgets what the page has told.
 async fn guarded(request: Request, next: Next) -> Response {
+    let cookies = request.headers().get(header::COOKIE).and_then(|cookies| cookies.to_str().ok());
+    let told = request.method() == Method::GET && cookies.is_some_and(|text| text.contains(shell::NOTICE));
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if told && headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
+    {
+        let gone = HeaderValue::from_static("ebb_notice=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax");
+        headers.append(header::SET_COOKIE, gone);
+    }
     response
 }
 

@@ -1,156 +1,84 @@
-//! The pages: runs, one run, one log.
+//! Each page, and what its forms have done.
 
-use std::fmt::Write;
+mod fields;
+mod home;
+mod log;
+mod operations;
+mod palette;
+mod run;
+mod runs;
+mod steer;
+mod task;
+mod versions;
+mod workflow;
+mod workflows;
 
-use api::page::{MAX_LIMIT, Page};
-use api::request::{Path, Query};
-use api::views::{RunView, TaskView};
-use api::{Api, Caller, logs, runs, tasks};
-use askama::Template;
+use std::sync::Arc;
+
+use api::{Caller, error};
+use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
-use model::{RunId, RunState};
+use axum::response::{Html, Response};
+use axum::routing::{get, post};
+use engine::Graph;
+use model::{RunId, VersionId};
 use service::Problem;
-use store::LogLine;
+use store::{RunRecord, Store};
 
+use crate::Console;
 use crate::reader::Reader;
-use crate::show;
+use crate::refused::Refused;
+use crate::sent::Sent;
+use crate::shell;
 
-/// So many pages of a log are put on one of ours.
-const LOG_PAGES: usize = 10;
+/// A page, or why there is none.
+type Answer = Result<Html<String>, Refused>;
 
-#[derive(Template)]
-#[template(path = "runs.html")]
-struct RunsPage {
-    query: runs::ListQuery,
-    page: Page<RunView>,
+/// All pages.
+pub(crate) fn router() -> Router<Console> {
+    Router::new()
+        .route("/", get(home::page))
+        .route("/live", get(crate::live::events))
+        .route("/palette", get(palette::entries))
+        .route("/theme", post(theme))
+        .route("/runs", get(runs::page))
+        .route("/runs/bulk", post(runs::bulk))
+        .route("/runs/{id}", get(run::page))
+        .route("/runs/{id}/{action}", post(steer::run))
+        .route("/runs/{id}/tasks/{task}", get(task::page))
+        .route("/runs/{id}/tasks/{task}/log", get(log::text))
+        .route("/runs/{id}/tasks/{task}/{action}", post(steer::task))
+        .route("/workflows", get(workflows::page))
+        .route("/workflows/{name}", get(workflow::page))
+        .route("/workflows/{name}/trigger", get(workflow::form).post(workflow::trigger))
+        .route("/workflows/{name}/source", get(workflow::source))
+        .route("/workflows/{name}/versions", get(versions::page))
+        .route("/workflows/{name}/versions/{number}/activate", post(versions::activate))
+        .route("/workflows/{name}/backfill", get(workflow::backfill_form).post(workflow::backfill))
+        .merge(operations::router())
 }
 
-#[derive(Template)]
-#[template(path = "run.html")]
-struct RunPage {
-    run: RunView,
-    /// The fan-out whose children are shown instead of the tasks of the definition.
-    children_of: Option<String>,
-    tasks: Page<TaskView>,
-    has_child_runs: bool,
+async fn theme(_: Reader, sent: Sent) -> Response {
+    shell::with_theme(sent.field("theme").unwrap_or_default(), sent.back())
 }
 
-#[derive(Template)]
-#[template(path = "refused.html")]
-struct RefusedPage {
-    status: StatusCode,
-    advice: &'static str,
-}
+impl Console {
+    fn store(&self) -> &Arc<dyn Store> {
+        self.api.app.runtime.store()
+    }
 
-/// Why a page is not shown, as a page.
-pub(crate) struct Refused(Problem);
+    async fn graph(&self, version: VersionId) -> Result<Arc<Graph>, Refused> {
+        let graph = self.api.app.runtime.graph(version).await.map_err(error::runtime)?;
+        Ok(graph.ok_or_else(|| Problem::not_found("the version of this run is gone"))?)
+    }
 
-impl From<Problem> for Refused {
-    fn from(problem: Problem) -> Self {
-        Self(problem)
+    /// A run with its graph.
+    async fn run(&self, caller: &Caller, id: RunId) -> Result<(RunRecord, Arc<Graph>), Refused> {
+        let record = api::runs::find(&self.api, caller, id).await?;
+        let graph = self.graph(record.run.version).await?;
+        Ok((record, graph))
     }
 }
 
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        let answer = self.0.into_response();
-        let status = answer.status();
-        let advice = match status {
-            StatusCode::NOT_FOUND => "There is no such run or task here.",
-            StatusCode::UNAUTHORIZED => "Send a token that is believed here: Authorization: Bearer …",
-            StatusCode::BAD_REQUEST => "The address is not understood: check its filters.",
-            StatusCode::SERVICE_UNAVAILABLE => {
-                "Something that is needed for it is away. Try again in a moment."
-            }
-            _ => "It is in the log.",
-        };
-        let mut response = (status, html(&RefusedPage { status, advice })).into_response();
-        for name in [header::WWW_AUTHENTICATE, header::RETRY_AFTER] {
-            if let Some(value) = answer.headers().get(&name) {
-                response.headers_mut().insert(name, value.clone());
-            }
-        }
-        response
-    }
-}
-
-type Answer<T> = Result<T, Refused>;
-
-pub(crate) async fn runs(
-    State(api): State<Api>,
-    Reader(caller): Reader,
-    query: Result<Query<runs::ListQuery>, Problem>,
-) -> Answer<Html<String>> {
-    let Query(mut query) = query?;
-    // A form sends fields that were left empty, too.
-    query.workflow = query.workflow.filter(|workflow| !workflow.is_empty());
-    query.state = query.state.filter(|state| !state.is_empty());
-    let page = runs::list(&api, &caller, &query).await?;
-    Ok(html(&RunsPage { query, page }))
-}
-
-pub(crate) async fn run(
-    State(api): State<Api>,
-    Reader(caller): Reader,
-    id: Result<Path<RunId>, Problem>,
-    query: Result<Query<tasks::ListQuery>, Problem>,
-) -> Answer<Html<String>> {
-    let (Path(id), Query(query)) = (id?, query?);
-    let run = runs::show(&api, &caller, id).await?;
-    let query = tasks::ListQuery { limit: query.limit.or(Some(MAX_LIMIT)), ..query };
-    let tasks = tasks::list(&api, &caller, id, &query).await?;
-    let one = runs::ListQuery { parent: Some(id), limit: Some(1), ..runs::ListQuery::default() };
-    let has_child_runs = !runs::list(&api, &caller, &one).await?.items.is_empty();
-    Ok(html(&RunPage { run, children_of: query.parent, tasks, has_child_runs }))
-}
-
-pub(crate) async fn log(
-    State(api): State<Api>,
-    Reader(caller): Reader,
-    place: Result<Path<(RunId, String)>, Problem>,
-    query: Result<Query<logs::LogQuery>, Problem>,
-) -> Answer<Response> {
-    let (Path((id, task)), Query(query)) = (place?, query?);
-    let page = long_page(&api, &caller, id, &task, query).await?;
-    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text(&page)).into_response())
-}
-
-/// Many pages of a log as one.
-async fn long_page(
-    api: &Api,
-    caller: &Caller,
-    id: RunId,
-    task: &str,
-    query: logs::LogQuery,
-) -> Result<Page<LogLine>, Problem> {
-    let mut query = logs::LogQuery { limit: Some(MAX_LIMIT), ..query };
-    let mut items = Vec::new();
-    for _ in 0..LOG_PAGES {
-        let page = logs::list(api, caller, id, task, &query).await?;
-        items.extend(page.items);
-        query.cursor = page.next_cursor;
-        if query.cursor.is_none() {
-            break;
-        }
-    }
-    Ok(Page { items, next_cursor: query.cursor })
-}
-
-fn text(page: &Page<LogLine>) -> String {
-    let mut text = String::new();
-    for line in &page.items {
-        writeln!(text, "{} {:<6} {}", show::time(&line.at), line.stream, line.line)
-            .expect("a text takes all");
-    }
-    match &page.next_cursor {
-        Some(cursor) => text + &format!("… there is more: add ?cursor={cursor} to the address\n"),
-        None if text.is_empty() => "no lines yet\n".into(),
-        None => text,
-    }
-}
-
-fn html(page: &impl Template) -> Html<String> {
-    Html(page.render().expect("templates are checked when compiled, and a text takes all"))
-}
+/// What handlers of pages take.
+type At = State<Console>;

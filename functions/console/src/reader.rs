@@ -8,25 +8,42 @@ use axum::http::uri::Authority;
 use model::TenantId;
 use service::Problem;
 
-use crate::pages::Refused;
+use crate::Console;
+use crate::ask::Ask;
+use crate::refused::Refused;
+use crate::shell::Shell;
 
-/// Whoever has a token, and where pages are open, whoever sits at this machine.
-pub(crate) struct Reader(pub(crate) Caller);
+/// Someone who reads a page: whoever has a token, and where pages are open, whoever sits at this machine.
+pub(crate) struct Reader {
+    /// Who they are.
+    pub(crate) caller: Caller,
+    /// What is around the page.
+    pub(crate) shell: Shell,
+    /// The API, as them.
+    pub(crate) ask: Ask,
+}
 
-impl FromRequestParts<Api> for Reader {
+impl FromRequestParts<Console> for Reader {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refused> {
-        if parts.headers.contains_key(header::AUTHORIZATION) || !api.pages_open {
-            return Ok(Self(Caller::from_request_parts(parts, api).await?));
-        }
-        // A web site can make its own name point here and then read what its visitor can read.
-        if !is_local(parts) {
-            let message = "open pages are read at localhost only: use that name, or send a token";
-            return Err(Problem::unauthorized(message).into());
-        }
-        Ok(Self(Caller { tenant: TenantId::DEFAULT, name: "local".into() }))
+    async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Refused> {
+        let caller = caller(parts, &console.api).await?;
+        let shell = Shell::new(parts, caller.name.clone(), console.api.app.now());
+        let ask = Ask::new(console.asked.clone(), caller.clone());
+        Ok(Self { caller, shell, ask })
     }
+}
+
+async fn caller(parts: &mut Parts, api: &Api) -> Result<Caller, Problem> {
+    if parts.headers.contains_key(header::AUTHORIZATION) || !api.pages_open {
+        return Caller::from_request_parts(parts, api).await;
+    }
+    // A web site can make its own name point here and then read what its visitor can read.
+    if !is_local(parts) {
+        let message = "open pages are read at localhost only: use that name, or send a token";
+        return Err(Problem::unauthorized(message));
+    }
+    Ok(Caller { tenant: TenantId::DEFAULT, name: "local".into() })
 }
 
 /// Whether the request names this machine itself.

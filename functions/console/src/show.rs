@@ -1,12 +1,77 @@
 //! How values are written on a page.
 
-use chrono::TimeDelta;
-use model::Instant;
-use serde::Serialize;
+use std::fmt;
 
-/// An instant for people.
+use askama::Template;
+use askama::filters::HtmlSafe;
+use axum::response::Html;
+use chrono::TimeDelta;
+use model::{EventKind, Instant};
+use serde::Serialize;
+use serde_json::Value;
+
+/// HTML of our own making, which is put on a page as it is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Markup(pub(crate) String);
+
+impl fmt::Display for Markup {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl HtmlSafe for Markup {}
+
+/// A page as an answer.
+pub(crate) fn html(page: &impl Template) -> Html<String> {
+    Html(page.render().expect("templates are checked when compiled, and a text takes all"))
+}
+
+/// Text that is only text, in attributes, too. What terminals act on and nobody sees becomes visible.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '&' => out += "&amp;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            '\n' | '\t' => out.push(letter),
+            _ if letter.is_control() => out.push('\u{fffd}'),
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+/// Words in which names stand between backticks, with these set apart.
+pub(crate) fn prose(text: &str) -> Markup {
+    let mut out = String::with_capacity(text.len());
+    let parts: Vec<&str> = text.split('`').collect();
+    for (place, part) in parts.iter().enumerate() {
+        match (place % 2 == 1, place + 1 == parts.len()) {
+            (true, false) => out += &format!("<code>{}</code>", escaped(part)),
+            (true, true) => out += &format!("`{}", escaped(part)),
+            (false, _) => out += &escaped(part),
+        }
+    }
+    Markup(out)
+}
+
+/// An instant, exactly.
 pub(crate) fn time(instant: &Instant) -> String {
     instant.format("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// The time of day of an instant, to the millisecond.
+pub(crate) fn clock(instant: &Instant) -> String {
+    instant.format("%H:%M:%S%.3f").to_string()
+}
+
+/// A day.
+pub(crate) fn day(instant: &Instant) -> String {
+    instant.format("%Y-%m-%d %H:%M").to_string()
 }
 
 /// An instant for programs.
@@ -14,12 +79,18 @@ pub(crate) fn iso(instant: &Instant) -> String {
     instant.to_rfc3339()
 }
 
-/// How long something took; nothing where it has not ended.
-pub(crate) fn took(from: &Option<Instant>, to: &Option<Instant>) -> String {
-    match (from, to) {
-        (Some(from), Some(to)) => span(*to - *from),
-        _ => String::new(),
-    }
+/// How long ago or how soon.
+pub(crate) fn distance(at: Instant, now: Instant) -> String {
+    let away = at - now;
+    let seconds = away.num_seconds().unsigned_abs();
+    let words = match seconds {
+        0..5 => return "now".into(),
+        5..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..86_400 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    };
+    if away > TimeDelta::zero() { format!("in {words}") } else { format!("{words} ago") }
 }
 
 /// JSON for people.
@@ -27,14 +98,85 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("keys are texts")
 }
 
-fn span(span: TimeDelta) -> String {
-    let milliseconds = span.num_milliseconds();
+/// A value in a line: texts as they are.
+pub(crate) fn value(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// A length of time.
+pub(crate) fn span(span: TimeDelta) -> String {
+    let milliseconds = span.num_milliseconds().max(0);
     match milliseconds / 1_000 {
         0 => format!("{milliseconds} ms"),
         1..60 => format!("{:.1} s", milliseconds as f64 / 1_000.0),
         seconds @ 60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        seconds => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+        seconds @ 3_600..172_800 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+        seconds => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
     }
+}
+
+/// A length of time in milliseconds.
+pub(crate) fn millis(milliseconds: &Option<i64>) -> String {
+    milliseconds.map_or_else(|| "–".into(), |milliseconds| span(TimeDelta::milliseconds(milliseconds)))
+}
+
+/// A length of time in seconds.
+pub(crate) fn seconds(seconds: &i64) -> String {
+    span(TimeDelta::seconds(*seconds))
+}
+
+/// A part of one, in percent.
+pub(crate) fn percent(part: &f64) -> String {
+    format!("{:.0} %", part * 100.0)
+}
+
+/// What happened, by the name that the API has for it.
+pub(crate) fn event(kind: &EventKind) -> String {
+    serde_json::to_value(kind).as_ref().map(value).unwrap_or_default().replace(['.', '_'], " ")
+}
+
+/// The beginning of an id, which is enough to tell runs apart by eye.
+pub(crate) fn short(id: &impl fmt::Display) -> String {
+    let text = id.to_string();
+    // The end of an id is its random part; the beginning is the same for runs of the same minute.
+    text.chars().skip(text.chars().count().saturating_sub(8)).collect()
+}
+
+/// A state by its shape, colour and name.
+pub(crate) fn mark(state: &str) -> Markup {
+    let words = state.replace('_', " ");
+    Markup(format!("<span class=\"state {state}\">{}{words}</span>", shape(state).0))
+}
+
+/// A state by its shape and colour, with its name for those who cannot see it.
+pub(crate) fn shape_named(state: &str) -> Markup {
+    let words = state.replace('_', " ");
+    Markup(format!(
+        "<span class=\"state {state}\" title=\"{words}\">{}<span class=\"unseen\">{words}</span></span>",
+        shape(state).0
+    ))
+}
+
+/// A state's shape.
+pub(crate) fn shape(state: &str) -> Markup {
+    Markup(format!("<svg class=\"mark\" aria-hidden=\"true\"><use href=\"#m-{state}\"/></svg>"))
+}
+
+/// A number with its thousands set apart.
+pub(crate) fn number(number: impl fmt::Display) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -45,8 +187,33 @@ mod tests {
     fn spans_are_written_in_the_unit_that_suits_them() {
         let of = |milliseconds| span(TimeDelta::milliseconds(milliseconds));
         assert_eq!(
-            [of(7), of(1_500), of(61_000), of(7_260_000)],
-            ["7 ms", "1.5 s", "1 min 1 s", "2 h 1 min"]
+            [of(7), of(1_500), of(61_000), of(7_260_000), of(200_000_000)],
+            ["7 ms", "1.5 s", "1 min 1 s", "2 h 1 min", "2 d 7 h"]
         );
+    }
+
+    #[test]
+    fn instants_are_told_by_how_far_they_are_away() {
+        let now = Instant::from_timestamp(1_800_000_000, 0).unwrap();
+        let at = |seconds| distance(now + TimeDelta::seconds(seconds), now);
+        assert_eq!(
+            [at(1), at(-59), at(-120), at(7_200), at(-200_000)],
+            ["now", "59 s ago", "2 min ago", "in 2 h", "2 d ago"]
+        );
+    }
+
+    #[test]
+    fn escaped_text_is_only_text() {
+        assert_eq!(escaped("<a href='x'>\u{1b}[31m"), "&lt;a href=&#39;x&#39;&gt;\u{fffd}[31m");
+    }
+
+    #[test]
+    fn names_between_backticks_are_set_apart() {
+        assert_eq!(prose("`a<b` and `c").0, "<code>a&lt;b</code> and `c");
+    }
+
+    #[test]
+    fn large_numbers_can_be_read() {
+        assert_eq!([number(7_u32), number(1_234_567_u32)], ["7", "1\u{202f}234\u{202f}567"]);
     }
 }

@@ -111,55 +111,207 @@ async fn read(api: &Api, host: &str, path: &str) -> (StatusCode, HeaderMap, Stri
     (parts.status, parts.headers, String::from_utf8(body.into()).unwrap())
 }
 
+/// Sends a form as a page of the console at localhost does.
+async fn press(api: &Api, path: &str, form: &str) -> (StatusCode, HeaderMap, String) {
+    let request = Request::post(path)
+        .header("host", "localhost")
+        .header("origin", "http://localhost")
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(Body::from(form.to_owned()))
+        .unwrap();
+    let (parts, body) = router(api.clone()).oneshot(request).await.unwrap().into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap();
+    (parts.status, parts.headers, String::from_utf8(body.into()).unwrap())
+}
+
+async fn page(api: &Api, path: &str) -> String {
+    let (status, _, page) = read(api, "localhost:8480", path).await;
+    assert_eq!(status, StatusCode::OK, "{path}: {page}");
+    page
+}
+
+/// Every page that there is, with something on it.
+fn every_page(run: RunId) -> Vec<String> {
+    let of_run = ["", "?tab=events", "?tab=data", "/tasks/greet", "/tasks/greet?q=x&level=error&attempt=1"];
+    let of_workflow = ["", "/trigger", "/source", "/versions", "/backfill"];
+    let operations =
+        ["", "/workers", "/timers", "/schedules", "/triggers", "/backfills", "/letters", "/health"];
+    let others = ["/", "/runs", "/runs?workflow=hello&state=failed", "/workflows", "/workflows?q=hel"];
+    let of_run = of_run.map(|rest| format!("/runs/{run}{rest}"));
+    let of_workflow = of_workflow.map(|rest| format!("/workflows/hello{rest}"));
+    let operations = operations.map(|rest| format!("/operations{rest}"));
+    of_run.into_iter().chain(of_workflow).chain(operations).chain(others.map(str::to_owned)).collect()
+}
+
 #[tokio::test]
 async fn the_list_shows_runs_and_leads_to_them() {
     let (api, run) = console().await;
-    let (status, _, page) = read(&api, "localhost:8480", "/?workflow=hello&state=failed&limit=1").await;
-    assert_eq!(status, StatusCode::OK);
-    assert!(
-        page.contains(&format!("href=\"/runs/{run}\"")) && page.contains("class=\"state failed\""),
-        "{page}"
-    );
-    let (_, _, none) = read(&api, "localhost:8480", "/?workflow=&state=running").await;
+    let list = page(&api, "/runs?workflow=hello&state=failed&limit=1").await;
+    assert!(list.contains(&format!("href=\"/runs/{run}\"")) && list.contains("class=\"state failed\""));
+    let none = page(&api, "/runs?workflow=&state=running").await;
     assert!(none.contains("No runs here"), "{none}");
 }
 
 #[tokio::test]
-async fn a_run_shows_its_tasks_their_errors_and_logs() {
+async fn home_puts_what_failed_first_with_a_button_to_retry_it() {
     let (api, run) = console().await;
-    let (status, _, page) = read(&api, "127.0.0.1:8480", &format!("/runs/{run}")).await;
-    assert_eq!(status, StatusCode::OK);
-    for part in ["id=\"greet\"", "1 of 1", "permanent: ", &format!("/runs/{run}/tasks/greet/log")] {
+    let home = page(&api, "/").await;
+    let problems = home.find("Needs a look").unwrap();
+    assert!(problems < home.find("Under way").unwrap());
+    assert!(home.contains(&format!("action=\"/runs/{run}/retry\"")), "{home}");
+}
+
+#[tokio::test]
+async fn a_run_says_first_why_it_failed_and_what_can_be_done() {
+    let (api, run) = console().await;
+    let page = page(&api, &format!("/runs/{run}")).await;
+    let (why, graph) = (page.find("class=\"why failed\"").unwrap(), page.find("id=\"graph\"").unwrap());
+    assert!(why < graph, "words come before the picture");
+    let retry = format!("action=\"/runs/{run}/retry\"");
+    for part in ["Retry failed", &retry, &format!("/runs/{run}/tasks/greet#log"), "class=\"task failed\""] {
         assert!(page.contains(part), "{part} is missing in {page}");
     }
-    let (_, headers, log) = read(&api, "127.0.0.1:8480", &format!("/runs/{run}/tasks/greet/log")).await;
+}
+
+#[tokio::test]
+async fn a_task_shows_its_log_its_attempts_and_its_settings() {
+    let (api, run) = console().await;
+    let shown = page(&api, &format!("/runs/{run}/tasks/greet")).await;
+    for part in ["Attempts", "Settings", "1 lines", "stdout", "Download"] {
+        assert!(shown.contains(part), "{part} is missing in {shown}");
+    }
+    let none = page(&api, &format!("/runs/{run}/tasks/greet?q=nowhere")).await;
+    assert!(none.contains("No line fits."), "{none}");
+    let (_, headers, log) = read(&api, "localhost", &format!("/runs/{run}/tasks/greet/log?download=1")).await;
     assert_eq!(headers[header::CONTENT_TYPE], "text/plain; charset=utf-8");
+    assert!(headers[header::CONTENT_DISPOSITION].to_str().unwrap().starts_with("attachment"));
     assert!(log.ends_with(&format!("stdout {EVIL}\n")), "{log}");
 }
 
 #[tokio::test]
-async fn nothing_that_a_user_wrote_becomes_part_of_the_page() {
+async fn nothing_that_a_user_wrote_becomes_part_of_any_page() {
     let (api, run) = console().await;
-    for path in ["/", &format!("/runs/{run}"), "/?workflow=%22%3E%3Cscript%3E"] {
-        let (_, headers, page) = read(&api, "localhost", path).await;
-        assert!(!page.contains("<script"), "{page}");
+    let strange = ["/runs?workflow=%22%3E%3Cscript%3E", "/workflows?q=%22%3E%3Cscript%3E"].map(str::to_owned);
+    let like = [format!("/workflows/hello/trigger?like={run}")];
+    for path in every_page(run).into_iter().chain(strange).chain(like) {
+        let (status, headers, page) = read(&api, "localhost", &path).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {page}");
+        assert_eq!(page.matches("<script").count(), 1, "only our own, which is a file: {path}");
+        assert!(!page.contains("alert(1)</script>") && !page.contains(" style=\""), "{path}: {page}");
         assert_eq!(headers[header::CONTENT_SECURITY_POLICY], POLICY);
         assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+        assert!(page.len() < 100_000, "{path} has {} bytes", page.len());
     }
 }
 
 #[tokio::test]
 async fn open_pages_are_for_this_machine_only_and_closed_ones_need_a_token() {
     let (mut api, run) = console().await;
-    for path in ["/", &format!("/runs/{run}"), &format!("/runs/{run}/tasks/greet/log")] {
+    let log = format!("/runs/{run}/tasks/greet/log");
+    for path in every_page(run).iter().chain([&log]) {
         assert_eq!(read(&api, "evil.example:8480", path).await.0, StatusCode::UNAUTHORIZED, "{path}");
     }
     api.pages_open = false;
-    for path in ["/", &format!("/runs/{run}"), &format!("/runs/{run}/tasks/greet/log")] {
+    for path in every_page(run).iter().chain([&log]) {
         assert_eq!(read(&api, "localhost", path).await.0, StatusCode::UNAUTHORIZED, "{path}");
     }
-    assert_eq!(read(&api, "localhost", "/style.css").await.0, StatusCode::OK);
-    assert_eq!(read(&api, "localhost", "/livez").await.0, StatusCode::OK);
+    assert_eq!(press(&api, &format!("/runs/{run}/retry"), "").await.0, StatusCode::UNAUTHORIZED);
+    for path in ["/style.css", "/console.js", "/icon.svg", "/livez"] {
+        assert_eq!(read(&api, "localhost", path).await.0, StatusCode::OK, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_button_does_what_it_says_and_leads_back_with_words() {
+    let (api, run) = console().await;
+    let (status, headers, _) =
+        press(&api, &format!("/runs/{run}/retry"), "back=/runs%3Fstate%3Dfailed").await;
+    assert_eq!(
+        (status, &headers[header::LOCATION]),
+        (StatusCode::SEE_OTHER, &"/runs?state=failed".parse().unwrap())
+    );
+    let cookie = headers[header::SET_COOKIE].to_str().unwrap();
+    assert!(cookie.starts_with("ebb_notice=done"), "{cookie}");
+    let request =
+        Request::get("/runs").header("host", "localhost").header("cookie", cookie.split(';').next().unwrap());
+    let answer = router(api.clone()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert!(answer.headers()[header::SET_COOKIE].to_str().unwrap().contains("Max-Age=0"), "it is told once");
+    let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+    assert!(String::from_utf8_lossy(&body).contains("What failed is done anew."));
+    assert!(
+        !page(&api, &format!("/runs/{run}")).await.contains("class=\"why failed\""),
+        "it is under way again"
+    );
+    let (_, headers, _) = press(&api, &format!("/runs/{run}/resume"), "").await;
+    assert!(headers[header::SET_COOKIE].to_str().unwrap().starts_with("ebb_notice=failed"));
+    assert_eq!(press(&api, &format!("/runs/{run}/explode"), "").await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn forms_of_other_sites_do_nothing() {
+    let (api, run) = console().await;
+    for (name, value) in [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")] {
+        let request = Request::post(format!("/runs/{run}/retry"))
+            .header("host", "localhost")
+            .header("content-type", "application/x-www-form-urlencoded")
+            .header(name, value)
+            .body(Body::empty())
+            .unwrap();
+        let answer = router(api.clone()).oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{name}");
+    }
+    assert!(page(&api, &format!("/runs/{run}")).await.contains("class=\"why failed\""));
+}
+
+#[tokio::test]
+async fn a_run_is_started_with_a_form_and_what_does_not_fit_is_told_at_its_field() {
+    let (api, _) = console().await;
+    let text = "{name: form, inputs: {count: {type: integer}, who: {type: string, default: Ada}}, tasks: [{name: a, type: noop}]}";
+    register_text(&api.app, text).await;
+    let form = page(&api, "/workflows/form/trigger").await;
+    assert!(
+        form.contains("name=\"input.count\" type=\"number\"") && form.contains("value=\"Ada\""),
+        "{form}"
+    );
+    let (status, _, refused) = press(&api, "/workflows/form/trigger", "input.count=many&input.who=Eve").await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    let field = refused.find("class=\"field bad\"").unwrap();
+    assert!(refused[field..].contains("class=\"wrong\"") && refused.contains("value=\"Eve\""), "{refused}");
+    let (status, headers, _) = press(&api, "/workflows/form/trigger", "input.count=3&input.who=Eve").await;
+    assert_eq!(status, StatusCode::SEE_OTHER);
+    let run = headers[header::LOCATION].to_str().unwrap();
+    let data = page(&api, &format!("{run}?tab=data")).await;
+    assert!(data.contains("&#34;count&#34;: 3") || data.contains("&quot;count&quot;: 3"), "{data}");
+}
+
+#[tokio::test]
+async fn an_approval_is_asked_for_and_given_on_the_page() {
+    let (api, _) = console().await;
+    let text = "{name: ask, tasks: [{name: decide, type: approval, config: {message: Pay?, fields: {amount: {type: number, required: true}}}}]}";
+    register_text(&api.app, text).await;
+    let run = start_of(&api.app, "ask", 9, Map::new(), None).await;
+    let asked = page(&api, &format!("/runs/{run}")).await;
+    assert!(asked.contains("Pay?") && asked.contains("name=\"input.amount\""), "{asked}");
+    assert!(page(&api, "/").await.contains("Decide"));
+    let approve = format!("/runs/{run}/tasks/decide/approve");
+    let (_, headers, _) = press(&api, &approve, "").await;
+    assert!(headers[header::SET_COOKIE].to_str().unwrap().contains("amount"), "what is missing is told");
+    press(&api, &approve, "input.amount=7").await;
+    assert!(page(&api, &format!("/runs/{run}?tab=data")).await.contains("7"));
+    assert!(page(&api, &format!("/runs/{run}")).await.contains("class=\"state succeeded\""));
+}
+
+#[tokio::test]
+async fn many_runs_are_acted_on_only_once_their_number_was_seen() {
+    let (api, run) = console().await;
+    let (_, _, preview) = press(&api, "/runs/bulk", "action=retry&state=failed").await;
+    assert!(preview.contains("retry 1 runs?") && preview.contains("name=\"sure\""), "{preview}");
+    assert!(
+        page(&api, &format!("/runs/{run}")).await.contains("class=\"why failed\""),
+        "nothing was done yet"
+    );
+    let (_, headers, _) = press(&api, "/runs/bulk", "action=retry&state=failed&sure=yes").await;
+    assert!(headers[header::SET_COOKIE].to_str().unwrap().contains("1%20runs%20changed"));
 }
 
 #[tokio::test]
@@ -193,7 +345,8 @@ async fn what_cannot_be_shown_is_refused_on_a_page() {
         ("/runs/018f0000-0000-7000-8000-00000000ffff", StatusCode::NOT_FOUND),
         (&format!("/runs/{run}/tasks/none/log"), StatusCode::NOT_FOUND),
         ("/runs/nonsense", StatusCode::BAD_REQUEST),
-        ("/?state=odd", StatusCode::BAD_REQUEST),
+        ("/runs?state=odd", StatusCode::BAD_REQUEST),
+        ("/workflows/none", StatusCode::NOT_FOUND),
     ] {
         let (answered, _, page) = read(&api, "localhost", path).await;
         assert_eq!(answered, status, "{path}");
@@ -211,9 +364,9 @@ async fn a_fan_out_shows_how_many_children_ended_and_leads_to_them() {
     let (_, _, page) = read(&api, "localhost", &format!("/runs/{run}")).await;
     let link = format!("href=\"/runs/{run}?parent=split\">0 of 150 children ended</a>");
     assert!(page.contains(&link) && !page.contains("split__"), "{page}");
+    assert_eq!(page.matches("class=\"box\"").count(), 1, "they are folded into one");
     let (_, _, children) = read(&api, "localhost", &format!("/runs/{run}?parent=split")).await;
-    for part in ["Children of split", "id=\"split__0\"", "id=\"split__99\"", "&amp;parent=split\">More tasks"]
-    {
+    for part in ["Children of split", "tasks/split__0\"", "tasks/split__99\"", "?parent=split&amp;cursor="] {
         assert!(children.contains(part), "{part} is missing in {children}");
     }
     assert!(!children.contains("split__100"), "a page is bounded");
@@ -229,8 +382,8 @@ async fn runs_that_have_to_do_with_each_other_lead_to_each_other() {
     let going_on = start_of(&api.app, "single", 3, Map::new(), Some(parent)).await;
     let held = start_of(&api.app, "single", 4, Map::new(), None).await;
     let page = async |path: String| read(&api, "localhost", &path).await.2;
-    assert!(page(format!("/runs/{first}")).await.contains(&format!("href=\"/?parent={first}\"")));
-    let list = page(format!("/?parent={first}")).await;
+    assert!(page(format!("/runs/{first}")).await.contains(&format!("href=\"/runs?parent={first}\"")));
+    let list = page(format!("/runs?parent={first}")).await;
     assert!(list.contains(&going_on.to_string()) && !list.contains(&held.to_string()), "{list}");
     let child = page(format!("/runs/{going_on}")).await;
     assert!(
@@ -238,6 +391,6 @@ async fn runs_that_have_to_do_with_each_other_lead_to_each_other() {
         "{child}"
     );
     let waiting = page(format!("/runs/{held}")).await;
-    let link = format!("<dt>Held</dt><dd>waits for <a href=\"/runs/{going_on}\">");
+    let link = format!("href=\"/runs/{going_on}\">Waits for ");
     assert!(waiting.contains(&link), "{waiting}");
 }

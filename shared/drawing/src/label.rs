@@ -7,7 +7,7 @@ use serde_json::Value;
 const LONGEST: usize = 36;
 
 /// The name, short enough for a box.
-pub(crate) fn short(name: &str) -> String {
+pub fn short(name: &str) -> String {
     if name.chars().count() <= LONGEST {
         return name.to_owned();
     }
@@ -15,7 +15,7 @@ pub(crate) fn short(name: &str) -> String {
 }
 
 /// The task's type with what that is about, and its trigger rule where that is not the usual one.
-pub(crate) fn kind(task: &TaskSpec) -> String {
+pub fn kind(task: &TaskSpec) -> String {
     match rule(task) {
         Some(rule) => format!("{} · {rule}", plain(task)),
         None => plain(task),

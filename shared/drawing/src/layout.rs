@@ -11,12 +11,24 @@ pub(crate) const GRID: i32 = 4;
 /// How high a box is.
 pub(crate) const BOX_HEIGHT: i32 = 44;
 const MARGIN: i32 = 24;
-const SMALLEST_BOX: i32 = 96;
-/// Free space in a box left and right of what is written, together.
-const PADDING: i32 = 32;
 /// The widths of a letter of a name and of a type.
 const NAME_LETTER: i32 = 8;
 const KIND_LETTER: i32 = 7;
+
+/// How wide boxes are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// No box is narrower.
+    pub smallest: i32,
+    /// Free space in a box left and right of what is written, together.
+    pub padding: i32,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { smallest: 96, padding: 32 }
+    }
+}
 
 /// A point of the picture; `y` grows downwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,12 +80,17 @@ pub struct Layout {
 impl Layout {
     /// Finds a place for everything; the same graph always gives the same.
     pub fn of(graph: &Graph) -> Self {
+        Self::with(graph, Room::default())
+    }
+
+    /// The same with boxes that have room for more than is written there.
+    pub fn with(graph: &Graph, room: Room) -> Self {
         let mut columns = Columns::of(graph);
         order::untangle(&mut columns);
         let mut heights = heights::heights(&columns);
         let shift = MARGIN + BOX_HEIGHT / 2 - heights.iter().min().copied().unwrap_or_default();
         heights.iter_mut().for_each(|height| *height += shift);
-        let bands = bands(graph, &columns, &heights);
+        let bands = bands(graph, &columns, &heights, room);
         let boxes: Vec<Rect> =
             graph.indices().map(|task| place(task.at(), &columns, &bands, &heights)).collect();
         let lowest = heights.iter().max().map_or(0, |height| height + BOX_HEIGHT / 2);
@@ -101,12 +118,13 @@ impl Band {
 }
 
 /// All columns from left to right, each as wide as its widest box, with more room where edges are steep.
-fn bands(graph: &Graph, columns: &Columns, heights: &[i32]) -> Vec<Band> {
+fn bands(graph: &Graph, columns: &Columns, heights: &[i32], room: Room) -> Vec<Band> {
     let mut left = MARGIN;
     let mut bands = Vec::new();
     for column in &columns.columns {
         let tasks = column.iter().filter(|place| !columns.is_lane(**place));
-        let width = tasks.map(|task| box_width(&graph.workflow().tasks[*task])).max().unwrap_or(SMALLEST_BOX);
+        let widths = tasks.map(|task| box_width(&graph.workflow().tasks[*task], room));
+        let width = widths.max().unwrap_or(room.smallest);
         bands.push(Band { left, width });
         let climbs = column.iter().flat_map(|from| {
             columns.after(*from).iter().map(move |to| (heights[*from] - heights[*to]).abs())
@@ -116,10 +134,10 @@ fn bands(graph: &Graph, columns: &Columns, heights: &[i32]) -> Vec<Band> {
     bands
 }
 
-fn box_width(task: &TaskSpec) -> i32 {
+fn box_width(task: &TaskSpec, room: Room) -> i32 {
     let name = label::width(&label::short(&task.name)) as i32 * NAME_LETTER;
     let kind = label::width(&label::kind(task)) as i32 * KIND_LETTER;
-    (name.max(kind) + PADDING).max(SMALLEST_BOX)
+    (name.max(kind) + room.padding).max(room.smallest)
 }
 
 fn place(task: usize, columns: &Columns, bands: &[Band], heights: &[i32]) -> Rect {

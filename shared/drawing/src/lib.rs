@@ -12,6 +12,7 @@ mod order;
 mod svg;
 mod text;
 
-pub use layout::{Edge, Layout, Point, Rect};
+pub use label::{kind, short};
+pub use layout::{Edge, Layout, Point, Rect, Room};
 pub use svg::svg;
 pub use text::text;

@@ -31,23 +31,30 @@ pub fn svg(graph: &Graph) -> String {
 }
 
 fn draw_edge(out: &mut String, edge: &Edge) {
-    let mut path = String::new();
-    let mut last = edge.points[0];
-    put(&mut path, format_args!("M{} {}", last.x, last.y));
-    for (number, point) in edge.points.iter().enumerate().skip(1) {
-        let is_end = number + 1 == edge.points.len();
-        let x = if is_end { point.x - TIP } else { point.x };
-        if point.y == last.y {
-            put(&mut path, format_args!("H{x}"));
-        } else {
-            let middle = (last.x + x) / 2;
-            put(&mut path, format_args!("C{middle} {} {middle} {} {x} {}", last.y, point.y, point.y));
+    let (line, tip) = edge.paths();
+    put(out, format_args!("<path class=\"line\" d=\"{line}\"/><path class=\"tip\" d=\"{tip}\"/>\n"));
+}
+
+impl Edge {
+    /// The line and the arrow's tip, as data of SVG paths.
+    pub fn paths(&self) -> (String, String) {
+        let mut path = String::new();
+        let mut last = self.points[0];
+        put(&mut path, format_args!("M{} {}", last.x, last.y));
+        for (number, point) in self.points.iter().enumerate().skip(1) {
+            let is_end = number + 1 == self.points.len();
+            let x = if is_end { point.x - TIP } else { point.x };
+            if point.y == last.y {
+                put(&mut path, format_args!("H{x}"));
+            } else {
+                let middle = (last.x + x) / 2;
+                put(&mut path, format_args!("C{middle} {} {middle} {} {x} {}", last.y, point.y, point.y));
+            }
+            last = *point;
         }
-        last = *point;
+        let (x, y) = (last.x, last.y);
+        (path, format!("M{x} {y}l-{TIP} -4v8z"))
     }
-    let (x, y) = (last.x, last.y);
-    let tip = format!("M{x} {y}l-{TIP} -4v8z");
-    put(out, format_args!("<path class=\"line\" d=\"{path}\"/><path class=\"tip\" d=\"{tip}\"/>\n"));
 }
 
 fn draw_task(out: &mut String, graph: &Graph, task: TaskIndex, at: Rect) {

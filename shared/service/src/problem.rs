@@ -28,6 +28,16 @@ impl Problem {
         self
     }
 
+    /// What the answer's status is.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What the answer says to people.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The request cannot be understood.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)

@@ -15,6 +15,7 @@ mod load;
 mod memory;
 mod news;
 mod normal;
+mod outline;
 mod postgres;
 mod records;
 mod retention;
@@ -38,6 +39,7 @@ pub use inspection::{Fault, Finding, Health, Inspection};
 pub use load::{Load, Measured, Pool, TenantLoad};
 pub use memory::Memory;
 pub use news::{Bookmark, News, NewsItem, NewsStore};
+pub use outline::Outlines;
 pub use postgres::Postgres;
 pub use records::*;
 pub use retention::{Part, Remnants};
@@ -131,7 +133,7 @@ pub trait Unit: TriggerUnit {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Schedules + Backfills + TriggerStore + Measured + NewsStore + Remnants {
+pub trait Store: Schedules + Backfills + TriggerStore + Measured + NewsStore + Remnants + Outlines {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

@@ -10,6 +10,7 @@ mod draft;
 mod inspection;
 mod load;
 mod news;
+mod outline;
 mod places;
 mod retention;
 mod runs;

@@ -14,6 +14,7 @@ mod login;
 mod logs;
 mod news;
 mod outbox;
+mod outline;
 mod partitions;
 mod places;
 mod retention;

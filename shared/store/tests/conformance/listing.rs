@@ -47,6 +47,16 @@ pub(crate) async fn pages_of_runs_neither_repeat_nor_leave_out(store: Subject) {
     assert_eq!(seen, [6, 5, 4, 3, 2, 1]);
 }
 
+pub(crate) async fn a_pulse_is_the_newest_runs_since_an_instant(store: Subject) {
+    six_runs(&store).await;
+    finish(&*store, run_id(4)).await;
+    let pulse = async |since, limit| store.pulse(TENANT, at(since), limit).await.unwrap();
+    let (queued, cancelled) = (RunState::Queued, RunState::Cancelled);
+    assert_eq!(pulse(2, 9).await, [(at(3), queued), (at(3), queued), (at(2), cancelled), (at(2), queued)]);
+    assert_eq!(pulse(0, 1).await, [(at(3), queued)]);
+    assert_eq!(store.pulse(TenantId(77), at(0), 9).await.unwrap(), []);
+}
+
 pub(crate) async fn runs_are_filtered_by_workflow_and_state(store: Subject) {
     six_runs(&store).await;
     finish(&*store, run_id(3)).await;

@@ -1,0 +1,278 @@
+// The console in a real browser. Started by the test `browser.rs` with what it needs in the environment.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import assert from "node:assert/strict";
+
+const { URL_OF: base, TOKEN: token, TOOLS: tools, CHROMIUM: chromium, PLACE: place, SHOTS: shots } = process.env;
+const require = createRequire(`${tools}/package.json`);
+const playwright = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const api = async (method, path, body) => {
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const answer = await fetch(`${base}/api/v1${path}`, { method, headers, body: body && JSON.stringify(body) });
+  const told = await answer.json();
+  assert.ok(answer.ok, `${method} ${path}: ${JSON.stringify(told)}`);
+  return told;
+};
+const start = (workflow, inputs = {}) => api("POST", `/workflows/${workflow}/runs`, { inputs });
+/// Waits until a run stands so.
+const until = async (run, fits) => {
+  for (;;) {
+    const now = await api("GET", `/runs/${run.id}`);
+    if (fits(now)) return now;
+    await new Promise((next) => setTimeout(next, 50));
+  }
+};
+const ended = (run) => until(run, (now) => ["succeeded", "failed", "cancelled"].includes(now.state));
+
+const browser = await playwright.chromium.launch({
+  executablePath: chromium,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+const complaints = [];
+const open = async (options = {}) => {
+  const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  page.on("console", (message) => { if (message.type() === "error") complaints.push(`${page.url()}: ${message.text()}`); });
+  page.on("pageerror", (error) => complaints.push(`${page.url()}: ${error}`));
+  page.on("dialog", (dialog) => dialog.accept());
+  return page;
+};
+const go = (page, path) => page.goto(base + path, { waitUntil: "load" });
+
+const scenarios = {
+  async "a failed run is found, its log read, retried, and seen to succeed without a reload"() {
+    const failed = await ended(await start("nightly"));
+    assert.equal(failed.state, "failed");
+    const page = await open();
+    await go(page, "/");
+    await page.getByRole("link", { name: "nightly" }).first().click();
+    await page.waitForURL(/\/runs\//);
+    const why = page.getByRole("region", { name: "Why" });
+    assert.match(await why.innerText(), /load.*failed/s);
+    await page.getByRole("link", { name: "Read the log of load" }).click();
+    await page.getByText("cannot reach the warehouse").first().waitFor();
+    await page.goBack();
+    writeFileSync(`${place}/fixed`, "");
+    await page.evaluate(() => { window.stayed = true; });
+    await page.getByRole("button", { name: "Retry failed" }).first().click();
+    await page.getByText("What failed is done anew.").waitFor();
+    await page.evaluate(() => { window.stayed = true; });
+    await page.locator("h1 .state.succeeded").waitFor();
+    assert.ok(await page.evaluate(() => window.stayed), "the page was not loaded again");
+  },
+
+  async "a change is on the page soon, without a reload"() {
+    const run = await start("ask");
+    await until(run, (now) => now.counts.sleeping === 1);
+    const page = await open();
+    await go(page, `/runs/${run.id}`);
+    await page.locator("#live", { hasText: "live" }).waitFor();
+    await page.locator(".ask").waitFor();
+    const before = Date.now();
+    await api("POST", `/runs/${run.id}/tasks/decide/approve`, { fields: { amount: 7 } });
+    const answered = Date.now();
+    await page.locator(".task.succeeded", { hasText: "decide" }).waitFor();
+    const took = Date.now() - answered;
+    console.log(`  seen ${took} ms after the answer, which took ${answered - before} ms`);
+    assert.ok(took < Number(process.env.LIVE_WITHIN ?? 2000), `it took ${took} ms`);
+  },
+
+  async "a run is started with a form, and bad input is told at its field"() {
+    const page = await open();
+    await go(page, "/workflows/form/trigger");
+    await page.getByLabel("count").fill("1.5");
+    await page.getByLabel("day").fill("2026-01-31");
+    await page.getByRole("button", { name: "Start the run" }).click();
+    const field = page.locator(".field.bad", { hasText: "count" });
+    await field.waitFor();
+    assert.match(await field.innerText(), /integer|whole/i);
+    assert.equal(await page.getByLabel("day").inputValue(), "2026-01-31", "what was filled in is kept");
+    complaints.length = 0; // The browser logs the refusal itself.
+    await page.getByLabel("count").fill("3");
+    await page.getByRole("button", { name: "Start the run" }).click();
+    await page.waitForURL(/\/runs\//);
+    await page.locator("h1 .state.succeeded").waitFor();
+  },
+
+  async "an approval is given on the page"() {
+    const run = await start("ask");
+    await until(run, (now) => now.counts.sleeping === 1);
+    const page = await open();
+    await go(page, "/");
+    await page.getByRole("link", { name: "Decide" }).first().click();
+    await page.goto(`${base}/runs/${run.id}`);
+    await page.getByRole("button", { name: "Approve" }).click();
+    await page.getByRole("alert").filter({ hasText: "amount" }).waitFor();
+    await page.getByLabel("amount").fill("50");
+    await page.getByRole("button", { name: "Approve" }).click();
+    await page.getByText("decide was approved").waitFor();
+    await page.locator("h1 .state.succeeded").waitFor();
+  },
+
+  async "a run is cancelled after being asked, and a sleep is ended early"() {
+    const page = await open();
+    const first = await start("nap");
+    await until(first, (now) => now.counts.sleeping === 1);
+    await go(page, `/runs/${first.id}`);
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.locator("h1 .state.cancelled").waitFor();
+    const second = await start("nap");
+    await until(second, (now) => now.counts.sleeping === 1);
+    await go(page, `/runs/${second.id}`);
+    await page.getByRole("button", { name: "Wake now" }).click();
+    await page.locator("h1 .state.succeeded").waitFor();
+  },
+
+  async "without a script everything can be read and buttons work"() {
+    const run = await start("nap");
+    await until(run, (now) => now.counts.sleeping === 1);
+    const page = await open({ javaScriptEnabled: false });
+    await go(page, "/runs?state=running&workflow=nap");
+    await page.getByRole("link", { name: "running" }).last().click();
+    await page.goto(`${base}/runs/${run.id}`);
+    assert.equal(await page.locator(".graph .task").count(), 2);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByText("The run is paused").waitFor();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByText("The run goes on").waitFor();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByText("is being cancelled").waitFor();
+    assert.equal((await ended(run)).state, "cancelled");
+  },
+
+  async "the keyboard is enough"() {
+    const run = await ended(await start("broken"));
+    const page = await open();
+    await go(page, "/");
+    await page.keyboard.press("/");
+    await page.keyboard.type("failed runs");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/state=failed/);
+    const tabTo = async (fits) => {
+      for (let step = 0; step < 80; step++) {
+        await page.keyboard.press("Tab");
+        if (await page.evaluate(fits, run.id)) return;
+      }
+      assert.fail("it cannot be reached with the Tab key");
+    };
+    await tabTo((id) => document.activeElement.getAttribute("href") === `/runs/${id}`);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`**/runs/${run.id}`);
+    await tabTo(() => document.activeElement.textContent === "Retry failed");
+    const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+    assert.notEqual(outline, "none", "one sees where one is");
+    await page.keyboard.press("Enter");
+    await page.getByText("What failed is done anew.").waitFor();
+  },
+
+  async "many runs are acted on after a preview of how many"() {
+    const runs = [await start("nap"), await start("nap")];
+    for (const run of runs) await until(run, (now) => now.counts.sleeping === 1);
+    const page = await open();
+    await go(page, "/runs?workflow=nap&state=running");
+    await page.getByRole("button", { name: "Cancel…" }).click();
+    await page.getByRole("heading", { name: "cancel 2 runs?" }).waitFor();
+    await page.getByRole("button", { name: "cancel 2 runs" }).click();
+    await page.getByText("2 runs changed").waitFor();
+    for (const run of runs) assert.equal((await ended(run)).state, "cancelled");
+  },
+
+  async "nothing that a user wrote becomes part of a page"() {
+    const evil = "<img src=x onerror=alert(1)><script>alert(1)</script>\u001b[31mred 🎉";
+    const run = await ended(await start("evil", { text: evil }));
+    const page = await open();
+    let alerted = false;
+    page.on("dialog", () => { alerted = true; });
+    const paths = ["", "?tab=events", "?tab=data", "/tasks/say", "/tasks/deliver", "/tasks/break"].map((rest) => `/runs/${run.id}${rest}`);
+    for (const path of [...paths, "/", "/runs", "/workflows", "/workflows/evil", "/workflows/evil/source", "/workflows/evil/versions", `/workflows/evil/trigger?like=${run.id}`, `/workflows?q=${encodeURIComponent(evil)}`, `/runs?workflow=${encodeURIComponent(evil)}`]) {
+      await go(page, path);
+      assert.equal(await page.locator("img, main script").count(), 0, path);
+      assert.ok(!(await page.content()).includes("<img src=x"), path);
+    }
+    await go(page, `/runs/${run.id}/tasks/say`);
+    await page.locator(".log .text", { hasText: "<script>alert(1)</script>" }).first().waitFor();
+    await page.locator(".log .text", { hasText: "🎉" }).first().waitFor();
+    assert.ok(!alerted);
+  },
+
+  async "every page is sound for everyone, in both themes, on a phone, and small"() {
+    const run = await ended(await start("nightly"));
+    const wide = await until(await start("wide"), (now) => now.state === "succeeded");
+    const asked = await start("ask");
+    await until(asked, (now) => now.counts.sleeping === 1);
+    const broken = await ended(await start("broken"));
+    const pages = {
+      home: "/", runs: "/runs", "run-failed": `/runs/${broken.id}`, "run-fan-out": `/runs/${wide.id}`, "run-children": `/runs/${wide.id}?parent=each`,
+      "run-asks": `/runs/${asked.id}`, "run-timeline": `/runs/${run.id}?tab=events`, "run-data": `/runs/${run.id}?tab=data`,
+      task: `/runs/${broken.id}/tasks/divide`, workflows: "/workflows", workflow: "/workflows/nightly", trigger: "/workflows/form/trigger",
+      source: "/workflows/nightly/source", versions: "/workflows/nightly/versions", backfill: "/workflows/nightly/backfill",
+      limits: "/operations", workers: "/operations/workers", timers: "/operations/timers", schedules: "/operations/schedules",
+      triggers: "/operations/triggers", backfills: "/operations/backfills", letters: "/operations/letters", health: "/operations/health",
+      missing: "/runs/018f0000-0000-7000-8000-00000000ffff",
+    };
+    mkdirSync(shots, { recursive: true });
+    const found = [];
+    for (const theme of ["light", "dark"]) {
+      const page = await open({ colorScheme: theme });
+      for (const [name, path] of Object.entries(pages)) {
+        await go(page, path);
+        await page.screenshot({ path: `${shots}/${name}-${theme}.png`, fullPage: true });
+        await page.evaluate(axe);
+        const report = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+        for (const { id, impact, nodes } of report.violations) {
+          if (["serious", "critical"].includes(impact)) found.push(`${name} ${theme}: ${id} at ${nodes.slice(0, 3).map((node) => node.target).join(" | ")}`);
+        }
+      }
+    }
+    const phone = await open({ viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true });
+    for (const [name, path] of Object.entries(pages)) {
+      await go(phone, path);
+      await phone.screenshot({ path: `${shots}/${name}-phone.png` });
+      const beyond = await phone.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      if (beyond > 0) found.push(`${name}: ${beyond} px do not fit on a phone`);
+    }
+    complaints.splice(0, complaints.length, ...complaints.filter((told) => !told.includes("ffff")));
+    assert.deepEqual(found, []);
+  },
+
+  async "the first page is small"() {
+    const page = await open();
+    let bytes = 0;
+    page.on("response", async (answer) => { bytes += (await answer.body().catch(() => "")).length; });
+    await page.goto(`${base}/`, { waitUntil: "load" });
+    await page.locator("main").waitFor();
+    assert.ok(bytes > 0 && bytes < 100_000, `${bytes} bytes`);
+  },
+
+  async "the theme can be chosen and is kept"() {
+    const page = await open({ colorScheme: "light" });
+    await go(page, "/runs");
+    await page.getByRole("button", { name: "Switch the theme to dark" }).click();
+    await page.waitForURL(/\/runs$/);
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    assert.equal(await ground(), "rgb(13, 19, 23)");
+    await go(page, "/workflows");
+    assert.equal(await ground(), "rgb(13, 19, 23)");
+  },
+};
+
+let failures = 0;
+const only = process.env.ONLY;
+for (const [claim, scenario] of Object.entries(scenarios)) {
+  if (only && !claim.includes(only)) continue;
+  const before = complaints.length, began = Date.now();
+  try {
+    await scenario();
+    assert.deepEqual(complaints.slice(before), [], "the browser's console is quiet");
+    console.log(`ok ${claim} (${Date.now() - began} ms)`);
+  } catch (error) {
+    failures += 1;
+    console.log(`FAILED ${claim}: ${error.stack}`);
+  }
+  for (const context of browser.contexts()) await context.close();
+}
+await browser.close();
+process.exit(failures ? 1 : 0);

@@ -1,0 +1,129 @@
+//! The console in a real browser: Debian's Chromium, driven by Playwright. What happens there is in `browser/pages.mjs`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::ebb::Place;
+
+/// What drives the browser, and what looks for barriers.
+const TOOLS: [&str; 2] = ["playwright-core@1.65.0", "axe-core@4.14.0"];
+
+const WORKFLOWS: [(&str, &str); 7] = [
+    ("broken", include_str!("../../../workflows/graphs/broken.yaml")),
+    (
+        "nightly",
+        "
+name: nightly
+description: Loads what was sold and sends a report.
+tags: [sales, nightly]
+schedule: {cron: '0 2 * * *', timezone: Europe/Berlin}
+tasks:
+  - {name: extract, type: bash, config: {command: 'echo reading; echo {\\\"rows\\\":3} > \"$EBB_OUTPUT\"'}}
+  - {name: check, type: noop, depends_on: [extract]}
+  - name: load
+    type: bash
+    depends_on: [check]
+    config: {command: 'echo connecting; test -e PLACE/fixed || { echo cannot reach the warehouse >&2; exit 3; }'}
+  - {name: report, type: noop, depends_on: [load]}
+",
+    ),
+    (
+        "ask",
+        "
+name: ask
+tasks:
+  - name: decide
+    type: approval
+    config: {message: How much shall be paid?, fields: {amount: {type: number, required: true}}}
+  - {name: pay, type: noop, depends_on: [decide]}
+",
+    ),
+    (
+        "nap",
+        "{name: nap, tasks: [{name: nap, type: sleep, config: {duration: 1h}}, {name: up, type: noop, depends_on: [nap]}]}",
+    ),
+    (
+        "form",
+        "
+name: form
+inputs:
+  count: {type: integer, description: How many}
+  day: {type: date}
+  mode: {type: string, default: full, enum: [full, delta]}
+  loud: {type: boolean, default: false}
+  more: {type: object, default: {a: 1}}
+tasks: [{name: only, type: echo, config: {text: \"{{ inputs.count }}\"}}]
+",
+    ),
+    (
+        "wide",
+        "{name: wide, tasks: [{name: each, type: fan_out, for_each: range(120), task: {type: noop}}, \
+         {name: join, type: fan_in, depends_on: [each], aggregation: collect}]}",
+    ),
+    (
+        "evil",
+        "
+name: evil
+description: '<img src=x onerror=alert(1)>'
+inputs: {text: {type: string, description: '<b>bold</b>'}}
+tasks:
+  - {name: say, type: bash, config: {env: {TEXT: '{{ inputs.text }}'}, command: 'echo \"$TEXT\"; echo \"$TEXT\" >&2'}}
+  - {name: deliver, type: echo, config: {text: '{{ inputs.text }}'}}
+  - {name: break, type: fail, config: {message: '{{ inputs.text }}'}}
+",
+    ),
+];
+
+/// A program that the test needs: installed if that is possible, else asked for in words.
+fn needs(program: &str, package: &str) {
+    let has = || Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    if has() {
+        return;
+    }
+    let install = format!("apt-get update -qq && apt-get install -y -qq {package}");
+    let installed = is_root() && Command::new("sh").args(["-c", &install]).output().is_ok();
+    assert!(installed && has(), "`{program}` is missing. Run: sudo sh -c '{install}'");
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
+}
+
+/// Where the tools are, which are fetched once.
+fn tools() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
+    std::fs::create_dir_all(&folder).unwrap();
+    if !folder.join("node_modules/axe-core").exists() {
+        std::fs::write(folder.join("package.json"), "{\"private\": true}").unwrap();
+        let arguments = [&["install", "--no-audit", "--no-fund", "--ignore-scripts"], &TOOLS[..]].concat();
+        let output = Command::new("npm").args(&arguments).current_dir(&folder).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "npm {} in {}: {said}", arguments.join(" "), folder.display());
+    }
+    folder
+}
+
+#[test]
+fn people_work_with_the_console_in_a_real_browser() {
+    needs("chromium", "chromium");
+    needs("node", "nodejs npm");
+    let mut place = Place::new();
+    let here = place.path().display().to_string();
+    for (name, text) in WORKFLOWS {
+        place = place.with(name, &text.replace("PLACE", &here));
+    }
+    let dev = place.dev();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/pages.mjs");
+    let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("console");
+    let output = Command::new("node")
+        .arg(script)
+        .envs([("URL_OF", dev.url.as_str()), ("TOKEN", dev.token.as_str())])
+        .envs([("CHROMIUM", "/usr/bin/chromium"), ("PLACE", here.as_str())])
+        .env("TOOLS", tools())
+        .env("SHOTS", shots)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    println!("{said}");
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}

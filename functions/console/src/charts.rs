@@ -1,0 +1,210 @@
+//! Small pictures: bars of time, strips of runs, sparklines, meters. SVG, since a page has no styles of its own.
+
+use std::fmt::Write;
+
+use chrono::TimeDelta;
+use model::{Instant, RunState, TaskState};
+use store::RunRecord;
+
+use crate::phases::{Phase, Stretch};
+use crate::show::{self, Markup};
+
+/// Bars are drawn on a line of so many units.
+const WIDE: f64 = 1_000.0;
+
+/// What a task did with its time, on the line of its run.
+pub(crate) fn bars(stretches: &[Stretch], state: TaskState, from: Instant, to: Instant) -> Markup {
+    let all = milliseconds(to - from).max(1.0);
+    let mut out = format!(
+        "<svg class=\"bars\" viewBox=\"0 0 {WIDE} 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+         <rect class=\"track\" width=\"{WIDE}\" height=\"20\"/>"
+    );
+    for (place, stretch) in stretches.iter().enumerate() {
+        let left = milliseconds(stretch.from - from) / all * WIDE;
+        let width =
+            (milliseconds(stretch.to - stretch.from) / all * WIDE).max(2.0).min(WIDE - left.min(WIDE - 2.0));
+        let last = place + 1 == stretches.len();
+        let end = match (stretch.phase, stretch.failed, state) {
+            (Phase::Work, true, _) => " failed",
+            (Phase::Work, false, TaskState::Succeeded) if last => " succeeded",
+            _ => "",
+        };
+        let (y, height) = if stretch.phase == Phase::Work { (2, 16) } else { (7, 6) };
+        let (name, words) = (stretch.phase.name(), stretch.phase.words());
+        let took = show::span(stretch.to - stretch.from);
+        let of = if stretch.attempt > 0 { format!("Attempt {}: ", stretch.attempt) } else { String::new() };
+        put(
+            &mut out,
+            format_args!(
+                "<rect class=\"{name}{end}\" x=\"{:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"{height}\">\
+                 <title>{of}{words}, {took}</title></rect>",
+                left.min(WIDE - 2.0)
+            ),
+        );
+    }
+    Markup(out + "</svg>")
+}
+
+fn milliseconds(span: TimeDelta) -> f64 {
+    span.num_milliseconds().max(0) as f64
+}
+
+/// The last runs of a workflow as squares, the newest at the right: what failed is also higher.
+pub(crate) fn strip(runs: &[(String, RunState, String)]) -> Markup {
+    let width = runs.len().max(1) * 11;
+    let mut out = format!(
+        "<svg class=\"strip\" width=\"{width}\" height=\"20\" viewBox=\"0 0 {width} 20\" role=\"group\" \
+         aria-label=\"Last runs\">"
+    );
+    for (place, (link, state, words)) in runs.iter().rev().enumerate() {
+        let (y, height) = match state {
+            RunState::Failed | RunState::Stalled => (1, 18),
+            RunState::Succeeded => (5, 14),
+            _ => (11, 8),
+        };
+        let words = show::escaped(words);
+        put(
+            &mut out,
+            format_args!(
+                "<a href=\"{link}\" aria-label=\"{words}\"><title>{words}</title>\
+                 <rect class=\"{}\" x=\"{}\" y=\"{y}\" width=\"8\" height=\"{height}\" rx=\"2\"/></a>",
+                state.name(),
+                place * 11 + 1
+            ),
+        );
+    }
+    Markup(out + "</svg>")
+}
+
+/// How many runs began in each part of a window, and how many of them failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Beat {
+    pub(crate) good: u32,
+    pub(crate) bad: u32,
+    pub(crate) other: u32,
+}
+
+/// The window's parts, oldest first.
+pub(crate) fn beats(runs: &[(Instant, RunState)], from: Instant, to: Instant, parts: usize) -> Vec<Beat> {
+    let mut beats = vec![Beat::default(); parts];
+    let all = milliseconds(to - from).max(1.0);
+    for (at, state) in runs.iter().filter(|(at, _)| (from..=to).contains(at)) {
+        let place = (milliseconds(*at - from) / all * parts as f64) as usize;
+        let beat = &mut beats[place.min(parts - 1)];
+        match state {
+            RunState::Succeeded => beat.good += 1,
+            RunState::Failed | RunState::Stalled => beat.bad += 1,
+            _ => beat.other += 1,
+        }
+    }
+    beats
+}
+
+/// Columns of runs: what failed stands at the foot, where it is seen.
+pub(crate) fn spark(beats: &[Beat], words: &str) -> Markup {
+    const HIGH: f64 = 60.0;
+    let most = beats.iter().map(|beat| beat.good + beat.bad + beat.other).max().unwrap_or_default().max(1);
+    let width = WIDE / beats.len().max(1) as f64;
+    let mut out = format!(
+        "<svg class=\"spark\" viewBox=\"0 0 {WIDE} 64\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">\
+         <path class=\"base\" d=\"M0 62.5H{WIDE}\" vector-effect=\"non-scaling-stroke\"/>",
+        show::escaped(words)
+    );
+    for (place, beat) in beats.iter().enumerate() {
+        let mut foot = 62.0;
+        for (class, count) in [("bad", beat.bad), ("other", beat.other), ("good", beat.good)] {
+            let height = f64::from(count) / f64::from(most) * HIGH;
+            foot -= height;
+            if count > 0 {
+                let left = place as f64 * width + width * 0.12;
+                put(
+                    &mut out,
+                    format_args!(
+                        "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{foot:.1}\" width=\"{:.1}\" height=\"{height:.1}\"/>",
+                        width * 0.76
+                    ),
+                );
+            }
+        }
+    }
+    Markup(out + "</svg>")
+}
+
+/// How long runs took, the newest at the right.
+pub(crate) fn durations(runs: &[RunRecord]) -> Markup {
+    const HIGH: f64 = 60.0;
+    let took = |record: &RunRecord| {
+        let run = &record.run;
+        Some(milliseconds(run.finished_at? - run.started_at?))
+    };
+    let most = runs.iter().filter_map(took).fold(1.0, f64::max);
+    // A few runs make no broader columns than many.
+    let width = WIDE / runs.len().max(30) as f64;
+    let mut out = format!(
+        "<svg class=\"spark\" viewBox=\"0 0 {WIDE} 64\" preserveAspectRatio=\"none\" role=\"img\" \
+         aria-label=\"How long the last runs took, {} at most\">",
+        show::span(TimeDelta::milliseconds(most as i64))
+    );
+    for (place, record) in runs.iter().rev().enumerate() {
+        let Some(long) = took(record) else { continue };
+        let (height, left) = ((long / most * HIGH).max(1.0), place as f64 * width + width * 0.12);
+        let class = match record.run.state {
+            RunState::Succeeded => "good",
+            RunState::Failed => "bad",
+            _ => "other",
+        };
+        let words = show::span(TimeDelta::milliseconds(long as i64));
+        put(
+            &mut out,
+            format_args!(
+                "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\">\
+                 <title>{words}</title></rect>",
+                62.0 - height,
+                width * 0.76
+            ),
+        );
+    }
+    Markup(out + "</svg>")
+}
+
+/// How much of something is used.
+pub(crate) fn meter(used: &u32, of: &Option<u32>) -> Markup {
+    let used = *used;
+    let part = of.filter(|of| *of > 0).map_or(0.0, |of| (f64::from(used) / f64::from(of)).min(1.0)) * 100.0;
+    let class = if of.is_some_and(|of| used >= of) { "full" } else { "part" };
+    Markup(format!(
+        "<svg class=\"meter\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+         <rect class=\"all\" width=\"100\" height=\"8\"/><rect class=\"{class}\" width=\"{part:.1}\" height=\"8\"/></svg>"
+    ))
+}
+
+/// The value below which so many of a hundred are; none of nothing.
+pub(crate) fn percentile(sorted: &[i64], share: usize) -> Option<i64> {
+    sorted.get((sorted.len() * share).div_ceil(100).checked_sub(1)?).copied()
+}
+
+fn put(out: &mut String, what: std::fmt::Arguments<'_>) {
+    out.write_fmt(what).expect("a text takes all");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Instant {
+        Instant::from_timestamp(1_800_000_000 + second, 0).unwrap()
+    }
+
+    #[test]
+    fn runs_are_counted_in_the_part_of_the_window_in_which_they_began() {
+        let runs = [(at(1), RunState::Succeeded), (at(19), RunState::Failed), (at(20), RunState::Running)];
+        let beats = beats(&runs, at(0), at(20), 2);
+        assert_eq!(beats, [Beat { good: 1, bad: 0, other: 0 }, Beat { good: 0, bad: 1, other: 1 }]);
+    }
+
+    #[test]
+    fn percentiles_are_values_that_there_were() {
+        assert_eq!([percentile(&[1, 2, 3, 4], 50), percentile(&[1, 2, 3, 4], 95)], [Some(2), Some(4)]);
+        assert_eq!(percentile(&[], 50), None);
+    }
+}

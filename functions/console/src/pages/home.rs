@@ -1,0 +1,160 @@
+//! Home: problems first, then what runs, what is due next, and how it went lately.
+
+use api::dead_letters::LetterView;
+use api::limits::{LimitList, LimitView};
+use api::page::Page;
+use api::schedules::ScheduleView;
+use api::views::{RunView, WorkerState, WorkerView};
+use askama::Template;
+use axum::extract::State;
+use chrono::TimeDelta;
+use model::{Instant, RunId, RunState, TaskState};
+use store::{RunFilter, RunRecord};
+
+use super::{Answer, At};
+use crate::Console;
+use crate::charts::{beats, spark};
+use crate::reader::Reader;
+use crate::refused::Refused;
+use crate::shell::Shell;
+use crate::show::{self, Markup};
+
+/// So many runs tell how it went lately.
+const PULSE: u32 = 2_000;
+
+/// The picture of the last day has so many columns.
+const PARTS: usize = 48;
+
+/// So many unfinished runs are looked through for somebody who is waited for.
+const ASKED: u32 = 50;
+
+/// A decision that somebody has to make.
+struct Asking {
+    run: RunId,
+    workflow: String,
+    task: String,
+    since: Instant,
+}
+
+#[derive(Template)]
+#[template(path = "home.html")]
+struct HomePage {
+    shell: Shell,
+    stalled: Vec<RunView>,
+    failed: Vec<RunView>,
+    asking: Vec<Asking>,
+    letters: Page<LetterView>,
+    running: Vec<RunView>,
+    more_running: bool,
+    due: Vec<(Instant, String, String)>,
+    late: Vec<ScheduleView>,
+    pulse: Markup,
+    window: String,
+    count: usize,
+    failures: usize,
+    queues: Vec<LimitView>,
+    workers: Vec<WorkerView>,
+}
+
+pub(crate) async fn page(State(console): At, reader: Reader) -> Answer {
+    let now = reader.shell.now;
+    let list = async |state: &str, limit: u32| {
+        reader.ask.get::<Page<RunView>>(&format!("/runs?state={state}&limit={limit}")).await
+    };
+    let failed = list("failed", 6).await?.items;
+    let running = list("running", 9).await?;
+    let schedules: Page<ScheduleView> = reader.ask.get("/schedules?limit=100").await?;
+    let limits: LimitList = reader.ask.get("/limits").await?;
+    let workers: Page<WorkerView> = reader.ask.get("/workers?limit=50").await?;
+    let since = now - TimeDelta::days(1);
+    let runs = console.store().pulse(reader.caller.tenant, since, PULSE).await.map_err(api::error::store)?;
+    // Where there are too many runs to count in a day, the picture tells of a shorter time.
+    let from = if runs.len() == PULSE as usize { runs.last().map_or(since, |run| run.0) } else { since };
+    let failures = runs.iter().filter(|(_, state)| *state == RunState::Failed).count();
+    let window = if from == since { "24 h".to_owned() } else { show::span(now - from) };
+    let words = format!("{} runs in the last {window}, {failures} failed", runs.len());
+    let page = HomePage {
+        stalled: list("stalled", 5).await?.items,
+        // What failed long ago is history, not a problem.
+        failed: failed.into_iter().filter(|run| run.created_at > now - TimeDelta::days(7)).collect(),
+        asking: asking(&console, &reader).await?,
+        letters: reader.ask.get("/dead-letters?limit=5").await?,
+        more_running: running.next_cursor.is_some(),
+        running: running.items,
+        due: due(&schedules.items),
+        late: schedules.items.into_iter().filter(|schedule| schedule.problem.is_some()).collect(),
+        pulse: spark(&beats(&runs, from, now, PARTS), &words),
+        window,
+        count: runs.len(),
+        failures,
+        queues: limits.items.into_iter().filter(|limit| limit.kind == "queue").collect(),
+        workers: workers.items,
+        shell: reader.shell,
+    };
+    Ok(show::html(&page))
+}
+
+/// What is due next, by schedule.
+fn due(schedules: &[ScheduleView]) -> Vec<(Instant, String, String)> {
+    let next = |schedule: &ScheduleView| {
+        let next = schedule.next.first().filter(|_| !schedule.paused)?;
+        Some((next.at, schedule.workflow.clone(), schedule.name.clone()))
+    };
+    let mut due: Vec<_> = schedules.iter().filter_map(next).collect();
+    due.sort();
+    due.truncate(6);
+    due
+}
+
+/// Who is waited for: approvals among the newest unfinished runs that have one in their graph.
+async fn asking(console: &Console, reader: &Reader) -> Result<Vec<Asking>, Refused> {
+    let filter = RunFilter { state: Some(RunState::Running), limit: ASKED, ..RunFilter::default() };
+    let runs = console.store().runs(reader.caller.tenant, &filter).await.map_err(api::error::store)?;
+    let mut asked: Vec<(RunRecord, std::sync::Arc<engine::Graph>)> = Vec::new();
+    for record in runs {
+        let sleeps = record.run.counts.present().any(|(state, _)| state == TaskState::Sleeping);
+        let graph = console.graph(record.run.version).await?;
+        if sleeps && graph.workflow().tasks.iter().any(|task| task.kind == "approval") {
+            asked.push((record, graph));
+        }
+    }
+    let ids: Vec<RunId> = asked.iter().map(|(record, _)| record.run.id).collect();
+    let outline = console.store().outline(&ids).await.map_err(api::error::store)?;
+    let mut found = Vec::new();
+    for (run, task) in outline.iter().filter(|(_, task)| task.state == TaskState::Sleeping) {
+        let Some((record, graph)) = asked.iter().find(|(record, _)| record.run.id == *run) else { continue };
+        let spec = graph.spec(task.index);
+        if spec.kind == "approval" {
+            let workflow = record.run.workflow.clone();
+            found.push(Asking { run: *run, workflow, task: spec.name.clone(), since: task.since });
+        }
+    }
+    Ok(found)
+}
+
+impl HomePage {
+    fn all_well(&self) -> bool {
+        self.stalled.is_empty()
+            && self.failed.is_empty()
+            && self.asking.is_empty()
+            && self.letters.items.is_empty()
+            && self.late.is_empty()
+    }
+
+    /// How many tasks wait for a place of a queue.
+    fn depth(&self) -> u32 {
+        self.queues.iter().map(|queue| queue.waiting).sum()
+    }
+
+    fn alive(&self) -> usize {
+        self.workers.iter().filter(|worker| worker.state == WorkerState::Alive).count()
+    }
+
+    fn busy(&self) -> usize {
+        self.workers.iter().map(|worker| worker.attempts.len()).sum()
+    }
+
+    fn retry(&self, run: &RunView) -> Markup {
+        self.shell.post(format!("/runs/{}/retry", run.id))
+    }
+}

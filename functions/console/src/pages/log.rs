@@ -1,0 +1,213 @@
+//! Logs: a part of one on a page, and all of one as text.
+
+use std::fmt::Write;
+
+use api::request::{Path, Query};
+use api::views::TaskView;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use model::{RunId, TaskKey};
+use serde::Deserialize;
+use service::Problem;
+use store::LogLine;
+
+use super::At;
+use super::task::{self, TaskQuery};
+use crate::Console;
+use crate::ask::part;
+use crate::reader::Reader;
+use crate::refused::Refused;
+use crate::show::{self, Markup};
+
+/// So many lines are on a page.
+const SHOWN: u32 = 500;
+
+/// So many lines are searched for a text.
+const SEARCHED: u32 = 20_000;
+
+/// So many lines are read at once.
+const AT_ONCE: u32 = 1_000;
+
+/// No text of a log has more lines.
+const LONGEST: u32 = 200_000;
+
+/// The levels, from the least to the worst.
+pub(crate) const LEVELS: [&str; 4] = ["debug", "info", "warning", "error"];
+
+/// A part of a log.
+#[derive(Default)]
+pub(crate) struct Lines {
+    /// The lines that are shown, with their numbers from 0.
+    pub(crate) items: Vec<(u32, LogLine)>,
+    /// How many lines there are.
+    pub(crate) total: u32,
+    /// The first that was looked at.
+    pub(crate) from: u32,
+    /// The first that was not looked at any more.
+    pub(crate) to: u32,
+    search: String,
+}
+
+impl Lines {
+    /// Where the lines before these begin.
+    pub(crate) fn earlier(&self) -> Option<u32> {
+        (self.from > 0).then(|| self.from.saturating_sub(SHOWN))
+    }
+
+    /// Where the lines after these begin.
+    pub(crate) fn later(&self) -> Option<u32> {
+        (self.to < self.total).then_some(self.to)
+    }
+
+    /// A line with what was searched for marked.
+    pub(crate) fn marked(&self, line: &str) -> Markup {
+        let shown = plain(line);
+        if self.search.is_empty() {
+            return Markup(show::escaped(&shown));
+        }
+        let parts: Vec<String> = shown.split(&self.search).map(show::escaped).collect();
+        Markup(parts.join(&format!("<mark>{}</mark>", show::escaped(&self.search))))
+    }
+}
+
+/// A line without the codes that colour it in a terminal.
+pub(crate) fn plain(line: &str) -> String {
+    let (mut out, mut letters) = (String::with_capacity(line.len()), line.chars().peekable());
+    while let Some(letter) = letters.next() {
+        if letter != '\u{1b}' || letters.peek() != Some(&'[') {
+            out.push(letter);
+            continue;
+        }
+        letters.next();
+        for code in letters.by_ref() {
+            if ('\u{40}'..='\u{7e}').contains(&code) {
+                break;
+            }
+        }
+    }
+    out
+}
+
+/// The part of a log that a page shows: the end of it unless said, since that is where one reads what went wrong.
+pub(crate) async fn lines(
+    console: &Console,
+    key: TaskKey,
+    attempt: u32,
+    wanted: &TaskQuery,
+) -> Result<Lines, Refused> {
+    let total = length(console, key, attempt).await?;
+    let search = wanted.q.clone().unwrap_or_default();
+    let least = wanted.level.as_deref().and_then(|level| LEVELS.iter().position(|known| *known == level));
+    let filtered = !search.is_empty() || least.is_some();
+    let size = if filtered { SEARCHED } else { SHOWN };
+    let from = wanted.from.unwrap_or_else(|| total.saturating_sub(size));
+    let read = read(console, key, attempt, from, size).await?;
+    let to = read.last().map_or(from, |(number, _)| number + 1);
+    let worse = |line: &LogLine| {
+        let level = LEVELS.iter().position(|known| *known == line.level).unwrap_or(1);
+        least.is_none_or(|least| level >= least)
+    };
+    let fits = |(_, line): &(u32, LogLine)| worse(line) && line.line.contains(&search);
+    let mut items: Vec<(u32, LogLine)> = read.into_iter().filter(fits).collect();
+    let more = items.len().saturating_sub(SHOWN as usize);
+    Ok(Lines { items: items.split_off(more), total, from, to, search })
+}
+
+/// How many lines there are: by doubling, then by halving, so that a long log costs a few looks.
+async fn length(console: &Console, key: TaskKey, attempt: u32) -> Result<u32, Refused> {
+    let has = async |line: u32| {
+        let found = console.store().log(key, attempt, line, 1).await.map_err(api::error::store)?;
+        Ok::<_, Refused>(!found.is_empty())
+    };
+    if attempt == 0 || !has(0).await? {
+        return Ok(0);
+    }
+    let (mut there, mut step) = (0, SHOWN);
+    while has(there + step).await? {
+        there += step;
+        step *= 2;
+    }
+    let mut gone = there + step;
+    while gone - there > 1 {
+        let middle = there + (gone - there) / 2;
+        if has(middle).await? { there = middle } else { gone = middle }
+    }
+    Ok(gone)
+}
+
+async fn read(
+    console: &Console,
+    key: TaskKey,
+    attempt: u32,
+    from: u32,
+    most: u32,
+) -> Result<Vec<(u32, LogLine)>, Refused> {
+    let mut lines: Vec<(u32, LogLine)> = Vec::new();
+    while (lines.len() as u32) < most {
+        let next = lines.last().map_or(from, |(number, _)| number + 1);
+        let size = AT_ONCE.min(most - lines.len() as u32);
+        let rows = console.store().log(key, attempt, next, size).await.map_err(api::error::store)?;
+        let last = rows.len() < size as usize;
+        lines.extend(rows);
+        if last {
+            break;
+        }
+    }
+    Ok(lines)
+}
+
+/// Which log is wanted as text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TextQuery {
+    attempt: Option<u32>,
+    /// Whether to keep it as a file.
+    #[serde(default)]
+    download: Option<String>,
+}
+
+pub(crate) async fn text(
+    State(console): At,
+    reader: Reader,
+    place: Result<Path<(RunId, String)>, Problem>,
+    query: Result<Query<TextQuery>, Problem>,
+) -> Result<Response, Refused> {
+    let (Path((id, name)), Query(wanted)) = (place?, query?);
+    let view: TaskView = reader.ask.get(&format!("/runs/{id}/tasks/{}", part(&name))).await?;
+    let (_, graph) = console.run(&reader.caller, id).await?;
+    let index = task::find(&console, id, &graph, &view).await?.index;
+    let attempt = wanted.attempt.unwrap_or(view.attempt);
+    let lines = read(&console, TaskKey { run: id, task: index }, attempt, 0, LONGEST).await?;
+    let mut text = String::new();
+    for (_, LogLine { at, stream, line, .. }) in &lines {
+        writeln!(text, "{} {stream:<6} {line}", show::time(at)).expect("a text takes all");
+    }
+    if text.is_empty() {
+        text = "no lines yet\n".into();
+    }
+    let mut response = ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response();
+    if wanted.download.is_some() {
+        let file = format!("attachment; filename=\"{id}-{}-{attempt}.log\"", part(&name));
+        if let Ok(value) = file.parse() {
+            response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
+        }
+    }
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_codes_are_taken_out_and_the_rest_is_kept() {
+        assert_eq!(plain("\u{1b}[1;31mred\u{1b}[0m 🎉 [x]"), "red 🎉 [x]");
+    }
+
+    #[test]
+    fn what_was_searched_for_is_marked_and_stays_text() {
+        let lines = Lines { search: "<b>".into(), ..Lines::default() };
+        assert_eq!(lines.marked("a <b> c").0, "a <mark>&lt;b&gt;</mark> c");
+    }
+}

@@ -1,0 +1,181 @@
+//! Pages of operations that are lists.
+
+use api::backfills::BackfillView;
+use api::limits::{LimitList, LimitView};
+use api::page::Page;
+use api::request::Query;
+use api::schedules::ScheduleView;
+use api::timers::TimerView;
+use api::triggers::TriggerView;
+use api::views::WorkerView;
+use askama::Template;
+use serde::Deserialize;
+use service::Problem;
+
+use super::super::Answer;
+use crate::ask::{part, query};
+use crate::charts::meter;
+use crate::reader::Reader;
+use crate::shell::Shell;
+use crate::show::{self, Markup};
+
+/// Which page of a list.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListQuery {
+    workflow: Option<String>,
+    cursor: Option<String>,
+}
+
+impl ListQuery {
+    fn to_api(&self) -> String {
+        let workflow = self.workflow.as_deref().filter(|workflow| !workflow.is_empty());
+        query([("limit", Some("50")), ("workflow", workflow), ("cursor", self.cursor.as_deref())])
+    }
+
+    /// The next page of the list at that path.
+    fn onwards(&self, path: &str, cursor: &str) -> String {
+        format!("{path}{}", query([("workflow", self.workflow.as_deref()), ("cursor", Some(cursor))]))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "limits.html")]
+struct LimitsPage {
+    shell: Shell,
+    tab: &'static str,
+    queues: Vec<LimitView>,
+    others: Vec<LimitView>,
+}
+
+pub(super) async fn limits(reader: Reader) -> Answer {
+    let list: LimitList = reader.ask.get("/limits").await?;
+    let (queues, others) = list.items.into_iter().partition(|limit| limit.kind == "queue");
+    Ok(show::html(&LimitsPage { shell: reader.shell, tab: "limits", queues, others }))
+}
+
+impl LimitsPage {
+    fn set(&self, limit: &LimitView) -> Markup {
+        self.shell.post(format!("/operations/limits/{}/{}", part(&limit.kind), part(&limit.name)))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "workers.html")]
+struct WorkersPage {
+    shell: Shell,
+    tab: &'static str,
+    wanted: ListQuery,
+    page: Page<WorkerView>,
+}
+
+pub(super) async fn workers(reader: Reader, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
+    let wanted = ListQuery { workflow: None, ..wanted?.0 };
+    let page = reader.ask.get(&format!("/workers{}", wanted.to_api())).await?;
+    Ok(show::html(&WorkersPage { shell: reader.shell, tab: "workers", wanted, page }))
+}
+
+impl WorkersPage {
+    fn order(&self, worker: &WorkerView, action: &str) -> Markup {
+        self.shell.post(format!("/operations/workers/{}/{action}", worker.id))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "timers.html")]
+struct TimersPage {
+    shell: Shell,
+    tab: &'static str,
+    wanted: ListQuery,
+    page: Page<TimerView>,
+}
+
+pub(super) async fn timers(reader: Reader, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
+    let wanted = wanted?.0;
+    let page = reader.ask.get(&format!("/timers{}", wanted.to_api())).await?;
+    Ok(show::html(&TimersPage { shell: reader.shell, tab: "timers", wanted, page }))
+}
+
+impl TimersPage {
+    fn wake(&self, timer: &TimerView) -> Option<Markup> {
+        let task = timer.task.as_ref().filter(|_| ["sleep", "retry"].contains(&timer.kind.as_str()))?;
+        Some(self.shell.post(format!("/runs/{}/tasks/{}/wake", timer.run, part(task))))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "schedules.html")]
+struct SchedulesPage {
+    shell: Shell,
+    tab: &'static str,
+    wanted: ListQuery,
+    page: Page<ScheduleView>,
+}
+
+pub(super) async fn schedules(reader: Reader, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
+    let wanted = wanted?.0;
+    let page = reader.ask.get(&format!("/schedules{}", wanted.to_api())).await?;
+    Ok(show::html(&SchedulesPage { shell: reader.shell, tab: "schedules", wanted, page }))
+}
+
+impl SchedulesPage {
+    fn steer(&self, schedule: &ScheduleView, action: &str) -> Markup {
+        self.shell.post(format!("/operations/schedules/{}/{action}", part(&schedule.workflow)))
+    }
+
+    fn pattern(&self, schedule: &ScheduleView) -> String {
+        match (&schedule.cron, schedule.every_seconds, &schedule.at) {
+            (Some(cron), ..) => format!("{cron} {}", schedule.timezone),
+            (_, Some(seconds), _) => format!("every {}", show::seconds(&i64::from(seconds))),
+            (.., Some(at)) => format!("once, {}", show::day(at)),
+            _ => String::new(),
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "triggers.html")]
+struct TriggersPage {
+    shell: Shell,
+    tab: &'static str,
+    wanted: ListQuery,
+    page: Page<TriggerView>,
+}
+
+pub(super) async fn triggers(reader: Reader, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
+    let wanted = wanted?.0;
+    let page = reader.ask.get(&format!("/triggers{}", wanted.to_api())).await?;
+    Ok(show::html(&TriggersPage { shell: reader.shell, tab: "triggers", wanted, page }))
+}
+
+impl TriggersPage {
+    fn steer(&self, trigger: &TriggerView, action: &str) -> Markup {
+        let (workflow, name) = (part(&trigger.workflow), part(&trigger.name));
+        self.shell.post(format!("/operations/triggers/{workflow}/{name}/{action}"))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "backfills.html")]
+struct BackfillsPage {
+    shell: Shell,
+    tab: &'static str,
+    wanted: ListQuery,
+    page: Page<BackfillView>,
+}
+
+pub(super) async fn backfills(reader: Reader, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
+    let wanted = wanted?.0;
+    let page = reader.ask.get(&format!("/backfills{}", wanted.to_api())).await?;
+    Ok(show::html(&BackfillsPage { shell: reader.shell, tab: "backfills", wanted, page }))
+}
+
+impl BackfillsPage {
+    fn steer(&self, backfill: &BackfillView, action: &str) -> Markup {
+        self.shell.post(format!("/operations/backfills/{}/{action}", backfill.id))
+    }
+
+    fn progress(&self, backfill: &BackfillView) -> Markup {
+        meter(&backfill.ended, &Some(backfill.dates))
+    }
+}

@@ -1,0 +1,107 @@
+//! Dead letters, and how everything is.
+
+use api::dead_letters::LetterView;
+use api::doctor::{ReportView, Verdict};
+use api::page::Page;
+use api::request::Query;
+use askama::Template;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::json;
+use service::Problem;
+
+use super::super::Answer;
+use super::super::steer::told;
+use crate::ask::{part, query};
+use crate::reader::Reader;
+use crate::refused::Refused;
+use crate::sent::Sent;
+use crate::shell::Shell;
+use crate::show::{self, Markup};
+
+/// Which dead letters to show.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LettersQuery {
+    source: Option<String>,
+    text: Option<String>,
+    cursor: Option<String>,
+    /// The one to show in full.
+    id: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "letters.html")]
+struct LettersPage {
+    shell: Shell,
+    tab: &'static str,
+    wanted: LettersQuery,
+    page: Page<LetterView>,
+    open: Option<LetterView>,
+}
+
+pub(super) async fn letters(reader: Reader, wanted: Result<Query<LettersQuery>, Problem>) -> Answer {
+    let mut wanted = wanted?.0;
+    for field in [&mut wanted.source, &mut wanted.text] {
+        *field = field.take().filter(|text| !text.is_empty());
+    }
+    let query = query([
+        ("limit", Some("50")),
+        ("source", wanted.source.as_deref()),
+        ("text", wanted.text.as_deref()),
+        ("cursor", wanted.cursor.as_deref()),
+    ]);
+    let page = reader.ask.get(&format!("/dead-letters{query}")).await?;
+    let open = match &wanted.id {
+        Some(id) => Some(reader.ask.get(&format!("/dead-letters/{}", part(id))).await?),
+        None => None,
+    };
+    Ok(show::html(&LettersPage { shell: reader.shell, tab: "letters", wanted, page, open }))
+}
+
+impl LettersPage {
+    fn steer(&self, letter: &LetterView, action: &str) -> Markup {
+        let action = format!("/operations/letters/{}/{action}", part(&letter.id));
+        self.shell.post_from(&action, "/operations/letters")
+    }
+
+    fn more(&self, cursor: &str) -> String {
+        let query = query([
+            ("source", self.wanted.source.as_deref()),
+            ("text", self.wanted.text.as_deref()),
+            ("cursor", Some(cursor)),
+        ]);
+        format!("/operations/letters{query}")
+    }
+}
+
+#[derive(Template)]
+#[template(path = "health.html")]
+struct HealthPage {
+    shell: Shell,
+    tab: &'static str,
+    report: ReportView,
+}
+
+pub(super) async fn health(reader: Reader) -> Answer {
+    let report = reader.ask.get("/doctor").await?;
+    Ok(show::html(&HealthPage { shell: reader.shell, tab: "health", report }))
+}
+
+/// Puts right what can be put right without a person.
+pub(super) async fn repair(reader: Reader, sent: Sent) -> Result<Response, Refused> {
+    let answer = reader.ask.post::<ReportView>("/doctor/repair", &json!({})).await;
+    let words = answer.as_ref().map(|report| format!("{} things were put right.", report.repaired.len()));
+    let words = words.unwrap_or_default();
+    told(&sent, answer.map(|_| ()), &words)
+}
+
+impl HealthPage {
+    fn repair(&self) -> Markup {
+        self.shell.post("/operations/health")
+    }
+
+    fn mark(&self, verdict: &Verdict) -> Markup {
+        show::shape_named(if *verdict == Verdict::Ok { "succeeded" } else { "failed" })
+    }
+}

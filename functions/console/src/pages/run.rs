@@ -1,0 +1,281 @@
+//! One run: why it is where it is, what can be done about it, its graph, and what each task did with its time.
+
+use std::collections::BTreeMap;
+
+use api::explain::Explanation;
+use api::page::Page;
+use api::request::{Path, Query};
+use api::timers::TimerView;
+use api::views::{ChildrenView, EventView, RunView, TaskView};
+use askama::Template;
+use axum::extract::State;
+use engine::Graph;
+use model::{Event, Instant, RunId, RunState, Task, TaskIndex, TaskState};
+use serde::Deserialize;
+use service::Problem;
+
+use super::fields::Field;
+use super::{Answer, At, task};
+use crate::ask::{part, query};
+use crate::charts::bars;
+use crate::phases;
+use crate::reader::Reader;
+use crate::refused::Refused;
+use crate::shell::Shell;
+use crate::show::{self, Markup};
+use crate::{Console, graph};
+
+/// So many events tell what tasks did with their time.
+const EVENTS: u32 = 5_000;
+
+/// So many tasks have a bar of their own.
+const ROWS: usize = 500;
+
+/// So many tasks are told about in words.
+const WORDS: usize = 5;
+
+/// What of a run is shown.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunQuery {
+    /// `events` or `data`; the graph and the tasks unless said.
+    tab: Option<String>,
+    /// The children of this fan-out instead of the tasks.
+    parent: Option<String>,
+    /// From an earlier page.
+    cursor: Option<String>,
+}
+
+/// A task and what it did with its time.
+struct Row {
+    name: String,
+    kind: String,
+    state: TaskState,
+    attempt: u32,
+    took: String,
+    bars: Markup,
+    children: Option<ChildrenView>,
+    error: Option<String>,
+}
+
+/// An approval that somebody has to decide about.
+pub(crate) struct Question {
+    pub(crate) task: String,
+    pub(crate) message: String,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) since: Instant,
+    pub(crate) may: bool,
+}
+
+#[derive(Template)]
+#[template(path = "run.html")]
+struct RunPage {
+    shell: Shell,
+    run: RunView,
+    tab: &'static str,
+    why: Option<Explanation>,
+    questions: Vec<Question>,
+    timers: Vec<TimerView>,
+    graph: Markup,
+    rows: Vec<Row>,
+    left_out: usize,
+    children: Option<(String, Page<TaskView>)>,
+    events: Option<Page<EventView>>,
+    outputs: Vec<(String, String)>,
+    child_runs: Vec<RunView>,
+}
+
+pub(crate) async fn page(
+    State(console): At,
+    reader: Reader,
+    id: Result<Path<RunId>, Problem>,
+    query: Result<Query<RunQuery>, Problem>,
+) -> Answer {
+    let (Path(id), Query(wanted)) = (id?, query?);
+    let tab = match wanted.tab.as_deref() {
+        Some("events") => "events",
+        Some("data") => "data",
+        _ => "tasks",
+    };
+    let (record, graph) = console.run(&reader.caller, id).await?;
+    let (run, now) = (reader.ask.get::<RunView>(&format!("/runs/{id}")).await?, reader.shell.now);
+    let store = console.store();
+    let outline = store.outline(&[id]).await.map_err(api::error::store)?;
+    let tasks: Vec<Task> = outline.into_iter().map(|(_, task)| task).collect();
+    let mut page = RunPage {
+        tab,
+        why: why(&reader, &run).await?,
+        questions: questions(&console, &reader, &record, &graph, &tasks).await?,
+        timers: timers(&reader, &run).await?,
+        graph: Markup::default(),
+        rows: Vec::new(),
+        left_out: tasks.len().saturating_sub(ROWS),
+        children: None,
+        events: None,
+        outputs: Vec::new(),
+        child_runs: child_runs(&reader, id).await?,
+        run,
+        shell: reader.shell.clone(),
+    };
+    match tab {
+        "events" => page.events = Some(events(&reader, id, &wanted).await?),
+        "data" => page.outputs = outputs(&console, id, &graph, &tasks).await?,
+        _ => {
+            page.graph = graph::of_run(&graph, &id.to_string(), &tasks, now);
+            page.children = children(&reader, id, &wanted).await?;
+            if page.children.is_none() {
+                let told = store.own_events(id, None, 0, EVENTS).await.map_err(api::error::store)?;
+                page.rows = rows(&graph, &tasks, &told, &page.run, now);
+            }
+        }
+    }
+    Ok(show::html(&page))
+}
+
+/// In words, where there is something to say: nobody asks why a run succeeded.
+async fn why(reader: &Reader, run: &RunView) -> Result<Option<Explanation>, Refused> {
+    if run.state == RunState::Succeeded {
+        return Ok(None);
+    }
+    reader.ask.get(&format!("/runs/{}/explain", run.id)).await.map(Some)
+}
+
+async fn timers(reader: &Reader, run: &RunView) -> Result<Vec<TimerView>, Refused> {
+    if run.state.is_final() {
+        return Ok(Vec::new());
+    }
+    let page: Page<TimerView> = reader.ask.get(&format!("/runs/{}/timers?limit=10", run.id)).await?;
+    Ok(page.items)
+}
+
+async fn child_runs(reader: &Reader, id: RunId) -> Result<Vec<RunView>, Refused> {
+    let page: Page<RunView> = reader.ask.get(&format!("/runs?parent={id}&limit=6")).await?;
+    Ok(page.items)
+}
+
+async fn events(reader: &Reader, id: RunId, wanted: &RunQuery) -> Result<Page<EventView>, Refused> {
+    let query = query([("limit", Some("100")), ("cursor", wanted.cursor.as_deref())]);
+    reader.ask.get(&format!("/runs/{id}/events{query}")).await
+}
+
+async fn children(
+    reader: &Reader,
+    id: RunId,
+    wanted: &RunQuery,
+) -> Result<Option<(String, Page<TaskView>)>, Refused> {
+    let Some(parent) = &wanted.parent else { return Ok(None) };
+    let query = query([
+        ("parent", Some(parent.as_str())),
+        ("limit", Some("100")),
+        ("cursor", wanted.cursor.as_deref()),
+    ]);
+    let page = reader.ask.get(&format!("/runs/{id}/tasks{query}")).await?;
+    Ok(Some((parent.clone(), page)))
+}
+
+async fn outputs(
+    console: &Console,
+    id: RunId,
+    graph: &Graph,
+    tasks: &[Task],
+) -> Result<Vec<(String, String)>, Refused> {
+    let wanted: Vec<TaskIndex> = tasks.iter().map(|task| task.index).take(ROWS).collect();
+    let found = console.store().outputs(id, &wanted).await.map_err(api::error::store)?;
+    Ok(found.iter().map(|(task, output)| (graph.spec(*task).name.clone(), show::json(output))).collect())
+}
+
+/// What each task did with its time, in the order in which they began.
+fn rows(graph: &Graph, tasks: &[Task], events: &[(i64, Event)], run: &RunView, now: Instant) -> Vec<Row> {
+    let mut of: BTreeMap<TaskIndex, Vec<&Event>> = BTreeMap::new();
+    for (_, event) in events {
+        if let Some(task) = event.task.filter(|_| event.child.is_none()) {
+            of.entry(task).or_default().push(event);
+        }
+    }
+    let end = run.finished_at.unwrap_or(now);
+    let row = |task: &Task| {
+        let own = of.get(&task.index).map(Vec::as_slice).unwrap_or_default();
+        let stretches = phases::of_task(task, own, run.created_at, end);
+        let spec = graph.spec(task.index);
+        let took = task.started_at.map(|from| show::span(task.finished_at.unwrap_or(end) - from));
+        Row {
+            name: spec.name.clone(),
+            kind: spec.kind.clone(),
+            state: task.state,
+            attempt: task.attempt,
+            took: took.unwrap_or_default(),
+            bars: bars(&stretches, task.state, run.created_at, end),
+            children: task.fan.map(ChildrenView::from),
+            error: task.failure.as_ref().map(|failure| failure.message.clone()),
+        }
+    };
+    tasks.iter().filter(|task| task.state != TaskState::Removed).take(ROWS).map(row).collect()
+}
+
+/// The approvals that wait for an answer.
+pub(crate) async fn questions(
+    console: &Console,
+    reader: &Reader,
+    record: &store::RunRecord,
+    graph: &std::sync::Arc<Graph>,
+    tasks: &[Task],
+) -> Result<Vec<Question>, Refused> {
+    let mut found = Vec::new();
+    let waits = |task: &&Task| task.state == TaskState::Sleeping && graph.spec(task.index).kind == "approval";
+    for task in tasks.iter().filter(waits).take(10) {
+        let spec = graph.spec(task.index);
+        let kind = language::kinds::kind("approval").expect("the language has approvals");
+        let Ok(ask) = language::config::read::<language::config::Approval>(kind, spec.config.clone()) else {
+            continue;
+        };
+        let rendered = task::rendered(console, record, graph, task).await?;
+        let message =
+            rendered.get("message").and_then(|message| message.as_str()).unwrap_or("Shall it go on?");
+        found.push(Question {
+            task: spec.name.clone(),
+            message: message.to_owned(),
+            fields: Field::of_approval(&ask),
+            since: task.since,
+            may: ask.allows(&reader.caller.name),
+        });
+    }
+    Ok(found)
+}
+
+impl RunPage {
+    /// The tasks that are worth a word beside the summary.
+    fn told(&self) -> &[api::explain::TaskExplanation] {
+        let told = self.why.as_ref().map(|why| why.tasks.as_slice()).unwrap_or_default();
+        &told[..told.len().min(WORDS)]
+    }
+
+    /// The task that failed first, whose log one wants to read.
+    fn culprit(&self) -> Option<&str> {
+        let mut told = self.why.as_ref()?.tasks.iter();
+        told.find(|told| told.state == TaskState::Failed).map(|told| told.task.as_str())
+    }
+
+    /// The beginning of a form that steers the run.
+    fn act(&self, action: &str) -> Markup {
+        self.shell.post(format!("/runs/{}/{action}", self.run.id))
+    }
+
+    /// The beginning of a form that steers one of its tasks.
+    fn task_act(&self, task: &str, action: &str) -> Markup {
+        self.shell.post(format!("{}/{action}", self.task_link(task)))
+    }
+
+    fn task_link(&self, task: &str) -> String {
+        format!("/runs/{}/tasks/{}", self.run.id, part(task))
+    }
+
+    /// How many tasks have not been told about.
+    fn untold(&self) -> usize {
+        self.why.as_ref().map_or(0, |why| (why.tasks.len() + why.more).saturating_sub(WORDS))
+    }
+
+    fn can_retry(&self) -> bool {
+        matches!(self.run.state, RunState::Failed | RunState::Cancelled)
+            || self.run.counts.contains_key(&TaskState::Failed)
+    }
+}

@@ -1,0 +1,98 @@
+//! What people do to runs and tasks: the buttons.
+
+use api::request::Path;
+use api::views::RunView;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use language::config::{self, Approval};
+use language::kinds::kind;
+use model::RunId;
+use serde_json::{Value, json};
+use service::Problem;
+
+use super::At;
+use super::fields::values;
+use crate::Console;
+use crate::ask::part;
+use crate::reader::Reader;
+use crate::refused::Refused;
+use crate::sent::Sent;
+use crate::shell::back;
+
+/// A button of a run.
+pub(crate) async fn run(
+    reader: Reader,
+    place: Result<Path<(RunId, String)>, Problem>,
+    sent: Sent,
+) -> Result<Response, Refused> {
+    let Path((id, action)) = place?;
+    let done = match action.as_str() {
+        "pause" => "The run is paused: nothing new of it begins.",
+        "resume" => "The run goes on.",
+        "cancel" => "The run is being cancelled.",
+        "retry" => "What failed is done anew.",
+        "evaluate" => "The run was looked at for anything that got lost.",
+        other => return Err(no_such(other)),
+    };
+    let body = json!({"reason": sent.field("reason")});
+    let answer = reader.ask.post::<RunView>(&format!("/runs/{id}/{action}"), &body).await;
+    told(&sent, answer.map(|_| ()), done)
+}
+
+/// A button of a task.
+pub(crate) async fn task(
+    State(console): At,
+    reader: Reader,
+    place: Result<Path<(RunId, String, String)>, Problem>,
+    sent: Sent,
+) -> Result<Response, Refused> {
+    let Path((id, task, action)) = place?;
+    let reason = sent.field("reason");
+    let (body, done) = match action.as_str() {
+        "clear" => (json!({"reason": reason}), format!("{task} is done anew, with what follows on it.")),
+        "succeed" => {
+            let output = sent.field("output").map(serde_json::from_str::<Value>).transpose();
+            let output =
+                output.map_err(|error| Problem::bad_request(format!("the output is no JSON: {error}")))?;
+            (json!({"reason": reason, "output": output}), format!("{task} was marked as succeeded."))
+        }
+        "fail" => (json!({"reason": reason}), format!("{task} was marked as failed.")),
+        "wake" => (json!({"reason": reason}), format!("{task} waits no longer.")),
+        "approve" => {
+            let ask = asked(&console, &reader, id, &task).await?;
+            let kinds = ask.fields.iter().map(|(name, field)| (name.clone(), field.kind));
+            (json!({"fields": values(kinds, &sent)}), format!("{task} was approved."))
+        }
+        "reject" => (json!({"reason": reason}), format!("{task} was rejected.")),
+        other => return Err(no_such(other)),
+    };
+    let path = format!("/runs/{id}/tasks/{}/{action}", part(&task));
+    let answer = reader.ask.post::<RunView>(&path, &body).await;
+    told(&sent, answer.map(|_| ()), &done)
+}
+
+/// What an approval asks for.
+async fn asked(console: &Console, reader: &Reader, id: RunId, task: &str) -> Result<Approval, Refused> {
+    let (_, graph) = console.run(&reader.caller, id).await?;
+    let index =
+        graph.index_of(task).ok_or_else(|| Problem::not_found(format!("there is no task `{task}`")))?;
+    let spec = graph.spec(index);
+    let approval = kind(&spec.kind).filter(|kind| kind.name == "approval");
+    let approval = approval.ok_or_else(|| Problem::bad_request(format!("`{task}` asks for nothing")))?;
+    Ok(config::read(approval, spec.config.clone()).map_err(|error| Problem::internal(&error))?)
+}
+
+/// Leads back to where the button stood, with what became of it.
+pub(crate) fn told(sent: &Sent, answer: Result<(), Refused>, done: &str) -> Result<Response, Refused> {
+    match answer {
+        Ok(()) => Ok(back(sent.back(), true, done)),
+        // Whoever is not let in shall see that as such.
+        Err(no) if no.status == StatusCode::UNAUTHORIZED => Err(no),
+        Err(no) => Ok(back(sent.back(), false, &format!("Not done: {}", no.message))),
+    }
+}
+
+pub(crate) fn no_such(action: &str) -> Refused {
+    Problem::not_found(format!("there is no button `{action}` here")).into()
+}

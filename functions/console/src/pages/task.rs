@@ -1,0 +1,222 @@
+//! One task of a run: its attempts, its log, what it was told and what it delivered.
+
+use std::sync::Arc;
+
+use api::explain::Explanation;
+use api::page::Page;
+use api::request::{Path, Query};
+use api::views::{AttemptView, RunView, TaskView};
+use askama::Template;
+use axum::extract::State;
+use engine::Graph;
+use model::message::TaskDispatched;
+use model::{RunId, Task, TaskIndex, TaskKey, TaskState};
+use runtime::{Job, secrets_of};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use service::Problem;
+use store::{RunRecord, TaskRecord};
+
+use super::log::{self, Lines};
+use super::{Answer, At};
+use crate::Console;
+use crate::ask::part;
+use crate::reader::Reader;
+use crate::refused::Refused;
+use crate::shell::Shell;
+use crate::show::{self, Markup};
+
+/// Secrets are shown as this.
+const MASK: &str = "••••••";
+
+/// Which part of a task's log is shown.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskQuery {
+    /// The log of this attempt; of the current one unless said.
+    pub(crate) attempt: Option<u32>,
+    /// Only lines with this text.
+    pub(crate) q: Option<String>,
+    /// Only lines of this level, or worse.
+    pub(crate) level: Option<String>,
+    /// From this line on; the last ones unless said.
+    pub(crate) from: Option<u32>,
+}
+
+/// A task beside this one.
+struct Neighbour {
+    name: String,
+    state: TaskState,
+}
+
+#[derive(Template)]
+#[template(path = "task.html")]
+struct TaskPage {
+    shell: Shell,
+    run: RunView,
+    task: TaskView,
+    why: Option<Explanation>,
+    attempts: Vec<AttemptView>,
+    attempt: u32,
+    wanted: TaskQuery,
+    lines: Lines,
+    config: Value,
+    item: Option<Value>,
+    upstream: Vec<Neighbour>,
+    downstream: Vec<Neighbour>,
+    description: Option<String>,
+}
+
+pub(crate) async fn page(
+    State(console): At,
+    reader: Reader,
+    place: Result<Path<(RunId, String)>, Problem>,
+    query: Result<Query<TaskQuery>, Problem>,
+) -> Answer {
+    let (Path((id, name)), Query(wanted)) = (place?, query?);
+    let path = format!("/runs/{id}/tasks/{}", part(&name));
+    let run: RunView = reader.ask.get(&format!("/runs/{id}")).await?;
+    let task: TaskView = reader.ask.get(&path).await?;
+    let attempts: Page<AttemptView> = reader.ask.get(&format!("{path}/attempts")).await?;
+    let why = match task.state {
+        TaskState::Succeeded => None,
+        _ => Some(reader.ask.get(&format!("/runs/{id}/explain?task={}", part(&name))).await?),
+    };
+    let (record, graph) = console.run(&reader.caller, id).await?;
+    let found = find(&console, id, &graph, &task).await?;
+    let attempt = wanted.attempt.unwrap_or(task.attempt);
+    let key = TaskKey { run: id, task: found.index };
+    let (upstream, downstream) = neighbours(&console, id, &graph, &found).await?;
+    let page = TaskPage {
+        why,
+        attempts: attempts.items,
+        attempt,
+        lines: log::lines(&console, key, attempt, &wanted).await?,
+        config: rendered(&console, &record, &graph, &found).await?,
+        item: console.store().item(key).await.map_err(api::error::store)?,
+        upstream,
+        downstream,
+        description: graph.spec_at(found.index, found.child).description.clone(),
+        wanted,
+        run,
+        task,
+        shell: reader.shell,
+    };
+    Ok(show::html(&page))
+}
+
+/// The row of a task that the API has found.
+pub(crate) async fn find(
+    console: &Console,
+    id: RunId,
+    graph: &Graph,
+    task: &TaskView,
+) -> Result<Task, Refused> {
+    let parent = task.parent.as_deref().and_then(|parent| graph.index_of(parent));
+    let read = async |parent: Option<TaskIndex>, index: TaskIndex| {
+        let before = index.0.checked_sub(1).map(TaskIndex);
+        let rows = console.store().run_tasks(id, parent, before, 1).await.map_err(api::error::store)?;
+        Ok::<_, Refused>(rows.into_iter().next())
+    };
+    let gone = || Problem::not_found(format!("run {id} has no task `{}`", task.name));
+    let record: Option<TaskRecord> = match (parent, task.index) {
+        (Some(parent), Some(place)) => {
+            let fan = read(None, parent).await?.and_then(|record| record.task.fan);
+            let child = fan.and_then(|fan| fan.children().nth(place as usize)).ok_or_else(gone)?;
+            read(Some(parent), child).await?
+        }
+        _ => read(None, graph.index_of(&task.name).ok_or_else(gone)?).await?,
+    };
+    Ok(record.ok_or_else(gone)?.task)
+}
+
+/// The settings of a task as it is told them, with its secrets masked; as they were written where they cannot be rendered.
+pub(crate) async fn rendered(
+    console: &Console,
+    record: &RunRecord,
+    graph: &Arc<Graph>,
+    task: &Task,
+) -> Result<Value, Refused> {
+    let spec = graph.spec_at(task.index, task.child);
+    let masked = secrets_of(spec).into_iter().map(|name| (name, Value::from(MASK)));
+    let work = TaskDispatched {
+        tenant: record.run.tenant,
+        key: TaskKey { run: record.run.id, task: task.index },
+        attempt: task.attempt.max(1),
+        version: record.run.version,
+        child: task.child,
+        queue: spec.queue.clone(),
+        give_up_at: None,
+    };
+    let job = console.api.app.runtime.job(&work, graph, masked.collect::<Map<_, _>>()).await;
+    Ok(match job.map_err(api::error::runtime)? {
+        Job::Ready(brief) => brief.config,
+        Job::Broken(_) | Job::Gone => spec.config.clone(),
+    })
+}
+
+async fn neighbours(
+    console: &Console,
+    id: RunId,
+    graph: &Graph,
+    task: &Task,
+) -> Result<(Vec<Neighbour>, Vec<Neighbour>), Refused> {
+    let anchor = task.child.map_or(task.index, |child| child.of);
+    let outline = console.store().outline(&[id]).await.map_err(api::error::store)?;
+    let beside = |index: &TaskIndex| {
+        let state = outline.iter().find(|(_, task)| task.index == *index).map(|(_, task)| task.state)?;
+        Some(Neighbour { name: graph.spec(*index).name.clone(), state })
+    };
+    let upstream = match task.child {
+        Some(child) => beside(&child.of).into_iter().collect(),
+        None => graph.parents(anchor).iter().filter_map(beside).collect(),
+    };
+    Ok((upstream, graph.dependants(anchor).iter().filter_map(beside).collect()))
+}
+
+impl TaskPage {
+    fn link(&self) -> String {
+        format!("/runs/{}/tasks/{}", self.run.id, part(&self.task.name))
+    }
+
+    fn beside(&self, name: &str) -> String {
+        format!("/runs/{}/tasks/{}", self.run.id, part(name))
+    }
+
+    fn act(&self, action: &str) -> Markup {
+        self.shell.post(format!("{}/{action}", self.link()))
+    }
+
+    /// The beginning of the form that retries all that failed in the run.
+    fn retry(&self) -> Markup {
+        self.shell.post(format!("/runs/{}/retry", self.run.id))
+    }
+
+    /// The log from another line on, with the same filters.
+    fn log_from(&self, from: impl std::fmt::Display) -> String {
+        let (attempt, from) = (self.attempt.to_string(), from.to_string());
+        let query = crate::ask::query([
+            ("attempt", Some(attempt.as_str())),
+            ("q", self.wanted.q.as_deref()),
+            ("level", self.wanted.level.as_deref()),
+            ("from", Some(from.as_str())),
+        ]);
+        format!("{}{query}#log", self.link())
+    }
+
+    fn is_level(&self, level: &str) -> bool {
+        self.wanted.level.as_deref() == Some(level)
+    }
+
+    fn is_asleep(&self) -> bool {
+        let waiting = self.task.waiting.as_ref().map(|waiting| waiting.reason.as_str());
+        matches!(self.task.state, TaskState::UpForRetry) || matches!(waiting, Some("timer" | "sensor"))
+    }
+
+    /// Where the work is done, if it is done elsewhere: connectors put a link into their output.
+    fn elsewhere(&self) -> Option<&str> {
+        let output = self.task.output.as_ref()?;
+        let link = ["job_url", "console_url", "url"].iter().find_map(|name| output.get(name)?.as_str());
+        link.filter(|link| link.starts_with("https://"))
+    }
+}

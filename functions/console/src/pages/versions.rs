@@ -1,0 +1,90 @@
+//! Versions of a workflow, what differs between two of them, and going back to one.
+
+use api::page::Page;
+use api::request::{Path, Query};
+use api::versions::{Comparison, Standing, VersionView};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::Value;
+use service::Problem;
+
+use super::steer::told;
+use super::workflow::Title;
+use super::{Answer, At};
+use crate::ask::{part, query};
+use crate::reader::Reader;
+use crate::refused::Refused;
+use crate::sent::Sent;
+use crate::shell::Shell;
+use crate::show::{self, Markup};
+use crate::yaml;
+
+/// Which version to look at, and what to compare it with.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VersionsQuery {
+    number: Option<i32>,
+    with: Option<i32>,
+    cursor: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "versions.html")]
+struct VersionsPage {
+    shell: Shell,
+    title: Title,
+    page: Page<VersionView>,
+    number: i32,
+    comparison: Option<Comparison>,
+    source: Markup,
+}
+
+pub(crate) async fn page(
+    State(console): At,
+    reader: Reader,
+    name: Result<Path<String>, Problem>,
+    wanted: Result<Query<VersionsQuery>, Problem>,
+) -> Answer {
+    let (Path(name), Query(wanted)) = (name?, wanted?);
+    let record = api::workflows::find(&console.api, &reader.caller, &name).await?;
+    let path = format!("/workflows/{}/versions", part(&name));
+    let page = reader.ask.get(&format!("{path}{}", query([("cursor", wanted.cursor.as_deref())]))).await?;
+    let number = wanted.number.unwrap_or(record.version.number);
+    let shown = api::versions::find(&console.api, &record, number).await?;
+    let before = wanted.with.or_else(|| Some(number - 1).filter(|before| *before >= 1));
+    let comparison = match before.filter(|before| *before != number) {
+        Some(before) => Some(reader.ask.get(&format!("{path}/{before}/compare/{number}")).await?),
+        None => None,
+    };
+    let title = Title::new(&record, "versions");
+    let source = yaml::highlighted(&shown.source);
+    Ok(show::html(&VersionsPage { shell: reader.shell, title, page, number, comparison, source }))
+}
+
+pub(crate) async fn activate(
+    reader: Reader,
+    place: Result<Path<(String, i32)>, Problem>,
+    sent: Sent,
+) -> Result<Response, Refused> {
+    let Path((name, number)) = place?;
+    let path = format!("/workflows/{}/versions/{number}/activate", part(&name));
+    let answer = reader.ask.post::<Standing>(&path, &Value::Null).await;
+    told(&sent, answer.map(|_| ()), &format!("New runs of {name} take version {number}."))
+}
+
+impl VersionsPage {
+    fn activation(&self, number: impl std::fmt::Display) -> Markup {
+        self.shell.post(self.title.link(&format!("/versions/{number}/activate")))
+    }
+
+    /// A value of a field that differs, as text.
+    fn written(&self, value: &Option<Value>) -> String {
+        match value {
+            None => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => show::json(other),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+-- The tasks of the definitions of some runs, without outputs, timers and children. Children come after all tasks of the
+-- definition, so the cost is that of the definitions, however many children there are.
+select task.run, task.idx, task.state, task.attempt, task.revision,
+       task.parents_done, task.parents_succeeded, task.parents_failed, task.parents_skipped,
+       task.worker, task.since, task.started_at, task.finished_at, task.failure,
+       task.child_of, task.item, task.fan, task.begun_at, task.handed_back, task.voided
+  from unnest($1::uuid[]) as wanted (run)
+  join lateral (select * from tasks
+                 where tasks.run = wanted.run
+                   and tasks.idx < coalesce((select idx from tasks as children
+                                              where children.run = wanted.run and children.child_of is not null
+                                              order by idx limit 1), 2147483647)) as task on true
+ order by task.run, task.idx

@@ -1,0 +1,34 @@
+//! Many runs at a glance.
+
+use std::cmp::Reverse;
+
+use async_trait::async_trait;
+use model::{Instant, RunId, RunState, Task, TenantId};
+
+use super::Memory;
+use crate::{Outlines, Result};
+
+#[async_trait]
+impl Outlines for Memory {
+    async fn outline(&self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
+        let tables = self.shared.tables();
+        let mut runs = runs.to_vec();
+        runs.sort_unstable();
+        let of_definition = |run: &RunId| {
+            let tasks = tables.tasks_of(*run, None).take_while(|(_, task)| task.child.is_none());
+            tasks.map(|(key, task)| (key.run, task.clone())).collect::<Vec<_>>()
+        };
+        Ok(runs.iter().flat_map(of_definition).collect())
+    }
+
+    async fn pulse(&self, tenant: TenantId, since: Instant, limit: u32) -> Result<Vec<(Instant, RunState)>> {
+        let tables = self.shared.tables();
+        let runs = tables.runs.values().map(|row| &row.run);
+        let mut found: Vec<_> = runs
+            .filter(|run| run.tenant == tenant && run.created_at >= since)
+            .map(|run| (run.created_at, run.id, run.state))
+            .collect();
+        found.sort_by_key(|(created_at, id, _)| Reverse((*created_at, *id)));
+        Ok(found.into_iter().take(limit as usize).map(|(created_at, _, state)| (created_at, state)).collect())
+    }
+}

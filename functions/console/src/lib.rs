@@ -7,6 +7,7 @@ mod pages;
 mod reader;
 mod schemas;
 mod show;
+mod sign_in;
 
 use std::process::ExitCode;
 
@@ -35,7 +36,8 @@ pub fn router(api: Api) -> Router {
         .route("/style.css", get(style))
         .layer(middleware::from_fn(guarded))
         .with_state(api.clone());
-    pages.merge(schemas::router()).merge(health(api.app.clone())).merge(api::router(api))
+    let signing = sign_in::router(api.clone()).layer(middleware::from_fn(guarded));
+    pages.merge(signing).merge(schemas::router()).merge(health(api.app.clone())).merge(api::router(api))
 }
 
 async fn style() -> impl IntoResponse {

@@ -9,8 +9,9 @@ use api::{Api, Caller, logs, runs, tasks};
 use askama::Template;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use model::{RunId, RunState};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use service::Problem;
 use store::LogLine;
 
@@ -45,21 +46,37 @@ struct RefusedPage {
 }
 
 /// Why a page is not shown, as a page.
-pub(crate) struct Refused(Problem);
+pub(crate) enum Refused {
+    /// In words.
+    Problem(Problem),
+    /// Whoever asks must sign in first, there.
+    SignIn(String),
+}
+
+impl Refused {
+    /// Whoever asks must sign in first, and then comes back to that page.
+    pub(crate) fn sign_in(to: &str) -> Self {
+        Self::SignIn(format!("/sign-in?to={}", utf8_percent_encode(to, NON_ALPHANUMERIC)))
+    }
+}
 
 impl From<Problem> for Refused {
     fn from(problem: Problem) -> Self {
-        Self(problem)
+        Self::Problem(problem)
     }
 }
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let answer = self.0.into_response();
+        let answer = match self {
+            Self::Problem(problem) => problem.into_response(),
+            Self::SignIn(place) => return Redirect::to(&place).into_response(),
+        };
         let status = answer.status();
         let advice = match status {
             StatusCode::NOT_FOUND => "There is no such run or task here.",
             StatusCode::UNAUTHORIZED => "Send a token that is believed here: Authorization: Bearer …",
+            StatusCode::FORBIDDEN => "You may not see or do this: ask an admin of your tenant for a role.",
             StatusCode::BAD_REQUEST => "The address is not understood: check its filters.",
             StatusCode::SERVICE_UNAVAILABLE => {
                 "Something that is needed for it is away. Try again in a moment."
@@ -151,6 +168,6 @@ fn text(page: &Page<LogLine>) -> String {
     }
 }
 
-fn html(page: &impl Template) -> Html<String> {
+pub(crate) fn html(page: &impl Template) -> Html<String> {
     Html(page.render().expect("templates are checked when compiled, and a text takes all"))
 }

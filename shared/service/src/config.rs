@@ -1,9 +1,13 @@
 //! Configuration: read once, whole, at start. All that is wrong is said at once.
 
+mod access;
+
 use std::fmt;
 use std::net::IpAddr;
 
 use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
+
+pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig};
 
 /// What a function is told by its environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -103,15 +107,6 @@ pub enum PushConfig {
     },
     /// `none`: anyone. For an emulator, never for production.
     None,
-}
-
-/// Who may use the API.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ApiConfig {
-    /// Who signs, for which audience.
-    pub tokens: TokenConfig,
-    /// `EBB_API_ACCOUNTS`: the addresses and `@domains` that are let in, separated by commas.
-    pub accounts: Vec<String>,
 }
 
 /// Whose tokens are believed.
@@ -273,21 +268,6 @@ impl Reader<'_> {
         }
     }
 
-    fn api(&mut self) -> Option<ApiConfig> {
-        let audience = self.optional("EBB_API_AUDIENCE")?;
-        if self.optional("EBB_PUSH_AUDIENCE") == Some(audience) {
-            self.problems.push(
-                "EBB_API_AUDIENCE and EBB_PUSH_AUDIENCE are the same: a token for one must not be good for the other"
-                    .into(),
-            );
-        }
-        let accounts = self.needed("EBB_API_ACCOUNTS", "ada@example.com,@example.org");
-        Some(ApiConfig {
-            tokens: self.tokens("EBB_API", &GOOGLE_ISSUERS, GOOGLE_KEYS_URL),
-            accounts: accounts.split(',').map(|entry| entry.trim().to_owned()).collect(),
-        })
-    }
-
     fn tokens(&mut self, prefix: &str, issuers: &[&str], keys_url: &str) -> TokenConfig {
         let issuers = match self.optional(&format!("{prefix}_ISSUER")) {
             Some(issuer) => vec![issuer],
@@ -305,7 +285,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Config, Problems> {
+    pub(super) fn read(variables: &[(&str, &str)]) -> Result<Config, Problems> {
         let find =
             |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
         Config::from_env(find)
@@ -326,13 +306,6 @@ mod tests {
             problems.contains("EBB_PUSH_AUDIENCE") && problems.contains("EBB_PUSH_ACCOUNT"),
             "{problems}"
         );
-    }
-
-    #[test]
-    fn an_api_needs_to_know_who_may_use_it_and_an_audience_of_its_own() {
-        let variables = [("EBB_API_AUDIENCE", "https://a"), ("EBB_PUSH_AUDIENCE", "https://a")];
-        let problems = read(&variables).unwrap_err().to_string();
-        assert!(problems.contains("EBB_API_ACCOUNTS") && problems.contains("are the same"), "{problems}");
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub enum Tokens {
 pub struct NewToken {
     /// What it is for
     pub name: String,
+    /// What its bearer may do
     #[command(flatten)]
     pub scope: Scope,
     /// For how many days it is good
@@ -56,6 +57,7 @@ pub enum Grants {
     Add {
         /// An address, a @domain or a group:NAME
         who: String,
+        /// What they may do
         #[command(flatten)]
         scope: Scope,
     },

@@ -21,7 +21,7 @@ pub use answers::{Approve, Reject, Signal};
 pub use care::{DeadLetters, Doctor, LetterAction, LetterFilter, Letters, ListLetters, Timers};
 pub use files::{Apply, Graph, Plan, Schema, Validate};
 pub use identity::{Grants, Login, NewToken, Scope, Tokens};
-pub use limits::{Limits, SetLimit};
+pub use limits::{LimitAction, Limits};
 pub use run::{Bulk, Mark, OnRun, OnTask, Run};
 pub use schedule::{
     Backfill, BackfillAction, NewBackfill, NextInstants, PauseSchedule, ResumeSchedule, Schedule,
@@ -126,7 +126,7 @@ pub enum Command {
     Explain(Explain),
     /// Show how many tasks are under way at the same time and who waits, or say how many may be
     #[command(
-        after_help = "Examples:\n  ebb limits\n  ebb limits set pool warehouse 4\n  ebb limits set queue heavy 20\n  ebb limits set tenant own none\n\nA workflow says itself how many of its tasks are under way: `max_active_tasks`."
+        after_help = "Examples:\n  ebb limits\n  ebb limits show pool warehouse\n  ebb limits set pool warehouse 4\n  ebb limits set queue heavy 20\n  ebb limits set tenant own none\n\nA workflow says itself how many of its tasks are under way: `max_active_tasks`."
     )]
     Limits(Limits),
     /// Show what the tasks of a run wrote

@@ -63,3 +63,38 @@ async fn many_runs_asked_for_at_once_take_few_transactions_and_each_comes_once()
     let transactions: i64 = sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap();
     assert!(transactions <= 60, "{transactions} transactions for 100 runs");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_meets_conflicts_for_ever_holds_up_nobody_who_came_with_it() {
+    let world = World::new().await;
+    let mut workflow = testkit::workflow("a");
+    workflow.tasks[0].queue = "nobody".into();
+    world.register(workflow).await;
+    let mut runs = Vec::new();
+    for _ in 0..20 {
+        runs.push(world.trigger("example").await);
+    }
+    let unlucky = runs[7];
+    refuse_changes_of(&world, unlucky).await;
+    let started_at = world.runtime.clock().now();
+    let reports = runs.iter().map(|run| {
+        let result = TaskResult::Succeeded(Value::Null);
+        let report = Command::Report { task: TaskIndex(0), attempt: 1, worker: None, started_at, result };
+        world.runtime.settle(*run, report)
+    });
+    for (run, settled) in runs.iter().zip(futures::future::join_all(reports).await) {
+        assert_eq!(settled.is_ok(), *run != unlucky, "{settled:?}");
+    }
+}
+
+/// Lets every change of a run look like one that came too late.
+async fn refuse_changes_of(world: &World, run: RunId) {
+    let mut connection = sqlx::PgConnection::connect(&world.database.url).await.unwrap();
+    let refuse = format!(
+        "create function refuse() returns trigger language plpgsql
+             as $$ begin raise exception 'too late' using errcode = '40001'; end $$;
+         create trigger refuse before update on runs for each row when (new.id = '{run}')
+             execute function refuse();"
+    );
+    sqlx::raw_sql(sqlx::AssertSqlSafe(refuse)).execute(&mut connection).await.unwrap();
+}

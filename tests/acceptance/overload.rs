@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::{Access, Api, Links};
+use api::{Access, Api, Feed, Links};
 use auth::{Gate, Keys, Policy, Verifier};
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -47,7 +47,8 @@ async fn api(world: &World) -> Router {
     let auth = Verifier::new([world.issuer.url()], "api", Keys::fixed(&world.issuer.jwks()));
     let policy = Policy::read("ada@example.com=admin:*").unwrap();
     let access = Access::new(Gate::new([auth.into()]), policy);
-    api::router(Api { app, access, links: Links::local("http://127.0.0.1"), pages_open: false })
+    let links = Links::local("http://127.0.0.1");
+    api::router(Api { app, access, links, pages_open: false, feed: Feed::default() })
 }
 
 /// Asks for a run until it is accepted, and says so whenever it is told to come again.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
+use futures::StreamExt;
 use model::{EventKind, Instant, RunId, RunState};
 use runtime::Runtime;
 use sqlx::Connection;
@@ -51,7 +52,7 @@ impl Broken {
     }
 
     async fn faults(&self) -> Vec<Fault> {
-        self.runtime.inspect(9).await.unwrap().0.into_iter().map(|finding| finding.fault).collect()
+        self.runtime.inspect(None, 9).await.unwrap().0.into_iter().map(|finding| finding.fault).collect()
     }
 
     async fn sweep_after(&self, minutes: i64) -> Instant {
@@ -84,6 +85,17 @@ async fn counts_that_do_not_fit_the_tasks_are_counted_again_by_the_sweep() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_of_more_runs_than_one_look_reaches_is_put_right_by_the_same_sweep() {
+    let broken = Broken::new("a").await;
+    let starts = (0..1_001).map(|_| broken.start());
+    let runs: Vec<RunId> = futures::stream::iter(starts).buffered(100).collect().await;
+    let last = *runs.iter().max().unwrap();
+    broken.break_rows("update runs set counts = '{9,0,0,0,0,0,0,0,0,0,0,0}' where id = $1", last).await;
+    broken.sweep_after(2).await;
+    assert_eq!(broken.repairs(last).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_whose_tasks_have_all_ended_is_ended_by_the_sweep() {
     let broken = Broken::new("a").await;
     let run = broken.start().await;
@@ -113,7 +125,7 @@ async fn a_task_that_is_ready_and_was_never_queued_is_dispatched_by_the_doctor()
         .await;
     broken.clock.set(broken.clock.now() + TimeDelta::minutes(3));
     assert_eq!(broken.faults().await, [Fault::AtRest, Fault::NotLookedAt]);
-    let findings = broken.runtime.inspect(9).await.unwrap().0;
+    let findings = broken.runtime.inspect(None, 9).await.unwrap().0;
     assert_eq!(broken.runtime.repair(&findings).await.unwrap().len(), 1, "a run is put right once");
     assert_eq!(broken.world.states(run).await, ["dispatched", "pending"]);
     assert_eq!(broken.faults().await, []);
@@ -138,7 +150,7 @@ async fn a_dispatched_task_that_nobody_took_is_announced_again() {
     let run = broken.start().await;
     broken.clock.set(broken.clock.now() + TimeDelta::minutes(10));
     assert_eq!(broken.faults().await, [Fault::OverdueCheckups, Fault::UnheardTasks]);
-    let findings = broken.runtime.inspect(9).await.unwrap().0;
+    let findings = broken.runtime.inspect(None, 9).await.unwrap().0;
     assert_eq!(broken.runtime.repair(&findings).await.unwrap().len(), 2);
     let again = |event: &&model::Event| event.kind == EventKind::TaskRedispatched;
     assert!(broken.world.events(run).await.iter().filter(again).count() >= 1);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine::Graph;
-use model::{Limit, Run, RunState, Task, TaskKey, TaskState, TenantId, VersionId};
+use model::{Limit, Needed, Run, RunState, Task, TaskKey, TaskState, TenantId, VersionId};
 use store::{Memory, Store};
 
 use crate::check::{Checked, Shadows, trouble};
@@ -73,7 +73,7 @@ fn count(
         );
         return trouble("whoever_is_queued_stands_in_line", what);
     }
-    for need in needs(run, task, graph) {
+    for Needed { limit: need, .. } in graph.needs(run.tenant, task.index, task.child) {
         let here = taken.entry(need.clone()).or_default();
         match &line {
             Some(line) if !line.granted && line.limit == need => {
@@ -86,13 +86,4 @@ fn count(
     }
     taken.retain(|_, taken| *taken != Taken::default());
     Ok(())
-}
-
-/// Where a task needs a place, in order.
-fn needs(run: &Run, task: &Task, graph: &Graph) -> Vec<Limit> {
-    let (spec, workflow) = (graph.spec_at(task.index, task.child), graph.workflow());
-    let pool = spec.pool.clone().map(|pool| Limit::Pool(run.tenant, pool));
-    let own = workflow.max_active_tasks.map(|_| Limit::Workflow(run.tenant, workflow.name.clone()));
-    let always = [Limit::Tenant(run.tenant), Limit::Queue(spec.queue.clone())];
-    pool.into_iter().chain(own).chain(always).collect()
 }

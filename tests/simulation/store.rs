@@ -10,9 +10,9 @@ use model::{
 };
 use serde_json::Value;
 use store::{
-    Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Birth, Committed, Context,
-    Created, DateStep, DeadLetter, DriftRecord, DueTimer, Error, Facts, Granted, Health, Held, InLine,
-    Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Part,
+    Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Birth, Committed, Contender,
+    Context, Created, DateStep, DeadLetter, DriftRecord, DueTimer, Error, Facts, Granted, Health, Held,
+    InLine, Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Part,
     Registered, Result, RunFilter, RunRecord, ScheduleRecord, Share, ShareAsk, Sign, Silence, StandingRecord,
     StartRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent, VersionRecord,
     WorkerRecord, WorkflowRecord,
@@ -255,6 +255,13 @@ impl store::Measured for SimulatedStore {
     }
 }
 
+#[async_trait]
+impl store::NewsStore for SimulatedStore {
+    async fn news(&self, since: Option<&store::Bookmark>, limit: u32) -> Result<Option<store::News>> {
+        self.inner.news(since, limit).await
+    }
+}
+
 /// Passes calls on to the store within: reads after a stop, writes between two.
 macro_rules! pass_on {
     (
@@ -327,6 +334,8 @@ pass_on! {
         fn in_lane(tenant: TenantId, workflow: &str, lane: &str, limit: u32) -> Vec<LaneMember>;
         fn limits(tenant: TenantId) -> Vec<LimitRecord>;
         fn standings(limit: &Limit) -> Vec<StandingRecord>;
+        fn holders(tenant: TenantId, runs: u32) -> Vec<Contender>;
+        fn line(limit: &Limit, tenant: TenantId, count: u32) -> Vec<Contender>;
         fn in_line(key: TaskKey) -> Option<InLine>;
         fn untaken(before: Instant, limit: u32) -> Vec<Granted>;
         fn attempts(key: TaskKey) -> Vec<AttemptRecord>;

@@ -5,14 +5,21 @@ use clap::{Args, Subcommand};
 /// Which limits to show, or what to set.
 #[derive(Args, Clone, Debug)]
 pub struct Limits {
-    /// What to change [default: show all]
+    /// What to show or change [default: show all]
     #[command(subcommand)]
-    pub set: Option<SetLimit>,
+    pub action: Option<LimitAction>,
 }
 
-/// What to change about limits.
+/// What to show or change about limits.
 #[derive(Subcommand, Clone, Debug)]
-pub enum SetLimit {
+pub enum LimitAction {
+    /// Show who has the places of a limit, and who comes next
+    Show {
+        /// pool, queue, tenant or workflow
+        kind: String,
+        /// The name of the pool, queue or workflow; `own` for the tenant
+        name: String,
+    },
     /// Say how many places a limit has
     Set {
         /// pool, queue or tenant

@@ -34,7 +34,7 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
         Figure::new("tasks ended, empty", empty.rate, "/s"),
         Figure::new("tasks ended, full", full.rate, "/s"),
         Figure::new("a page of runs, p50", pages.at(50), "ms"),
-        Figure::new("a page of runs, p95", pages.at(95), "ms"),
+        Figure::new("a page of runs, p95", pages.at(95), "ms").at_most(50.0),
     ];
     Ok(Outcome::new("history", format!("{runs} runs of one task that have ended"), figures))
 }

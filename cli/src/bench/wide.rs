@@ -33,6 +33,7 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
         Figure::new("a task of the wide one", wide_cost * 1e6, "µs"),
         Figure::new("tasks of the wide one", 1.0 / wide_cost, "/s"),
         Figure::new("tasks of as many in fan-outs of 100 at once", 1.0 / many_cost, "/s"),
+        Figure::new("the wide one against many at once", many_cost / wide_cost, "×").at_least(0.6),
     ];
     Ok(Outcome::new(
         "wide",
@@ -42,7 +43,7 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
 }
 
 /// How many seconds it takes to run fan-outs of a size, so many at once.
-async fn time(world: &World, size: usize, runs: usize) -> Result<f64> {
+pub(super) async fn time(world: &World, size: usize, runs: usize) -> Result<f64> {
     let items = Value::from((0..size).collect::<Vec<usize>>());
     let inputs = Map::from_iter([("items".to_owned(), items)]);
     let started = Instant::now();

@@ -1,20 +1,24 @@
-//! `ebb limits`: how many tasks are under way at the same time, and who waits.
+//! `ebb limits`: how many tasks are under way at the same time, who has a place, and who waits.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use api::limits::{LimitBody, LimitList, LimitView};
+use api::limits::{ContenderView, LimitBody, LimitDetail, LimitList, LimitView, ShareView};
 use reqwest::header::HeaderMap;
 
 use super::connect;
-use crate::args::{Limits, SetLimit, Shared};
+use crate::args::{LimitAction, Limits, Shared};
 use crate::output;
 
 pub(super) async fn run(shared: &Shared, arguments: Limits) -> Result<ExitCode> {
     let client = connect(shared)?;
-    let limits: LimitList = match arguments.set {
+    let limits: LimitList = match arguments.action {
         None => client.get(&["limits"], &[]).await?,
-        Some(SetLimit::Set { kind, name, places }) => {
+        Some(LimitAction::Show { kind, name }) => {
+            let detail: LimitDetail = client.get(&["limits", &kind, &name], &[]).await?;
+            return show(shared, &detail);
+        }
+        Some(LimitAction::Set { kind, name, places }) => {
             let body = LimitBody { places: places.0 };
             client.post(&["limits", &kind, &name], HeaderMap::new(), &body).await?
         }
@@ -25,13 +29,32 @@ pub(super) async fn run(shared: &Shared, arguments: Limits) -> Result<ExitCode> 
         output::line("no limits yet: each is there from the first task that needs it")?;
     } else {
         output::line(table(&limits.items))?;
+        for limit in limits.items.iter().filter(|limit| !limit.line.is_empty()) {
+            output::line(format!("\nwho takes turns in the {} `{}`", limit.kind, limit.name))?;
+            output::line(shares(&limit.line))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(shared: &Shared, detail: &LimitDetail) -> Result<ExitCode> {
+    if shared.json {
+        output::json(detail)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(table(std::slice::from_ref(&detail.limit)))?;
+    for (heading, tasks) in [("who has a place", &detail.holders), ("who comes next", &detail.next)] {
+        output::line(format!("\n{heading}"))?;
+        match tasks.is_empty() {
+            true => output::line("nobody")?,
+            false => output::line(contenders(tasks))?,
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn table(limits: &[LimitView]) -> String {
-    let head = ["LIMIT", "NAME", "USED", "PLACES", "WAITING", "OLDEST"].map(String::from).to_vec();
-    let rows = limits.iter().map(|limit| {
+    let row = |limit: &LimitView| {
         vec![
             limit.kind.clone(),
             limit.name.clone(),
@@ -40,7 +63,40 @@ fn table(limits: &[LimitView]) -> String {
             limit.waiting.to_string(),
             limit.oldest.map(output::time).unwrap_or_default(),
         ]
-    });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    };
+    headed(["LIMIT", "NAME", "USED", "PLACES", "WAITING", "OLDEST"], limits.iter().map(row))
+}
+
+fn shares(line: &[ShareView]) -> String {
+    let percent = |part: f64| format!("{:.1} %", part * 100.0);
+    let row = |share: &ShareView| {
+        let whose = if share.own { "own" } else { "another tenant" };
+        vec![
+            share.backfill.map_or_else(|| whose.to_owned(), |backfill| format!("backfill {backfill}")),
+            share.weight.to_string(),
+            share.waiting.to_string(),
+            share.oldest.map(output::time).unwrap_or_default(),
+            percent(share.entitled),
+            percent(share.received),
+        ]
+    };
+    headed(["WHOSE", "WEIGHT", "WAITING", "OLDEST", "ENTITLED", "RECEIVED"], line.iter().map(row))
+}
+
+fn contenders(tasks: &[ContenderView]) -> String {
+    let row = |task: &ContenderView| {
+        vec![
+            task.run.to_string(),
+            task.workflow.clone(),
+            task.task.clone(),
+            task.state.name().to_owned(),
+            output::time(task.since),
+        ]
+    };
+    headed(["RUN", "WORKFLOW", "TASK", "STATE", "SINCE"], tasks.iter().map(row))
+}
+
+fn headed<const N: usize>(head: [&str; N], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let rows: Vec<Vec<String>> = std::iter::once(head.map(String::from).to_vec()).chain(rows).collect();
     output::table(&rows, |_, _, cell| cell)
 }

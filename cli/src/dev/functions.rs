@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use api::access::Sessions;
-use api::{Access, Api, Links};
+use api::{Access, Api, Feed, Links};
 use auth::Seal;
 use axum::Router;
 use axum::body::Body;
@@ -82,6 +82,7 @@ impl Functions {
             access: Access::new(issuer.api_gate(), issuer.policy()).with_sessions(sessions),
             links: Links::local(url),
             pages_open: true,
+            feed: Feed::default(),
         };
         let public = console::router(api)
             .merge(trigger::hooks(app.clone(), secrets))

@@ -40,7 +40,8 @@ fn a_token_is_made_used_kept_by_login_and_revoked() {
 /// Keeps the token for the address of the `ebb dev`, and uses it from a folder that knows of none.
 fn logs_in(place: &Place, dev: &Dev, token: &str) {
     let mut login = place.command(&["login", "--url", &dev.url, "--with-token"]);
-    let mut login = login.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut login =
+        login.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     login.stdin.take().unwrap().write_all(token.as_bytes()).unwrap();
     let output = login.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
@@ -82,7 +83,8 @@ async fn one_click_signs_the_admin_in() {
     let home = browser.get(back).header(COOKIE, attempt).send().await.unwrap();
     let session = cookie(home.headers(), "ebb_session");
     assert_eq!(home.headers()[LOCATION], "/");
-    let read = browser.get(format!("{}/api/v1/tokens", dev.url)).header(COOKIE, &session).send().await.unwrap();
+    let read =
+        browser.get(format!("{}/api/v1/tokens", dev.url)).header(COOKIE, &session).send().await.unwrap();
     assert_eq!(read.status().as_u16(), 200, "the admin may see tokens");
     let page = browser.get(format!("{}/sign-in", dev.url)).header(COOKIE, &session).send().await.unwrap();
     assert!(page.text().await.unwrap().contains("You are admin@ebbflow.local"));

@@ -19,10 +19,9 @@ const FORM_LIMIT: usize = 64 * 1024;
 /// Whoever has a token or is signed in, and where pages are open, whoever sits at this machine.
 pub(crate) struct Reader(pub(crate) Caller);
 
-/// What a page must put into each of its forms, in a hidden field `csrf`; empty for who is not signed in.
-pub(crate) struct Csrf(pub(crate) String);
-
 /// A form that was sent by a page of ours, and who sent it. What they may do is for the handler to ask.
+///
+/// Each form of a page holds what `Access::session` gives beside the session, in a hidden field `csrf`.
 pub(crate) struct SentForm<T> {
     pub(crate) caller: Caller,
     pub(crate) fields: T,
@@ -60,14 +59,6 @@ async fn unknown(parts: &mut Parts, api: &Api) -> Refused {
             Refused::sign_in(to)
         }
         None => problem.into(),
-    }
-}
-
-impl FromRequestParts<Api> for Csrf {
-    type Rejection = Refused;
-
-    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Refused> {
-        Ok(Self(api.access.session(parts, api.app.now()).map(|(_, csrf)| csrf).unwrap_or_default()))
     }
 }
 

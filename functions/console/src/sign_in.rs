@@ -157,12 +157,15 @@ struct Chosen {
     to: Option<String>,
 }
 
-/// Keeps which tenant is meant. Whether they may see it is asked with every page.
+/// Keeps which tenant is meant, of those where they have a role.
 async fn choose_tenant(form: SentForm<Chosen>) -> Result<Response, Refused> {
     let Chosen { tenant, to } = form.fields;
+    let known = auth::Reach::named(&tenant).is_ok_and(|reach| reach.tenant().is_some());
+    let theirs = form.caller.grants.iter().any(|grant| grant.tenant.covers(Some(&tenant)));
     let value = format!("{TENANT_COOKIE}={tenant}; Path=/; HttpOnly; SameSite=Lax");
-    let ours = auth::Reach::named(&tenant).ok().and_then(|_| HeaderValue::try_from(value).ok());
-    let cookie = ours.filter(|_| !tenant.contains(';')).ok_or_else(|| Problem::bad_request("no tenant"))?;
+    let cookie = HeaderValue::try_from(value).ok().filter(|_| known && theirs && !tenant.contains(';'));
+    let refused = || Problem::new(StatusCode::FORBIDDEN, "forbidden", "you have no role in that tenant");
+    let cookie = cookie.ok_or_else(refused)?;
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to(local_path(to.as_deref()))).into_response())
 }
 

@@ -2,7 +2,7 @@ mod sign_in;
 
 use std::sync::Arc;
 
-use api::{Access, Links};
+use api::{Access, Feed, Links};
 use async_trait::async_trait;
 use auth::{Gate, Keys, Policy, PushAuth, Verifier};
 use axum::body::{Body, to_bytes};
@@ -43,7 +43,7 @@ async fn console() -> (Api, RunId) {
     let verifier = Verifier::new(["nobody"], "api", Keys::fixed(&json!({"keys": []})));
     let policy = Policy::read("@example.com=admin:*").unwrap();
     let access = Access::new(Gate::new([verifier.into()]), policy);
-    let api = Api { app, access, links: Links::default(), pages_open: true };
+    let api = Api { app, access, links: Links::default(), pages_open: true, feed: Feed::default() };
     register(&api.app).await;
     let run = start(&api.app).await;
     let line =

@@ -39,7 +39,7 @@ const RECONCILE: TimeDelta = TimeDelta::minutes(5);
 /// A timer that is overdue by so much and does not fire may be one that nothing waits for.
 const FORGOTTEN: TimeDelta = TimeDelta::minutes(1);
 
-/// So many pages of unfinished runs are looked through at a time.
+/// So many pages of unfinished runs are looked through in one slice.
 const LOOKS: u32 = 20;
 
 /// A run that cannot be settled is left alone for so long.
@@ -50,9 +50,16 @@ pub struct Sweep {
     pub(crate) runtime: Arc<Runtime>,
     turn: Mutex<()>,
     news: Notify,
-    /// When this instance last looked for what should not be.
-    reconciled: std::sync::Mutex<Option<Instant>>,
+    round: std::sync::Mutex<Round>,
     retention: Retention,
+}
+
+/// How far this instance has come in looking through everything for what should not be.
+#[derive(Default)]
+struct Round {
+    began: Option<Instant>,
+    /// The run after which to go on, while there are more.
+    after: Option<RunId>,
 }
 
 impl Sweep {
@@ -62,7 +69,7 @@ impl Sweep {
             runtime,
             turn: Mutex::new(()),
             news: Notify::new(),
-            reconciled: Default::default(),
+            round: Default::default(),
             retention: Retention::default(),
         }
     }
@@ -101,10 +108,8 @@ impl Sweep {
             let worked = self.work(&agenda, now, PATIENCE).await? || taken > 0;
             // While nothing is due, nothing more is asked.
             let suspicious = due(agenda.checkup, TimeDelta::zero(), now) || due(agenda.timer, FORGOTTEN, now);
-            if suspicious {
-                self.reconcile(now).await?;
-            }
-            if worked {
+            let more = self.reconcile(suspicious, now).await?;
+            if worked || more {
                 continue;
             }
             // Last, and a little at a time: timers must not be late for it.
@@ -185,16 +190,12 @@ impl Sweep {
         self.settle(runs.into_iter().map(|run| (run, Command::Checkup { patience })).collect()).await
     }
 
-    /// Every few minutes, looks through everything that is unfinished for what should not be, and puts it right.
-    async fn reconcile(&self, now: Instant) -> Result<()> {
-        {
-            let mut last = self.reconciled.lock().expect("nothing panics while it is held");
-            if last.is_some_and(|last| last + RECONCILE > now) {
-                return Ok(());
-            }
-            *last = Some(now);
-        }
-        let (mut findings, _) = self.runtime.inspect(LOOKS).await?;
+    /// Every few minutes, looks through everything that is unfinished for what should not be, and puts it right: a slice at
+    /// a time, so that nothing else is late for it. Answers whether there is more to look through.
+    async fn reconcile(&self, suspicious: bool, now: Instant) -> Result<bool> {
+        let Some(after) = self.next_slice(suspicious, now) else { return Ok(false) };
+        let (mut findings, next) = self.runtime.inspect(after, LOOKS).await?;
+        self.round().after = next;
         // Workers are judged by the watch, which compares no clocks.
         findings.retain(|finding| finding.fault != Fault::DeadWorkers);
         for finding in &findings {
@@ -203,7 +204,25 @@ impl Sweep {
             warn!(run, "Found {fault} ({}) of run {:?}", finding.count, finding.run);
         }
         self.runtime.repair(&findings).await?;
-        Ok(())
+        Ok(next.is_some())
+    }
+
+    /// After which run to look, if it is time to.
+    fn next_slice(&self, suspicious: bool, now: Instant) -> Option<Option<RunId>> {
+        let mut round = self.round();
+        let rests = round.began.is_some_and(|began| began + RECONCILE > now);
+        match round.after.take() {
+            Some(after) => Some(Some(after)),
+            None if !suspicious || rests => None,
+            None => {
+                round.began = Some(now);
+                Some(None)
+            }
+        }
+    }
+
+    fn round(&self) -> std::sync::MutexGuard<'_, Round> {
+        self.round.lock().expect("nothing panics while it is held")
     }
 
     /// Publishes what was committed and not sent. A bus that is away must not keep timers from firing.

@@ -10,8 +10,8 @@ use store::{Fault, Finding, Health};
 
 use crate::{Api, Caller, error};
 
-/// So many pages of unfinished runs are looked through for one answer.
-const LOOKS: u32 = 20;
+/// So many pages of unfinished runs are looked through for one answer: some 100,000 runs.
+const LOOKS: u32 = 2_000;
 
 /// The oldest Postgres that will do.
 const OLDEST_VERSION: u32 = 150_000;
@@ -92,7 +92,10 @@ fn words(finding: &Finding) -> (String, &'static str) {
             "see whether the bus is there and the sweep runs; `ebb doctor --repair` publishes them",
         ),
         Fault::OverdueCheckups => (format!("{count} runs should have been looked at{since}"), SWEEP),
-        Fault::DeadWorkers => (format!("{count} attempts are held by dead workers{since}"), REPAIR),
+        Fault::DeadWorkers => (
+            format!("{count} attempts are held by dead workers{since}"),
+            "see whether the scheduler calls the sweep every minute: it gives each a last chance, then takes them over",
+        ),
         Fault::DeadLetters => (
             format!("{count} messages could not be taken in{since}"),
             "`ebb dead-letters` lists them; replay or discard each",
@@ -133,13 +136,13 @@ pub async fn look(api: &Api, caller: &Caller) -> Result<ReportView, Problem> {
     });
     let who = format!("you are {}, and may see and do what tenant {} may", caller.name, caller.tenant.0);
     checks.push(CheckView::new("identity", true, who, ""));
-    let (findings, complete) = runtime.inspect(LOOKS).await.map_err(error::runtime)?;
+    let (findings, next) = runtime.inspect(None, LOOKS).await.map_err(error::runtime)?;
     checks.extend(findings.iter().map(CheckView::found));
     if findings.is_empty() {
         checks.push(CheckView::new("runs", true, "nothing is stuck, lost or overdue".into(), ""));
     }
     let ok = checks.iter().all(|check| check.verdict == Verdict::Ok);
-    Ok(ReportView { ok, now, checks, complete, repaired: Vec::new() })
+    Ok(ReportView { ok, now, checks, complete: next.is_none(), repaired: Vec::new() })
 }
 
 fn of_database(health: &Health, now: Instant) -> Vec<CheckView> {
@@ -189,7 +192,7 @@ pub(crate) async fn get_report(State(api): State<Api>, caller: Caller) -> Result
 /// Puts right what can be put right without a person, and looks again. Asking again changes nothing.
 pub(crate) async fn post_repair(State(api): State<Api>, caller: Caller) -> Result<Json<ReportView>, Problem> {
     let runtime = &api.app.runtime;
-    let (findings, _) = runtime.inspect(LOOKS).await.map_err(error::runtime)?;
+    let (findings, _) = runtime.inspect(None, LOOKS).await.map_err(error::runtime)?;
     let repaired = runtime.repair(&findings).await.map_err(error::runtime)?;
     tracing::info!("{} asked for repairs: {} of {} done", caller.name, repaired.len(), findings.len());
     let report = look(&api, &caller).await?;

@@ -6,6 +6,7 @@
 //! - [`views`]: the shapes that callers rely on. [`links`]: where they lead. [`page`]: lists in pages.
 //! - [`access`]: who may do what. [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
+//! - [`live`]: what happens, as it happens.
 //! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`operate`], [`bulk`], [`logs`], [`limits`],
 //!   [`workers`], [`timers`], [`schedules`], [`drift`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`]: the endpoints.
 
@@ -23,6 +24,7 @@ pub mod error;
 pub mod explain;
 pub mod limits;
 pub mod links;
+pub mod live;
 pub mod logs;
 pub mod operate;
 pub mod page;
@@ -49,6 +51,7 @@ use service::{App, Config, Problem};
 pub use access::Access;
 pub use caller::Caller;
 pub use links::Links;
+pub use live::Feed;
 
 /// No request's body is larger, in bytes.
 pub const BODY_LIMIT: usize = 1024 * 1024;
@@ -64,6 +67,8 @@ pub struct Api {
     pub links: Links,
     /// Whether pages may be read without a token: only where nobody but this machine can reach them.
     pub pages_open: bool,
+    /// What listeners are told.
+    pub feed: Feed,
 }
 
 impl Api {
@@ -75,7 +80,8 @@ impl Api {
             _ => None,
         };
         let links = Links { project, ..Links::local(config.console_url.as_deref().unwrap_or_default()) };
-        Ok(Some(Self { app, access: Access::configured(access)?, links, pages_open: false }))
+        let access = Access::configured(access)?;
+        Ok(Some(Self { app, access, links, pages_open: false, feed: Feed::default() }))
     }
 }
 
@@ -112,8 +118,9 @@ pub fn router(api: Api) -> Router {
         .route("/runs/{id}/tasks/{task}", get(tasks::get_one))
         .route("/runs/{id}/tasks/{task}/attempts", get(tasks::get_attempts))
         .route("/runs/{id}/tasks/{task}/logs", get(logs::get_lines))
+        .route("/events", get(live::get_events))
         .route("/limits", get(limits::get_list))
-        .route("/limits/{kind}/{name}", post(limits::post_places))
+        .route("/limits/{kind}/{name}", get(limits::get_detail).post(limits::post_places))
         .route("/workers", get(workers::get_list))
         .route("/workers/{id}/drain", post(workers::post_drain))
         .route("/workers/{id}/kill", post(workers::post_kill))

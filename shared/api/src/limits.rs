@@ -1,5 +1,7 @@
 //! Limits: how many tasks are under way at the same time, who waits for a place, and saying how many there shall be.
 
+mod contenders;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -10,6 +12,9 @@ use store::{LimitRecord, StandingRecord};
 
 use crate::request::{self, Path};
 use crate::{Api, Caller, error};
+
+pub(crate) use contenders::get_detail;
+pub use contenders::{ContenderView, LimitDetail, detail};
 
 /// How a tenant's own limit is addressed: it has no name of its own.
 const OWN: &str = "own";
@@ -133,7 +138,12 @@ pub(crate) async fn post_places(
     Path((kind, name)): Path<(String, String)>,
     request::Json(body): request::Json<LimitBody>,
 ) -> Result<Json<LimitList>, Problem> {
-    let limit = settable(&caller, &kind, &name)?;
+    let limit = named(&caller, &kind, &name)?;
+    if matches!(limit, Limit::Workflow(..)) {
+        let message = "a workflow says itself how many of its tasks are under way: set its \
+                       `max_active_tasks` and register it";
+        return Err(Problem::new(StatusCode::CONFLICT, "defined_by_the_workflow", message));
+    }
     if body.places.is_some_and(|places| places > MOST_PLACES) {
         let message = format!("`places` must be from 0 to {MOST_PLACES}, or null for no bound");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_places", message));
@@ -142,7 +152,8 @@ pub(crate) async fn post_places(
     show(&api, &caller).await.map(Json)
 }
 
-fn settable(caller: &Caller, kind: &str, name: &str) -> Result<Limit, Problem> {
+/// The limit that an address names.
+fn named(caller: &Caller, kind: &str, name: &str) -> Result<Limit, Problem> {
     let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     if name.len() > LONGEST_NAME || !name.chars().all(plain) {
         let message =
@@ -154,13 +165,10 @@ fn settable(caller: &Caller, kind: &str, name: &str) -> Result<Limit, Problem> {
         "queue" => Ok(Limit::Queue(name.into())),
         "tenant" if name == OWN => Ok(Limit::Tenant(caller.tenant)),
         "tenant" => Err(Problem::not_found(format!("a tenant's limit is called `{OWN}`, not `{name}`"))),
-        "workflow" => {
-            let message = "a workflow says itself how many of its tasks are under way: set its \
-                           `max_active_tasks` and register it";
-            Err(Problem::new(StatusCode::CONFLICT, "defined_by_the_workflow", message))
-        }
+        "workflow" => Ok(Limit::Workflow(caller.tenant, name.into())),
         _ => {
-            Err(Problem::not_found(format!("there is no limit of the kind `{kind}`: pool, queue or tenant")))
+            let kinds = "pool, queue, tenant or workflow";
+            Err(Problem::not_found(format!("there is no limit of the kind `{kind}`: {kinds}")))
         }
     }
 }

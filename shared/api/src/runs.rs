@@ -165,7 +165,7 @@ pub(crate) async fn get_events(
     let from = wanted.after.map_or(0, |last| last.saturating_add(1));
     let rows = api.app.runtime.store().events(id, from, wanted.rows()).await.map_err(error::store)?;
     let page = wanted.page(rows, |(seq, _)| *seq);
-    Ok(Json(page.map(|(seq, event)| EventView::new(seq, event, &graph))))
+    Ok(Json(page.map(|(seq, event)| EventView::new(seq, event, Some(&graph)))))
 }
 
 /// Starts a run. The same idempotency key again starts nothing and answers with the run that it started.

@@ -191,9 +191,12 @@ pub struct EventView {
 }
 
 impl EventView {
-    /// An event of a run of this graph.
-    pub fn new(seq: i64, event: Event, graph: &Graph) -> Self {
-        let named = |index| graph.has(index, event.child).then(|| graph.name_at(index, event.child));
+    /// An event of a run of this graph; without it, nobody knows the tasks' names.
+    pub fn new(seq: i64, event: Event, graph: Option<&Graph>) -> Self {
+        let named = |index| {
+            let graph = graph.filter(|graph| graph.has(index, event.child))?;
+            Some(graph.name_at(index, event.child))
+        };
         Self {
             seq,
             at: event.at,

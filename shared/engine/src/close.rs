@@ -8,7 +8,9 @@ use model::message::{
     CallbackDue, ChildFinished, LaneFreed, RunFinished, SharedFinished, TaskFinished, TimerArmed,
 };
 use model::run::{End, RunEvent};
-use model::{AttemptRecord, Callback, Changes, EventKind, Message, Occasion, RunState, TaskIndex, TaskState};
+use model::{
+    AttemptRecord, Callback, Changes, Event, EventKind, Message, Occasion, RunState, TaskIndex, TaskState,
+};
 use serde_json::{Value, json};
 
 use crate::scene::{CHECKUP_AFTER, Decision, Scene};
@@ -173,7 +175,11 @@ impl Scene<'_> {
             End::Failed => EventKind::RunFailed,
             End::Cancelled => EventKind::RunCancelled,
         };
-        self.record(kind, None, None, Value::Null);
+        // Whoever cancelled its last tasks ended the run, for the same reason.
+        let cancelled = |event: &&Event| end == End::Cancelled && event.kind == EventKind::TaskCancelled;
+        let by = self.events.iter().rfind(cancelled).map(|event| (event.actor.clone(), event.data.clone()));
+        let (actor, data) = by.unwrap_or_default();
+        self.record(kind, None, actor.as_deref(), data);
         self.unset_timers(None);
         match end {
             End::Succeeded => self.call_back_for_run(None, Occasion::Success),

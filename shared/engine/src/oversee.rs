@@ -123,9 +123,7 @@ impl Scene<'_> {
         if self.run.held {
             // Whoever had to end before it may have done so unheard.
             self.announcements.extend(self.lane());
-            // The longer it has waited, the less often: there may be many in one lane.
-            let waited = now - self.run.created_at;
-            self.checkup = Checkup::At(now + waited.clamp(CHECKUP_AFTER, CHECKUP_WHILE_WAITING));
+            self.checkup = Checkup::At(now + CHECKUP_AFTER);
             return Outcome::Applied;
         }
         if self.is_paused() {

@@ -2,9 +2,12 @@
 //!
 //! Who has a place is decided by the store, for all runs together; a scene says who asks and who leaves.
 
-use model::{Ask, BackfillId, EventKind, Leave, Limit, Needed, Seat, TaskEvent, TaskIndex, TaskState};
+use model::{
+    Ask, BackfillId, Child, EventKind, Leave, Limit, Needed, Seat, TaskEvent, TaskIndex, TaskState, TenantId,
+};
 use serde_json::json;
 
+use crate::Graph;
 use crate::scene::Scene;
 
 impl Scene<'_> {
@@ -82,9 +85,15 @@ impl Scene<'_> {
         }
     }
 
-    /// Where a task needs a place.
     fn needs(&self, index: TaskIndex) -> Vec<Needed> {
-        let (tenant, spec, workflow) = (self.run.tenant, self.spec(index), self.graph.workflow());
+        self.graph.needs(self.run.tenant, index, self.tasks[&index].child)
+    }
+}
+
+impl Graph {
+    /// Where a task of a tenant's run needs a place, in the order in which it takes them.
+    pub fn needs(&self, tenant: TenantId, index: TaskIndex, child: Option<Child>) -> Vec<Needed> {
+        let (spec, workflow) = (self.spec_at(index, child), self.workflow());
         let pool = spec.pool.clone().map(|pool| (Limit::Pool(tenant, pool), None));
         let whole = workflow.max_active_tasks;
         let own = whole.map(|places| (Limit::Workflow(tenant, workflow.name.clone()), Some(places)));

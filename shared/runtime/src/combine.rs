@@ -154,31 +154,27 @@ impl Runtime {
         }
     }
 
-    /// Settles what waits. Where one wish spoils the transaction, each is settled on its own.
+    /// Settles what waits. Where one wish spoils the transaction, or meets others once too often, each half is settled on
+    /// its own, and so on: the others are not held up for long.
     async fn take_turn(&self) {
-        let batch = self.combiner.next_batch();
-        if batch.is_empty() {
-            return;
-        }
-        match self.settle_together(&batch).await {
-            Ok(()) => {}
-            Err(error) if batch.len() == 1 => batch[0].is_settled(Err(error)),
-            Err(error) if error.is_passing() => {
-                let why = error.to_string();
-                batch.iter().for_each(|waiting| waiting.is_settled(Err(Error::Together(why.clone()))));
-            }
-            Err(error) => {
-                warn!("{} wishes are settled one by one: {error}", batch.len());
-                for waiting in batch {
-                    if let Err(error) = self.settle_together(std::slice::from_ref(&waiting)).await {
-                        waiting.is_settled(Err(error));
-                    }
-                    self.tell(vec![waiting]).await;
+        let mut batches = vec![self.combiner.next_batch()];
+        while let Some(mut batch) = batches.pop().filter(|batch| !batch.is_empty()) {
+            match self.settle_together(&batch).await {
+                Ok(()) => {}
+                Err(error) if batch.len() == 1 => batch[0].is_settled(Err(error)),
+                Err(error) if error.is_outage() => {
+                    let why = error.to_string();
+                    batch.iter().for_each(|waiting| waiting.is_settled(Err(Error::Together(why.clone()))));
                 }
-                return;
+                Err(error) => {
+                    warn!("{} wishes are settled in two halves: {error}", batch.len());
+                    batches.push(batch.split_off(batch.len() / 2));
+                    batches.push(batch);
+                    continue;
+                }
             }
+            self.tell(batch).await;
         }
-        self.tell(batch).await;
     }
 
     /// Tells everybody. What those would have taken over who have gone away is for anyone.

@@ -70,12 +70,12 @@ pub enum Error {
 impl Error {
     /// Whether the same call may succeed later.
     pub fn is_passing(&self) -> bool {
-        matches!(
-            self,
-            Self::Bus(_)
-                | Self::Together(_)
-                | Self::Store(store::Error::Unavailable(_) | store::Error::Conflict)
-        )
+        self.is_outage() || matches!(self, Self::Store(store::Error::Conflict))
+    }
+
+    /// Whether something that everybody needs is away: whoever else calls now fares no better.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Bus(_) | Self::Together(_) | Self::Store(store::Error::Unavailable(_)))
     }
 
     /// Whether the same call can never succeed. A version that this program cannot use, a newer one perhaps can.

@@ -20,20 +20,24 @@ const CHECKUPS: u32 = 20;
 const PATIENCE: TimeDelta = TimeDelta::seconds(30);
 
 impl Runtime {
-    /// Everything that should not be, of as many unfinished runs as so many looks reach. Answers whether all were
-    /// looked at, too.
-    pub async fn inspect(&self, looks: u32) -> Result<(Vec<Finding>, bool)> {
-        let (mut findings, mut after) = (Vec::new(), None);
+    /// Everything that should not be, of as many unfinished runs after the given one as so many looks reach; of the system
+    /// as a whole, too, where none is given. Answers after which run to go on, unless all were looked at.
+    pub async fn inspect(
+        &self,
+        mut after: Option<RunId>,
+        looks: u32,
+    ) -> Result<(Vec<Finding>, Option<RunId>)> {
+        let mut findings = Vec::new();
         for _ in 0..looks {
             let inspection = self.store.inspect(self.clock.now(), after).await?;
             findings.extend(inspection.findings);
             findings.extend(self.unusable(inspection.versions).await?);
             after = inspection.next;
             if after.is_none() {
-                return Ok((findings, true));
+                break;
             }
         }
-        Ok((findings, false))
+        Ok((findings, after))
     }
 
     /// The runs among these whose version this program cannot use. Nothing is noted about them: a newer program may be

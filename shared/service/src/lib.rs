@@ -27,5 +27,5 @@ pub use problem::Problem;
 pub use push::{AnyPush, PUSH_BODY_LIMIT, Push, keep_undelivered};
 pub use reply::{Reply, Verdict};
 pub use secrets::Secrets;
-pub use serve::{GRACE, Serving, Stop, main, serve, until_asked_to_stop};
+pub use serve::{GRACE, Serving, Stop, Stopping, main, serve, until_asked_to_stop};
 pub use telemetry::init as init_telemetry;

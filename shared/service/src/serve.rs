@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use axum::Router;
-use futures::future::{self, BoxFuture, FutureExt};
+use axum::{Extension, Router};
+use futures::future::{self, BoxFuture, FutureExt, Shared};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -41,6 +41,22 @@ impl From<Router> for Serving {
 /// Resolves when the process is asked to stop.
 pub type Stop = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// Tells answers that go on for long that the process is asked to stop. Every request carries it as an extension.
+#[derive(Clone, Default)]
+pub struct Stopping(Option<Shared<BoxFuture<'static, ()>>>);
+
+impl Stopping {
+    /// Resolves when the process is asked to stop; never where nobody will ask.
+    pub fn asked(self) -> impl Future<Output = ()> + Send + 'static {
+        async move {
+            match self.0 {
+                Some(asked) => asked.await,
+                None => future::pending().await,
+            }
+        }
+    }
+}
+
 /// Resolves on SIGTERM or SIGINT.
 pub fn until_asked_to_stop() -> Stop {
     let mut terminate = signal(SignalKind::terminate()).expect("signals can be listened for");
@@ -67,8 +83,9 @@ pub async fn serve(
             () = ended => {}
         }
     };
-    let asked = asked.shared();
-    let router = router.layer(axum::middleware::from_fn(observed));
+    let asked = asked.boxed().shared();
+    let router =
+        router.layer(axum::middleware::from_fn(observed)).layer(Extension(Stopping(Some(asked.clone()))));
     let graceful = axum::serve(listener, router).with_graceful_shutdown(asked.clone());
     let finish = asked.clone();
     let let_go = async move {

@@ -14,6 +14,7 @@ mod identities;
 mod inspection;
 mod load;
 mod memory;
+mod news;
 mod normal;
 mod postgres;
 mod records;
@@ -39,6 +40,7 @@ pub use identities::{GrantRecord, Identities, IdentityFilter, RoleRecord, TokenR
 pub use inspection::{Fault, Finding, Health, Inspection};
 pub use load::{Load, Measured, Pool, TenantLoad};
 pub use memory::Memory;
+pub use news::{Bookmark, News, NewsItem, NewsStore};
 pub use postgres::Postgres;
 pub use records::*;
 pub use retention::Part;
@@ -133,7 +135,7 @@ pub trait Unit: TriggerUnit {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Schedules + Backfills + TriggerStore + Measured + Identities {
+pub trait Store: Schedules + Backfills + TriggerStore + Measured + NewsStore + Identities {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 
@@ -244,6 +246,12 @@ pub trait Store: Schedules + Backfills + TriggerStore + Measured + Identities {
 
     /// What each tenant in the line of a limit has coming and was given.
     async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>>;
+
+    /// The tasks of a tenant that have their places, those of its oldest runs first; of so many unfinished runs.
+    async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>>;
+
+    /// The tasks of a tenant in the line of a limit, whoever comes first first.
+    async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>>;
 
     /// Where a task stands in line, if it does.
     async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>>;

@@ -10,6 +10,7 @@ mod draft;
 mod identities;
 mod inspection;
 mod load;
+mod news;
 mod places;
 mod retention;
 mod runs;
@@ -32,10 +33,10 @@ use model::{
 use serde_json::Value;
 
 use crate::{
-    Activated, Active, Agenda, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine, Inspection,
-    LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered, Result,
-    RunFilter, RunRecord, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told,
-    Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord, normal,
+    Activated, Active, Agenda, Contender, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine,
+    Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered,
+    Result, RunFilter, RunRecord, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord,
+    Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord, normal,
 };
 use tables::Tables;
 
@@ -189,6 +190,14 @@ impl Store for Memory {
 
     async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>> {
         Ok(self.shared.tables().places.standings(limit))
+    }
+
+    async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>> {
+        Ok(self.shared.tables().holders(tenant, runs))
+    }
+
+    async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>> {
+        Ok(self.shared.tables().line(limit, tenant, count))
     }
 
     async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>> {

@@ -13,6 +13,7 @@ mod limits;
 mod load;
 mod login;
 mod logs;
+mod news;
 mod outbox;
 mod partitions;
 mod places;
@@ -44,10 +45,10 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Connection};
 
 use crate::{
-    Activated, Active, Agenda, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine, Inspection,
-    LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered, Result,
-    RunFilter, RunRecord, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told,
-    Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
+    Activated, Active, Agenda, Contender, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine,
+    Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered,
+    Result, RunFilter, RunRecord, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord,
+    Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
 };
 
 /// How long a caller waits for a connection before the store counts as away.
@@ -235,6 +236,14 @@ impl Store for Postgres {
 
     async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>> {
         limits::standings(&self.pool, limit).await
+    }
+
+    async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>> {
+        limits::holders(&self.pool, tenant, runs).await
+    }
+
+    async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>> {
+        limits::line(&self.pool, limit, tenant, count).await
     }
 
     async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>> {

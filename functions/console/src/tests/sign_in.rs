@@ -7,6 +7,7 @@ use api::access::Sessions;
 use auth::{Issuer, Provider, Seal, SignIn};
 use axum::extract::{Form, State};
 use axum::routing::post;
+use clock::Clock;
 
 use super::*;
 
@@ -212,6 +213,20 @@ async fn a_session_that_was_made_up_or_changed_is_none() {
         assert_eq!(browser.get("/").await.status, StatusCode::SEE_OTHER);
         assert_eq!(browser.get("/api/v1/runs").await.status, StatusCode::UNAUTHORIZED);
     }
+}
+
+#[tokio::test]
+async fn only_a_tenant_where_one_has_a_role_can_be_chosen() {
+    let (mut browser, _) = Browser::open().await;
+    browser.sign_in("ada@example.com").await;
+    let csrf = browser.csrf().await;
+    for tenant in ["other", "*", "a;b", ""] {
+        let seen = browser.post("/tenant", &format!("csrf={csrf}&tenant={tenant}")).await;
+        assert_eq!(seen.status, StatusCode::FORBIDDEN, "{tenant}");
+    }
+    assert_eq!(browser.post("/tenant", "tenant=default").await.status, StatusCode::FORBIDDEN);
+    let seen = browser.post("/tenant", &format!("csrf={csrf}&tenant=default&to=/runs")).await;
+    assert_eq!((seen.status, seen.location()), (StatusCode::SEE_OTHER, "/runs"));
 }
 
 #[tokio::test]

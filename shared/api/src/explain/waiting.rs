@@ -48,9 +48,12 @@ impl Story<'_> {
             line.places.map_or_else(|| "any number".to_owned(), |places| places.to_string()),
             words::ahead(line.ahead as usize),
         );
+        let name = Some(line.limit.name()).filter(|name| !name.is_empty()).unwrap_or("own");
+        let command = format!("ebb limits show {} {}", line.limit.kind(), words::shell(name));
+        let because = format!("{because} `{command}` says who has them.");
         let details = json!({
             "attempt": attempt, "limit": line.limit.kind(), "name": line.limit.name(),
-            "places": line.places, "used": line.used, "ahead": line.ahead,
+            "places": line.places, "used": line.used, "ahead": line.ahead, "command": command,
         });
         Told::new(because, details)
     }

@@ -27,13 +27,34 @@ async fn a_task_that_waits_for_a_place_says_which_and_who_comes_before() {
     assert_eq!(
         told["tasks"][0]["because"],
         "It has been ready since 2027-01-15 08:00:00Z (now) and waits for a place: the pool `dock` has 1 of 1 taken, \
-         and 1 other comes before it."
+         and 1 other comes before it. `ebb limits show pool dock` says who has them."
     );
     let details = &told["tasks"][0]["details"];
     assert_eq!(
         (&details["limit"], &details["name"], &details["ahead"]),
         (&json!("pool"), &json!("dock"), &json!(1))
     );
+}
+
+#[tokio::test]
+async fn a_limit_names_who_has_its_places_and_who_comes_next() {
+    let (world, run) = crowded().await;
+    let pool = world.get("/limits/pool/dock").await.body;
+    let names = |list: &serde_json::Value| {
+        let of = |task: &serde_json::Value| {
+            assert_eq!((&task["run"], &task["workflow"]), (&json!(run), &json!("crowd")));
+            task["task"].as_str().unwrap().to_owned()
+        };
+        list.as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!((pool["used"].as_u64(), pool["waiting"].as_u64()), (Some(1), Some(2)));
+    assert_eq!(
+        (names(&pool["holders"]), names(&pool["next"])),
+        (vec!["third".into()], vec!["first".into(), "second".into()])
+    );
+    let own = world.get("/limits/tenant/own").await.body;
+    assert_eq!((names(&own["holders"]), names(&own["next"])), (vec!["third".into()], vec![]));
+    assert_eq!(world.get("/limits/pool/quay").await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
@@ -86,7 +107,7 @@ async fn what_cannot_be_set_is_refused_with_what_can() {
     assert!(message.contains("max_active_tasks"), "{message}");
     let (status, message) = refused("/limits/room/x", r#"{"places": 1}"#).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
-    assert!(message.contains("pool, queue or tenant"), "{message}");
+    assert!(message.contains("pool, queue, tenant or workflow"), "{message}");
     let (status, _) = refused("/limits/pool/x", r#"{"places": 1000001}"#).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
     let (status, _) = refused("/limits/pool/x", r#"{"places": -1}"#).await;

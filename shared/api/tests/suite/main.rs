@@ -10,6 +10,7 @@ mod explain;
 mod explain_runs;
 mod fans;
 mod limits;
+mod live;
 mod logs;
 mod operate;
 mod others;

@@ -7,11 +7,12 @@ use auth::{Gate, Issuer, Keys, Policy, PushAuth, Verifier};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bus::Bus;
 use clock::Clock;
-use ebbflow_api::{Access, Api, Links, router};
+use ebbflow_api::{Access, Api, Feed, Links, router};
 use engine::Command;
 use model::message::TaskResult;
 use model::{Failure, Instant, Message, RunId, TaskIndex};
@@ -101,7 +102,7 @@ impl World {
         let runtime = Arc::new(Runtime::new(Arc::new(Memory::default()), bus.clone(), Arc::new(Still)));
         let app = App { runtime: runtime.clone(), push: Arc::new(PushAuth::None) };
         let links = Links::local("http://localhost:8480");
-        let api = Api { app, access, links, pages_open: false };
+        let api = Api { app, access, links, pages_open: false, feed: Feed::default() };
         Self { runtime, bus, router: router(api) }
     }
 
@@ -143,6 +144,23 @@ impl World {
         let command =
             Command::Report { task: TaskIndex(task), attempt: 1, worker: None, started_at: now(), result };
         assert_eq!(self.runtime.settle(run, command).await.unwrap(), Settled::Applied);
+    }
+
+    /// What is served.
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
+    }
+
+    /// Sends a request and leaves what it is answered with to be read.
+    pub(crate) async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Response {
+        let mut request = Request::get(format!("/api/v1{path}"));
+        if headers.iter().all(|(name, _)| *name != "authorization") {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token("api", 3600)));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

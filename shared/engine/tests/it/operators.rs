@@ -270,3 +270,12 @@ fn an_evaluation_announces_again_what_may_be_lost() {
     rows.play(&Happened::Ok("a", 1));
     assert_eq!(operate(&mut rows, Operation::Evaluate), Outcome::Stale);
 }
+
+#[test]
+fn a_cancelled_run_says_who_ended_it_and_why() {
+    let mut rows = Rows::of(testkit::workflow("a -> b"));
+    rows.decide(&Command::Cancel { actor: "ana".into(), reason: Some("wrong day".into()) });
+    let ended = rows.events.iter().find(|event| event.kind == EventKind::RunCancelled).unwrap();
+    assert_eq!(ended.actor.as_deref(), Some("ana"));
+    assert_eq!(ended.data, json!({"reason": "wrong day"}));
+}

@@ -1,5 +1,6 @@
 //! Places: who asks for one, who waits, and who gives one back.
 
+use chrono::TimeDelta;
 use ebbflow_engine::{Command, Outcome};
 use model::{EventKind, Limit, TaskIndex, TenantId};
 
@@ -104,4 +105,12 @@ fn a_task_that_is_cleared_gives_back_its_place_or_leaves_its_line() {
     let left: Vec<(TaskIndex, bool)> = rows.left.iter().map(|leave| (leave.key.task, leave.placed)).collect();
     assert_eq!(left, [(SECOND, false)]);
     assert_eq!(rows.stand(), "a=queued b=pending run=running");
+}
+
+#[test]
+fn a_held_run_is_looked_at_soon_again_however_long_it_has_waited() {
+    let mut rows = Rows::held(testkit::workflow("a"));
+    rows.now += TimeDelta::hours(5);
+    rows.play(&Happened::Checkup);
+    assert!(rows.checkup.unwrap() <= rows.now + TimeDelta::seconds(60));
 }

@@ -293,6 +293,7 @@ impl Draft {
         }
         tables.outputs.extend(std::mem::take(&mut self.outputs));
         tables.attempts.extend(std::mem::take(&mut self.attempts));
+        tables.written.extend(self.events.keys());
         tables.events.extend(std::mem::take(&mut self.events));
         lay_over(&mut tables.timers, self.timers);
         lay_over(&mut tables.signals, self.signals);

@@ -111,6 +111,14 @@ impl Places {
             .collect()
     }
 
+    pub(super) fn line(&self, limit: &Limit, tenant: TenantId) -> Vec<TaskKey> {
+        let Some(row) = self.limits.values().find(|row| row.limit == own(limit)) else { return Vec::new() };
+        let mut waiting: Vec<&LineRow> =
+            self.waiting(row.id).filter(|row| row.party.tenant == tenant).collect();
+        waiting.sort_by_key(|row| (row.id, row.rank, row.key));
+        waiting.into_iter().map(|row| row.key).collect()
+    }
+
     pub(super) fn in_line(&self, key: TaskKey) -> Option<InLine> {
         let own = self.line.get(&key)?;
         let limit = &self.limits[&own.limit()];

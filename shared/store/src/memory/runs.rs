@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{AttemptRecord, Event, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind};
+use model::{
+    AttemptRecord, Event, Limit, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind,
+};
 use serde_json::Value;
 
 use super::tables::{RunRow, Tables};
-use crate::{LogChunk, LogLine, RunFilter, RunRecord, Starter, TaskRecord, chunks};
+use crate::{Contender, LogChunk, LogLine, RunFilter, RunRecord, Starter, TaskRecord, chunks};
 
 impl Tables {
     pub(super) fn run(&self, tenant: TenantId, id: RunId) -> Option<RunRecord> {
@@ -59,6 +61,26 @@ impl Tables {
         let wanted =
             self.tasks_of(run, after).filter(|(_, task)| of(task) && task.state != TaskState::Removed);
         wanted.take(limit as usize).map(record).collect()
+    }
+
+    pub(super) fn holders(&self, tenant: TenantId, runs: u32) -> Vec<Contender> {
+        let unfinished = |row: &&RunRow| row.run.tenant == tenant && row.run.finished_at.is_none();
+        let tasks = |row: &RunRow| self.tasks_of(row.run.id, None);
+        let placed = self.runs.values().filter(unfinished).take(runs as usize).flat_map(tasks);
+        placed
+            .filter(|(_, task)| task.state.is_placed())
+            .filter_map(|(key, _)| self.contender(*key))
+            .collect()
+    }
+
+    pub(super) fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Vec<Contender> {
+        let line = self.places.line(limit, tenant).into_iter();
+        line.filter_map(|key| self.contender(key)).take(count as usize).collect()
+    }
+
+    fn contender(&self, key: TaskKey) -> Option<Contender> {
+        let (run, task) = (&self.runs.get(&key.run)?.run, self.tasks.get(&key)?.clone());
+        Some(Contender { run: key.run, workflow: run.workflow.clone(), version: run.version, task })
     }
 
     /// The timer of a task that is due first.

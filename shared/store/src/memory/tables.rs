@@ -39,6 +39,8 @@ pub(super) struct Tables {
     pub(super) attempts: BTreeMap<(TaskKey, u32), AttemptRecord>,
     /// By run and the number of the first one.
     pub(super) events: BTreeMap<(RunId, i64), Vec<Event>>,
+    /// The keys of these in the order in which they were committed.
+    pub(super) written: Vec<(RunId, i64)>,
     /// By task, attempt and the number of the first line.
     pub(super) logs: BTreeMap<(TaskKey, u32, u32), Vec<LogLine>>,
     pub(super) timers: BTreeMap<TimerKey, Timer>,

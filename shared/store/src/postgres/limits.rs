@@ -1,12 +1,12 @@
 //! What readers and operators see of places and lines.
 
-use model::{Instant, Limit, TaskKey, TenantId};
+use model::{Instant, Limit, TaskKey, TaskState, TenantId, VersionId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
 use super::places::{limit, party, tenant_of, weight};
 use super::rows::{self, int, number};
-use crate::{Granted, InLine, LimitRecord, Result, StandingRecord, normal};
+use crate::{Contender, Granted, InLine, LimitRecord, Result, StandingRecord, normal};
 
 pub(super) async fn list(pool: &PgPool, tenant: TenantId) -> Result<Vec<LimitRecord>> {
     let found = sqlx::query(
@@ -94,6 +94,39 @@ pub(super) async fn standings(pool: &PgPool, limit: &Limit) -> Result<Vec<Standi
             })
         })
         .collect()
+}
+
+pub(super) async fn holders(pool: &PgPool, tenant: TenantId, runs: u32) -> Result<Vec<Contender>> {
+    let placed = TaskState::ALL.into_iter().filter(|state| state.is_placed());
+    let found = sqlx::query(include_str!("../../queries/list_holders.sql"))
+        .bind(tenant.0)
+        .bind(i64::from(runs))
+        .bind(placed.map(TaskState::name).collect::<Vec<_>>())
+        .fetch_all(pool)
+        .await?;
+    found.iter().map(contender).collect()
+}
+
+pub(super) async fn line(
+    pool: &PgPool,
+    limit: &Limit,
+    tenant: TenantId,
+    count: u32,
+) -> Result<Vec<Contender>> {
+    let found = sqlx::query(include_str!("../../queries/list_line.sql"))
+        .bind(limit.kind())
+        .bind(tenant_of(limit))
+        .bind(normal::text(limit.name()))
+        .bind(tenant.0)
+        .bind(i64::from(count))
+        .fetch_all(pool)
+        .await?;
+    found.iter().map(contender).collect()
+}
+
+fn contender(row: &PgRow) -> Result<Contender> {
+    let ((run, task), version) = (rows::task(row)?, VersionId(row.try_get("version")?));
+    Ok(Contender { run, workflow: row.try_get("workflow")?, version, task })
 }
 
 pub(super) async fn in_line(pool: &PgPool, key: TaskKey) -> Result<Option<InLine>> {

@@ -1,6 +1,6 @@
 //! Places and lines, as readers see them.
 
-use model::{Instant, Limit, Party, TaskKey, Weight};
+use model::{Instant, Limit, Party, RunId, Task, TaskKey, VersionId, Weight};
 
 /// A task in line that was granted its places.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -39,6 +39,19 @@ pub struct StandingRecord {
     pub oldest: Option<Instant>,
     /// How many were given a place from the line.
     pub received: u64,
+}
+
+/// A task that has its places, or waits for one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Contender {
+    /// The run that it is of.
+    pub run: RunId,
+    /// That run's workflow.
+    pub workflow: String,
+    /// And its version, which says where the task needs places.
+    pub version: VersionId,
+    /// The task itself.
+    pub task: Task,
 }
 
 /// Where a task stands in line.

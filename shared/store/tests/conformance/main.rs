@@ -14,6 +14,7 @@ mod lanes;
 mod letters;
 mod listing;
 mod load;
+mod news;
 mod operators;
 mod places;
 mod retention;
@@ -237,6 +238,7 @@ claims! {
     places {
         a_place_is_given_while_there_are_some_and_then_one_waits
         whoever_leaves_lets_the_next_begin
+        who_has_a_place_and_who_comes_next_can_be_named
         a_grant_is_taken_over_once
         asking_again_changes_nothing
         whoever_leaves_the_line_is_forgotten
@@ -309,6 +311,14 @@ claims! {
         backfills_come_when_they_are_due_and_by_page
         a_cancelled_backfill_may_be_looked_at
         backfills_that_ended_long_ago_are_forgotten
+    }
+    news {
+        what_was_committed_since_a_bookmark_is_told_once
+        what_was_not_committed_is_no_news
+        a_write_that_was_overtaken_is_told_when_it_is_committed
+        news_of_one_run_come_in_order
+        whoever_missed_too_much_is_told_so
+        a_bookmark_of_nobody_is_refused
     }
     letters {
         dead_letters_come_newest_first

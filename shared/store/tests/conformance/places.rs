@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use model::{Ask, Leave, Limit, Needed, Seat, TaskKey, TenantId};
-use store::{BackfillRecord, BackfillState, Committed, Granted, Store};
+use store::{BackfillRecord, BackfillState, Committed, Contender, Granted, Store};
 
 use crate::Subject;
 use crate::backfills::made;
-use crate::example::{TENANT, at, key, run_id};
+use crate::example::{TENANT, at, example, hold, key, run_id, worker};
 
 fn pool() -> Limit {
     Limit::Pool(TENANT, "warehouse".into())
@@ -105,6 +105,28 @@ pub(crate) async fn whoever_leaves_lets_the_next_begin(store: Subject) {
     assert_eq!(committed.granted, [granted(&second)]);
     assert_eq!(used(&*store, &pool()).await, (1, 0), "the place is promised");
     assert!(store.in_line(second.key).await.unwrap().unwrap().granted);
+}
+
+pub(crate) async fn who_has_a_place_and_who_comes_next_can_be_named(store: Subject) {
+    for number in [1, 2, 3] {
+        example(&*store, number).await;
+    }
+    store.set_places(&pool(), Some(1)).await.unwrap();
+    let asks = [ask(2, &[pool()]), ask(3, &[pool()]), ask(1, &[pool()])];
+    seat(&*store, &asks, &[]).await;
+    hold(&*store, run_id(2), 0, worker(7)).await;
+    let named = |contenders: Vec<Contender>| {
+        let of = |it: Contender| (it.run, it.workflow, it.task.index.0, it.task.worker);
+        contenders.into_iter().map(of).collect::<Vec<_>>()
+    };
+    let of = |number, worker| (run_id(number), "example".to_owned(), 0, worker);
+    assert_eq!(named(store.holders(TENANT, 10).await.unwrap()), [of(2, Some(worker(7)))]);
+    assert_eq!(named(store.holders(TENANT, 1).await.unwrap()), [], "only of so many runs");
+    assert_eq!(named(store.line(&pool(), TENANT, 10).await.unwrap()), [of(3, None), of(1, None)]);
+    assert_eq!(named(store.line(&pool(), TENANT, 1).await.unwrap()), [of(3, None)]);
+    let other = store.tenant("other", at(0)).await.unwrap();
+    assert_eq!(store.holders(other, 10).await.unwrap(), []);
+    assert_eq!(store.line(&pool(), other, 10).await.unwrap(), []);
 }
 
 pub(crate) async fn a_grant_is_taken_over_once(store: Subject) {

@@ -48,6 +48,19 @@ async fn what_may_be_seen_and_not_done_is_forbidden_and_not_hidden() {
 }
 
 #[tokio::test]
+async fn who_may_see_some_workflows_listens_to_these_only() {
+    let office = Office::open().await;
+    let token = office.token(&["viewer:acme/orders"]);
+    let listen = async |path: &str| {
+        office.request(&axum::http::Method::GET, path, Some(&token), Some("acme"), "").await.0
+    };
+    assert_eq!(listen("/events").await, StatusCode::FORBIDDEN, "whoever listens must say to what");
+    assert_eq!(listen("/events?workflow=orders").await, StatusCode::OK);
+    assert_eq!(listen("/events?workflow=billing").await, StatusCode::NOT_FOUND);
+    assert_eq!(listen(&format!("/events?run={}", office.run())).await, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn bodies_that_name_a_workflow_are_held_to_the_grant() {
     let office = Office::open().await;
     for template in ["/workflows", "/backfills", "/runs/bulk"] {

@@ -1,0 +1,111 @@
+//! Who has the places of a limit, and who comes next.
+
+use axum::Json;
+use axum::extract::State;
+use engine::Graph;
+use model::{Instant, Limit, RunId, TaskState, TenantId, WorkerId};
+use serde::{Deserialize, Serialize};
+use service::Problem;
+use store::Contender;
+
+use super::{LimitView, named, show};
+use crate::request::Path;
+use crate::{Api, Caller, Links, error};
+
+/// So many of those who have a place, and of those who wait, are shown.
+const SHOWN: usize = 50;
+
+/// So many of the tenant's oldest unfinished runs are looked through for them.
+const RUNS: u32 = 2_000;
+
+/// One limit, who has its places, and who comes next.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LimitDetail {
+    /// The limit.
+    #[serde(flatten)]
+    pub limit: LimitView,
+    /// The caller's tasks that have a place, those of the oldest runs first; 50 at most.
+    pub holders: Vec<ContenderView>,
+    /// The caller's tasks that wait, whoever comes first first; 50 at most.
+    pub next: Vec<ContenderView>,
+}
+
+/// A task that has a place, or waits for one.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ContenderView {
+    /// Its run.
+    pub run: RunId,
+    /// That run's workflow.
+    pub workflow: String,
+    /// Its name.
+    pub task: String,
+    /// Which try.
+    pub attempt: u32,
+    /// How it stands.
+    pub state: TaskState,
+    /// Since when it has the place, or waits.
+    pub since: Instant,
+    /// Who carries it out, if somebody does.
+    pub worker: Option<WorkerId>,
+    /// The task, in the API.
+    pub link: String,
+}
+
+impl ContenderView {
+    fn new(contender: Contender, graph: &Graph) -> Self {
+        let Contender { run, workflow, task, .. } = contender;
+        let name = graph.name_at(task.index, task.child);
+        Self {
+            link: Links::task_path(run, &name),
+            task: name,
+            attempt: task.attempt,
+            state: task.state,
+            since: task.since,
+            worker: task.worker,
+            run,
+            workflow,
+        }
+    }
+}
+
+/// One limit of the caller's tenant, who has its places, and who comes next.
+pub async fn detail(api: &Api, caller: &Caller, kind: &str, name: &str) -> Result<LimitDetail, Problem> {
+    let all = show(api, caller).await?.items;
+    let limit = all.into_iter().find(|limit| limit.kind == kind && limit.name == name).ok_or_else(|| {
+        Problem::not_found(format!("no task has needed a place of the {kind} `{name}` yet, or it is unknown"))
+    })?;
+    let of = named(caller, kind, name)?;
+    let store = api.app.runtime.store();
+    let placed = store.holders(caller.tenant, RUNS).await.map_err(error::store)?;
+    let waiting = store.line(&of, caller.tenant, SHOWN as u32).await.map_err(error::store)?;
+    let holders = views(api, caller.tenant, &of, placed).await?;
+    let next = views(api, caller.tenant, &of, waiting).await?;
+    Ok(LimitDetail { limit, holders, next })
+}
+
+/// Those of them that need a place of the limit.
+async fn views(
+    api: &Api,
+    tenant: TenantId,
+    limit: &Limit,
+    contenders: Vec<Contender>,
+) -> Result<Vec<ContenderView>, Problem> {
+    let mut views = Vec::new();
+    for contender in contenders {
+        let graph = api.app.runtime.graph(contender.version).await.map_err(error::runtime)?;
+        let (task, child) = (contender.task.index, contender.task.child);
+        let Some(graph) = graph.filter(|graph| graph.has(task, child)) else { continue };
+        if views.len() < SHOWN && graph.needs(tenant, task, child).iter().any(|need| need.limit == *limit) {
+            views.push(ContenderView::new(contender, &graph));
+        }
+    }
+    Ok(views)
+}
+
+pub(crate) async fn get_detail(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((kind, name)): Path<(String, String)>,
+) -> Result<Json<LimitDetail>, Problem> {
+    detail(&api, &caller, &kind, &name).await.map(Json)
+}

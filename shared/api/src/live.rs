@@ -1,0 +1,98 @@
+//! What happens, as it happens: server-sent events.
+//!
+//! One reader in each instance reads the news for everybody who listens, and only while somebody does: [`Feed`]. Each
+//! listener is told what concerns it, as far as it keeps up; one that does not is told that it missed something.
+
+mod feed;
+mod listener;
+
+use std::convert::Infallible;
+use std::future::Future;
+
+use auth::Permission::Read;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, http::header};
+use futures::stream::Stream;
+use model::{RunId, RunState};
+use serde::{Deserialize, Serialize};
+use service::{Problem, Stopping};
+use store::Bookmark;
+
+use crate::request::Query;
+use crate::views::EventView;
+use crate::{Api, Caller, error, runs};
+
+pub use feed::Feed;
+use listener::Listener;
+
+/// Which events to be told.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LiveQuery {
+    /// Only of runs of this workflow.
+    pub workflow: Option<String>,
+    /// Only of this run.
+    pub run: Option<RunId>,
+}
+
+/// One event, as it is told to whoever listens: what the run's own list of events says of it, and whose it is.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LiveView {
+    /// The run.
+    pub run: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// Where the run stands now.
+    pub state: RunState,
+    /// The event.
+    #[serde(flatten)]
+    pub event: EventView,
+}
+
+/// What happens from now on, or from the event on that was heard last.
+pub async fn listen(
+    api: &Api,
+    caller: &Caller,
+    query: LiveQuery,
+    last_heard: Option<&str>,
+    stopping: impl Future<Output = ()> + Send + 'static,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send + 'static>, Problem> {
+    match query.run {
+        Some(run) => {
+            let found = runs::find(api, caller, run).await?.run;
+            caller.check(Read, &found.workflow, &format!("run {run}"))?;
+        }
+        None => caller.check_filter(Read, query.workflow.as_deref())?,
+    }
+    let subscription = api.feed.subscribe(&api.app.runtime, caller.tenant).await?;
+    let mut listener = Listener::new(subscription, query);
+    if let Some(text) = last_heard {
+        let store = api.app.runtime.store();
+        let missed = store.news(Some(&Bookmark(text.to_owned())), feed::MOST_ROWS).await;
+        listener.catch_up(&api.app.runtime, missed.map_err(error::store)?).await;
+    }
+    Ok(Sse::new(listener.into_stream(stopping)))
+}
+
+pub(crate) async fn get_events(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<LiveQuery>,
+    stopping: Option<Extension<Stopping>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let last_heard = match headers.get("last-event-id").map(HeaderValue::to_str) {
+        None => None,
+        Some(Ok(text)) => Some(text).filter(|text| !text.is_empty()),
+        Some(Err(_)) => return Err(Problem::bad_request("`Last-Event-ID` is none that was given here")),
+    };
+    let stopping = stopping.map(|Extension(stopping)| stopping).unwrap_or_default();
+    let events = listen(&api, &caller, query, last_heard, stopping.asked()).await?;
+    // A proxy that waits for more before it passes anything on would make the news old.
+    let unbuffered = (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    let fresh = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok((HeaderMap::from_iter([unbuffered, fresh]), events).into_response())
+}

@@ -1,0 +1,192 @@
+//! What happens, as it happens.
+
+use std::time::{Duration, Instant};
+
+use axum::body::BodyDataStream;
+use axum::http::StatusCode;
+use futures::StreamExt;
+use serde_json::{Value, json};
+use service::Stop;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::world::{World, token};
+
+/// One who listens, and what it has read and not looked at.
+struct Ear {
+    stream: BodyDataStream,
+    read: String,
+}
+
+/// One event, as it was sent.
+#[derive(Debug, Default)]
+struct Heard {
+    id: Option<String>,
+    name: Option<String>,
+    data: Option<Value>,
+}
+
+impl Ear {
+    async fn open(world: &World, path: &str, last: Option<&str>) -> Self {
+        let headers: Vec<(&str, &str)> = last.map(|last| ("last-event-id", last)).into_iter().collect();
+        let response = world.open(path, &headers).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { stream: response.into_body().into_data_stream(), read: String::new() }
+    }
+
+    async fn next(&mut self) -> Heard {
+        loop {
+            if let Some((event, rest)) = self.read.split_once("\n\n") {
+                let (event, rest) = (event.to_owned(), rest.to_owned());
+                self.read = rest;
+                return parse(&event);
+            }
+            let wait = tokio::time::timeout(Duration::from_secs(5), self.stream.next());
+            let chunk = wait.await.expect("something is sent").expect("it goes on").unwrap();
+            self.read.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    /// The next events that say something.
+    async fn told(&mut self, count: usize) -> Vec<Heard> {
+        let mut told = Vec::new();
+        while told.len() < count {
+            let heard = self.next().await;
+            if heard.data.is_some() {
+                told.push(heard);
+            }
+        }
+        told
+    }
+
+    /// Nothing is said for so long that the reader must have passed several times.
+    async fn hears_nothing(&mut self) {
+        let wait = tokio::time::timeout(Duration::from_millis(700), self.told(1));
+        assert!(wait.await.is_err(), "something was told");
+    }
+}
+
+fn parse(text: &str) -> Heard {
+    let mut heard = Heard::default();
+    for (field, value) in text.lines().filter_map(|line| line.split_once(": ")) {
+        match field {
+            "id" => heard.id = Some(value.to_owned()),
+            "event" => heard.name = Some(value.to_owned()),
+            "data" => heard.data = Some(serde_json::from_str(value).unwrap()),
+            _ => {}
+        }
+    }
+    heard
+}
+
+fn types(told: &[Heard]) -> Vec<&str> {
+    told.iter().map(|heard| heard.data.as_ref().unwrap()["type"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_change_reaches_a_listener_within_half_a_second() {
+    let world = World::with_hello().await;
+    let mut ear = Ear::open(&world, "/events", None).await;
+    ear.next().await;
+    let run = world.start().await;
+    let started = Instant::now();
+    let told = ear.told(2).await;
+    assert!(started.elapsed() < Duration::from_millis(500), "{:?}", started.elapsed());
+    assert_eq!(types(&told), ["run.created", "run.started"]);
+    let told = told[0].data.clone().unwrap();
+    assert_eq!(told["run"], json!(run));
+    assert_eq!(
+        (&told["workflow"], &told["seq"], &told["state"]),
+        (&json!("hello"), &json!(0), &json!("running"))
+    );
+}
+
+#[tokio::test]
+async fn a_listener_is_told_what_it_asked_for_and_no_more() {
+    let world = World::with_hello().await;
+    let run = world.start().await;
+    let mut of_another = Ear::open(&world, "/events?workflow=other", None).await;
+    let mut of_hello = Ear::open(&world, "/events?workflow=hello", None).await;
+    let mut of_run = Ear::open(&world, &format!("/events?run={run}"), None).await;
+    world.start().await;
+    world.report(run, 0, Ok(json!("hello"))).await;
+    let told = of_run.told(2).await;
+    assert_eq!(told[0].data.as_ref().unwrap()["task"], "greet");
+    assert!(told.iter().all(|heard| heard.data.as_ref().unwrap()["run"] == json!(run)));
+    of_hello.told(4).await;
+    of_another.hears_nothing().await;
+}
+
+#[tokio::test]
+async fn whoever_comes_again_is_told_what_it_missed_once() {
+    let world = World::with_hello().await;
+    let mut ear = Ear::open(&world, "/events", None).await;
+    let begin = ear.next().await.id.expect("whoever has heard nothing yet can come again, too");
+    let run = world.start().await;
+    let told = ear.told(3).await;
+    let last = told.iter().rev().find_map(|heard| heard.id.clone()).expect("it can be resumed");
+    drop(ear);
+    world.report(run, 0, Ok(json!("hello"))).await;
+    let mut again = Ear::open(&world, "/events", Some(&last)).await;
+    assert_eq!(types(&again.told(2).await), ["task.succeeded", "task.sleeping"]);
+    again.hears_nothing().await;
+    let mut from_the_beginning = Ear::open(&world, "/events", Some(&begin)).await;
+    let all = from_the_beginning.told(5).await;
+    let numbers: Vec<_> =
+        all.iter().map(|heard| heard.data.as_ref().unwrap()["seq"].as_i64().unwrap()).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4]);
+}
+
+#[tokio::test]
+async fn whoever_comes_with_an_unknown_bookmark_is_told_of_the_gap() {
+    let world = World::with_hello().await;
+    let mut ear = Ear::open(&world, "/events", Some("long-ago")).await;
+    let told = ear.told(1).await;
+    assert_eq!(told[0].name.as_deref(), Some("gap"));
+    assert!(told[0].id.is_some(), "from here on nothing is missed");
+}
+
+#[tokio::test]
+async fn one_too_many_is_refused_until_another_leaves() {
+    let world = World::with_hello().await;
+    let mut ears = Vec::new();
+    for _ in 0..64 {
+        ears.push(Ear::open(&world, "/events", None).await);
+    }
+    let refused = world.get("/events").await;
+    assert_eq!(
+        (refused.status, &refused.body["error_code"]),
+        (StatusCode::TOO_MANY_REQUESTS, &json!("too_many_listeners"))
+    );
+    assert_eq!(refused.headers["retry-after"], "1");
+    ears.pop();
+    Ear::open(&world, "/events", None).await;
+}
+
+#[tokio::test]
+async fn events_of_a_run_that_is_not_there_are_refused() {
+    let world = World::with_hello().await;
+    let none = world.get("/events?run=018f0000-0000-7000-8000-000000000001").await;
+    assert_eq!(none.status, StatusCode::NOT_FOUND);
+    assert_eq!(world.get("/events?task=x").await.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_server_that_is_asked_to_stop_does_not_wait_for_listeners() {
+    let world = World::with_hello().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let stopped: Stop = Box::pin(async move { drop(stopped.await) });
+    let server = tokio::spawn(service::serve(listener, world.router(), stopped, service::GRACE));
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    let token = token("api", 3600);
+    let request = format!("GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n");
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut first = [0; 12];
+    socket.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    stop.send(()).unwrap();
+    tokio::time::timeout(Duration::from_secs(2), server).await.expect("it stops at once").unwrap().unwrap();
+}

@@ -46,7 +46,7 @@ async fn two_tenants() -> (testkit::Database, Postgres, TenantId, PgConnection) 
              insert into versions (tenant, workflow, number, hash, definition, source, created_at, created_by)
                  values ({tenant}, 'w', 1, 'h', '{{}}', '', 'epoch', 'x');
              set session_replication_role = replica;
-             insert into events (run, run_at, seq, count, events) values ('{run}', 'epoch', 0, 1, '[]');
+             insert into events (run, run_at, seq, count, events) values ('{run}', 'epoch', 0, 1, '[{{}}]');
              set session_replication_role = origin;",
         );
         connection.execute(AssertSqlSafe(statements)).await.unwrap();

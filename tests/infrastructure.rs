@@ -30,7 +30,12 @@ use reading::{Repository, attributes, definitions, inside, one_of, quoted, words
 use watching::{alerts, counts, numbers};
 
 /// What terraform does not set, and why.
-const SET_ELSEWHERE: [(&str, &str); 13] = [
+const SET_ELSEWHERE: [(&str, &str); 26] = [
+    ("EBB_API_GRANTS", "who is no admin is granted a role over the API"),
+    ("EBB_API_GROUP_CLAIM", "Google's tokens name no groups"),
+    ("EBB_API_INTROSPECTION_AUDIENCES", "opaque tokens are believed only where somebody wants that"),
+    ("EBB_API_INTROSPECTION_URL", "Google is asked"),
+    ("EBB_API_ISSUERS", "one issuer will do"),
     ("EBB_ARCHIVE_DIR", "a folder that outlives its instance is not to be had on Cloud Run"),
     ("EBB_BROKER_URL", "the local broker instead of Pub/Sub"),
     ("EBB_DATA", "where `ebb dev` and the command line keep things"),
@@ -40,7 +45,14 @@ const SET_ELSEWHERE: [(&str, &str); 13] = [
     ("EBB_PUBSUB_ENDPOINT", "the emulator instead of Pub/Sub"),
     ("EBB_PUSH_ISSUER", "Google signs"),
     ("EBB_PUSH_KEYS_URL", "Google signs"),
+    ("EBB_RATE_CALLER", "the default is for all"),
+    ("EBB_RATE_TENANT", "the default is for all"),
     ("EBB_SECRETS_DIR", "Cloud Run shows each secret as a variable"),
+    ("EBB_SESSION_KEY", "signing in needs a client of one's own at the provider"),
+    ("EBB_SIGN_IN_AUTHORIZE_URL", "people sign in with Google"),
+    ("EBB_SIGN_IN_CLIENT_ID", "signing in needs a client of one's own at the provider"),
+    ("EBB_SIGN_IN_CLIENT_SECRET", "signing in needs a client of one's own at the provider"),
+    ("EBB_SIGN_IN_TOKEN_URL", "people sign in with Google"),
     ("EBB_STORAGE_ENDPOINT", "a stand-in for Cloud Storage"),
     ("EBB_TOKEN", "whom the command line speaks for"),
     ("EBB_URL", "whom the command line speaks to"),
@@ -102,7 +114,8 @@ fn functions(repository: &Repository) -> Vec<String> {
 
 /// The variables that functions and the migration read.
 fn variables_read(repository: &Repository) -> Names {
-    let config = repository.file("shared/service/src/config.rs");
+    let config = ["config.rs", "config/access.rs"].map(|file| format!("shared/service/src/{file}"));
+    let config = &config.map(|file| repository.file(&file).to_owned()).concat();
     let name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
     let mut read = words(config, "(\"EBB_", name);
     read.extend(words(config, "days(\"EBB_", name));

@@ -3,6 +3,7 @@
 mod answers;
 mod care;
 mod files;
+mod identity;
 mod limits;
 mod run;
 mod schedule;
@@ -19,6 +20,7 @@ use serde_json::Value;
 pub use answers::{Approve, Reject, Signal};
 pub use care::{DeadLetters, Doctor, LetterAction, LetterFilter, Letters, ListLetters, Timers};
 pub use files::{Apply, Graph, Plan, Schema, Validate};
+pub use identity::{Grants, Login, NewToken, Scope, Tokens};
 pub use limits::{LimitAction, Limits};
 pub use run::{Bulk, Mark, OnRun, OnTask, Run};
 pub use schedule::{
@@ -37,6 +39,9 @@ pub struct Shared {
     /// Token to send [default: that of the `ebb dev` of the data folder]
     #[arg(long, env = "EBB_TOKEN", global = true, value_name = "TOKEN", hide_env_values = true)]
     pub token: Option<String>,
+    /// Tenant that is meant, where several could be
+    #[arg(long, env = "EBB_TENANT", global = true, value_name = "NAME")]
+    pub tenant: Option<String>,
     /// Data folder of `ebb dev`
     #[arg(long, env = "EBB_DATA", global = true, value_name = "DIR", default_value = "./.ebb")]
     pub data: PathBuf,
@@ -161,6 +166,17 @@ pub enum Command {
         after_help = "Examples:\n  ebb dead-letters\n  ebb dead-letters show 4711\n  ebb dead-letters replay 4711\n  ebb dead-letters discard --all --text 'no workflow' --dry-run"
     )]
     DeadLetters(care::DeadLetters),
+    /// Make, list and revoke tokens for programs
+    #[command(subcommand)]
+    Tokens(Tokens),
+    /// Give people roles, list these and take them back
+    #[command(subcommand)]
+    Grants(Grants),
+    /// Sign in to an Ebbflow, so that the other commands may use it
+    #[command(
+        after_help = "Examples:\n  ebb login --url https://console.example.com\n  ebb login --url https://console.example.com --with-token < token.txt"
+    )]
+    Login(Login),
     /// Print the token of the `ebb dev` of the data folder
     #[command(
         after_help = "Example:\n  curl -H \"Authorization: Bearer $(ebb token)\" http://localhost:8480/api/v1/runs"

@@ -1,7 +1,9 @@
 //! Talking to an Ebbflow: its address and token, requests, and answers that say no.
 
+mod credentials;
 mod follow;
 mod place;
+mod sign_in;
 
 use std::time::Duration;
 
@@ -12,8 +14,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use credentials::Credentials;
 pub use follow::Follower;
 pub use place::{DevFile, Place};
+pub use sign_in::sign_in;
 
 /// The server bounds its own work at half a minute.
 const TIMEOUT: Duration = Duration::from_secs(40);
@@ -72,6 +76,7 @@ pub struct Client {
     http: reqwest::Client,
     base: Url,
     token: String,
+    tenant: Option<String>,
 }
 
 impl Client {
@@ -89,7 +94,7 @@ impl Client {
             http = http.no_proxy();
         }
         let http = http.build().map_err(|error| bad(error.to_string()))?;
-        Ok(Self { http, base, token: place.token })
+        Ok(Self { http, base, token: place.token, tenant: place.tenant })
     }
 
     /// Asks for one thing.
@@ -109,6 +114,11 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T> {
         self.send(self.http.request(Method::POST, self.url(path)).headers(headers).json(body)).await
+    }
+
+    /// Asks for something to be taken away.
+    pub async fn delete<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T> {
+        self.send(self.http.request(Method::DELETE, self.url(path))).await
     }
 
     /// All items of a list.
@@ -137,8 +147,11 @@ impl Client {
     }
 
     async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T> {
-        let answer =
-            request.bearer_auth(&self.token).send().await.map_err(|error| self.unreachable(&error))?;
+        let mut request = request.bearer_auth(&self.token);
+        if let Some(tenant) = &self.tenant {
+            request = request.header("x-ebb-tenant", tenant);
+        }
+        let answer = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = answer.status();
         let body = self.body(answer).await?;
         if status.is_success() {

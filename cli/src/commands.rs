@@ -11,7 +11,9 @@ mod dead_letters;
 mod doctor;
 mod explain;
 mod graph;
+mod identity;
 mod limits;
+mod login;
 mod logs;
 mod operate;
 mod plan;
@@ -75,6 +77,9 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Backfill(arguments) => backfill::run(shared, arguments).await,
         Command::Triggers(arguments) => triggers::run(shared, arguments).await,
         Command::DeadLetters(arguments) => dead_letters::run(shared, arguments).await,
+        Command::Tokens(arguments) => identity::tokens(shared, arguments).await,
+        Command::Grants(arguments) => identity::grants(shared, arguments).await,
+        Command::Login(arguments) => login::run(shared, &arguments).await,
         Command::Token => token::run(shared),
     }
 }

@@ -9,6 +9,7 @@ mod folder;
 mod functions;
 mod issuer;
 mod queues;
+mod sign_in;
 mod workflows;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -143,7 +144,7 @@ impl Dev {
         let app = App { runtime: runtime.clone(), push: Arc::new(issuer.push_auth()) };
         let executor = executor(&app, args, &folder);
         let replacing = tokio::spawn(replace_whoever_ends(executor.clone(), runtime.clone()));
-        let functions = Functions::mount(&app, &issuer, &url, &broker, executor.clone(), secrets(&folder));
+        let functions = Functions::mount(&app, &issuer, &url, &broker, executor.clone(), secrets(&folder))?;
         bus.deliver_to(functions.execute.clone(), functions.evaluate.clone());
         if embedded.is_ours_alone() {
             functions.take_up_again(&runtime).await?;

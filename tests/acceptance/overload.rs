@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::{Api, Feed, Links};
-use auth::{Accounts, Keys, Verifier};
+use api::{Access, Api, Feed, Links};
+use auth::{Gate, Keys, Policy, Verifier};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
@@ -45,8 +45,10 @@ async fn api(world: &World) -> Router {
     let runtime = Arc::new(runtime::Runtime::new(store, Arc::new(world.broker.clone()), clock));
     let app = service::App { runtime, push: world.app.push.clone() };
     let auth = Verifier::new([world.issuer.url()], "api", Keys::fixed(&world.issuer.jwks()));
-    let (accounts, links) = (Accounts::new(["ada@example.com"]), Links::local("http://127.0.0.1"));
-    api::router(Api { app, auth: Arc::new(auth), accounts, links, pages_open: false, feed: Feed::default() })
+    let policy = Policy::read("ada@example.com=admin:*").unwrap();
+    let access = Access::new(Gate::new([auth.into()]), policy);
+    let links = Links::local("http://127.0.0.1");
+    api::router(Api { app, access, links, pages_open: false, feed: Feed::default() })
 }
 
 /// Asks for a run until it is accepted, and says so whenever it is told to come again.

@@ -292,6 +292,8 @@ fn starter(
             .env("EBB_PUSH_ISSUER", ISSUER)
             .env("EBB_API_AUDIENCE", API)
             .env("EBB_API_ACCOUNTS", PERSON)
+            .env("EBB_RATE_CALLER", "0")
+            .env("EBB_RATE_TENANT", "0")
             .env("EBB_API_ISSUER", ISSUER)
             .env("EBB_API_KEYS_URL", &keys)
             .env("RUST_LOG", "error")

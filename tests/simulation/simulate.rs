@@ -8,6 +8,7 @@ mod bus;
 mod check;
 mod clock;
 mod coverage;
+mod identities;
 mod instance;
 mod people;
 mod places;

@@ -91,6 +91,8 @@ impl Function {
             .env("EBB_PUSH_KEYS_URL", format!("{host}/keys"))
             .env("EBB_API_AUDIENCE", API_AUDIENCE)
             .env("EBB_API_ACCOUNTS", ADMIN)
+            .env("EBB_RATE_CALLER", "0")
+            .env("EBB_RATE_TENANT", "0")
             .env("EBB_API_ISSUER", ISSUER)
             .env("EBB_API_KEYS_URL", format!("{host}/keys"))
             .env("RUST_LOG", "error")
@@ -160,7 +162,10 @@ impl Processes {
             "iss": ISSUER, "sub": "admin", "aud": API_AUDIENCE, "email": ADMIN, "email_verified": true,
             "iat": now, "exp": now + 24 * 60 * 60,
         }));
-        self.urls("trigger").into_iter().map(|url| Place { url, token: token.clone() }).collect()
+        self.urls("trigger")
+            .into_iter()
+            .map(|url| Place { url, token: token.clone(), tenant: None })
+            .collect()
     }
 
     fn urls(&self, function: &str) -> Vec<String> {

@@ -150,7 +150,7 @@ impl World {
         let database_url = Some(scratch.url());
         let args = DevArgs { workflows, port: 0, bus: BusKind::Local, database_url, run: None, once: false };
         let dev = Dev::start(&data.path().join("data"), &args).await?;
-        let client = Client::new(Place { url: dev.url.clone(), token: dev.token.clone() })?;
+        let client = Client::new(Place { url: dev.url.clone(), token: dev.token.clone(), tenant: None })?;
         let broker = dev.broker().clone();
         Self::new(scratch, vec![client], broker, Running::Dev(Box::new(dev), data)).await
     }

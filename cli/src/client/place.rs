@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Result};
+use super::{Credentials, Error, Result};
 use crate::args::Shared;
 
 /// Where an Ebbflow is, and the token to send to it.
@@ -15,6 +15,8 @@ pub struct Place {
     pub url: String,
     /// The token.
     pub token: String,
+    /// The tenant that is meant, where several could be.
+    pub tenant: Option<String>,
 }
 
 /// What `ebb dev` leaves in its data folder for other commands.
@@ -49,19 +51,33 @@ impl DevFile {
 }
 
 impl Place {
-    /// The place that the command line, the environment or the data folder names.
+    /// The place that the command line, the environment, the data folder or an earlier `ebb login` names.
     pub fn find(shared: &Shared) -> Result<Self> {
+        let kept = Credentials::path().map(|path| Credentials::read(&path)).unwrap_or_default();
+        Self::find_among(shared, &kept)
+    }
+
+    fn find_among(shared: &Shared, kept: &Credentials) -> Result<Self> {
+        let tenant = shared.tenant.clone();
+        let place = |url: String, token: String| Self { url, token, tenant: tenant.clone() };
         match (shared.url.clone(), shared.token.clone()) {
-            (Some(url), Some(token)) => Ok(Self { url, token }),
-            (Some(url), None) => match DevFile::read(&shared.data) {
+            (Some(url), Some(token)) => Ok(place(url, token)),
+            (Some(url), None) => match (DevFile::read(&shared.data), kept.token(&url)) {
                 // The token of one Ebbflow is never sent to another.
-                Ok(dev) if same(&dev.url, &url) => Ok(Self { url, token: dev.token }),
-                _ => Err(Error::Settings(format!("no token for {url}: set EBB_TOKEN or use --token"))),
+                (Ok(dev), _) if same(&dev.url, &url) => Ok(place(url, dev.token)),
+                (_, Some(token)) => Ok(place(url, token.clone())),
+                _ => Err(Error::Settings(format!(
+                    "no token for {url}: `ebb login`, set EBB_TOKEN or use --token"
+                ))),
             },
-            (None, token) => {
-                let dev = DevFile::read(&shared.data)?;
-                Ok(Self { url: dev.url, token: token.unwrap_or(dev.token) })
-            }
+            (None, token) => match (DevFile::read(&shared.data), &kept.last) {
+                (Ok(dev), _) => Ok(place(dev.url, token.unwrap_or(dev.token))),
+                (Err(_), Some(url)) if token.is_some() || kept.token(url).is_some() => {
+                    let kept = kept.token(url).cloned().unwrap_or_default();
+                    Ok(place(url.clone(), token.unwrap_or(kept)))
+                }
+                (Err(error), _) => Err(error),
+            },
         }
     }
 }
@@ -75,7 +91,8 @@ mod tests {
     use super::*;
 
     fn shared(data: &Path, url: Option<&str>, token: Option<&str>) -> Shared {
-        Shared { url: url.map(Into::into), token: token.map(Into::into), data: data.into(), json: false }
+        let (url, token) = (url.map(Into::into), token.map(Into::into));
+        Shared { url, token, tenant: None, data: data.into(), json: false }
     }
 
     fn data_folder() -> tempfile::TempDir {
@@ -85,26 +102,43 @@ mod tests {
         folder
     }
 
+    /// As if nobody had signed in before.
+    fn find(shared: &Shared) -> Result<Place> {
+        Place::find_among(shared, &Credentials::default())
+    }
+
+    #[test]
+    fn an_earlier_login_is_used_where_no_local_one_is_and_only_for_its_own_address() {
+        let mut kept = Credentials::default();
+        kept.keep("https://far.away", "kept");
+        let nowhere = Path::new("/nowhere");
+        let place = Place::find_among(&shared(nowhere, None, None), &kept).unwrap();
+        assert_eq!((place.url.as_str(), place.token.as_str()), ("https://far.away", "kept"));
+        let named = Place::find_among(&shared(nowhere, Some("https://far.away/"), None), &kept).unwrap();
+        assert_eq!(named.token, "kept");
+        assert!(Place::find_among(&shared(nowhere, Some("https://else.where"), None), &kept).is_err());
+        let data = data_folder();
+        let local = Place::find_among(&shared(data.path(), None, None), &kept).unwrap();
+        assert_eq!(local.token, "t");
+    }
+
     #[test]
     fn without_settings_the_local_one_is_meant() {
         let data = data_folder();
-        let place = Place::find(&shared(data.path(), None, None)).unwrap();
+        let place = find(&shared(data.path(), None, None)).unwrap();
         assert_eq!((place.url.as_str(), place.token.as_str()), ("http://127.0.0.1:8080", "t"));
     }
 
     #[test]
     fn the_local_token_is_not_sent_elsewhere() {
         let data = data_folder();
-        assert!(Place::find(&shared(data.path(), Some("https://else.where"), None)).is_err());
-        assert_eq!(
-            Place::find(&shared(data.path(), Some("http://127.0.0.1:8080/"), None)).unwrap().token,
-            "t"
-        );
+        assert!(find(&shared(data.path(), Some("https://else.where"), None)).is_err());
+        assert_eq!(find(&shared(data.path(), Some("http://127.0.0.1:8080/"), None)).unwrap().token, "t");
     }
 
     #[test]
     fn a_missing_file_says_what_to_do() {
-        let error = Place::find(&shared(Path::new("/nowhere"), None, None)).unwrap_err().to_string();
+        let error = find(&shared(Path::new("/nowhere"), None, None)).unwrap_err().to_string();
         assert!(error.contains("ebb dev") && error.contains("EBB_URL"), "{error}");
     }
 }

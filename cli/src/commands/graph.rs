@@ -91,7 +91,7 @@ mod tests {
     }
 
     fn draw(folder: &Path, workflow: impl AsRef<Path>) -> Result<ExitCode> {
-        let shared = Shared { url: None, token: None, data: ".ebb".into(), json: false };
+        let shared = Shared { url: None, token: None, tenant: None, data: ".ebb".into(), json: false };
         run(&shared, &Graph { workflow: workflow.as_ref().into(), svg: true, workflows: folder.into() })
     }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use api::{Api, Feed, Links};
+use api::access::Sessions;
+use api::{Access, Api, Feed, Links};
+use auth::Seal;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, header};
@@ -22,6 +24,7 @@ use tower::ServiceExt;
 use tracing::warn;
 
 use super::issuer::{LocalIssuer, PUSH_AUDIENCE};
+use super::sign_in;
 
 /// The sweep answers when nothing is due soon: later than the scheduler's next tick it need not.
 pub(super) const SWEEP_ACK_DEADLINE: Duration = Duration::from_secs(90);
@@ -48,7 +51,7 @@ impl Functions {
         broker: &Broker,
         executor: Arc<Executor>,
         secrets: Secrets,
-    ) -> Self {
+    ) -> Result<Self, auth::Error> {
         // Pushes within this process go through no server that would observe them.
         let observed = |router: Router| router.layer(from_fn(observed));
         let execute = observed(execute::router_with(app.clone(), executor));
@@ -72,21 +75,23 @@ impl Functions {
         broker.subscribe(&Topic::Lifecycle, Subscription { only, ..usual });
         subscribe(Topic::Evaluations, "evaluate", &evaluate, None);
         subscribe(Topic::Management, "sweep", &sweep, Some(SWEEP_ACK_DEADLINE));
+        // Sessions end with the process: a click begins another one.
+        let sessions = Sessions::new(sign_in::sign_in(&issuer.issuer(), url)?, Seal::random());
         let api = Api {
             app: app.clone(),
-            auth: Arc::new(issuer.api_verifier()),
-            accounts: issuer.api_accounts(),
+            access: Access::new(issuer.api_gate(), issuer.policy()).with_sessions(sessions),
             links: Links::local(url),
             pages_open: true,
             feed: Feed::default(),
         };
         let public = console::router(api)
             .merge(trigger::hooks(app.clone(), secrets))
+            .merge(sign_in::router(issuer.issuer(), url))
             .nest("/functions/trigger", trigger)
             .nest("/functions/evaluate", evaluate.clone())
             .nest("/functions/execute", execute.clone())
             .nest("/functions/sweep", sweep.clone());
-        Self { execute, evaluate, public, sweep, stop: Arc::default() }
+        Ok(Self { execute, evaluate, public, sweep, stop: Arc::default() })
     }
 
     /// Takes up what an earlier process left unfinished: its messages are lost and its workers dead.

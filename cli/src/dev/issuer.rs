@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{Accounts, Issuer, Keys, PushAuth, Verifier};
+use auth::{Gate, Issuer, Keys, Policy, PushAuth, Verifier};
 use model::Instant;
 use serde_json::json;
 
@@ -44,13 +44,14 @@ impl LocalIssuer {
         self.issuer.push_token(PUSHER, PUSH_AUDIENCE, now)
     }
 
-    pub(super) fn api_verifier(&self) -> Verifier {
-        self.verifier(API_AUDIENCE)
+    /// Believes our own tokens for the API.
+    pub(super) fn api_gate(&self) -> Gate {
+        Gate::new([self.verifier(API_AUDIENCE).into()])
     }
 
-    /// The only one there is.
-    pub(super) fn api_accounts(&self) -> Accounts {
-        Accounts::new([ADMIN])
+    /// The only one there is may do everything.
+    pub(super) fn policy(&self) -> Policy {
+        Policy::read(&format!("{ADMIN}=admin:*")).expect("the address is one")
     }
 
     /// A token with which the command line may do everything, for thirty days.

@@ -45,7 +45,8 @@ impl Place {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
-        for variable in ["EBB_URL", "EBB_TOKEN", "EBB_DATA", "DATABASE_URL"] {
+        command.env("XDG_CONFIG_HOME", self.folder.path().join("config"));
+        for variable in ["EBB_URL", "EBB_TOKEN", "EBB_TENANT", "EBB_DATA", "DATABASE_URL"] {
             command.env_remove(variable);
         }
         command

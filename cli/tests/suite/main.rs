@@ -10,6 +10,7 @@ mod crash;
 mod ebb;
 mod errors;
 mod first_run;
+mod identity;
 mod operate;
 mod schedules;
 mod secrets;

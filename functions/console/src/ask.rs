@@ -76,7 +76,7 @@ impl Ask {
             return serde_json::from_slice(&bytes).map_err(|error| Problem::internal(&error).into());
         }
         let no = serde_json::from_slice(&bytes).unwrap_or_else(|_| unclear(parts.status));
-        Err(Refused { status: parts.status, message: no.message, details: no.details })
+        Err(Refused { status: parts.status, message: no.message, details: no.details, instead: None })
     }
 }
 

@@ -20,13 +20,14 @@ mod schemas;
 mod sent;
 mod shell;
 mod show;
+mod sign_in;
 mod yaml;
 
 use std::process::ExitCode;
 
 use api::Api;
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{FromRef, Request};
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
@@ -46,11 +47,18 @@ struct Console {
     asked: Router,
 }
 
+impl FromRef<Console> for Api {
+    fn from_ref(console: &Console) -> Self {
+        console.api.clone()
+    }
+}
+
 /// The pages, the API below `/api/v1`, the language's schemas, and health.
 pub fn router(api: Api) -> Router {
     let asked = api::router(api.clone());
     let console = Console { api: api.clone(), asked: asked.clone() };
-    let pages = pages::router().layer(middleware::from_fn(guarded)).with_state(console);
+    let pages = pages::router().merge(sign_in::router());
+    let pages = pages.layer(middleware::from_fn(guarded)).with_state(console);
     pages.merge(assets::router()).merge(schemas::router()).merge(health(api.app)).merge(asked)
 }
 

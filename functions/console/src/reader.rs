@@ -1,11 +1,10 @@
 //! Who reads a page.
 
-use api::{Api, Caller};
+use api::Caller;
 use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use model::TenantId;
 use service::Problem;
 
 use crate::Console;
@@ -13,7 +12,8 @@ use crate::ask::Ask;
 use crate::refused::Refused;
 use crate::shell::Shell;
 
-/// Someone who reads a page: whoever has a token, and where pages are open, whoever sits at this machine.
+/// Someone who reads a page: whoever has a token or is signed in, and where pages are open, whoever sits at this machine.
+/// Whether they really sent what changes something is for [`Sent`](crate::sent::Sent) to check.
 pub(crate) struct Reader {
     /// Who they are.
     pub(crate) caller: Caller,
@@ -27,29 +27,58 @@ impl FromRequestParts<Console> for Reader {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Refused> {
-        let caller = caller(parts, &console.api).await?;
-        let shell = Shell::new(parts, caller.name.clone(), console.api.app.now());
+        let caller = caller(parts, console).await?;
+        let shell = console.shell(parts, caller.name.clone());
         let ask = Ask::new(console.asked.clone(), caller.clone());
         Ok(Self { caller, shell, ask })
     }
 }
 
-async fn caller(parts: &mut Parts, api: &Api) -> Result<Caller, Problem> {
-    if parts.headers.contains_key(header::AUTHORIZATION) || !api.pages_open {
-        return Caller::from_request_parts(parts, api).await;
+async fn caller(parts: &mut Parts, console: &Console) -> Result<Caller, Refused> {
+    let api = &console.api;
+    let token = parts.headers.contains_key(header::AUTHORIZATION);
+    match api.access.session(parts, api.app.now()) {
+        Some((session, _)) if !token => return Ok(api.access.visitor(api, parts, session).await?),
+        None if !token && api.pages_open => {}
+        None if !token => return Err(console.unknown(parts).await),
+        _ => return Ok(Caller::from_request_parts(parts, api).await?),
     }
     // A web site can make its own name point here and then read what its visitor can read.
     if !is_local(parts) {
         let message = "open pages are read at localhost only: use that name, or send a token";
-        return Err(Problem::unauthorized(message));
+        return Err(Problem::unauthorized(message).into());
     }
-    Ok(Caller { tenant: TenantId::DEFAULT, name: "local".into() })
+    Ok(Caller::local())
+}
+
+impl Console {
+    /// What is around a page for whoever is called so.
+    pub(crate) fn shell(&self, parts: &Parts, who: String) -> Shell {
+        let session = self.api.access.session(parts, self.api.app.now());
+        let shell = Shell::new(parts, who, self.api.app.now());
+        Shell { csrf: session.map(|(_, csrf)| csrf), ..shell }
+    }
+
+    /// Whoever reads a page and is not known is shown where to sign in.
+    async fn unknown(&self, parts: &mut Parts) -> Refused {
+        let problem = match self.api.access.caller(&self.api, parts).await {
+            Err(problem) => problem,
+            Ok(_) => Problem::unauthorized("say who you are"),
+        };
+        match self.api.access.sessions().filter(|_| parts.method.is_safe()) {
+            Some(_) => Refused::sign_in(parts.uri.path_and_query().map_or("/", |path| path.as_str())),
+            None => problem.into(),
+        }
+    }
 }
 
 /// Whether the request names this machine itself.
 fn is_local(parts: &Parts) -> bool {
+    authority(parts).is_some_and(|authority| matches!(authority.host(), "localhost" | "127.0.0.1" | "[::1]"))
+}
+
+/// The host that the request names.
+pub(crate) fn authority(parts: &Parts) -> Option<Authority> {
     let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let authority =
-        named.and_then(|host| host.parse::<Authority>().ok()).or_else(|| parts.uri.authority().cloned());
-    authority.is_some_and(|authority| matches!(authority.host(), "localhost" | "127.0.0.1" | "[::1]"))
+    named.and_then(|host| host.parse::<Authority>().ok()).or_else(|| parts.uri.authority().cloned())
 }

@@ -2,10 +2,11 @@
 
 use askama::Template;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use serde_json::Value;
 use service::Problem;
 
+use crate::ask::part;
 use crate::shell::Shell;
 use crate::show;
 
@@ -17,6 +18,16 @@ pub(crate) struct Refused {
     pub(crate) message: String,
     /// For programs.
     pub(crate) details: Value,
+    /// Where to go instead: to sign in.
+    pub(crate) instead: Option<String>,
+}
+
+impl Refused {
+    /// Whoever asks must sign in first, and then comes back to that page.
+    pub(crate) fn sign_in(to: &str) -> Self {
+        let instead = Some(format!("/sign-in?to={}", part(to)));
+        Self { status: StatusCode::SEE_OTHER, message: String::new(), details: Value::Null, instead }
+    }
 }
 
 #[derive(Template)]
@@ -30,12 +41,16 @@ struct RefusedPage {
 
 impl From<Problem> for Refused {
     fn from(problem: Problem) -> Self {
-        Self { status: problem.status(), message: problem.message().to_owned(), details: Value::Null }
+        let (status, message) = (problem.status(), problem.message().to_owned());
+        Self { status, message, details: Value::Null, instead: None }
     }
 }
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
+        if let Some(place) = self.instead {
+            return Redirect::to(&place).into_response();
+        }
         let status = self.status;
         let advice = match status {
             StatusCode::NOT_FOUND => "It may have been deleted with age, or the address has a slip in it.",

@@ -6,25 +6,35 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::{Form, RequestExt};
 use service::Problem;
 
+use crate::Console;
 use crate::refused::Refused;
 
 /// What a form of ours sends. A page of another site can make a browser send forms here, with whatever lets its user
-/// in; so a form counts only if the browser says that it stood on a page of this very address.
+/// in; so a form counts only if the browser says that it stood on a page of this very address, and where somebody is
+/// signed in, if it holds what only pages of their session hold.
 pub(crate) struct Sent(Vec<(String, String)>);
 
-impl<S: Send + Sync> FromRequest<S> for Sent {
+impl FromRequest<Console> for Sent {
     type Rejection = Refused;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Refused> {
-        if !is_own(request.headers()) {
-            let message = "this form was not sent by a page of this console: load the page again";
-            return Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", message).into());
-        }
-        let Form(fields) = request
+    async fn from_request(request: Request, console: &Console) -> Result<Self, Refused> {
+        let (parts, body) = request.into_parts();
+        let own = is_own(&parts.headers);
+        let access = &console.api.access;
+        let session = access
+            .session(&parts, console.api.app.now())
+            .filter(|_| !parts.headers.contains_key(header::AUTHORIZATION));
+        let Form(fields) = Request::from_parts(parts, body)
             .extract::<Form<Vec<(String, String)>>, _>()
             .await
             .map_err(|error| Problem::bad_request(error.body_text()))?;
-        Ok(Self(fields))
+        let sent = Self(fields);
+        let proves = |csrf: String| sent.raw("csrf").is_some_and(|proof| auth::same(proof, &csrf));
+        if own && session.is_none_or(|(_, csrf)| proves(csrf)) {
+            return Ok(sent);
+        }
+        let message = "this form was not sent by a page of this console: load the page again";
+        Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", message).into())
     }
 }
 

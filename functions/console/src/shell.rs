@@ -30,13 +30,16 @@ pub(crate) struct Shell {
     pub(crate) here: String,
     /// When the page was made.
     pub(crate) now: Instant,
+    /// What proves that a form is one of this session, where somebody is signed in.
+    pub(crate) csrf: Option<String>,
 }
 
 impl Shell {
     /// Around a page of which nothing is known.
     pub(crate) fn bare() -> Self {
         let (theme, section, here) = ("", "", "/".to_owned());
-        Self { theme, section, who: String::new(), notice: None, here, now: DateTime::UNIX_EPOCH }
+        let (who, now) = (String::new(), DateTime::UNIX_EPOCH);
+        Self { theme, section, who, notice: None, here, now, csrf: None }
     }
 
     pub(crate) fn new(parts: &Parts, who: String, now: Instant) -> Self {
@@ -58,7 +61,7 @@ impl Shell {
             Some((kind == "done", text.to_owned()))
         });
         let here = parts.uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
-        Self { theme, section, who, notice, here, now }
+        Self { theme, section, who, notice, here, now, csrf: None }
     }
 
     /// The beginning of a form that has something done. Every form of every page begins here, and what it sends is
@@ -70,8 +73,13 @@ impl Shell {
     /// The same with another page to lead back to.
     pub(crate) fn post_from(&self, action: &str, back: &str) -> Markup {
         let (action, back) = (show::escaped(action), show::escaped(back));
+        let proof = self
+            .csrf
+            .as_deref()
+            .map(|csrf| format!("<input type=\"hidden\" name=\"csrf\" value=\"{}\">", show::escaped(csrf)));
+        let proof = proof.unwrap_or_default();
         Markup(format!(
-            "<form method=\"post\" action=\"{action}\" class=\"act\"><input type=\"hidden\" name=\"back\" value=\"{back}\">"
+            "<form method=\"post\" action=\"{action}\" class=\"act\">{proof}<input type=\"hidden\" name=\"back\" value=\"{back}\">"
         ))
     }
 

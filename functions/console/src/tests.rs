@@ -1,8 +1,10 @@
+mod sign_in;
+
 use std::sync::Arc;
 
-use api::{Feed, Links};
+use api::{Access, Feed, Links};
 use async_trait::async_trait;
-use auth::{Accounts, Keys, PushAuth, Verifier};
+use auth::{Gate, Keys, Policy, PushAuth, Verifier};
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use bus::Bus;
@@ -39,8 +41,9 @@ async fn console() -> (Api, RunId) {
     let runtime = Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(SystemClock));
     let app = App { runtime: Arc::new(runtime), push: Arc::new(PushAuth::None) };
     let verifier = Verifier::new(["nobody"], "api", Keys::fixed(&json!({"keys": []})));
-    let (auth, accounts) = (Arc::new(verifier), Accounts::new(["@example.com"]));
-    let api = Api { app, auth, accounts, links: Links::default(), pages_open: true, feed: Feed::default() };
+    let policy = Policy::read("@example.com=admin:*").unwrap();
+    let access = Access::new(Gate::new([verifier.into()]), policy);
+    let api = Api { app, access, links: Links::default(), pages_open: true, feed: Feed::default() };
     register(&api.app).await;
     let run = start(&api.app).await;
     let line =

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use auth::Permission::{Operate, Read};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -210,6 +211,7 @@ async fn view(api: &Api, record: BackfillRecord) -> Result<BackfillView, Problem
 
 async fn find(api: &Api, caller: &Caller, id: BackfillId) -> Result<BackfillRecord, Problem> {
     let found = api.app.runtime.store().backfill(caller.tenant, id).await.map_err(error::store)?;
+    let found = found.filter(|record| caller.may(Read, &record.workflow));
     found.ok_or_else(|| Problem::not_found(format!("there is no backfill {id}")))
 }
 
@@ -218,8 +220,8 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
     let wanted = Wanted::<(Instant, BackfillId)>::read(query.limit, query.cursor.as_deref())?;
     let store = api.app.runtime.store();
     let rows = store.backfills(caller.tenant, query.workflow.as_deref(), wanted.after, wanted.rows()).await;
-    let Page { items, next_cursor } =
-        wanted.page(rows.map_err(error::store)?, |row| (row.created_at, row.id));
+    let page = wanted.page(rows.map_err(error::store)?, |row| (row.created_at, row.id));
+    let Page { items, next_cursor } = page.only(|record| caller.may(Read, &record.workflow));
     let mut views = Vec::with_capacity(items.len());
     for record in items {
         views.push(view(api, record).await?);
@@ -250,6 +252,7 @@ pub(crate) async fn post_start(
     headers: HeaderMap,
     request::Json(body): request::Json<BackfillBody>,
 ) -> Result<Response, Problem> {
+    caller.check(Operate, &body.workflow, &format!("workflow `{}`", body.workflow))?;
     let id = BackfillId(runs::run_id(&headers, &caller, &format!("backfill\n{}", body.workflow))?.0);
     let new = NewBackfill {
         id,

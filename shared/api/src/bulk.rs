@@ -109,6 +109,7 @@ pub(crate) async fn post_bulk(
 ) -> Result<Json<BulkView>, Problem> {
     let command = command(&body, &caller)?;
     let filter = filter(&body.filter)?;
+    caller.check_filter(auth::Permission::Operate, filter.workflow.as_deref())?;
     if body.dry_run {
         return count(&api, &caller, filter).await.map(|view| Json(BulkView::Count(view)));
     }

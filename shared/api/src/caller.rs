@@ -1,42 +1,49 @@
-//! Who asks: the bearer of a token that can be believed.
+//! Who asks: somebody who was let in.
 
+use std::sync::Arc;
+
+use auth::{DEFAULT_TENANT, Grant, Pattern, Reach, Role};
 use axum::extract::FromRequestParts;
-use axum::http::header;
 use axum::http::request::Parts;
 use model::TenantId;
 use service::Problem;
 
 use crate::Api;
 
-/// Who asks, and for whom.
+/// Who asks, for whom, and what they may do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
     /// Whose work they see and steer.
     pub tenant: TenantId,
-    /// Their name, as it stands in events.
+    /// The same by name.
+    pub tenant_name: String,
+    /// Their own name, as it stands in events.
     pub name: String,
+    /// What they may do, and where.
+    pub grants: Arc<[Grant]>,
+}
+
+impl Caller {
+    /// Whoever sits at this machine, where pages are open: it is theirs, and so is everything on it.
+    pub fn local() -> Self {
+        let grant = Grant { role: Role::Admin, tenant: Reach::All, workflows: Pattern::all() };
+        Self {
+            tenant: TenantId::DEFAULT,
+            tenant_name: DEFAULT_TENANT.to_owned(),
+            name: "local".into(),
+            grants: [grant].into(),
+        }
+    }
 }
 
 impl FromRequestParts<Api> for Caller {
     type Rejection = Problem;
 
+    /// Whoever the guard let in. Without one, whoever the request says; what they may do is then for the handler to ask.
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
-        // The console has asked who reads a page before it asks here for them. Nothing that comes over the network can
-        // put anything among the extensions.
-        if let Some(known) = parts.extensions.get::<Self>() {
-            return Ok(known.clone());
+        match parts.extensions.get::<Self>() {
+            Some(caller) => Ok(caller.clone()),
+            None => api.access.caller(api, parts).await,
         }
-        let token = bearer(parts).ok_or(auth::Error::Missing)?;
-        let claims = api.auth.verify(token, api.app.now()).await?;
-        api.accounts.admit(&claims)?;
-        // An address that the issuer does not vouch for may be anyone's.
-        let email = claims.email.filter(|_| claims.email_verified);
-        Ok(Self { tenant: TenantId::DEFAULT, name: email.unwrap_or(claims.sub) })
     }
-}
-
-fn bearer(parts: &Parts) -> Option<&str> {
-    let header = parts.headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = header.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

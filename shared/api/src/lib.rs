@@ -4,12 +4,13 @@
 //! since the console's pages show the same things. The modules in reading order:
 //!
 //! - [`views`]: the shapes that callers rely on. [`links`]: where they lead. [`page`]: lists in pages.
-//! - [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
+//! - [`access`]: who may do what. [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
 //! - [`live`]: what happens, as it happens.
 //! - [`workflows`], [`versions`], [`runs`], [`tasks`], [`explain`], [`answers`], [`operate`], [`bulk`], [`logs`], [`limits`],
 //!   [`workers`], [`timers`], [`schedules`], [`drift`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`]: the endpoints.
 
+pub mod access;
 pub mod answers;
 pub mod backfills;
 pub mod bulk;
@@ -38,18 +39,16 @@ pub mod views;
 pub mod workers;
 pub mod workflows;
 
-use std::sync::Arc;
-
-use auth::{Accounts, Verifier};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use service::config::{ApiConfig, BusConfig};
+use axum::routing::{delete, get, post};
+use service::config::BusConfig;
 use service::{App, Config, Problem};
 
+pub use access::Access;
 pub use caller::Caller;
 pub use links::Links;
 pub use live::Feed;
@@ -62,10 +61,8 @@ pub const BODY_LIMIT: usize = 1024 * 1024;
 pub struct Api {
     /// The store and the runtime.
     pub app: App,
-    /// Whose tokens are believed.
-    pub auth: Arc<Verifier>,
-    /// Which of their bearers are let in.
-    pub accounts: Accounts,
+    /// Who is let in, and what they may do.
+    pub access: Access,
     /// Where things can be looked at.
     pub links: Links,
     /// Whether pages may be read without a token: only where nobody but this machine can reach them.
@@ -77,14 +74,14 @@ pub struct Api {
 impl Api {
     /// The API that a function's configuration describes; none where it does not say whose tokens to believe.
     pub fn configured(config: &Config, app: App) -> Result<Option<Self>, auth::Error> {
-        let Some(ApiConfig { tokens, accounts }) = &config.api else { return Ok(None) };
+        let Some(access) = &config.api else { return Ok(None) };
         let project = match &config.bus {
             BusConfig::PubSub { project, endpoint: None } => Some(project.clone()),
             _ => None,
         };
         let links = Links { project, ..Links::local(config.console_url.as_deref().unwrap_or_default()) };
-        let (auth, accounts) = (Arc::new(tokens.build()?), Accounts::new(accounts.clone()));
-        Ok(Some(Self { app, auth, accounts, links, pages_open: false, feed: Feed::default() }))
+        let access = Access::configured(access)?;
+        Ok(Some(Self { app, access, links, pages_open: false, feed: Feed::default() }))
     }
 }
 
@@ -151,6 +148,11 @@ pub fn router(api: Api) -> Router {
         .route("/dead-letters/{id}", get(dead_letters::get_one))
         .route("/dead-letters/{id}/replay", post(dead_letters::post_replay))
         .route("/dead-letters/{id}/discard", post(dead_letters::post_discard))
+        .route("/tokens", get(access::get_tokens).post(access::post_token))
+        .route("/tokens/{id}", delete(access::delete_token))
+        .route("/grants", get(access::get_grants).post(access::post_grant))
+        .route("/grants/{id}", delete(access::delete_grant))
+        .route_layer(middleware::from_fn_with_state(api.clone(), access::guard))
         .fallback(no_such_endpoint)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn(bounded))

@@ -9,6 +9,7 @@ mod listener;
 use std::convert::Infallible;
 use std::future::Future;
 
+use auth::Permission::Read;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event, Sse};
@@ -59,8 +60,12 @@ pub async fn listen(
     last_heard: Option<&str>,
     stopping: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send + 'static>, Problem> {
-    if let Some(run) = query.run {
-        runs::find(api, caller, run).await?;
+    match query.run {
+        Some(run) => {
+            let found = runs::find(api, caller, run).await?.run;
+            caller.check(Read, &found.workflow, &format!("run {run}"))?;
+        }
+        None => caller.check_filter(Read, query.workflow.as_deref())?,
     }
     let subscription = api.feed.subscribe(&api.app.runtime, caller.tenant).await?;
     let mut listener = Listener::new(subscription, query);

@@ -22,6 +22,12 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
+    /// The same page without what does not pass; it may be shorter than asked for, and the next one may have more.
+    pub fn only(mut self, passes: impl FnMut(&T) -> bool) -> Self {
+        self.items.retain(passes);
+        self
+    }
+
     /// The same page with each item shown in another way.
     pub fn map<U>(self, show: impl FnMut(T) -> U) -> Page<U> {
         Page { items: self.items.into_iter().map(show).collect(), next_cursor: self.next_cursor }

@@ -1,5 +1,6 @@
 //! Runs: start, list, get, events, cancel.
 
+use auth::Permission::Follow;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -79,7 +80,8 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
         limit: wanted.rows(),
     };
     let rows = api.app.runtime.store().runs(caller.tenant, &filter).await.map_err(error::store)?;
-    let Page { items, next_cursor } = wanted.page(rows, |record| (record.run.created_at, record.run.id));
+    let page = wanted.page(rows, |record| (record.run.created_at, record.run.id));
+    let Page { items, next_cursor } = page.only(|record| caller.may(Follow, &record.run.workflow));
     Ok(Page { items: views(api, items).await?, next_cursor })
 }
 
@@ -110,6 +112,7 @@ pub(crate) async fn lane(api: &Api, run: &Run) -> Result<Vec<LaneMember>, Proble
 /// One run, or words that say that there is none.
 pub async fn find(api: &Api, caller: &Caller, id: RunId) -> Result<RunRecord, Problem> {
     let found = api.app.runtime.store().run(caller.tenant, id).await.map_err(error::store)?;
+    let found = found.filter(|record| caller.may(Follow, &record.run.workflow));
     found.ok_or_else(|| Problem::not_found(format!("there is no run {id}")))
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -251,6 +252,7 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
     let page =
         wanted.page(rows.map_err(error::store)?, |row| (row.workflow.clone(), row.schedule.name.clone()));
     let now = api.app.now();
+    let page = page.only(|record| caller.may(Read, &record.workflow));
     Ok(page.map(|record| ScheduleView::new(record, now)))
 }
 

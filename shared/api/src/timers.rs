@@ -1,5 +1,6 @@
 //! Pending timers: what will happen when, and why.
 
+use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
 use engine::Graph;
@@ -109,7 +110,8 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
         limit: wanted.rows(),
     };
     let rows = api.app.runtime.store().timers(caller.tenant, &filter).await.map_err(error::store)?;
-    let Page { items, next_cursor } = wanted.page(rows, TimerRecord::place);
+    let page = wanted.page(rows, TimerRecord::place);
+    let Page { items, next_cursor } = page.only(|record| caller.may(Read, &record.workflow));
     let mut views = Vec::with_capacity(items.len());
     for record in items {
         let graph = api.app.runtime.graph(record.version).await.map_err(error::runtime)?;

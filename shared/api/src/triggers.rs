@@ -1,5 +1,6 @@
 //! Triggers: what starts runs by itself, what it heard of last, and letting it pause or go on.
 
+use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
 use model::{Instant, RunId, TriggerKey, TriggerOn};
@@ -115,6 +116,7 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
         TriggerFilter { workflow: query.workflow.clone(), after: wanted.after.clone(), limit: wanted.rows() };
     let rows = api.app.runtime.store().triggers(caller.tenant, &filter).await.map_err(error::store)?;
     let page = wanted.page(rows, |record| (record.key.workflow.clone(), record.key.name.clone()));
+    let page = page.only(|record| caller.may(Read, &record.key.workflow));
     Ok(page.map(|record| TriggerView::new(record, Vec::new())))
 }
 

@@ -1,5 +1,6 @@
 //! Workflows: list, get, register, validate.
 
+use auth::Permission::{Author, Read};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -43,13 +44,14 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
     let store = api.app.runtime.store();
     let rows =
         store.workflows(caller.tenant, wanted.after.as_deref(), wanted.rows()).await.map_err(error::store)?;
-    Ok(wanted.page(rows, |record| record.name.clone()).map(|record| WorkflowView::from(&record)))
+    let page = wanted.page(rows, |record| record.name.clone());
+    Ok(page.only(|record| caller.may(Read, &record.name)).map(|record| WorkflowView::from(&record)))
 }
 
 /// One workflow, or words that say that there is none and which one may have been meant.
 pub async fn find(api: &Api, caller: &Caller, name: &str) -> Result<WorkflowRecord, Problem> {
     let found = api.app.runtime.store().workflow(caller.tenant, name).await.map_err(error::store)?;
-    match found {
+    match found.filter(|_| caller.may(Read, name)) {
         Some(record) => Ok(record),
         None => Err(no_such_workflow(api, caller, name).await),
     }
@@ -58,7 +60,8 @@ pub async fn find(api: &Api, caller: &Caller, name: &str) -> Result<WorkflowReco
 pub(crate) async fn no_such_workflow(api: &Api, caller: &Caller, name: &str) -> Problem {
     match api.app.runtime.store().workflows(caller.tenant, None, NAMES_FOR_HINTS).await {
         Ok(known) => {
-            let hint = error::did_you_mean(name, known.iter().map(|record| record.name.as_str()));
+            let known = known.iter().map(|record| record.name.as_str());
+            let hint = error::did_you_mean(name, known.filter(|name| caller.may(Read, name)));
             Problem::not_found(format!("there is no workflow `{name}`{hint}"))
         }
         Err(error) => error::store(error),
@@ -98,6 +101,9 @@ pub(crate) async fn post_register(
     Definitions(definitions): Definitions,
 ) -> Result<(StatusCode, Json<Registration>), Problem> {
     let names: Vec<String> = definitions.iter().map(|definition| definition.workflow.name.clone()).collect();
+    for name in &names {
+        caller.check(Author, name, &format!("workflow `{name}`"))?;
+    }
     let done =
         api.app.runtime.register(caller.tenant, definitions, &caller.name).await.map_err(error::runtime)?;
     let registered: Vec<RegisteredView> = names

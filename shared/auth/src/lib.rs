@@ -1,22 +1,39 @@
-//! Who is calling: signed tokens, the keys they are checked with, and a local issuer.
+//! Who is calling and what they may do: tokens, the keys they are checked with, roles, and a local issuer.
 //!
 //! Nothing here reads a clock: whoever asks says what time it is.
 
-mod accounts;
 mod claims;
+mod decide;
 mod error;
+mod gate;
+mod grant;
+mod introspect;
 mod issuer;
 mod keys;
+mod policy;
 mod push;
+mod recent;
 mod remote;
+mod role;
+mod seal;
+pub mod service_token;
+mod sign_in;
 mod verifier;
 
-pub use accounts::Accounts;
 pub use claims::Claims;
+pub use decide::{About, may};
 pub use error::Error;
+pub use gate::{Gate, Trusted};
+pub use grant::{DEFAULT_TENANT, Grant, Pattern, Reach};
+pub use introspect::{GOOGLE_INTROSPECTION_URL, Introspector};
 pub use issuer::Issuer;
 pub use keys::{Fetched, Keys, Source};
+pub use policy::{Identity, Policy, Who};
 pub use push::PushAuth;
+pub use recent::Recent;
+pub use role::{Permission, Role};
+pub use seal::{Seal, challenge, random};
+pub use sign_in::{Attempt, GOOGLE_AUTHORIZE_URL, GOOGLE_TOKEN_URL, Provider, SignIn};
 pub use verifier::Verifier;
 
 /// Whether two secrets are the same, in a time that tells nothing of where they differ.

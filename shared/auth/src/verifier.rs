@@ -15,7 +15,7 @@ const MAX_TOKEN: usize = 16 * 1024;
 /// Senders use a token for an hour, so a handful of entries serves nearly every request.
 const MAX_VERIFIED: usize = 1024;
 
-type Fingerprint = [u8; 32];
+pub(crate) type Fingerprint = [u8; 32];
 
 /// Says whether a token was signed by a trusted issuer, for us, for now.
 pub struct Verifier {
@@ -40,6 +40,16 @@ impl Verifier {
     /// Trusts tokens that Google signed for this audience.
     pub fn google(audience: impl Into<String>) -> Result<Self, Error> {
         Ok(Self::new(GOOGLE_ISSUERS, audience, Keys::remote(GOOGLE_KEYS_URL)?))
+    }
+
+    /// Whether it believes an issuer of that name.
+    pub(crate) fn trusts(&self, issuer: &str) -> bool {
+        self.issuers.iter().any(|name| name == issuer)
+    }
+
+    /// The names of its issuers.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.issuers.iter().map(String::as_str)
     }
 
     /// What the token says, if it can be believed at `now`.
@@ -72,7 +82,7 @@ impl Verifier {
     }
 }
 
-fn fingerprint(token: &str) -> Result<Fingerprint, Error> {
+pub(crate) fn fingerprint(token: &str) -> Result<Fingerprint, Error> {
     if token.len() > MAX_TOKEN {
         return Err(Error::Malformed("it is longer than 16 KiB"));
     }

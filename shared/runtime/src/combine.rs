@@ -137,7 +137,8 @@ impl Runtime {
                     _ = &mut told => over = true,
                     turn = self.combiner.turns.acquire() => {
                         let _turn = turn.expect("turns are never closed");
-                        self.take_turn().await;
+                        // Others' wishes may be among them, of any tenant.
+                        store::unwalled(self.take_turn()).await;
                     }
                 }
             }

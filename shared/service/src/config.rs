@@ -1,9 +1,13 @@
 //! Configuration: read once, whole, at start. All that is wrong is said at once.
 
+mod access;
+
 use std::fmt;
 use std::net::IpAddr;
 
 use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
+
+pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig};
 
 /// What a function is told by its environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -119,15 +123,6 @@ pub enum PushConfig {
     },
     /// `none`: anyone. For an emulator, never for production.
     None,
-}
-
-/// Who may use the API.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ApiConfig {
-    /// Who signs, for which audience.
-    pub tokens: TokenConfig,
-    /// `EBB_API_ACCOUNTS`: the addresses and `@domains` that are let in, separated by commas.
-    pub accounts: Vec<String>,
 }
 
 /// Whose tokens are believed.
@@ -302,21 +297,6 @@ impl Reader<'_> {
                 PushConfig::None
             }
         }
-    }
-
-    fn api(&mut self) -> Option<ApiConfig> {
-        let audience = self.optional("EBB_API_AUDIENCE")?;
-        if self.optional("EBB_PUSH_AUDIENCE") == Some(audience) {
-            self.problems.push(
-                "EBB_API_AUDIENCE and EBB_PUSH_AUDIENCE are the same: a token for one must not be good for the other"
-                    .into(),
-            );
-        }
-        let accounts = self.needed("EBB_API_ACCOUNTS", "ada@example.com,@example.org");
-        Some(ApiConfig {
-            tokens: self.tokens("EBB_API", &GOOGLE_ISSUERS, GOOGLE_KEYS_URL),
-            accounts: accounts.split(',').map(|entry| entry.trim().to_owned()).collect(),
-        })
     }
 
     fn tokens(&mut self, prefix: &str, issuers: &[&str], keys_url: &str) -> TokenConfig {

@@ -14,12 +14,13 @@ pub struct Problem {
     code: &'static str,
     message: String,
     details: Value,
+    retry_after: Option<u64>,
 }
 
 impl Problem {
     /// A problem with a status, a code for programs and a message for people.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), details: Value::Null }
+        Self { status, code, message: message.into(), details: Value::Null, retry_after: None }
     }
 
     /// The same with details for programs.
@@ -58,6 +59,12 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
 
+    /// The caller asks too often; there is room again after so many seconds.
+    pub fn too_many(message: impl Into<String>, seconds: u64) -> Self {
+        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message);
+        Self { retry_after: Some(seconds), ..problem }
+    }
+
     /// A defect of ours; what it was is in the log, not in the answer.
     pub fn internal(error: &dyn std::fmt::Display) -> Self {
         tracing::error!("Request failed: {error}");
@@ -94,6 +101,9 @@ impl IntoResponse for Problem {
         }
         if matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status == StatusCode::PAYLOAD_TOO_LARGE {
             // What is left of the body was not read, so no other request can follow on this connection.

@@ -10,6 +10,7 @@ mod backfills;
 mod chunks;
 mod elsewhere;
 mod error;
+mod identities;
 mod inspection;
 mod load;
 mod memory;
@@ -23,6 +24,7 @@ mod schedules;
 mod seating;
 mod trial;
 mod triggers;
+mod wall;
 
 use std::collections::BTreeMap;
 
@@ -35,6 +37,7 @@ use model::{
 pub use backfills::*;
 pub use elsewhere::rows_elsewhere;
 pub use error::{Error, Result};
+pub use identities::{GrantRecord, Identities, IdentityFilter, RoleRecord, TokenRecord};
 pub use inspection::{Fault, Finding, Health, Inspection};
 pub use load::{Load, Measured, Pool, TenantLoad};
 pub use memory::Memory;
@@ -48,6 +51,7 @@ pub use trial::Trial;
 pub use triggers::{
     Sighting, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, TriggerStore, TriggerUnit,
 };
+pub use wall::{unwalled, walled};
 
 /// One transaction. Dropped without [`commit`](Unit::commit), it leaves no trace.
 #[async_trait]
@@ -133,7 +137,9 @@ pub trait Unit: TriggerUnit {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Schedules + Backfills + TriggerStore + Measured + NewsStore + Remnants + Outlines {
+pub trait Store:
+    Schedules + Backfills + TriggerStore + Measured + NewsStore + Remnants + Outlines + Identities
+{
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

@@ -7,6 +7,7 @@ mod backfills;
 mod constraints;
 mod definitions;
 mod draft;
+mod identities;
 mod inspection;
 mod load;
 mod news;

@@ -4,6 +4,7 @@
 mod backfills;
 mod births;
 mod definitions;
+mod identities;
 mod inspection;
 mod items;
 mod lanes;
@@ -17,6 +18,7 @@ mod outbox;
 mod outline;
 mod partitions;
 mod places;
+mod reading;
 mod retention;
 mod rows;
 mod runs;
@@ -128,7 +130,7 @@ impl Store for Postgres {
     }
 
     async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>> {
-        definitions::workflow(&self.pool, tenant, name).await
+        definitions::workflow(&mut *self.reading().await?, tenant, name).await
     }
 
     async fn active(&self, tenant: TenantId, name: &str) -> Result<Option<Active>> {
@@ -141,7 +143,7 @@ impl Store for Postgres {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<WorkflowRecord>> {
-        definitions::workflows(&self.pool, tenant, after, limit).await
+        definitions::workflows(&mut *self.reading().await?, tenant, after, limit).await
     }
 
     async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>> {
@@ -155,7 +157,7 @@ impl Store for Postgres {
         before: Option<i32>,
         limit: u32,
     ) -> Result<Vec<VersionRecord>> {
-        definitions::versions(&self.pool, tenant, workflow, before, limit).await
+        definitions::versions(&mut *self.reading().await?, tenant, workflow, before, limit).await
     }
 
     async fn numbered_version(
@@ -178,11 +180,11 @@ impl Store for Postgres {
     }
 
     async fn run(&self, tenant: TenantId, id: RunId) -> Result<Option<RunRecord>> {
-        runs::run(&self.pool, tenant, id).await
+        runs::run(&mut *self.reading().await?, tenant, id).await
     }
 
     async fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Result<Vec<RunRecord>> {
-        runs::runs(&self.pool, tenant, filter).await
+        runs::runs(&mut *self.reading().await?, tenant, filter).await
     }
 
     async fn facts(&self, run: RunId) -> Result<Option<Facts>> {
@@ -196,7 +198,7 @@ impl Store for Postgres {
         after: Option<TaskIndex>,
         limit: u32,
     ) -> Result<Vec<TaskRecord>> {
-        runs::tasks(&self.pool, run, children_of, after, limit).await
+        runs::tasks(&mut *self.reading().await?, run, children_of, after, limit).await
     }
 
     async fn item(&self, child: TaskKey) -> Result<Option<Value>> {
@@ -254,11 +256,11 @@ impl Store for Postgres {
     }
 
     async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {
-        runs::attempts(&self.pool, key).await
+        runs::attempts(&mut *self.reading().await?, key).await
     }
 
     async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>> {
-        runs::events(&self.pool, run, from, limit).await
+        runs::events(&mut *self.reading().await?, run, from, limit).await
     }
 
     async fn own_events(
@@ -268,7 +270,7 @@ impl Store for Postgres {
         from: i64,
         limit: u32,
     ) -> Result<Vec<(i64, Event)>> {
-        runs::own_events(&self.pool, run, with, from, limit).await
+        runs::own_events(&mut *self.reading().await?, run, with, from, limit).await
     }
 
     async fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
@@ -276,7 +278,7 @@ impl Store for Postgres {
     }
 
     async fn timers(&self, tenant: TenantId, filter: &TimerFilter) -> Result<Vec<TimerRecord>> {
-        timers::list(&self.pool, tenant, filter).await
+        timers::list(&mut *self.reading().await?, tenant, filter).await
     }
 
     async fn append_log(&self, chunk: &LogChunk) -> Result<()> {
@@ -284,7 +286,7 @@ impl Store for Postgres {
     }
 
     async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>> {
-        logs::read(&self.pool, key, attempt, from, limit).await
+        logs::read(&mut *self.reading().await?, key, attempt, from, limit).await
     }
 
     async fn agenda(&self, now: Instant) -> Result<Agenda> {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
+mod access;
 mod answers;
 mod dead_letters;
 mod doctor;

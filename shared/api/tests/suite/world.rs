@@ -3,14 +3,16 @@
 use std::sync::{Arc, LazyLock, Mutex};
 
 use async_trait::async_trait;
-use auth::{Accounts, Issuer, Keys, PushAuth, Verifier};
+use auth::{Gate, Issuer, Keys, Policy, PushAuth, Verifier};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use axum::response::Response;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bus::Bus;
 use clock::Clock;
-use ebbflow_api::{Api, Feed, Links, router};
+use ebbflow_api::{Access, Api, Feed, Links, router};
 use engine::Command;
 use model::message::TaskResult;
 use model::{Failure, Instant, Message, RunId, TaskIndex};
@@ -41,7 +43,7 @@ tasks:
 ";
 
 /// Making a key takes a while: all tests share one.
-static ISSUER: LazyLock<Issuer> = LazyLock::new(|| Issuer::generate("https://issuer.test"));
+pub(crate) static ISSUER: LazyLock<Issuer> = LazyLock::new(|| Issuer::generate("https://issuer.test"));
 
 struct Still;
 
@@ -87,16 +89,20 @@ pub(crate) struct Answer {
 }
 
 impl World {
-    /// With nothing in it.
+    /// With nothing in it, where everyone of example.com is admin.
     pub(crate) fn new() -> Self {
+        let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
+        let policy = Policy::read("@example.com=admin:*").unwrap();
+        Self::with_access(Access::new(Gate::new([verifier.into()]), policy))
+    }
+
+    /// With nothing in it, and these people.
+    pub(crate) fn with_access(access: Access) -> Self {
         let bus = Arc::<Mute>::default();
         let runtime = Arc::new(Runtime::new(Arc::new(Memory::default()), bus.clone(), Arc::new(Still)));
         let app = App { runtime: runtime.clone(), push: Arc::new(PushAuth::None) };
-        let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
         let links = Links::local("http://localhost:8480");
-        let accounts = Accounts::new(["@example.com"]);
-        let api =
-            Api { app, auth: Arc::new(verifier), accounts, links, pages_open: false, feed: Feed::default() };
+        let api = Api { app, access, links, pages_open: false, feed: Feed::default() };
         Self { runtime, bus, router: router(api) }
     }
 
@@ -147,8 +153,10 @@ impl World {
 
     /// Sends a request and leaves what it is answered with to be read.
     pub(crate) async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Response {
-        let mut request = Request::get(format!("/api/v1{path}"))
-            .header(header::AUTHORIZATION, format!("Bearer {}", token("api", 3600)));
+        let mut request = Request::get(format!("/api/v1{path}"));
+        if headers.iter().all(|(name, _)| *name != "authorization") {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token("api", 3600)));
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -181,19 +189,54 @@ impl World {
         let response = self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, usize::MAX).await.unwrap();
-        let body = serde_json::from_slice(&body).unwrap_or_else(|_| panic!("no JSON: {body:?}"));
+        let body = match body.is_empty() {
+            true => Value::Null,
+            false => serde_json::from_slice(&body).unwrap_or_else(|_| panic!("no JSON: {body:?}")),
+        };
         Answer { status: parts.status, headers: parts.headers, body }
     }
 }
 
 /// A token of Ada for that audience, good for so many seconds from now.
 pub(crate) fn token(audience: &str, seconds: i64) -> String {
-    ISSUER.sign(&json!({
-        "iss": ISSUER.url(),
+    sign(&ada(ISSUER.url(), audience, seconds))
+}
+
+/// A token that says this.
+pub(crate) fn sign(claims: &Value) -> String {
+    ISSUER.sign(claims)
+}
+
+fn ada(issuer: &str, audience: &str, seconds: i64) -> Value {
+    json!({
+        "iss": issuer,
         "sub": "1234",
         "aud": audience,
         "email": "ada@example.com",
         "email_verified": true,
         "exp": now().timestamp() + seconds,
-    }))
+    })
+}
+
+/// Tokens of Ada, who may everything, each with one thing wrong; none for no token at all.
+pub(crate) fn bad_tokens() -> Vec<(&'static str, Option<String>)> {
+    static OTHER: LazyLock<Issuer> = LazyLock::new(|| Issuer::generate("https://issuer.test"));
+    let right = ada(ISSUER.url(), "api", 3600);
+    let (ours, theirs) = (sign(&right), OTHER.sign(&right));
+    let (header, _) = ours.split_once('.').unwrap();
+    let (_, foreign) = theirs.split_once('.').unwrap();
+    let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+    let kid: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(header).unwrap()).unwrap();
+    let unsigned = json!({"alg": "none", "typ": "JWT", "kid": kid["kid"]});
+    vec![
+        ("no token", None),
+        ("no JWT", Some("nonsense".into())),
+        ("expired", Some(sign(&ada(ISSUER.url(), "api", -60)))),
+        ("wrong audience", Some(sign(&ada(ISSUER.url(), "push", 3600)))),
+        ("wrong issuer", Some(sign(&ada("https://else.test", "api", 3600)))),
+        ("alg none", Some(format!("{}.{}.", part(&unsigned), part(&right)))),
+        ("wrong key", Some(format!("{header}.{foreign}"))),
+        ("unknown kid", Some(theirs.clone())),
+        ("unknown service token", Some(auth::service_token::generate().0)),
+    ]
 }

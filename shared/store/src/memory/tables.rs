@@ -7,12 +7,16 @@ use model::{
     TenantId, Timer, TimerKind, TriggerKey, VersionId, WorkerId,
 };
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::triggers::{Heard, TriggerRow};
 use super::workers::WorkerRow;
-use crate::{BackfillDate, BackfillRecord, DeadLetter, Facts, LogLine, Part, ScheduleRecord, VersionRecord};
+use crate::{
+    BackfillDate, BackfillRecord, DeadLetter, Facts, GrantRecord, LogLine, Part, ScheduleRecord, TokenRecord,
+    VersionRecord,
+};
 
 /// Whose timer it is, none for the run's own, and what it is for.
 pub(super) type TimerKey = (RunId, Option<TaskIndex>, TimerKind);
@@ -54,6 +58,8 @@ pub(super) struct Tables {
     pub(super) letters: BTreeMap<String, DeadLetter>,
     pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
     pub(super) heard: Heard,
+    pub(super) tokens: BTreeMap<Uuid, TokenRecord>,
+    pub(super) grants: BTreeMap<Uuid, GrantRecord>,
     /// When the next turn at retention is; none before the first.
     pub(super) retention_at: Option<Instant>,
     /// Up to which run a part was deleted of those that ended in a state.

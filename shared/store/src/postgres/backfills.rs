@@ -104,7 +104,7 @@ impl Backfills for Postgres {
         .bind(after.map(|(at, _)| at))
         .bind(after.map(|(_, id)| id.0))
         .bind(i64::from(limit))
-        .fetch_all(&self.pool)
+        .fetch_all(&mut *self.reading().await?)
         .await?;
         found.iter().map(record).collect()
     }

@@ -112,11 +112,15 @@ pub(super) async fn archive(pool: &PgPool, tenant: TenantId, workflow: &str, at:
     Ok(written.rows_affected() == 1)
 }
 
-pub(super) async fn workflow(pool: &PgPool, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>> {
+pub(super) async fn workflow(
+    executor: impl PgExecutor<'_>,
+    tenant: TenantId,
+    name: &str,
+) -> Result<Option<WorkflowRecord>> {
     let found = sqlx::query(include_str!("../../queries/find_workflow.sql"))
         .bind(tenant.0)
         .bind(normal::text(name))
-        .fetch_optional(pool)
+        .fetch_optional(executor)
         .await?;
     found.as_ref().map(rows::workflow).transpose()
 }
@@ -137,7 +141,7 @@ pub(super) async fn active(pool: &PgPool, tenant: TenantId, name: &str) -> Resul
 }
 
 pub(super) async fn workflows(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     tenant: TenantId,
     after: Option<&str>,
     limit: u32,
@@ -146,7 +150,7 @@ pub(super) async fn workflows(
         .bind(tenant.0)
         .bind(after.map(normal::text))
         .bind(i64::from(limit))
-        .fetch_all(pool)
+        .fetch_all(executor)
         .await?;
     found.iter().map(rows::workflow).collect()
 }
@@ -162,7 +166,7 @@ pub(super) async fn version(executor: impl PgExecutor<'_>, id: VersionId) -> Res
 }
 
 pub(super) async fn versions(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     tenant: TenantId,
     workflow: &str,
     before: Option<i32>,
@@ -173,7 +177,7 @@ pub(super) async fn versions(
         .bind(normal::text(workflow))
         .bind(before)
         .bind(i64::from(limit))
-        .fetch_all(pool)
+        .fetch_all(executor)
         .await?;
     found.iter().map(rows::version).collect()
 }

@@ -2,7 +2,7 @@
 
 use model::TaskKey;
 use sqlx::types::Json;
-use sqlx::{PgPool, Row};
+use sqlx::{PgExecutor, PgPool, Row};
 
 use super::rows;
 use crate::{LogChunk, LogLine, Result, chunks};
@@ -28,7 +28,7 @@ pub(super) async fn append(pool: &PgPool, chunk: &LogChunk) -> Result<()> {
 }
 
 pub(super) async fn read(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     key: TaskKey,
     attempt: u32,
     from: u32,
@@ -40,7 +40,7 @@ pub(super) async fn read(
         .bind(rows::int(attempt))
         .bind(i64::from(from))
         .bind(i64::from(limit))
-        .fetch_all(pool)
+        .fetch_all(executor)
         .await?;
     let chunks: Vec<(i64, Vec<LogLine>)> = found
         .iter()

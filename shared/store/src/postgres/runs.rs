@@ -6,21 +6,29 @@ use model::{AttemptRecord, Event, RunId, TaskIndex, TaskKey, TenantId};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use sqlx::{PgExecutor, PgPool, Row};
+use sqlx::{PgExecutor, Row};
 
 use super::rows;
 use crate::{Facts, Result, RunFilter, RunRecord, TaskRecord, chunks, normal};
 
-pub(super) async fn run(pool: &PgPool, tenant: TenantId, id: RunId) -> Result<Option<RunRecord>> {
+pub(super) async fn run(
+    executor: impl PgExecutor<'_>,
+    tenant: TenantId,
+    id: RunId,
+) -> Result<Option<RunRecord>> {
     let found = sqlx::query(include_str!("../../queries/find_run.sql"))
         .bind(tenant.0)
         .bind(id.0)
-        .fetch_optional(pool)
+        .fetch_optional(executor)
         .await?;
     found.as_ref().map(rows::run_record).transpose()
 }
 
-pub(super) async fn runs(pool: &PgPool, tenant: TenantId, filter: &RunFilter) -> Result<Vec<RunRecord>> {
+pub(super) async fn runs(
+    executor: impl PgExecutor<'_>,
+    tenant: TenantId,
+    filter: &RunFilter,
+) -> Result<Vec<RunRecord>> {
     let found = sqlx::query(include_str!("../../queries/list_runs.sql"))
         // Planned anew each time: which index serves depends on which filters are there.
         .persistent(false)
@@ -31,7 +39,7 @@ pub(super) async fn runs(pool: &PgPool, tenant: TenantId, filter: &RunFilter) ->
         .bind(filter.after.map(|(_, id)| id.0))
         .bind(i64::from(filter.limit))
         .bind(filter.parent.map(|parent| parent.0))
-        .fetch_all(pool)
+        .fetch_all(executor)
         .await?;
     found.iter().map(rows::run_record).collect()
 }
@@ -49,7 +57,7 @@ pub(super) async fn facts(executor: impl PgExecutor<'_>, run: RunId) -> Result<O
 }
 
 pub(super) async fn tasks(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     run: RunId,
     children_of: Option<TaskIndex>,
     after: Option<TaskIndex>,
@@ -60,29 +68,34 @@ pub(super) async fn tasks(
         .bind(children_of.map(|task| rows::int(task.0)))
         .bind(after.map_or(-1, |task| i64::from(task.0)))
         .bind(i64::from(limit))
-        .fetch_all(pool)
+        .fetch_all(executor)
         .await?;
     found.iter().map(rows::task_record).collect()
 }
 
-pub(super) async fn attempts(pool: &PgPool, key: TaskKey) -> Result<Vec<AttemptRecord>> {
+pub(super) async fn attempts(executor: impl PgExecutor<'_>, key: TaskKey) -> Result<Vec<AttemptRecord>> {
     let found = sqlx::query(
         "select idx, attempt, state, worker, started_at, finished_at, failure, decision
            from attempts where run = $1 and idx = $2 order by attempt",
     )
     .bind(key.run.0)
     .bind(rows::int(key.task.0))
-    .fetch_all(pool)
+    .fetch_all(executor)
     .await?;
     found.iter().map(rows::attempt).collect()
 }
 
-pub(super) async fn events(pool: &PgPool, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>> {
+pub(super) async fn events(
+    executor: impl PgExecutor<'_>,
+    run: RunId,
+    from: i64,
+    limit: u32,
+) -> Result<Vec<(i64, Event)>> {
     let found = sqlx::query(include_str!("../../queries/read_events.sql"))
         .bind(run.0)
         .bind(from)
         .bind(i64::from(limit))
-        .fetch_all(pool)
+        .fetch_all(executor)
         .await?;
     let chunks: Vec<(i64, Vec<Event>)> = found
         .iter()
@@ -92,7 +105,7 @@ pub(super) async fn events(pool: &PgPool, run: RunId, from: i64, limit: u32) -> 
 }
 
 pub(super) async fn own_events(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     run: RunId,
     with: Option<TaskIndex>,
     from: i64,
@@ -103,7 +116,7 @@ pub(super) async fn own_events(
         .bind(from)
         .bind(with.map(|task| rows::int(task.0)))
         .bind(i64::from(limit))
-        .fetch_all(pool)
+        .fetch_all(executor)
         .await?;
     let event = |row: &PgRow| Ok((row.try_get("number")?, row.try_get::<Json<_>, _>("content")?.0));
     found.iter().map(event).collect()

@@ -29,7 +29,7 @@ impl Schedules for Postgres {
         .bind(after.map(|(workflow, _)| normal::text(workflow)))
         .bind(after.map(|(_, name)| normal::text(name)))
         .bind(i64::from(limit))
-        .fetch_all(&self.pool)
+        .fetch_all(&mut *self.reading().await?)
         .await?;
         found.iter().map(record).collect()
     }

@@ -2,7 +2,7 @@
 
 use model::{Changes, Instant, TaskIndex, TenantId, VersionId};
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, PgPool, Row};
+use sqlx::{PgConnection, PgExecutor, Row};
 
 use super::rows::{self, column, int};
 use super::saves::gather;
@@ -74,7 +74,11 @@ pub(super) async fn take_due(
     found.iter().map(rows::due_timer).collect()
 }
 
-pub(super) async fn list(pool: &PgPool, tenant: TenantId, filter: &TimerFilter) -> Result<Vec<TimerRecord>> {
+pub(super) async fn list(
+    executor: impl PgExecutor<'_>,
+    tenant: TenantId,
+    filter: &TimerFilter,
+) -> Result<Vec<TimerRecord>> {
     let after = filter.after.as_ref();
     let found = sqlx::query(include_str!("../../queries/list_timers.sql"))
         .bind(tenant.0)
@@ -85,7 +89,7 @@ pub(super) async fn list(pool: &PgPool, tenant: TenantId, filter: &TimerFilter) 
         .bind(after.map(|place| index(place.task)))
         .bind(after.map(|place| normal::text(&place.kind)))
         .bind(i64::from(filter.limit))
-        .fetch_all(pool)
+        .fetch_all(executor)
         .await?;
     found.iter().map(record).collect()
 }

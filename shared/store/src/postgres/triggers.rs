@@ -195,7 +195,7 @@ impl TriggerStore for Postgres {
             .bind(after.map(|(workflow, _)| normal::text(workflow)))
             .bind(after.map(|(_, name)| normal::text(name)))
             .bind(i64::from(filter.limit))
-            .fetch_all(&self.pool)
+            .fetch_all(&mut *self.reading().await?)
             .await?;
         found.iter().map(record).collect()
     }

@@ -8,6 +8,7 @@ mod example;
 mod fairness;
 mod fans;
 mod history;
+mod identities;
 mod inspection;
 mod lanes;
 mod letters;
@@ -64,6 +65,11 @@ macro_rules! claims {
 }
 
 claims! {
+    identities {
+        a_token_is_found_by_its_hash_until_and_after_it_was_revoked
+        tokens_are_listed_by_tenant_and_those_of_all_tenants_only_if_asked_for
+        a_grant_is_given_once_and_found_by_whom_it_is_for
+    }
     triggers {
         a_version_brings_its_triggers_and_takes_them_along
         a_trigger_is_found_by_its_key

@@ -1,0 +1,113 @@
+//! `ebb tokens` and `ebb grants`: who may do what.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use api::access::{GrantBody, GrantView, TokenBody, TokenView};
+use reqwest::header::HeaderMap;
+
+use super::connect;
+use crate::args::{Grants, NewToken, Shared, Tokens};
+use crate::output;
+
+pub(super) async fn tokens(shared: &Shared, arguments: Tokens) -> Result<ExitCode> {
+    match arguments {
+        Tokens::Create(new) => create(shared, new).await?,
+        Tokens::List => {
+            let found: Vec<TokenView> = connect(shared)?.all(&["tokens"]).await?;
+            match shared.json {
+                true => output::json(&found)?,
+                false => output::line(token_table(&found))?,
+            }
+        }
+        Tokens::Revoke { id } => {
+            let gone: TokenView = connect(shared)?.delete(&["tokens", &id.to_string()]).await?;
+            match shared.json {
+                true => output::json(&gone)?,
+                false => output::line(format!("token {} is revoked", gone.name))?,
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn create(shared: &Shared, new: NewToken) -> Result<()> {
+    let body = TokenBody {
+        name: new.name,
+        role: new.scope.role,
+        tenant: new.scope.reach,
+        workflows: new.scope.workflows,
+        days: Some(new.days),
+    };
+    let made: TokenView = connect(shared)?.post(&["tokens"], HeaderMap::new(), &body).await?;
+    if shared.json {
+        return Ok(output::json(&made)?);
+    }
+    eprintln!(
+        "{} is {} of {} until {}; the token is shown only now:",
+        made.name,
+        made.role,
+        made.tenant,
+        output::time(made.expires_at)
+    );
+    Ok(output::line(made.token.unwrap_or_default())?)
+}
+
+pub(super) async fn grants(shared: &Shared, arguments: Grants) -> Result<ExitCode> {
+    match arguments {
+        Grants::Add { who, scope } => {
+            let (tenant, workflows) = (scope.reach, scope.workflows);
+            let body = GrantBody { who, role: scope.role, tenant, workflows };
+            let given: GrantView = connect(shared)?.post(&["grants"], HeaderMap::new(), &body).await?;
+            match shared.json {
+                true => output::json(&given)?,
+                false => output::line(format!("{} is {} of {}", given.who, given.role, given.tenant))?,
+            }
+        }
+        Grants::List => {
+            let found: Vec<GrantView> = connect(shared)?.all(&["grants"]).await?;
+            match shared.json {
+                true => output::json(&found)?,
+                false => output::line(grant_table(&found))?,
+            }
+        }
+        Grants::Remove { id } => {
+            let gone: GrantView = connect(shared)?.delete(&["grants", &id.to_string()]).await?;
+            match shared.json {
+                true => output::json(&gone)?,
+                false => output::line(format!("{} is {} of {} no more", gone.who, gone.role, gone.tenant))?,
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn token_table(tokens: &[TokenView]) -> String {
+    let head = ["ID", "NAME", "ROLE", "TENANT", "WORKFLOWS", "STATE", "EXPIRES", "MADE BY"];
+    let rows = tokens.iter().map(|token| {
+        let expires = output::time(token.expires_at);
+        [&token.id.to_string(), &token.name, &token.role, &token.tenant, &token.workflows, &token.state]
+            .into_iter()
+            .chain([&expires, &token.created_by])
+            .cloned()
+            .collect()
+    });
+    table(&head, rows)
+}
+
+fn grant_table(grants: &[GrantView]) -> String {
+    let head = ["ID", "WHO", "ROLE", "TENANT", "WORKFLOWS", "GIVEN BY"];
+    let rows = grants.iter().map(|grant| {
+        let id = grant.id.to_string();
+        [&id, &grant.who, &grant.role, &grant.tenant, &grant.workflows, &grant.created_by]
+            .map(Clone::clone)
+            .to_vec()
+    });
+    table(&head, rows)
+}
+
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let head = head.iter().map(ToString::to_string).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    output::table(&rows, |_, _, cell| cell)
+}

@@ -1,0 +1,156 @@
+//! Who may use which endpoint. One table says so; whatever is not in it is used by nobody.
+
+mod grants;
+mod guard;
+mod rates;
+mod rules;
+mod session;
+mod tenants;
+mod tokens;
+
+use std::sync::Arc;
+
+use auth::{Gate, Grant, Identity, Policy, Recent, Seal};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use chrono::TimeDelta;
+use model::TenantId;
+use service::Problem;
+use service::config::ApiConfig;
+
+use crate::{Api, Caller};
+
+pub use grants::{GrantBody, GrantView};
+pub(crate) use grants::{delete_grant, get_grants, post_grant};
+pub use guard::check;
+pub(crate) use guard::guard;
+pub use rates::Rates;
+pub use rules::{On, RULES, Rule, rule};
+pub use session::{CSRF_HEADER, LOGIN, LOGIN_PREFIX, SESSION, Session, Sessions, TENANT_COOKIE};
+pub use tokens::{TokenBody, TokenView};
+pub(crate) use tokens::{delete_token, get_tokens, post_token};
+
+/// Whoever is not let in any more notices within this.
+const REMEMBERED_FOR: TimeDelta = TimeDelta::seconds(5);
+
+const MOST_REMEMBERED: usize = 1024;
+
+/// Tells who calls and what they may do; cheap to clone.
+#[derive(Clone)]
+pub struct Access(Arc<Inner>);
+
+struct Inner {
+    gate: Gate,
+    policy: Policy,
+    /// Grants made over the API, by whom they are for.
+    granted: Recent<Vec<String>, Vec<Grant>>,
+    /// Service tokens by their hash; none for one that is not known.
+    tokens: Recent<auth::service_token::Hash, Option<(Identity, Vec<Grant>)>>,
+    /// Numbers of tenants, which never change.
+    tenants: Recent<String, TenantId>,
+    sessions: Option<Sessions>,
+    counted: rates::Counted,
+}
+
+impl Access {
+    /// Believes whom the gate believes; who may do what is configured so, or said over the API.
+    pub fn new(gate: Gate, policy: Policy) -> Self {
+        Self(Arc::new(Inner {
+            gate,
+            policy,
+            granted: Recent::new(MOST_REMEMBERED),
+            tokens: Recent::new(MOST_REMEMBERED),
+            tenants: Recent::new(MOST_REMEMBERED),
+            sessions: None,
+            counted: rates::Counted::default(),
+        }))
+    }
+
+    /// As a function's configuration says.
+    pub fn configured(config: &ApiConfig) -> Result<Self, auth::Error> {
+        let bound = |rate: u32| (rate > 0).then_some(rate);
+        let rates = Rates { caller: bound(config.rate_of_a_caller), tenant: bound(config.rate_of_a_tenant) };
+        let access = Self::new(config.gate()?, config.policy.clone()).with_rates(rates);
+        let (Some(sign_in), Some(settings)) = (config.sign_in()?, &config.sign_in) else { return Ok(access) };
+        let seal = Seal::new(settings.session_key.as_bytes());
+        Ok(access.with_sessions(Sessions::new(sign_in, seal)))
+    }
+
+    /// Whoever sends this request, in the tenant that they choose.
+    pub async fn caller(&self, api: &Api, parts: &Parts) -> Result<Caller, Problem> {
+        let sent = parts.headers.contains_key(header::AUTHORIZATION);
+        let Some((session, csrf)) = self.session(parts, api.app.now()).filter(|_| !sent) else {
+            let (identity, grants) = self.bearer(api, parts).await?;
+            return self.admit(api, identity, grants, wanted_tenant(parts)?).await;
+        };
+        self.check_sent_by_us(parts, &csrf)?;
+        self.visitor(api, parts, session).await
+    }
+
+    /// Somebody who is signed in, in the tenant that they choose. Whether they sent the request is for others to check.
+    pub async fn visitor(&self, api: &Api, parts: &Parts, session: Session) -> Result<Caller, Problem> {
+        let grants = self.grants_of(api, &session.identity).await?;
+        // Browsers send no header of ours; what was chosen before and is not allowed any more is forgotten.
+        let chosen = session::cookie(parts, session::TENANT_COOKIE);
+        let chosen = chosen.filter(|name| grants.iter().any(|grant| grant.tenant.covers(Some(name))));
+        let wanted = wanted_tenant(parts)?.or(chosen);
+        self.admit(api, session.identity, grants, wanted).await
+    }
+
+    /// Somebody who is known, in a tenant; refused where they are nobody there.
+    async fn admit(
+        &self,
+        api: &Api,
+        identity: Identity,
+        grants: Vec<Grant>,
+        wanted: Option<&str>,
+    ) -> Result<Caller, Problem> {
+        let tenant_name = tenants::choose(&identity.name, &grants, wanted)?;
+        let tenant = self.tenant(api, &tenant_name, &grants).await?;
+        Ok(Caller { tenant, tenant_name, name: identity.name, grants: grants.into() })
+    }
+
+    async fn bearer(&self, api: &Api, parts: &Parts) -> Result<(Identity, Vec<Grant>), Problem> {
+        let token = bearer(parts).ok_or(auth::Error::Missing)?;
+        if token.starts_with(auth::service_token::PREFIX) {
+            return self.service_token(api, token).await;
+        }
+        let identity = match self.logged_in(token, api.app.now()) {
+            Some(identity) => identity,
+            None => self.0.gate.identify(token, api.app.now()).await?,
+        };
+        let grants = self.grants_of(api, &identity).await?;
+        Ok((identity, grants))
+    }
+
+    /// What somebody may do, as configured and as said over the API.
+    async fn grants_of(&self, api: &Api, identity: &Identity) -> Result<Vec<Grant>, Problem> {
+        let mut grants = self.0.policy.grants_of(identity);
+        grants.extend(grants::of(self, api, identity).await?);
+        Ok(grants)
+    }
+
+    /// Forgets what it remembers of grants and tokens, since one of them has changed.
+    fn forget(&self) {
+        self.0.granted.forget();
+        self.0.tokens.forget();
+    }
+}
+
+/// The token of a request's `Authorization` header.
+fn bearer(parts: &Parts) -> Option<&str> {
+    let header = parts.headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The tenant that the caller chooses.
+fn wanted_tenant(parts: &Parts) -> Result<Option<&str>, Problem> {
+    let Some(value) = parts.headers.get("x-ebb-tenant") else { return Ok(None) };
+    let name = value.to_str().ok().filter(|name| !name.is_empty());
+    name.map(Some).ok_or_else(|| Problem::bad_request("`X-Ebb-Tenant` must be the name of a tenant"))
+}
+
+fn forbidden(words: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "forbidden", words)
+}

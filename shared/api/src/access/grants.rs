@@ -1,0 +1,128 @@
+//! Grants that are made over the API.
+
+use auth::{Grant, Identity, Who};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use model::Instant;
+use serde::{Deserialize, Serialize};
+use service::Problem;
+use store::GrantRecord;
+use uuid::Uuid;
+
+use super::tokens::{ListQuery, grant, scope, seen_by};
+use super::{Access, REMEMBERED_FOR};
+use crate::page::{Page, Wanted};
+use crate::request::{self, Path, Query};
+use crate::{Api, Caller, error};
+
+/// What somebody shall be allowed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantBody {
+    /// Whom: `ada@example.com`, `@example.com` or `group:NAME`.
+    pub who: String,
+    /// What they shall be.
+    pub role: String,
+    /// The tenant, by name, or `*` for all of them; the caller's own unless it is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// For which workflows; all unless it is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflows: Option<String>,
+}
+
+/// A grant as callers see it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct GrantView {
+    /// Its id.
+    pub id: Uuid,
+    /// Whom it is for.
+    pub who: String,
+    /// What they are.
+    pub role: String,
+    /// Where; `*` for every tenant.
+    pub tenant: String,
+    /// For which workflows.
+    pub workflows: String,
+    /// When it was given.
+    pub created_at: Instant,
+    /// Who gave it.
+    pub created_by: String,
+}
+
+impl From<GrantRecord> for GrantView {
+    fn from(record: GrantRecord) -> Self {
+        Self {
+            id: record.id,
+            who: record.who,
+            role: record.scope.role,
+            tenant: record.scope.tenant_name.unwrap_or_else(|| "*".into()),
+            workflows: record.scope.workflows,
+            created_at: record.created_at,
+            created_by: record.created_by,
+        }
+    }
+}
+
+/// What somebody was given over the API.
+pub(super) async fn of(access: &Access, api: &Api, identity: &Identity) -> Result<Vec<Grant>, Problem> {
+    let (names, now) = (identity.known_as(), api.app.now());
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    if let Some(known) = access.0.granted.get(&names, now) {
+        return Ok(known);
+    }
+    let found = api.app.runtime.store().grants_of(&names).await.map_err(error::store)?;
+    let grants: Vec<Grant> = found.iter().filter_map(|record| grant(&record.scope)).collect();
+    access.0.granted.put(names, grants.clone(), now, REMEMBERED_FOR);
+    Ok(grants)
+}
+
+pub(crate) async fn get_grants(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Page<GrantView>>, Problem> {
+    let wanted = Wanted::<Uuid>::read(query.limit, query.cursor.as_deref())?;
+    let filter = seen_by(&caller, wanted.after, wanted.rows());
+    let rows = api.app.runtime.store().grants(&filter).await.map_err(error::store)?;
+    Ok(Json(wanted.page(rows, |record| record.id).map(GrantView::from)))
+}
+
+/// Gives a role. Giving it again changes nothing.
+pub(crate) async fn post_grant(
+    State(api): State<Api>,
+    caller: Caller,
+    request::Json(body): request::Json<GrantBody>,
+) -> Result<(StatusCode, Json<GrantView>), Problem> {
+    let invalid = |words| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_grant", words);
+    let who: Who = body.who.parse().map_err(invalid)?;
+    let (tenant, workflows) = (body.tenant.as_deref(), body.workflows.as_deref());
+    let scope = scope(&api, &caller, &body.role, tenant, workflows).await?;
+    let (id, created_at) = (Uuid::now_v7(), api.app.now());
+    let record = GrantRecord { id, who: who.to_string(), scope, created_at, created_by: caller.name.clone() };
+    let there = api.app.runtime.store().add_grant(&record).await.map_err(error::store)?;
+    api.access.forget();
+    let new = there.id == id;
+    if new {
+        tracing::info!("{} made {} {}", caller.name, there.who, there.scope.role);
+    }
+    let status = if new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(there.into())))
+}
+
+/// Takes a grant back.
+pub(crate) async fn delete_grant(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<Uuid>,
+) -> Result<Json<GrantView>, Problem> {
+    let store = api.app.runtime.store();
+    let gone = store.remove_grant(&seen_by(&caller, None, 1), id).await.map_err(error::store)?;
+    let gone = gone.ok_or_else(|| Problem::not_found(format!("there is no grant {id}")))?;
+    api.access.forget();
+    tracing::info!("{} took {} back from {}", caller.name, gone.scope.role, gone.who);
+    Ok(Json(gone.into()))
+}

@@ -1,0 +1,152 @@
+//! Browser sessions: who signed in, kept in a sealed cookie; and what proves that a form is one of ours.
+
+use auth::{Attempt, Identity, Seal, SignIn};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use chrono::TimeDelta;
+use model::Instant;
+use serde::{Deserialize, Serialize};
+use service::Problem;
+
+use super::{Access, forbidden};
+
+/// How long a session lasts. Whoever is signed in with the provider need not say again who they are.
+pub const SESSION: TimeDelta = TimeDelta::hours(1);
+
+/// How long signing in may take.
+const ATTEMPT: TimeDelta = TimeDelta::minutes(10);
+
+/// How long a token lasts that `ebb login` was given.
+pub const LOGIN: TimeDelta = TimeDelta::hours(12);
+
+/// How tokens begin that `ebb login` was given.
+pub const LOGIN_PREFIX: &str = "ebs_";
+
+/// The cookie in which a page keeps which tenant was chosen.
+pub const TENANT_COOKIE: &str = "ebb_tenant";
+
+/// The header in which scripts of our pages send what proves that they are.
+pub const CSRF_HEADER: &str = "x-ebb-csrf";
+
+/// How people sign in, and how their sessions are kept.
+pub struct Sessions {
+    /// Who they sign in with.
+    pub sign_in: SignIn,
+    /// Seals sessions.
+    pub seal: Seal,
+    /// Whether browsers send cookies by HTTPS only: off only on this machine itself.
+    secure: bool,
+}
+
+/// Somebody who is signed in.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Session {
+    /// Random.
+    id: String,
+    /// Who.
+    pub identity: Identity,
+}
+
+impl Session {
+    /// A new session of somebody.
+    pub fn new(identity: Identity) -> Self {
+        Self { id: auth::random(), identity }
+    }
+}
+
+impl Sessions {
+    /// People sign in so, and their sessions are sealed with that.
+    pub fn new(sign_in: SignIn, seal: Seal) -> Self {
+        let here = ["http://localhost:", "http://127.0.0.1:"];
+        let secure = !here.iter().any(|here| sign_in.redirect_url().starts_with(here));
+        Self { sign_in, seal, secure }
+    }
+
+    fn name(&self, what: &str) -> String {
+        // A cookie of such a name comes from this very host, by HTTPS.
+        if self.secure { format!("__Host-ebb_{what}") } else { format!("ebb_{what}") }
+    }
+
+    fn cookie(&self, what: &str, value: &str, lasts: TimeDelta) -> HeaderValue {
+        let (name, secure) = (self.name(what), if self.secure { "; Secure" } else { "" });
+        let seconds = lasts.num_seconds();
+        let text = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+        HeaderValue::try_from(text).expect("what is sealed is visible ASCII")
+    }
+
+    /// The cookie that keeps who is about to sign in.
+    pub fn attempt_cookie(&self, attempt: &Attempt, now: Instant) -> HeaderValue {
+        self.cookie("sign_in", &self.seal.close("attempt", attempt, now + ATTEMPT), ATTEMPT)
+    }
+
+    /// The cookie that keeps a session.
+    pub fn session_cookie(&self, session: &Session, now: Instant) -> HeaderValue {
+        self.cookie("session", &self.seal.close("session", session, now + SESSION), SESSION)
+    }
+
+    /// The cookies that end either.
+    pub fn no_cookies(&self) -> [HeaderValue; 2] {
+        ["sign_in", "session"].map(|what| self.cookie(what, "", TimeDelta::zero()))
+    }
+
+    /// Whoever is about to sign in with this browser.
+    pub fn attempt(&self, parts: &Parts, now: Instant) -> Option<Attempt> {
+        self.seal.open("attempt", cookie(parts, &self.name("sign_in"))?, now)
+    }
+
+    /// Whoever is signed in with this browser.
+    pub fn session(&self, parts: &Parts, now: Instant) -> Option<Session> {
+        self.seal.open("session", cookie(parts, &self.name("session"))?, now)
+    }
+
+    /// What every form of a session holds in its field `csrf`: no other site can know it.
+    pub fn csrf(&self, session: &Session) -> String {
+        self.seal.mark("csrf", &session.id)
+    }
+}
+
+pub(super) fn cookie<'a>(parts: &'a Parts, name: &str) -> Option<&'a str> {
+    let sent = parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs =
+        sent.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find_map(|(key, value)| (key == name).then_some(value))
+}
+
+impl Access {
+    /// The same with sign-in for people.
+    pub fn with_sessions(self, sessions: Sessions) -> Self {
+        let inner = std::sync::Arc::into_inner(self.0).expect("it was made a moment ago");
+        Self(super::Inner { sessions: Some(sessions), ..inner }.into())
+    }
+
+    /// How people sign in, if they can.
+    pub fn sessions(&self) -> Option<&Sessions> {
+        self.0.sessions.as_ref()
+    }
+
+    /// Whoever is signed in with this browser, and what proves that a form is theirs.
+    pub fn session(&self, parts: &Parts, now: Instant) -> Option<(Session, String)> {
+        let sessions = self.0.sessions.as_ref()?;
+        let session = sessions.session(parts, now)?;
+        let csrf = sessions.csrf(&session);
+        Some((session, csrf))
+    }
+
+    /// Whoever was given a token by `ebb login`.
+    pub(super) fn logged_in(&self, token: &str, now: Instant) -> Option<Identity> {
+        let sessions = self.0.sessions.as_ref()?;
+        let session: Session = sessions.seal.open("login", token.strip_prefix(LOGIN_PREFIX)?, now)?;
+        Some(session.identity)
+    }
+
+    /// Refuses what changes something and is not sent by a page of ours.
+    pub(super) fn check_sent_by_us(&self, parts: &Parts, csrf: &str) -> Result<(), Problem> {
+        let sent = parts.headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
+        match parts.method.is_safe() || sent.is_some_and(|sent| auth::same(sent, csrf)) {
+            true => Ok(()),
+            false => Err(forbidden(format!(
+                "a session alone changes nothing: send what the page was given in `{CSRF_HEADER}`"
+            ))),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Which tenant a caller means.
+
+use std::collections::BTreeSet;
+
+use auth::{DEFAULT_TENANT, Grant, Reach};
+use chrono::TimeDelta;
+use model::TenantId;
+use service::Problem;
+
+use super::{Access, forbidden};
+use crate::{Api, error};
+
+/// The tenant that is meant: the one that is asked for, the only one there is, or the default one.
+pub(super) fn choose(who: &str, grants: &[Grant], wanted: Option<&str>) -> Result<String, Problem> {
+    if grants.is_empty() {
+        return Err(forbidden(format!(
+            "{who} is known but has no role here: an admin can grant one (`ebb grants add`)"
+        )));
+    }
+    let everywhere = grants.iter().any(|grant| grant.tenant == Reach::All);
+    let named: BTreeSet<&str> = grants.iter().filter_map(|grant| grant.tenant.tenant()).collect();
+    match wanted {
+        Some(wanted) if everywhere || named.contains(wanted) => Ok(wanted.to_owned()),
+        // Whether there is such a tenant is none of their business.
+        Some(wanted) => Err(forbidden(format!("{who} has no role in tenant `{wanted}`"))),
+        None if everywhere || named.contains(DEFAULT_TENANT) => Ok(DEFAULT_TENANT.to_owned()),
+        None => match named.iter().collect::<Vec<_>>().as_slice() {
+            [only] => Ok((**only).to_owned()),
+            several => {
+                let names: Vec<String> = several.iter().map(|name| format!("`{name}`")).collect();
+                Err(Problem::bad_request(format!(
+                    "say which tenant you mean with the header X-Ebb-Tenant: {}",
+                    names.join(" or ")
+                )))
+            }
+        },
+    }
+}
+
+impl Access {
+    /// The number of a tenant. One that a grant names comes into being; one that is only asked for does not.
+    pub(super) async fn tenant(&self, api: &Api, name: &str, grants: &[Grant]) -> Result<TenantId, Problem> {
+        if name == DEFAULT_TENANT {
+            return Ok(TenantId::DEFAULT);
+        }
+        let now = api.app.now();
+        if let Some(known) = self.0.tenants.get(&name.to_owned(), now) {
+            return Ok(known);
+        }
+        let store = api.app.runtime.store();
+        let found = store.tenant_named(name).await.map_err(error::store)?;
+        let named = grants.iter().any(|grant| grant.tenant.tenant() == Some(name));
+        let tenant = match found {
+            Some(found) => found,
+            None if named => store.tenant(name, now).await.map_err(error::store)?,
+            None => return Err(Problem::not_found(format!("there is no tenant `{name}`"))),
+        };
+        self.0.tenants.put(name.to_owned(), tenant, now, TimeDelta::hours(1));
+        Ok(tenant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_is_the_one_asked_for_the_only_one_or_the_default_one() {
+        for (grants, wanted, chosen) in [
+            (&["viewer:acme"][..], None, Some("acme")),
+            (&["viewer:acme"], Some("acme"), Some("acme")),
+            (&["viewer:acme"], Some("other"), None),
+            (&["viewer:acme", "admin:acme/x"], None, Some("acme")),
+            (&["viewer:acme", "viewer:other"], None, None),
+            (&["viewer:acme", "viewer:other"], Some("other"), Some("other")),
+            (&["viewer:acme", "viewer"], None, Some("default")),
+            (&["admin:*"], None, Some("default")),
+            (&["admin:*"], Some("acme"), Some("acme")),
+            (&[], None, None),
+        ] {
+            let grants: Vec<Grant> = grants.iter().map(|grant| grant.parse().unwrap()).collect();
+            let answer = choose("ada", &grants, wanted);
+            assert_eq!(answer.as_deref().ok(), chosen, "{grants:?} {wanted:?}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Service tokens: made, listed, revoked; shown once and never again.
+
+use auth::{Grant, Identity, Pattern, Reach, service_token};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use chrono::TimeDelta;
+use model::{Instant, TenantId};
+use serde::{Deserialize, Serialize};
+use service::Problem;
+use store::{IdentityFilter, RoleRecord, TokenRecord};
+use uuid::Uuid;
+
+use super::{Access, REMEMBERED_FOR, forbidden};
+use crate::page::{Page, Wanted};
+use crate::request::{self, Path, Query};
+use crate::{Api, Caller, error};
+
+/// No token is good for longer, in days.
+const LONGEST_DAYS: i64 = 366;
+
+/// A token is good for so many days unless it is said otherwise.
+const USUAL_DAYS: i64 = 90;
+
+/// No name of a token is longer, in characters.
+const LONGEST_NAME: usize = 100;
+
+/// What a new token shall be good for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenBody {
+    /// What it is for; events of its bearer name it.
+    pub name: String,
+    /// What its bearer is.
+    pub role: String,
+    /// The tenant, by name, or `*` for all of them; the caller's own unless it is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// For which workflows; all unless it is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflows: Option<String>,
+    /// For how many days it is good (90).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub days: Option<i64>,
+}
+
+/// A service token as callers see it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TokenView {
+    /// Its id.
+    pub id: Uuid,
+    /// What it is for.
+    pub name: String,
+    /// What its bearer is.
+    pub role: String,
+    /// Where; `*` for every tenant.
+    pub tenant: String,
+    /// For which workflows.
+    pub workflows: String,
+    /// `active`, `expired` or `revoked`.
+    pub state: String,
+    /// When it was made.
+    pub created_at: Instant,
+    /// Who made it.
+    pub created_by: String,
+    /// Until when it is good.
+    pub expires_at: Instant,
+    /// When it was revoked.
+    pub revoked_at: Option<Instant>,
+    /// Who revoked it.
+    pub revoked_by: Option<String>,
+    /// The token itself: in the answer that made it, and nowhere else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+}
+
+/// Which tokens or grants to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListQuery {
+    /// At most so many.
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+impl TokenView {
+    fn new(record: TokenRecord, now: Instant) -> Self {
+        let state = match () {
+            () if record.revoked.is_some() => "revoked",
+            () if record.expires_at <= now => "expired",
+            () => "active",
+        };
+        let (revoked_at, revoked_by) = record.revoked.unzip();
+        Self {
+            id: record.id,
+            name: record.name,
+            role: record.scope.role,
+            tenant: record.scope.tenant_name.unwrap_or_else(|| "*".into()),
+            workflows: record.scope.workflows,
+            state: state.into(),
+            created_at: record.created_at,
+            created_by: record.created_by,
+            expires_at: record.expires_at,
+            revoked_at,
+            revoked_by,
+            token: None,
+        }
+    }
+}
+
+impl Access {
+    /// The bearer of a service token, if it is known and good.
+    pub(super) async fn service_token(
+        &self,
+        api: &Api,
+        token: &str,
+    ) -> Result<(Identity, Vec<Grant>), Problem> {
+        let unknown = || Problem::unauthorized("the token is not known here, or was revoked");
+        let (hash, now) = (service_token::hash(token).ok_or_else(unknown)?, api.app.now());
+        if let Some(known) = self.0.tokens.get(&hash, now) {
+            return known.ok_or_else(unknown);
+        }
+        let found = api.app.runtime.store().token_by_hash(&hash).await.map_err(error::store)?;
+        let found = found.filter(|record| record.revoked.is_none());
+        if found.as_ref().is_some_and(|record| record.expires_at <= now) {
+            return Err(auth::Error::Expired.into());
+        }
+        let left = found.as_ref().map_or(REMEMBERED_FOR, |record| record.expires_at - now);
+        let known = found.and_then(|record| {
+            let name = format!("token:{}", record.name);
+            Some((Identity { name, email: None, groups: Vec::new() }, vec![grant(&record.scope)?]))
+        });
+        self.0.tokens.put(hash, known.clone(), now, left.min(REMEMBERED_FOR));
+        known.ok_or_else(unknown)
+    }
+}
+
+/// A role as it is decided by; none for one that this version does not know.
+pub(super) fn grant(scope: &RoleRecord) -> Option<Grant> {
+    let tenant = match (&scope.tenant, &scope.tenant_name) {
+        (None, _) => Reach::All,
+        (Some(_), name) => Reach::One(name.clone()?),
+    };
+    let (role, workflows) = (scope.role.parse().ok()?, Pattern::new(&scope.workflows).ok()?);
+    Some(Grant { role, tenant, workflows })
+}
+
+/// A role that the caller wants to give, if they may.
+pub(super) async fn scope(
+    api: &Api,
+    caller: &Caller,
+    role: &str,
+    tenant: Option<&str>,
+    workflows: Option<&str>,
+) -> Result<RoleRecord, Problem> {
+    let invalid = |words| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_scope", words);
+    let role: auth::Role = role.parse().map_err(invalid)?;
+    let workflows = Pattern::new(workflows.unwrap_or("*")).map_err(invalid)?;
+    let reach = Reach::named(tenant.unwrap_or(&caller.tenant_name)).map_err(invalid)?;
+    auth::may(&caller.grants, auth::Permission::Administer, reach.tenant(), auth::About::Whole)
+        .map_err(forbidden)?;
+    let tenant = match reach.tenant() {
+        None => None,
+        Some(name) if name == caller.tenant_name => Some(caller.tenant),
+        // Whoever is admin of all may give a role in a tenant that is yet to come.
+        Some(name) => Some(api.app.runtime.store().tenant(name, api.app.now()).await.map_err(error::store)?),
+    };
+    let tenant_name = reach.tenant().map(ToOwned::to_owned);
+    Ok(RoleRecord { role: role.name().into(), tenant, tenant_name, workflows: workflows.as_str().into() })
+}
+
+/// What a caller who administers sees: that of their tenant, and of all tenants if they are admin of all.
+pub(super) fn seen_by(caller: &Caller, after: Option<Uuid>, limit: u32) -> IdentityFilter {
+    let everywhere = caller.may_everywhere(auth::Permission::Administer);
+    let tenant: TenantId = caller.tenant;
+    IdentityFilter { tenant, everywhere, after, limit }
+}
+
+pub(crate) async fn get_tokens(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Page<TokenView>>, Problem> {
+    let wanted = Wanted::<Uuid>::read(query.limit, query.cursor.as_deref())?;
+    let filter = seen_by(&caller, wanted.after, wanted.rows());
+    let rows = api.app.runtime.store().tokens(&filter).await.map_err(error::store)?;
+    let (page, now) = (wanted.page(rows, |record| record.id), api.app.now());
+    Ok(Json(page.map(|record| TokenView::new(record, now))))
+}
+
+/// Makes a token. It is told once: only its hash is kept.
+pub(crate) async fn post_token(
+    State(api): State<Api>,
+    caller: Caller,
+    request::Json(body): request::Json<TokenBody>,
+) -> Result<(StatusCode, Json<TokenView>), Problem> {
+    let invalid = |words: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_token", words);
+    if body.name.is_empty()
+        || body.name.chars().count() > LONGEST_NAME
+        || body.name.chars().any(char::is_control)
+    {
+        return Err(invalid(format!("`name` must have 1 to {LONGEST_NAME} characters")));
+    }
+    let days = body.days.unwrap_or(USUAL_DAYS);
+    if !(1..=LONGEST_DAYS).contains(&days) {
+        return Err(invalid(format!("`days` is {days}; it must be from 1 to {LONGEST_DAYS}")));
+    }
+    let (tenant, workflows) = (body.tenant.as_deref(), body.workflows.as_deref());
+    let scope = scope(&api, &caller, &body.role, tenant, workflows).await?;
+    let (token, hash) = service_token::generate();
+    let now = api.app.now();
+    let record = TokenRecord {
+        id: Uuid::now_v7(),
+        hash,
+        name: body.name,
+        scope,
+        created_at: now,
+        created_by: caller.name.clone(),
+        expires_at: now + TimeDelta::days(days),
+        revoked: None,
+    };
+    api.app.runtime.store().add_token(&record).await.map_err(error::store)?;
+    tracing::info!("{} made service token {} ({})", caller.name, record.id, record.name);
+    let view = TokenView { token: Some(token), ..TokenView::new(record, now) };
+    Ok((StatusCode::CREATED, Json(view)))
+}
+
+/// Revokes a token. Revoking a revoked token again changes nothing.
+pub(crate) async fn delete_token(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<Uuid>,
+) -> Result<Json<TokenView>, Problem> {
+    let (filter, now) = (seen_by(&caller, None, 1), api.app.now());
+    let store = api.app.runtime.store();
+    let revoked = store.revoke_token(&filter, id, &caller.name, now).await.map_err(error::store)?;
+    let revoked = revoked.ok_or_else(|| Problem::not_found(format!("there is no token {id}")))?;
+    api.access.forget();
+    tracing::info!("{} revoked service token {id} ({})", caller.name, revoked.name);
+    Ok(Json(TokenView::new(revoked, now)))
+}

@@ -1,0 +1,128 @@
+//! Who may what: every endpoint, for every role, in one's own tenant and in another's, with every kind of bad token.
+//!
+//! The rows below are written by hand and are not the table that the API goes by. An endpoint without a row fails.
+
+mod people;
+mod rates;
+mod rows;
+mod tokens;
+mod workflows;
+
+use std::collections::BTreeSet;
+
+use axum::http::{Method, StatusCode};
+use ebbflow_api::access::RULES;
+
+use people::{Office, ROLES};
+use rows::{ENDPOINTS, Row, Who};
+
+use crate::world::bad_tokens;
+
+/// Whether a role may use an endpoint, as the rows say.
+fn expected(row: &Row, role: &str, everywhere: bool) -> bool {
+    let roles: &[&str] = match row.who {
+        Who::Followers => &["viewer", "operator", "author", "admin", "partner"],
+        Who::Starters => &["operator", "author", "admin", "partner"],
+        Who::Readers => &["viewer", "operator", "author", "admin"],
+        Who::Operators => &["operator", "author", "admin"],
+        Who::Authors => &["author", "admin"],
+        Who::Admins => &["admin"],
+        Who::ReadersOfAll => return everywhere && ["viewer", "operator", "author", "admin"].contains(&role),
+        Who::OperatorsOfAll => return everywhere && ["operator", "author", "admin"].contains(&role),
+        Who::AdminsOfAll => return everywhere && role == "admin",
+    };
+    roles.contains(&role)
+}
+
+#[test]
+fn every_endpoint_has_a_row_and_every_row_an_endpoint() {
+    let rows: BTreeSet<(&str, &str)> = ENDPOINTS.iter().map(|row| (row.method, row.template)).collect();
+    let rules: BTreeSet<(&str, &str)> = RULES.iter().map(|rule| (rule.method, rule.path)).collect();
+    assert_eq!(rows, rules, "a new endpoint needs a row in rows.rs that says who may use it");
+    // What is not in the table is refused by the guard; here it is said which route that would be.
+    let routed = rows::routed(include_str!("../../src/lib.rs"));
+    let ruled: BTreeSet<(String, String)> =
+        RULES.iter().map(|rule| (rule.method.to_owned(), rule.path.to_owned())).collect();
+    assert_eq!(routed, ruled, "a new route needs a rule in access/rules.rs");
+}
+
+#[tokio::test]
+async fn each_role_may_use_what_its_row_says_and_nothing_else() {
+    let office = Office::open().await;
+    for row in ENDPOINTS {
+        for role in ROLES {
+            for everywhere in [false, true] {
+                let reach = if everywhere { "*" } else { "acme" };
+                let status = office.ask(row, &[&format!("{role}:{reach}")], Some("acme")).await;
+                let told = format!("{} {} as {role}:{reach}: {status}", row.method, row.template);
+                match expected(row, role, everywhere) {
+                    true => assert!(
+                        !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+                            && !status.is_server_error()
+                            && status != StatusCode::METHOD_NOT_ALLOWED,
+                        "{told}"
+                    ),
+                    false => assert_eq!(status, StatusCode::FORBIDDEN, "{told}"),
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_role_may_in_one_tenant_it_may_not_in_another() {
+    let office = Office::open().await;
+    for row in ENDPOINTS {
+        for role in ROLES {
+            // By the header: refused, whether or not there is such a tenant.
+            for tenant in ["acme", "nowhere"] {
+                let status = office.ask(row, &[&format!("{role}:other")], Some(tenant)).await;
+                assert_eq!(status, StatusCode::FORBIDDEN, "{} {} {role}", row.method, row.template);
+            }
+            // By naming what is another tenant's: it is not there.
+            let (status, body) = office.tell(row, &[&format!("{role}:other")], None).await;
+            let told = format!("{} {} as {role}:other: {status} {body}", row.method, row.template);
+            if row.names_something && expected(row, role, false) {
+                assert_eq!(status, StatusCode::NOT_FOUND, "{told}");
+            }
+            assert!(!body.contains("orders") || row.echoes, "{told}");
+        }
+    }
+    assert_eq!(office.changed().await, "", "nothing of acme was touched");
+}
+
+#[tokio::test]
+async fn without_a_token_that_is_believed_no_endpoint_is_used_by_anyone() {
+    let office = Office::open().await;
+    for row in ENDPOINTS {
+        for (kind, token) in bad_tokens() {
+            let status = office.send(row, token.as_deref(), Some("acme")).await.0;
+            assert_eq!(status, StatusCode::UNAUTHORIZED, "{} {} {kind}", row.method, row.template);
+        }
+    }
+    assert_eq!(office.changed().await, "");
+}
+
+#[tokio::test]
+async fn who_is_believed_and_has_no_role_may_nothing() {
+    let office = Office::open().await;
+    for row in ENDPOINTS {
+        assert_eq!(
+            office.ask(row, &[], None).await,
+            StatusCode::FORBIDDEN,
+            "{} {}",
+            row.method,
+            row.template
+        );
+    }
+}
+
+#[tokio::test]
+async fn asking_how_long_something_is_needs_what_reading_it_needs() {
+    let office = Office::open().await;
+    for (grant, status) in [("viewer:acme", StatusCode::OK), ("worker:acme", StatusCode::FORBIDDEN)] {
+        let token = office.token(&[grant]);
+        let answer = office.request(&Method::HEAD, "/workflows", Some(&token), Some("acme"), "").await;
+        assert_eq!(answer.0, status, "{grant}");
+    }
+}

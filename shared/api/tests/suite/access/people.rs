@@ -1,0 +1,148 @@
+//! An API with the work of tenant `acme`, and people with any grants.
+
+use std::sync::Arc;
+
+use auth::{Gate, Keys, Policy, Trusted, Verifier};
+use axum::http::{Method, StatusCode};
+use ebbflow_api::Access;
+use serde_json::Value;
+
+use super::rows::Row;
+use crate::world::{ISSUER, World, now, sign};
+
+pub(super) const ROLES: [&str; 6] = ["viewer", "operator", "author", "admin", "worker", "partner"];
+
+/// Work of every kind that an address can name.
+const ORDERS: &str = "
+name: orders
+schedules: [{name: nightly, cron: '0 3 * * *'}]
+triggers: [{name: hook, webhook: {secret: '{{ secrets.KEY }}'}}]
+tasks:
+  - {name: a, type: sleep, config: {duration: 1h}}
+  - {name: b, type: noop, depends_on: [a]}
+";
+
+pub(super) struct Office {
+    world: World,
+    run: String,
+    backfill: String,
+    before: String,
+}
+
+impl Office {
+    /// With one workflow, run and backfill of `acme`, and one of the same name of `default`.
+    pub(super) async fn open() -> Self {
+        let mut entries = Vec::new();
+        // Anyone's grants are named by their groups: `group:viewer:acme` has `viewer:acme`.
+        let reaches = ["acme", "other", "*", "acme/orders", "acme/billing", "acme/ord*"];
+        for grant in ROLES.iter().flat_map(|role| reaches.map(|reach| format!("{role}:{reach}"))) {
+            entries.push((format!("group:{grant}").parse().unwrap(), grant.parse().unwrap()));
+        }
+        let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
+        let trusted = Trusted { verifier, group_claim: Some("groups".into()) };
+        let policy = Policy::read("ada@example.com=admin:*").unwrap().and(Policy::new(entries));
+        let world = World::with_access(Access::new(Gate::new([trusted]), policy));
+        let mut office = Self { world, run: String::new(), backfill: String::new(), before: String::new() };
+        // The tenant comes into being with the first who has a role in it.
+        assert_eq!(office.grant_and_get("/workflows", &["admin:acme"]).await.0, StatusCode::OK);
+        office.post("/workflows", ORDERS).await;
+        let run = office.post("/workflows/orders/runs", "{}").await;
+        office.run = run["id"].as_str().unwrap().to_owned();
+        let backfill =
+            r#"{"workflow": "orders", "from": "2026-01-01T00:00:00Z", "to": "2026-01-09T00:00:00Z"}"#;
+        let backfill = office.post("/backfills", backfill).await;
+        office.backfill = backfill["id"].as_str().unwrap().to_owned();
+        office.before = office.state().await;
+        office
+    }
+
+    async fn grant_and_get(&self, path: &str, grants: &[&str]) -> (StatusCode, String) {
+        self.request(&Method::GET, path, Some(&self.token(grants)), Some("acme"), "").await
+    }
+
+    async fn post(&self, path: &str, body: &str) -> Value {
+        let token = self.token(&["admin:acme"]);
+        let (status, body) = self.request(&Method::POST, path, Some(&token), Some("acme"), body).await;
+        assert!(status.is_success(), "{path}: {status} {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// How the work of `acme` stands.
+    async fn state(&self) -> String {
+        let mut said = String::new();
+        for path in ["/workflows", "/runs", "/backfills", "/schedules", "/triggers", "/tokens", "/grants"] {
+            said.push_str(&self.grant_and_get(path, &["admin:acme"]).await.1);
+        }
+        said
+    }
+
+    /// What has become of the work of `acme`, if it is not as it was.
+    pub(super) async fn changed(&self) -> String {
+        let now = self.state().await;
+        if now == self.before { String::new() } else { now }
+    }
+
+    /// A token of somebody with these grants.
+    pub(super) fn token(&self, grants: &[&str]) -> String {
+        sign(&serde_json::json!({
+            "iss": ISSUER.url(),
+            "sub": "somebody",
+            "aud": "api",
+            "groups": grants,
+            "exp": now().timestamp() + 3600,
+        }))
+    }
+
+    pub(super) async fn ask(&self, row: &Row, grants: &[&str], tenant: Option<&str>) -> StatusCode {
+        self.tell(row, grants, tenant).await.0
+    }
+
+    pub(super) async fn tell(
+        &self,
+        row: &Row,
+        grants: &[&str],
+        tenant: Option<&str>,
+    ) -> (StatusCode, String) {
+        self.send(row, Some(&self.token(grants)), tenant).await
+    }
+
+    pub(super) async fn send(
+        &self,
+        row: &Row,
+        token: Option<&str>,
+        tenant: Option<&str>,
+    ) -> (StatusCode, String) {
+        let nobody = "018f0000-0000-7000-8000-000000000001";
+        let path = row.path.replace("RUN", &self.run).replace("BACKFILL", &self.backfill);
+        let path = path.replace("NOBODY", nobody);
+        let method: Method = row.method.parse().unwrap();
+        self.request(&method, &path, token, tenant, row.body).await
+    }
+
+    pub(super) async fn request(
+        &self,
+        method: &Method,
+        path: &str,
+        token: Option<&str>,
+        tenant: Option<&str>,
+        body: &str,
+    ) -> (StatusCode, String) {
+        let authorization = token.map_or(String::new(), |token| format!("Bearer {token}"));
+        let mut headers = vec![("authorization", authorization.as_str())];
+        headers.extend(tenant.map(|tenant| ("x-ebb-tenant", tenant)));
+        if path.starts_with("/events") {
+            // What is told there has no end.
+            return (self.world.open(path, &headers).await.status(), String::new());
+        }
+        let answer = self.world.send(method.clone(), path, &headers, body.to_owned()).await;
+        (answer.status, answer.body.to_string())
+    }
+
+    pub(super) fn run(&self) -> &str {
+        &self.run
+    }
+
+    pub(super) fn runtime(&self) -> &Arc<runtime::Runtime> {
+        &self.world.runtime
+    }
+}

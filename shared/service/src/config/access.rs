@@ -1,0 +1,279 @@
+//! Who may use the API: whose tokens are believed, and who has which role by configuration.
+
+use auth::{
+    GOOGLE_AUTHORIZE_URL, GOOGLE_INTROSPECTION_URL, GOOGLE_ISSUERS, GOOGLE_KEYS_URL, GOOGLE_TOKEN_URL, Gate,
+    Grant, Introspector, Keys, Pattern, Policy, Provider, Reach, Role, SignIn, Trusted, Verifier, Who,
+};
+use serde::Deserialize;
+
+use super::{Reader, TokenConfig};
+
+/// Far more than a person sends, and less than makes an instance stumble.
+const USUAL_RATE: u32 = 1_000;
+
+/// Sessions are sealed with a key of so many characters at least.
+const SHORTEST_KEY: usize = 32;
+
+/// Who may use the API.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ApiConfig {
+    /// Whose signed tokens are believed: `EBB_API_AUDIENCE` and what goes with it, and `EBB_API_ISSUERS`.
+    pub issuers: Vec<IssuerConfig>,
+    /// Who is asked about opaque tokens.
+    pub introspection: Option<IntrospectionConfig>,
+    /// Who has which role: `EBB_API_ACCOUNTS` are admins of everything, `EBB_API_GRANTS` says the rest.
+    pub policy: Policy,
+    /// How people sign in with a browser.
+    pub sign_in: Option<SignInConfig>,
+    /// `EBB_RATE_CALLER`: requests a second of one account or token; 0 for no bound.
+    pub rate_of_a_caller: u32,
+    /// `EBB_RATE_TENANT`: requests a second of a tenant; 0 for no bound.
+    pub rate_of_a_tenant: u32,
+}
+
+/// How people sign in with a browser.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SignInConfig {
+    /// `EBB_SIGN_IN_CLIENT_ID`: who we are for the provider.
+    pub client_id: String,
+    /// `EBB_SIGN_IN_CLIENT_SECRET`: what we prove that with, if it wants us to.
+    pub client_secret: Option<String>,
+    /// `EBB_SIGN_IN_AUTHORIZE_URL`: where it asks people who they are.
+    pub authorize_url: String,
+    /// `EBB_SIGN_IN_TOKEN_URL`: where it turns codes into tokens.
+    pub token_url: String,
+    /// `EBB_CONSOLE_URL`: where it sends them back to.
+    pub console_url: String,
+    /// `EBB_SESSION_KEY`: what sessions are sealed with; the same for all instances.
+    pub session_key: String,
+}
+
+/// An issuer of signed tokens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IssuerConfig {
+    /// Its names, its keys, and whom its tokens must be for.
+    pub tokens: TokenConfig,
+    /// `EBB_API_GROUP_CLAIM`: the claim that names groups.
+    pub group_claim: Option<String>,
+}
+
+/// Who is asked about opaque tokens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IntrospectionConfig {
+    /// `EBB_API_INTROSPECTION_URL`: Google's unless it is said.
+    pub url: String,
+    /// `EBB_API_INTROSPECTION_AUDIENCES`: whom tokens must have been issued for, separated by commas.
+    pub audiences: Vec<String>,
+}
+
+/// An entry of `EBB_API_ISSUERS`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IssuerEntry {
+    issuer: String,
+    audience: String,
+    keys_url: String,
+    #[serde(default)]
+    group_claim: Option<String>,
+}
+
+impl ApiConfig {
+    /// What tells who the bearer of a token is.
+    pub fn gate(&self) -> Result<Gate, auth::Error> {
+        let trusted = |config: &IssuerConfig| {
+            Ok(Trusted { verifier: config.tokens.build()?, group_claim: config.group_claim.clone() })
+        };
+        let gate = Gate::new(self.issuers.iter().map(trusted).collect::<Result<Vec<_>, auth::Error>>()?);
+        Ok(match &self.introspection {
+            Some(config) => gate.or_opaque(Introspector::new(&config.url, config.audiences.clone())?),
+            None => gate,
+        })
+    }
+}
+
+impl ApiConfig {
+    /// How people sign in: with the issuer whose tokens are believed, as the client that we are there.
+    pub fn sign_in(&self) -> Result<Option<SignIn>, auth::Error> {
+        let (Some(config), Some(issuer)) = (&self.sign_in, self.issuers.first()) else { return Ok(None) };
+        let keys = Keys::remote(&issuer.tokens.keys_url)?;
+        let verifier = Verifier::new(issuer.tokens.issuers.clone(), config.client_id.clone(), keys);
+        let provider = Provider {
+            authorize_url: config.authorize_url.clone(),
+            token_url: config.token_url.clone(),
+            client_id: config.client_id.clone(),
+            client_secret: config.client_secret.clone(),
+            redirect_url: format!("{}/sign-in/callback", config.console_url.trim_end_matches('/')),
+            trusted: Trusted { verifier, group_claim: issuer.group_claim.clone() },
+        };
+        SignIn::new(provider).map(Some)
+    }
+}
+
+/// These accounts and domains as admins of everything.
+fn admins(accounts: &str) -> Result<Policy, Vec<String>> {
+    let grant = Grant { role: Role::Admin, tenant: Reach::All, workflows: Pattern::all() };
+    let (mut entries, mut problems) = (Vec::new(), Vec::new());
+    for account in accounts.split(',').map(str::trim).filter(|account| !account.is_empty()) {
+        match account.parse::<Who>() {
+            Ok(who) => entries.push((who, grant.clone())),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() { Ok(Policy::new(entries)) } else { Err(problems) }
+}
+
+impl Reader<'_> {
+    pub(super) fn api(&mut self) -> Option<ApiConfig> {
+        let audience = self.optional("EBB_API_AUDIENCE")?;
+        let mut issuers = vec![IssuerConfig {
+            tokens: self.tokens("EBB_API", &GOOGLE_ISSUERS, GOOGLE_KEYS_URL),
+            group_claim: self.optional("EBB_API_GROUP_CLAIM"),
+        }];
+        issuers.extend(self.more_issuers());
+        let audiences = issuers.iter().map(|issuer| issuer.tokens.audience.clone());
+        let audiences: Vec<String> = audiences.chain([audience]).collect();
+        if self.optional("EBB_PUSH_AUDIENCE").is_some_and(|push| audiences.contains(&push)) {
+            self.problems.push(
+                "EBB_API_AUDIENCE and EBB_PUSH_AUDIENCE are the same: a token for one must not be good for the other"
+                    .into(),
+            );
+        }
+        Some(ApiConfig {
+            issuers,
+            introspection: self.introspection(),
+            policy: self.policy(),
+            sign_in: self.sign_in(),
+            rate_of_a_caller: self.number("EBB_RATE_CALLER", USUAL_RATE),
+            rate_of_a_tenant: self.number("EBB_RATE_TENANT", 2 * USUAL_RATE),
+        })
+    }
+
+    fn sign_in(&mut self) -> Option<SignInConfig> {
+        let client_id = self.optional("EBB_SIGN_IN_CLIENT_ID")?;
+        let session_key = self.needed("EBB_SESSION_KEY", "64 random characters");
+        if (1..SHORTEST_KEY).contains(&session_key.len()) {
+            self.problems.push(format!("EBB_SESSION_KEY has less than {SHORTEST_KEY} characters"));
+        }
+        let url = |found: Option<String>, google: &str| found.unwrap_or_else(|| google.to_owned());
+        Some(SignInConfig {
+            client_id,
+            client_secret: self.optional("EBB_SIGN_IN_CLIENT_SECRET"),
+            authorize_url: url(self.optional("EBB_SIGN_IN_AUTHORIZE_URL"), GOOGLE_AUTHORIZE_URL),
+            token_url: url(self.optional("EBB_SIGN_IN_TOKEN_URL"), GOOGLE_TOKEN_URL),
+            console_url: self.needed("EBB_CONSOLE_URL", "https://console.example.com"),
+            session_key,
+        })
+    }
+
+    fn more_issuers(&mut self) -> Vec<IssuerConfig> {
+        let Some(text) = self.optional("EBB_API_ISSUERS") else { return Vec::new() };
+        let entries: Vec<IssuerEntry> = match serde_json::from_str(&text) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.problems.push(format!(
+                    "EBB_API_ISSUERS is no list of {{issuer, audience, keys_url, group_claim}} in JSON: {error}"
+                ));
+                return Vec::new();
+            }
+        };
+        let config = |entry: IssuerEntry| IssuerConfig {
+            tokens: TokenConfig {
+                issuers: vec![entry.issuer],
+                audience: entry.audience,
+                keys_url: entry.keys_url,
+            },
+            group_claim: entry.group_claim,
+        };
+        entries.into_iter().map(config).collect()
+    }
+
+    fn introspection(&mut self) -> Option<IntrospectionConfig> {
+        let audiences = self.optional("EBB_API_INTROSPECTION_AUDIENCES");
+        let url = self.optional("EBB_API_INTROSPECTION_URL");
+        if audiences.is_none() && url.is_some() {
+            self.problems.push(
+                "EBB_API_INTROSPECTION_AUDIENCES is not set: a token that was issued for anyone else must not be good here"
+                    .into(),
+            );
+        }
+        let audiences = audiences?.split(',').map(|entry| entry.trim().to_owned()).collect();
+        Some(IntrospectionConfig {
+            url: url.unwrap_or_else(|| GOOGLE_INTROSPECTION_URL.to_owned()),
+            audiences,
+        })
+    }
+
+    fn policy(&mut self) -> Policy {
+        let mut policy = Policy::default();
+        let accounts = self.optional("EBB_API_ACCOUNTS").map(|text| ("EBB_API_ACCOUNTS", admins(&text)));
+        let grants = self.optional("EBB_API_GRANTS").map(|text| ("EBB_API_GRANTS", Policy::read(&text)));
+        if accounts.is_none() && grants.is_none() {
+            self.problems.push(
+                "neither EBB_API_ACCOUNTS (admins, for example ada@example.com,@example.org) nor EBB_API_GRANTS (for example ada@example.com=admin:*) is set: nobody could use the API"
+                    .into(),
+            );
+        }
+        for (name, read) in accounts.into_iter().chain(grants) {
+            match read {
+                Ok(read) => policy = policy.and(read),
+                Err(problems) => {
+                    self.problems.extend(problems.into_iter().map(|problem| format!("{name}: {problem}")));
+                }
+            }
+        }
+        policy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::read;
+
+    const BASE: [(&str, &str); 4] = [
+        ("DATABASE_URL", "postgres://x/y"),
+        ("EBB_PROJECT", "p"),
+        ("EBB_PUSH_AUTH", "none"),
+        ("EBB_API_AUDIENCE", "https://a"),
+    ];
+
+    fn with(more: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+        BASE.iter().chain(more).copied().collect()
+    }
+
+    #[test]
+    fn an_api_needs_to_know_who_may_use_it_and_an_audience_of_its_own() {
+        let variables = [("EBB_API_AUDIENCE", "https://a"), ("EBB_PUSH_AUDIENCE", "https://a")];
+        let problems = read(&variables).unwrap_err().to_string();
+        assert!(problems.contains("EBB_API_ACCOUNTS") && problems.contains("are the same"), "{problems}");
+    }
+
+    #[test]
+    fn several_issuers_are_believed_each_for_its_own_audience() {
+        let issuers = r#"[{"issuer": "https://i", "audience": "b", "keys_url": "https://i/keys", "group_claim": "groups"}]"#;
+        let api = read(&with(&[("EBB_API_ACCOUNTS", "@x.org"), ("EBB_API_ISSUERS", issuers)])).unwrap().api;
+        let issuers = api.unwrap().issuers;
+        assert_eq!(issuers.len(), 2);
+        assert_eq!((issuers[0].tokens.audience.as_str(), &issuers[0].group_claim), ("https://a", &None));
+        assert_eq!(
+            (issuers[1].tokens.audience.as_str(), issuers[1].group_claim.as_deref()),
+            ("b", Some("groups"))
+        );
+    }
+
+    #[test]
+    fn every_grant_that_makes_no_sense_is_said() {
+        let variables = with(&[("EBB_API_GRANTS", "ada@x.org=king, bob"), ("EBB_API_ISSUERS", "{}")]);
+        let problems = read(&variables).unwrap_err().to_string();
+        for part in ["`king` is no role", "`bob` is no WHO=ROLE", "EBB_API_ISSUERS"] {
+            assert!(problems.contains(part), "{part} is missing in:\n{problems}");
+        }
+    }
+
+    #[test]
+    fn opaque_tokens_are_believed_only_for_audiences_that_are_named() {
+        let variables =
+            with(&[("EBB_API_ACCOUNTS", "@x.org"), ("EBB_API_INTROSPECTION_URL", "https://i/info")]);
+        let problems = read(&variables).unwrap_err().to_string();
+        assert!(problems.contains("EBB_API_INTROSPECTION_AUDIENCES"), "{problems}");
+    }
+}

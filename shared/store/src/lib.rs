@@ -43,7 +43,7 @@ pub use memory::Memory;
 pub use news::{Bookmark, News, NewsItem, NewsStore};
 pub use postgres::Postgres;
 pub use records::*;
-pub use retention::Part;
+pub use retention::{Part, Remnants};
 pub use schedules::*;
 pub use trial::Trial;
 pub use triggers::{
@@ -135,7 +135,7 @@ pub trait Unit: TriggerUnit {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Schedules + Backfills + TriggerStore + Measured + NewsStore + Identities {
+pub trait Store: Schedules + Backfills + TriggerStore + Measured + NewsStore + Remnants + Identities {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

@@ -54,6 +54,7 @@ const SET_ELSEWHERE: [(&str, &str); 26] = [
     ("EBB_SIGN_IN_CLIENT_SECRET", "signing in needs a client of one's own at the provider"),
     ("EBB_SIGN_IN_TOKEN_URL", "people sign in with Google"),
     ("EBB_STORAGE_ENDPOINT", "a stand-in for Cloud Storage"),
+    ("EBB_TENANT", "which tenant the command line means"),
     ("EBB_TOKEN", "whom the command line speaks for"),
     ("EBB_URL", "whom the command line speaks to"),
 ];

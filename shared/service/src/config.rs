@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
 
-pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig};
+pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig, SignInConfig};
 
 /// What a function is told by its environment.
 #[derive(Clone, PartialEq, Eq, Debug)]

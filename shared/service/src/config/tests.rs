@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn read(variables: &[(&str, &str)]) -> Result<Config, Problems> {
+pub(super) fn read(variables: &[(&str, &str)]) -> Result<Config, Problems> {
     let find =
         |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
     Config::from_env(find)
@@ -20,13 +20,6 @@ fn everything_that_is_wrong_is_said_at_once() {
 fn checking_tokens_needs_an_audience_and_an_account() {
     let problems = read(&[("EBB_PUSH_AUTH", "oidc")]).unwrap_err().to_string();
     assert!(problems.contains("EBB_PUSH_AUDIENCE") && problems.contains("EBB_PUSH_ACCOUNT"), "{problems}");
-}
-
-#[test]
-fn an_api_needs_to_know_who_may_use_it_and_an_audience_of_its_own() {
-    let variables = [("EBB_API_AUDIENCE", "https://a"), ("EBB_PUSH_AUDIENCE", "https://a")];
-    let problems = read(&variables).unwrap_err().to_string();
-    assert!(problems.contains("EBB_API_ACCOUNTS") && problems.contains("are the same"), "{problems}");
 }
 
 #[test]

@@ -42,6 +42,7 @@ locals {
       EBB_RETENTION_FAILED_DAYS    = tostring(var.retention_days.failed)
       EBB_RETENTION_LOGS_DAYS      = tostring(var.retention_days.logs)
       EBB_RETENTION_OUTPUTS_DAYS   = tostring(var.retention_days.outputs)
+      EBB_RETENTION_AUDIT_DAYS     = tostring(var.retention_days.audit)
     }
     console = local.api_environment
   }

@@ -255,6 +255,22 @@ impl store::Measured for SimulatedStore {
     }
 }
 
+/// Nobody asks for these through the API here, so nothing happens to them.
+#[async_trait]
+impl store::DeedStore for SimulatedStore {
+    async fn note_deed(&self, deed: &store::Deed) -> Result<()> {
+        self.inner.note_deed(deed).await
+    }
+
+    async fn deeds(&self, tenant: TenantId, filter: &store::DeedFilter) -> Result<Vec<(i64, store::Deed)>> {
+        self.inner.deeds(tenant, filter).await
+    }
+
+    async fn forget_deeds(&self, before: Instant) -> Result<u64> {
+        self.inner.forget_deeds(before).await
+    }
+}
+
 #[async_trait]
 impl store::NewsStore for SimulatedStore {
     async fn news(&self, since: Option<&store::Bookmark>, limit: u32) -> Result<Option<store::News>> {

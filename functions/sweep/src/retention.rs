@@ -71,6 +71,13 @@ impl Retention {
             store.rest_retention(now).await?;
             return Ok(true);
         }
+        let (deeds, receipts) = (now - TimeDelta::days(self.days.audit.into()), now - DAY);
+        let gone = store.forget_deeds(deeds).await? + store.forget_receipts(receipts).await?;
+        if gone > 0 {
+            info!("{gone} entries of the audit log and kept answers were kept long enough");
+            store.rest_retention(now).await?;
+            return Ok(true);
+        }
         // By now all logs up to there are archived, if any archive wants them.
         if let Err(error) = store.turn_pages(now, now - TimeDelta::days(self.days.logs.into())).await {
             warn!("Partitions are left as they are until tomorrow: {error}");

@@ -57,13 +57,15 @@ pub struct RetentionConfig {
     pub logs: u32,
     /// `EBB_RETENTION_OUTPUTS_DAYS`: outputs of runs that ended.
     pub outputs: u32,
+    /// `EBB_RETENTION_AUDIT_DAYS`: the audit log.
+    pub audit: u32,
     /// `EBB_ARCHIVE_DIR`: the folder to which everything is written before it is deleted.
     pub archive: Option<String>,
 }
 
 impl Default for RetentionConfig {
     fn default() -> Self {
-        Self { succeeded: 90, failed: 365, logs: 30, outputs: 7, archive: None }
+        Self { succeeded: 90, failed: 365, logs: 30, outputs: 7, audit: 400, archive: None }
     }
 }
 
@@ -224,6 +226,7 @@ impl Reader<'_> {
             failed: self.days("EBB_RETENTION_FAILED_DAYS", usual.failed),
             logs: self.days("EBB_RETENTION_LOGS_DAYS", usual.logs),
             outputs: self.days("EBB_RETENTION_OUTPUTS_DAYS", usual.outputs),
+            audit: self.days("EBB_RETENTION_AUDIT_DAYS", usual.audit),
             archive: self.optional("EBB_ARCHIVE_DIR"),
         }
     }

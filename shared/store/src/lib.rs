@@ -8,6 +8,7 @@
 
 mod backfills;
 mod chunks;
+mod deeds;
 mod elsewhere;
 mod error;
 mod inspection;
@@ -16,6 +17,7 @@ mod memory;
 mod news;
 mod normal;
 mod postgres;
+mod receipts;
 mod records;
 mod retention;
 mod schedules;
@@ -32,6 +34,7 @@ use model::{
 };
 
 pub use backfills::*;
+pub use deeds::{Deed, DeedFilter, DeedStore};
 pub use elsewhere::rows_elsewhere;
 pub use error::{Error, Result};
 pub use inspection::{Fault, Finding, Health, Inspection};
@@ -39,6 +42,7 @@ pub use load::{Load, Measured, Pool, TenantLoad};
 pub use memory::Memory;
 pub use news::{Bookmark, News, NewsItem, NewsStore};
 pub use postgres::Postgres;
+pub use receipts::{Known, Receipt, ReceiptKey, ReceiptStore};
 pub use records::*;
 pub use retention::Part;
 pub use schedules::*;
@@ -131,7 +135,9 @@ pub trait Unit: TriggerUnit {
 
 /// The interface to all state.
 #[async_trait]
-pub trait Store: Schedules + Backfills + TriggerStore + Measured + NewsStore {
+pub trait Store:
+    Schedules + Backfills + TriggerStore + Measured + NewsStore + DeedStore + ReceiptStore
+{
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;
 

@@ -3,6 +3,7 @@
 
 mod backfills;
 mod births;
+mod deeds;
 mod definitions;
 mod inspection;
 mod items;
@@ -16,6 +17,7 @@ mod news;
 mod outbox;
 mod partitions;
 mod places;
+mod receipts;
 mod retention;
 mod rows;
 mod runs;

@@ -3,16 +3,20 @@
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
 mod answers;
+mod contract;
 mod dead_letters;
 mod doctor;
 mod explain;
 mod explain_runs;
 mod fans;
+mod hostile;
 mod limits;
 mod live;
 mod logs;
+mod mutations;
 mod operate;
 mod others;
+mod properties;
 mod refusals;
 mod runs;
 mod schedules;

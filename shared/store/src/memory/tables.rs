@@ -8,11 +8,15 @@ use model::{
 };
 use serde_json::Value;
 
+use super::deeds::ReceiptRow;
 use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::triggers::{Heard, TriggerRow};
 use super::workers::WorkerRow;
-use crate::{BackfillDate, BackfillRecord, DeadLetter, Facts, LogLine, Part, ScheduleRecord, VersionRecord};
+use crate::{
+    BackfillDate, BackfillRecord, DeadLetter, Deed, Facts, LogLine, Part, ReceiptKey, ScheduleRecord,
+    VersionRecord,
+};
 
 /// Whose timer it is, none for the run's own, and what it is for.
 pub(super) type TimerKey = (RunId, Option<TaskIndex>, TimerKind);
@@ -54,6 +58,10 @@ pub(super) struct Tables {
     pub(super) letters: BTreeMap<String, DeadLetter>,
     pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
     pub(super) heard: Heard,
+    pub(super) deeds: BTreeMap<i64, Deed>,
+    /// The number of the deed noted last; numbers are not used again.
+    pub(super) last_deed: i64,
+    pub(super) receipts: BTreeMap<ReceiptKey, ReceiptRow>,
     /// When the next turn at retention is; none before the first.
     pub(super) retention_at: Option<Instant>,
     /// Up to which run a part was deleted of those that ended in a state.

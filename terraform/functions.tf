@@ -43,6 +43,7 @@ locals {
         EBB_RETENTION_FAILED_DAYS       = tostring(var.retention_days.failed)
         EBB_RETENTION_LOGS_DAYS         = tostring(var.retention_days.logs)
         EBB_RETENTION_OUTPUTS_DAYS      = tostring(var.retention_days.outputs)
+        EBB_RETENTION_AUDIT_DAYS        = tostring(var.retention_days.audit)
         EBB_RETENTION_DEAD_LETTERS_DAYS = tostring(var.retention_days.dead_letters)
       },
       { for bucket in google_storage_bucket.archive : "EBB_ARCHIVE_BUCKET" => bucket.name },

@@ -255,6 +255,7 @@ variable "retention_days" {
     failed       = optional(number, 365)
     logs         = optional(number, 30)
     outputs      = optional(number, 7)
+    audit        = optional(number, 400)
     dead_letters = optional(number, 365)
   })
   default = {}

@@ -18,7 +18,7 @@ use model::{Instant, RunId, RunState};
 use serde_json::Value;
 
 pub use answers::{Approve, Reject, Signal};
-pub use care::{DeadLetters, Doctor, LetterAction, LetterFilter, Letters, ListLetters, Timers};
+pub use care::{Audit, DeadLetters, Doctor, LetterAction, LetterFilter, Letters, ListLetters, Timers};
 pub use files::{Apply, Graph, Plan, Schema, Validate};
 pub use identity::{Grants, Login, NewToken, Scope, Tokens};
 pub use limits::{LimitAction, Limits};
@@ -145,6 +145,11 @@ pub enum Command {
         after_help = "Examples:\n  ebb doctor\n  ebb doctor --repair\n\nExit code 1 where something is wrong."
     )]
     Doctor(care::Doctor),
+    /// Show who changed what, newest first
+    #[command(
+        after_help = "Examples:\n  ebb audit\n  ebb audit --actor ada@example.com --text /runs/\n  ebb audit --export > audit.ndjson"
+    )]
+    Audit(care::Audit),
     /// List pending timers, the next one first
     #[command(after_help = "Examples:\n  ebb timers\n  ebb timers --run RUN --json")]
     Timers(care::Timers),

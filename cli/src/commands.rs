@@ -5,6 +5,7 @@
 
 mod answers;
 mod apply;
+mod audit;
 mod backfill;
 mod bulk;
 mod dead_letters;
@@ -72,6 +73,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Workers => workers::list(shared).await,
         Command::Worker(arguments) => workers::order(shared, arguments).await,
         Command::Doctor(arguments) => doctor::run(shared, &arguments).await,
+        Command::Audit(arguments) => audit::run(shared, arguments).await,
         Command::Timers(arguments) => timers::run(shared, arguments).await,
         Command::Schedule(arguments) => schedule::run(shared, arguments).await,
         Command::Backfill(arguments) => backfill::run(shared, arguments).await,

@@ -8,6 +8,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod aside;
 mod bugs;
 mod bus;
 mod check;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "it may fail where it stands")]
 #![allow(dead_code, reason = "the tests use the rest")]
 
+mod aside;
 mod bugs;
 mod bus;
 mod check;

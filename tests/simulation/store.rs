@@ -273,13 +273,6 @@ pass_on_part! {
     writes {}
 }
 
-#[async_trait]
-impl store::NewsStore for SimulatedStore {
-    async fn news(&self, since: Option<&store::Bookmark>, limit: u32) -> Result<Option<store::News>> {
-        self.inner.news(since, limit).await
-    }
-}
-
 /// Passes calls on to the store within: reads after a stop, writes between two.
 macro_rules! pass_on {
     (

@@ -66,6 +66,32 @@ pub struct Letters {
     pub dry_run: bool,
 }
 
+/// Which entries of the audit log to show.
+#[derive(Args, Clone, Debug)]
+pub struct Audit {
+    /// Only of this person or program
+    #[arg(long)]
+    pub actor: Option<String>,
+    /// Only of this endpoint, as the OpenAPI document names it
+    #[arg(long)]
+    pub action: Option<String>,
+    /// Only those with this text in their address
+    #[arg(long)]
+    pub text: Option<String>,
+    /// Only from this instant on
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only before this instant
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// At most so many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub limit: u32,
+    /// All of them, a JSON object a line
+    #[arg(long)]
+    pub export: bool,
+}
+
 /// Which timers to list.
 #[derive(Args, Clone, Debug)]
 pub struct Timers {

@@ -76,3 +76,20 @@ fn many_runs_are_counted_and_then_acted_on() {
     refused(&place, &["bulk", "retry"], 2, "--workflow");
     refused(&place, &["bulk", "stop", "--workflow", "waits"], 2, "evaluate");
 }
+
+#[test]
+fn the_audit_log_tells_who_changed_what_from_where() {
+    let place = Place::new().with("waits", WAITS);
+    let _dev = place.dev();
+    let run = ask_json(&place, &["trigger", "waits"])["id"].as_str().unwrap().to_owned();
+    ask(&place, &["run", "cancel", &run]);
+    refused(&place, &["run", "pause", &run], 3, "cancelled");
+    let deeds = ask_json(&place, &["audit", "--text", &run]);
+    let told = |place: usize| (&deeds["items"][place]["action"], &deeds["items"][place]["status"]);
+    assert_eq!(told(0), (&json!("operate_post_pause"), &json!(409)));
+    assert_eq!(told(1), (&json!("runs_post_cancel"), &json!(200)));
+    assert_eq!(deeds["items"][1]["origin"], "127.0.0.1");
+    assert_eq!(deeds["items"][1]["after"]["state"], "cancelled");
+    assert!(ask(&place, &["audit"]).contains("runs_post_cancel"));
+    assert_eq!(ask(&place, &["audit", "--text", &run, "--export"]).lines().count(), 2);
+}

@@ -74,6 +74,13 @@ impl Retention {
             store.rest_retention(now).await?;
             return Ok(true);
         }
+        let (deeds, receipts) = (now - TimeDelta::days(self.days.audit.into()), now - DAY);
+        let gone = store.forget_deeds(deeds).await? + store.forget_receipts(receipts).await?;
+        if gone > 0 {
+            info!("{gone} entries of the audit log and kept answers were kept long enough");
+            store.rest_retention(now).await?;
+            return Ok(true);
+        }
         let letters = store.forget_letters(now - TimeDelta::days(self.days.dead_letters.into())).await?;
         let events = store.forget_trigger_events(now).await?;
         if letters + events > 0 {

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use engine::Command;
 use language::config::{self, Approval};
 use language::kinds::kind;
@@ -20,7 +20,7 @@ use crate::{Api, Caller, error, runs, tasks};
 const LONGEST_NAME: usize = 100;
 
 /// What somebody who approves fills in.
-#[derive(Deserialize)]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApproveBody {
     #[serde(default)]
@@ -28,7 +28,7 @@ pub(crate) struct ApproveBody {
 }
 
 /// Why somebody does not approve.
-#[derive(Deserialize)]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RejectBody {
     reason: Option<String>,
@@ -39,8 +39,10 @@ pub(crate) async fn post_signal(
     State(api): State<Api>,
     caller: Caller,
     Path((id, name)): Path<(RunId, String)>,
+    headers: HeaderMap,
     Text(body): Text,
 ) -> Result<Json<RunView>, Problem> {
+    request::check_type(&headers, &["application/json"])?;
     if name.is_empty() || name.len() > LONGEST_NAME {
         let message = format!("a signal's name has 1 to {LONGEST_NAME} characters");
         return Err(Problem::bad_request(message));

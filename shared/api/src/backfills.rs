@@ -6,7 +6,6 @@ use auth::Permission::{Operate, Read};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
 use model::{BackfillId, Instant, RunId, RunState};
 use runtime::{BackfillPlan, NewBackfill, Steer};
 use serde::{Deserialize, Serialize};
@@ -27,19 +26,20 @@ pub const WEIGHT: u32 = 1;
 const SHOWN: usize = 100;
 
 /// Which backfills to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only of this workflow.
     pub workflow: Option<String>,
     /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page.
     pub cursor: Option<String>,
 }
 
 /// What to ask for.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackfillBody {
     /// The workflow's name.
@@ -56,6 +56,7 @@ pub struct BackfillBody {
     pub weight: u32,
     /// Which dates get a run: those that have none (`missing`), those whose run `failed`, or `all`.
     #[serde(default)]
+    #[schemars(with = "crate::openapi::shapes::Reruns")]
     pub rerun: Rerun,
     /// The number of the version that its runs take; the active one unless said.
     #[serde(default)]
@@ -77,27 +78,31 @@ fn weight() -> u32 {
 }
 
 /// What a backfill would do.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanView {
     /// The workflow's name.
     pub workflow: String,
     /// Whose dates they are.
     pub schedule: String,
     /// From when on.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub from: Instant,
     /// Until when.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub to: Instant,
     /// So many runs would go on at the same time.
     pub max_parallel: u32,
     /// Where places are short, so many turns for ten of live tasks.
     pub weight: u32,
     /// Which dates get a run.
+    #[schemars(with = "crate::openapi::shapes::Reruns")]
     pub rerun: Rerun,
     /// How many dates there are.
     pub dates: usize,
     /// How many of them get a run.
     pub to_run: usize,
     /// The first of these.
+    #[schemars(with = "Vec<crate::openapi::shapes::Time>")]
     pub first_dates: Vec<Instant>,
     /// How many dates have a run already.
     pub existing: usize,
@@ -108,20 +113,24 @@ pub struct PlanView {
 }
 
 /// A date that has a run already.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ExistingView {
     /// The date.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub date: Instant,
     /// Its run.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
     /// Where that stands.
+    #[schemars(with = "crate::openapi::shapes::RunStates")]
     pub state: RunState,
 }
 
 /// A backfill.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BackfillView {
     /// Its id.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: BackfillId,
     /// The workflow's name.
     pub workflow: String,
@@ -130,22 +139,28 @@ pub struct BackfillView {
     /// The number of the version that its runs take; none for the active one.
     pub version: Option<i32>,
     /// From when on.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub from: Instant,
     /// Until when.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub to: Instant,
     /// So many runs go on at the same time.
     pub max_parallel: u32,
     /// Where places are short, so many turns for ten of live tasks.
     pub weight: u32,
     /// Which dates get a run.
+    #[schemars(with = "crate::openapi::shapes::Reruns")]
     pub rerun: Rerun,
     /// Where it stands.
+    #[schemars(with = "crate::openapi::shapes::BackfillStates")]
     pub state: BackfillState,
     /// When it was asked for.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
     /// Who asked.
     pub created_by: String,
     /// When it ended.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub finished_at: Option<Instant>,
     /// Who cancelled it, if somebody did.
     pub cancelled_by: Option<String>,
@@ -157,6 +172,16 @@ pub struct BackfillView {
     pub ended: u32,
     /// How many dates are `waiting`, and how many have a run in which state.
     pub progress: BTreeMap<String, u32>,
+}
+
+/// A backfill that was begun, or what one would do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum StartedView {
+    /// It was begun.
+    Backfill(BackfillView),
+    /// Nothing was done.
+    Plan(PlanView),
 }
 
 impl PlanView {
@@ -251,7 +276,7 @@ pub(crate) async fn post_start(
     caller: Caller,
     headers: HeaderMap,
     request::Json(body): request::Json<BackfillBody>,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, Json<StartedView>), Problem> {
     caller.check(Operate, &body.workflow, &format!("workflow `{}`", body.workflow))?;
     let id = BackfillId(runs::run_id(&headers, &caller, &format!("backfill\n{}", body.workflow))?.0);
     let new = NewBackfill {
@@ -275,11 +300,11 @@ pub(crate) async fn post_start(
         Err(error) => return Err(error::runtime(error)),
     };
     if body.dry_run {
-        return Ok(Json(PlanView::new(&plan)).into_response());
+        return Ok((StatusCode::OK, Json(StartedView::Plan(PlanView::new(&plan)))));
     }
     api.app.runtime.start_backfill(&plan).await.map_err(error::runtime)?;
     let record = find(&api, &caller, id).await?;
-    Ok((StatusCode::CREATED, Json(view(&api, record).await?)).into_response())
+    Ok((StatusCode::CREATED, Json(StartedView::Backfill(view(&api, record).await?))))
 }
 
 /// No more of its runs begin; those under way go on.

@@ -24,18 +24,20 @@ const MOST_COUNTED: usize = 10_000;
 const COUNTED_AT_ONCE: u32 = 1_000;
 
 /// What to do, and to which runs.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkBody {
     /// Which runs.
     pub filter: BulkFilter,
     /// One of [`ACTIONS`].
+    #[schemars(extend("enum" = ACTIONS))]
     pub action: String,
     /// Whether only to count them.
     #[serde(default)]
     pub dry_run: bool,
     /// Why, for the timelines.
     #[serde(default, deserialize_with = "crate::request::brief")]
+    #[schemars(length(max = 1000))]
     pub reason: Option<String>,
     /// From an earlier batch: where to go on.
     #[serde(default)]
@@ -43,19 +45,21 @@ pub struct BulkBody {
 }
 
 /// Which runs are meant: at least one of these must be given.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BulkFilter {
     /// Only of this workflow.
     pub workflow: Option<String>,
     /// Only in this state.
+    #[schemars(with = "Option<crate::openapi::shapes::RunStates>")]
     pub state: Option<String>,
     /// Only those that tasks of this run started.
+    #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub parent: Option<RunId>,
 }
 
 /// What a dry run found, or what became of one batch.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum BulkView {
     /// One batch was carried out.
@@ -65,18 +69,19 @@ pub enum BulkView {
 }
 
 /// The runs that would be acted on.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CountView {
     /// How many.
     pub count: usize,
     /// Whether there are more than were counted.
     pub more: bool,
     /// The newest of them.
+    #[schemars(with = "Vec<crate::openapi::shapes::Id>")]
     pub sample: Vec<RunId>,
 }
 
 /// What became of one batch.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BatchView {
     /// How many runs there were.
     pub count: usize,
@@ -93,9 +98,10 @@ pub struct BatchView {
 }
 
 /// Why a run could not be acted on.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BulkError {
     /// The run.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
     /// In words.
     pub message: String,

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 const COMPARED_APART: [&str; 4] = ["name", "inputs", "tasks", "depends_on"];
 
 /// What differs between two definitions.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Difference {
     /// Fields of the workflow itself.
     pub fields: Vec<FieldChange>,
@@ -27,7 +27,7 @@ pub struct Difference {
 }
 
 /// What became of parts that are known by a name.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Parts {
     /// The names that only the second definition has, in its order.
     pub added: Vec<String>,
@@ -38,7 +38,7 @@ pub struct Parts {
 }
 
 /// A part that both definitions have and that differs.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PartChange {
     /// Its name.
     pub name: String,
@@ -47,7 +47,7 @@ pub struct PartChange {
 }
 
 /// A field that differs.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FieldChange {
     /// The way to it, as in `config.command`.
     pub field: String,
@@ -58,7 +58,7 @@ pub struct FieldChange {
 }
 
 /// The edges that only one of the definitions has, in the order of their names.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Edges {
     /// Those of the second one.
     pub added: Vec<Edge>,
@@ -67,7 +67,7 @@ pub struct Edges {
 }
 
 /// One task that another waits for.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Edge {
     /// The task that is waited for.
     pub from: String,

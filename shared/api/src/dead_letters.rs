@@ -16,7 +16,7 @@ use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
 
 /// Which dead letters to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only of this source.
@@ -24,17 +24,19 @@ pub struct ListQuery {
     /// Only those with this text in their reason or body.
     pub text: Option<String>,
     /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page.
     pub cursor: Option<String>,
 }
 
 /// A dead letter.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LetterView {
     /// Its id.
     pub id: String,
     /// When it was given up on.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub at: Instant,
     /// The subscription or endpoint at which it arrived.
     pub source: String,
@@ -44,6 +46,7 @@ pub struct LetterView {
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// The run that the message is about.
+    #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub run: Option<RunId>,
     /// The message's data; only where one letter is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +57,7 @@ pub struct LetterView {
 }
 
 /// What to do with dead letters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Publish them again.
@@ -64,8 +67,9 @@ pub enum Action {
 }
 
 /// Which dead letters a bulk action is about.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "LetterBulkFilter")]
 pub struct BulkFilter {
     /// Only of this source.
     pub source: Option<String>,
@@ -74,8 +78,9 @@ pub struct BulkFilter {
 }
 
 /// What to do with all dead letters that a filter lets pass.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "LetterBulkBody")]
 pub struct BulkBody {
     /// What to do.
     pub action: Action,
@@ -91,7 +96,8 @@ pub struct BulkBody {
 }
 
 /// What became of a bulk action. One call sees to a hundred letters at most.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "LetterBulkView")]
 pub struct BulkView {
     /// How many letters this call looked at.
     pub matched: usize,

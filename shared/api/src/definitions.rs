@@ -7,13 +7,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use service::Problem;
 
-use crate::request::{Text, parse};
+use crate::request::{Text, check_type, parse};
+
+/// What definitions may come as.
+const KINDS: [&str; 5] =
+    ["application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/plain"];
 
 /// How a single workflow is called in what is said about it.
 const BODY: &str = "body";
 
 /// Files that are compiled together.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Files {
     /// The files.
@@ -21,7 +25,7 @@ pub struct Files {
 }
 
 /// One file.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
     /// Its path, as problems in it shall name it.
@@ -34,7 +38,7 @@ pub struct File {
 }
 
 /// What a file defines.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A workflow.
@@ -75,6 +79,7 @@ impl<S: Send + Sync> FromRequest<S> for Definitions {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        check_type(request.headers(), &KINDS)?;
         let is_json = says_json(request.headers());
         let Text(text) = Text::from_request(request, state).await?;
         let files = read(text, is_json)?;

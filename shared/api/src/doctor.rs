@@ -23,7 +23,7 @@ const SKEW: TimeDelta = TimeDelta::seconds(5);
 const LONG_TRANSACTION: TimeDelta = TimeDelta::minutes(5);
 
 /// How something is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// As it should be.
@@ -33,7 +33,7 @@ pub enum Verdict {
 }
 
 /// One thing that was looked at.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CheckView {
     /// What was looked at.
     pub name: String,
@@ -44,15 +44,17 @@ pub struct CheckView {
     /// What to do about it, where it is not as it should be.
     pub advice: Option<String>,
     /// The run that it is about, where it is about one.
+    #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub run: Option<RunId>,
 }
 
 /// How Ebbflow is.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReportView {
     /// Whether everything is as it should be.
     pub ok: bool,
     /// What time it is here.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub now: Instant,
     /// What was looked at.
     pub checks: Vec<CheckView>,

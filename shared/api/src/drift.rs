@@ -21,24 +21,25 @@ pub const RUNS: u32 = 100;
 const MOST: u32 = 1_000;
 
 /// Of which runs.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DriftQuery {
     /// Only of this schedule.
     pub name: Option<String>,
     /// So many of the last ones; a hundred unless said.
+    #[schemars(range(min = 1, max = 1000))]
     pub count: Option<u32>,
 }
 
 /// The drift of a workflow's schedules.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DriftList {
     /// Each of them, by name.
     pub items: Vec<LastDrift>,
 }
 
 /// How late the last runs of a schedule began. Those that made up for what was missed do not count.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LastDrift {
     /// The schedule's name.
     pub schedule: String,
@@ -55,13 +56,16 @@ pub struct LastDrift {
 }
 
 /// A run that a schedule made.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StartView {
     /// The run.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
     /// For when it was planned.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub date: Instant,
     /// When it began: when it was made, or when a limit on runs let it go on. None if it has not.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub started_at: Option<Instant>,
     /// By how many milliseconds that is later.
     pub late_ms: Option<i64>,

@@ -38,11 +38,13 @@ const TASKS_AT_ONCE: u32 = 100;
 const EVENTS_AT_ONCE: u32 = 1_000;
 
 /// Why a run is where it is.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Explanation {
     /// The run.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
     /// Where it stands.
+    #[schemars(with = "crate::openapi::shapes::RunStates")]
     pub state: RunState,
     /// Why, in a few sentences.
     pub summary: String,
@@ -53,24 +55,27 @@ pub struct Explanation {
 }
 
 /// Why a task is where it is.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskExplanation {
     /// Its name.
     pub task: String,
     /// Where it stands.
+    #[schemars(with = "crate::openapi::shapes::TaskStates")]
     pub state: TaskState,
     /// Why, in a few sentences.
     pub because: String,
     /// Since when.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub since: Instant,
     /// Until when, where that is known.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub until: Option<Instant>,
     /// For programs: what the sentences were made from.
     pub details: Value,
 }
 
 /// What to explain.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExplainQuery {
     /// Only this task, and in more detail.

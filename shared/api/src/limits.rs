@@ -26,14 +26,14 @@ const LONGEST_NAME: usize = 100;
 const MOST_PLACES: u32 = 1_000_000;
 
 /// The limits that a tenant's tasks need places of.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitList {
     /// By kind and name.
     pub items: Vec<LimitView>,
 }
 
 /// One limit.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitView {
     /// `pool`, `workflow`, `tenant` or `queue`.
     pub kind: String,
@@ -46,6 +46,7 @@ pub struct LimitView {
     /// How many tasks stand in its line.
     pub waiting: u32,
     /// Since when the one that has waited longest does.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub oldest: Option<Instant>,
     /// Who takes turns in its line, tenants and their backfills: only of a queue, which all of them share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -53,12 +54,13 @@ pub struct LimitView {
 }
 
 /// A tenant, or one of its backfills, in the line of a queue.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ShareView {
     /// Whether it is the caller's own.
     pub own: bool,
     /// The backfill, if it is one of the caller's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub backfill: Option<BackfillId>,
     /// How often the tenant comes in each round.
     pub weight: u32,
@@ -68,6 +70,7 @@ pub struct ShareView {
     /// How many of its tasks wait.
     pub waiting: u32,
     /// Since when the one that has waited longest does.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub oldest: Option<Instant>,
     /// The part of the places that it is entitled to while it waits, of 1.
     pub entitled: f64,
@@ -76,10 +79,11 @@ pub struct ShareView {
 }
 
 /// How many places a limit shall have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitBody {
     /// So many; null for no bound.
+    #[schemars(range(max = 1_000_000))]
     pub places: Option<u32>,
 }
 

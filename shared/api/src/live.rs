@@ -29,23 +29,26 @@ pub use feed::Feed;
 use listener::Listener;
 
 /// Which events to be told.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LiveQuery {
     /// Only of runs of this workflow.
     pub workflow: Option<String>,
     /// Only of this run.
+    #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub run: Option<RunId>,
 }
 
 /// One event, as it is told to whoever listens: what the run's own list of events says of it, and whose it is.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LiveView {
     /// The run.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
     /// The workflow's name.
     pub workflow: String,
     /// Where the run stands now.
+    #[schemars(with = "crate::openapi::shapes::RunStates")]
     pub state: RunState,
     /// The event.
     #[serde(flatten)]

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use model::RunId;
+use model::{Instant, RunId};
 use serde::{Deserialize, Serialize};
 use service::Problem;
 use store::LogLine;
@@ -12,15 +12,36 @@ use crate::request::{Path, Query};
 use crate::{Api, Caller, error, tasks};
 
 /// Which lines of a task's log to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogQuery {
     /// Of this attempt; without it, of the current one.
     pub attempt: Option<u32>,
     /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page.
     pub cursor: Option<String>,
+}
+
+/// One line of a log.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LineView {
+    /// When it was written.
+    #[schemars(with = "crate::openapi::shapes::Time")]
+    pub at: Instant,
+    /// `stdout`, `stderr`, or `system` for our own.
+    pub stream: String,
+    /// `debug`, `info`, `warning` or `error`.
+    pub level: String,
+    /// The text, without its end of line.
+    pub line: String,
+}
+
+impl From<LogLine> for LineView {
+    fn from(LogLine { at, stream, level, line }: LogLine) -> Self {
+        Self { at, stream, level, line }
+    }
 }
 
 /// Lines of an attempt's log, oldest first. An attempt that has not begun has none.
@@ -50,6 +71,7 @@ pub(crate) async fn get_lines(
     caller: Caller,
     Path((id, task)): Path<(RunId, String)>,
     Query(query): Query<LogQuery>,
-) -> Result<Json<Page<LogLine>>, Problem> {
-    list(&api, &caller, id, &task, &query).await.map(Json)
+) -> Result<Json<Page<LineView>>, Problem> {
+    let page = list(&api, &caller, id, &task, &query).await?;
+    Ok(Json(page.map(LineView::from)))
 }

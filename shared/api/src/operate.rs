@@ -16,22 +16,24 @@ use crate::views::RunView;
 use crate::{Api, Caller, error, runs, tasks};
 
 /// Why somebody does something.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReasonBody {
     /// In words, for the timeline.
     #[serde(default, deserialize_with = "crate::request::brief")]
+    #[schemars(length(max = 1000))]
     pub reason: Option<String>,
 }
 
 /// What somebody says that a task delivered, and why they do.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SucceedBody {
     /// The task's output; null for none. A switch names the branches that go on: `{"next": ["left"]}`.
     pub output: Value,
     /// In words, for the timeline.
     #[serde(default, deserialize_with = "crate::request::brief")]
+    #[schemars(length(max = 1000))]
     pub reason: Option<String>,
 }
 

@@ -13,7 +13,8 @@ pub const DEFAULT_LIMIT: u32 = 20;
 pub const MAX_LIMIT: u32 = 100;
 
 /// One page of a list.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "PageOf{T}")]
 pub struct Page<T> {
     /// The items, in the list's order.
     pub items: Vec<T>,

@@ -2,6 +2,7 @@
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use service::{Problem, read_body};
 
@@ -41,9 +42,25 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        check_type(request.headers(), &["application/json"])?;
         let Text(text) = Text::from_request(request, state).await?;
         parse(if text.trim().is_empty() { "{}" } else { &text }).map(Self)
     }
+}
+
+/// What curl says of any body, unless it is told otherwise: it tells nothing.
+const UNTOLD: &str = "application/x-www-form-urlencoded";
+
+/// A body that says what it is must be one of these; one that says nothing is taken for the first.
+pub(crate) fn check_type(headers: &HeaderMap, known: &[&str]) -> Result<(), Problem> {
+    let Some(said) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let said = said.to_str().unwrap_or_default();
+    let kind = said.split(';').next().unwrap_or_default().trim();
+    if known.iter().chain([&UNTOLD]).any(|known| kind.eq_ignore_ascii_case(known)) {
+        return Ok(());
+    }
+    let message = format!("the body is `{kind}`; it must be {}", known.join(" or "));
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message))
 }
 
 /// A body of any text.

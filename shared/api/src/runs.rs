@@ -4,7 +4,6 @@ use auth::Permission::Follow;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use engine::Command;
 use model::{Instant, Run, RunId, RunState};
 use runtime::{Settled, StartRun};
@@ -18,47 +17,52 @@ use crate::operate::ReasonBody;
 use crate::page::{Page, Wanted};
 use crate::request::{self, Path, Query};
 use crate::views::{EventView, RunView};
-use crate::{Api, Caller, Links, error, tasks, workflows};
+use crate::{Api, Caller, Links, error, mutation, tasks, workflows};
 
 /// No idempotency key is longer, in bytes.
-const LONGEST_KEY: usize = 255;
+pub(crate) const LONGEST_KEY: usize = 255;
 
 /// So many runs that share a limit are looked at.
 const LANE_SHOWN: u32 = 100;
 
 /// Which runs to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only of this workflow.
     pub workflow: Option<String>,
     /// Only in this state.
+    #[schemars(with = "Option<crate::openapi::shapes::RunStates>")]
     pub state: Option<String>,
     /// Only those that tasks of this run started.
+    #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub parent: Option<RunId>,
     /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page.
     pub cursor: Option<String>,
 }
 
 /// Which events of a run to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventsQuery {
     /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page.
     pub cursor: Option<String>,
 }
 
 /// What to start a run with.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StartBody {
     /// Its inputs; those with a default may be left out.
     pub inputs: Map<String, Value>,
     /// The date it is about, if it is about one.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub logical_date: Option<Instant>,
     /// Labels to find it by.
     pub labels: Map<String, Value>,
@@ -175,7 +179,7 @@ pub(crate) async fn post_start(
     Path(workflow): Path<String>,
     headers: HeaderMap,
     request::Json(body): request::Json<StartBody>,
-) -> Result<Response, Problem> {
+) -> Result<(StatusCode, HeaderMap, Json<RunView>), Problem> {
     check_supported(&body)?;
     let request = StartRun {
         id: run_id(&headers, &caller, &workflow)?,
@@ -200,7 +204,7 @@ pub(crate) async fn post_start(
             let trace = HeaderValue::try_from(started.run.traceparent()).ok();
             let trace = trace.map(|trace| (HeaderName::from_static("traceparent"), trace));
             let headers = trace.into_iter().chain([(header::LOCATION, location(started.run))]);
-            Ok((status, HeaderMap::from_iter(headers), Json(run)).into_response())
+            Ok((status, HeaderMap::from_iter(headers), Json(run)))
         }
         Err(runtime::Error::NoSuchWorkflow(_)) => {
             Err(workflows::no_such_workflow(&api, &caller, &workflow).await)
@@ -238,16 +242,8 @@ fn check_supported(body: &StartBody) -> Result<(), Problem> {
 
 /// The id that a key asks for; without a key, a new one.
 pub(crate) fn run_id(headers: &HeaderMap, caller: &Caller, workflow: &str) -> Result<RunId, Problem> {
-    let Some(key) = headers.get("idempotency-key") else { return Ok(RunId(Uuid::now_v7())) };
-    match key.to_str() {
-        Ok(key) if (1..=LONGEST_KEY).contains(&key.len()) => {
-            Ok(RunId::from_key(caller.tenant, workflow, key))
-        }
-        _ => {
-            let message = format!("`Idempotency-Key` must be 1 to {LONGEST_KEY} visible ASCII characters");
-            Err(Problem::bad_request(message))
-        }
-    }
+    let key = mutation::key_of(headers)?;
+    Ok(key.map_or_else(|| RunId(Uuid::now_v7()), |key| RunId::from_key(caller.tenant, workflow, &key)))
 }
 
 /// Ends a run. Cancelling a cancelled run again changes nothing.

@@ -25,19 +25,20 @@ const SHOWN: usize = 5;
 const MOST: usize = 1_000;
 
 /// Which schedules to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only of this workflow.
     pub workflow: Option<String>,
     /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page.
     pub cursor: Option<String>,
 }
 
 /// Which instants to show.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NextQuery {
     /// Only of this schedule.
@@ -45,57 +46,61 @@ pub struct NextQuery {
     /// Those after this instant, or after what clocks of the schedule's zone show; now unless said.
     pub from: Option<String>,
     /// So many; five unless said.
+    #[schemars(range(min = 1, max = 1000))]
     pub count: Option<usize>,
 }
 
 /// Which schedule to pause, and why.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PauseBody {
     /// Its name; all of the workflow's unless said.
     pub name: Option<String>,
     /// In words.
     #[serde(deserialize_with = "request::brief")]
+    #[schemars(length(max = 1000))]
     pub reason: Option<String>,
 }
 
 /// Which schedule to resume, and what becomes of what it missed.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResumeBody {
     /// Its name; all of the workflow's unless said.
     pub name: Option<String>,
     /// `all`, `latest` or `none` of the missed instants get their runs; the schedule's `catchup` says so unless said.
+    #[schemars(with = "Option<crate::openapi::shapes::Catchups>")]
     pub missed: Option<Catchup>,
 }
 
 /// Schedules of a workflow.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ScheduleList {
     /// Each of them, by name.
     pub items: Vec<ScheduleView>,
 }
 
 /// Instants to come.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NextList {
     /// Each of them, in order.
     pub items: Vec<NextView>,
 }
 
 /// An instant of a schedule.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NextView {
     /// The schedule's name.
     pub schedule: String,
     /// The instant.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub at: Instant,
     /// What clocks of the schedule's time zone show then.
     pub local: String,
 }
 
 /// A schedule.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ScheduleView {
     /// The workflow's name.
     pub workflow: String,
@@ -106,18 +111,21 @@ pub struct ScheduleView {
     /// How many seconds lie between its instants, if they are as far apart.
     pub every_seconds: Option<u32>,
     /// Its only instant, if it has one.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub at: Option<Instant>,
     /// The time zone of its pattern.
     pub timezone: String,
     /// What its runs are given.
     pub inputs: Map<String, Value>,
     /// What becomes of instants that were missed.
+    #[schemars(with = "crate::openapi::shapes::Catchups")]
     pub catchup: Catchup,
     /// So many runs are made at once, at most.
     pub cap: Option<u32>,
     /// No more of its runs go on at the same time.
     pub max_active_runs: Option<u32>,
     /// What becomes of one too many.
+    #[schemars(with = "Option<crate::openapi::shapes::Word>")]
     pub overlap: Option<Overlap>,
     /// Whether it makes no runs for now.
     pub paused: bool,
@@ -128,6 +136,7 @@ pub struct ScheduleView {
     /// What it would have to make up for; none if it is up to date.
     pub missed: Option<MissedView>,
     /// The last date that got its run.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub last_date: Option<Instant>,
     /// Why its last instant has no run, where it should have one.
     pub problem: Option<String>,
@@ -136,9 +145,10 @@ pub struct ScheduleView {
 }
 
 /// Who paused a schedule.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PauseView {
     /// When.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub at: Instant,
     /// Who.
     pub by: String,
@@ -147,15 +157,17 @@ pub struct PauseView {
 }
 
 /// Instants that have no run yet and are past.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MissedView {
     /// How many there are, as far as they were counted.
     pub count: usize,
     /// Whether there are more than were counted.
     pub more: bool,
     /// The first one.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub first: Instant,
     /// The latest one.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub latest: Instant,
     /// The first few, and what clocks of the schedule's time zone showed then.
     #[serde(default)]
@@ -163,7 +175,7 @@ pub struct MissedView {
 }
 
 /// How late the runs of a schedule began, of those that were not missed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DriftView {
     /// How many runs were counted.
     pub runs: i64,

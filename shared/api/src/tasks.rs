@@ -16,12 +16,13 @@ use crate::views::{AttemptView, ElsewhereView, TaskView};
 use crate::{Api, Caller, error, runs};
 
 /// Which tasks of a run to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only the children of this fan-out; without it, the tasks of the definition.
     pub parent: Option<String>,
     /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page.
     pub cursor: Option<String>,

@@ -14,33 +14,37 @@ use crate::request::{Path, Query};
 use crate::{Api, Caller, Links, error, runs};
 
 /// Which timers to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only of this run.
+    #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub run: Option<RunId>,
     /// Only of this workflow.
     pub workflow: Option<String>,
     /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page.
     pub cursor: Option<String>,
 }
 
 /// Which timers of a run to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunQuery {
     /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page.
     pub cursor: Option<String>,
 }
 
 /// A pending timer.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TimerView {
     /// The run it belongs to.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
     /// The workflow's name.
     pub workflow: String,
@@ -51,6 +55,7 @@ pub struct TimerView {
     /// `retry`, `sleep`, `timeout` or `deadline`.
     pub kind: String,
     /// When it is due.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub wake_at: Instant,
     /// Whether that has passed.
     pub overdue: bool,

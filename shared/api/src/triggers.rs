@@ -17,27 +17,30 @@ use crate::{Api, Caller, error};
 const SHOWN: u32 = 20;
 
 /// Which triggers to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Only of this workflow.
     pub workflow: Option<String>,
     /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page.
     pub cursor: Option<String>,
 }
 
 /// Why a trigger shall pause.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "TriggerPauseBody")]
 pub struct PauseBody {
     /// For whoever wonders.
     pub reason: Option<String>,
 }
 
 /// A trigger.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "TriggerDetail")]
 pub struct TriggerView {
     /// The workflow that it starts runs of.
     pub workflow: String,
@@ -56,8 +59,10 @@ pub struct TriggerView {
     /// How many looks of its sensor failed, one after the other.
     pub failures: u32,
     /// When its sensor looks next, or when the event that it holds back starts a run.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub next_at: Option<Instant>,
     /// Since when it does nothing.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub paused_at: Option<Instant>,
     /// Why it does nothing.
     pub paused_reason: Option<String>,
@@ -70,13 +75,16 @@ pub struct TriggerView {
 }
 
 /// Something that a trigger heard of.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "TriggerEventView")]
 pub struct EventView {
     /// When.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub at: Instant,
     /// What it was.
     pub what: String,
     /// The run that it started.
+    #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub run: Option<RunId>,
 }
 

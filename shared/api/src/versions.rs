@@ -2,25 +2,28 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use model::{Instant, Workflow};
 use serde::{Deserialize, Serialize};
 use service::Problem;
 use store::{Activated, VersionRecord, WorkflowRecord};
 
 use crate::compare::{Difference, compare};
+use crate::etag::Tagged;
 use crate::page::{Page, Wanted};
 use crate::request::{Path, Query};
 use crate::workflows::{self, ListQuery};
 use crate::{Api, Caller, error};
 
 /// A version in a list.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct VersionView {
     /// Its number within the workflow, from 1.
     pub number: i32,
     /// Its content hash.
     pub hash: String,
     /// When it was registered.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
     /// Who registered it.
     pub created_by: String,
@@ -45,19 +48,20 @@ impl VersionView {
 }
 
 /// A version in full.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct VersionDetail {
     /// What a list says of it.
     #[serde(flatten)]
     pub summary: VersionView,
     /// The definition, every reference resolved.
+    #[schemars(with = "crate::openapi::shapes::Definition")]
     pub definition: Workflow,
     /// The text it was written as.
     pub source: String,
 }
 
 /// What differs between two versions.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// The workflow's name.
     pub workflow: String,
@@ -71,7 +75,7 @@ pub struct Comparison {
 }
 
 /// How a workflow stands after it was steered.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Standing {
     /// Its name.
     pub name: String,
@@ -143,11 +147,13 @@ pub(crate) async fn get_one(
     State(api): State<Api>,
     caller: Caller,
     Path((name, number)): Path<(String, i32)>,
-) -> Result<Json<VersionDetail>, Problem> {
+    headers: HeaderMap,
+) -> Result<Tagged<VersionDetail>, Problem> {
     let workflow = workflows::find(&api, &caller, &name).await?;
     let version = find(&api, &workflow, number).await?;
     let summary = VersionView::new(&version, &workflow);
-    Ok(Json(VersionDetail { summary, definition: version.workflow, source: version.source }))
+    let detail = VersionDetail { summary, definition: version.workflow, source: version.source };
+    Ok(Tagged::new(&headers, version.hash, detail))
 }
 
 pub(crate) async fn get_comparison(

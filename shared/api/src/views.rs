@@ -18,7 +18,7 @@ pub use tasks::{AttemptView, ChildrenView, ElsewhereView, ErrorView, TaskView, W
 pub use workers::{HeldView, WorkerState, WorkerView};
 
 /// Where a thing can be had and looked at.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LinksView {
     /// The thing itself, in the API.
     #[serde(rename = "self")]
@@ -31,10 +31,27 @@ pub struct LinksView {
     pub trace: String,
 }
 
+/// Why a request was refused.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ProblemView {
+    /// What went wrong, for programs.
+    pub error_code: String,
+    /// The same for people.
+    pub message: String,
+    /// What else is worth knowing.
+    pub details: Value,
+    /// Names this answer, for whoever looks for it in a log.
+    pub request_id: String,
+    /// When it was answered.
+    #[schemars(with = "crate::openapi::shapes::Time")]
+    pub timestamp: Instant,
+}
+
 /// A run.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunView {
     /// Its id.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: RunId,
     /// The workflow's name.
     pub workflow: String,
@@ -43,6 +60,7 @@ pub struct RunView {
     /// Whose it is.
     pub tenant: i32,
     /// Where it stands.
+    #[schemars(with = "crate::openapi::shapes::RunStates")]
     pub state: RunState,
     /// What caused it.
     pub trigger: TriggerView,
@@ -51,20 +69,27 @@ pub struct RunView {
     /// Labels to find it by.
     pub labels: Map<String, Value>,
     /// The date it is about, where one was given.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub logical_date: Option<Instant>,
     /// The schedule whose date that is, if it is one's.
     pub schedule: Option<String>,
     /// What it is about begins here, if it is of a schedule.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub data_interval_start: Option<Instant>,
     /// What it is about ends here.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub data_interval_end: Option<Instant>,
     /// When it was created.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
     /// When its first task was given a place.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub started_at: Option<Instant>,
     /// When its last task ended.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub finished_at: Option<Instant>,
     /// How many tasks are in each state that any is in, children of fan-outs included.
+    #[schemars(with = "BTreeMap<String, u32>")]
     pub counts: BTreeMap<TaskState, u32>,
     /// The task that started it, if one did.
     pub parent: Option<ParentView>,
@@ -80,7 +105,7 @@ pub struct RunView {
 }
 
 /// What caused a run.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TriggerView {
     /// `api`, `message`, …
     pub kind: String,
@@ -89,9 +114,10 @@ pub struct TriggerView {
 }
 
 /// The task that started a run.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ParentView {
     /// The run that the task is of.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
     /// The task's name; none where its run is gone.
     pub task: Option<String>,
@@ -121,13 +147,15 @@ impl ParentView {
 }
 
 /// What a run waits for that is held until others have ended.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TurnView {
     /// `concurrency`.
     pub reason: String,
     /// Since when.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub since: Instant,
     /// The runs of the same key that go on. Told of a single run, not in lists.
+    #[schemars(with = "Option<Vec<crate::openapi::shapes::Id>>")]
     pub runs: Option<Vec<RunId>>,
     /// How many more wait before it. Told of a single run, not in lists.
     pub ahead: Option<usize>,
@@ -171,14 +199,16 @@ impl RunView {
 }
 
 /// One event of a run.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EventView {
     /// Its number within the run, from 0.
     pub seq: i64,
     /// When it happened.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub at: Instant,
     /// What happened.
     #[serde(rename = "type")]
+    #[schemars(with = "crate::openapi::shapes::Word")]
     pub kind: EventKind,
     /// The name of the task it happened to.
     pub task: Option<String>,
@@ -210,7 +240,7 @@ impl EventView {
 }
 
 /// A workflow in a list.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkflowView {
     /// Its name.
     pub name: String,
@@ -225,12 +255,15 @@ pub struct WorkflowView {
     /// Whether it was taken out of use.
     pub archived: bool,
     /// Its typed inputs.
+    #[schemars(with = "Vec<crate::openapi::shapes::Input>")]
     pub inputs: Vec<InputSpec>,
     /// How many tasks it has.
     pub tasks: usize,
     /// When it was first registered.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
     /// When it last changed.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub updated_at: Instant,
 }
 
@@ -253,12 +286,13 @@ impl From<&WorkflowRecord> for WorkflowView {
 }
 
 /// A workflow in full.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkflowDetail {
     /// What a list says of it.
     #[serde(flatten)]
     pub summary: WorkflowView,
     /// The definition, every reference resolved.
+    #[schemars(with = "crate::openapi::shapes::Definition")]
     pub definition: Workflow,
     /// The text it was written as.
     pub source: String,
@@ -270,7 +304,7 @@ pub struct WorkflowDetail {
 }
 
 /// What became of a definition that was registered.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RegisteredView {
     /// The workflow's name.
     pub name: String,

@@ -15,21 +15,23 @@ use crate::views::{HeldView, WorkerState, WorkerView};
 use crate::{Api, Caller, Links, error};
 
 /// Which workers to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page.
     pub cursor: Option<String>,
 }
 
 /// Why a worker is told to end.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OrderBody {
     /// In words, for whoever wonders.
     #[serde(default, deserialize_with = "crate::request::brief")]
+    #[schemars(length(max = 1000))]
     pub reason: Option<String>,
 }
 

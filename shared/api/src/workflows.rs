@@ -3,13 +3,13 @@
 use auth::Permission::{Author, Read};
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use service::Problem;
 use store::{RunFilter, WorkflowRecord};
 
 use crate::definitions::Definitions;
+use crate::etag::{self, Tagged};
 use crate::page::{Page, Wanted};
 use crate::request::{Path, Query};
 use crate::views::{RegisteredView, WorkflowDetail, WorkflowView};
@@ -22,20 +22,41 @@ const RECENT_RUNS: u32 = 10;
 const NAMES_FOR_HINTS: u32 = 1_000;
 
 /// Which workflows to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page.
     pub cursor: Option<String>,
 }
 
 /// What became of definitions that were registered.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Registration {
     /// Each of them, in the order of their files.
     pub registered: Vec<RegisteredView>,
+}
+
+/// Definitions that are sound.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Validation {
+    /// Always true: what is not sound is refused.
+    pub valid: bool,
+    /// Each of them, in the order of their files.
+    pub workflows: Vec<ValidView>,
+}
+
+/// A definition that is sound.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ValidView {
+    /// The workflow's name.
+    pub name: String,
+    /// How many tasks it has.
+    pub tasks: usize,
+    /// Its content hash.
+    pub hash: String,
 }
 
 /// Workflows in name order.
@@ -80,30 +101,35 @@ pub(crate) async fn get_one(
     State(api): State<Api>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Result<Json<WorkflowDetail>, Problem> {
+    headers: HeaderMap,
+) -> Result<Tagged<WorkflowDetail>, Problem> {
     let record = find(&api, &caller, &name).await?;
     let filter = RunFilter { workflow: Some(name), limit: RECENT_RUNS, ..RunFilter::default() };
     let runs = api.app.runtime.store().runs(caller.tenant, &filter).await.map_err(error::store)?;
     let recent_runs = runs::views(&api, runs).await?;
-    Ok(Json(WorkflowDetail {
+    let hash = record.version.hash.clone();
+    let detail = WorkflowDetail {
         summary: WorkflowView::from(&record),
         next: schedules::next_of(&record.version.workflow, api.app.now()),
         definition: record.version.workflow,
         source: record.version.source,
         recent_runs,
-    }))
+    };
+    Ok(Tagged::new(&headers, hash, detail))
 }
 
 /// Registers all or nothing: a body with any problem in it never gets here. Sending it again changes nothing.
 pub(crate) async fn post_register(
     State(api): State<Api>,
     caller: Caller,
+    headers: HeaderMap,
     Definitions(definitions): Definitions,
 ) -> Result<(StatusCode, Json<Registration>), Problem> {
     let names: Vec<String> = definitions.iter().map(|definition| definition.workflow.name.clone()).collect();
     for name in &names {
         caller.check(Author, name, &format!("workflow `{name}`"))?;
     }
+    etag::check_match(&api, &caller, &headers, &names).await?;
     let done =
         api.app.runtime.register(caller.tenant, definitions, &caller.name).await.map_err(error::runtime)?;
     let registered: Vec<RegisteredView> = names
@@ -121,10 +147,11 @@ pub(crate) async fn post_register(
     Ok((status, Json(Registration { registered })))
 }
 
-pub(crate) async fn post_validate(_: Caller, Definitions(definitions): Definitions) -> Json<Value> {
-    let workflows = definitions.iter().map(|definition| {
-        let workflow = &definition.workflow;
-        json!({"name": workflow.name, "tasks": workflow.tasks.len(), "hash": definition.hash})
+pub(crate) async fn post_validate(_: Caller, Definitions(definitions): Definitions) -> Json<Validation> {
+    let workflows = definitions.into_iter().map(|definition| ValidView {
+        tasks: definition.workflow.tasks.len(),
+        name: definition.workflow.name,
+        hash: definition.hash,
     });
-    Json(json!({"valid": true, "workflows": workflows.collect::<Vec<_>>()}))
+    Json(Validation { valid: true, workflows: workflows.collect() })
 }

@@ -61,6 +61,8 @@ pub struct RetentionConfig {
     pub logs: u32,
     /// `EBB_RETENTION_OUTPUTS_DAYS`: outputs of runs that ended.
     pub outputs: u32,
+    /// `EBB_RETENTION_AUDIT_DAYS`: the audit log.
+    pub audit: u32,
     /// `EBB_RETENTION_DEAD_LETTERS_DAYS`: messages that could never succeed.
     pub dead_letters: u32,
     /// Where everything of a run is written before it is deleted.
@@ -83,7 +85,15 @@ pub enum ArchiveConfig {
 
 impl Default for RetentionConfig {
     fn default() -> Self {
-        Self { succeeded: 90, failed: 365, logs: 30, outputs: 7, dead_letters: 365, archive: None }
+        Self {
+            succeeded: 90,
+            failed: 365,
+            logs: 30,
+            outputs: 7,
+            dead_letters: 365,
+            audit: 400,
+            archive: None,
+        }
     }
 }
 
@@ -235,6 +245,7 @@ impl Reader<'_> {
             failed: self.days("EBB_RETENTION_FAILED_DAYS", usual.failed),
             logs: self.days("EBB_RETENTION_LOGS_DAYS", usual.logs),
             outputs: self.days("EBB_RETENTION_OUTPUTS_DAYS", usual.outputs),
+            audit: self.days("EBB_RETENTION_AUDIT_DAYS", usual.audit),
             dead_letters: self.days("EBB_RETENTION_DEAD_LETTERS_DAYS", usual.dead_letters),
             archive: self.archive(),
         }

@@ -3,6 +3,7 @@
 mod app;
 mod body;
 pub mod config;
+mod connections;
 mod health;
 mod limit;
 mod login;

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::metrics::{self, Exporter};
-use crate::{App, Config, init_telemetry, observed};
+use crate::{App, Config, connections, init_telemetry, observed};
 
 /// What is under way may go on for so long after the process was asked to stop, unless it is told otherwise. Cloud Run
 /// kills two seconds later.
@@ -86,21 +86,22 @@ pub async fn serve(
     let asked = asked.boxed().shared();
     let router =
         router.layer(axum::middleware::from_fn(observed)).layer(Extension(Stopping(Some(asked.clone()))));
-    let graceful = axum::serve(listener, router).with_graceful_shutdown(asked.clone());
+    let graceful = connections::serve(listener, router, asked.clone());
     let finish = asked.clone();
     let let_go = async move {
         finish.await;
         let_go(grace).await;
     };
-    let all = async { tokio::join!(graceful, let_go).0 };
+    let all = async { tokio::join!(graceful, let_go) };
     let deadline = async {
         asked.await;
         drop(tokio::time::timeout(grace + LEEWAY, future::pending::<()>()).await);
     };
     tokio::select! {
-        served = all => served,
-        () = deadline => Ok(()),
+        _ = all => {}
+        () = deadline => {}
     }
+    Ok(())
 }
 
 /// Reads the configuration, connects, serves `$PORT`. With `--check` it only checks the configuration.

@@ -8,6 +8,7 @@
 
 mod backfills;
 mod chunks;
+mod deeds;
 mod elsewhere;
 mod error;
 mod identities;
@@ -18,6 +19,7 @@ mod news;
 mod normal;
 mod outline;
 mod postgres;
+mod receipts;
 mod records;
 mod retention;
 mod schedules;
@@ -35,6 +37,7 @@ use model::{
 };
 
 pub use backfills::*;
+pub use deeds::{Deed, DeedFilter, DeedStore};
 pub use elsewhere::rows_elsewhere;
 pub use error::{Error, Result};
 pub use identities::{GrantRecord, Identities, IdentityFilter, RoleRecord, TokenRecord};
@@ -44,6 +47,7 @@ pub use memory::Memory;
 pub use news::{Bookmark, News, NewsItem, NewsStore};
 pub use outline::Outlines;
 pub use postgres::Postgres;
+pub use receipts::{Known, Receipt, ReceiptKey, ReceiptStore};
 pub use records::*;
 pub use retention::{Part, Remnants};
 pub use schedules::*;
@@ -138,7 +142,16 @@ pub trait Unit: TriggerUnit {
 /// The interface to all state.
 #[async_trait]
 pub trait Store:
-    Schedules + Backfills + TriggerStore + Measured + NewsStore + Remnants + Outlines + Identities
+    Schedules
+    + Backfills
+    + TriggerStore
+    + Measured
+    + NewsStore
+    + DeedStore
+    + ReceiptStore
+    + Remnants
+    + Outlines
+    + Identities
 {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;

@@ -5,6 +5,7 @@
 
 mod backfills;
 mod constraints;
+mod deeds;
 mod definitions;
 mod draft;
 mod identities;

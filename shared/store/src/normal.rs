@@ -13,7 +13,7 @@ use model::{
 };
 use uuid::Uuid;
 
-use crate::{DeadLetter, Facts, Sign};
+use crate::{DeadLetter, Deed, Facts, Sign};
 
 /// The longest id that an index can hold, in characters.
 const LONGEST_LETTER_ID: usize = 512;
@@ -36,6 +36,20 @@ pub(crate) fn label(label: &str) -> Cow<'_, str> {
     let hash = Uuid::new_v5(&Uuid::NAMESPACE_OID, label.as_bytes()).simple().to_string();
     let beginning: String = label.chars().take(LONGEST_LABEL - hash.len()).collect();
     Cow::Owned(beginning + &hash)
+}
+
+/// A deed in texts that can be written.
+pub(crate) fn deed(deed: &Deed) -> Deed {
+    let plain = |given: &String| text(given).into_owned();
+    Deed {
+        actor: plain(&deed.actor),
+        origin: deed.origin.as_ref().map(plain),
+        forwarded: deed.forwarded.as_ref().map(plain),
+        agent: deed.agent.as_ref().map(plain),
+        target: plain(&deed.target),
+        key: deed.key.as_ref().map(plain),
+        ..deed.clone()
+    }
 }
 
 /// A run with its times in order, whose parent knows how deep it is.

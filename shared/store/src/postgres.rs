@@ -3,6 +3,7 @@
 
 mod backfills;
 mod births;
+mod deeds;
 mod definitions;
 mod identities;
 mod inspection;
@@ -19,6 +20,7 @@ mod outline;
 mod partitions;
 mod places;
 mod reading;
+mod receipts;
 mod retention;
 mod rows;
 mod runs;

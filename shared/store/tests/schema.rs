@@ -62,6 +62,19 @@ async fn the_schema_knows_the_states_of_the_model_and_no_others() {
     assert_eq!(quoted(&mut connection, "a_finished_run_has_a_time").await, names);
 }
 
+#[tokio::test]
+async fn the_audit_log_cannot_be_rewritten() {
+    let database = testkit::database().await;
+    Postgres::migrate(&database.url).await.unwrap();
+    let mut connection = PgConnection::connect(&database.url).await.unwrap();
+    let note = "insert into deeds (tenant, at, actor, action, target, status) values (1, 'epoch', 'ada', 'x', '/x', 200)";
+    connection.execute(note).await.unwrap();
+    for attempt in ["update deeds set actor = 'bob'", "delete from deeds", "truncate deeds"] {
+        let refused = connection.execute(attempt).await.unwrap_err().to_string();
+        assert!(refused.contains("the audit log is only ever added to"), "{attempt}: {refused}");
+    }
+}
+
 /// The words that a constraint quotes.
 async fn quoted(connection: &mut PgConnection, constraint: &str) -> Vec<String> {
     let definition: String =

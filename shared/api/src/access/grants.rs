@@ -17,7 +17,7 @@ use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
 
 /// What somebody shall be allowed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrantBody {
     /// Whom: `ada@example.com`, `@example.com` or `group:NAME`.
@@ -33,9 +33,10 @@ pub struct GrantBody {
 }
 
 /// A grant as callers see it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GrantView {
     /// Its id.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: Uuid,
     /// Whom it is for.
     pub who: String,
@@ -46,6 +47,7 @@ pub struct GrantView {
     /// For which workflows.
     pub workflows: String,
     /// When it was given.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
     /// Who gave it.
     pub created_by: String,

@@ -26,7 +26,7 @@ const USUAL_DAYS: i64 = 90;
 const LONGEST_NAME: usize = 100;
 
 /// What a new token shall be good for.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenBody {
     /// What it is for; events of its bearer name it.
@@ -45,9 +45,10 @@ pub struct TokenBody {
 }
 
 /// A service token as callers see it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TokenView {
     /// Its id.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: Uuid,
     /// What it is for.
     pub name: String,
@@ -60,12 +61,15 @@ pub struct TokenView {
     /// `active`, `expired` or `revoked`.
     pub state: String,
     /// When it was made.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
     /// Who made it.
     pub created_by: String,
     /// Until when it is good.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub expires_at: Instant,
     /// When it was revoked.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub revoked_at: Option<Instant>,
     /// Who revoked it.
     pub revoked_by: Option<String>,
@@ -75,7 +79,7 @@ pub struct TokenView {
 }
 
 /// Which tokens or grants to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
     /// At most so many.

@@ -19,7 +19,7 @@ const SHOWN: usize = 50;
 const RUNS: u32 = 2_000;
 
 /// One limit, who has its places, and who comes next.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitDetail {
     /// The limit.
     #[serde(flatten)]
@@ -31,9 +31,10 @@ pub struct LimitDetail {
 }
 
 /// A task that has a place, or waits for one.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContenderView {
     /// Its run.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
     /// That run's workflow.
     pub workflow: String,
@@ -42,10 +43,13 @@ pub struct ContenderView {
     /// Which try.
     pub attempt: u32,
     /// How it stands.
+    #[schemars(with = "crate::openapi::shapes::TaskStates")]
     pub state: TaskState,
     /// Since when it has the place, or waits.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub since: Instant,
     /// Who carries it out, if somebody does.
+    #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub worker: Option<WorkerId>,
     /// The task, in the API.
     pub link: String,

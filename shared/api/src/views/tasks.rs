@@ -10,7 +10,7 @@ use super::LinksView;
 use crate::Links;
 
 /// A task of a run.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskView {
     /// Its name.
     pub name: String,
@@ -18,6 +18,7 @@ pub struct TaskView {
     #[serde(rename = "type")]
     pub kind: String,
     /// Where it stands.
+    #[schemars(with = "crate::openapi::shapes::TaskStates")]
     pub state: TaskState,
     /// The current attempt; 0 before the first.
     pub attempt: u32,
@@ -32,10 +33,13 @@ pub struct TaskView {
     /// How far its children have come, if it is a fan-out; each of them is had by `?parent=`.
     pub children: Option<ChildrenView>,
     /// When it was created.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
     /// When its current attempt started.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub started_at: Option<Instant>,
     /// When it ended.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub finished_at: Option<Instant>,
     /// What it delivered.
     pub output: Option<Value>,
@@ -48,7 +52,7 @@ pub struct TaskView {
 }
 
 /// How far the children of a fan-out have come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChildrenView {
     /// How many there are.
     pub count: u32,
@@ -79,7 +83,7 @@ impl From<Fan> for ChildrenView {
 }
 
 /// What went wrong.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ErrorView {
     /// What kind of trouble.
     pub class: String,
@@ -97,23 +101,26 @@ impl From<Failure> for ErrorView {
 }
 
 /// What a task waits for.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WaitingView {
     /// `upstream`, `turn` (a child of a fan-out), `queue`, `timer`, `signal`, `approval`, `children` (a fan-out), `run`
     /// (one that it started) or `shared` (a task of another run that does the same work).
     pub reason: String,
     /// Since when.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub since: Instant,
     /// Until when, where that is known.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub until: Option<Instant>,
     /// The other run, where it waits for one.
     pub run: Option<ElsewhereView>,
 }
 
 /// Another run, or a task of it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ElsewhereView {
     /// The run.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: RunId,
     /// The task, where one is meant.
     pub task: Option<String>,
@@ -196,17 +203,21 @@ impl TaskView {
 }
 
 /// One attempt at a task.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AttemptView {
     /// Its number, from 1.
     pub attempt: u32,
     /// Where it stands, or how it ended.
+    #[schemars(with = "crate::openapi::shapes::TaskStates")]
     pub state: TaskState,
     /// Who holds it or held it.
+    #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub worker: Option<WorkerId>,
     /// When a worker took it.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub started_at: Option<Instant>,
     /// When it ended.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub finished_at: Option<Instant>,
     /// What went wrong.
     pub error: Option<ErrorView>,

@@ -8,9 +8,10 @@ use store::WorkerRecord;
 const SILENCE: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
 
 /// A worker that is known: one that holds attempts, or did until it went silent.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkerView {
     /// Its id.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: WorkerId,
     /// How it stands.
     pub state: WorkerState,
@@ -23,17 +24,20 @@ pub struct WorkerView {
     /// The version of the program.
     pub version: Option<String>,
     /// Since when it is up.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub since: Option<Instant>,
     /// When it was last heard of, by its own clock.
+    #[schemars(with = "crate::openapi::shapes::Time")]
     pub heard_at: Instant,
     /// What it was told to do.
+    #[schemars(with = "Option<crate::openapi::shapes::Order>")]
     pub order: Option<Order>,
     /// The attempts that it holds.
     pub attempts: Vec<HeldView>,
 }
 
 /// How a worker stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerState {
     /// It beats.
@@ -69,15 +73,17 @@ impl WorkerState {
 }
 
 /// An attempt that a worker holds.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HeldView {
     /// The run.
+    #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
     /// The task's name.
     pub task: String,
     /// Which try.
     pub attempt: u32,
     /// When it was taken.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub started_at: Option<Instant>,
     /// The task, in the API.
     pub link: String,

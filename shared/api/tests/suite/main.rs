@@ -4,16 +4,20 @@
 
 mod access;
 mod answers;
+mod contract;
 mod dead_letters;
 mod doctor;
 mod explain;
 mod explain_runs;
 mod fans;
+mod hostile;
 mod limits;
 mod live;
 mod logs;
+mod mutations;
 mod operate;
 mod others;
+mod properties;
 mod refusals;
 mod runs;
 mod schedules;

@@ -143,3 +143,17 @@ async fn a_run_that_has_failed_cannot_be_cancelled() {
     assert_eq!(answer.body["message"], format!("run {run} has failed already"));
     assert_eq!(answer.body["details"]["state"], "failed");
 }
+
+#[tokio::test]
+async fn the_graph_of_a_run_tells_the_state_of_each_task_and_whom_it_waits_for() {
+    let world = World::with_hello().await;
+    let run = world.start().await;
+    world.report(run, 0, Ok(json!("hello"))).await;
+    let graph = world.get(&format!("/runs/{run}/graph")).await.body;
+    let nodes = graph["nodes"].as_array().unwrap();
+    let told = |node: &Value| format!("{} {}", node["name"], node["state"]).replace('"', "");
+    let told: Vec<String> = nodes.iter().map(told).collect();
+    assert_eq!(told, ["greet succeeded", "rest sleeping", "leave pending"]);
+    assert_eq!(nodes[1]["depends_on"], json!(["greet"]));
+    assert_eq!(graph["state"], "running");
+}

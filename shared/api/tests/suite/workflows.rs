@@ -100,3 +100,36 @@ async fn a_name_that_nearly_exists_is_suggested() {
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
     assert_eq!(answer.body["message"], "there is no workflow `helo` (did you mean `hello`?)");
 }
+
+#[tokio::test]
+async fn a_definition_that_the_caller_has_is_not_sent_again() {
+    let world = World::with_hello().await;
+    for path in ["/workflows/hello", "/workflows/hello/versions/1"] {
+        let first = world.get(path).await;
+        let tag = first.headers["etag"].to_str().unwrap().to_owned();
+        let again = world.request(Method::GET, path, &[("if-none-match", &tag)], "").await;
+        assert_eq!(
+            (again.status(), again.headers()["etag"].to_str().unwrap()),
+            (StatusCode::NOT_MODIFIED, &*tag)
+        );
+        let other = world.request(Method::GET, path, &[("if-none-match", "\"other\"")], "").await;
+        assert_eq!(other.status(), StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn a_definition_that_changed_since_it_was_read_is_not_overwritten() {
+    let world = World::with_hello().await;
+    let tag = world.get("/workflows/hello").await.headers["etag"].to_str().unwrap().to_owned();
+    let changed = HELLO.replace("Greets.", "Greets again.");
+    let register = async |tag: &str, text: &str| {
+        world.send(Method::POST, "/workflows", &[("if-match", tag)], text.to_owned()).await
+    };
+    assert_eq!(register(&tag, &changed).await.status, StatusCode::CREATED);
+    let refused = register(&tag, &HELLO.replace("Greets.", "Says hello.")).await;
+    assert_eq!(refused.status, StatusCode::PRECONDITION_FAILED);
+    assert_eq!(refused.body["error_code"], "definition_changed");
+    assert_eq!(register("*", HELLO).await.status, StatusCode::OK);
+    let unknown = HELLO.replace("name: hello", "name: unknown");
+    assert_eq!(register("*", &unknown).await.status, StatusCode::PRECONDITION_FAILED);
+}

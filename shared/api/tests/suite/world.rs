@@ -22,6 +22,8 @@ use service::App;
 use store::Memory;
 use tower::ServiceExt;
 
+use crate::contract;
+
 pub(crate) const HELLO: &str = "
 name: hello
 description: Greets.
@@ -153,14 +155,25 @@ impl World {
 
     /// Sends a request and leaves what it is answered with to be read.
     pub(crate) async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Response {
-        let mut request = Request::get(format!("/api/v1{path}"));
+        self.request(Method::GET, path, headers, "").await
+    }
+
+    /// Sends a request with a good token, unless the headers bring another one, and leaves the answer to be read.
+    pub(crate) async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Response {
+        let mut request = Request::builder().method(method).uri(format!("/api/v1{path}"));
         if headers.iter().all(|(name, _)| *name != "authorization") {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", token("api", 3600)));
         }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+        self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap()
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -179,20 +192,14 @@ impl World {
         headers: &[(&str, &str)],
         body: impl Into<Body>,
     ) -> Answer {
-        let mut request = Request::builder().method(method).uri(format!("/api/v1{path}"));
-        if headers.iter().all(|(name, _)| *name != "authorization") {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token("api", 3600)));
-        }
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let response = self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap();
+        let response = self.request(method.clone(), path, headers, body).await;
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, usize::MAX).await.unwrap();
         let body = match body.is_empty() {
             true => Value::Null,
             false => serde_json::from_slice(&body).unwrap_or_else(|_| panic!("no JSON: {body:?}")),
         };
+        contract::check(&method, path, parts.status, &body);
         Answer { status: parts.status, headers: parts.headers, body }
     }
 }

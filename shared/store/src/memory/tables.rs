@@ -9,13 +9,14 @@ use model::{
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::deeds::ReceiptRow;
 use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::triggers::{Heard, TriggerRow};
 use super::workers::WorkerRow;
 use crate::{
-    BackfillDate, BackfillRecord, DeadLetter, Facts, GrantRecord, LogLine, Part, ScheduleRecord, TokenRecord,
-    VersionRecord,
+    BackfillDate, BackfillRecord, DeadLetter, Deed, Facts, GrantRecord, LogLine, Part, ReceiptKey,
+    ScheduleRecord, TokenRecord, VersionRecord,
 };
 
 /// Whose timer it is, none for the run's own, and what it is for.
@@ -60,6 +61,10 @@ pub(super) struct Tables {
     pub(super) heard: Heard,
     pub(super) tokens: BTreeMap<Uuid, TokenRecord>,
     pub(super) grants: BTreeMap<Uuid, GrantRecord>,
+    pub(super) deeds: BTreeMap<i64, Deed>,
+    /// The number of the deed noted last; numbers are not used again.
+    pub(super) last_deed: i64,
+    pub(super) receipts: BTreeMap<ReceiptKey, ReceiptRow>,
     /// When the next turn at retention is; none before the first.
     pub(super) retention_at: Option<Instant>,
     /// Up to which run a part was deleted of those that ended in a state.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a claim that meets an error has failed")]
 
 mod backfills;
+mod deeds;
 mod definitions;
 mod example;
 mod fairness;
@@ -315,6 +316,14 @@ claims! {
         backfills_come_when_they_are_due_and_by_page
         a_cancelled_backfill_may_be_looked_at
         backfills_that_ended_long_ago_are_forgotten
+    }
+    deeds {
+        deeds_come_newest_first_and_by_page
+        deeds_are_filtered
+        deeds_that_were_kept_long_enough_are_forgotten
+        a_key_is_taken_once_and_answered_alike
+        a_key_is_free_again_once_it_is_let_go_or_its_taker_is_dead
+        an_answer_counts_for_a_while_and_is_then_forgotten
     }
     news {
         what_was_committed_since_a_bookmark_is_told_once

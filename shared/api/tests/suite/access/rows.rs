@@ -1,7 +1,5 @@
 //! The table of who may what, by hand.
 
-use std::collections::BTreeSet;
-
 use Who::{
     Admins, AdminsOfAll, Authors, Followers, Operators, OperatorsOfAll, Readers, ReadersOfAll, Starters,
 };
@@ -86,6 +84,7 @@ pub(super) const ENDPOINTS: &[Row] = &[
     of("POST", "/runs/{id}/retry", "/runs/RUN/retry", Operators),
     of("POST", "/runs/{id}/evaluate", "/runs/RUN/evaluate", Operators),
     of("GET", "/runs/{id}/events", "/runs/RUN/events", Readers),
+    of("GET", "/runs/{id}/graph", "/runs/RUN/graph", Readers),
     of("GET", "/runs/{id}/explain", "/runs/RUN/explain", Readers),
     of("GET", "/runs/{id}/timers", "/runs/RUN/timers", Readers),
     of("POST", "/runs/{id}/signals/{name}", "/runs/RUN/signals/go", Starters),
@@ -122,6 +121,8 @@ pub(super) const ENDPOINTS: &[Row] = &[
     row("GET", "/limits", "/limits", "", Readers),
     row("GET", "/limits/{kind}/{name}", "/limits/tenant/own", "", Readers),
     row("POST", "/limits/{kind}/{name}", "/limits/queue/light", r#"{"places": 4}"#, AdminsOfAll),
+    row("GET", "/audit", "/audit", "", Admins),
+    row("GET", "/audit/export", "/audit/export", "", Admins),
     row("GET", "/tokens", "/tokens", "", Admins),
     row("POST", "/tokens", "/tokens", TOKEN, Admins),
     row("DELETE", "/tokens/{id}", "/tokens/NOBODY", "", Admins),
@@ -139,19 +140,3 @@ pub(super) const ENDPOINTS: &[Row] = &[
     row("POST", "/dead-letters/{id}/replay", "/dead-letters/x/replay", "{}", OperatorsOfAll),
     row("POST", "/dead-letters/{id}/discard", "/dead-letters/x/discard", "{}", OperatorsOfAll),
 ];
-
-/// The routes that a source text adds to a router.
-pub(super) fn routed(source: &str) -> BTreeSet<(String, String)> {
-    let mut found = BTreeSet::new();
-    for route in source.split(".route(\"").skip(1) {
-        let (path, rest) = route.split_once('"').unwrap_or_default();
-        let handlers = rest.split("\n").next().unwrap_or_default();
-        for method in ["get", "post", "put", "patch", "delete"] {
-            let begins = [format!(" {method}("), format!(".{method}(")];
-            if begins.iter().any(|begin| handlers.contains(begin)) {
-                found.insert((method.to_uppercase(), path.to_owned()));
-            }
-        }
-    }
-    found
-}

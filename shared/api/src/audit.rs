@@ -1,0 +1,141 @@
+//! The audit log: who changed what, when and from where; searched and exported.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use model::Instant;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use service::Problem;
+use store::{Deed, DeedFilter};
+
+use crate::openapi::shapes::Time;
+use crate::page::{Page, Wanted};
+use crate::request::Query;
+use crate::{Api, Caller, error};
+
+/// So many are read at once for an export.
+const AT_ONCE: u32 = 500;
+
+/// Which entries to list.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// Only of this person or program.
+    pub actor: Option<String>,
+    /// Only of this endpoint, as the document names it.
+    pub action: Option<String>,
+    /// Only those with this text in their address.
+    pub text: Option<String>,
+    /// Only from this instant on.
+    #[schemars(with = "Option<Time>")]
+    pub from: Option<Instant>,
+    /// Only before this instant.
+    #[schemars(with = "Option<Time>")]
+    pub to: Option<Instant>,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
+    pub limit: Option<u32>,
+    /// From an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// What to export.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportQuery {
+    /// Only from this instant on.
+    #[schemars(with = "Option<Time>")]
+    pub from: Option<Instant>,
+    /// Only before this instant.
+    #[schemars(with = "Option<Time>")]
+    pub to: Option<Instant>,
+}
+
+/// Something that somebody changed, or was refused to change.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct DeedView {
+    /// Its number: later ones are higher.
+    pub id: i64,
+    /// When.
+    #[schemars(with = "Time")]
+    pub at: Instant,
+    /// Who.
+    pub actor: String,
+    /// The address that the request came from.
+    pub origin: Option<String>,
+    /// The addresses that it claims to have come by before.
+    pub forwarded: Option<String>,
+    /// The program that sent it, as it calls itself.
+    pub agent: Option<String>,
+    /// What was asked for: the endpoint, as the document names it.
+    pub action: String,
+    /// Of what: the address of the request.
+    pub target: String,
+    /// The idempotency key, if there was one.
+    pub key: Option<String>,
+    /// How it was answered.
+    pub status: u16,
+    /// How the thing stood before, in short.
+    pub before: Option<Value>,
+    /// What the answer told of how it stood after, in short.
+    pub after: Option<Value>,
+}
+
+impl From<(i64, Deed)> for DeedView {
+    fn from((id, deed): (i64, Deed)) -> Self {
+        let Deed { at, actor, origin, forwarded, agent, action, target, key, status, before, after, .. } =
+            deed;
+        Self { id, at, actor, origin, forwarded, agent, action, target, key, status, before, after }
+    }
+}
+
+/// A page of the audit log, newest first.
+pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<DeedView>, Problem> {
+    let wanted = Wanted::<i64>::read(query.limit, query.cursor.as_deref())?;
+    let filter = DeedFilter {
+        actor: query.actor.clone(),
+        action: query.action.clone(),
+        text: query.text.clone(),
+        from: query.from,
+        to: query.to,
+        after: wanted.after,
+        limit: wanted.rows(),
+    };
+    let rows = api.app.runtime.store().deeds(caller.tenant, &filter).await.map_err(error::store)?;
+    Ok(wanted.page(rows, |(id, _)| *id).map(DeedView::from))
+}
+
+pub(crate) async fn get_list(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<Page<DeedView>>, Problem> {
+    list(&api, &caller, &query).await.map(Json)
+}
+
+/// All of it, a JSON object a line, newest first. What breaks off before its end was not all.
+pub(crate) async fn get_export(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<ExportQuery>,
+) -> Result<Response, Problem> {
+    let filter = DeedFilter { from: query.from, to: query.to, limit: AT_ONCE, ..DeedFilter::default() };
+    let lines = stream::try_unfold((api, caller, Some(filter)), |(api, caller, filter)| async move {
+        let Some(filter) = filter else { return Ok::<_, store::Error>(None) };
+        let rows = api.app.runtime.store().deeds(caller.tenant, &filter).await?;
+        let last = rows.last().map(|(id, _)| *id).filter(|_| rows.len() == AT_ONCE as usize);
+        let mut text = String::new();
+        for row in rows {
+            text += &serde_json::to_string(&DeedView::from(row)).expect("a view is made of JSON");
+            text.push('\n');
+        }
+        let next = last.map(|last| DeedFilter { after: Some(last), ..filter });
+        Ok(Some((text, (api, caller, next))))
+    });
+    let kind = HeaderValue::from_static("application/x-ndjson");
+    Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(lines)).into_response())
+}

@@ -1,0 +1,85 @@
+//! How the document describes what other crates define: each type here stands for one of theirs, or for several.
+
+use std::borrow::Cow;
+
+use model::{Catchup, RunState, TaskState};
+use schemars::generate::SchemaGenerator;
+use schemars::{JsonSchema, Schema, json_schema};
+use store::{BackfillState, Rerun};
+
+/// What stands for a plain value is written where it is used.
+macro_rules! plain {
+    ($($(#[$doc:meta])* $name:ident => $schema:expr;)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    )*};
+}
+
+plain! {
+    /// An id.
+    Id => json_schema!({"type": "string", "format": "uuid"});
+    /// An instant, in UTC.
+    Time => json_schema!({"type": "string", "format": "date-time"});
+    /// Where a run stands.
+    RunStates => json_schema!({"type": "string", "enum": RunState::ALL});
+    /// Where a task stands.
+    TaskStates => json_schema!({"type": "string", "enum": TaskState::ALL});
+    /// Where a backfill stands.
+    BackfillStates => json_schema!({"type": "string", "enum": BackfillState::ALL});
+    /// Which dates of a backfill get a run.
+    Reruns => json_schema!({"type": "string", "enum": Rerun::ALL});
+    /// What becomes of instants that were missed.
+    Catchups => json_schema!({"type": "string", "enum": Catchup::ALL});
+    /// A word that says what something is.
+    Word => json_schema!({"type": "string"});
+    /// A definition, every reference resolved.
+    Definition => json_schema!({"type": "object"});
+}
+
+/// One typed input.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) struct Input {
+    /// Its name.
+    name: String,
+    /// What a value must be.
+    #[serde(rename = "type")]
+    kind: Word,
+    /// For people, and for the form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// The value when none is given; may be a template. An input without one is required.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<serde_json::Value>,
+    /// The only values allowed, if any are named.
+    #[serde(rename = "enum", skip_serializing_if = "Vec::is_empty")]
+    choices: Vec<serde_json::Value>,
+}
+
+/// What a worker was told to do, by whom and why.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) struct Order {
+    /// `drain` or `kill`.
+    kind: Word,
+    /// Who said so.
+    actor: String,
+    /// Why, if they said.
+    reason: Option<String>,
+    /// When.
+    at: Time,
+}

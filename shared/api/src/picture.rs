@@ -1,0 +1,99 @@
+//! The graph of a run with the state of each task: what a picture of it is drawn from.
+
+use axum::Json;
+use axum::extract::State;
+use engine::Graph;
+use model::{Instant, RunId, RunState, TaskState};
+use serde::{Deserialize, Serialize};
+use service::Problem;
+use store::TaskRecord;
+
+use crate::openapi::shapes::{Id, RunStates, TaskStates, Time};
+use crate::request::Path;
+use crate::views::ChildrenView;
+use crate::{Api, Caller, error, runs, tasks};
+
+/// So many tasks are read at once.
+const AT_ONCE: u32 = 1_000;
+
+/// The graph of a run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct GraphView {
+    /// The run.
+    #[schemars(with = "Id")]
+    pub run: RunId,
+    /// Where it stands.
+    #[schemars(with = "RunStates")]
+    pub state: RunState,
+    /// The tasks of its definition, in the order in which they were written.
+    pub nodes: Vec<NodeView>,
+}
+
+/// A task in a graph.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct NodeView {
+    /// Its name.
+    pub name: String,
+    /// The task type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where it stands.
+    #[schemars(with = "TaskStates")]
+    pub state: TaskState,
+    /// The current attempt; 0 before the first.
+    pub attempt: u32,
+    /// The tasks that it waits for, the switch included that it is a branch of.
+    pub depends_on: Vec<String>,
+    /// How far its children have come, if it is a fan-out.
+    pub children: Option<ChildrenView>,
+    /// When its current attempt started.
+    #[schemars(with = "Option<Time>")]
+    pub started_at: Option<Instant>,
+    /// When it ended.
+    #[schemars(with = "Option<Time>")]
+    pub finished_at: Option<Instant>,
+}
+
+impl NodeView {
+    fn new(TaskRecord { task, .. }: TaskRecord, graph: &Graph) -> Self {
+        let spec = graph.spec(task.index);
+        Self {
+            name: spec.name.clone(),
+            kind: spec.kind.clone(),
+            state: task.state,
+            attempt: task.attempt,
+            depends_on: graph
+                .parents(task.index)
+                .iter()
+                .map(|parent| graph.spec(*parent).name.clone())
+                .collect(),
+            children: task.fan.map(ChildrenView::from),
+            started_at: task.started_at,
+            finished_at: task.finished_at,
+        }
+    }
+}
+
+/// The graph of a run as it stands.
+pub async fn graph(api: &Api, caller: &Caller, id: RunId) -> Result<GraphView, Problem> {
+    let run = runs::find(api, caller, id).await?.run;
+    let graph = tasks::graph(api, &run).await?;
+    let (mut nodes, mut after) = (Vec::new(), None);
+    loop {
+        let rows = api.app.runtime.store().run_tasks(id, None, after, AT_ONCE).await.map_err(error::store)?;
+        let more = rows.len() == AT_ONCE as usize;
+        after = rows.last().map(|record| record.task.index);
+        nodes.extend(rows.into_iter().map(|record| NodeView::new(record, &graph)));
+        if !more {
+            return Ok(GraphView { run: id, state: run.state, nodes });
+        }
+    }
+}
+
+pub(crate) async fn get_graph(
+    State(api): State<Api>,
+    caller: Caller,
+    Path(id): Path<RunId>,
+) -> Result<Json<GraphView>, Problem> {
+    graph(&api, &caller, id).await.map(Json)
+}

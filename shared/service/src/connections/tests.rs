@@ -1,0 +1,111 @@
+use axum::routing::{get, post};
+use futures::future;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::*;
+
+/// No test waits longer for what must come at once.
+const SOON: Duration = Duration::from_secs(5);
+
+struct Server {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<()>,
+}
+
+impl Server {
+    async fn start(head_within: Duration) -> Self {
+        let origin = |ConnectInfo(from): ConnectInfo<SocketAddr>| async move { from.ip().to_string() };
+        let echo = |body: Body| async move { crate::read_body(body, 10).await.map(|_| "read") };
+        let router = Router::new().route("/", get(origin)).route("/echo", post(echo));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let asked = async move { drop(stopped.await) }.boxed().shared();
+        let serving = tokio::spawn(serve_patiently(listener, router, asked, head_within));
+        Self { address, stop: Some(stop), serving }
+    }
+
+    /// Sends that, and reads until the server closes the connection.
+    async fn say(&self, text: &str) -> String {
+        let mut socket = TcpStream::connect(self.address).await.unwrap();
+        // What is refused half-way is no longer read.
+        let _ = socket.write_all(text.as_bytes()).await;
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(SOON, socket.read_to_end(&mut answer)).await;
+        let _ = read.expect("the server closes the connection");
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    async fn is_up(&self) {
+        let answer = self.say("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_never_ends_the_head_of_a_request_is_cut_off() {
+    let server = Server::start(Duration::from_millis(200)).await;
+    for beginning in ["", "GET / HT", "GET / HTTP/1.1\r\nHost: x\r\nX-More: "] {
+        server.say(beginning).await;
+    }
+    let slow = future::join_all((0..200).map(|_| server.say("GET / HTTP/1.1\r\nX: ")));
+    tokio::join!(slow, server.is_up());
+}
+
+#[tokio::test]
+async fn a_flood_of_headers_is_refused_and_others_are_served() {
+    let server = Server::start(SOON).await;
+    let many = "X-Flood: 1\r\n".repeat(MOST_HEADERS + 1);
+    let large = format!("X-Flood: {}\r\n", "x".repeat(2 * LARGEST_HEAD));
+    for flood in [many, large] {
+        let answer = server.say(&format!("GET / HTTP/1.1\r\nHost: x\r\n{flood}\r\n")).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
+        server.is_up().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_refused() {
+    let server = Server::start(SOON).await;
+    for nonsense in
+        ["\0\0\0\0\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET /\u{1} HTTP/1.1\r\nHost: x\r\n\r\n", "x\r\n\r\n"]
+    {
+        let answer = server.say(nonsense).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{nonsense:?}: {answer}");
+    }
+    let both = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n";
+    let answer = server.say(both).await;
+    assert_eq!(answer.matches("HTTP/1.1").count(), 1, "one request is one request: {answer}");
+    server.is_up().await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused() {
+    let server = Server::start(SOON).await;
+    let body = "x".repeat(11);
+    let request = format!(
+        "POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    assert!(server.say(&request).await.starts_with("HTTP/1.1 413"));
+}
+
+#[tokio::test]
+async fn a_request_comes_from_where_it_comes_whatever_it_claims() {
+    let server = Server::start(SOON).await;
+    let claims = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: 203.0.113.7\r\nForwarded: for=203.0.113.7\r\n\r\n";
+    assert!(server.say(claims).await.ends_with("127.0.0.1"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_asked_to_stop_does_not_wait_for_idle_connections() {
+    let mut server = Server::start(Duration::from_secs(600)).await;
+    let idle = TcpStream::connect(server.address).await.unwrap();
+    server.is_up().await;
+    server.stop.take().unwrap().send(()).unwrap();
+    tokio::time::timeout(SOON, server.serving).await.expect("it stops").unwrap();
+    drop(idle);
+}

@@ -104,10 +104,11 @@ impl Drawing<'_> {
         };
         let Rect { x, y, width, height } = at;
         let (class, link, told) = (look.class, look.link, look.told);
+        let (short, note) = (escaped(&drawing::short(&spec.name)), escaped(&look.note));
         put(
             out,
             format_args!(
-                "<a href=\"{link}\" class=\"task {class}\" data-task=\"{}\" aria-label=\"{name}{told}\">\
+                "<a href=\"{link}\" class=\"task {class}\" data-task=\"{}\" aria-label=\"{short} {note}{told}\">\
                  <title>{name} ({}){told}</title>\
                  <rect class=\"box\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"9\"/>",
                 index.0,
@@ -118,12 +119,10 @@ impl Drawing<'_> {
         put(
             out,
             format_args!(
-                "<text class=\"name\" x=\"{text}\" y=\"{}\">{}</text>\
-                 <text class=\"kind\" x=\"{text}\" y=\"{}\">{}</text></a>\n",
+                "<text class=\"name\" x=\"{text}\" y=\"{}\">{short}</text>\
+                 <text class=\"kind\" x=\"{text}\" y=\"{}\">{note}</text></a>\n",
                 y + 19,
-                escaped(&drawing::short(&spec.name)),
-                y + 35,
-                escaped(&look.note)
+                y + 35
             ),
         );
     }

@@ -14,6 +14,7 @@ resource "google_project_service" "api" {
     "secretmanager.googleapis.com",
     "servicenetworking.googleapis.com",
     "sqladmin.googleapis.com",
+    "storage.googleapis.com",
   ])
 
   project = var.project_id

@@ -37,13 +37,17 @@ locals {
     trigger  = local.api_environment
     evaluate = {}
     execute  = {}
-    sweep = {
-      EBB_RETENTION_SUCCEEDED_DAYS = tostring(var.retention_days.succeeded)
-      EBB_RETENTION_FAILED_DAYS    = tostring(var.retention_days.failed)
-      EBB_RETENTION_LOGS_DAYS      = tostring(var.retention_days.logs)
-      EBB_RETENTION_OUTPUTS_DAYS   = tostring(var.retention_days.outputs)
-      EBB_RETENTION_AUDIT_DAYS     = tostring(var.retention_days.audit)
-    }
+    sweep = merge(
+      {
+        EBB_RETENTION_SUCCEEDED_DAYS    = tostring(var.retention_days.succeeded)
+        EBB_RETENTION_FAILED_DAYS       = tostring(var.retention_days.failed)
+        EBB_RETENTION_LOGS_DAYS         = tostring(var.retention_days.logs)
+        EBB_RETENTION_OUTPUTS_DAYS      = tostring(var.retention_days.outputs)
+        EBB_RETENTION_AUDIT_DAYS        = tostring(var.retention_days.audit)
+        EBB_RETENTION_DEAD_LETTERS_DAYS = tostring(var.retention_days.dead_letters)
+      },
+      { for bucket in google_storage_bucket.archive : "EBB_ARCHIVE_BUCKET" => bucket.name },
+    )
     console = local.api_environment
   }
 
@@ -60,6 +64,7 @@ locals {
         RUST_LOG          = var.log_filter
       },
       local.environment_by_function[function.function],
+      var.otlp_endpoint == null ? {} : { EBB_OTLP_ENDPOINT = var.otlp_endpoint },
       var.database.iam_login ? {
         EBB_DATABASE_LOGIN = "iam"
         DATABASE_URL       = "postgres://${urlencode(local.database_accounts[name])}@localhost/${google_sql_database.this.name}?host=/cloudsql/${google_sql_database_instance.this.connection_name}"

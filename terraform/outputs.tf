@@ -42,3 +42,13 @@ output "dashboard_url" {
   description = "The dashboard."
   value       = "https://console.cloud.google.com/monitoring/dashboards/builder/${element(split("/", google_monitoring_dashboard.this.id), length(split("/", google_monitoring_dashboard.this.id)) - 1)}?project=${var.project_id}"
 }
+
+output "push" {
+  description = "As whom and for whom a push subscription of your own, to the trigger's address and /push, must have its tokens signed."
+  value       = { service_account_email = google_service_account.invoker.email, audience = local.audiences.trigger }
+}
+
+output "archive" {
+  description = "The bucket to which runs go before they are deleted; nothing where `archive` is not set."
+  value       = one([for bucket in google_storage_bucket.archive : bucket.name])
+}

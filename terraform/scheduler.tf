@@ -7,7 +7,7 @@ resource "google_cloud_scheduler_job" "sweep" {
   description = "Wakes Ebbflow's sweep."
   schedule    = "* * * * *"
   time_zone   = "Etc/UTC"
-  # A sweep may go on for longer; the next tick then hands over to it and returns.
+  # A tick stays for about 65 s at most, so that it meets the next one, which begins once this one has ended.
   attempt_deadline = "90s"
 
   retry_config {

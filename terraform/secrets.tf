@@ -24,8 +24,9 @@ resource "google_secret_manager_secret_version" "database_url" {
 }
 
 resource "google_secret_manager_secret_iam_member" "database_url" {
+  # Whoever logs in as itself needs no password, and may not read one.
   for_each = merge(
-    { for name, account in google_service_account.function : name => account.member },
+    { for name, account in google_service_account.function : name => account.member if !var.database.iam_login },
     { migrate = google_service_account.migrate.member },
   )
 

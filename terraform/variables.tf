@@ -211,14 +211,52 @@ variable "notice_topics" {
   }
 }
 
+variable "event_topics" {
+  description = "Topics of your own, by id and in this project, whose messages are events that triggers of workflows may name."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for topic in var.event_topics : can(regex("^[A-Za-z][A-Za-z0-9._~+%-]{2,200}$", topic)) && !startswith(topic, "ebbflow-")])
+    error_message = "Write a topic's id, without projects/…/topics/; Ebbflow's own are subscribed to already."
+  }
+}
+
+variable "archive" {
+  description = "Whether everything of a run is written to a bucket before it is deleted: the bucket's name (by default the project's id and `-ebbflow-archive`), its storage class, and after how many days it is deleted there (by default never)."
+  type = object({
+    bucket        = optional(string)
+    storage_class = optional(string, "COLDLINE")
+    keep_days     = optional(number)
+  })
+  default = null
+
+  validation {
+    condition     = var.archive == null || try(coalesce(var.archive.keep_days, 1) >= 1, false)
+    error_message = "keep_days is at least 1; leave it out to keep everything."
+  }
+}
+
+variable "otlp_endpoint" {
+  description = "An OpenTelemetry collector that is sent metrics and spans: OTLP over HTTP, as JSON. Without it there are metrics from logs only, and no spans."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.otlp_endpoint == null || can(regex("^https?://[^/]+", var.otlp_endpoint))
+    error_message = "Write an address that begins with https:// or http://, without /v1/traces."
+  }
+}
+
 variable "retention_days" {
   description = "How long what has ended is kept, in days."
   type = object({
-    succeeded = optional(number, 90)
-    failed    = optional(number, 365)
-    logs      = optional(number, 30)
-    outputs   = optional(number, 7)
-    audit     = optional(number, 400)
+    succeeded    = optional(number, 90)
+    failed       = optional(number, 365)
+    logs         = optional(number, 30)
+    outputs      = optional(number, 7)
+    audit        = optional(number, 400)
+    dead_letters = optional(number, 365)
   })
   default = {}
 

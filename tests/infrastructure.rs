@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+#[path = "infrastructure/composition.rs"]
+mod composition;
 #[path = "infrastructure/image.rs"]
 mod image;
+#[path = "infrastructure/plans.rs"]
+mod plans;
 #[path = "infrastructure/planted.rs"]
 mod planted;
 #[path = "infrastructure/pushing.rs"]
@@ -12,29 +16,34 @@ mod pushing;
 mod reading;
 #[path = "infrastructure/released.rs"]
 mod released;
+#[path = "infrastructure/rollback.rs"]
+mod rollback;
 #[path = "infrastructure/watching.rs"]
 mod watching;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
+use composition::composition;
 use pushing::{routes, subscriptions, topics};
 use reading::{Repository, attributes, definitions, inside, one_of, quoted, words};
 use watching::{alerts, counts, numbers};
 
 /// What terraform does not set, and why.
-const SET_ELSEWHERE: [(&str, &str); 11] = [
+const SET_ELSEWHERE: [(&str, &str); 13] = [
     ("EBB_ARCHIVE_DIR", "a folder that outlives its instance is not to be had on Cloud Run"),
     ("EBB_BROKER_URL", "the local broker instead of Pub/Sub"),
+    ("EBB_DATA", "where `ebb dev` and the command line keep things"),
     ("EBB_GRACE_SECONDS", "the default is what Cloud Run leaves"),
     ("EBB_HOST", "Cloud Run calls on any address"),
     ("EBB_OPERATIONS_TOKEN", "whoever may push may also look: the invoker's token does"),
-    ("EBB_OTLP_ENDPOINT", "a collector of one's own"),
     ("EBB_PUBSUB_ENDPOINT", "the emulator instead of Pub/Sub"),
     ("EBB_PUSH_ISSUER", "Google signs"),
     ("EBB_PUSH_KEYS_URL", "Google signs"),
     ("EBB_SECRETS_DIR", "Cloud Run shows each secret as a variable"),
     ("EBB_STORAGE_ENDPOINT", "a stand-in for Cloud Storage"),
+    ("EBB_TOKEN", "whom the command line speaks for"),
+    ("EBB_URL", "whom the command line speaks to"),
 ];
 
 type Names = BTreeSet<String>;
@@ -53,6 +62,7 @@ fn problems(repository: &Repository) -> Vec<String> {
         counts,
         alerts,
         numbers,
+        composition,
     ];
     checks.iter().flat_map(|check| check(repository)).collect()
 }
@@ -90,7 +100,7 @@ fn functions(repository: &Repository) -> Vec<String> {
     found
 }
 
-/// The variables that functions read.
+/// The variables that functions and the migration read.
 fn variables_read(repository: &Repository) -> Names {
     let config = repository.file("shared/service/src/config.rs");
     let name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
@@ -110,12 +120,17 @@ fn variables_read(repository: &Repository) -> Names {
         read.extend(words(text, "var(\"EBB_", name));
         read.extend(words(text, "variable = format!(\"EBB_", name));
     }
+    // What the one program is told besides: the migration, above all.
+    for (_, text) in repository.code("cli/src/") {
+        read.extend(words(text, "env = \"EBB_", name));
+    }
     read
 }
 
 fn environment(repository: &Repository) -> Vec<String> {
     let name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
-    let set = words(repository.file("terraform/functions.tf"), "EBB_", name);
+    let given = ["terraform/functions.tf", "terraform/migrate.tf"];
+    let set: Names = given.iter().flat_map(|file| words(repository.file(file), "EBB_", name)).collect();
     let elsewhere = SET_ELSEWHERE.map(|(name, _)| name.to_owned());
     let known: Names = set.iter().cloned().chain(elsewhere.clone()).collect();
     let read = variables_read(repository);
@@ -320,6 +335,9 @@ fn planted_mistakes_are_found() {
         ("terraform/scheduler.tf", "/sweep\"", "/swep\"", "woken"),
         ("terraform/functions.tf", "function = \"console\"", "function = \"konsole\"", "functions"),
         ("terraform/functions.tf", "EBB_PUSH_ACCOUNT", "EBB_PUSH_ACOUNT", "EBB_PUSH_ACOUNT"),
+        ("terraform/functions.tf", "EBB_ARCHIVE_BUCKET", "EBB_ARCHIVE_BUKET", "EBB_ARCHIVE_BUCKET"),
+        ("terraform/migrate.tf", "EBB_GRANT_TO", "EBB_GRANTED_TO", "EBB_GRANTED_TO"),
+        ("cli/src/main.rs", "env = \"EBB_GRANT_TO\"", "env = \"EBB_LET_IN\"", "EBB_LET_IN"),
         (
             "terraform/migrate.tf",
             "google_secret_manager_secret.database_url.secret_id",
@@ -332,6 +350,15 @@ fn planted_mistakes_are_found() {
         ("docs/runbook.md", "## Dead letters", "## Letters", "alerts"),
         ("docs/runbook.md", "ebb doctor", "ebb docter", "ebb docter"),
         ("docker-compose.yml", "EBB_PUSH_AUTH: none", "EBB_PUSH_OUT: none", "EBB_PUSH_OUT"),
+        ("docker-compose.yml", "    volumes: *secrets\n", "", "secrets"),
+        ("docker-compose.yml", "    ports: [\"127.0.0.1:8481:8080\"]\n", "", "webhooks"),
+        (
+            "docker-compose.yml",
+            "    command: [serve, evaluate]\n",
+            "    command: [serve, evaluate]\n    ports: [8080]\n",
+            "anyone push to evaluate",
+        ),
+        ("docker-compose.yml", "location /api/v1/hooks/ {", "location /api/v1/ {", "webhooks"),
         ("shared/model/src/message.rs", "\"ebbflow-management\"", "\"ebbflow-orders\"", "topics"),
         ("shared/service/src/config.rs", "optional(\"EBB_QUEUE\")", "optional(\"EBB_LANE\")", "EBB_LANE"),
         ("shared/service/src/push.rs", "can never succeed and was buried", "was kept", "dead_letters counts"),

@@ -21,6 +21,7 @@ use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
 use execute::{Executor, Worker};
 use runtime::Runtime;
+use service::metrics::Exporter;
 use service::{App, Secrets, Stop};
 use store::{Postgres, Store};
 use tokio::net::TcpListener;
@@ -84,6 +85,16 @@ fn executor(app: &App, args: &DevArgs, folder: &DataFolder) -> Arc<Executor> {
     Arc::new(executor.with_secrets_in(folder.file("secrets")))
 }
 
+/// Sends what there is to see to the collector that `EBB_OTLP_ENDPOINT` names, if it does.
+fn exporter() -> anyhow::Result<Option<Arc<Exporter>>> {
+    let endpoint = std::env::var("EBB_OTLP_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
+    let Some(endpoint) = endpoint else { return Ok(None) };
+    let exporter = Arc::new(Exporter::new(&endpoint, "dev")?);
+    let sending = exporter.clone();
+    tokio::spawn(async move { sending.keep_sending().await });
+    Ok(Some(exporter))
+}
+
 /// The only worker that was told to end is replaced by another one, as a platform replaces an instance.
 async fn replace_whoever_ends(executor: Arc<Executor>, runtime: Arc<Runtime>) {
     loop {
@@ -101,6 +112,7 @@ pub struct Dev {
     /// What the database is, in words.
     pub database: String,
     broker: Broker,
+    exporter: Option<Arc<Exporter>>,
     functions: Functions,
     executor: Arc<Executor>,
     replacing: tokio::task::JoinHandle<()>,
@@ -136,6 +148,7 @@ impl Dev {
         if embedded.is_ours_alone() {
             functions.take_up_again(&runtime).await?;
         }
+        let exporter = exporter()?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let stop_serving: Stop = Box::pin(async move { drop(stopped.await) });
         let server =
@@ -150,6 +163,7 @@ impl Dev {
             token,
             database,
             broker,
+            exporter,
             functions,
             executor,
             replacing,
@@ -175,6 +189,9 @@ impl Dev {
         tokio::join!(self.broker.close(), worker.stop("`ebb dev` was asked to stop", service::GRACE));
         self.server.await??;
         self.embedded.close().await;
+        if let Some(exporter) = self.exporter {
+            exporter.send().await;
+        }
         Ok(())
     }
 }

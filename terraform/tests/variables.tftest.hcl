@@ -143,3 +143,23 @@ run "what_has_ended_is_kept_for_at_least_a_day" {
 
   expect_failures = [var.retention_days]
 }
+
+run "an_archive_keeps_things_for_a_while" {
+  command = plan
+
+  variables {
+    archive = { keep_days = 0 }
+  }
+
+  expect_failures = [var.archive]
+}
+
+run "topics_of_others_are_not_our_own" {
+  command = plan
+
+  variables {
+    event_topics = ["ebbflow-triggers"]
+  }
+
+  expect_failures = [var.event_topics]
+}

@@ -201,6 +201,70 @@ run "alerts_lead_to_the_runbook" {
   }
 }
 
+run "functions_log_in_with_a_password_unless_told_otherwise" {
+  command = apply
+
+  assert {
+    condition     = toset(keys(google_secret_manager_secret_iam_member.database_url)) == setunion(keys(local.functions), ["migrate"])
+    error_message = "Whoever needs the password may read it."
+  }
+  assert {
+    condition     = length(google_storage_bucket.archive) == 0 && !contains(keys(local.environment.sweep), "EBB_ARCHIVE_BUCKET")
+    error_message = "Nothing is archived unless asked for."
+  }
+}
+
+run "runs_may_be_archived" {
+  command = apply
+
+  variables {
+    archive       = { keep_days = 3650 }
+    otlp_endpoint = "https://collector.example.com"
+  }
+
+  assert {
+    condition     = google_storage_bucket.archive["this"].name == "some-project-ebbflow-archive" && google_storage_bucket.archive["this"].public_access_prevention == "enforced" && google_storage_bucket.archive["this"].uniform_bucket_level_access
+    error_message = "The archive is nobody else's to see."
+  }
+  assert {
+    condition     = one(one(google_storage_bucket.archive["this"].lifecycle_rule).condition).age == 3650
+    error_message = "It is kept for as long as asked for."
+  }
+  assert {
+    condition     = google_storage_bucket_iam_member.sweep_archives["this"].role == "roles/storage.objectCreator" && google_storage_bucket_iam_member.sweep_archives["this"].member == google_service_account.function["sweep"].member
+    error_message = "The sweep may add to it, and no more."
+  }
+  assert {
+    condition     = [for name, environment in local.environment : name if contains(keys(environment), "EBB_ARCHIVE_BUCKET")] == ["sweep"] && local.environment.sweep.EBB_ARCHIVE_BUCKET == google_storage_bucket.archive["this"].name
+    error_message = "The sweep knows where to archive."
+  }
+  assert {
+    condition     = alltrue([for environment in values(local.environment) : environment.EBB_OTLP_ENDPOINT == "https://collector.example.com"])
+    error_message = "Every function sends its metrics and spans."
+  }
+}
+
+run "messages_of_others_are_events" {
+  command = apply
+
+  variables {
+    event_topics = ["orders", "uploads"]
+  }
+
+  assert {
+    condition     = toset(keys(google_pubsub_subscription.events)) == toset(["orders", "uploads"]) && alltrue([for subscription in google_pubsub_subscription.events : subscription.push_config[0].push_endpoint == "${google_cloud_run_v2_service.function["trigger"].uri}/push"])
+    error_message = "Trigger is pushed them."
+  }
+  assert {
+    condition     = alltrue([for subscription in google_pubsub_subscription.events : subscription.push_config[0].oidc_token[0].service_account_email == google_service_account.invoker.email && subscription.push_config[0].oidc_token[0].audience == local.audiences.trigger])
+    error_message = "With tokens that trigger believes."
+  }
+  assert {
+    condition     = alltrue([for subscription in google_pubsub_subscription.events : subscription.dead_letter_policy[0].dead_letter_topic == google_pubsub_topic.dead_letters["ebbflow-triggers"].id]) && toset([for member in google_pubsub_subscription_iam_member.agent_takes_events : member.subscription]) == toset([for subscription in google_pubsub_subscription.events : subscription.name])
+    error_message = "What cannot be taken in is kept."
+  }
+}
+
 run "without_an_api_nothing_is_public" {
   command = plan
 
@@ -236,6 +300,10 @@ run "functions_may_log_in_as_themselves" {
   assert {
     condition     = alltrue([for service in google_cloud_run_v2_service.function : anytrue([for env in service.template[0].containers[0].env : env.name == "EBB_DATABASE_LOGIN" && env.value == "iam"]) && anytrue([for env in service.template[0].containers[0].env : env.name == "DATABASE_URL" && length(env.value_source) == 0])])
     error_message = "No function needs the password."
+  }
+  assert {
+    condition     = keys(google_secret_manager_secret_iam_member.database_url) == ["migrate"]
+    error_message = "Nobody but the migration may read the password."
   }
   assert {
     condition     = anytrue([for env in google_cloud_run_v2_job.migrate.template[0].template[0].containers[0].env : env.name == "EBB_GRANT_TO" && length(split(",", coalesce(env.value, " "))) == length(google_sql_user.function)])

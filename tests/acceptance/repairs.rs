@@ -39,9 +39,13 @@ impl Broken {
     }
 
     async fn report(&self, run: RunId, task: u32) {
+        self.report_attempt(run, task, 1).await;
+    }
+
+    async fn report_attempt(&self, run: RunId, task: u32, attempt: u32) {
         let result = model::message::TaskResult::Succeeded(serde_json::Value::Null);
         let (task, started_at) = (model::TaskIndex(task), self.clock.now());
-        let report = engine::Command::Report { task, attempt: 1, worker: None, started_at, result };
+        let report = engine::Command::Report { task, attempt, worker: None, started_at, result };
         self.runtime.settle(run, report).await.unwrap();
     }
 
@@ -132,6 +136,29 @@ async fn a_task_that_is_ready_and_was_never_queued_is_dispatched_by_the_doctor()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_nobody_is_to_look_at_is_found_by_the_sweep_though_nothing_is_due() {
+    let broken = Broken::new("a").await;
+    // The first tick of a day looks for what has been kept long enough, and through everything.
+    broken.sweep_after(0).await;
+    let run = broken.start().await;
+    broken.break_rows("update runs set checkup_at = null where id = $1", run).await;
+    let is_looked_at =
+        async || broken.runtime.store().agenda(broken.clock.now()).await.unwrap().checkup.is_some();
+    assert!(!is_looked_at().await);
+    broken.sweep_after(6).await;
+    assert!(is_looked_at().await);
+    // One that seems to wait, since what is noted about it is wrong, is found within a day.
+    let asleep = "update runs set checkup_at = null, counts = '{0,0,0,0,1,0,0,0,0,0,0,0}' where id = $1";
+    broken.break_rows(asleep, run).await;
+    for _ in 0..5 {
+        broken.sweep_after(60).await;
+        assert!(!is_looked_at().await, "what only waits costs nothing");
+    }
+    broken.sweep_after(24 * 60).await;
+    assert_eq!((is_looked_at().await, broken.repairs(run).await), (true, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_timer_of_a_task_that_ended_is_dropped_by_the_sweep() {
     let broken = Broken::new("a").await;
     let run = broken.start().await;
@@ -155,6 +182,31 @@ async fn a_dispatched_task_that_nobody_took_is_announced_again() {
     let again = |event: &&model::Event| event.kind == EventKind::TaskRedispatched;
     assert!(broken.world.events(run).await.iter().filter(again).count() >= 1);
     assert_eq!(broken.faults().await, [Fault::UnheardTasks], "until somebody takes it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_nothing_can_move_is_stalled_and_moves_on_once_a_person_has_its_task_done_anew() {
+    let broken = Broken::new("a -> b").await;
+    let run = broken.start().await;
+    broken.report(run, 0).await;
+    // As if `b` had never heard of the end of `a`.
+    let forget = "update tasks set state = 'pending', attempt = 0, begun_at = null, parents_done = 0,
+                  parents_succeeded = 0 where run = $1 and idx = 1";
+    broken.break_rows(forget, run).await;
+    broken.break_rows("update runs set counts = '{1,0,0,0,0,0,1,0,0,0,0,0}' where id = $1", run).await;
+    broken.sweep_after(2).await;
+    assert_eq!(broken.world.run(run).await.run.state, RunState::Stalled);
+    let stalled = |event: &&model::Event| event.kind == EventKind::RunStalled;
+    assert_eq!(broken.world.events(run).await.iter().filter(stalled).count(), 1, "and it is said once");
+
+    let by = engine::By { actor: "ana".into(), reason: None };
+    let operation = engine::Operation::Clear(model::TaskIndex(0));
+    broken.runtime.settle(run, engine::Command::Operate { operation, by }).await.unwrap();
+    assert_eq!(broken.world.run(run).await.run.state, RunState::Running);
+    assert_eq!(broken.world.states(run).await, ["dispatched", "pending"]);
+    broken.report_attempt(run, 0, 2).await;
+    broken.report(run, 1).await;
+    assert_eq!(broken.world.run(run).await.run.state, RunState::Succeeded);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -38,7 +38,7 @@ async fn is_there(world: &World, run: RunId) -> (bool, bool) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_has_been_kept_long_enough_is_archived_and_then_deleted() {
     let world = World::new().await;
-    let mut workflow = testkit::workflow("a");
+    let mut workflow = testkit::workflow("a -> b");
     workflow.tasks[0].kind = "echo".into();
     workflow.tasks[0].config = serde_json::json!({"value": "hello"});
     world.register(workflow).await;
@@ -66,7 +66,7 @@ async fn what_has_been_kept_long_enough_is_archived_and_then_deleted() {
     sweep.run().await.unwrap();
     assert_eq!(is_there(&world, run).await, (true, false), "outputs are kept for a week");
     let by = engine::By { actor: "ana".into(), reason: None };
-    let anew = engine::Operation::Clear(model::TaskIndex(0));
+    let anew = engine::Operation::Clear(model::TaskIndex(1));
     let refused = world.runtime.settle(run, engine::Command::Operate { operation: anew, by }).await;
     assert!(matches!(refused, Err(runtime::Error::OutputsForgotten(of)) if of == run), "{refused:?}");
     tick_after(90).await;

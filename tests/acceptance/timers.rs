@@ -37,7 +37,7 @@ impl Statements {
 }
 
 /// A clock that stands at an instant until it is moved.
-struct Standing(std::sync::Mutex<Instant>);
+pub(crate) struct Standing(pub(crate) std::sync::Mutex<Instant>);
 
 #[async_trait::async_trait]
 impl Clock for Standing {
@@ -63,7 +63,7 @@ async fn register_sleepers(world: &World, sleepers: usize) {
 }
 
 /// Another process on the same database, whose clock stands.
-async fn another(world: &World, clock: &Arc<Standing>) -> Arc<Runtime> {
+pub(crate) async fn another(world: &World, clock: &Arc<Standing>) -> Arc<Runtime> {
     let store = Arc::new(Postgres::connect(&world.database.url, 4).await.unwrap());
     Arc::new(Runtime::new(store, Arc::new(world.broker.clone()), clock.clone()))
 }

@@ -13,7 +13,7 @@ use execute::{Executor, Worker};
 use futures::future::join_all;
 use language::FileKind;
 use model::message::{PollDue, RunFinished, Watch};
-use model::{CloudEvent, Message, RunId, RunState, TenantId, TriggerKey};
+use model::{CloudEvent, EventKind, Message, RunId, RunState, TaskIndex, TaskKey, TenantId, TriggerKey};
 use runtime::{Heard, Runtime, StartRun};
 use serde_json::json;
 use store::RunFilter;
@@ -77,7 +77,7 @@ tasks: [{name: a, type: noop}]
         let run = world.runtime.start(start).await.unwrap().run;
         assert_eq!(world.state(run).await, RunState::Succeeded);
         let (tenant, workflow, state) = (TenantId::DEFAULT, workflow.to_owned(), RunState::Succeeded);
-        finished.push(RunFinished { run, tenant, workflow, state, finished_at: now });
+        finished.push(RunFinished { run, tenant, workflow, state, created_at: None, finished_at: now });
     }
     let told = finished.iter().cycle().take(10).map(|finished| world.runtime.follow_on(finished));
     for told in join_all(told).await {
@@ -150,6 +150,76 @@ async fn a_process_that_ends_at_any_step_between_detection_and_trigger_loses_and
         other.unwrap();
     }
     assert_eq!(runs(&world, "watched").await, polls, "a run for each file");
+}
+
+fn watching(folder: &std::path::Path) -> String {
+    format!(
+        "name: watched\ninputs: {{path: {{type: string, default: ''}}}}\ntriggers:\n  - name: eye\n    sensor: {{file: {{path: \
+         '{}/*'}}, interval_seconds: 60, max_events_per_hour: 1000}}\n    inputs: {{path: '{{{{ event.subject }}}}'}}\n  \
+         - {{name: calm, event: happened, debounce_seconds: 1}}\ntasks: [{{name: a, type: noop}}]\n",
+        folder.display()
+    )
+}
+
+#[tokio::test]
+async fn a_sweep_that_ends_at_any_step_of_attending_to_triggers_loses_and_doubles_nothing() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    world.write(&[(FileKind::Workflow, &watching(folder.path()))]).await;
+    let dying = Runtime::new(world.runtime.store().clone(), Arc::new(Void), Arc::new(SystemClock));
+    let (mut polls, mut whole, mut now) = (0, 0, SystemClock.now());
+    while whole < 3 {
+        polls += 1;
+        std::fs::write(folder.path().join(polls.to_string()), "x").unwrap();
+        world.runtime.receive(&happened(polls)).await.unwrap();
+        // It dies, or what it publishes is lost: nobody looks, and the event that is held goes or does not.
+        now += TimeDelta::minutes(2);
+        whole = if cut(dying.attend_triggers(now, 10), polls).await { whole + 1 } else { 0 };
+        // The next one asks again.
+        now += TimeDelta::minutes(2);
+        world.runtime.attend_triggers(now, 10).await.unwrap();
+        world.broker.idle().await;
+        assert_eq!(runs(&world, "watched").await, 2 * polls, "for each file and each event, cut at {polls}");
+        assert!(polls < 500, "it never comes to its end");
+    }
+}
+
+#[tokio::test]
+async fn whoever_looks_for_a_task_and_ends_at_any_step_loses_and_doubles_nothing() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "name: waiting\ntasks:\n  - {{name: look, type: sensor, config: {{file: {{path: '{}/ready'}}, interval_seconds: 3600}}}}\n  \
+         - {{name: after, type: noop, depends_on: [look]}}\n",
+        folder.path().display()
+    );
+    world.write(&[(FileKind::Workflow, &text)]).await;
+    let store = world.runtime.store().clone();
+    let runtime = Arc::new(Runtime::new(store.clone(), Arc::new(Void), Arc::new(SystemClock)));
+    let executor = Arc::new(Executor::new(runtime.clone(), Worker::new(runtime), "."));
+    let (mut polls, mut whole) = (0, 0);
+    while whole < 3 {
+        polls += 1;
+        let run = world.trigger("waiting").await;
+        world.broker.idle().await;
+        assert_eq!(world.states(run).await, ["sleeping", "pending"]);
+        std::fs::write(folder.path().join("ready"), "x").unwrap();
+        let key = TaskKey { run, task: TaskIndex(0) };
+        let (version, since) = (world.run(run).await.run.version, SystemClock.now());
+        let watch = Watch::Task { key, attempt: 1, version, child: None, since, failed: false };
+        let due = PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), watch };
+        whole = if cut(executor.look(&due), polls).await { whole + 1 } else { 0 };
+        // The next timer asks again; where the report was written, there is nothing left to look for.
+        wake(&world, run).await;
+        let checkup = engine::Command::Checkup { patience: TimeDelta::zero() };
+        world.runtime.settle(run, checkup).await.unwrap();
+        world.broker.idle().await;
+        assert_eq!(world.states(run).await, ["succeeded", "succeeded"], "cut at {polls}");
+        let ends = world.events(run).await.into_iter().filter(|event| event.kind == EventKind::TaskSucceeded);
+        assert_eq!(ends.count(), 2, "each has ended once, cut at {polls}");
+        std::fs::remove_file(folder.path().join("ready")).unwrap();
+        assert!(polls < 500, "it never comes to its end");
+    }
 }
 
 #[tokio::test]

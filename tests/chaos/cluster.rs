@@ -29,7 +29,7 @@ const ISSUER: &str = "https://issuer.example";
 /// Everything has ended within this once nobody is hit any more.
 const CALM_WITHIN: TimeDelta = TimeDelta::seconds(120);
 
-/// Work that leaves a line in a file each time it is done, fans out, waits, and fails at first.
+/// Work that leaves a line in a file each time it is done, fans out, waits, fails at first, and is shared with other runs.
 const WORKFLOW: &str = r#"
 name: chaos
 inputs: {mark: {type: string}}
@@ -53,7 +53,17 @@ tasks:
     depends_on: [rest]
     retry_policy: {max_retries: 30, initial_delay_seconds: 0.1}
     config: {command: 'echo "{{ run.id }} wavers" >> {{ inputs.mark }}; test {{ task.attempt }} -gt 1'}
-  - {name: last, type: noop, depends_on: [merge, wavers]}
+  - {name: together, task: common, depends_on: [first]}
+  - {name: last, type: noop, depends_on: [merge, wavers, together]}
+"#;
+
+/// Work that runs share while they need it at the same time.
+const COMMON: &str = r#"
+name: common
+global: true
+type: bash
+retry_policy: {max_retries: 30, initial_delay_seconds: 0.1}
+config: {command: sleep 0.3}
 "#;
 
 pub(crate) fn now() -> Instant {
@@ -294,8 +304,11 @@ fn starter(
 }
 
 async fn register(store: &store::Postgres) {
-    let file = SourceFile { path: "chaos.yaml".into(), kind: FileKind::Workflow, text: WORKFLOW.into() };
-    let compiled = language::compile(&[file]);
+    let file = |path: &str, kind, text: &str| SourceFile { path: path.into(), kind, text: text.to_owned() };
+    let compiled = language::compile(&[
+        file("chaos.yaml", FileKind::Workflow, WORKFLOW),
+        file("common.yaml", FileKind::Task, COMMON),
+    ]);
     assert!(compiled.diagnostics.is_empty(), "{:#?}", compiled.diagnostics);
     for definition in compiled.definitions {
         let new = NewVersion {

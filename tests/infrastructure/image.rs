@@ -1,13 +1,20 @@
 //! What goes into the image, and how it behaves there: as far as that can be seen without Docker.
 //!
-//! The program of a release is looked at where there is one; else the one that tests are built with, which is larger and
-//! slower, and is held to a little less.
+//! The program of a release is looked at where there is one, and held to what is promised: ready within 50 ms, 25 MB of
+//! memory, below 60 MB in the image. Building one takes minutes, so the gate looks at the one that tests are built with,
+//! which is larger and slower, holds it to a little less, and says so. `ebb bench start` measures a release, and
+//! cloudbuild.yaml weighs the image before it is deployed.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The best of so many counts.
+const TRIES: usize = 40;
 
 /// The program, and whether it is that of a release.
 fn program() -> Option<(PathBuf, bool)> {
@@ -24,32 +31,43 @@ fn program() -> Option<(PathBuf, bool)> {
 struct Serving {
     process: Child,
     port: u16,
+    /// From its start until it was ready.
+    took: Duration,
 }
 
 impl Serving {
     fn start(program: &Path, database: &str) -> Self {
+        Self::by(Command::new(program).arg0("ebb"), database)
+    }
+
+    /// Starts it with that command, and returns once it is ready.
+    fn by(command: &mut Command, database: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new(program);
         command.args(["serve", "sweep"]).env_clear().current_dir("/").stdin(Stdio::null());
         let settings =
             [("EBB_BROKER_URL", "http://127.0.0.1:1"), ("EBB_PUSH_AUTH", "none"), ("RUST_LOG", "error")];
         command.envs(settings).env("DATABASE_URL", database).env("PORT", port.to_string());
-        let serving = Self { process: command.arg0("ebb").spawn().unwrap(), port };
-        // Whoever listens has its connection to the database.
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        let began = Instant::now();
+        let mut serving = Self { process: command.spawn().unwrap(), port, took: Duration::ZERO };
+        // Whoever answers has its connection to the database.
+        while !serving.answers() {
+            assert!(serving.process.try_wait().unwrap().is_none(), "it has ended");
             std::thread::yield_now();
         }
+        serving.took = began.elapsed();
         serving
+    }
+
+    fn answers(&self) -> bool {
+        let Ok(mut connection) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
+        let asked =
+            connection.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let mut answer = String::new();
+        asked.is_ok() && connection.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 200")
     }
 
     fn file(&self, name: &str) -> String {
         fs::read_to_string(format!("/proc/{}/{name}", self.process.id())).unwrap()
-    }
-
-    /// How long it has been computing, in milliseconds: what a busy machine lets it wait is not its own time.
-    fn computed(&self) -> u64 {
-        let stat = self.file("schedstat");
-        stat.split(' ').next().unwrap().parse::<u64>().unwrap() / 1_000_000
     }
 
     /// How much memory is its own, and how much it is with what it shares with its file, in kilobytes.
@@ -70,19 +88,54 @@ impl Drop for Serving {
     }
 }
 
+/// Starts it again and again until it was ready soon enough: what a busy machine lets it wait is not its own time.
+fn soonest(program: &Path, database: &str, within: Duration) -> Serving {
+    let mut starts = (0..TRIES).map(|_| Serving::start(program, database));
+    let mut best = starts.next().unwrap();
+    while best.took > within
+        && let Some(next) = starts.next()
+    {
+        best = if next.took < best.took { next } else { best };
+    }
+    best
+}
+
 #[tokio::test]
 async fn a_function_is_ready_at_once_and_takes_little_memory() {
     let Some((program, release)) = program() else { return };
     let database = testkit::database().await;
     store::Postgres::migrate(&database.url).await.unwrap();
-    let starts: Vec<(u64, (u64, u64))> = (0..5)
-        .map(|_| Serving::start(&program, &database.url))
-        .map(|serving| (serving.computed(), serving.memory()))
-        .collect();
-    println!("milliseconds and kilobytes, release: {release}: {starts:?}");
-    let (computed, (own, resident)) = starts.into_iter().min().unwrap();
-    assert!(computed <= if release { 50 } else { 100 }, "ready after {computed} ms");
+    let within = Duration::from_millis(if release { 50 } else { 100 });
+    let serving = soonest(&program, &database.url, within);
+    let (took, (own, resident)) = (serving.took, serving.memory());
+    println!("{}: ready after {took:?}, {own} kB of its own, {resident} kB in all", program.display());
+    if !release {
+        println!(
+            "this is no release: 100 ms and 25 MB of its own are asked of it, `ebb bench start` measures a release"
+        );
+    }
+    assert!(took <= within, "ready after {took:?} at best");
     assert!(if release { resident } else { own } <= 25 * 1024, "{own} kB of its own, {resident} kB in all");
+}
+
+#[tokio::test]
+async fn a_function_serves_where_nothing_can_be_written() {
+    let Some((program, _)) = program() else { return };
+    let alone = ["-rm", "sh", "-c"];
+    let lock = "mount --make-rprivate / && mount -o remount,bind,ro / && ! touch /tmp/x /x 2>/dev/null";
+    let may = Command::new("unshare").args(alone).arg(lock).output();
+    if !may.is_ok_and(|output| output.status.success()) {
+        return eprintln!("skipped: whoever runs this may not make a file system read-only (unshare -rm)");
+    }
+    let database = testkit::database().await;
+    store::Postgres::migrate(&database.url).await.unwrap();
+    let mut command = Command::new("unshare");
+    command.args(alone).arg(format!("{lock}; exec \"$0\" \"$@\"")).arg(program);
+    let serving = Serving::by(&mut command, &database.url);
+    let mounts = serving.file("mounts");
+    let root = mounts.lines().filter(|line| line.split(' ').nth(1) == Some("/")).next_back().unwrap();
+    assert!(root.split(' ').nth(3).unwrap().split(',').any(|word| word == "ro"), "{root}");
+    assert!(serving.answers(), "and goes on to");
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! Expand, deploy, contract: while a new version is deployed, functions of the one before go on with the schema of the
-//! new one. Every statement of the last release must therefore be good on the newest schema.
+//! new one. Every statement of the last release must therefore be good on the newest schema, and every row that it writes.
 //!
 //! `EBB_RELEASE=yes cargo test --workspace --test infrastructure` writes the statements of this version down as those of
 //! the last release; that is done when one is made, never to silence this test.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use sqlx::{Connection, Executor, PgConnection};
@@ -23,7 +23,7 @@ fn released() -> PathBuf {
 
 /// The statements of the code as it is: files of SQL, and whatever begins like a statement in the code. Those that are put
 /// together at run time are not among them.
-fn statements() -> BTreeSet<String> {
+pub(crate) fn statements() -> BTreeSet<String> {
     let repository = Repository::read();
     let mut found: BTreeSet<String> = repository
         .files("shared/store/queries/")
@@ -54,7 +54,7 @@ async fn refused(connection: &mut PgConnection, statements: &BTreeSet<String>) -
     refused
 }
 
-async fn newest_schema() -> (testkit::Database, PgConnection) {
+pub(crate) async fn newest_schema() -> (testkit::Database, PgConnection) {
     let database = testkit::database().await;
     store::Postgres::migrate(&database.url).await.unwrap();
     let connection = PgConnection::connect(&database.url).await.unwrap();
@@ -75,6 +75,62 @@ async fn the_last_release_can_go_on_with_the_newest_schema() {
     let before: BTreeSet<String> = text.split(END).map(|statement| statement.trim().to_owned()).collect();
     assert!(before.len() > 100, "of the last release: {}", before.len());
     assert_eq!(refused(&mut connection, &before).await, Vec::<String>::new(), "of the last release");
+}
+
+/// The columns that each table is given by these statements when a row is written.
+fn given(statements: &BTreeSet<String>) -> BTreeMap<String, Vec<BTreeSet<String>>> {
+    let mut given: BTreeMap<String, Vec<BTreeSet<String>>> = BTreeMap::new();
+    for part in statements.iter().flat_map(|statement| statement.split("insert into ").skip(1)) {
+        let (table, rest) = part.split_at(part.find([' ', '\n', '(']).unwrap_or(part.len()));
+        let list = rest.split_once('(').and_then(|(before, rest)| {
+            // `as` and a name may come first, and nothing else.
+            let plain = before.trim().is_empty() || before.trim().starts_with("as ");
+            rest.split_once(')').map(|(list, _)| list).filter(|_| plain)
+        });
+        let list =
+            list.unwrap_or_else(|| panic!("a statement does not name its columns: insert into {part}"));
+        let columns = list.split(',').map(|column| column.trim().to_owned()).collect();
+        given.entry(table.to_owned()).or_default().push(columns);
+    }
+    given
+}
+
+/// The columns that must be given a value and that some of these statements do not know.
+async fn unknown(connection: &mut PgConnection, statements: &BTreeSet<String>) -> Vec<String> {
+    let needed: Vec<(String, String)> = sqlx::query_as(
+        "select relname::text, attname::text from pg_attribute join pg_class on pg_class.oid = attrelid
+          where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and attnum > 0
+            and not attisdropped and attnotnull and not atthasdef and attidentity = '' and attgenerated = ''",
+    )
+    .fetch_all(connection)
+    .await
+    .unwrap();
+    let given = given(statements);
+    let lacks = |(table, column): &&(String, String)| {
+        given.get(table).is_some_and(|statements| statements.iter().any(|known| !known.contains(column)))
+    };
+    needed.iter().filter(lacks).map(|(table, column)| format!("{table}.{column}")).collect()
+}
+
+#[tokio::test]
+async fn what_the_newest_schema_adds_the_last_release_need_not_fill() {
+    let text = std::fs::read_to_string(released()).unwrap();
+    let before: BTreeSet<String> = text.split(END).map(str::to_owned).collect();
+    let tables = given(&before);
+    assert!(
+        ["runs", "tasks", "timers", "outbox"].iter().all(|table| tables.contains_key(*table)),
+        "{tables:?}"
+    );
+    let (_database, mut connection) = newest_schema().await;
+    assert_eq!(unknown(&mut connection, &before).await, Vec::<String>::new());
+    for harmless in
+        ["alter table runs add column x integer", "alter table runs add column y integer not null default 0"]
+    {
+        connection.execute(harmless).await.unwrap();
+    }
+    assert_eq!(unknown(&mut connection, &before).await, Vec::<String>::new());
+    connection.execute("alter table runs add column z integer not null").await.unwrap();
+    assert_eq!(unknown(&mut connection, &before).await, ["runs.z"]);
 }
 
 #[tokio::test]

@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod backfill;
+mod drift;
 mod firing;
 mod overlap;
+mod punctual;
+mod redo;
 mod tenants;
 mod two_years;
 mod world;

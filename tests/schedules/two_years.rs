@@ -1,8 +1,9 @@
-//! Two years of hourly and daily schedules in three zones, with three sweeps at once and times in which none is up.
+//! Two years of hourly and daily schedules in three zones, with three sweeps at once and times in which none is up. How
+//! late the sweep itself is, `drift.rs` tells.
 
 use std::collections::BTreeSet;
 
-use calendar::{Calendar, Drift, GRACE};
+use calendar::{Calendar, GRACE};
 use chrono::TimeDelta;
 use model::{Catchup, Instant, Schedule};
 use rand::rngs::StdRng;
@@ -101,16 +102,18 @@ async fn two_years(seed: u64, catchup: &str) {
     let downtimes = downtimes(&mut random, start, end);
     let sweeps = [world.twin(), world.twin(), world.twin()];
     live(&world, &sweeps, &downtimes, end, &mut random).await;
-    for row in world.store().schedules(TENANT, None, None, 100).await.unwrap() {
+    let rows = world.store().schedules(TENANT, None, None, 100).await.unwrap();
+    assert_eq!(rows.len(), ZONES.len() * PATTERNS.len(), "each pattern in each zone");
+    for row in rows {
         let (workflow, name) = (row.workflow.as_str(), row.schedule.name.as_str());
         let made = world.store().runs_of_dates(TENANT, workflow, name, start, end).await.unwrap();
         let expected = expected(&row.schedule, &downtimes, start, end);
+        let runs = world.runs(workflow).await;
         let made: BTreeSet<Instant> = made.into_keys().collect();
+        assert_eq!(runs.len(), made.len(), "{workflow}, {catchup}, seed {seed}: a date has two runs");
         let wrong: Vec<&Instant> = made.symmetric_difference(&expected).collect();
         assert!(wrong.is_empty(), "{workflow}, {catchup}, seed {seed}: {wrong:?}");
         assert!(!made.is_empty());
-        let drift = Drift::from_counts(&row.drift);
-        assert!(drift.percentile(99).is_some_and(|late| late <= 2_000), "{workflow}: {drift:?}");
     }
 }
 

@@ -10,8 +10,8 @@ use clock::Clock;
 use engine::Command;
 use language::{FileKind, SourceFile};
 use model::message::{TaskDispatched, TaskResult};
-use model::{Failure, Instant, Limit, Message, TenantId, WorkerId};
-use runtime::{Runtime, Settled};
+use model::{Failure, Instant, Limit, Message, RunId, TaskIndex, TaskKey, TenantId, WorkerId};
+use runtime::{Runtime, Settled, StartRun};
 use serde_json::Value;
 use store::{Memory, RunFilter, RunRecord, ScheduleRecord, Store};
 use testkit::ManualClock;
@@ -50,8 +50,8 @@ impl Bus for Silence {
     }
 }
 
-/// Whether a run of that date fails.
-type Verdict = Box<dyn Fn(Option<Instant>) -> bool + Send>;
+/// Whether a task of a run of that date fails.
+type Verdict = Box<dyn Fn(Option<Instant>, TaskIndex) -> bool + Send>;
 
 pub(crate) struct World {
     pub(crate) clock: ManualClock,
@@ -77,7 +77,7 @@ impl World {
             work: BTreeMap::new(),
             dispatched: 0,
             takes: TimeDelta::minutes(10),
-            fails: Box::new(|_| false),
+            fails: Box::new(|_, _| false),
         }
     }
 
@@ -107,6 +107,25 @@ impl World {
         self.runtime.register(TENANT, compiled.definitions, "test").await.unwrap();
     }
 
+    /// Starts a run as a person does.
+    pub(crate) async fn start(&mut self, workflow: &str, number: u128) {
+        let request = StartRun {
+            id: RunId(Uuid::from_u128(1_000 + number)),
+            tenant: TENANT,
+            workflow: workflow.to_owned(),
+            inputs: Default::default(),
+            labels: Default::default(),
+            logical_date: None,
+            trigger_kind: "api".into(),
+            by: "test".into(),
+            parent: None,
+            depth: 0,
+            priority: 0,
+        };
+        self.runtime.start(request).await.unwrap();
+        self.deliver().await;
+    }
+
     pub(crate) async fn places(&self, places: Option<u32>) {
         self.store().set_places(&Limit::Queue("light".into()), places).await.unwrap();
         self.store().set_places(&Limit::Tenant(TENANT), None).await.unwrap();
@@ -129,6 +148,24 @@ impl World {
         let date =
             |found: RunRecord| found.facts.logical_date.map(|date| date.format("%m-%dT%H:%M").to_string());
         self.runs(workflow).await.into_iter().filter_map(date).collect()
+    }
+
+    /// What the first task of a run is given, rendered.
+    pub(crate) async fn config(&self, found: &RunRecord) -> Value {
+        let (version, queue) = (found.run.version, "light".to_owned());
+        let key = TaskKey { run: found.run.id, task: TaskIndex(0) };
+        let work =
+            TaskDispatched { key, tenant: TENANT, attempt: 1, version, queue, child: None, give_up_at: None };
+        let graph = self.runtime.graph(version).await.unwrap().unwrap();
+        match self.runtime.job(&work, &graph, Default::default()).await.unwrap() {
+            runtime::Job::Ready(brief) => brief.config,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// When the first task of a run began.
+    pub(crate) async fn began(&self, run: RunId) -> Option<Instant> {
+        self.store().run_tasks(run, None, None, 1).await.unwrap()[0].task.started_at
     }
 
     /// Moves time and lets the sweep look at what is due then, and only then.
@@ -166,7 +203,7 @@ impl World {
         while let Some(entry) = self.work.first_entry().filter(|entry| entry.key().0 <= self.clock.now()) {
             let TaskDispatched { key, attempt, .. } = entry.remove();
             let facts = self.store().facts(key.run).await.unwrap().unwrap();
-            let result = match (self.fails)(facts.logical_date) {
+            let result = match (self.fails)(facts.logical_date, key.task) {
                 true => TaskResult::Failed(Failure::permanent("as it was told")),
                 false => TaskResult::Succeeded(Value::Null),
             };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use model::{Changes, Leave, Message, Run, RunId, Task, TaskKey, TaskState, TenantId, TimerKind};
+use model::{Ask, Changes, Leave, Message, Run, RunId, Task, TaskKey, TaskState, TenantId, TimerKind};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{DueTimer, Memory, Store};
@@ -20,12 +20,16 @@ pub(crate) enum Bug {
     PublishBeforeCommit,
     /// What is to be published is not written down with the rest.
     LostOutboxRow,
-    /// A timer that fired is due again, for whatever attempt there is.
+    /// A timer that fired is due again.
     TimerFiredTwice,
+    /// The same, and for whatever attempt there is.
+    UnfencedTimer,
     /// A parent that ended is counted twice.
     DoubleRelease,
     /// A task that ended keeps its place.
     KeptPlace,
+    /// Each task of a tenant takes turns for itself.
+    GreedyTenant,
 }
 
 /// The bug that is planted in a world, if one is. Clones share what it remembers.
@@ -42,6 +46,7 @@ struct Remembered {
     tasks: BTreeMap<TaskKey, Task>,
     fired: Vec<DueTimer>,
     said: bool,
+    parties: i32,
 }
 
 impl Planted {
@@ -52,6 +57,7 @@ impl Planted {
             tasks: BTreeMap::new(),
             fired: Vec::new(),
             said: false,
+            parties: 0,
         };
         Self { bug, bag, memory: Arc::new(Mutex::new(remembered)) }
     }
@@ -117,7 +123,7 @@ impl Planted {
                 outbox.for_each(|message| self.bag.put(message));
                 self.memory.lock().unwrap().said = true;
             }
-            Some(Bug::TimerFiredTwice | Bug::KeptPlace) | None => {}
+            Some(Bug::TimerFiredTwice | Bug::UnfencedTimer | Bug::KeptPlace | Bug::GreedyTenant) | None => {}
         }
         changes
     }
@@ -132,6 +138,19 @@ impl Planted {
         leaves
     }
 
+    /// Who asks for a place, or for more of them than is fair.
+    pub(crate) fn asks(&self, asks: &[Ask]) -> Vec<Ask> {
+        let mut asks = asks.to_vec();
+        if self.is(Bug::GreedyTenant) {
+            let mut memory = self.memory.lock().unwrap();
+            for ask in asks.iter_mut().filter(|ask| ask.tenant == TenantId::DEFAULT) {
+                memory.parties += 1;
+                ask.tenant = TenantId(-memory.parties);
+            }
+        }
+        asks
+    }
+
     /// Whether the commit comes about.
     pub(crate) fn commit(&self) -> Result<(), Interrupted> {
         if !self.is(Bug::PublishBeforeCommit) {
@@ -144,12 +163,18 @@ impl Planted {
 
     /// What is due, and what was due before.
     pub(crate) fn due_timers(&self, mut due: Vec<DueTimer>, memory: &Memory) -> Vec<DueTimer> {
-        if !self.is(Bug::TimerFiredTwice) {
+        if !self.is(Bug::TimerFiredTwice) && !self.is(Bug::UnfencedTimer) {
             return due;
         }
         let mut remembered = self.memory.lock().unwrap();
-        let again = remembered.fired.iter().filter(|fired| fired.timer.kind == TimerKind::Retry).cloned();
-        let again: Vec<DueTimer> = again.filter_map(|fired| for_the_attempt_at_hand(fired, memory)).collect();
+        let again = remembered.fired.iter().cloned();
+        let again: Vec<DueTimer> = match self.bug {
+            Some(Bug::UnfencedTimer) => {
+                let again = again.filter(|fired| fired.timer.kind == TimerKind::Retry);
+                again.filter_map(|fired| for_the_attempt_at_hand(fired, memory)).collect()
+            }
+            _ => again.collect(),
+        };
         remembered.fired.extend(due.iter().cloned());
         due.extend(again);
         due

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chrono::TimeDelta;
 use engine::Graph;
 use model::message::TaskFinished;
 use model::{
@@ -13,6 +12,7 @@ use model::{
 
 use crate::coverage::Moves;
 use crate::shadow::{Rows, Shadow};
+use crate::timers;
 
 /// Something that must hold and does not.
 #[derive(Clone, Debug)]
@@ -36,9 +36,6 @@ pub(crate) fn trouble(invariant: &'static str, what: impl Into<String>) -> Check
     Err(Trouble { invariant, what: what.into() })
 }
 
-/// No clock of a world is further from the truth.
-pub(crate) const WORST_SKEW: TimeDelta = TimeDelta::seconds(65);
-
 /// Looks at a run that changed, and takes note of how it is now.
 pub(crate) fn changed(shadow: &mut Shadow, rows: Rows<'_>, truth: Instant, moves: &mut Moves) -> Checked {
     no_final_run_changes(shadow, &rows)?;
@@ -46,7 +43,8 @@ pub(crate) fn changed(shadow: &mut Shadow, rows: Rows<'_>, truth: Instant, moves
         nothing_happens_to_what_has_ended(shadow, event)?;
         no_attempt_is_released_twice(shadow, event)?;
         nothing_begins_before_its_parents(shadow, &rows, event)?;
-        no_timer_is_early(shadow, &rows, event, truth)?;
+        timers::each_fires_once(shadow, &rows, event)?;
+        timers::none_is_early(shadow, &rows, event, truth)?;
         shadow.play(event, moves).or_else(|what| trouble("the_rows_follow_from_the_events", what))?;
     }
     shadow.catch_up(&rows, moves).or_else(|what| trouble("the_rows_follow_from_the_events", what))?;
@@ -126,46 +124,6 @@ fn nothing_begins_before_its_parents(shadow: &Shadow, rows: &Rows<'_>, event: &E
         ),
         _ => Ok(()),
     }
-}
-
-/// By the clock of whoever fires it, which may differ from the truth.
-fn no_timer_is_early(shadow: &Shadow, rows: &Rows<'_>, event: &Event, truth: Instant) -> Checked {
-    // A sensor's timer only lets it look: what it saw ends it.
-    if event.task.is_some_and(|task| event.child.is_none() && rows.graph.spec(task).kind == "sensor") {
-        return Ok(());
-    }
-    let Some(timer) = fired(shadow, event) else { return Ok(()) };
-    if event.at < timer.wake_at || truth + WORST_SKEW * 2 < timer.wake_at {
-        let what = format!("{timer:?} fired at {} by {:?}, when it was {truth}", event.at, event.kind);
-        return trouble("no_timer_is_early", what);
-    }
-    Ok(())
-}
-
-/// The timer that an event follows from, if it follows from one.
-fn fired<'a>(shadow: &'a Shadow, event: &Event) -> Option<&'a Timer> {
-    let Some(index) = event.task else {
-        let kind = match event.kind {
-            EventKind::RunTimedOut => TimerKind::Timeout,
-            EventKind::RunMissedDeadline => TimerKind::Deadline,
-            _ => return None,
-        };
-        return shadow.timers.iter().find(|timer| timer.task.is_none() && timer.kind == kind);
-    };
-    let task = shadow.tasks.get(&index)?;
-    let late = event.data["class"] == "timeout";
-    let kind = match (task.state, event.kind) {
-        // Somebody did not want to wait for it.
-        (_, EventKind::TaskWoken) => return None,
-        (TaskState::Sleeping, EventKind::TaskSucceeded) if shadow.woken.contains(&index) => return None,
-        (TaskState::UpForRetry, _) if event.attempt > task.attempt => TimerKind::Retry,
-        (TaskState::Sleeping, EventKind::TaskSucceeded) => TimerKind::Sleep,
-        (TaskState::Sleeping, EventKind::TaskFailed) if late && !shadow.timed_out => TimerKind::Timeout,
-        _ => return None,
-    };
-    let own =
-        |timer: &&Timer| timer.task == Some(index) && timer.kind == kind && timer.attempt == task.attempt;
-    shadow.timers.iter().find(own)
 }
 
 fn the_rows_follow_from_the_events(shadow: &Shadow, rows: &Rows<'_>) -> Checked {
@@ -304,6 +262,7 @@ pub(crate) fn no_lane_is_overfull(shadows: &Shadows, changed: &Shadow, graph: &G
         let run = &shadow.run;
         run.workflow == changed.run.workflow
             && run.lane.as_ref() == Some(lane)
+            && run.tenant == changed.run.tenant
             && !run.held
             && !run.state.is_final()
     };
@@ -329,7 +288,7 @@ pub(crate) fn shared_work_is_done_once_at_a_time(
                 TaskState::Queued | TaskState::Dispatched | TaskState::Running | TaskState::UpForRetry
             );
             let Some(global) = spec.global.as_ref().filter(|_| carries_out) else { continue };
-            if !owners.insert((global.name.clone(), spec.config.to_string())) {
+            if !owners.insert((shadow.run.tenant, global.name.clone(), spec.config.to_string())) {
                 let what = format!("{} is carried out by task {} as well", global.name, task.index.0);
                 return trouble("shared_work_is_done_once_at_a_time", what);
             }

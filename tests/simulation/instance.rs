@@ -37,7 +37,7 @@ pub(crate) struct Instance {
     pub(crate) stands_still_until: Option<Instant>,
     sessions: Sessions,
     pub(crate) trigger: Router,
-    evaluate: Router,
+    pub(crate) evaluate: Router,
     execute: Router,
     pub(crate) sweep: Router,
     pub(crate) worker: Arc<Worker>,

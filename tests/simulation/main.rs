@@ -8,6 +8,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod aside;
 mod bugs;
 mod bus;
 mod check;
@@ -19,12 +20,16 @@ mod places;
 mod plans;
 mod planted;
 mod points;
+mod ready;
+mod rush;
 mod script;
 mod seeds;
 mod shadow;
 mod silence;
 mod store;
+mod timers;
 mod triggers;
+mod turns;
 mod watch;
 mod weather;
 mod workflows;
@@ -49,7 +54,9 @@ fn every_run_ends_the_same_whatever_happens_on_the_way() {
         return;
     }
     let seeds = number("EBB_SEEDS").unwrap_or(SEEDS);
+    let began = std::time::Instant::now();
     let mut total = seeds::play_all(0..seeds, |_| {});
+    println!("{seeds} worlds in {:.1} s", began.elapsed().as_secs_f64());
     assert!(total.failures.is_empty(), "{}", seeds::tell(&total.failures, 3));
     if seeds >= SEEDS {
         let (mut played, mut gaps) = (seeds, coverage::gaps(&total.moves, &total.tally));

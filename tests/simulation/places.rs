@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use engine::Graph;
 use model::{Limit, Needed, Run, RunState, Task, TaskKey, TaskState, TenantId, VersionId};
-use store::{Memory, Store};
+use store::{LimitRecord, Memory, Store};
 
-use crate::check::{Checked, Shadows, trouble};
+use crate::check::{Checked, Shadows, Trouble, trouble};
 use crate::points::now;
 
 /// How many places tasks have, and how many tasks stand in line.
@@ -17,20 +17,36 @@ struct Taken {
     waiting: u32,
 }
 
-/// Looks at all limits, and at every task that may have a place.
+/// The tasks that wait for a place, and of which limit.
+pub(crate) type Line = BTreeMap<TaskKey, Limit>;
+
+/// Looks at all limits of some tenants, and at every task that may have a place. Answers who stands in line.
 pub(crate) fn add_up(
     memory: &Memory,
     shadows: &Shadows,
     graphs: &BTreeMap<VersionId, Arc<Graph>>,
-) -> Checked {
-    let mut taken: BTreeMap<Limit, Taken> = BTreeMap::new();
+    tenants: &[TenantId],
+) -> Result<Line, Trouble> {
+    let (mut taken, mut line) = (BTreeMap::new(), Line::new());
     for shadow in shadows.values() {
         let graph = &graphs[&shadow.run.version];
         for task in shadow.tasks.values() {
-            count(memory, &shadow.run, task, graph, &mut taken)?;
+            count(memory, &shadow.run, task, graph, &mut taken, &mut line)?;
         }
     }
-    for limit in now(memory.limits(TenantId::DEFAULT)).unwrap() {
+    the_limits_agree(&limits(memory, tenants), taken)?;
+    Ok(line)
+}
+
+/// The limits of some tenants, and those that all share.
+pub(crate) fn limits(memory: &Memory, tenants: &[TenantId]) -> Vec<LimitRecord> {
+    let all = tenants.iter().flat_map(|tenant| now(memory.limits(*tenant)).unwrap());
+    let each: BTreeMap<Limit, LimitRecord> = all.map(|record| (record.limit.clone(), record)).collect();
+    each.into_values().collect()
+}
+
+fn the_limits_agree(limits: &[LimitRecord], mut taken: BTreeMap<Limit, Taken>) -> Checked {
+    for limit in limits {
         let there = Taken { used: limit.used, waiting: limit.waiting };
         let counted = taken.remove(&limit.limit).unwrap_or_default();
         if there != counted {
@@ -60,8 +76,13 @@ fn count(
     task: &Task,
     graph: &Graph,
     taken: &mut BTreeMap<Limit, Taken>,
+    waiting: &mut Line,
 ) -> Checked {
-    let line = now(memory.in_line(TaskKey { run: run.id, task: task.index })).unwrap();
+    let key = TaskKey { run: run.id, task: task.index };
+    let line = now(memory.in_line(key)).unwrap();
+    if let Some(line) = line.as_ref().filter(|line| !line.granted) {
+        waiting.insert(key, line.limit.clone());
+    }
     let stands = task.state == TaskState::Queued && run.state != RunState::Paused;
     if line.is_some() != stands {
         let what = format!(

@@ -39,7 +39,12 @@ fn a_lost_outbox_row_is_found() {
 
 #[test]
 fn a_timer_that_fires_twice_is_found() {
-    is_found(Bug::TimerFiredTwice, &["no_timer_is_early"]);
+    is_found(Bug::TimerFiredTwice, &["each_timer_fires_once"]);
+}
+
+#[test]
+fn a_timer_that_fires_for_another_attempt_is_found() {
+    is_found(Bug::UnfencedTimer, &["no_timer_is_early", "each_timer_fires_once"]);
 }
 
 #[test]
@@ -50,6 +55,11 @@ fn a_join_that_counts_a_parent_twice_is_found() {
 #[test]
 fn a_place_that_is_not_given_back_is_found() {
     is_found(Bug::KeptPlace, &["places_equal_the_tasks"]);
+}
+
+#[test]
+fn a_tenant_that_takes_more_than_its_turns_is_found() {
+    is_found(Bug::GreedyTenant, &["nobody_waits_for_more_than_a_round"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use model::run::{End, RunEvent};
 use model::task::Tally;
 use model::{
     Child, Event, EventKind, Failure, Fan, Instant, Run, RunState, Task, TaskEvent, TaskIndex, TaskState,
-    Timer, WorkerId,
+    Timer, TimerKind, WorkerId,
 };
 use uuid::Uuid;
 
@@ -18,6 +18,8 @@ pub(crate) struct Shadow {
     pub(crate) run: Run,
     pub(crate) tasks: BTreeMap<TaskIndex, Task>,
     pub(crate) timers: Vec<Timer>,
+    /// Which timers have fired: whose, of which attempt, of which kind.
+    pub(crate) fired: BTreeSet<(Option<TaskIndex>, u32, TimerKind)>,
     pub(crate) released: BTreeSet<(TaskIndex, u32)>,
     pub(crate) timed_out: bool,
     /// Tasks that somebody did not let sleep any longer.
@@ -48,6 +50,7 @@ impl Shadow {
             tasks: rows.graph.indices().map(fresh).collect(),
             run,
             timers: Vec::new(),
+            fired: BTreeSet::new(),
             released: BTreeSet::new(),
             timed_out: false,
             woken: BTreeSet::new(),
@@ -72,7 +75,10 @@ impl Shadow {
     pub(crate) fn play(&mut self, event: &Event, moves: &mut Moves) -> Result<(), String> {
         self.timed_out |= event.kind == EventKind::RunTimedOut;
         // A run whose time was up has time again once some of it is done anew.
-        self.timed_out &= !matches!(event.kind, EventKind::RunRetried | EventKind::TaskCleared);
+        if matches!(event.kind, EventKind::RunRetried | EventKind::TaskCleared) {
+            self.timed_out = false;
+            self.fired.remove(&(None, 0, TimerKind::Timeout));
+        }
         self.play_run(event, moves)?;
         let timed_out = self.timed_out;
         let Some(task) = self.task(event).map(|task| task.index) else { return Ok(()) };

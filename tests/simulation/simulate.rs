@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "it may fail where it stands")]
 #![allow(dead_code, reason = "the tests use the rest")]
 
+mod aside;
 mod bugs;
 mod bus;
 mod check;
@@ -13,11 +14,14 @@ mod people;
 mod places;
 mod plans;
 mod points;
+mod ready;
 mod script;
 mod seeds;
 mod shadow;
 mod store;
+mod timers;
 mod triggers;
+mod turns;
 mod watch;
 mod weather;
 mod workflows;

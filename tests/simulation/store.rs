@@ -11,8 +11,8 @@ use model::{
 use serde_json::Value;
 use store::{
     Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Birth, Committed, Contender,
-    Context, Created, DateStep, DeadLetter, DriftRecord, DueTimer, Error, Facts, Granted, Health, Held,
-    InLine, Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Part,
+    Context, Created, DateStep, DeadLetter, DueTimer, Error, Facts, Granted, Health, Held, InLine,
+    Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, Memory, NewVersion, Part,
     Registered, Result, RunFilter, RunRecord, ScheduleRecord, Share, ShareAsk, Sign, Silence, StandingRecord,
     StartRecord, Store, TaskRecord, TimerFilter, TimerRecord, Told, Unit, Unsent, VersionRecord,
     WorkerRecord, WorkflowRecord,
@@ -134,8 +134,8 @@ macro_rules! pass_on_within {
             }
 
             async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], at: Instant) -> Result<Vec<Seat>> {
-                let leaves = self.planted.leaves(leaves);
-                self.within(Point::UnitRead, |unit| now(unit.seat(asks, &leaves, at)))
+                let (asks, leaves) = (self.planted.asks(asks), self.planted.leaves(leaves));
+                self.within(Point::UnitRead, |unit| now(unit.seat(&asks, &leaves, at)))
             }
 
             async fn due_timers(&mut self, at: Instant, limit: u32) -> Result<Vec<DueTimer>> {
@@ -210,7 +210,6 @@ pass_on_part! {
         ) -> Vec<ScheduleRecord>;
         fn due_schedules(at: Instant, limit: u32) -> Vec<ScheduleRecord>;
         fn last_starts(tenant: TenantId, workflow: &str, schedule: &str, limit: u32) -> Vec<StartRecord>;
-        fn drifts() -> Vec<DriftRecord>;
     }
     writes {
         fn save_schedule(record: &ScheduleRecord) -> bool;
@@ -249,32 +248,20 @@ pass_on_part! {
 }
 
 #[async_trait]
+impl store::Remnants for SimulatedStore {
+    async fn forget_letters(&self, before: Instant) -> Result<u64> {
+        self.inner.forget_letters(before).await
+    }
+
+    async fn forget_trigger_events(&self, now: Instant) -> Result<u64> {
+        self.inner.forget_trigger_events(now).await
+    }
+}
+
+#[async_trait]
 impl store::Measured for SimulatedStore {
     async fn load(&self) -> Result<store::Load> {
         self.inner.load().await
-    }
-}
-
-/// Nobody asks for these through the API here, so nothing happens to them.
-#[async_trait]
-impl store::DeedStore for SimulatedStore {
-    async fn note_deed(&self, deed: &store::Deed) -> Result<()> {
-        self.inner.note_deed(deed).await
-    }
-
-    async fn deeds(&self, tenant: TenantId, filter: &store::DeedFilter) -> Result<Vec<(i64, store::Deed)>> {
-        self.inner.deeds(tenant, filter).await
-    }
-
-    async fn forget_deeds(&self, before: Instant) -> Result<u64> {
-        self.inner.forget_deeds(before).await
-    }
-}
-
-#[async_trait]
-impl store::NewsStore for SimulatedStore {
-    async fn news(&self, since: Option<&store::Bookmark>, limit: u32) -> Result<Option<store::News>> {
-        self.inner.news(since, limit).await
     }
 }
 

@@ -62,25 +62,3 @@ pass_on! {
         fn pause_trigger(key: &TriggerKey, pause: Option<&TriggerPause>, at: Instant) -> bool;
     }
 }
-
-#[async_trait]
-impl store::ReceiptStore for SimulatedStore {
-    async fn take_key(
-        &self,
-        key: &store::ReceiptKey,
-        fingerprint: &str,
-        at: Instant,
-        stale: Instant,
-        expired: Instant,
-    ) -> Result<store::Known> {
-        self.inner.take_key(key, fingerprint, at, stale, expired).await
-    }
-
-    async fn keep_receipt(&self, key: &store::ReceiptKey, receipt: Option<&store::Receipt>) -> Result<()> {
-        self.inner.keep_receipt(key, receipt).await
-    }
-
-    async fn forget_receipts(&self, before: Instant) -> Result<u64> {
-        self.inner.forget_receipts(before).await
-    }
-}

@@ -1,6 +1,6 @@
 //! Someone who watches every run of a world and speaks up as soon as something is not as it must be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
@@ -9,7 +9,7 @@ use model::{
     EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskKey, TaskState, TenantId, VersionId,
     WorkerId,
 };
-use store::{LetterFilter, Memory, Store};
+use store::{DeadLetter, LetterFilter, Memory, Store};
 
 use crate::check::{self, Checked, End, trouble};
 use crate::coverage::{LOST, Moves, TIMED_OUT};
@@ -17,19 +17,27 @@ use crate::people::{self, What};
 use crate::places;
 use crate::points::now;
 use crate::shadow::{Rows, Shadow};
+use crate::turns::Turns;
 use crate::weather::Storm;
 
 /// More rows than any world has.
 const ALL: u32 = 100_000;
 
+/// The id of a message that the bus gave up on.
+pub(crate) fn dead_id(number: u64) -> String {
+    format!("dead-{number}")
+}
+
 pub(crate) struct Watch {
-    memory: Arc<Memory>,
-    graphs: BTreeMap<VersionId, Arc<Graph>>,
-    shadows: BTreeMap<RunId, Shadow>,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) graphs: BTreeMap<VersionId, Arc<Graph>>,
+    pub(crate) shadows: BTreeMap<RunId, Shadow>,
     said: Vec<Message>,
     pub(crate) moves: Moves,
     lossless: bool,
-    last_move: Option<Instant>,
+    pub(crate) tenants: Vec<TenantId>,
+    weights: BTreeMap<TenantId, u32>,
+    turns: Turns,
 }
 
 impl Watch {
@@ -41,14 +49,17 @@ impl Watch {
             said: Vec::new(),
             moves: Moves::default(),
             lossless: true,
-            last_move: None,
+            tenants: vec![TenantId::DEFAULT],
+            weights: BTreeMap::new(),
+            turns: Turns::default(),
         }
     }
 
     /// Looks at a run that was written to.
     pub(crate) fn look_at(&mut self, id: RunId, truth: Instant) -> Checked {
-        let Some(record) = now(self.memory.run(TenantId::DEFAULT, id)).unwrap() else { return Ok(()) };
-        let run = record.run;
+        let mut tenants = self.tenants.iter();
+        let record = tenants.find_map(|tenant| now(self.memory.run(*tenant, id)).unwrap());
+        let Some(run) = record.map(|record| record.run) else { return Ok(()) };
         let graph = self.graph(run.version);
         let seen = self.shadows.get(&id).map_or(0, |shadow| shadow.run.events);
         let events = now(self.memory.events(id, seen, ALL)).unwrap();
@@ -72,12 +83,6 @@ impl Watch {
             let lossy = matches!(class, "worker_lost" | "timeout" | "killed");
             self.lossless &= !lossy && !changes_the_end(event.kind);
         }
-        let moved = |event: &model::Event| {
-            !matches!(event.kind, EventKind::TaskRedispatched | EventKind::RunCalledBack)
-        };
-        if rows.events.iter().any(moved) {
-            self.last_move = Some(truth);
-        }
         let shadow = self.shadows.entry(id).or_insert_with(|| Shadow::of(&rows));
         check::changed(shadow, rows, truth, &mut self.moves)?;
         check::no_fan_out_is_too_wide(&self.shadows[&id], &graph)?;
@@ -94,9 +99,16 @@ impl Watch {
         self.graphs.entry(version).or_insert_with(compile).clone()
     }
 
-    /// Looks at who has places and who waits for one.
-    pub(crate) fn look_at_places(&self) -> Checked {
-        places::add_up(&self.memory, &self.shadows, &self.graphs)
+    /// Looks at who has places, who waits for one, and who had a turn.
+    pub(crate) fn look_at_places(&mut self) -> Checked {
+        let line = places::add_up(&self.memory, &self.shadows, &self.graphs, &self.tenants)?;
+        self.turns.look(line, &self.shadows, &self.weights)
+    }
+
+    /// There is a tenant more, with so many turns in each round.
+    pub(crate) fn hear_of(&mut self, tenant: TenantId, weight: u32) {
+        self.tenants.push(tenant);
+        self.weights.insert(tenant, weight);
     }
 
     /// What someone wants of one of the runs; none if there are none.
@@ -132,11 +144,6 @@ impl Watch {
             self.said.push(message.clone());
         }
         Ok(())
-    }
-
-    /// When anything last happened to a run, beside saying things again.
-    pub(crate) fn last_move(&self) -> Option<Instant> {
-        self.last_move
     }
 
     pub(crate) fn all_ended(&self) -> bool {
@@ -180,7 +187,7 @@ impl Watch {
 
     fn leftovers(&self, at: Instant) -> String {
         let agenda = now(self.memory.agenda(at)).unwrap();
-        let limits = now(self.memory.limits(TenantId::DEFAULT)).unwrap();
+        let limits = places::limits(&self.memory, &self.tenants);
         let mut left = String::new();
         for (what, there) in [
             ("a place", limits.iter().any(|limit| limit.used > 0)),
@@ -214,8 +221,8 @@ impl Watch {
         format!("left:{} open: {}", self.leftovers(at), open.map(stand).collect::<Vec<_>>().join("; "))
     }
 
-    /// What must hold once everything is over.
-    pub(crate) fn end(&self) -> Checked {
+    /// What must hold once everything is over, and the bus gave up on so many messages.
+    pub(crate) fn end(&self, dead: u64) -> Checked {
         for (run, shadow) in &self.shadows {
             check::every_end_was_told(shadow, &self.said)?;
             let waited_for = |index: &TaskIndex| {
@@ -229,11 +236,23 @@ impl Watch {
                 );
             }
         }
-        let letters = LetterFilter { limit: 1, ..LetterFilter::default() };
-        match now(self.memory.dead_letters(&letters)).unwrap().first() {
-            Some(letter) => trouble("no_message_is_hopeless", letter.reason.clone()),
-            None => Ok(()),
+        self.what_is_dead_is_kept(dead)
+    }
+
+    /// Every message that the bus gave up on is kept, with the reason and whole, and no other is hopeless.
+    fn what_is_dead_is_kept(&self, dead: u64) -> Checked {
+        let all = LetterFilter { limit: ALL, ..LetterFilter::default() };
+        let letters = now(self.memory.dead_letters(&all)).unwrap();
+        let ids: BTreeSet<String> = (1..=dead).map(dead_id).collect();
+        if let Some(letter) = letters.iter().find(|letter| !ids.contains(&letter.id)) {
+            return trouble("no_message_is_hopeless", letter.reason.clone());
         }
+        let sound =
+            |letter: &DeadLetter| letter.reason.contains("deliveries") && runtime::message_of(letter).is_ok();
+        if letters.len() != ids.len() || !letters.iter().all(sound) {
+            return trouble("what_is_dead_is_kept", format!("of {dead} there are {letters:?}"));
+        }
+        Ok(())
     }
 
     /// How a run ended; none if it was not created.

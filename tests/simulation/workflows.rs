@@ -2,7 +2,7 @@
 
 use model::{
     Aggregation, Backoff, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, Occasion, Overlap,
-    RetryPolicy, TaskSpec, Tolerance, TriggerRule, Workflow,
+    Pacing, RetryPolicy, TaskSpec, Tolerance, TriggerRule, Workflow,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -29,6 +29,19 @@ const RULES: [TriggerRule; 13] = [
 
 /// The signals that runs wait for and people send.
 pub(crate) const SIGNALS: [&str; 2] = ["go", "stop"];
+
+/// The queues that tasks are sent to.
+pub(crate) const QUEUES: [&str; 4] = ["light", "light", "light", "heavy"];
+
+/// What a fan-in makes of what there is; some of it cannot be made of everything.
+const AGGREGATIONS: [(Aggregation, Option<&str>); 6] = [
+    (Aggregation::Collect, None),
+    (Aggregation::Concat, None),
+    (Aggregation::Sum, Some("took")),
+    (Aggregation::Sum, None),
+    (Aggregation::First, None),
+    (Aggregation::Last, Some("took")),
+];
 
 /// The pool that some tasks need a place of.
 pub(crate) const POOL: &str = "few";
@@ -71,8 +84,11 @@ pub(crate) fn again(seed: u64, number: u32) -> Workflow {
 
 /// Whether the end follows from the definition alone, whatever takes how long.
 pub(crate) fn is_determined(workflow: &Workflow) -> bool {
-    let patient =
-        |task: &TaskSpec| task.retry_timeout_seconds.is_none() && task.config.get("timeout").is_none();
+    let patient = |task: &TaskSpec| {
+        task.retry_timeout_seconds.is_none()
+            && task.config.get("timeout").is_none()
+            && task.pacing.is_none_or(|pacing| pacing.timeout_seconds.is_none())
+    };
     let fans = workflow.tasks.iter().filter(|task| task.kind == "fan_out").count();
     workflow.timeout_seconds.is_none()
         && workflow.tasks.iter().all(patient)
@@ -112,6 +128,7 @@ fn task(dice: &mut StdRng, index: usize, laborious: bool) -> TaskSpec {
         (0..index).filter(|_| dice.random_bool(0.35)).map(|parent| format!("t{parent}")).collect();
     let (kind, config) = if laborious && dice.random_bool(0.7) { labour(dice) } else { work(dice) };
     let fan_out = (kind == "fan_out").then(|| fan_out(dice));
+    let pacing = (kind == "sensor").then(|| pacing(dice));
     let shared = dice.random_bool(0.3) && matches!(kind, "noop" | "fail" | "bash");
     TaskSpec {
         name: format!("t{index}"),
@@ -131,7 +148,13 @@ fn task(dice: &mut StdRng, index: usize, laborious: bool) -> TaskSpec {
         retry_timeout_seconds: dice.random_bool(0.05).then(|| dice.random_range(10..300)),
         allow_failure: dice.random_bool(0.1),
         fan_out,
-        global: shared.then(|| Global { name: kind.into(), reuse_for_seconds: 0 }),
+        queue: QUEUES.choose(dice).copied().unwrap().into(),
+        priority: dice.random_range(-2..3),
+        pacing,
+        global: shared.then(|| {
+            let reuse_for_seconds = *[0, 0, 30, 600].choose(dice).unwrap();
+            Global { name: kind.into(), reuse_for_seconds }
+        }),
         callbacks: if dice.random_bool(0.1) { vec![callback(dice)] } else { Vec::new() },
         ..usual()
     }
@@ -139,7 +162,7 @@ fn task(dice: &mut StdRng, index: usize, laborious: bool) -> TaskSpec {
 
 fn work(dice: &mut StdRng) -> (&'static str, Value) {
     let timeout = dice.random_bool(0.4).then(|| dice.random_range(30..600));
-    match dice.random_range(0..20) {
+    match dice.random_range(0..21) {
         0..3 => ("noop", json!({})),
         3 => ("echo", json!({"by": "{{ task.name }}"})),
         4 => ("fail", json!({"message": "no", "class": "permanent"})),
@@ -156,6 +179,10 @@ fn work(dice: &mut StdRng) -> (&'static str, Value) {
         16 => ("workflow", json!({"workflow": "small", "wait": false})),
         17 => ("flaky", json!({"probability": 0.5, "seed": dice.random_range(0..1_000_000)})),
         18 => ("workflow", json!({"workflow": "poor"})),
+        19 => {
+            let at = format!("2026-01-01T00:{:02}:30Z", dice.random_range(0..8));
+            ("sensor", json!({"time": {"at": at}}))
+        }
         _ => labour(dice),
     }
 }
@@ -164,6 +191,19 @@ fn work(dice: &mut StdRng) -> (&'static str, Value) {
 fn labour(dice: &mut StdRng) -> (&'static str, Value) {
     let failures = if dice.random_bool(0.4) { 0.0 } else { 0.6 };
     ("bash", script::config(dice.random_range(0..1_000_000), failures))
+}
+
+/// How often a sensor looks. Some give up before what they wait for can be there.
+fn pacing(dice: &mut StdRng) -> Pacing {
+    Pacing {
+        interval_seconds: dice.random_range(20..60),
+        factor: *[1.0, 1.5].choose(dice).unwrap(),
+        max_interval_seconds: 60,
+        timeout_seconds: dice.random_bool(0.5).then(|| dice.random_range(20..600)),
+        soft_fail: dice.random_bool(0.7),
+        max_failures: 5,
+        max_events_per_hour: 100,
+    }
 }
 
 fn with_timeout(mut config: Value, timeout: Option<u32>) -> Value {
@@ -205,7 +245,8 @@ fn gather(tasks: &mut [TaskSpec]) {
             Some(fan_out) => {
                 tasks[index].depends_on.retain(|name| *name != fan_out);
                 tasks[index].depends_on.push(fan_out);
-                tasks[index].fan_in = Some(FanIn { aggregation: Aggregation::Collect, field: None });
+                let (aggregation, field) = AGGREGATIONS[index % AGGREGATIONS.len()];
+                tasks[index].fan_in = Some(FanIn { aggregation, field: field.map(str::to_owned) });
             }
             None => tasks[index].kind = "noop".into(),
         }

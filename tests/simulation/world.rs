@@ -1,20 +1,20 @@
 //! One simulated world: instances of each function, one store, one bus, one seed.
 
+mod asks;
 mod calls;
+mod losses;
+mod rush;
 mod strikes;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use chrono::TimeDelta;
-use model::message::{CancelRequested, RunRequested};
-use model::{Instant, Limit, Message, RunId, TenantId};
+use model::{Instant, Message, RunId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::Map;
-use store::{Memory, NewVersion, Store};
+use store::Memory;
 use tokio::task::JoinHandle;
-use uuid::Uuid;
 
 use crate::bugs::{Bug, Planted};
 use crate::bus::Bag;
@@ -22,9 +22,9 @@ use crate::check::{Checked, End, Trouble};
 use crate::clock::{Skew, Time};
 use crate::coverage::Moves;
 use crate::instance::{Ground, Instance};
-use crate::people::{self, Errand, What};
+use crate::people::{Errand, What};
 use crate::plans;
-use crate::points::{Points, now};
+use crate::points::Points;
 use crate::store::Ledger;
 use crate::watch::Watch;
 use crate::weather::{Fault, Storm, Tally, Weather};
@@ -41,8 +41,8 @@ const MOST_STEPS: u64 = 400_000;
 /// A message that failed so often is delivered no more.
 const MOST_DELIVERIES: u32 = 8;
 
-/// Decides whether a message that is published at an instant is lost.
-pub(crate) type Censor = Box<dyn FnMut(&Message, Instant) -> bool>;
+/// Decides whether a message that is published is lost.
+pub(crate) type Censor = Box<dyn FnMut(&Message) -> bool>;
 
 /// What is to be delivered, and when at the earliest.
 #[derive(Clone)]
@@ -52,6 +52,18 @@ struct Parcel {
     deliveries: u32,
     /// Whoever sends it sends it until it is answered.
     sure: bool,
+    /// Its number among those that the bus gave up on: it goes to whoever keeps them.
+    dead: Option<u64>,
+}
+
+impl Parcel {
+    fn new(message: Message, not_before: Instant) -> Self {
+        Self { message, not_before, deliveries: 0, sure: false, dead: None }
+    }
+
+    fn sure(message: Message, not_before: Instant) -> Self {
+        Self { sure: true, ..Self::new(message, not_before) }
+    }
 }
 
 /// What a handler is about: a delivery, the scheduler's tick, or a person's errand.
@@ -92,6 +104,8 @@ pub(crate) struct World {
     last_call: u64,
     answers: Arc<Mutex<Vec<(u64, bool)>>>,
     parcels: Vec<Parcel>,
+    /// How many messages the bus gave up on.
+    dead: u64,
     errands: Vec<Errand>,
     runs: Vec<RunId>,
     start: Instant,
@@ -132,6 +146,7 @@ impl World {
             last_call: 0,
             answers: Arc::default(),
             parcels: Vec::new(),
+            dead: 0,
             errands: Vec::new(),
             runs: Vec::new(),
             start,
@@ -159,75 +174,6 @@ impl World {
         Instance::new(self.last_instance, &self.ground, skew)
     }
 
-    /// Asks for some runs of the seed's workflow.
-    pub(crate) fn with_random_runs(mut self) -> Self {
-        self.register([workflows::random(self.seed), workflows::small(), workflows::poor()]);
-        let mut dice = StdRng::seed_from_u64(self.seed ^ 0xABCD);
-        // In half of the worlds, places are so few that tasks stand in line.
-        if self.seed.is_multiple_of(2) {
-            let places = Some(dice.random_range(1..4));
-            now(self.ground.memory.set_places(&Limit::Queue("light".into()), places)).unwrap();
-            let pool = Limit::Pool(TenantId::DEFAULT, workflows::POOL.into());
-            now(self.ground.memory.set_places(&pool, places)).unwrap();
-        }
-        for number in 0..dice.random_range(1..4) {
-            let at = self.start + TimeDelta::seconds(number * dice.random_range(0..120));
-            let run = self.request("random", at);
-            self.errands.extend(people::errands(self.seed, run, at));
-            if self.storm.strikes(Fault::Cancel, None) {
-                let (actor, reason) = ("ana".to_owned(), "enough".to_owned());
-                let cancel = Message::CancelRequested(CancelRequested { run, actor, reason });
-                let at = at + TimeDelta::seconds(self.storm.draw(0..400));
-                self.parcels.push(Parcel { message: cancel, not_before: at, deliveries: 0, sure: true });
-            }
-        }
-        if plans::are_in(self.seed) {
-            self.has_plans = true;
-            self.register(plans::workflows());
-            self.errands.extend(plans::errands(self.seed, self.start));
-        }
-        while self.storm.strikes(Fault::Steer, None) {
-            // Most of them while much goes on, some once the runs have ended.
-            let longest = [3, 60, 300, 1_500][self.storm.draw(0..4) as usize];
-            let at = self.start + TimeDelta::seconds(self.storm.draw(0..longest));
-            self.errands.push(Errand { at, what: What::Steer });
-        }
-        for number in 0..2 {
-            if self.storm.strikes(Fault::NewVersion, None) {
-                let at = self.start + TimeDelta::seconds(self.storm.draw(0..400));
-                let new = Box::new(people::version(self.seed, number, at));
-                self.errands.push(Errand { at, what: What::Register(new) });
-            }
-        }
-        self
-    }
-
-    pub(crate) fn register(&mut self, all: impl IntoIterator<Item = model::Workflow>) {
-        for workflow in all {
-            let (hash, source, by) = (String::from("h"), String::new(), String::from("simulation"));
-            let new = NewVersion { tenant: TenantId::DEFAULT, workflow, source, hash, by, at: self.start };
-            now(self.ground.memory.register(&new)).unwrap();
-        }
-    }
-
-    pub(crate) fn request(&mut self, workflow: &str, at: Instant) -> RunId {
-        let run = RunId(Uuid::from_u128((u128::from(self.seed) << 8) + self.runs.len() as u128 + 1));
-        let request = Message::RunRequested(RunRequested {
-            run,
-            tenant: TenantId::DEFAULT,
-            workflow: workflow.into(),
-            inputs: Map::new(),
-            logical_date: None,
-            labels: Map::new(),
-            trigger: "message".into(),
-            parent: None,
-            priority: 0,
-        });
-        self.runs.push(run);
-        self.parcels.push(Parcel { message: request, not_before: at, deliveries: 0, sure: true });
-        run
-    }
-
     pub(crate) fn now(&self) -> Instant {
         self.ground.time.now()
     }
@@ -241,7 +187,7 @@ impl World {
                 return self.end();
             }
             steps += 1;
-            if steps > MOST_STEPS || self.now() > self.start + LONGEST {
+            if steps > MOST_STEPS || self.takes_too_long() {
                 let what = format!("after {steps} steps at {}: {}", self.now(), self.describe());
                 let ended = self.watch.all_ended();
                 let invariant = if ended { "nothing_is_left_over" } else { "every_run_ends" };
@@ -322,7 +268,7 @@ impl World {
     }
 
     /// Everything that was asked for has ended, and nothing is on its way. Whoever still waits for a person is heard.
-    fn is_over(&mut self) -> bool {
+    pub(crate) fn is_over(&mut self) -> bool {
         if !self.parcels.is_empty() || !self.errands.is_empty() || !self.calls.is_empty() {
             return false;
         }
@@ -335,7 +281,7 @@ impl World {
         self.watch.all_ended() && self.watch.is_clean(self.now()) && quiet
     }
 
-    fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let (parcels, calls) = (self.parcels.len(), self.calls.len());
         let (stops, errands) = (self.ground.points.count(), self.errands.len());
         format!(
@@ -345,7 +291,7 @@ impl World {
     }
 
     fn end(mut self) -> Result<Ended, Trouble> {
-        self.watch.end()?;
+        self.watch.end(self.dead)?;
         if self.has_plans {
             plans::end(&self.ground.memory, self.start)?;
         }

@@ -17,6 +17,9 @@ pub enum Schedule {
         workflow: Option<String>,
     },
     /// Show how late the last runs began
+    #[command(
+        after_help = "Late is the time from the planned instant until the run was begun: it was made, and no limit on runs\nheld it back. What its tasks then wait for a place is not in it, and runs that make up for missed instants do not count."
+    )]
     Drift {
         /// The workflow's name
         workflow: String,
@@ -26,9 +29,9 @@ pub enum Schedule {
     },
     /// Make no runs until it is resumed
     Pause(PauseSchedule),
-    /// Let it go on, with all, the latest or none of what it missed
+    /// Let it go on, with all, the latest or none of what it missed while it was paused or no sweep was up
     #[command(
-        after_help = "Examples:\n  ebb schedule resume etl --dry-run\n  ebb schedule resume etl --missed latest"
+        after_help = "Examples:\n  ebb schedule resume etl --dry-run\n  ebb schedule resume etl --missed latest\n\nOnce a sweep is back, it has decided by `catchup`: `ebb backfill NAME --from … --to …` makes runs of what was skipped."
     )]
     Resume(ResumeSchedule),
 }

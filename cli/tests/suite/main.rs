@@ -4,6 +4,7 @@
 
 mod apart;
 mod bench;
+mod care;
 mod crash;
 mod ebb;
 mod errors;

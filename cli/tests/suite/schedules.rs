@@ -70,6 +70,26 @@ fn what_runs_by_itself_does_and_past_dates_are_made_up_for() {
     while often() < 3 {}
     let paused = ask_json(&place, &["schedule", "pause", "often", "--reason", "enough"]);
     assert_eq!(paused["items"][0]["paused"], true);
+    let missed = || ask_json(&place, &["schedule", "list", "often"])["items"][0]["missed"]["count"].clone();
+    while missed().as_u64().is_none_or(|count| count < 2) {}
+    let preview = place.run(&["schedule", "resume", "often", "--dry-run"]);
+    let told = String::from_utf8(preview.stdout).unwrap();
+    assert!(told.starts_with("often/default missed "), "{told}");
+    for choice in [
+        "--missed all     ",
+        "--missed latest  1 run, of ",
+        "--missed none    no run",
+        "`catchup` does: none",
+    ] {
+        assert!(told.contains(choice), "{choice} is not in {told}");
+    }
+    assert_eq!(
+        ask_json(&place, &["schedule", "list", "often"])["items"][0]["paused"],
+        true,
+        "nothing was done"
+    );
+    let told = String::from_utf8(place.run(&["schedule", "resume", "daily", "--dry-run"]).stdout).unwrap();
+    assert!(told.contains("ebb backfill daily --from"), "{told}");
     let resumed = ask_json(&place, &["schedule", "resume", "often", "--missed", "none"]);
     assert_eq!(resumed["items"][0]["paused"], false);
     drop(dev);

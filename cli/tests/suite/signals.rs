@@ -1,10 +1,17 @@
 //! What can be seen of a run from outside: its trace through every function, its numbers, and what is logged.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
+use axum::extract::State;
+use axum::routing::post;
+use axum::{Json, Router};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 use crate::ebb::{Dev, Place, said};
 
@@ -98,6 +105,90 @@ async fn one_run_is_one_trace_from_the_request_through_every_task() {
         "each message is a span: {spans:?}"
     );
     assert!(own.iter().any(|line| line["state"] == "succeeded"), "its end is told");
+    let links = dev.get(&format!("/runs/{id}")).await["links"].clone();
+    for link in ["self", "console", "logs", "trace"] {
+        assert!(links[link].as_str().unwrap().ends_with(&format!("/runs/{id}")), "of the run: {links}");
+    }
+    for task in ["first", "second", "third"] {
+        let path = format!("/runs/{id}/tasks/{task}");
+        let links = dev.get(&path).await["links"].clone();
+        let ends = |links: &Value, link: &str, end: String| links[link].as_str().unwrap().ends_with(&end);
+        assert!(ends(&links, "self", path.clone()) && ends(&links, "logs", format!("{path}/log")), "{links}");
+        assert!(ends(&links, "trace", format!("/runs/{id}#{task}")), "{links}");
+        let attempts = dev.get(&format!("{path}/attempts")).await;
+        let links = &attempts["items"][0]["links"];
+        assert!(ends(links, "logs", format!("{path}/log?attempt=1")), "{links}");
+        assert!(ends(links, "trace", format!("/runs/{id}#{task}")), "{links}");
+    }
+}
+
+/// A collector of spans, and the spans that it was sent.
+#[derive(Clone, Default)]
+struct Collector(Arc<(Mutex<Vec<Value>>, Notify)>);
+
+impl Collector {
+    /// Starts it. Answers where it is.
+    async fn serve(&self) -> String {
+        let take = |State(collector): State<Self>, Json(request): Json<Value>| async move {
+            let spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
+            collector.0.0.lock().unwrap().extend(spans);
+            collector.0.1.notify_one();
+        };
+        let router = Router::new().route("/v1/traces", post(take)).with_state(self.clone());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        url
+    }
+
+    /// What it has of that trace, once the trace has its root.
+    async fn whole(&self, trace: &str) -> Vec<Value> {
+        loop {
+            let all = self.0.0.lock().unwrap().clone();
+            let of_it: Vec<Value> = all.into_iter().filter(|span| span["traceId"] == trace).collect();
+            if of_it.iter().any(|span| span["parentSpanId"].is_null()) {
+                return of_it;
+            }
+            self.0.1.notified().await;
+        }
+    }
+}
+
+fn attribute(span: &Value, name: &str) -> Value {
+    let attributes = span["attributes"].as_array().unwrap().iter();
+    attributes.filter(|pair| pair["key"] == name).map(|pair| pair["value"]["stringValue"].clone()).collect()
+}
+
+#[tokio::test]
+async fn a_collector_is_sent_the_whole_trace_of_a_run_and_the_link_to_its_caller() {
+    let collector = Collector::default();
+    let place = Place::new().with("three", THREE);
+    let url = collector.serve().await;
+    let mut dev = place.dev_with(&[], &[("EBB_OTLP_ENDPOINT", &url), ("RUST_LOG", "warn")]);
+    let (id, trace) = run(&dev).await;
+    assert!(dev.stops_when_asked(), "what was not sent yet is sent now");
+    let spans = collector.whole(&trace).await;
+    let ids: BTreeSet<&str> = spans.iter().map(|span| span["spanId"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), spans.len(), "each has an id of its own");
+    for span in &spans {
+        assert!(span["parentSpanId"].as_str().is_none_or(|parent| ids.contains(parent)), "an orphan: {span}");
+        assert_eq!(attribute(span, "run"), json!([id]), "{span}");
+        let time = |name: &str| span[name].as_str().unwrap().parse::<u64>().unwrap();
+        assert!(time("startTimeUnixNano") <= time("endTimeUnixNano"), "{span}");
+    }
+    let roots: Vec<&Value> = spans.iter().filter(|span| span["parentSpanId"].is_null()).collect();
+    assert_eq!((roots.len(), &roots[0]["name"]), (1, &json!("run of three")));
+    let started = spans.iter().find(|span| span["name"].as_str().unwrap().starts_with("POST ")).unwrap();
+    assert_eq!(started["links"], json!([{"traceId": &THEIRS[3..35], "spanId": &THEIRS[36..52]}]));
+    for task in ["first", "second", "third"] {
+        let done = |span: &&Value| attribute(span, "task") == json!([task]);
+        let span = spans.iter().find(done).unwrap_or_else(|| panic!("no span of {task}: {spans:#?}"));
+        assert_eq!(attribute(span, "attempt"), json!(["1"]), "{span}");
+        assert_eq!(
+            (&span["kind"], attribute(span, "http.response.status_code")),
+            (&json!(5), json!(["204"]))
+        );
+    }
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use language::expression;
 use language::kinds::kind;
 use language::template::Scope;
 use model::message::{PollDue, TaskDispatched, TaskResult, Watch};
-use model::{CloudEvent, Failure, Instant, TenantId, TriggerKey};
+use model::{CloudEvent, Failure, Instant, TaskKey, TenantId, TriggerKey};
 use runtime::{Find, Look};
 use serde_json::{Value, json};
 use service::secrets::masked;
@@ -52,7 +52,7 @@ impl Executor {
     }
 
     async fn look_for_task(&self, due: &PollDue) -> runtime::Result<Verdict> {
-        let Watch::Task { key, attempt, version, child, since } = due.watch.clone() else {
+        let Watch::Task { key, attempt, version, child, since, failed } = due.watch.clone() else {
             return Ok(Verdict::Done);
         };
         let Some(graph) = self.runtime.graph(version).await?.filter(|graph| graph.has(key.task, child))
@@ -80,15 +80,27 @@ impl Executor {
                 TaskResult::Failed(crate::kinds::too_large(output.to_string().len() as u64))
             }
             Ok(Some(output)) => TaskResult::Succeeded(output),
-            Ok(None) => return Ok(Verdict::Done),
+            Ok(None) if !failed => return Ok(Verdict::Done),
+            Ok(None) => return self.note_look(key, attempt, None).await,
             Err(failure) if failure.class != model::ErrorClass::Permanent => {
                 info!("A sensor of run {} looks again later: {}", key.run, failure.message);
-                return Ok(Verdict::Done);
+                return self.note_look(key, attempt, Some(failure)).await;
             }
             Err(failure) => TaskResult::Failed(failure),
         };
         let report = Command::Report { task: key.task, attempt, worker: None, started_at: since, result };
         self.runtime.settle(key.run, report).await?;
+        Ok(Verdict::Done)
+    }
+
+    /// Says why a look failed, or that it no longer does: people who wonder why the task waits are told.
+    async fn note_look(
+        &self,
+        key: TaskKey,
+        attempt: u32,
+        failure: Option<Failure>,
+    ) -> runtime::Result<Verdict> {
+        self.runtime.settle(key.run, Command::Looked { task: key.task, attempt, failure }).await?;
         Ok(Verdict::Done)
     }
 

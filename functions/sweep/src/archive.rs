@@ -1,10 +1,14 @@
 //! Where rows go before they are deleted.
 
+mod bucket;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use model::Instant;
 use serde_json::Value;
+
+pub use bucket::Bucket;
 
 /// Keeps documents for good.
 #[async_trait::async_trait]
@@ -26,16 +30,16 @@ impl Archive for Folder {
         let write = move || {
             std::fs::create_dir_all(&folder)?;
             let mut file = std::fs::File::options().create(true).append(true).open(path)?;
-            let mut lines = String::new();
-            for document in documents {
-                lines.push_str(&document.to_string());
-                lines.push('\n');
-            }
-            file.write_all(lines.as_bytes())?;
+            file.write_all(lines(&documents).as_bytes())?;
             file.sync_all()?;
             // The folder, too: else a new file may be gone.
             std::fs::File::open(folder)?.sync_all()
         };
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
+}
+
+/// A document a line.
+fn lines(documents: &[Value]) -> String {
+    documents.iter().map(|document| format!("{document}\n")).collect()
 }

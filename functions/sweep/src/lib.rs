@@ -23,7 +23,7 @@ use service::{App, Problem, Push, Reply, Verdict, health_and_load};
 use store::Sign;
 use tracing::Instrument;
 
-pub use archive::{Archive, Folder};
+pub use archive::{Archive, Bucket, Folder};
 pub use retention::Retention;
 pub use sweep::Sweep;
 
@@ -37,6 +37,12 @@ impl axum::extract::FromRef<Shared> for App {
     fn from_ref(shared: &Shared) -> App {
         shared.app.clone()
     }
+}
+
+/// Who woke the sweep.
+enum Waker {
+    Tick,
+    Push,
 }
 
 /// `POST /sweep`: the scheduler's tick. `POST /push`: a timer is due before the next one.
@@ -60,23 +66,27 @@ async fn tick(State(shared): State<Shared>, request: Request) -> Response {
     if let Err(error) = shared.app.push.check(authorization, shared.app.now()).await {
         return Problem::from(error).into_response();
     }
-    match sweep(&shared).await {
+    match sweep(&shared, Waker::Tick).await {
         Ok(()) => Reply::Ack.into_response(),
         Err(error) => Reply::Retry(error.to_string()).into_response(),
     }
 }
 
 /// Sweeps on its own, so that a caller that hangs up does not end what others rely on.
-async fn sweep(shared: &Shared) -> runtime::Result<()> {
+async fn sweep(shared: &Shared, waker: Waker) -> runtime::Result<()> {
     let sweep = shared.sweep.clone();
-    tokio::spawn(async move { sweep.run().await }.in_current_span())
-        .await
-        .unwrap_or(Err(runtime::Error::Defect))
+    let sweeping = async move {
+        match waker {
+            Waker::Tick => sweep.tick().await,
+            Waker::Push => sweep.run().await,
+        }
+    };
+    tokio::spawn(sweeping.in_current_span()).await.unwrap_or(Err(runtime::Error::Defect))
 }
 
 async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
     let outcome = match &delivery.message {
-        Message::TimerArmed(_) => sweep(&shared).await.map(|()| Verdict::Done),
+        Message::TimerArmed(_) => sweep(&shared, Waker::Push).await.map(|()| Verdict::Done),
         Message::WorkerRegistered(registered) => {
             let facts = Some(registered.facts.clone());
             hear_of(&shared.app, registered.worker, facts, registered.at).await

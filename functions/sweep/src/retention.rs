@@ -5,11 +5,11 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use model::{Instant, RunId, RunState};
 use runtime::{Result, Runtime};
-use service::config::RetentionConfig;
+use service::config::{ArchiveConfig, RetentionConfig};
 use store::Part;
 use tracing::{info, warn};
 
-use crate::archive::{Archive, Folder};
+use crate::archive::{Archive, Bucket, Folder};
 
 /// Looked for so often.
 const DAY: TimeDelta = TimeDelta::days(1);
@@ -33,8 +33,11 @@ impl Default for Retention {
 impl Retention {
     /// As configured.
     pub fn new(days: RetentionConfig) -> Self {
-        let folder = days.archive.as_ref().map(|path| Folder(path.into()));
-        Self { archive: folder.map(|folder| Arc::new(folder) as Arc<dyn Archive>), days }
+        let archive = days.archive.clone().map(|archive| match archive {
+            ArchiveConfig::Folder(path) => Arc::new(Folder(path.into())) as Arc<dyn Archive>,
+            ArchiveConfig::Bucket { name, endpoint } => Arc::new(Bucket::new(name, endpoint)),
+        });
+        Self { archive, days }
     }
 
     /// With another archive.
@@ -75,6 +78,13 @@ impl Retention {
         let gone = store.forget_deeds(deeds).await? + store.forget_receipts(receipts).await?;
         if gone > 0 {
             info!("{gone} entries of the audit log and kept answers were kept long enough");
+            store.rest_retention(now).await?;
+            return Ok(true);
+        }
+        let letters = store.forget_letters(now - TimeDelta::days(self.days.dead_letters.into())).await?;
+        let events = store.forget_trigger_events(now).await?;
+        if letters + events > 0 {
+            info!("{letters} dead letters and {events} events of triggers were kept long enough");
             store.rest_retention(now).await?;
             return Ok(true);
         }

@@ -1,6 +1,7 @@
 //! One sweep: look what is due, do it, wait for what is due soon, end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use chrono::TimeDelta;
 use engine::Command;
@@ -15,8 +16,9 @@ use tracing::{error, info, warn};
 use crate::Retention;
 use crate::watch::Watch;
 
-/// The scheduler's tick: nobody waits in here for longer.
-const TICK: TimeDelta = TimeDelta::seconds(58);
+/// The scheduler ticks every minute and may be late by a few seconds: whatever is due before the next tick is surely there
+/// is waited for. So two sweeps overlap, and no instant falls between them.
+const TICK: TimeDelta = TimeDelta::seconds(65);
 
 /// A dispatched task that nobody took for so long needs its message again.
 const PATIENCE: TimeDelta = TimeDelta::seconds(30);
@@ -45,11 +47,14 @@ const LOOKS: u32 = 20;
 /// A run that cannot be settled is left alone for so long.
 const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
 
-/// The sweep of one instance. While one call is under way, others hand over to it and return at once.
+/// The sweep of one instance. While one call is under way, others hand over to it and return at once; but a tick takes
+/// its place.
 pub struct Sweep {
     pub(crate) runtime: Arc<Runtime>,
     turn: Mutex<()>,
     news: Notify,
+    /// How many ticks wait for the turn.
+    successors: AtomicUsize,
     round: std::sync::Mutex<Round>,
     retention: Retention,
 }
@@ -69,6 +74,7 @@ impl Sweep {
             runtime,
             turn: Mutex::new(()),
             news: Notify::new(),
+            successors: AtomicUsize::new(0),
             round: Default::default(),
             retention: Retention::default(),
         }
@@ -90,7 +96,7 @@ impl Sweep {
                 }
                 return Ok(());
             };
-            self.stay().await?;
+            self.stay(Stay::WhileThereIsNews).await?;
             drop(turn);
             if self.news.notified().now_or_never().is_none() {
                 return Ok(());
@@ -98,7 +104,26 @@ impl Sweep {
         }
     }
 
-    async fn stay(&self) -> Result<()> {
+    /// The same for a tick, which stays for no longer than it takes the next to come: the scheduler begins none before the
+    /// last one has ended, and cuts it off after a while. Should another come all the same, it takes the place of whoever
+    /// is at it, who leaves after the step that is under way.
+    pub async fn tick(&self) -> Result<()> {
+        let successor = Successor::among(&self.successors);
+        self.news.notify_one();
+        let turn = self.turn.lock().await;
+        drop(successor);
+        // What was said until now is seen by the first look.
+        let _ = self.news.notified().now_or_never();
+        self.stay(Stay::UntilTheNextTick).await?;
+        drop(turn);
+        // Whoever handed over while this one was about to leave relies on another look.
+        match self.news.notified().now_or_never() {
+            Some(()) => self.run().await,
+            None => Ok(()),
+        }
+    }
+
+    async fn stay(&self, how: Stay) -> Result<()> {
         let clock = self.runtime.clock();
         let (mut end, mut watch) = (clock.now() + TICK, Watch::default());
         loop {
@@ -106,20 +131,23 @@ impl Sweep {
             let agenda = self.runtime.store().agenda(now).await?;
             let taken = self.watch(&mut watch, &agenda, now).await?;
             let worked = self.work(&agenda, now, PATIENCE).await? || taken > 0;
-            // While nothing is due, nothing more is asked.
-            let suspicious = due(agenda.checkup, TimeDelta::zero(), now) || due(agenda.timer, FORGOTTEN, now);
-            let more = self.reconcile(suspicious, now).await?;
+            // While nothing is due, nothing more is asked; what only waits is looked through once a day.
+            let expires = due(agenda.retention, TimeDelta::zero(), now);
+            let overdue = due(agenda.checkup, TimeDelta::zero(), now) || due(agenda.timer, FORGOTTEN, now);
+            let more = self.reconcile(overdue || agenda.neglected || expires, now).await?;
+            if self.successors.load(Ordering::SeqCst) > 0 {
+                return Ok(());
+            }
             if worked || more {
                 continue;
             }
             // Last, and a little at a time: timers must not be late for it.
-            let expires = due(agenda.retention, TimeDelta::zero(), now);
             if expires && self.retention.step(&self.runtime, now).await? {
                 continue;
             }
             let soon = [agenda.next_timer, agenda.trigger].into_iter().flatten().filter(|next| *next < end);
             let Some(next) = soon.chain(watch.verdict_at()).min() else { return Ok(()) };
-            if self.hears_news_before(next).await {
+            if self.hears_news_before(next).await && how == Stay::WhileThereIsNews {
                 end = clock.now() + TICK;
             }
         }
@@ -271,6 +299,31 @@ impl Sweep {
             () = self.news.notified() => true,
             () = self.runtime.clock().wait_until(instant) => false,
         }
+    }
+}
+
+/// For how long a sweep stays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stay {
+    /// Until the next tick is surely there.
+    UntilTheNextTick,
+    /// The same from the last time on that someone said that more is due.
+    WhileThereIsNews,
+}
+
+/// One who waits for the turn, until it has it or gives up.
+struct Successor<'a>(&'a AtomicUsize);
+
+impl<'a> Successor<'a> {
+    fn among(all: &'a AtomicUsize) -> Self {
+        all.fetch_add(1, Ordering::SeqCst);
+        Self(all)
+    }
+}
+
+impl Drop for Successor<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -105,22 +105,20 @@ async fn find(shared: &Shared, key: &TriggerKey) -> Result<(TriggerRecord, Strin
     }
 }
 
-/// Checks time and signature; answers the signature.
+/// Checks time and signature; answers the signature in its one spelling, since what is remembered must not depend on how it
+/// was written.
 fn check(headers: &HeaderMap, body: &Bytes, secret: &[u8], now: Instant) -> Result<String, Problem> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let (Some(timestamp), Some(signature)) = (header("x-ebb-timestamp"), header("x-ebb-signature")) else {
         return Err(Problem::unauthorized("`X-Ebb-Timestamp` and `X-Ebb-Signature` are needed"));
     };
-    let claimed = signature.strip_prefix("v1=").and_then(unhex);
+    let claimed = signature.strip_prefix("v1=").and_then(unhex).ok_or_else(refused)?;
     let signed = [timestamp.as_bytes(), b".", body].concat();
     let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
-    let fits = claimed.is_some_and(|claimed| hmac::verify(&secret, &signed, &claimed).is_ok());
-    if !fits {
-        return Err(refused());
-    }
+    hmac::verify(&secret, &signed, &claimed).map_err(|_| refused())?;
     let age = timestamp.parse::<i64>().ok().map(|at| now.timestamp().saturating_sub(at));
     match age {
-        Some(age) if (-TOLERANCE..=TOLERANCE).contains(&age) => Ok(signature.to_ascii_lowercase()),
+        Some(age) if (-TOLERANCE..=TOLERANCE).contains(&age) => Ok(format!("v1={}", hex(&claimed))),
         _ => {
             let message = format!("`X-Ebb-Timestamp` must be within {TOLERANCE} s of now");
             Err(Problem::new(StatusCode::UNAUTHORIZED, "too_old", message))
@@ -128,10 +126,18 @@ fn check(headers: &HeaderMap, body: &Bytes, secret: &[u8], now: Instant) -> Resu
     }
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes that hexadecimal digits stand for; nothing but digits is read.
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let pairs = digits.chunks(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok());
-    digits.len().is_multiple_of(2).then(|| pairs.collect::<Option<Vec<u8>>>()).flatten()
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pairs = text.as_bytes().chunks(2).map(|pair| match pair {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    });
+    pairs.collect()
 }
 
 fn event(

@@ -1,4 +1,7 @@
 //! Drift: when runs of schedules were planned, and when they began.
+//!
+//! A run begins when it is made, or when a limit on runs lets it go on. How long its tasks then wait for a place is not in
+//! it. What `GET /schedules` says of drift is counted for all runs since the schedule is there; here it is of the last ones.
 
 use axum::Json;
 use axum::extract::State;
@@ -61,7 +64,7 @@ pub struct StartView {
     /// For when it was planned.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub date: Instant,
-    /// When it began; none if it has not.
+    /// When it began: when it was made, or when a limit on runs let it go on. None if it has not.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub started_at: Option<Instant>,
     /// By how many milliseconds that is later.

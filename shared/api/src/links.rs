@@ -145,4 +145,28 @@ mod tests {
         insta::assert_snapshot!(run.logs, @"https://console.cloud.google.com/logs/query;query=resource.type%3D%22cloud_run_revision%22%20AND%20labels.runId%3D%22018f0000-0000-7000-8000-000000000001%22;timeRange=2027-01-15T07%3A59%3A00.000Z%2F2027-01-15T08%3A02%3A00.000Z?project=my-project");
         insta::assert_snapshot!(run.trace, @"https://console.cloud.google.com/traces/explorer;traceId=018f0000000070008000000000000001?project=my-project");
     }
+
+    #[test]
+    fn a_task_and_an_attempt_lead_to_their_own_lines_and_to_the_trace_of_their_run() {
+        let links = Links { base: String::new(), project: Some("my-project".into()) };
+        let asked = |link: &str| {
+            let query = link.split_once("query;query=").and_then(|(_, rest)| rest.split_once(';')).unwrap().0;
+            percent_encoding::percent_decode_str(query).decode_utf8().unwrap().into_owned()
+        };
+        let of_run = format!(r#"resource.type="cloud_run_revision" AND labels.runId="{}""#, run().id);
+        let task = links.of_task(&run(), "load all", run().created_at);
+        assert_eq!(asked(&task.logs), format!(r#"{of_run} AND labels.task="load all""#));
+        let attempt = links.of_attempt(&run(), "load all", 3, run().created_at);
+        let of_attempt = format!(r#"{of_run} AND labels.task="load all" AND labels.attempt="3""#);
+        assert_eq!(asked(&attempt.logs), of_attempt);
+        for link in [&task, &attempt] {
+            assert_eq!(link.trace, links.of_run(&run(), run().created_at).trace);
+            assert!(link.trace.contains(&run().id.trace_id()), "{}", link.trace);
+            assert!(
+                link.logs.contains(";timeRange=2027-01-15T07%3A59%3A00.000Z%2F2027-01-15T08%3A02"),
+                "{}",
+                link.logs
+            );
+        }
+    }
 }

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use calendar::{Calendar, Drift, wall};
+use chrono::TimeDelta;
 use model::{Catchup, Instant, Overlap, Schedule, When, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -225,7 +226,9 @@ impl ScheduleView {
 fn missed(calendar: &Calendar, record: &ScheduleRecord, now: Instant) -> Option<MissedView> {
     let past: Vec<Instant> =
         calendar.following(record.decided_until).take_while(|at| *at <= now).take(MOST + 1).collect();
-    let (first, latest) = (*past.first()?, calendar.before(now).unwrap_or(now));
+    // The one that is due just now is one of them.
+    let latest = calendar.before(now + TimeDelta::microseconds(1)).unwrap_or(now);
+    let first = *past.first()?;
     let dates = next(&record.schedule.name, calendar, record.decided_until, past.len().min(SHOWN));
     Some(MissedView { count: past.len().min(MOST), more: past.len() > MOST, first, latest, dates })
 }

@@ -11,7 +11,7 @@ use model::task::Tally;
 use model::{AttemptRecord, Child, EventKind, Fan, Task, TaskEvent, TaskIndex, TaskState};
 use serde_json::{Value, json};
 
-use crate::command::By;
+use crate::command::{By, Command, Operation};
 use crate::scene::{CHECKUP_AFTER, Scene};
 
 /// Why a run ends that a task started and waited for.
@@ -25,24 +25,47 @@ impl Scene<'_> {
         self.chosen.insert(switch, next);
     }
 
-    /// Has whatever failed or was cancelled done anew, with everything downstream. A fan-out that failed waits again
-    /// for those of its children that did not succeed.
-    pub(crate) fn retry(&mut self, by: &By) -> bool {
+    /// Whether these commands have every task of the definition done anew: nothing that was delivered before is needed then.
+    pub fn is_begun_anew_by<'c>(&self, commands: impl IntoIterator<Item = &'c Command>) -> bool {
+        let operations = commands.into_iter().filter_map(|command| match command {
+            Command::Operate { operation, .. } => Some(operation),
+            _ => None,
+        });
+        let anew: BTreeSet<TaskIndex> = operations
+            .flat_map(|operation| match operation {
+                Operation::Retry => self.what_a_retry_takes_back().1,
+                Operation::Clear(task) if self.tasks.get(task).is_some_and(|task| task.child.is_none()) => {
+                    self.with_descendants(*task)
+                }
+                _ => BTreeSet::new(),
+            })
+            .collect();
+        self.graph.indices().all(|task| anew.contains(&task))
+    }
+
+    /// Which fan-outs wait again if whatever failed or was cancelled is done anew, and which tasks begin anew.
+    fn what_a_retry_takes_back(&self) -> (Vec<TaskIndex>, BTreeSet<TaskIndex>) {
         use TaskState::{Cancelled, Failed, UpstreamFailed};
         let bad = |task: &&Task| matches!(task.state, Failed | UpstreamFailed | Cancelled);
         let own = self.tasks.values().filter(|task| task.child.is_none());
         let roots: BTreeSet<TaskIndex> = own.filter(bad).map(|task| task.index).collect();
-        if roots.is_empty() {
-            return false;
-        }
         let below = self.graph.descendants(roots.iter().copied());
         let (fans, others): (Vec<TaskIndex>, Vec<TaskIndex>) =
             roots.into_iter().partition(|root| self.tasks[root].fan.is_some() && !below.contains(root));
+        (fans, below.into_iter().chain(others).collect())
+    }
+
+    /// Has whatever failed or was cancelled done anew, with everything downstream. A fan-out that failed waits again
+    /// for those of its children that did not succeed.
+    pub(crate) fn retry(&mut self, by: &By) -> bool {
+        let (fans, anew) = self.what_a_retry_takes_back();
+        if fans.is_empty() && anew.is_empty() {
+            return false;
+        }
         self.note(EventKind::RunRetried, None, by, json!({}));
         for fan_out in fans {
             self.reopen_fan(fan_out, |task| task.state != TaskState::Succeeded, by);
         }
-        let anew = below.into_iter().chain(others).collect();
         self.take_back(&anew, by);
         self.consider_anew(&anew);
         true

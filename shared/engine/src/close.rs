@@ -192,6 +192,7 @@ impl Scene<'_> {
             tenant: self.run.tenant,
             workflow: self.run.workflow.clone(),
             state,
+            created_at: Some(self.run.created_at),
             finished_at: self.now,
         }));
     }

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use model::message::TaskResult;
-use model::{Audit, Instant, TaskIndex, TimerKind, WorkerId};
+use model::{Audit, Failure, Instant, TaskIndex, TimerKind, WorkerId};
 use serde_json::Value;
 
 /// Something that happened, or that someone asks for, about one run.
@@ -58,6 +58,15 @@ pub enum Command {
         attempt: u32,
         /// What it is for.
         kind: TimerKind,
+    },
+    /// A sensor looked, and is to look again.
+    Looked {
+        /// The task.
+        task: TaskIndex,
+        /// Its attempt.
+        attempt: u32,
+        /// Why it could not see anything; none if there was nothing to see.
+        failure: Option<Failure>,
     },
     /// Whoever carried out a shared task gave it up with their run: those who waited must find another way.
     Rejoin {
@@ -186,9 +195,10 @@ impl Command {
     /// Which tasks must be in the scene before the command is decided.
     pub fn reach(&self) -> Reach {
         match self {
-            Self::Claim { task, .. } | Self::Release { task, .. } | Self::HandBack { task, .. } => {
-                Reach::One(*task)
-            }
+            Self::Claim { task, .. }
+            | Self::Release { task, .. }
+            | Self::HandBack { task, .. }
+            | Self::Looked { task, .. } => Reach::One(*task),
             Self::Report { task, .. }
             | Self::Lose { task, .. }
             | Self::Wake { task: Some(task), .. }

@@ -30,6 +30,7 @@ impl Scene<'_> {
             }
             Command::Wake { task: Some(task), attempt, kind } => self.wake(*task, *attempt, *kind),
             Command::Wake { task: None, kind, .. } => self.wake_run(*kind),
+            Command::Looked { task, attempt, failure } => self.looked(*task, *attempt, failure.as_ref()),
             Command::Rejoin { task, attempt } => self.rejoin(*task, *attempt),
             Command::Release { task, attempt } => self.take_place(*task, *attempt),
             Command::Admit => self.admit(),

@@ -3,9 +3,12 @@
 
 use chrono::TimeDelta;
 use model::message::{PollDue, Watch};
-use model::{EventKind, Failure, Message, TaskEvent, TaskIndex, Timer, TimerKind};
+use model::{
+    ErrorClass, EventKind, Failure, Message, Task, TaskEvent, TaskIndex, TaskState, Timer, TimerKind,
+};
 use serde_json::json;
 
+use crate::command::Outcome;
 use crate::scene::Scene;
 
 impl Scene<'_> {
@@ -36,14 +39,33 @@ impl Scene<'_> {
         let Some(pacing) = spec.pacing else { return };
         let (attempt, child, since) = (task.attempt, task.child, task.started_at.unwrap_or(self.now));
         let wake_at = pacing.next_look(since, self.now);
-        let watch = Watch::Task { key: self.key(index), attempt, version: self.run.version, child, since };
+        let (key, version, failed) = (self.key(index), self.run.version, task.failure.is_some());
+        let watch = Watch::Task { key, attempt, version, child, since, failed };
         let due = PollDue { tenant: self.run.tenant, queue: spec.queue.clone(), watch };
         self.announcements.push(Message::PollDue(due));
         self.set_timer(Timer { task: Some(index), attempt, kind: TimerKind::Sleep, wake_at });
     }
 
-    /// A sensor gives up: it fails, or is skipped where it may.
-    pub(crate) fn give_up(&mut self, index: TaskIndex, failure: Failure) {
+    /// Notes why a sensor's look failed, or that it no longer does. While the same is true, nothing is written.
+    pub(crate) fn looked(&mut self, index: TaskIndex, attempt: u32, failure: Option<&Failure>) -> Outcome {
+        let looks = |task: &Task| task.state == TaskState::Sleeping && task.attempt == attempt;
+        let Some(task) = self.tasks.get(&index).filter(|task| looks(task) && self.is_sensor(index)) else {
+            return Outcome::Stale;
+        };
+        if task.failure.as_ref() == failure {
+            return Outcome::Stale;
+        }
+        self.tasks.get_mut(&index).expect("it was just looked at").failure = failure.cloned();
+        self.changed.insert(index);
+        Outcome::Applied
+    }
+
+    /// A sensor gives up, and says why its last look failed, if it did: it fails, or is skipped where it may.
+    pub(crate) fn give_up(&mut self, index: TaskIndex, mut failure: Failure) {
+        let last = self.tasks[&index].failure.as_ref().filter(|_| self.is_sensor(index));
+        if let Some(last) = last.filter(|_| failure.class == ErrorClass::Timeout) {
+            failure.message = format!("{}; its last look failed: {}", failure.message, last.message);
+        }
         match self.spec(index).pacing {
             Some(pacing) if pacing.soft_fail => {
                 let why = json!({"gave_up": failure.message});

@@ -147,6 +147,13 @@ impl Counts {
         self.0[state as usize]
     }
 
+    /// Whether something waits for its time, a signal or an answer, and nothing is under way.
+    pub fn is_asleep(&self) -> bool {
+        let any = |states: &[TaskState]| states.iter().any(|state| self.of(*state) > 0);
+        any(&[TaskState::Sleeping, TaskState::UpForRetry])
+            && !any(&[TaskState::Queued, TaskState::Dispatched, TaskState::Running])
+    }
+
     /// One task went from one state to another.
     pub fn moved(&mut self, from: TaskState, to: TaskState) {
         self.0[from as usize] -= 1;

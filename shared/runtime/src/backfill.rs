@@ -9,7 +9,7 @@ mod steer;
 use chrono::TimeDelta;
 use engine::{By, Command, Graph, Operation};
 use model::message::LaneFreed;
-use model::{BackfillId, Instant, Interval, Planned, RunId, RunState};
+use model::{BackfillId, Instant, Interval, Planned, Run, RunId, RunState};
 use serde_json::Map;
 use store::{BackfillDate, BackfillRecord, BackfillState, DateStep};
 use tracing::{error, warn};
@@ -79,10 +79,14 @@ impl Runtime {
             return self.end_backfill(record).await.map(|()| false);
         }
         for date in &next {
-            if date.redo {
-                self.redo_date(record, *date).await?
-            } else {
-                self.make_date(record, *date).await?
+            let begun = match date.redo {
+                true => self.redo_date(record, *date).await,
+                false => self.make_date(record, *date).await,
+            };
+            match begun {
+                Err(error) if error.is_passing() => return Err(error),
+                Err(error) => return self.stumble_at(record, date, &error).await.map(|()| false),
+                Ok(()) => {}
             }
         }
         if turn.redoing || next.iter().any(|date| date.redo) {
@@ -98,26 +102,17 @@ impl Runtime {
             &record.workflow,
             &format!("backfill\n{}\n{}", record.id, waiting.date),
         );
+        let request = self.request(record, run, waiting.date).await?;
         let claimed = BackfillDate { step: DateStep::Claimed, run: Some(run), ..waiting };
         if waiting.step == DateStep::Waiting
             && !self.store.move_date(record.id, DateStep::Waiting, &claimed).await?
         {
             return Ok(());
         }
-        let made = match self
-            .start_planned(self.request(record, run, waiting.date).await?, &planning(record, &waiting))
-            .await
-        {
+        let made = match self.start_planned(request, &planning(record, &waiting)).await {
             Ok(started) => started.run,
             Err(Error::DateTaken(run) | Error::KeyReused(run) | Error::LaneTaken(run)) => run,
-            Err(error) if error.is_passing() => return Err(error),
-            Err(error) => {
-                let unclaimed = BackfillDate { step: DateStep::Waiting, run: None, ..waiting };
-                self.store.move_date(record.id, DateStep::Claimed, &unclaimed).await?;
-                return self
-                    .stumble(record.id, format!("no run for {}: {error}", waiting.date.to_rfc3339()))
-                    .await;
-            }
+            Err(error) => return Err(error),
         };
         let begun = BackfillDate { step: DateStep::Begun, run: Some(made), ..waiting };
         self.store.move_date(record.id, DateStep::Claimed, &begun).await?;
@@ -154,21 +149,7 @@ impl Runtime {
             self.store.move_date(record.id, waiting.step, &missing).await?;
             return Ok(());
         };
-        let by = By { actor: record.created_by.clone(), reason: Some(format!("backfill {}", record.id)) };
-        let operate = |operation| (found.run.id, Command::Operate { operation, by: by.clone() });
-        let commands = match found.run.state {
-            RunState::Failed | RunState::Cancelled => vec![operate(Operation::Retry)],
-            RunState::Succeeded => {
-                let graph = self.graph(found.run.version).await?;
-                graph
-                    .iter()
-                    .flat_map(|graph| roots(graph))
-                    .map(|root| operate(Operation::Clear(root)))
-                    .collect()
-            }
-            _ => Vec::new(),
-        };
-        self.settle_all(&commands).await?;
+        self.redo(record, &found.run).await?;
         if let Some(lane) = found.run.lane {
             self.admit_to(&LaneFreed { tenant: record.tenant, workflow: record.workflow.clone(), lane })
                 .await?;
@@ -178,12 +159,41 @@ impl Runtime {
         Ok(())
     }
 
+    /// Has a run done anew that has ended: what went wrong, or all of it. Where what it delivered is deleted, nothing can
+    /// go on from it, so all of it is done, too.
+    async fn redo(&self, record: &BackfillRecord, run: &Run) -> Result<()> {
+        let by = By { actor: record.created_by.clone(), reason: Some(format!("backfill {}", record.id)) };
+        let operate = |operation| (run.id, Command::Operate { operation, by: by.clone() });
+        if matches!(run.state, RunState::Failed | RunState::Cancelled) {
+            match self.settle_all(&[operate(Operation::Retry)]).await {
+                Err(Error::OutputsForgotten(_)) => {}
+                other => return other.map(|_| ()),
+            }
+        } else if run.state != RunState::Succeeded {
+            return Ok(());
+        }
+        let gone = || Error::Unusable { version: run.version, why: "it does not exist".into() };
+        let graph = self.graph(run.version).await?.ok_or_else(gone)?;
+        let all: Vec<_> = roots(&graph).map(|root| operate(Operation::Clear(root))).collect();
+        self.settle_all(&all).await?;
+        Ok(())
+    }
+
     async fn end_backfill(&self, record: &BackfillRecord) -> Result<()> {
         let (state, finished_at) = (BackfillState::Finished, Some(self.clock.now()));
         let ended = BackfillRecord { state, finished_at, look_at: None, problem: None, ..record.clone() };
         // Whoever changed it meanwhile is followed by another look.
         self.store.save_backfill(&ended).await?;
         Ok(())
+    }
+
+    /// A date that cannot begin waits again, and the backfill with it.
+    async fn stumble_at(&self, record: &BackfillRecord, date: &BackfillDate, error: &Error) -> Result<()> {
+        if !date.redo {
+            let unclaimed = BackfillDate { step: DateStep::Waiting, run: None, ..*date };
+            self.store.move_date(record.id, DateStep::Claimed, &unclaimed).await?;
+        }
+        self.stumble(record.id, format!("no run for {}: {error}", date.date.to_rfc3339())).await
     }
 
     /// A backfill that cannot go on is paused, and says why.

@@ -37,7 +37,9 @@ pub enum Error {
     #[error("the task that asked for the run no longer waits for it")]
     Unwanted,
     /// What the run's tasks had delivered is deleted, and what is done anew would need it.
-    #[error("the outputs of run {0} were kept long enough and are deleted: nothing of it can be done anew")]
+    #[error(
+        "the outputs of run {0} were kept long enough and are deleted: it can only be done anew as a whole"
+    )]
     OutputsForgotten(RunId),
     /// There is no such tenant.
     #[error("there is no tenant `{0}`")]

@@ -10,7 +10,6 @@ mod combine;
 mod complete;
 mod counting;
 mod direct;
-mod drift;
 mod error;
 mod fire;
 mod follow;
@@ -39,7 +38,6 @@ use store::Store;
 
 pub use backfill::{BackfillPlan, NewBackfill, Steer};
 pub use callback::CallbackJob;
-pub use drift::ScheduleDrift;
 pub use error::{Error, Result};
 pub use fire::{Fired, wake};
 pub use job::{Brief, Job, secrets_of};

@@ -134,7 +134,8 @@ impl Runtime {
     }
 
     /// Lets a schedule go on. Which of the instants that it missed get their runs is for the caller to say, or for the
-    /// schedule's own rule.
+    /// schedule's own rule. One that is not paused may be behind, since no sweep was up: what the caller says then holds
+    /// for what is missed, and not for what is on time.
     pub async fn resume_schedule(
         &self,
         tenant: TenantId,
@@ -145,6 +146,11 @@ impl Runtime {
         let now = self.clock.now();
         let resumed = self
             .change_schedule(tenant, workflow, name, |record| match (&record.pause, record.schedule.paused) {
+                (None, _) if record.look_at.is_some() && missed.is_some() => ScheduleRecord {
+                    look_at: Some(now),
+                    owed: missed.map(|which| (which, now - GRACE)),
+                    ..record
+                },
                 (None, _) => record,
                 (Some(_), rests) => ScheduleRecord {
                     pause: None,

@@ -201,10 +201,17 @@ impl Runtime {
 }
 
 /// Tells a scene what its run needs to be done anew: what the switches chose, which stands in their outputs. Without these
-/// a branch would be taken for one that was not chosen.
-async fn recall(unit: &mut dyn Unit, scene: &mut Scene<'_>) -> Result<()> {
+/// a branch would be taken for one that was not chosen. Where all of it is done anew, nothing is needed.
+async fn recall<'c>(
+    unit: &mut dyn Unit,
+    scene: &mut Scene<'_>,
+    commands: impl Iterator<Item = &'c Command>,
+) -> Result<()> {
     if unit.has_forgotten_outputs(scene.run()).await? {
-        return Err(Error::OutputsForgotten(scene.run().id));
+        return match scene.is_begun_anew_by(commands) {
+            true => Ok(()),
+            false => Err(Error::OutputsForgotten(scene.run().id)),
+        };
     }
     let graph = scene.graph();
     let switches: Vec<TaskIndex> =
@@ -267,7 +274,8 @@ impl<'g> Stage<'g> {
         }
         for run in all {
             if let Some(scene) = self.0.get_mut(&run) {
-                recall(unit, scene).await?;
+                let about = commands.iter().filter(|(about, _)| *about == run).map(|(_, command)| command);
+                recall(unit, scene, about).await?;
             }
         }
         Ok(())

@@ -32,7 +32,7 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// `EBB_CONSOLE_URL`: where people find the console, for links that lead there.
     pub console_url: Option<String>,
-    /// `EBB_OTLP_ENDPOINT`: the collector that is sent the metrics.
+    /// `EBB_OTLP_ENDPOINT`: the collector that is sent metrics and spans.
     pub otlp_endpoint: Option<String>,
 }
 
@@ -59,13 +59,37 @@ pub struct RetentionConfig {
     pub outputs: u32,
     /// `EBB_RETENTION_AUDIT_DAYS`: the audit log.
     pub audit: u32,
-    /// `EBB_ARCHIVE_DIR`: the folder to which everything is written before it is deleted.
-    pub archive: Option<String>,
+    /// `EBB_RETENTION_DEAD_LETTERS_DAYS`: messages that could never succeed.
+    pub dead_letters: u32,
+    /// Where everything of a run is written before it is deleted.
+    pub archive: Option<ArchiveConfig>,
+}
+
+/// What keeps runs for good.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ArchiveConfig {
+    /// `EBB_ARCHIVE_DIR`: a folder.
+    Folder(String),
+    /// `EBB_ARCHIVE_BUCKET`: a bucket of Google Cloud Storage; `EBB_STORAGE_ENDPOINT`: of a server that speaks the same.
+    Bucket {
+        /// Its name.
+        name: String,
+        /// The server's address, if it is not Google's.
+        endpoint: Option<String>,
+    },
 }
 
 impl Default for RetentionConfig {
     fn default() -> Self {
-        Self { succeeded: 90, failed: 365, logs: 30, outputs: 7, audit: 400, archive: None }
+        Self {
+            succeeded: 90,
+            failed: 365,
+            logs: 30,
+            outputs: 7,
+            dead_letters: 365,
+            audit: 400,
+            archive: None,
+        }
     }
 }
 
@@ -227,7 +251,22 @@ impl Reader<'_> {
             logs: self.days("EBB_RETENTION_LOGS_DAYS", usual.logs),
             outputs: self.days("EBB_RETENTION_OUTPUTS_DAYS", usual.outputs),
             audit: self.days("EBB_RETENTION_AUDIT_DAYS", usual.audit),
-            archive: self.optional("EBB_ARCHIVE_DIR"),
+            dead_letters: self.days("EBB_RETENTION_DEAD_LETTERS_DAYS", usual.dead_letters),
+            archive: self.archive(),
+        }
+    }
+
+    fn archive(&mut self) -> Option<ArchiveConfig> {
+        let endpoint = self.optional("EBB_STORAGE_ENDPOINT");
+        match (self.optional("EBB_ARCHIVE_DIR"), self.optional("EBB_ARCHIVE_BUCKET")) {
+            (None, None) => None,
+            (Some(path), None) => Some(ArchiveConfig::Folder(path)),
+            (None, Some(name)) => Some(ArchiveConfig::Bucket { name, endpoint }),
+            (Some(_), Some(_)) => {
+                self.problems
+                    .push("one of EBB_ARCHIVE_DIR and EBB_ARCHIVE_BUCKET may be set, but both are".into());
+                None
+            }
         }
     }
 
@@ -305,70 +344,4 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(variables: &[(&str, &str)]) -> Result<Config, Problems> {
-        let find =
-            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
-        Config::from_env(find)
-    }
-
-    #[test]
-    fn everything_that_is_wrong_is_said_at_once() {
-        let problems = read(&[("PORT", "http")]).unwrap_err().to_string();
-        for name in ["PORT", "DATABASE_URL", "EBB_PROJECT", "EBB_BROKER_URL", "EBB_PUSH_AUTH"] {
-            assert!(problems.contains(name), "{name} is missing in:\n{problems}");
-        }
-    }
-
-    #[test]
-    fn checking_tokens_needs_an_audience_and_an_account() {
-        let problems = read(&[("EBB_PUSH_AUTH", "oidc")]).unwrap_err().to_string();
-        assert!(
-            problems.contains("EBB_PUSH_AUDIENCE") && problems.contains("EBB_PUSH_ACCOUNT"),
-            "{problems}"
-        );
-    }
-
-    #[test]
-    fn an_api_needs_to_know_who_may_use_it_and_an_audience_of_its_own() {
-        let variables = [("EBB_API_AUDIENCE", "https://a"), ("EBB_PUSH_AUDIENCE", "https://a")];
-        let problems = read(&variables).unwrap_err().to_string();
-        assert!(problems.contains("EBB_API_ACCOUNTS") && problems.contains("are the same"), "{problems}");
-    }
-
-    #[test]
-    fn what_is_under_way_has_eight_seconds_unless_told_otherwise() {
-        let mut variables =
-            vec![("DATABASE_URL", "postgres://x/y"), ("EBB_PROJECT", "p"), ("EBB_PUSH_AUTH", "none")];
-        assert_eq!(read(&variables).unwrap().grace_seconds, 8);
-        variables.push(("EBB_GRACE_SECONDS", "600"));
-        assert_eq!(read(&variables).unwrap().grace_seconds, 600);
-    }
-
-    #[test]
-    fn what_has_ended_is_kept_for_at_least_a_day() {
-        let problems =
-            read(&[("EBB_RETENTION_LOGS_DAYS", "0"), ("EBB_RETENTION_FAILED_DAYS", "ever")]).unwrap_err();
-        let problems = problems.to_string();
-        assert!(problems.contains("EBB_RETENTION_LOGS_DAYS is 0"), "{problems}");
-        assert!(problems.contains("EBB_RETENTION_FAILED_DAYS is `ever`"), "{problems}");
-    }
-
-    #[test]
-    fn google_is_believed_unless_told_otherwise() {
-        let variables = [
-            ("DATABASE_URL", "postgres://x/y"),
-            ("EBB_PROJECT", "p"),
-            ("EBB_PUSH_AUTH", "oidc"),
-            ("EBB_PUSH_AUDIENCE", "https://a"),
-            ("EBB_PUSH_ACCOUNT", "invoker@p"),
-        ];
-        let PushConfig::Oidc { tokens, .. } = read(&variables).unwrap().push else {
-            panic!("oidc was asked for")
-        };
-        assert_eq!(tokens.issuers, GOOGLE_ISSUERS);
-        assert_eq!(tokens.keys_url, GOOGLE_KEYS_URL);
-    }
-}
+mod tests;

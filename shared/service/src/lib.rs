@@ -16,6 +16,7 @@ mod reply;
 pub mod secrets;
 mod serve;
 pub mod telemetry;
+mod traces;
 
 pub use app::App;
 pub use body::read_body;

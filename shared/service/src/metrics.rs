@@ -15,6 +15,7 @@ use store::{Fault, Load, Store};
 
 pub use catalogue::{Kind, METRICS};
 pub use otlp::{Exporter, as_otlp};
+pub(crate) use otlp::{attributes, nanos};
 
 /// What seconds are sorted into.
 const SECONDS: [f64; 13] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0];

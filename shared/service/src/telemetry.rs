@@ -12,6 +12,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use cloud::CloudLayer;
+pub(crate) use labels::Fields;
+
+use crate::traces::SpanLayer;
 
 /// What is logged, of the subscriber that was started first.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
@@ -26,7 +29,7 @@ pub fn init() {
         false => CloudLayer::new(std::env::var("EBB_PROJECT").ok(), std::io::stderr).boxed(),
     };
     // A second start, as when several functions share a process, changes nothing.
-    if tracing_subscriber::registry().with(filter).with(lines).try_init().is_ok() {
+    if tracing_subscriber::registry().with(filter).with(lines).with(SpanLayer).try_init().is_ok() {
         let _ = FILTER.set(handle);
     }
 }

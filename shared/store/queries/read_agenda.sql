@@ -1,5 +1,6 @@
 -- When the first of each kind of thing is due. A worker that holds an attempt and is not registered counts
--- as silent since the epoch.
+-- as silent since the epoch. Of the runs that nobody is to look at, a hundred are looked through for one that has tasks
+-- under way, or none that wait: however many only wait, that costs little.
 select (select min(wake_at) from timers) as timer,
        least((select min(wake_at) from timers where wake_at > $1),
              (select min(look_at) from schedules where look_at > $1),
@@ -16,4 +17,8 @@ select (select min(wake_at) from timers) as timer,
                               where worker is not null
                                 and not exists (select from workers where workers.id = tasks.worker)))) as worker,
        (select next_at from retention_turn) as retention,
-       (select min(due_at) from triggers where due_at is not null and paused_at is null) as trigger
+       (select min(due_at) from triggers where due_at is not null and paused_at is null) as trigger,
+       exists (select from (select counts from runs
+                             where finished_at is null and checkup_at is null
+                             order by id limit 100) as unseen
+                where counts[2] + counts[3] + counts[4] > 0 or counts[5] + counts[6] = 0) as neglected

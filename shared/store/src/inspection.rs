@@ -174,10 +174,8 @@ impl Seen {
         let wrong = self.run.counts != self.counts;
         let waiting = self.counts.of(TaskState::Pending);
         let at_rest = waiting > 0 && self.counts.unfinished() == waiting && is_old;
-        let any = |states: &[TaskState]| states.iter().any(|state| self.counts.of(*state) > 0);
         // What only sleeps cannot get lost, and nobody looks at it.
-        let asleep = any(&[TaskState::Sleeping, TaskState::UpForRetry])
-            && !any(&[TaskState::Queued, TaskState::Dispatched, TaskState::Running]);
+        let asleep = self.counts.is_asleep();
         let may_move = !self.run.held && matches!(self.run.state, RunState::Queued | RunState::Running);
         let found = [
             wrong.then(|| finding(Fault::WrongCounts, 1)),

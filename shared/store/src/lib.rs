@@ -44,7 +44,7 @@ pub use news::{Bookmark, News, NewsItem, NewsStore};
 pub use postgres::Postgres;
 pub use receipts::{Known, Receipt, ReceiptKey, ReceiptStore};
 pub use records::*;
-pub use retention::Part;
+pub use retention::{Part, Remnants};
 pub use schedules::*;
 pub use trial::Trial;
 pub use triggers::{
@@ -136,7 +136,7 @@ pub trait Unit: TriggerUnit {
 /// The interface to all state.
 #[async_trait]
 pub trait Store:
-    Schedules + Backfills + TriggerStore + Measured + NewsStore + DeedStore + ReceiptStore
+    Schedules + Backfills + TriggerStore + Measured + NewsStore + DeedStore + ReceiptStore + Remnants
 {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;

@@ -221,6 +221,9 @@ pub struct Agenda {
     pub retention: Option<Instant>,
     /// When the first trigger is due, or was.
     pub trigger: Option<Instant>,
+    /// Whether a run has not ended, does not only wait, and nobody is to look at it. Of very many that only wait, not
+    /// all are looked through.
+    pub neglected: bool,
 }
 
 /// A timer that is due.

@@ -1,6 +1,9 @@
 //! What is kept for a time, and how much of it is deleted at once.
 
-use model::RunId;
+use async_trait::async_trait;
+use model::{Instant, RunId};
+
+use crate::Result;
 
 /// A part of a run that is kept for a time of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -22,6 +25,17 @@ impl Part {
             Self::Whole => "runs",
         }
     }
+}
+
+/// What is left of things that are no part of a run.
+#[async_trait]
+pub trait Remnants: Send + Sync {
+    /// Forgets dead letters that were buried by that instant, the oldest first, some at a time. Answers how many.
+    async fn forget_letters(&self, before: Instant) -> Result<u64>;
+
+    /// Forgets what triggers heard of so long before that instant that it is remembered no more, also those that are
+    /// there no more, some at a time. Answers how many.
+    async fn forget_trigger_events(&self, now: Instant) -> Result<u64>;
 }
 
 /// No more runs are forgotten in one transaction.

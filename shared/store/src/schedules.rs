@@ -89,21 +89,8 @@ pub struct StartRecord {
     pub date: Instant,
     /// When it was made.
     pub created_at: Instant,
-    /// When its first task was given a place, if one was.
+    /// When it began, if it has: when it was made, or when a limit on runs let it go on.
     pub started_at: Option<Instant>,
-}
-
-/// How late a schedule made its runs.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DriftRecord {
-    /// Whose it is.
-    pub tenant: TenantId,
-    /// The workflow's name.
-    pub workflow: String,
-    /// The schedule's name.
-    pub schedule: String,
-    /// How many runs were made how late, class by class.
-    pub counts: Vec<i64>,
 }
 
 /// The part of a store that is about schedules. Registering, activating and archiving a workflow keeps them in step with
@@ -130,9 +117,6 @@ pub trait Schedules: Send + Sync {
         schedule: &str,
         limit: u32,
     ) -> Result<Vec<StartRecord>>;
-
-    /// How late every schedule of every tenant made its runs.
-    async fn drifts(&self) -> Result<Vec<DriftRecord>>;
 
     /// Writes a schedule over the revision it was read at. Answers whether it was still the one.
     async fn save_schedule(&self, record: &ScheduleRecord) -> Result<bool>;

@@ -48,6 +48,11 @@ variable "alert_emails" {
   type        = set(string)
 }
 
+variable "runbook_url" {
+  description = "Where docs/runbook.md is published: alerts lead there."
+  type        = string
+}
+
 provider "google" {
   project = var.project_id
   region  = var.region
@@ -62,6 +67,9 @@ module "ebbflow" {
   worker_image = var.worker_image
   api          = { accounts = var.accounts }
   alert_emails = var.alert_emails
+  runbook_url  = var.runbook_url
+  # Nothing of a run is deleted before it is there.
+  archive = {}
 
   functions = {
     trigger  = { min_instances = 1, max_instances = 6, connections = 5 }
@@ -81,6 +89,8 @@ module "ebbflow" {
     disk_gb           = 50
     max_connections   = 400
     backups           = 14
+    # No function knows a password.
+    iam_login = true
   }
 }
 

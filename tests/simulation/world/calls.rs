@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use bus::envelope;
+use bus::envelope::{self, Letter};
 use chrono::TimeDelta;
 use engine::Operation;
 use model::Message;
@@ -14,6 +14,7 @@ use super::{About, Call, MOST_DELIVERIES, Parcel, World};
 use crate::check::{Checked, trouble};
 use crate::people::{self, Errand, What};
 use crate::points::{CALL, now};
+use crate::watch::dead_id;
 use crate::weather::Fault;
 
 impl World {
@@ -31,11 +32,29 @@ impl World {
     pub(super) fn deliver(&mut self, index: usize) {
         let parcel = self.parcels.swap_remove(index);
         let place = self.pick();
+        if let Some(number) = parcel.dead {
+            return self.bury(place, number, parcel);
+        }
         let Some(router) = self.router(place, &parcel.message) else { return };
         self.note(&format!("delivered {} to {place}", parcel.message.kind()));
         let (headers, body) = envelope::wrap(&parcel.message, "1", self.now(), "simulated", Some(1));
         let mut request = Request::post("/push").body(Body::from(body)).unwrap();
         *request.headers_mut() = headers;
+        self.call(place, About::Delivery(parcel), ask(router, request));
+    }
+
+    /// The bus pushes what it gave up on to evaluate, and says how often it tried.
+    fn bury(&mut self, place: usize, number: u64, parcel: Parcel) {
+        self.note(&format!("gave up on {}", parcel.message.kind()));
+        let mut letter = Letter::new(&parcel.message, dead_id(number), self.now());
+        for (name, value) in
+            [("Subscription", "simulated".to_owned()), ("DeliveryCount", MOST_DELIVERIES.to_string())]
+        {
+            letter.attributes.insert(format!("CloudPubSubDeadLetterSource{name}"), value);
+        }
+        let body = letter.push_body("dead-letters", Some(1));
+        let request = Request::post("/dead-letters").body(Body::from(body)).unwrap();
+        let router = self.instances[place].evaluate.clone();
         self.call(place, About::Delivery(parcel), ask(router, request));
     }
 
@@ -105,11 +124,13 @@ impl World {
         match about {
             About::Delivery(parcel) => {
                 let deliveries = parcel.deliveries + 1;
-                let too_often = deliveries >= MOST_DELIVERIES && !parcel.sure;
+                let too_often = deliveries >= MOST_DELIVERIES && !parcel.sure && parcel.dead.is_none();
+                let mut dead = parcel.dead;
                 if too_often && self.storm.strikes(Fault::DeadLetter, None) {
-                    return self.note(&format!("gave up on {}", parcel.message.kind()));
+                    self.dead += 1;
+                    dead = Some(self.dead);
                 }
-                self.parcels.push(Parcel { not_before: later, deliveries, ..parcel });
+                self.parcels.push(Parcel { not_before: later, deliveries, dead, ..parcel });
             }
             About::Errand(what) => self.errands.push(Errand { at: later, what }),
             About::Tick => {}

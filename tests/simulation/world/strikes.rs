@@ -67,7 +67,7 @@ impl World {
         let now = self.now();
         for message in self.ground.bag.take() {
             self.watch.said(&message)?;
-            let censored = self.censor.as_mut().is_some_and(|lost| lost(&message, now));
+            let censored = self.censor.as_mut().is_some_and(|lost| lost(&message));
             // Nobody says it again: that it comes at last is what the bus promises.
             let sure = self.has_plans && matches!(message, Message::RunFinished(_));
             let copies = 1 + usize::from(self.storm.strikes(Fault::Duplicate, None));
@@ -79,7 +79,7 @@ impl World {
                 let late = self.storm.strikes(Fault::Late, None);
                 let delay = TimeDelta::seconds(if late { self.storm.draw(1..3600) } else { 0 });
                 let message = message.clone();
-                self.parcels.push(Parcel { message, not_before: now + delay, deliveries: 0, sure });
+                self.parcels.push(Parcel { sure, ..Parcel::new(message, now + delay) });
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use api::drift::{DriftList, LastDrift};
 use api::schedules::{MissedView, ScheduleList, ScheduleView};
+use model::Schedule;
 
 use crate::args::Shared;
 use crate::output;
@@ -21,8 +22,19 @@ pub(super) fn missed(shared: &Shared, list: &ScheduleList) -> Result<()> {
 fn words(schedule: &ScheduleView) -> String {
     let name = format!("{}/{}", schedule.workflow, schedule.name);
     match &schedule.missed {
-        _ if !schedule.paused => format!("{name} is not paused"),
-        None => format!("{name} missed nothing"),
+        None if schedule.paused => format!("{name} missed nothing"),
+        None => {
+            let workflow = &schedule.workflow;
+            let which = if schedule.name == Schedule::ONLY {
+                String::new()
+            } else {
+                format!(" --schedule {}", schedule.name)
+            };
+            format!(
+                "{name} is not paused, and nothing is left to decide\n\
+                 what its `catchup` skipped: ebb backfill {workflow}{which} --from … --to … --dry-run"
+            )
+        }
         Some(missed) => choices(&name, schedule, missed),
     }
 }

@@ -1,5 +1,6 @@
 //! Each kind of sensor against a real thing of its kind: a folder, a bucket's API, a database, a server, a run.
 
+mod tasks;
 mod triggers;
 
 use std::sync::{Arc, Mutex};
@@ -80,6 +81,23 @@ impl Bench {
             };
             self.executor.runtime.store().register(&new).await.unwrap();
         }
+    }
+
+    async fn start(&self, workflow: &str, logical_date: Option<Instant>) -> RunId {
+        let start = StartRun {
+            id: RunId(Uuid::from_u128(7)),
+            tenant: TenantId::DEFAULT,
+            workflow: workflow.to_owned(),
+            inputs: Map::new(),
+            labels: Map::new(),
+            logical_date,
+            trigger_kind: "api".into(),
+            by: "test".into(),
+            parent: None,
+            depth: 0,
+            priority: 0,
+        };
+        self.executor.runtime.start(start).await.unwrap().run
     }
 
     /// Registers a workflow with that sensor as its trigger.
@@ -290,21 +308,7 @@ async fn another_run_must_have_ended_as_wanted() {
     let date = bench.clock.now();
     let config = |state: &str| json!({"run": {"workflow": "other", "logical_date": date, "state": state}});
     assert_eq!(bench.see(config("finished"), date).await, Ok(None));
-    let run = RunId(Uuid::from_u128(7));
-    let start = StartRun {
-        id: run,
-        tenant: TenantId::DEFAULT,
-        workflow: "other".into(),
-        inputs: Map::new(),
-        labels: Map::new(),
-        logical_date: Some(date),
-        trigger_kind: "api".into(),
-        by: "test".into(),
-        parent: None,
-        depth: 0,
-        priority: 0,
-    };
-    bench.executor.runtime.start(start).await.unwrap();
+    let run = bench.start("other", Some(date)).await;
     assert_eq!(bench.see(config("finished"), date).await, Ok(None));
     let cancel = engine::Command::Cancel { actor: "test".into(), reason: None };
     bench.executor.runtime.settle(run, cancel).await.unwrap();

@@ -2,6 +2,8 @@
 //!
 //! Everyone in the tree holds a connection to the test: its end is the death of the last of them.
 
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +11,6 @@ use async_trait::async_trait;
 use bus::Bus;
 use chrono::TimeDelta;
 use clock::Clock;
-use engine::Command;
 use model::message::TaskDispatched;
 use model::{
     ErrorClass, EventKind, Message, Order, OrderKind, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId,
@@ -125,7 +126,7 @@ impl World {
         self.clock.advance(TimeDelta::milliseconds(milliseconds));
     }
 
-    async fn settle(&self, command: Command) {
+    async fn settle(&self, command: engine::Command) {
         assert_eq!(self.runtime.settle(self.run, command).await.unwrap(), Settled::Applied);
     }
 
@@ -262,7 +263,7 @@ async fn a_worker_that_comes_back_from_the_dead_stops_what_was_taken_from_it() {
     let attempt = world.begin(1);
     let wire = world.ready().await;
     let worker = world.worker.id();
-    world.settle(Command::Lose { task: TaskIndex(0), attempt: 1, worker }).await;
+    world.settle(engine::Command::Lose { task: TaskIndex(0), attempt: 1, worker }).await;
     let silent = world.runtime.store().silent(world.clock.now() + TimeDelta::days(1), 9).await.unwrap();
     world.runtime.store().forget_workers(&silent).await.unwrap();
     let before = world.task().await;
@@ -277,23 +278,67 @@ async fn an_attempt_whose_run_is_cancelled_is_stopped_at_the_next_beat() {
     let world = World::new("").await;
     let attempt = world.begin(1);
     let wire = world.ready().await;
-    world.settle(Command::Cancel { actor: "ada".into(), reason: None }).await;
+    world.settle(engine::Command::Cancel { actor: "ada".into(), reason: None }).await;
     world.pass(10_000);
     assert_eq!(attempt.await.unwrap().unwrap(), Verdict::Done);
     assert_eq!(world.task().await.state, TaskState::Cancelled);
     all_dead(wire).await;
 }
 
+/// A file system without room for anything more, over a folder; gone with this.
+struct Full(PathBuf);
+
+impl Full {
+    /// None if whoever runs this may not mount one.
+    fn over(folder: &Path) -> Option<Self> {
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=4k,nr_inodes=1", "tmpfs"])
+            .arg(folder)
+            .stderr(Stdio::null())
+            .status();
+        mounted.is_ok_and(|status| status.success()).then(|| Self(folder.to_owned()))
+    }
+}
+
+impl Drop for Full {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
 #[tokio::test]
 async fn a_worker_whose_disk_is_full_fails_the_attempt_and_lives() {
     let world = World::new("").await;
     let scratch = world.folder.path().join("scratch");
-    std::fs::remove_dir(&scratch).unwrap();
-    std::fs::write(&scratch, "in the way").unwrap();
+    let full = Full::over(&scratch);
+    if full.is_none() {
+        println!(
+            "No file system may be mounted here: something else is in the way of the scratch directory."
+        );
+        std::fs::remove_dir(&scratch).unwrap();
+        std::fs::write(&scratch, "in the way").unwrap();
+    }
     assert_eq!(world.begin(1).await.unwrap().unwrap(), Verdict::Done);
     let failure = world.task().await.failure.unwrap();
     assert_eq!(failure.class, ErrorClass::Transient);
-    assert!(failure.message.starts_with("the scratch directory cannot be made at"), "{}", failure.message);
+    let says = match &full {
+        Some(_) => "no space for the scratch directory at",
+        None => "the scratch directory cannot be made at",
+    };
+    assert!(failure.message.starts_with(says), "{}", failure.message);
     assert_eq!(world.worker.closing(), None);
     assert!(!world.is_known().await, "it holds nothing");
+}
+
+#[tokio::test]
+async fn a_program_that_finds_the_disk_full_fails_and_its_last_words_are_kept() {
+    let world = World::new("echo much > /dev/full || exit 7; ").await;
+    assert_eq!(world.begin(1).await.unwrap().unwrap(), Verdict::Done);
+    let failure = world.task().await.failure.unwrap();
+    assert!(failure.message.contains('7'), "{}", failure.message);
+    let key = TaskKey { run: world.run, task: TaskIndex(0) };
+    let log = world.runtime.store().log(key, 1, 0, 99).await.unwrap();
+    let said = log.iter().any(|(_, line)| line.line.contains("No space left on device"));
+    assert!(said, "{log:?}");
+    assert_eq!(world.worker.closing(), None);
 }

@@ -212,7 +212,7 @@ async fn ended(app: &App, workflow: &str, date: Option<Instant>, state: RunState
     };
     app.runtime.settle(run, report).await.unwrap();
     let (tenant, workflow, finished_at) = (TenantId::DEFAULT, workflow.to_owned(), app.now());
-    Message::RunFinished(RunFinished { run, tenant, workflow, state, finished_at })
+    Message::RunFinished(RunFinished { run, tenant, workflow, state, created_at: None, finished_at })
 }
 
 #[tokio::test]

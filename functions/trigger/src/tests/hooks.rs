@@ -42,11 +42,16 @@ impl Partner {
     }
 
     async fn send(&self, sent: &Sent<'_>) -> (u16, Value) {
+        let (timestamp, pairs) = self.sign(sent);
+        self.post(sent, &timestamp, &format!("v1={}", pairs.concat())).await
+    }
+
+    /// The timestamp and the signature, as two digits for each byte.
+    fn sign(&self, sent: &Sent<'_>) -> (String, Vec<String>) {
         let timestamp = (self.clock.now() + sent.at).timestamp().to_string();
         let key = hmac::Key::new(hmac::HMAC_SHA256, sent.secret.as_bytes());
         let tag = hmac::sign(&key, format!("{timestamp}.{}", sent.body).as_bytes());
-        let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        self.post(sent, &timestamp, &format!("v1={hex}")).await
+        (timestamp, tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     async fn post(&self, sent: &Sent<'_>, timestamp: &str, signature: &str) -> (u16, Value) {
@@ -126,6 +131,23 @@ async fn a_request_that_was_taken_is_not_taken_again() {
     assert_eq!((status, &body["error_code"]), (409, &json!("replayed")));
     // Another name does not make it another request.
     assert_eq!(partner.send(&Sent { id: Some("order-2"), ..SOUND }).await.0, 409);
+    // Nor does another spelling of its signature.
+    while !partner.sign(&sent).1.iter().any(|pair| pair.starts_with('0')) {
+        partner.clock.advance(chrono::Duration::seconds(1));
+    }
+    let (timestamp, pairs) = partner.sign(&sent);
+    let other = Sent { id: Some("order-3"), ..SOUND };
+    assert!(
+        [201, 409].contains(&partner.post(&other, &timestamp, &format!("v1={}", pairs.concat())).await.0)
+    );
+    let signed: Vec<String> = pairs
+        .iter()
+        .map(|pair| pair.strip_prefix('0').map_or(pair.clone(), |low| format!("+{low}")))
+        .collect();
+    let other = Sent { id: Some("order-4"), ..SOUND };
+    assert_eq!(partner.post(&other, &timestamp, &format!("v1={}", signed.concat())).await.0, 401);
+    let upper = pairs.concat().to_uppercase();
+    assert_eq!(partner.post(&other, &timestamp, &format!("v1={upper}")).await.0, 409);
     // Signed anew, it is known by its id.
     partner.clock.advance(chrono::Duration::seconds(10));
     let (status, body) = partner.send(&sent).await;

@@ -101,12 +101,17 @@ impl Story<'_> {
 
     fn looking(&self, task: &Task, pacing: &Pacing, until: Option<Instant>) -> Told {
         let next = pacing.next_look(task.started_at.unwrap_or(task.since), self.now);
-        let because = format!(
+        let mut because = format!(
             "It has looked for what it waits for since {}, looks again at {}{}.",
             self.moment(task.since),
             self.moment(next),
             self.deadline(until)
         );
+        let failed = task
+            .failure
+            .as_ref()
+            .map(|failure| format!(" Its last look failed: {}.", words::failure(failure)));
+        because.extend(failed);
         Told::new(because, json!({"next_look": next})).until(until)
     }
 

@@ -9,6 +9,9 @@ use tokio::process::Command;
 
 use crate::world::{World, token};
 
+/// Which refusals are no surprise.
+const CONFIGURATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/schemathesis.toml");
+
 /// The program, if it is installed: named by a variable, or on the path.
 fn schemathesis() -> Option<PathBuf> {
     let named = std::env::var_os("SCHEMATHESIS").map(PathBuf::from);
@@ -33,10 +36,10 @@ async fn every_check_of_schemathesis_passes() {
     let server = tokio::spawn(service::serve(listener, world.router(), never, service::GRACE));
     let examples = std::env::var("SCHEMATHESIS_EXAMPLES").unwrap_or_else(|_| "10".into());
     let run = Command::new(program)
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite"))
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
         .args([
             "--config-file",
-            "schemathesis.toml",
+            CONFIGURATION,
             "run",
             &url,
             "--checks",

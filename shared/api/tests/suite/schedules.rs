@@ -87,6 +87,45 @@ async fn a_schedule_is_paused_and_resumed() {
     );
 }
 
+/// Lets a schedule be looked at as if nobody had done so since then.
+async fn look_since(world: &World, name: &str, since: &str) {
+    let store = world.runtime.store();
+    let all = store.schedules(model::TenantId::DEFAULT, Some("timed"), None, 9).await.unwrap();
+    let record = all.into_iter().find(|record| record.schedule.name == name).unwrap();
+    let look_at = record.look_at.map(|_| now());
+    let behind = store::ScheduleRecord { decided_until: since.parse().unwrap(), look_at, ..record };
+    assert!(store.save_schedule(&behind).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_was_missed_is_shown_before_anyone_decides_about_it() {
+    let world = timed().await;
+    let missed = async || world.get("/schedules/timed").await.body["items"][1]["missed"].clone();
+    assert_eq!(missed().await, Value::Null, "it is up to date");
+    world.post("/schedules/timed/pause", r#"{"name": "often"}"#).await;
+    look_since(&world, "often", "2027-01-15T06:50:00Z").await;
+    let seen = missed().await;
+    assert_eq!(
+        (&seen["count"], &seen["more"], &seen["first"], &seen["latest"]),
+        (&json!(5), &json!(false), &json!("2027-01-15T07:00:00Z"), &json!("2027-01-15T08:00:00Z"))
+    );
+    let first =
+        json!({"schedule": "often", "at": "2027-01-15T07:00:00Z", "local": "2027-01-15 07:00:00 UTC"});
+    assert_eq!((&seen["dates"][0], seen["dates"].as_array().unwrap().len()), (&first, 5));
+    look_since(&world, "often", "2026-01-01T00:00:00Z").await;
+    let seen = missed().await;
+    assert_eq!((&seen["count"], &seen["more"]), (&json!(1_000), &json!(true)));
+    // The choice is kept until the sweep carries it out.
+    look_since(&world, "often", "2027-01-15T06:50:00Z").await;
+    let resumed = world.post("/schedules/timed/resume", r#"{"name": "often", "missed": "latest"}"#).await;
+    assert_eq!(resumed.status, StatusCode::OK, "{}", resumed.body);
+    world.runtime.fire_schedules(now(), 9).await.unwrap();
+    let runs = world.get("/runs?workflow=timed").await.body;
+    assert_eq!(runs["items"].as_array().unwrap().len(), 1);
+    assert_eq!(runs["items"][0]["logical_date"], "2027-01-15T08:00:00Z");
+    assert_eq!(missed().await, Value::Null);
+}
+
 #[tokio::test]
 async fn a_backfill_is_planned_begun_and_steered() {
     let world = timed().await;
@@ -150,5 +189,33 @@ async fn how_late_the_last_runs_began_is_told_for_each_schedule() {
         json!({"schedule": "berlin", "runs": 0, "p50_ms": null, "p99_ms": null, "max_ms": null, "last": []});
     assert_eq!((&drift.body["items"][0], drift.body["items"].as_array().unwrap().len()), (&none, 3));
     assert_eq!(world.get("/schedules/timed/drift?count=0").await.status, StatusCode::BAD_REQUEST);
+    // Of three days nobody looked; today's run is on time, a minute late.
+    let text = TIMED.replace("name: often, every: 15m", "name: often, cron: '59 7 * * *'");
+    assert_eq!(world.post("/workflows", text).await.status, StatusCode::CREATED);
+    look_since(&world, "often", "2027-01-12T12:00:00Z").await;
+    world.runtime.fire_schedules(now(), 9).await.unwrap();
+    let often = world.get("/schedules/timed/drift?name=often").await.body["items"][0].clone();
+    assert_eq!(
+        (&often["runs"], &often["p50_ms"], &often["p99_ms"], &often["max_ms"]),
+        (&json!(1), &json!(60_000), &json!(60_000), &json!(60_000))
+    );
+    let last: Vec<(&Value, &Value)> =
+        often["last"].as_array().unwrap().iter().map(|start| (&start["date"], &start["missed"])).collect();
+    assert_eq!(
+        last,
+        [
+            (&json!("2027-01-15T07:59:00Z"), &json!(false)),
+            (&json!("2027-01-14T07:59:00Z"), &json!(true)),
+            (&json!("2027-01-13T07:59:00Z"), &json!(true)),
+        ]
+    );
+    assert_eq!(
+        (&often["last"][0]["started_at"], &often["last"][0]["late_ms"]),
+        (&json!(now()), &json!(60_000))
+    );
+    let two = world.get("/schedules/timed/drift?name=often&count=2").await.body;
+    assert_eq!(two["items"][0]["last"].as_array().unwrap().len(), 2);
+    let counted = world.get("/schedules/timed").await.body["items"][1]["drift"].clone();
+    assert_eq!(counted["runs"], 1, "{counted}");
     assert_eq!(world.get("/schedules/timed/drift?name=nobody").await.status, StatusCode::NOT_FOUND);
 }

@@ -95,6 +95,20 @@ async fn a_sensor_says_that_it_looks_and_when_it_looks_again() {
     assert_eq!((&task["state"], &task["waiting"]["reason"]), (&json!("sleeping"), &json!("sensor")));
     let timers = world.get("/timers").await.body;
     assert_eq!(timers["items"][0]["why"], "`look` looks again");
+    let failure = Some(model::Failure::transient("the folder cannot be read"));
+    let looked = engine::Command::Looked { task: model::TaskIndex(0), attempt: 1, failure };
+    world.runtime.settle(run, looked).await.unwrap();
+    let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
+    let because = told["tasks"][0]["because"].as_str().unwrap();
+    assert!(
+        because.ends_with(" Its last look failed: the folder cannot be read (a transient error)."),
+        "{because}"
+    );
+    let task = &world.get(&format!("/runs/{run}/tasks")).await.body["items"][0];
+    assert_eq!(
+        (&task["state"], &task["error"]["message"]),
+        (&json!("sleeping"), &json!("the folder cannot be read"))
+    );
     let wake = engine::Command::Wake {
         task: Some(model::TaskIndex(0)),
         attempt: 1,
@@ -104,6 +118,7 @@ async fn a_sensor_says_that_it_looks_and_when_it_looks_again() {
     let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
     assert_eq!(
         told["tasks"][0]["because"],
-        "`look` gave up, and it has `soft_fail`: what it waited for did not come in time."
+        "`look` gave up, and it has `soft_fail`: what it waited for did not come in time; its last look failed: the \
+         folder cannot be read."
     );
 }

@@ -93,7 +93,14 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
         Message::PollDue(PollDue {
             tenant,
             queue: queue.into(),
-            watch: Watch::Task { key, attempt: 1, version: VersionId(1), child: None, since: noon() },
+            watch: Watch::Task {
+                key,
+                attempt: 1,
+                version: VersionId(1),
+                child: None,
+                since: noon(),
+                failed: true,
+            },
         }),
         Message::Notice(Notice { topic: "alerts".into(), run, body: json!({"text": "it failed"}) }),
         Message::TimerArmed(TimerArmed { wake_at: noon() }),
@@ -102,6 +109,7 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
             tenant,
             workflow: workflow.clone(),
             state: RunState::Succeeded,
+            created_at: Some(noon()),
             finished_at: noon(),
         }),
         Message::TaskFinished(TaskFinished {

@@ -74,6 +74,33 @@ fn a_sensor_sleeps_between_looks_that_grow_apart_and_holds_no_place() {
     assert_eq!(rows.stand(), "look=sleeping after=pending run=running");
 }
 
+fn looked(rows: &mut Rows, attempt: u32, failure: Option<&str>) -> Outcome {
+    let failure = failure.map(Failure::transient);
+    rows.decide(&Command::Looked { task: SENSOR, attempt, failure })
+}
+
+#[test]
+fn why_a_look_failed_is_noted_once_until_it_is_otherwise() {
+    let mut rows = looking(|_| {});
+    assert_eq!(looked(&mut rows, 1, None), Outcome::Stale, "there was nothing to see, as ever");
+    assert_eq!(looked(&mut rows, 2, Some("refused")), Outcome::Stale, "another attempt");
+    assert_eq!(looked(&mut rows, 1, Some("refused")), Outcome::Applied);
+    assert_eq!(looked(&mut rows, 1, Some("refused")), Outcome::Stale, "nothing changed");
+    assert_eq!(looked(&mut rows, 1, Some("reset")), Outcome::Applied);
+    assert_eq!(rows.stand(), "look=sleeping after=pending run=running");
+    // Whoever looks next is told, so that they say when it is over.
+    rows.announced.clear();
+    wake(&mut rows, TimerKind::Sleep);
+    let told = |message: &Message| matches!(message, Message::PollDue(due) if matches!(due.watch, Watch::Task { failed: true, .. }));
+    assert!(rows.announced.iter().any(told));
+    assert_eq!(looked(&mut rows, 1, None), Outcome::Applied);
+    assert_eq!(looked(&mut rows, 1, Some("refused")), Outcome::Applied);
+    wake(&mut rows, TimerKind::Timeout);
+    let failure = rows.tasks[&SENSOR].failure.clone().unwrap();
+    assert_eq!(failure.message, "what it waited for did not come in time; its last look failed: refused");
+    assert_eq!(looked(&mut rows, 1, None), Outcome::Stale, "it has ended");
+}
+
 #[test]
 fn what_a_sensor_saw_is_its_output_and_ends_its_timers() {
     let mut rows = looking(|_| {});

@@ -15,6 +15,9 @@ pub struct RunFinished {
     pub workflow: String,
     /// How.
     pub state: RunState,
+    /// When it was made; nothing in messages of versions that did not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Instant>,
     /// When.
     pub finished_at: Instant,
 }

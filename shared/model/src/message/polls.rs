@@ -33,6 +33,9 @@ pub enum Watch {
         child: Option<Child>,
         /// When it began to look.
         since: Instant,
+        /// Whether its last look is noted as failed.
+        #[serde(default)]
+        failed: bool,
     },
     /// A trigger's.
     Trigger {

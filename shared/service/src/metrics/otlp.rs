@@ -1,4 +1,5 @@
-//! The same numbers for a collector that is sent them: OTLP over HTTP, as JSON. What is sent is what the page shows.
+//! The same numbers for a collector that is sent them: OTLP over HTTP, as JSON. What is sent is what the page shows. The
+//! spans of traces go the same way.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,8 +9,13 @@ use clock::{Clock, SystemClock};
 use model::Instant;
 use serde_json::{Value, json};
 
+use crate::traces::{self, Waiting};
+
 /// A collector is sent the numbers this often.
 const PAUSE: TimeDelta = TimeDelta::seconds(60);
+
+/// And what there is of spans, if there are not many before.
+const SPANS_PAUSE: TimeDelta = TimeDelta::seconds(5);
 
 /// A collector that takes longer is left alone until the next time.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -17,40 +23,77 @@ const WITHIN: Duration = Duration::from_secs(5);
 /// Totals since the process began.
 const CUMULATIVE: u32 = 2;
 
-/// Sends the numbers to a collector.
+/// Sends numbers and spans to a collector.
 pub struct Exporter {
     client: reqwest::Client,
-    url: String,
+    endpoint: String,
     service: String,
     since: Instant,
+    spans: &'static Waiting,
 }
 
 impl Exporter {
-    /// To the collector at that address, as that service.
+    /// To the collector at that address, as that service. From now on spans are gathered for it.
     pub fn new(endpoint: &str, service: &str) -> reqwest::Result<Self> {
         Ok(Self {
             client: reqwest::Client::builder().timeout(WITHIN).build()?,
-            url: format!("{}/v1/metrics", endpoint.trim_end_matches('/')),
+            endpoint: endpoint.trim_end_matches('/').into(),
             service: format!("ebbflow-{service}"),
             since: SystemClock.now(),
+            spans: traces::gather(),
         })
     }
 
-    /// Sends them every minute, for as long as the process lives.
+    /// Sends the numbers every minute, and spans a few seconds after they ended, for as long as the process lives.
     pub async fn keep_sending(&self) {
+        tokio::join!(self.keep_sending_numbers(), self.keep_sending_spans());
+    }
+
+    async fn keep_sending_numbers(&self) {
         loop {
             SystemClock.wait_until(SystemClock.now() + PAUSE).await;
-            self.send().await;
+            self.send_numbers().await;
         }
     }
 
-    /// Sends them once. A collector that is away is nobody's trouble but its own.
-    pub async fn send(&self) {
-        let body = as_otlp(&super::page(), &self.service, self.since, SystemClock.now());
-        let sent = self.client.post(&self.url).json(&body).send().await;
-        if let Err(error) = sent.and_then(reqwest::Response::error_for_status) {
-            tracing::warn!("The collector did not take the metrics: {error}");
+    async fn keep_sending_spans(&self) {
+        loop {
+            tokio::select! {
+                () = SystemClock.wait_until(SystemClock.now() + SPANS_PAUSE) => {}
+                () = self.spans.enough() => {}
+            }
+            self.send_spans().await;
         }
+    }
+
+    /// Sends what there is. A collector that is away is nobody's trouble but its own.
+    pub async fn send(&self) {
+        self.send_spans().await;
+        self.send_numbers().await;
+    }
+
+    async fn send_numbers(&self) {
+        let body = as_otlp(&super::page(), &self.service, self.since, SystemClock.now());
+        self.post("metrics", &body).await;
+    }
+
+    /// What it does not take is lost: others wait behind.
+    async fn send_spans(&self) {
+        loop {
+            let spans = self.spans.take();
+            if spans.is_empty() || !self.post("traces", &traces::as_otlp(&spans, &self.service)).await {
+                return;
+            }
+        }
+    }
+
+    async fn post(&self, what: &str, body: &Value) -> bool {
+        let sent = self.client.post(format!("{}/v1/{what}", self.endpoint)).json(body).send().await;
+        let taken = sent.and_then(reqwest::Response::error_for_status);
+        if let Err(error) = &taken {
+            tracing::warn!("The collector did not take the {what}: {error}");
+        }
+        taken.is_ok()
     }
 }
 
@@ -176,12 +219,12 @@ fn histogram_points(samples: &[Sample<'_>], times: &Times) -> Vec<Value> {
     series.into_iter().map(point).collect()
 }
 
-fn attributes<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Value> {
+pub(crate) fn attributes<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Value> {
     let attribute = |(name, value)| json!({"key": name, "value": {"stringValue": value}});
     labels.into_iter().map(attribute).collect()
 }
 
-fn nanos(instant: Instant) -> String {
+pub(crate) fn nanos(instant: Instant) -> String {
     instant.timestamp_nanos_opt().unwrap_or_default().to_string()
 }
 

@@ -17,34 +17,34 @@ const LABELS: [(&str, &str); 5] = [
 
 /// The fields of a line or a span, sorted by what becomes of them.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Fields {
+pub(crate) struct Fields {
     /// What the line is about.
-    pub(super) labels: Map<String, Value>,
+    pub(crate) labels: Map<String, Value>,
     /// The trace of the request (32 hex digits), and the span within it (16).
-    pub(super) trace: Option<String>,
-    pub(super) span: Option<String>,
+    pub(crate) trace: Option<String>,
+    pub(crate) span: Option<String>,
     /// The request that was answered.
-    pub(super) request: Map<String, Value>,
+    pub(crate) request: Map<String, Value>,
     /// Everything else.
-    pub(super) others: Map<String, Value>,
+    pub(crate) others: Map<String, Value>,
 }
 
 impl Fields {
     /// Lays the fields of something further in over these; what is not a label, it keeps to itself.
-    pub(super) fn lay_over(&mut self, inner: &Self) {
+    pub(crate) fn lay_over(&mut self, inner: &Self) {
         self.labels.extend(inner.labels.clone());
         self.trace = inner.trace.clone().or(self.trace.take());
         self.span = inner.span.clone().or(self.span.take());
     }
 
     /// The trace that the line belongs to: that of its run, else that of the request.
-    pub(super) fn trace(&self) -> Option<String> {
+    pub(crate) fn trace(&self) -> Option<String> {
         let run = self.labels.get("runId").and_then(Value::as_str).map(|run| run.replace('-', ""));
         run.or(self.trace.clone())
     }
 
     /// The span that the line belongs to, if it lies in that trace.
-    pub(super) fn span(&self) -> Option<&str> {
+    pub(crate) fn span(&self) -> Option<&str> {
         self.span.as_deref().filter(|_| self.trace() == self.trace)
     }
 

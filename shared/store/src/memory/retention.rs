@@ -2,12 +2,38 @@
 
 use std::collections::BTreeSet;
 
+use async_trait::async_trait;
 use model::{Instant, Run, RunId, RunState};
 use serde_json::{Value, json};
 
+use super::Memory;
 use super::tables::Tables;
-use crate::Part;
 use crate::retention::{FORGOTTEN_AT_ONCE, at_once};
+use crate::triggers::REMEMBERED;
+use crate::{Part, Remnants, Result};
+
+#[async_trait]
+impl Remnants for Memory {
+    async fn forget_letters(&self, before: Instant) -> Result<u64> {
+        let letters = &mut self.shared.tables().letters;
+        let old = letters.values().filter(|letter| letter.at <= before);
+        let mut old: Vec<_> = old.map(|letter| (letter.at, letter.id.clone())).collect();
+        old.sort_unstable();
+        old.truncate(FORGOTTEN_AT_ONCE as usize);
+        old.iter().for_each(|(_, id)| drop(letters.remove(id)));
+        Ok(old.len() as u64)
+    }
+
+    async fn forget_trigger_events(&self, now: Instant) -> Result<u64> {
+        let heard = &mut self.shared.tables().heard;
+        let old = heard.iter().filter(|(_, event)| event.at < now - REMEMBERED);
+        let mut old: Vec<_> = old.map(|(place, event)| (event.at, place.clone())).collect();
+        old.sort_unstable();
+        old.truncate(FORGOTTEN_AT_ONCE as usize);
+        old.iter().for_each(|(_, place)| drop(heard.remove(place)));
+        Ok(old.len() as u64)
+    }
+}
 
 impl Tables {
     pub(super) fn take_retention(&mut self, now: Instant, until: Instant) -> bool {

@@ -5,7 +5,7 @@ use model::{Instant, Run, TenantId, Workflow};
 
 use super::Memory;
 use super::tables::{RunRow, Tables};
-use crate::{DriftRecord, Pause, Result, ScheduleRecord, Schedules, StartRecord, normal};
+use crate::{Pause, Result, ScheduleRecord, Schedules, StartRecord, normal};
 
 #[async_trait]
 impl Schedules for Memory {
@@ -52,16 +52,6 @@ impl Schedules for Memory {
             StartRecord { run, date, created_at, started_at }
         };
         Ok(made.map(start).take(limit as usize).collect())
-    }
-
-    async fn drifts(&self) -> Result<Vec<DriftRecord>> {
-        let drift = |row: &ScheduleRecord| DriftRecord {
-            tenant: row.tenant,
-            workflow: row.workflow.clone(),
-            schedule: row.schedule.name.clone(),
-            counts: row.drift.clone(),
-        };
-        Ok(self.shared.tables().schedules.values().map(drift).collect())
     }
 
     async fn save_schedule(&self, record: &ScheduleRecord) -> Result<bool> {

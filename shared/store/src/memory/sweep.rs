@@ -2,10 +2,15 @@
 
 use std::cmp::Reverse;
 
-use model::{Instant, Message, RunId, TaskKey, TenantId, Timer};
+use model::{Instant, Message, Run, RunId, TaskKey, TenantId, Timer};
 
 use super::tables::{Tables, TimerKey};
 use crate::{Agenda, DeadLetter, DueTimer, LetterFilter, TimerFilter, TimerRecord, Unsent, normal};
+
+/// Whether somebody should look at a run: it has not ended, and does not only wait.
+fn is_lost(run: &Run) -> bool {
+    run.finished_at.is_none() && !run.counts.is_asleep()
+}
 
 impl Tables {
     pub(super) fn agenda(&self, now: Instant) -> Agenda {
@@ -26,6 +31,7 @@ impl Tables {
             worker: self.most_silent(),
             retention: Some(self.retention_at.unwrap_or(Instant::UNIX_EPOCH)),
             trigger: self.first_trigger(),
+            neglected: self.runs.values().any(|row| row.checkup_at.is_none() && is_lost(&row.run)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What has been kept long enough, deleted in short transactions.
 
+use async_trait::async_trait;
 use model::{Instant, Run, RunId, RunState};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
@@ -7,8 +8,10 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool, Row};
 use uuid::Uuid;
 
+use super::Postgres;
 use crate::retention::{FORGOTTEN_AT_ONCE, at_once};
-use crate::{Part, Result};
+use crate::triggers::REMEMBERED;
+use crate::{Part, Remnants, Result};
 
 /// Every table with rows of a run, those that refer to others first. What lies in partitions goes with them.
 const TABLES: [&str; 11] = [
@@ -24,6 +27,30 @@ const TABLES: [&str; 11] = [
     "delete from tasks where run = any($1)",
     "delete from run_facts where run = any($1)",
 ];
+
+#[async_trait]
+impl Remnants for Postgres {
+    async fn forget_letters(&self, before: Instant) -> Result<u64> {
+        let gone = sqlx::query(
+            "delete from dead_letters where id in (
+                 select id from dead_letters where at <= $1 order by at, id limit $2 for update skip locked
+             )",
+        );
+        let gone = gone.bind(before).bind(i64::from(FORGOTTEN_AT_ONCE)).execute(&self.pool).await?;
+        Ok(gone.rows_affected())
+    }
+
+    async fn forget_trigger_events(&self, now: Instant) -> Result<u64> {
+        let gone = sqlx::query(
+            "delete from trigger_events where (tenant, workflow, name, id) in (
+                 select tenant, workflow, name, id from trigger_events
+                  where at < $1 order by at limit $2 for update skip locked
+             )",
+        );
+        let gone = gone.bind(now - REMEMBERED).bind(i64::from(FORGOTTEN_AT_ONCE)).execute(&self.pool).await?;
+        Ok(gone.rows_affected())
+    }
+}
 
 pub(super) async fn take(pool: &PgPool, now: Instant, until: Instant) -> Result<bool> {
     let taken = sqlx::query("update retention_turn set next_at = $2 where next_at <= $1")

@@ -7,7 +7,7 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, Row};
 
 use super::{Postgres, rows};
-use crate::{DriftRecord, Error, Pause, Result, ScheduleRecord, Schedules, StartRecord, normal};
+use crate::{Error, Pause, Result, ScheduleRecord, Schedules, StartRecord, normal};
 
 #[async_trait]
 impl Schedules for Postgres {
@@ -74,23 +74,6 @@ impl Schedules for Postgres {
             })
         };
         found.iter().map(start).collect()
-    }
-
-    async fn drifts(&self) -> Result<Vec<DriftRecord>> {
-        let found = sqlx::query(
-            "select tenant, workflow, name, drift from schedules order by tenant, workflow, name",
-        )
-        .fetch_all(&self.pool)
-        .await?;
-        let drift = |row: &PgRow| {
-            Ok(DriftRecord {
-                tenant: TenantId(row.try_get("tenant")?),
-                workflow: row.try_get("workflow")?,
-                schedule: row.try_get("name")?,
-                counts: row.try_get("drift")?,
-            })
-        };
-        found.iter().map(drift).collect()
     }
 
     async fn save_schedule(&self, record: &ScheduleRecord) -> Result<bool> {

@@ -20,6 +20,7 @@ pub(super) async fn agenda(pool: &PgPool, now: Instant) -> Result<Agenda> {
         worker: row.try_get("worker")?,
         retention: row.try_get("retention")?,
         trigger: row.try_get("trigger")?,
+        neglected: row.try_get("neglected")?,
     })
 }
 

@@ -80,3 +80,18 @@ pub(crate) async fn a_dead_letter_is_there_until_it_is_thrown_away(store: Subjec
         assert!(!store.discard(id).await.unwrap());
     }
 }
+
+pub(crate) async fn dead_letters_that_were_kept_long_enough_are_forgotten(store: Subject) {
+    for second in 1..=3 {
+        store.bury(&letter(&second.to_string(), second)).await.unwrap();
+    }
+    assert_eq!(store.forget_letters(at(0)).await.unwrap(), 0);
+    assert_eq!(store.forget_letters(at(2)).await.unwrap(), 2);
+    assert_eq!(store.dead_letters(&LetterFilter::newest(9)).await.unwrap(), [letter("3", 3)]);
+    for second in 0..600 {
+        store.bury(&letter(&format!("many {second}"), second)).await.unwrap();
+    }
+    let first = store.forget_letters(at(599)).await.unwrap();
+    assert!(first < 601, "a few at a time: {first}");
+    assert_eq!(first + store.forget_letters(at(599)).await.unwrap(), 601);
+}

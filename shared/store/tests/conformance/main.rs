@@ -78,6 +78,7 @@ claims! {
         a_trigger_is_put_off_once
         triggers_are_listed_by_workflow_and_name
         what_was_heard_of_long_ago_is_forgotten
+        what_a_trigger_that_is_gone_heard_of_is_forgotten_too
         a_run_is_found_by_its_logical_date
     }
     units {
@@ -163,6 +164,7 @@ claims! {
     sweep {
         an_empty_store_has_nothing_on_its_agenda
         the_agenda_says_when_the_first_of_each_is_due
+        a_run_that_nobody_is_to_look_at_is_neglected_unless_it_only_waits
         what_is_due_for_a_run_can_be_put_off
         a_checkup_can_be_brought_forward_and_not_put_off
         a_timer_is_due_at_its_instant_and_not_before
@@ -330,5 +332,6 @@ claims! {
         pages_of_dead_letters_neither_repeat_nor_leave_out
         dead_letters_are_filtered_by_source_and_text
         a_dead_letter_is_there_until_it_is_thrown_away
+        dead_letters_that_were_kept_long_enough_are_forgotten
     }
 }

@@ -1,7 +1,8 @@
 //! Claims about what the sweep asks: timers, check-ups, unsent messages.
 
 use model::change::Checkup;
-use model::{Instant, RunId, TaskIndex, Timer, TimerKind};
+use model::run::Counts;
+use model::{Instant, RunId, TaskIndex, TaskState, Timer, TimerKind};
 use store::{Agenda, DueTimer, Error, TimerFilter};
 
 use crate::Subject;
@@ -59,8 +60,35 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
         worker: Some(at(30)),
         retention: Some(Instant::UNIX_EPOCH),
         trigger: None,
+        neglected: false,
     };
     assert_eq!(store.agenda(at(20)).await.unwrap(), agenda);
+}
+
+pub(crate) async fn a_run_that_nobody_is_to_look_at_is_neglected_unless_it_only_waits(store: Subject) {
+    let id = example(&*store, 1).await;
+    let neglected = async || store.agenda(at(0)).await.unwrap().neglected;
+    for (states, checkup, expected) in [
+        (&[TaskState::Pending][..], Checkup::At(at(60)), false),
+        (&[], Checkup::Never, true),
+        (&[TaskState::Sleeping], Checkup::Never, false),
+        (&[TaskState::UpForRetry], Checkup::Never, false),
+        (&[TaskState::Sleeping, TaskState::Queued], Checkup::Never, true),
+        (&[TaskState::UpForRetry, TaskState::Dispatched], Checkup::Never, true),
+        (&[TaskState::Sleeping, TaskState::Running], Checkup::Never, true),
+    ] {
+        step(&*store, id, |changes| {
+            let tasks = changes.run.counts.total();
+            changes.run.counts = Counts::all_pending(tasks);
+            states.iter().for_each(|state| changes.run.counts.moved(TaskState::Pending, *state));
+            changes.checkup = checkup;
+        })
+        .await
+        .unwrap();
+        assert_eq!(neglected().await, expected, "{states:?}, {checkup:?}");
+    }
+    finish(&*store, id).await;
+    assert!(!neglected().await, "what has ended needs nobody");
 }
 
 pub(crate) async fn what_is_due_for_a_run_can_be_put_off(store: Subject) {

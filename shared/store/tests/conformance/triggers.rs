@@ -220,6 +220,19 @@ pub(crate) async fn what_was_heard_of_long_ago_is_forgotten(store: Subject) {
     assert_eq!(heard.iter().map(|event| event.what.as_str()).collect::<Vec<_>>(), ["new"]);
 }
 
+pub(crate) async fn what_a_trigger_that_is_gone_heard_of_is_forgotten_too(store: Subject) {
+    for (name, second) in [("a", 0), ("gone", 0), ("gone", 9)] {
+        let event = TriggerEvent::new(&format!("{name} {second}"), "something", at(second));
+        assert!(note(&*store, name, &event).await);
+    }
+    let later = at(5) + TimeDelta::days(40);
+    assert_eq!(store.forget_trigger_events(at(10)).await.unwrap(), 0, "all of it is remembered");
+    assert_eq!(store.forget_trigger_events(later).await.unwrap(), 2);
+    assert_eq!(store.forget_trigger_events(later).await.unwrap(), 0);
+    assert!(store.trigger_events(&key("a"), 10).await.unwrap().is_empty());
+    assert_eq!(store.trigger_events(&key("gone"), 10).await.unwrap().len(), 1);
+}
+
 pub(crate) async fn a_run_is_found_by_its_logical_date(store: Subject) {
     let mut birth = birth(run_id(1), version(&*store).await, 1);
     birth.facts.logical_date = Some(at(0));

@@ -4,6 +4,7 @@ variables {
   worker_image = "us-central1-docker.pkg.dev/some-project/ebbflow/ebbflow-worker:1"
   accounts     = ["@example.com"]
   alert_emails = ["ada@example.com"]
+  runbook_url  = "https://example.com/runbook"
 }
 
 # What is only ever written is not sent anywhere.
@@ -20,5 +21,9 @@ run "it_can_be_applied" {
   assert {
     condition     = length(output.ebbflow.urls) == 6
     error_message = "There are six services."
+  }
+  assert {
+    condition     = output.ebbflow.archive == "some-project-ebbflow-archive"
+    error_message = "Runs are archived before they are deleted."
   }
 }

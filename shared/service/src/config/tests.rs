@@ -1,0 +1,81 @@
+//! Claims about configurations.
+
+use super::*;
+
+fn read(variables: &[(&str, &str)]) -> Result<Config, Problems> {
+    let find =
+        |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
+    Config::from_env(find)
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let problems = read(&[("PORT", "http")]).unwrap_err().to_string();
+    for name in ["PORT", "DATABASE_URL", "EBB_PROJECT", "EBB_BROKER_URL", "EBB_PUSH_AUTH"] {
+        assert!(problems.contains(name), "{name} is missing in:\n{problems}");
+    }
+}
+
+#[test]
+fn checking_tokens_needs_an_audience_and_an_account() {
+    let problems = read(&[("EBB_PUSH_AUTH", "oidc")]).unwrap_err().to_string();
+    assert!(problems.contains("EBB_PUSH_AUDIENCE") && problems.contains("EBB_PUSH_ACCOUNT"), "{problems}");
+}
+
+#[test]
+fn an_api_needs_to_know_who_may_use_it_and_an_audience_of_its_own() {
+    let variables = [("EBB_API_AUDIENCE", "https://a"), ("EBB_PUSH_AUDIENCE", "https://a")];
+    let problems = read(&variables).unwrap_err().to_string();
+    assert!(problems.contains("EBB_API_ACCOUNTS") && problems.contains("are the same"), "{problems}");
+}
+
+#[test]
+fn what_is_under_way_has_eight_seconds_unless_told_otherwise() {
+    let mut variables =
+        vec![("DATABASE_URL", "postgres://x/y"), ("EBB_PROJECT", "p"), ("EBB_PUSH_AUTH", "none")];
+    assert_eq!(read(&variables).unwrap().grace_seconds, 8);
+    variables.push(("EBB_GRACE_SECONDS", "600"));
+    assert_eq!(read(&variables).unwrap().grace_seconds, 600);
+}
+
+#[test]
+fn what_has_ended_is_kept_for_at_least_a_day() {
+    let problems =
+        read(&[("EBB_RETENTION_LOGS_DAYS", "0"), ("EBB_RETENTION_FAILED_DAYS", "ever")]).unwrap_err();
+    let problems = problems.to_string();
+    assert!(problems.contains("EBB_RETENTION_LOGS_DAYS is 0"), "{problems}");
+    assert!(problems.contains("EBB_RETENTION_FAILED_DAYS is `ever`"), "{problems}");
+}
+
+#[test]
+fn google_is_believed_unless_told_otherwise() {
+    let variables = [
+        ("DATABASE_URL", "postgres://x/y"),
+        ("EBB_PROJECT", "p"),
+        ("EBB_PUSH_AUTH", "oidc"),
+        ("EBB_PUSH_AUDIENCE", "https://a"),
+        ("EBB_PUSH_ACCOUNT", "invoker@p"),
+    ];
+    let PushConfig::Oidc { tokens, .. } = read(&variables).unwrap().push else {
+        panic!("oidc was asked for")
+    };
+    assert_eq!(tokens.issuers, GOOGLE_ISSUERS);
+    assert_eq!(tokens.keys_url, GOOGLE_KEYS_URL);
+}
+
+#[test]
+fn the_archive_is_a_folder_or_a_bucket_and_not_both() {
+    let mut variables = vec![
+        ("DATABASE_URL", "postgres://x/y"),
+        ("EBB_PROJECT", "p"),
+        ("EBB_PUSH_AUTH", "none"),
+        ("EBB_ARCHIVE_BUCKET", "old-runs"),
+    ];
+    let archive = read(&variables).unwrap().retention.archive;
+    assert_eq!(archive, Some(ArchiveConfig::Bucket { name: "old-runs".into(), endpoint: None }));
+    variables.push(("EBB_ARCHIVE_DIR", "/archive"));
+    assert!(read(&variables).unwrap_err().to_string().contains("EBB_ARCHIVE_BUCKET"));
+    variables.remove(3);
+    let archive = read(&variables).unwrap().retention.archive;
+    assert_eq!(archive, Some(ArchiveConfig::Folder("/archive".into())));
+}

@@ -1,0 +1,37 @@
+# Where runs go before they are deleted, if they shall go anywhere.
+
+resource "google_storage_bucket" "archive" {
+  for_each = var.archive == null ? {} : { this = var.archive }
+
+  project                     = var.project_id
+  name                        = coalesce(each.value.bucket, "${var.project_id}-ebbflow-archive")
+  location                    = var.region
+  storage_class               = each.value.storage_class
+  uniform_bucket_level_access = true
+  public_access_prevention    = "enforced"
+  force_destroy               = false
+  labels                      = { app = "ebbflow" }
+
+  dynamic "lifecycle_rule" {
+    for_each = each.value.keep_days == null ? [] : [each.value.keep_days]
+    content {
+      action {
+        type = "Delete"
+      }
+      condition {
+        age = lifecycle_rule.value
+      }
+    }
+  }
+
+  depends_on = [google_project_service.api]
+}
+
+# It may add, and neither read, write over nor delete what is there.
+resource "google_storage_bucket_iam_member" "sweep_archives" {
+  for_each = google_storage_bucket.archive
+
+  bucket = each.value.name
+  role   = "roles/storage.objectCreator"
+  member = google_service_account.function["sweep"].member
+}

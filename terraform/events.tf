@@ -1,0 +1,46 @@
+# Topics of others whose messages are events for triggers of workflows.
+
+resource "google_pubsub_subscription" "events" {
+  for_each = var.event_topics
+
+  project                    = var.project_id
+  name                       = "ebbflow-events-${each.value}"
+  topic                      = "projects/${var.project_id}/topics/${each.value}"
+  ack_deadline_seconds       = local.functions.trigger.timeout
+  message_retention_duration = "604800s"
+
+  expiration_policy {
+    ttl = ""
+  }
+
+  push_config {
+    push_endpoint = "${google_cloud_run_v2_service.function["trigger"].uri}/push"
+    oidc_token {
+      service_account_email = google_service_account.invoker.email
+      audience              = local.audiences.trigger
+    }
+  }
+
+  retry_policy {
+    minimum_backoff = "1s"
+    maximum_backoff = "60s"
+  }
+
+  # What trigger cannot take in is kept with what it cannot take in of its own.
+  dead_letter_policy {
+    dead_letter_topic     = google_pubsub_topic.dead_letters["ebbflow-triggers"].id
+    max_delivery_attempts = 20
+  }
+
+  depends_on = [google_cloud_run_v2_service_iam_member.invoker, google_service_account_iam_member.agent_signs]
+}
+
+# The agent may publish to that dead-letter topic already.
+resource "google_pubsub_subscription_iam_member" "agent_takes_events" {
+  for_each = var.event_topics
+
+  project      = var.project_id
+  subscription = google_pubsub_subscription.events[each.value].name
+  role         = "roles/pubsub.subscriber"
+  member       = local.pubsub_agent
+}

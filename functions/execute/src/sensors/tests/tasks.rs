@@ -11,7 +11,7 @@ impl Bench {
     }
 
     /// Looks for the first task of a run, as the sweep asks for it. Answers how often the run was written meanwhile.
-    async fn look_for(&self, run: RunId) -> u32 {
+    async fn look_for(&self, run: RunId) -> i32 {
         let store = self.executor.runtime.store();
         let before = store.run(TenantId::DEFAULT, run).await.unwrap().unwrap().run;
         let task = self.task(run).await;

@@ -281,25 +281,27 @@ impl World {
 
     /// Everything that was asked for has ended, and nothing is on its way. Whoever still waits for a person is heard.
     pub(crate) fn is_over(&mut self) -> bool {
+        // Whatever else is said meanwhile: a held run asks again and again.
+        if self.errands.is_empty() && self.now() > self.start + TimeDelta::minutes(25) {
+            let waiting = self.watch.who_waits_for_people();
+            let at = self.now() + TimeDelta::seconds(30);
+            self.errands.extend(waiting.into_iter().map(|what| Errand { at, what }));
+        }
         // A sweep may stay until the next tick comes: it waits, and whether anything is left for it is looked at below.
         let works = self.calls.values().any(|call| !call.is_sweep());
         if !self.parcels.is_empty() || !self.errands.is_empty() || works {
             return false;
-        }
-        let waiting = self.watch.who_waits_for_people();
-        if self.now() > self.start + TimeDelta::minutes(25) && !waiting.is_empty() {
-            let at = self.now() + TimeDelta::seconds(30);
-            self.errands.extend(waiting.into_iter().map(|what| Errand { at, what }));
         }
         let quiet = !self.has_plans || plans::are_quiet(&self.ground.memory, self.start, self.now());
         self.watch.all_ended() && self.watch.is_clean(self.now()) && quiet
     }
 
     pub(crate) fn describe(&self) -> String {
-        let (parcels, calls) = (self.parcels.len(), self.calls.len());
+        let kind = |parcel: &Parcel| format!("{}#{}", parcel.message.kind(), parcel.deliveries);
+        let (parcels, calls) = (self.parcels.iter().map(kind).collect::<Vec<_>>(), self.calls.len());
         let (stops, errands) = (self.ground.points.count(), self.errands.len());
         format!(
-            "{parcels} parcels, {calls} calls, {stops} stops, {errands} errands; {}",
+            "{parcels:?} on their way, {calls} calls, {stops} stops, {errands} errands; {}",
             self.watch.describe(self.now())
         )
     }

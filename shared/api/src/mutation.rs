@@ -55,6 +55,9 @@ const TELLING: [&str; 14] = [
 /// Starting runs and backfills makes the same thing of the same key for ever: their ids are made from it.
 const HAVE_THEIR_OWN: [&str; 2] = ["runs_post_start", "backfills_post_start"];
 
+/// What these answer is a secret that nobody is told again.
+const TOLD_ONCE: [&str; 1] = ["access_post_token"];
+
 /// What an endpoint that changes something is called, in the document and in the audit log.
 #[derive(Clone)]
 pub(crate) struct Action(pub(crate) Arc<str>);
@@ -109,7 +112,10 @@ impl Change {
         let before = glance(&api, &caller, parts.uri.path()).await;
         let mut deed = deed(&api, &caller, &action, &parts, key);
         let answer = next.run(Request::from_parts(parts, Body::from(body))).await;
-        let (head, body) = answer.into_parts();
+        let (mut head, body) = answer.into_parts();
+        if TOLD_ONCE.contains(&&*action) {
+            head.headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
         let body = match to_bytes(body, LARGEST_ANSWER).await {
             Ok(body) => body,
             Err(error) => return Problem::internal(&error).into_response(),

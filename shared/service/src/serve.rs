@@ -47,12 +47,10 @@ pub struct Stopping(Option<Shared<BoxFuture<'static, ()>>>);
 
 impl Stopping {
     /// Resolves when the process is asked to stop; never where nobody will ask.
-    pub fn asked(self) -> impl Future<Output = ()> + Send + 'static {
-        async move {
-            match self.0 {
-                Some(asked) => asked.await,
-                None => future::pending().await,
-            }
+    pub async fn asked(self) {
+        match self.0 {
+            Some(asked) => asked.await,
+            None => future::pending().await,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod backfills;
 mod births;
+mod connecting;
 mod deeds;
 mod definitions;
 mod identities;
@@ -35,7 +36,6 @@ mod units;
 mod workers;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use model::{
@@ -43,9 +43,9 @@ use model::{
     WorkerId,
 };
 use serde_json::Value;
+use sqlx::Connection;
 use sqlx::migrate::Migrator;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::postgres::PgPool;
 
 use crate::{
     Activated, Active, Agenda, Contender, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine,
@@ -53,24 +53,6 @@ use crate::{
     Result, RunFilter, RunRecord, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord,
     Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
 };
-
-/// How long a caller waits for a connection before the store counts as away.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// A connection that was used within this time is taken to be alive without asking.
-const TRUSTED_FOR: Duration = Duration::from_secs(30);
-
-/// A transaction that a stopped process left open gives its locks back, and no statement runs away. Every statement has
-/// its index and joins by key: a plan that was made while a table was still small must not read it whole when it has
-/// grown.
-const SETTINGS: [(&str, &str); 6] = [
-    ("idle_in_transaction_session_timeout", "10s"),
-    ("statement_timeout", "30s"),
-    ("enable_seqscan", "off"),
-    ("enable_hashjoin", "off"),
-    ("enable_mergejoin", "off"),
-    ("jit", "off"),
-];
 
 /// Units find rows by key, however many: one plan serves them all. Left to itself, Postgres would make another for each
 /// small batch, which takes longer than the batch.
@@ -83,34 +65,6 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 #[derive(Clone, Debug)]
 pub struct Postgres {
     pool: PgPool,
-}
-
-impl Postgres {
-    /// Connects to a migrated database, with at most so many connections at a time.
-    pub async fn connect(url: &str, max_connections: u32) -> Result<Self> {
-        Self::connect_with(url.parse()?, max_connections).await
-    }
-
-    async fn connect_with(options: PgConnectOptions, max_connections: u32) -> Result<Self> {
-        let pool = PgPoolOptions::new()
-            .max_connections(max_connections)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .test_before_acquire(false)
-            .before_acquire(|connection, usage| {
-                Box::pin(async move { Ok(usage.idle_for < TRUSTED_FOR || connection.ping().await.is_ok()) })
-            })
-            .connect_with(options.application_name("ebbflow").options(SETTINGS))
-            .await?;
-        Ok(Self { pool })
-    }
-
-    /// Brings a database to the newest schema. Doing it twice, or from several places at once, is safe: an
-    /// advisory lock lets one through at a time.
-    pub async fn migrate(url: &str) -> Result<()> {
-        let mut connection = url.parse::<PgConnectOptions>()?.connect().await?;
-        MIGRATIONS.run(&mut connection).await?;
-        Ok(connection.close().await?)
-    }
 }
 
 #[async_trait]

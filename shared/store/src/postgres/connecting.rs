@@ -1,0 +1,55 @@
+//! Connections, and bringing a database up to date.
+
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection};
+
+use super::{MIGRATIONS, Postgres};
+use crate::Result;
+
+/// How long a caller waits for a connection before the store counts as away.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection that was used within this time is taken to be alive without asking.
+const TRUSTED_FOR: Duration = Duration::from_secs(30);
+
+/// A transaction that a stopped process left open gives its locks back, and no statement runs away. Every statement has
+/// its index and joins by key: a plan that was made while a table was still small must not read it whole when it has
+/// grown.
+const SETTINGS: [(&str, &str); 6] = [
+    ("idle_in_transaction_session_timeout", "10s"),
+    ("statement_timeout", "30s"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("jit", "off"),
+];
+
+impl Postgres {
+    /// Connects to a migrated database, with at most so many connections at a time.
+    pub async fn connect(url: &str, max_connections: u32) -> Result<Self> {
+        Self::connect_with(url.parse()?, max_connections).await
+    }
+
+    pub(super) async fn connect_with(options: PgConnectOptions, max_connections: u32) -> Result<Self> {
+        let pool = PgPoolOptions::new()
+            .max_connections(max_connections)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
+            .before_acquire(|connection, usage| {
+                Box::pin(async move { Ok(usage.idle_for < TRUSTED_FOR || connection.ping().await.is_ok()) })
+            })
+            .connect_with(options.application_name("ebbflow").options(SETTINGS))
+            .await?;
+        Ok(Self { pool })
+    }
+
+    /// Brings a database to the newest schema. Doing it twice, or from several places at once, is safe: an
+    /// advisory lock lets one through at a time.
+    pub async fn migrate(url: &str) -> Result<()> {
+        let mut connection = url.parse::<PgConnectOptions>()?.connect().await?;
+        MIGRATIONS.run(&mut connection).await?;
+        Ok(connection.close().await?)
+    }
+}

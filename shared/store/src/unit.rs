@@ -1,0 +1,95 @@
+//! One transaction, as the runtime uses it.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use model::{
+    Ask, Audit, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId,
+};
+
+use crate::{
+    Birth, Committed, Context, Created, DueTimer, Granted, LaneMember, Result, Share, ShareAsk, TriggerUnit,
+    VersionRecord,
+};
+
+/// One transaction. Dropped without [`commit`](Unit::commit), it leaves no trace.
+#[async_trait]
+pub trait Unit: TriggerUnit {
+    /// Locks these runs (in id order, whatever the order given) and returns those that exist.
+    async fn lock(&mut self, runs: &[RunId]) -> Result<Vec<Run>>;
+
+    /// The named tasks of locked runs, and the fan-outs that any of them is a child of; those that do not exist are
+    /// left out.
+    async fn tasks(&mut self, keys: &[TaskKey]) -> Result<Vec<(RunId, Task)>>;
+
+    /// All tasks of locked runs that have not ended: for cancelling and for check-ups, never for a completion.
+    async fn unfinished(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>>;
+
+    /// All tasks of locked runs, ended or not: for people who have some of them done anew, never for a completion.
+    async fn all_tasks(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>>;
+
+    /// One version, read within the unit.
+    async fn version(&mut self, id: VersionId) -> Result<Option<VersionRecord>>;
+
+    /// What a run was created with, and the outputs of the named tasks: what templates are rendered from.
+    async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>>;
+
+    /// The items that the named children of fan-outs are about.
+    async fn items(
+        &mut self,
+        run: RunId,
+        children: &[TaskIndex],
+    ) -> Result<BTreeMap<TaskIndex, serde_json::Value>>;
+
+    /// What the tasks from `first` on, `count` of them, delivered, of those that succeeded; null for one that delivered
+    /// nothing.
+    async fn delivered(
+        &mut self,
+        run: RunId,
+        first: TaskIndex,
+        count: u32,
+    ) -> Result<BTreeMap<TaskIndex, serde_json::Value>>;
+
+    /// Asks for a task that several runs share: to carry it out for all of them, to wait for whoever does, or to take
+    /// what was delivered a short while ago. Whoever asks again after it was told to carry it out is told so again.
+    async fn share(&mut self, ask: &ShareAsk) -> Result<Share>;
+
+    /// Locks a lane until the unit ends, and returns its unfinished runs, oldest first. Take it before any run is
+    /// locked, so that units cannot deadlock.
+    async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>>;
+
+    /// Whether what the tasks of a run that ended had delivered was kept long enough and is deleted.
+    async fn has_forgotten_outputs(&mut self, run: &Run) -> Result<bool>;
+
+    /// What the rows of a locked run come to.
+    async fn audit(&mut self, run: RunId) -> Result<Audit>;
+
+    /// What a signal carried that came to a run before anyone waited for it.
+    async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<serde_json::Value>>;
+
+    /// Timers that are due, the longest overdue first, of runs that no other unit has locked: these are locked now, and
+    /// nothing is waited for. Units that ask at the same time get different ones. A timer may have been unset just
+    /// before its run was locked: what becomes of it is decided by the task.
+    async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>>;
+
+    /// Creates runs with all their rows, but for those whose id or logical date is taken. Answers what became of each.
+    async fn create(&mut self, births: &[Birth]) -> Result<Vec<Created>>;
+
+    /// Writes what decisions changed, each row only over the revision it was read at.
+    async fn save(&mut self, changes: &[Changes]) -> Result<()>;
+
+    /// Gives places to those who ask, as far as there are, and takes them from those who leave. Who finds none stands in
+    /// line. Answers what became of each who asked. Places that got free are granted to those who wait: the commit
+    /// tells to whom. At most once in a unit, after everything was read and before anything is saved.
+    async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> Result<Vec<Seat>>;
+
+    /// Grants whatever places are free to whoever waits for them.
+    async fn grant(&mut self, now: Instant) -> Result<()>;
+
+    /// Gives back what tasks were granted at these attempts. What another attempt asked for stays.
+    async fn give_back(&mut self, granted: &[Granted], now: Instant) -> Result<()>;
+
+    /// Makes it all true at once. A unit that met an error before cannot be committed: that is a conflict, and leaves no
+    /// trace.
+    async fn commit(self: Box<Self>) -> Result<Committed>;
+}

@@ -20,9 +20,9 @@ pub(crate) enum Bug {
     PublishBeforeCommit,
     /// What is to be published is not written down with the rest.
     LostOutboxRow,
-    /// A timer that fired is due again.
+    /// A deadline that fired is due again.
     TimerFiredTwice,
-    /// The same, and for whatever attempt there is.
+    /// A retry that fired is due again, for whatever attempt there is.
     UnfencedTimer,
     /// A parent that ended is counted twice.
     DoubleRelease,
@@ -173,7 +173,8 @@ impl Planted {
                 let again = again.filter(|fired| fired.timer.kind == TimerKind::Retry);
                 again.filter_map(|fired| for_the_attempt_at_hand(fired, memory)).collect()
             }
-            _ => again.collect(),
+            // Others are fenced by their attempt, or set anew when their run is.
+            _ => again.filter(|fired| fired.timer.kind == TimerKind::Deadline).collect(),
         };
         remembered.fired.extend(due.iter().cloned());
         due.extend(again);

@@ -63,6 +63,7 @@ fn every_run_ends_the_same_whatever_happens_on_the_way() {
         let (mut played, mut gaps) = (seeds, coverage::gaps(&total.moves, &total.tally));
         // What is rare may need a few more worlds.
         while !gaps.is_empty() && played < MOST_SEEDS.max(seeds) {
+            println!("after {played} worlds this has not happened: {gaps:?}");
             total.add(seeds::play_all(played..played + MORE_SEEDS, |_| {}));
             played += MORE_SEEDS;
             gaps = coverage::gaps(&total.moves, &total.tally);

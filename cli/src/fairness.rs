@@ -19,7 +19,7 @@ use tenant::Tenant;
 pub enum Fairness {
     /// Play through who would be given a place when
     #[command(
-        after_help = "Examples:\n  ebb fairness simulate --tenant a:tasks=10000 --tenant b:tasks=1,at=500\n  ebb fairness simulate --tenant a:weight=3,tasks=300 --tenant b:tasks=300 --places 8\n\nEach task takes as long as any other. Time and waits are counted in releases: places that were given."
+        after_help = "Examples:\n  ebb fairness simulate --party a:tasks=10000 --party b:tasks=1,at=500\n  ebb fairness simulate --party a:weight=3,tasks=300 --party b:tasks=300 --places 8\n\nEach task takes as long as any other. Time and waits are counted in releases: places that were given."
     )]
     Simulate(Simulate),
 }
@@ -29,7 +29,7 @@ pub enum Fairness {
 pub struct Simulate {
     /// A tenant: its name, and any of weight=N (1), tasks=N (1), at=N (0: after how many releases its
     /// tasks come) and every=N (0: how many releases lie between two of them)
-    #[arg(long = "tenant", value_name = "NAME[:KEY=N,…]", required = true)]
+    #[arg(long = "party", value_name = "NAME[:KEY=N,…]", required = true)]
     tenants: Vec<Tenant>,
     /// How many tasks may be under way at the same time
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]

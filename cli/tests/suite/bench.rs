@@ -21,13 +21,13 @@ fn a_quick_bench_measures_the_machine_and_what_was_asked_for() {
 
 #[test]
 fn shares_of_tenants_are_played_through_without_a_server() {
-    let tenants = ["--tenant", "a:weight=3,tasks=300", "--tenant", "b:tasks=300"];
+    let tenants = ["--party", "a:weight=3,tasks=300", "--party", "b:tasks=300"];
     let output = Place::new().run(&[&["fairness", "simulate", "--json"], tenants.as_slice()].concat());
     assert!(output.status.success(), "{}", said(&output));
     let shares: Value = serde_json::from_slice(&output.stdout).unwrap();
     let percent = |name: &str| shares["tenants"][0][name].as_f64().unwrap();
     assert_eq!(percent("entitled"), 75.0);
     assert!((percent("received") - 75.0).abs() < 1.0, "{shares}");
-    let twice = Place::new().run(&["fairness", "simulate", "--tenant", "a", "--tenant", "a"]);
+    let twice = Place::new().run(&["fairness", "simulate", "--party", "a", "--party", "a"]);
     assert_eq!(twice.status.code(), Some(2), "{}", said(&twice));
 }

@@ -44,6 +44,15 @@ impl Ask {
         self.send(Method::GET, path, None).await
     }
 
+    /// What is at that path, if whoever reads the page may see it: part of a page that is good without it.
+    pub(crate) async fn get_if_allowed<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Refused> {
+        match self.get(path).await {
+            Ok(found) => Ok(Some(found)),
+            Err(refused) if refused.status == StatusCode::FORBIDDEN => Ok(None),
+            Err(refused) => Err(refused),
+        }
+    }
+
     /// Has something done.
     pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Refused> {
         self.send(Method::POST, path, Some(body)).await

@@ -108,7 +108,7 @@ impl Drawing<'_> {
         put(
             out,
             format_args!(
-                "<a href=\"{link}\" class=\"task {class}\" data-task=\"{}\" aria-label=\"{short} {note}{told}\">\
+                "<a href=\"{link}\" class=\"task {class}\" data-task=\"{}\">\
                  <title>{name} ({}){told}</title>\
                  <rect class=\"box\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"9\"/>",
                 index.0,

@@ -64,8 +64,9 @@ pub(crate) async fn page(State(console): At, reader: Reader) -> Answer {
     let failed = list("failed", 6).await?.items;
     let running = list("running", 9).await?;
     let schedules: Page<ScheduleView> = reader.ask.get("/schedules?limit=100").await?;
-    let limits: LimitList = reader.ask.get("/limits").await?;
-    let workers: Page<WorkerView> = reader.ask.get("/workers?limit=50").await?;
+    let limits: Option<LimitList> = reader.ask.get_if_allowed("/limits").await?;
+    let workers: Option<Page<WorkerView>> = reader.ask.get_if_allowed("/workers?limit=50").await?;
+    let letters = reader.ask.get_if_allowed("/dead-letters?limit=5").await?;
     let since = now - TimeDelta::days(1);
     let runs = console.store().pulse(reader.caller.tenant, since, PULSE).await.map_err(api::error::store)?;
     // Where there are too many runs to count in a day, the picture tells of a shorter time.
@@ -78,7 +79,7 @@ pub(crate) async fn page(State(console): At, reader: Reader) -> Answer {
         // What failed long ago is history, not a problem.
         failed: failed.into_iter().filter(|run| run.created_at > now - TimeDelta::days(7)).collect(),
         asking: asking(&console, &reader).await?,
-        letters: reader.ask.get("/dead-letters?limit=5").await?,
+        letters: letters.unwrap_or(Page { items: Vec::new(), next_cursor: None }),
         more_running: running.next_cursor.is_some(),
         running: running.items,
         due: due(&schedules.items),
@@ -87,8 +88,12 @@ pub(crate) async fn page(State(console): At, reader: Reader) -> Answer {
         window,
         count: runs.len(),
         failures,
-        queues: limits.items.into_iter().filter(|limit| limit.kind == "queue").collect(),
-        workers: workers.items,
+        queues: limits
+            .into_iter()
+            .flat_map(|limits| limits.items)
+            .filter(|limit| limit.kind == "queue")
+            .collect(),
+        workers: workers.map(|page| page.items).unwrap_or_default(),
         shell: reader.shell,
     };
     Ok(show::html(&page))

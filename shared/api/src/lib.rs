@@ -71,7 +71,8 @@ pub struct Api {
     pub access: Access,
     /// Where things can be looked at.
     pub links: Links,
-    /// Whether pages may be read without a token: only where nobody but this machine can reach them.
+    /// Whether pages may be read, and their buttons pressed, by whoever sits at this machine: only where nobody else can
+    /// reach them.
     pub pages_open: bool,
     /// What listeners are told.
     pub feed: Feed,

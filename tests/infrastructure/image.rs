@@ -138,7 +138,7 @@ async fn a_function_serves_where_nothing_can_be_written() {
     command.arg(format!("{lock}; exec \"$0\" \"$@\"")).arg(program);
     let serving = Serving::by(&mut command, &database.url);
     let mounts = serving.file("mounts");
-    let root = mounts.lines().filter(|line| line.split(' ').nth(1) == Some("/")).next_back().unwrap();
+    let root = mounts.lines().rfind(|line| line.split(' ').nth(1) == Some("/")).unwrap();
     assert!(root.split(' ').nth(3).unwrap().split(',').any(|word| word == "ro"), "{root}");
     assert!(serving.answers(), "and goes on to");
 }

@@ -142,7 +142,7 @@ async fn whoever_is_not_known_is_led_to_sign_in_and_back() {
     let seen = browser.get(&format!("/runs/{run}?limit=5")).await;
     assert_eq!(seen.status, StatusCode::SEE_OTHER);
     assert_eq!(seen.location(), format!("/sign-in?to=%2Fruns%2F{run}%3Flimit%3D5"));
-    let page = browser.get(&seen.location().to_owned()).await;
+    let page = browser.get(seen.location()).await;
     assert!(page.page.contains("/sign-in/start?to="), "{}", page.page);
     assert_eq!(page.headers[header::CONTENT_SECURITY_POLICY], POLICY);
     browser.sign_in("ada@example.com").await;

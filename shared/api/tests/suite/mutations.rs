@@ -110,7 +110,7 @@ async fn what_was_refused_is_noted_and_what_only_reads_is_not() {
     world.post(&format!("/runs/{run}/resume"), "").await;
     let all = audit(&world, "?limit=1").await;
     assert_eq!((&all[0]["action"], &all[0]["status"]), (&json!("operate_post_resume"), &json!(409)));
-    assert_eq!(all[0]["after"]["error_code"].as_str().is_some(), true);
+    assert!(all[0]["after"]["error_code"].as_str().is_some());
     let stranger = format!("Bearer {}", token("push", 60));
     world.send(Method::POST, &format!("/runs/{run}/cancel"), &[("authorization", &stranger)], "").await;
     assert_eq!(audit(&world, "").await.len(), 3, "nobody is noted whom nobody knows");

@@ -56,7 +56,7 @@ pub(crate) async fn deeds_are_filtered(store: Subject) {
     let late = DeedFilter { from: Some(at(5)), ..none.clone() };
     let early = DeedFilter { to: Some(at(9)), ..none.clone() };
     let unknown = DeedFilter { action: Some("x".into()), ..none };
-    assert_eq!(read(&store, ada).await, [one.clone()]);
+    assert_eq!(read(&store, ada).await, std::slice::from_ref(&one));
     assert_eq!(read(&store, text).await.len(), 1);
     assert_eq!(read(&store, late).await.len(), 1);
     assert_eq!(read(&store, early).await, [one]);

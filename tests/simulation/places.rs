@@ -1,10 +1,10 @@
 //! What must hold of places: as many are taken as tasks have them, and nobody waits for what is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::Graph;
-use model::{Instant, Limit, Needed, Run, RunState, Task, TaskKey, TaskState, TenantId, VersionId};
+use model::{Limit, Needed, Run, RunState, Task, TaskKey, TaskState, TenantId, VersionId};
 use store::{LimitRecord, Memory, Store};
 
 use crate::check::{Checked, Shadows, Trouble, trouble};
@@ -17,8 +17,14 @@ struct Taken {
     waiting: u32,
 }
 
-/// The tasks that wait for a place: of which limit, and since when.
-pub(crate) type Line = BTreeMap<TaskKey, (Limit, Instant)>;
+/// Who has places, and who waits for one.
+#[derive(Default)]
+pub(crate) struct Line {
+    /// The tasks that have a place of a limit, each at its attempt.
+    pub(crate) held: BTreeSet<(Limit, TaskKey, u32)>,
+    /// The tasks that wait for a place of one.
+    pub(crate) waiting: BTreeSet<(Limit, TaskKey)>,
+}
 
 /// Looks at all limits of some tenants, and at every task that may have a place. Answers who stands in line.
 pub(crate) fn add_up(
@@ -27,14 +33,14 @@ pub(crate) fn add_up(
     graphs: &BTreeMap<VersionId, Arc<Graph>>,
     tenants: &[TenantId],
 ) -> Result<Line, Trouble> {
-    let (mut taken, mut line) = (BTreeMap::new(), Line::new());
+    let mut line = Line::default();
     for shadow in shadows.values() {
         let graph = &graphs[&shadow.run.version];
         for task in shadow.tasks.values() {
-            count(memory, &shadow.run, task, graph, &mut taken, &mut line)?;
+            count(memory, &shadow.run, task, graph, &mut line)?;
         }
     }
-    the_limits_agree(&limits(memory, tenants), taken)?;
+    the_limits_agree(&limits(memory, tenants), line.taken())?;
     Ok(line)
 }
 
@@ -69,20 +75,19 @@ fn the_limits_agree(limits: &[LimitRecord], mut taken: BTreeMap<Limit, Taken>) -
     }
 }
 
+impl Line {
+    fn taken(&self) -> BTreeMap<Limit, Taken> {
+        let mut taken: BTreeMap<Limit, Taken> = BTreeMap::new();
+        self.held.iter().for_each(|(limit, ..)| taken.entry(limit.clone()).or_default().used += 1);
+        self.waiting.iter().for_each(|(limit, _)| taken.entry(limit.clone()).or_default().waiting += 1);
+        taken
+    }
+}
+
 /// Counts the places that a task has, and where it stands in line.
-fn count(
-    memory: &Memory,
-    run: &Run,
-    task: &Task,
-    graph: &Graph,
-    taken: &mut BTreeMap<Limit, Taken>,
-    waiting: &mut Line,
-) -> Checked {
+fn count(memory: &Memory, run: &Run, task: &Task, graph: &Graph, whole: &mut Line) -> Checked {
     let key = TaskKey { run: run.id, task: task.index };
     let line = now(memory.in_line(key)).unwrap();
-    if let Some(line) = line.as_ref().filter(|line| !line.granted) {
-        waiting.insert(key, (line.limit.clone(), line.since));
-    }
     let stands = task.state == TaskState::Queued && run.state != RunState::Paused;
     if line.is_some() != stands {
         let what = format!(
@@ -95,16 +100,17 @@ fn count(
         return trouble("whoever_is_queued_stands_in_line", what);
     }
     for Needed { limit: need, .. } in graph.needs(run.tenant, task.index, task.child) {
-        let here = taken.entry(need.clone()).or_default();
-        match &line {
+        let has_one = match &line {
             Some(line) if !line.granted && line.limit == need => {
-                here.waiting += 1;
+                whole.waiting.insert((need, key));
                 break; // What comes after that it has not asked for.
             }
-            Some(_) => here.used += 1,
-            None => here.used += u32::from(task.state.is_placed()),
+            Some(_) => true,
+            None => task.state.is_placed(),
+        };
+        if has_one {
+            whole.held.insert((need, key, task.attempt));
         }
     }
-    taken.retain(|_, taken| *taken != Taken::default());
     Ok(())
 }

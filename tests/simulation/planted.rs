@@ -59,7 +59,7 @@ fn a_place_that_is_not_given_back_is_found() {
 
 #[test]
 fn a_tenant_that_takes_more_than_its_turns_is_found() {
-    is_found(Bug::GreedyTenant, &["nobody_waits_for_more_than_two_rounds"]);
+    is_found(Bug::GreedyTenant, &["nobody_waits_for_more_than_a_round"]);
 }
 
 #[test]

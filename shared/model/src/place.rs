@@ -190,11 +190,18 @@ impl Weight {
 }
 
 /// The id that a party's next task in a line gets, and the position of the one after it. A party that has not been
-/// there for a while starts at the frontier: the block that was last given a place.
+/// there for a while starts at the frontier, the id that was last given a place: it does not come before it, or it had a
+/// turn in a round whose turns of its own are over.
 pub fn take_turn(tenant: TenantId, position: i64, frontier: i64, weight: Weight) -> (i64, i64) {
-    let position = position.max(frontier.saturating_mul(PARTS));
+    let passed = i64::from(i64::from(tenant.0) < frontier % BLOCK);
+    let position = position.max((block_of(frontier) + passed).saturating_mul(PARTS));
     let id = i64::from(tenant.0) + BLOCK * (position / PARTS);
     (id, position + weight.stride())
+}
+
+/// The position of a party's next task once one of its tasks has left the line without having had its turn.
+pub fn return_turn(position: i64, weight: Weight) -> i64 {
+    (position - weight.stride()).max(0)
 }
 
 /// The block that an id of a line lies in.
@@ -237,8 +244,19 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_late_starts_at_the_frontier() {
-        assert_eq!(blocks(1, 9_000, 2), [9_000, 9_001]);
+    fn who_comes_late_starts_behind_the_frontier() {
+        let frontier = |tenant| BLOCK * 9_000 + tenant;
+        assert_eq!(blocks(1, frontier(3), 2), [9_000, 9_001]);
+        assert_eq!(blocks(1, frontier(7), 2), [9_000, 9_001]);
+        assert_eq!(blocks(1, frontier(8), 2), [9_001, 9_002]);
+    }
+
+    #[test]
+    fn a_turn_that_was_not_taken_comes_again() {
+        for weight in [1, 2, 3, 7].map(Weight::live) {
+            let (_, position) = take_turn(TenantId(7), 5 * PARTS, 0, weight);
+            assert_eq!(return_turn(position, weight), 5 * PARTS);
+        }
     }
 
     #[test]

@@ -13,4 +13,4 @@ update limits
   from locked
  where limits.id = locked.id
 returning limits.id, limits.kind, limits.tenant, limits.name, limits.places, limits.used, limits.waiting,
-          limits.frontier
+          limits.frontier_id

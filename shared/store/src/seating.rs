@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::place::{block_of, take_turn};
+use model::place::{return_turn, take_turn};
 use model::{Ask, Instant, Leave, Limit, Party, Seat, TaskKey, Weight};
 
 use crate::Granted;
@@ -24,7 +24,7 @@ pub(crate) struct LimitRow {
     pub(crate) used: u32,
     /// How many stand in its line.
     pub(crate) waiting: u32,
-    /// The block of whoever was given a place last.
+    /// The id of whoever was given a place last.
     pub(crate) frontier: i64,
 }
 
@@ -63,6 +63,11 @@ impl LineRow {
     pub(crate) fn limit(&self) -> LimitId {
         self.needs[self.step]
     }
+
+    /// Whether it waits for a place there.
+    pub(crate) fn waits_for(&self, limit: LimitId) -> bool {
+        self.granted_at.is_none() && self.limit() == limit
+    }
 }
 
 /// Where a party's next task goes in a line.
@@ -92,6 +97,10 @@ pub(crate) struct Seating {
     pub(crate) written: BTreeSet<TaskKey>,
     /// Rows of the line to delete.
     pub(crate) gone: BTreeSet<TaskKey>,
+    /// The turns of those who left lines without having had them.
+    pub(crate) left: BTreeMap<(LimitId, Party), Vec<i64>>,
+    /// Standings to write.
+    pub(crate) moved: BTreeSet<(LimitId, Party)>,
     /// Who was granted all places just now.
     pub(crate) granted: Vec<Granted>,
     /// Whether someone might have been granted a place had more rows been at hand.
@@ -162,8 +171,7 @@ impl Seating {
 
     /// Whose turn it is: the party's that the first id belongs to, which sends its task of the lowest rank.
     fn next_in_line(&mut self, limit: LimitId) -> Option<TaskKey> {
-        let waits = |row: &&LineRow| row.granted_at.is_none() && row.limit() == limit;
-        let in_line = || self.line.values().filter(waits);
+        let in_line = || self.line.values().filter(|row| row.waits_for(limit));
         let turn = in_line().min_by_key(|row| (row.id, row.rank, row.key))?;
         let own = in_line().filter(|row| row.party == turn.party);
         let best = own.min_by_key(|row| (row.rank, row.id, row.key))?;
@@ -182,7 +190,7 @@ impl Seating {
         let (limit, party) = (row.limit(), row.party);
         let here = self.limits.get_mut(&limit).expect("a line has a limit");
         here.waiting -= 1;
-        here.frontier = here.frontier.max(block_of(row.id));
+        here.frontier = here.frontier.max(row.id);
         // It stood first, so whoever waits behind it is no obstacle.
         here.used += 1;
         self.standing(limit, party).received += 1;
@@ -239,6 +247,26 @@ impl Seating {
         if let Some(limit) = self.limits.get_mut(&row.limit()) {
             limit.waiting = limit.waiting.saturating_sub(1);
         }
+        self.left.entry((row.limit(), row.party)).or_default().push(row.id);
+    }
+
+    /// Who left a line had no turn there: the last of its party takes it, so that nobody waits for turns that no one takes.
+    pub(crate) fn close_ranks(&mut self) {
+        for ((limit, party), mut turns) in std::mem::take(&mut self.left) {
+            let standing = self.standing(limit, party);
+            let returned = |position, _: &i64| return_turn(position, standing.weight);
+            standing.position = turns.iter().fold(standing.position, returned);
+            turns.sort_unstable();
+            let of_party = |row: &&LineRow| row.waits_for(limit) && row.party == party;
+            let mut last: Vec<_> =
+                self.line.values().filter(of_party).map(|row| (row.id, row.rank, row.key)).collect();
+            last.sort_unstable();
+            for (turn, (id, _, key)) in turns.into_iter().zip(last.into_iter().rev()) {
+                if turn < id {
+                    self.rewrite(key).id = turn;
+                }
+            }
+        }
     }
 
     fn free(&mut self, needs: &[LimitId]) {
@@ -261,6 +289,7 @@ impl Seating {
     }
 
     fn standing(&mut self, limit: LimitId, party: Party) -> &mut Standing {
+        self.moved.insert((limit, party));
         self.standings.entry((limit, party)).or_default()
     }
 }

@@ -42,6 +42,7 @@ impl Places {
         }
         leaves.iter().for_each(|leave| seating.leave(leave, &needs(&leave.needs)));
         let seats = asks.iter().map(|ask| seating.ask(ask, needs(&ask.needs))).collect();
+        seating.close_ranks();
         seating.grant(now);
         (seats, self.close(seating))
     }
@@ -155,7 +156,7 @@ impl Places {
     }
 
     fn waiting(&self, limit: LimitId) -> impl Iterator<Item = &LineRow> {
-        self.line.values().filter(move |row| row.granted_at.is_none() && row.limit() == limit)
+        self.line.values().filter(move |row| row.waits_for(limit))
     }
 
     /// A limit that nobody needed before comes into being; what a workflow says of its own stands.

@@ -11,7 +11,7 @@ use sqlx::PgConnection;
 use super::rows::{column, int};
 use crate::seating::{LimitId, LimitRow, Seating};
 use crate::{Granted, Result, normal};
-use tables::{by_id, find, load_heads, load_rows, load_standings, lock, write};
+use tables::{by_id, delete, find, load_heads, load_lasts, load_rows, load_standings, lock, write};
 
 pub(super) use tables::{limit, party, tenant_of, weight};
 
@@ -62,6 +62,10 @@ impl Places {
         let needs = |needs: &[model::Needed]| needs.iter().map(|need| ids[&need.limit]).collect::<Vec<_>>();
         leaves.iter().for_each(|leave| seating.leave(leave, &needs(&leave.needs)));
         let seats = asks.iter().map(|ask| seating.ask(ask, needs(&ask.needs))).collect();
+        if !seating.left.is_empty() {
+            load_lasts(connection, &mut seating).await?;
+            seating.close_ranks();
+        }
         self.grant_in(connection, seating, now).await?;
         Ok(seats)
     }
@@ -69,7 +73,7 @@ impl Places {
     /// Grants whatever is free to whoever waits for it.
     pub(super) async fn grant(&mut self, connection: &mut PgConnection, now: Instant) -> Result<()> {
         let found = sqlx::query(
-            "select id, kind, tenant, name, places, used, waiting, frontier from limits
+            "select id, kind, tenant, name, places, used, waiting, frontier_id from limits
               where waiting > 0 and (places is null or used < places) order by id for update",
         )
         .fetch_all(&mut *connection)
@@ -132,6 +136,8 @@ impl Places {
         mut seating: Seating,
         now: Instant,
     ) -> Result<()> {
+        // Before the heads are read: those who are gone are none.
+        delete(connection, &seating.gone).await?;
         if seating.limits.values().any(LimitRow::could_grant) {
             load_heads(connection, &mut seating).await?;
             let parties: BTreeSet<Party> = seating.line.values().map(|row| row.party).collect();

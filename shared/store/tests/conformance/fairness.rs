@@ -4,7 +4,7 @@ use model::{Ask, TenantId};
 
 use crate::Subject;
 use crate::example::{TENANT, at};
-use crate::places::{behind_one, crowd, drain, queue};
+use crate::places::{behind_one, crowd, drain, leave, queue, seat};
 
 /// So many ask in one transaction.
 const TOGETHER: usize = 5_000;
@@ -25,6 +25,47 @@ async fn one_task_behind_ten_thousand_comes_within_a_round() {
     let order = arrivals(&store, vec![crowd(TENANT, 1_000, 10_000), crowd(other, 1, 1)], 4).await;
     let place = order.iter().position(|tenant| *tenant == other);
     assert!(place.is_some_and(|place| place <= 1), "it came as number {place:?}");
+}
+
+/// Those who go are the first of their tenant, and then those in the middle of its line.
+#[tokio::test]
+async fn ten_thousand_tasks_that_are_cancelled_cost_their_tenant_no_turn() {
+    let database = testkit::database().await;
+    let store = crate::postgres(&database.url).await;
+    let other = store.tenant("other", at(0)).await.unwrap();
+    let (many, patient) = (crowd(TENANT, 1_000, 10_000), crowd(other, 100_000, 5_000));
+    let portions: Vec<Vec<Ask>> =
+        [&many, &patient].into_iter().flat_map(|crowd| crowd.chunks(TOGETHER).map(<[Ask]>::to_vec)).collect();
+    let (first, asks) = behind_one(&*store, &portions).await;
+    for gone in [&many[..4_000], &many[5_000..9_990]] {
+        let leaves: Vec<_> = gone.iter().map(|ask| leave(ask, false)).collect();
+        seat(&*store, &[], &leaves).await;
+    }
+    let late = crowd(TENANT, 200_000, 1);
+    seat(&*store, &late, &[]).await;
+    let asks = asks.into_iter().chain(late.into_iter().map(|ask| (ask.key, ask))).collect();
+    // A thousand and eleven are left of this one.
+    let order = drain(&*store, &asks, &first, 2_022).await;
+    for (place, round) in order.chunks(2).enumerate() {
+        let tenants: Vec<TenantId> = round.iter().map(|ask| ask.tenant).collect();
+        assert_eq!(tenants, [TENANT, other], "in round {place}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_comes_anew_gets_no_turn_in_a_round_that_has_passed_it_by() {
+    let database = testkit::database().await;
+    let store = crate::postgres(&database.url).await;
+    let other = store.tenant("other", at(0)).await.unwrap();
+    let patient = crowd(other, 1, 10);
+    let (first, asks) = behind_one(&*store, std::slice::from_ref(&patient)).await;
+    let on = drain(&*store, &asks, &first, 1).await.remove(0);
+    let late = crowd(TENANT, 1_000, 5);
+    seat(&*store, &late, &[]).await;
+    let asks = asks.into_iter().chain(late.into_iter().map(|ask| (ask.key, ask))).collect();
+    let order = drain(&*store, &asks, &on, 4).await;
+    let tenants: Vec<TenantId> = order.into_iter().map(|ask| ask.tenant).collect();
+    assert_eq!(tenants, [TENANT, other, TENANT, other]);
 }
 
 #[tokio::test]

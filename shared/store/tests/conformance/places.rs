@@ -30,11 +30,11 @@ fn again(ask: &Ask) -> Ask {
     Ask { waited: true, ..ask.clone() }
 }
 
-fn leave(ask: &Ask, placed: bool) -> Leave {
+pub(crate) fn leave(ask: &Ask, placed: bool) -> Leave {
     Leave { key: ask.key, placed, needs: ask.needs.clone() }
 }
 
-async fn seat(store: &dyn Store, asks: &[Ask], leaves: &[Leave]) -> (Vec<Seat>, Committed) {
+pub(crate) async fn seat(store: &dyn Store, asks: &[Ask], leaves: &[Leave]) -> (Vec<Seat>, Committed) {
     let mut unit = store.begin().await.unwrap();
     let seats = unit.seat(asks, leaves, at(1)).await.unwrap();
     (seats, unit.commit().await.unwrap())

@@ -20,7 +20,7 @@ pub(super) async fn find<'l>(
 ) -> Result<BTreeMap<Limit, LimitRow>> {
     let limits: Vec<&Limit> = limits.collect();
     let found = sqlx::query(
-        "select id, kind, tenant, name, places, used, waiting, frontier
+        "select id, kind, tenant, name, places, used, waiting, frontier_id
            from limits join unnest($1::text[], $2::int[], $3::text[]) as given (kind, tenant, name)
           using (kind, tenant, name)",
     )
@@ -37,7 +37,7 @@ pub(super) async fn lock(
     ids: Vec<LimitId>,
 ) -> Result<BTreeMap<LimitId, LimitRow>> {
     let found = sqlx::query(
-        "select id, kind, tenant, name, places, used, waiting, frontier from limits
+        "select id, kind, tenant, name, places, used, waiting, frontier_id from limits
           where id = any($1) order by id for update",
     )
     .bind(ids)
@@ -85,7 +85,7 @@ pub(super) async fn load_heads(connection: &mut PgConnection, seating: &mut Seat
     let others: Vec<LimitId> = needed.into_iter().filter(|id| !seating.limits.contains_key(id)).collect();
     if !others.is_empty() {
         let found = sqlx::query(
-            "select id, kind, tenant, name, places, used, waiting, frontier from limits
+            "select id, kind, tenant, name, places, used, waiting, frontier_id from limits
               where id = any($1) order by id for update skip locked",
         )
         .bind(others)
@@ -94,6 +94,21 @@ pub(super) async fn load_heads(connection: &mut PgConnection, seating: &mut Seat
         seating.limits.append(&mut by_id(&found)?);
     }
     Ok(())
+}
+
+/// The last in line of the parties that some have left, and where these parties are.
+pub(super) async fn load_lasts(connection: &mut PgConnection, seating: &mut Seating) -> Result<()> {
+    let left: Vec<(LimitId, Party, i64)> =
+        seating.left.iter().map(|((limit, party), turns)| (*limit, *party, turns.len() as i64)).collect();
+    let found = sqlx::query(include_str!("../../../queries/read_lasts.sql"))
+        .bind(column(&left, |(limit, ..)| *limit))
+        .bind(column(&left, |(_, party, _)| party.tenant.0))
+        .bind(column(&left, |(_, party, _)| nil_for_live(*party)))
+        .bind(column(&left, |(.., gone)| 2 * gone))
+        .fetch_all(&mut *connection)
+        .await?;
+    add_rows(seating, &found)?;
+    load_standings(connection, seating, left.into_iter().map(|(_, party, _)| party)).await
 }
 
 /// Adds rows of the line, but for those that have changed here.
@@ -146,35 +161,42 @@ fn nil_for_live(party: Party) -> Uuid {
     party.backfill.map_or(Uuid::nil(), |backfill| backfill.0)
 }
 
-pub(super) async fn write(connection: &mut PgConnection, seating: &Seating) -> Result<()> {
-    let gone: Vec<&TaskKey> = seating.gone.iter().collect();
-    if !gone.is_empty() {
-        sqlx::query(
-            "delete from line using unnest($1::uuid[], $2::int[]) as given (run, idx)
-              where line.run = given.run and line.idx = given.idx",
-        )
-        .bind(column(&gone, |key| key.run.0))
-        .bind(column(&gone, |key| int(key.task.0)))
-        .execute(&mut *connection)
-        .await?;
+/// Takes tasks out of the line.
+pub(super) async fn delete(connection: &mut PgConnection, gone: &BTreeSet<TaskKey>) -> Result<()> {
+    let gone: Vec<&TaskKey> = gone.iter().collect();
+    if gone.is_empty() {
+        return Ok(());
     }
+    sqlx::query(
+        "delete from line using unnest($1::uuid[], $2::int[]) as given (run, idx)
+          where line.run = given.run and line.idx = given.idx",
+    )
+    .bind(column(&gone, |key| key.run.0))
+    .bind(column(&gone, |key| int(key.task.0)))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Writes what has become of those who are in line, and of the limits.
+pub(super) async fn write(connection: &mut PgConnection, seating: &Seating) -> Result<()> {
     let rows: Vec<&LineRow> = seating.written.iter().map(|key| &seating.line[key]).collect();
     if !rows.is_empty() {
         write_rows(connection, &rows).await?;
-        write_standings(connection, seating, &rows).await?;
     }
+    write_standings(connection, seating).await?;
     let limits: Vec<&LimitRow> = seating.limits.values().collect();
     if limits.is_empty() {
         return Ok(());
     }
     sqlx::query(
         "update limits
-            set places = given.places, used = given.used, waiting = given.waiting, frontier = given.frontier
+            set places = given.places, used = given.used, waiting = given.waiting, frontier_id = given.frontier_id
            from unnest($1::int[], $2::int[], $3::int[], $4::int[], $5::bigint[])
-             as given (id, places, used, waiting, frontier)
+             as given (id, places, used, waiting, frontier_id)
           where limits.id = given.id
-            and (limits.places, limits.used, limits.waiting, limits.frontier)
-                is distinct from (given.places, given.used, given.waiting, given.frontier)",
+            and (limits.places, limits.used, limits.waiting, limits.frontier_id)
+                is distinct from (given.places, given.used, given.waiting, given.frontier_id)",
     )
     .bind(column(&limits, |row| row.id))
     .bind(column(&limits, |row| row.places.map(int)))
@@ -209,9 +231,8 @@ async fn write_rows(connection: &mut PgConnection, rows: &[&LineRow]) -> Result<
     Ok(())
 }
 
-async fn write_standings(connection: &mut PgConnection, seating: &Seating, rows: &[&LineRow]) -> Result<()> {
-    let parties: BTreeSet<Party> = rows.iter().map(|row| row.party).collect();
-    let standings = seating.standings.iter().filter(|((_, party), _)| parties.contains(party));
+async fn write_standings(connection: &mut PgConnection, seating: &Seating) -> Result<()> {
+    let standings = seating.moved.iter().map(|key| (key, &seating.standings[key]));
     let (behind, live): (Vec<_>, Vec<_>) = standings.partition(|((_, party), _)| party.backfill.is_some());
     if !live.is_empty() {
         sqlx::query(include_str!("../../../queries/upsert_standings.sql"))
@@ -247,7 +268,7 @@ fn limit_row(row: &PgRow) -> Result<LimitRow> {
         places: row.try_get::<Option<i32>, _>("places")?.map(|places| places as u32),
         used: number(row, "used")?,
         waiting: number(row, "waiting")?,
-        frontier: row.try_get("frontier")?,
+        frontier: row.try_get("frontier_id")?,
     })
 }
 

@@ -1,0 +1,11 @@
+-- The last of parties in lines, twice as many as have left: half of these may be the ones that leave.
+select last.run, last.idx, last.attempt, last.tenant, last.backfill, last.step, last.needs, last.id, last.rank,
+       last.since, last.granted_at
+  from unnest($1::int[], $2::int[], $3::uuid[], $4::bigint[]) as given (lim, tenant, backfill, gone)
+ cross join lateral (
+     select * from line
+      where line.lim = given.lim and line.tenant = given.tenant and line.backfill = given.backfill
+        and granted_at is null
+      order by id desc, rank desc, run desc, idx desc
+      limit given.gone
+ ) as last

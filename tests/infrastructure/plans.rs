@@ -43,6 +43,13 @@ impl Planner {
 
     /// What of a history a statement would look through.
     async fn looks(&mut self, statement: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let plan = self.plan(statement).await.unwrap();
+        self.look_through(&plan, "", false, &mut found);
+        found
+    }
+
+    async fn plan(&mut self, statement: &str) -> sqlx::Result<Value> {
         let prepare = format!("prepare planned as {statement}");
         self.connection.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(prepare))).await.unwrap();
         let count =
@@ -51,12 +58,10 @@ impl Planner {
         let values =
             if count == 0 { String::new() } else { format!("({})", vec!["null"; count as usize].join(", ")) };
         let explain = format!("explain (format json) execute planned{values}");
-        let row = self.connection.fetch_one(sqlx::raw_sql(sqlx::AssertSqlSafe(explain))).await.unwrap();
-        let Json(plan): Json<Value> = row.get(0);
+        let row = self.connection.fetch_one(sqlx::raw_sql(sqlx::AssertSqlSafe(explain))).await;
         self.connection.execute("deallocate planned").await.unwrap();
-        let mut found = Vec::new();
-        self.look_through(&plan[0]["Plan"], "", false, &mut found);
-        found
+        let Json(mut plan): Json<Value> = row?.get(0);
+        Ok(plan[0]["Plan"].take())
     }
 
     fn look_through(&self, node: &Value, above: &str, limited: bool, found: &mut Vec<String>) {
@@ -107,4 +112,21 @@ async fn a_statement_without_an_index_is_found_out() {
     ] {
         assert_eq!(!planner.looks(statement).await.is_empty(), bad, "{statement}");
     }
+}
+
+/// Whoever reads for a tenant sees the rows of its runs: found one by one, not by putting all its runs into a hash first.
+#[tokio::test]
+async fn the_wall_between_tenants_is_no_look_through_all_runs_of_one() {
+    let mut planner = Planner::new().await;
+    let takes_on = "set role ebbflow_tenant; set ebb.tenant = '1'; set enable_seqscan = on";
+    planner.connection.execute(sqlx::raw_sql(takes_on)).await.unwrap();
+    let mut walled = 0;
+    for statement in statements() {
+        // What this role may not read or write is not read or written by it.
+        let Ok(plan) = planner.plan(&statement).await else { continue };
+        let behind_the_wall = plan.to_string();
+        walled += usize::from(behind_the_wall.contains("IS DISTINCT FROM"));
+        assert!(!behind_the_wall.contains("hashed SubPlan"), "{behind_the_wall:#}: {statement}");
+    }
+    assert!(walled > 20, "only {walled} statements are read behind the wall");
 }

@@ -158,7 +158,7 @@ impl Scene<'_> {
         self.run.finished_at = None;
         self.run.held = self.run.lane.is_some();
         self.checkup = Checkup::At(self.now + CHECKUP_AFTER);
-        self.set_run_timers();
+        self.set_deadline();
         self.announcements.extend(self.lane());
         if !self.run.held {
             self.start_run();

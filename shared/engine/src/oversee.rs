@@ -39,10 +39,10 @@ impl Scene<'_> {
             return Outcome::Stale;
         }
         self.unset_timers(None);
-        self.set_run_timers();
         match kind {
             TimerKind::Timeout => self.time_out(),
             TimerKind::Deadline => {
+                self.set_timeout();
                 self.record(EventKind::RunMissedDeadline, None, None, Value::Null);
                 self.call_back_for_run(None, Occasion::MissedDeadline);
             }

@@ -176,7 +176,7 @@ impl<'g> Scene<'g> {
         scene.born = graph.indices().collect();
         scene.checkup = Checkup::At(now + CHECKUP_AFTER);
         scene.record(EventKind::RunCreated, None, Some(by), Value::Null);
-        scene.set_run_timers();
+        scene.set_deadline();
         if !scene.run.held {
             graph.indices().for_each(|index| scene.consider(index));
         }
@@ -285,18 +285,23 @@ impl<'g> Scene<'g> {
         self.timers.retain(|(task, _), _| *task != of);
     }
 
-    /// Sets the run's own timers that are still to come.
-    pub(crate) fn set_run_timers(&mut self) {
-        let workflow = self.graph.workflow();
-        let after = |from: Option<Instant>, seconds: Option<u32>| {
-            Some(from? + TimeDelta::seconds(seconds?.into())).filter(|at| *at > self.now)
-        };
-        let timeout = after(self.run.started_at, workflow.timeout_seconds);
-        let deadline = after(Some(self.run.created_at), workflow.deadline_seconds);
-        for (kind, wake_at) in [(TimerKind::Timeout, timeout), (TimerKind::Deadline, deadline)] {
-            if let Some(wake_at) = wake_at {
-                self.set_timer(Timer { task: None, attempt: 0, kind, wake_at });
-            }
+    /// Sets the timer of the run's deadline, if that is still to come. Not when it starts: by whose clock it has passed may
+    /// not be who starts it.
+    pub(crate) fn set_deadline(&mut self) {
+        let seconds = self.graph.workflow().deadline_seconds;
+        self.set_run_timer(TimerKind::Deadline, Some(self.run.created_at), seconds);
+    }
+
+    /// Sets the timer of the run's time-out, if it has started and that is still to come.
+    pub(crate) fn set_timeout(&mut self) {
+        self.set_run_timer(TimerKind::Timeout, self.run.started_at, self.graph.workflow().timeout_seconds);
+    }
+
+    fn set_run_timer(&mut self, kind: TimerKind, from: Option<Instant>, seconds: Option<u32>) {
+        let (Some(from), Some(seconds)) = (from, seconds) else { return };
+        let wake_at = from + TimeDelta::seconds(seconds.into());
+        if wake_at > self.now {
+            self.set_timer(Timer { task: None, attempt: 0, kind, wake_at });
         }
     }
 
@@ -356,7 +361,7 @@ impl<'g> Scene<'g> {
             self.run.state = state;
             self.run.started_at = Some(self.now);
             self.record(EventKind::RunStarted, None, None, Value::Null);
-            self.set_run_timers();
+            self.set_timeout();
         } else if let Some(state) = self.run.state.on(RunEvent::Moved) {
             self.run.state = state;
         }

@@ -68,8 +68,7 @@ pub trait Unit: TriggerUnit {
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<serde_json::Value>>;
 
     /// Timers that are due, the longest overdue first, of runs that no other unit has locked: these are locked now, and
-    /// nothing is waited for. Units that ask at the same time get different ones. A timer may have been unset just
-    /// before its run was locked: what becomes of it is decided by the task.
+    /// nothing is waited for. Units that ask at the same time get different ones.
     async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>>;
 
     /// Creates runs with all their rows, but for those whose id or logical date is taken. Answers what became of each.

@@ -3,6 +3,7 @@
 use model::{Changes, Instant, TaskIndex, TenantId, VersionId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgExecutor, Row};
+use uuid::Uuid;
 
 use super::rows::{self, column, int};
 use super::saves::gather;
@@ -66,9 +67,16 @@ pub(super) async fn take_due(
     now: Instant,
     limit: u32,
 ) -> Result<Vec<DueTimer>> {
+    let locked: Vec<Uuid> = sqlx::query_scalar(include_str!("../../queries/lock_due_runs.sql"))
+        .bind(now)
+        .bind(i64::from(limit))
+        .fetch_all(&mut *connection)
+        .await?;
+    // Whoever had a run locked just before may have fired its timers: what is there now counts.
     let found = sqlx::query(include_str!("../../queries/take_due_timers.sql"))
         .bind(now)
         .bind(i64::from(limit))
+        .bind(locked)
         .fetch_all(connection)
         .await?;
     found.iter().map(rows::due_timer).collect()

@@ -92,7 +92,7 @@ pub(crate) fn steer(shadow: &Shadow, draw: impl Fn(usize) -> usize) -> What {
     };
     let children = |task: &Task| there(task) && task.child.is_some();
     let chosen = || Mark::Succeeded(json!({"next": ["t1", "t3", "t5"]}));
-    let wanted = match draw(26) {
+    let wanted = match draw(27) {
         0 => return What::Cancel(shadow.run.id),
         1..4 => Some(Operation::Pause),
         4..8 => Some(Operation::Retry),
@@ -103,6 +103,7 @@ pub(crate) fn steer(shadow: &Shadow, draw: impl Fn(usize) -> usize) -> What {
         17 => of_any_state().map(|task| Operation::Mark(task, Mark::Failed)),
         18 => waits().map(|task| Operation::Mark(task, Mark::Failed)),
         19 => waits().map(Operation::Wake),
+        20 => any(|task| task.state == TaskState::Queued).map(|task| Operation::Mark(task, Mark::Failed)),
         _ => torn().or_else(|| any(fans)).or_else(|| any(there)).map(Operation::Clear),
     };
     What::Operate(shadow.run.id, wanted.unwrap_or(Operation::Evaluate))

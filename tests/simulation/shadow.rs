@@ -208,7 +208,8 @@ fn steps(task: &Task, event: &Event, timed_out: bool) -> Vec<TaskEvent> {
             | K::TaskWaiting
             | K::TaskFannedOut
             | K::TaskSucceeded
-            | K::TaskWoken,
+            | K::TaskWoken
+            | K::TaskMarked,
             _,
         ) if next => {
             vec![TaskEvent::RetryDue]
@@ -218,8 +219,9 @@ fn steps(task: &Task, event: &Event, timed_out: bool) -> Vec<TaskEvent> {
         }
         (K::TaskFailed | K::TaskRetrying, _) if next => vec![TaskEvent::RetryDue, TaskEvent::FellAsleep],
         (K::TaskFailed | K::TaskRetrying, S::Pending) => vec![TaskEvent::FellAsleep],
-        // Cleared again by the same decision that let it begin: nobody was told that it had.
+        // Cleared again, or marked, by the same decision that let it begin: nobody was told that it had.
         (K::TaskCleared, S::Pending) if event.data["was"] == "queued" => vec![TaskEvent::Readied],
+        (K::TaskMarked, S::Pending) if attempt > task.attempt => vec![TaskEvent::Readied],
         _ => Vec::new(),
     };
     steps.extend(match event.kind {

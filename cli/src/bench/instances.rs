@@ -5,19 +5,15 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::chain::IN_FLIGHT;
-use super::processes::Programs;
 use super::report::{Figure, Outcome};
 use super::world::Bench;
 use super::{load, wide, workflows};
 
 pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     let what = "chains of 10, with one and with two processes of each function; then one fan-out of 10,000";
-    let Some(programs) = Programs::find() else {
-        return Ok(Outcome::new("instances", what, Vec::new()).noting(Programs::MISSING));
-    };
-    let one = load(bench, &programs, 1).await?;
-    let two = load(bench, &programs, 2).await?;
-    let wide = wide_rate(bench, &programs).await?;
+    let one = load(bench, 1).await?;
+    let two = load(bench, 2).await?;
+    let wide = wide_rate(bench).await?;
     let undone = |load: &load::Load| load.counters.rollbacks as f64 / load.steps;
     let figures = vec![
         Figure::new("tasks ended, one of each", one.rate, "/s"),
@@ -34,9 +30,9 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
 }
 
 /// How many tasks of a single run end in a second, with two processes of each function.
-async fn wide_rate(bench: &Bench, programs: &Programs) -> Result<f64> {
+async fn wide_rate(bench: &Bench) -> Result<f64> {
     let size = bench.size(10_000, 1_000);
-    let world = bench.processes(programs, 2).await?;
+    let world = bench.processes(2).await?;
     world.register(&[workflows::wide("wide")]).await?;
     wide::time(&world, 100, 3).await?; // Caches fill.
     let seconds = wide::time(&world, size, 1).await?;
@@ -44,8 +40,8 @@ async fn wide_rate(bench: &Bench, programs: &Programs) -> Result<f64> {
     Ok(size as f64 / seconds)
 }
 
-async fn load(bench: &Bench, programs: &Programs, instances: usize) -> Result<load::Load> {
-    let world = bench.processes(programs, instances).await?;
+async fn load(bench: &Bench, instances: usize) -> Result<load::Load> {
+    let world = bench.processes(instances).await?;
     world.register(&[workflows::chain("chain", 10)]).await?;
     let span = bench.size(Duration::from_secs(10), Duration::from_secs(2));
     load::keep_busy(bench, world, "chain", IN_FLIGHT, span).await

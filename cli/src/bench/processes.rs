@@ -1,7 +1,6 @@
 //! The functions as they are deployed: processes of their own, several of each, behind a balancer.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,25 +43,6 @@ fn topic(function: &str) -> Topic {
     }
 }
 
-/// The functions' programs.
-pub(super) struct Programs(PathBuf);
-
-impl Programs {
-    /// Those that were built beside this one, if they were.
-    pub(super) fn find() -> Option<Self> {
-        let folder = std::env::current_exe().ok()?.parent()?.to_owned();
-        let programs = Self(folder);
-        FUNCTIONS.iter().all(|name| programs.of(name).is_file()).then_some(programs)
-    }
-
-    /// What to say where there are none.
-    pub(super) const MISSING: &str = "not measured: the functions' programs do not lie beside `ebb` (`cargo build --release --workspace` puts them there)";
-
-    fn of(&self, function: &str) -> PathBuf {
-        self.0.join(format!("ebbflow-{function}"))
-    }
-}
-
 /// A function as a process of its own, killed when it is dropped.
 pub(super) struct Function {
     url: String,
@@ -77,10 +57,12 @@ impl Function {
         self.process.id()
     }
 
-    async fn start(name: &str, programs: &Programs, database: &str, host: &str) -> Result<Self> {
+    async fn start(name: &str, database: &str, host: &str) -> Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let started = Instant::now();
-        let process = Command::new(programs.of(name))
+        // The image, too, holds one program that is all of them.
+        let process = Command::new(std::env::current_exe()?)
+            .args(["serve", name])
             .env("PORT", port.to_string())
             .env("DATABASE_URL", database)
             .env("EBB_BROKER_URL", host)
@@ -135,14 +117,14 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    pub(super) async fn start(programs: &Programs, database: &str, instances: usize) -> Result<Self> {
+    pub(super) async fn start(database: &str, instances: usize) -> Result<Self> {
         let issuer = Arc::new(Issuer::generate(ISSUER));
         let broker = Broker::new(Arc::new(SystemClock), issuer.clone(), PUSHER, Faults::default());
         let host = serve(broker.clone(), &issuer).await?;
         let mut processes = Self { broker, issuer, functions: Vec::new() };
         for name in FUNCTIONS {
             for _ in 0..instances {
-                let function = Function::start(name, programs, database, &host).await?;
+                let function = Function::start(name, database, &host).await?;
                 processes.functions.push((name, function));
             }
             processes.subscribe(name)?;

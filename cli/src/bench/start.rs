@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::percentiles::Percentiles;
-use super::processes::{Processes, Programs};
+use super::processes::Processes;
 use super::report::{Figure, Outcome};
 use super::usage;
 use super::world::Bench;
@@ -11,14 +11,11 @@ use super::world::Bench;
 pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     let rounds = bench.size(10, 2);
     let what = format!("each function as a process, {rounds} times");
-    let Some(programs) = Programs::find() else {
-        return Ok(Outcome::new("start", what, Vec::new()).noting(Programs::MISSING));
-    };
     let scratch = bench.scratch().await?;
     store::Postgres::migrate(&scratch.url()).await?;
     let (mut took, mut memory) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let processes = Processes::start(&programs, &scratch.url(), 1).await?;
+        let processes = Processes::start(&scratch.url(), 1).await?;
         for (_, function) in processes.each() {
             took.push(function.took.as_secs_f64() * 1e3);
             memory.extend(usage::memory(&function.process().to_string()));

@@ -21,7 +21,7 @@ use store::Postgres;
 use tokio::time::interval;
 
 use super::BenchArgs;
-use super::processes::{Processes, Programs};
+use super::processes::Processes;
 use super::workflows::Written;
 use crate::client::{self, Client, Place};
 use crate::dev::{BusKind, Dev, DevArgs};
@@ -98,8 +98,8 @@ impl Bench {
     }
 
     /// So many processes of each function, on a fresh database.
-    pub(super) async fn processes(&self, programs: &Programs, instances: usize) -> Result<World> {
-        World::apart(self.scratch().await?, programs, instances).await
+    pub(super) async fn processes(&self, instances: usize) -> Result<World> {
+        World::apart(self.scratch().await?, instances).await
     }
 
     pub(super) async fn close(self) {
@@ -156,9 +156,9 @@ impl World {
     }
 
     /// Each function in processes of its own, so many of each.
-    async fn apart(scratch: Scratch, programs: &Programs, instances: usize) -> Result<Self> {
+    async fn apart(scratch: Scratch, instances: usize) -> Result<Self> {
         Postgres::migrate(&scratch.url()).await?;
-        let processes = Processes::start(programs, &scratch.url(), instances).await?;
+        let processes = Processes::start(&scratch.url(), instances).await?;
         let clients = processes.places().into_iter().map(Client::new).collect::<client::Result<_>>()?;
         let broker = processes.broker.clone();
         Self::new(scratch, clients, broker, Running::Apart(processes)).await

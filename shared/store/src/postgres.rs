@@ -27,6 +27,7 @@ mod rows;
 mod runs;
 mod saves;
 mod schedules;
+mod scribe;
 mod shares;
 mod signals;
 mod sweep;
@@ -65,6 +66,7 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 #[derive(Clone, Debug)]
 pub struct Postgres {
     pool: PgPool,
+    scribe: scribe::Scribe,
 }
 
 #[async_trait]

@@ -6,33 +6,14 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 
-use super::{Postgres, rows};
+use super::Postgres;
 use crate::deeds::FORGOTTEN_AT_ONCE;
 use crate::{Deed, DeedFilter, DeedStore, Result, normal};
 
 #[async_trait]
 impl DeedStore for Postgres {
     async fn note_deed(&self, deed: &Deed) -> Result<()> {
-        let deed = normal::deed(deed);
-        sqlx::query(
-            "insert into deeds (tenant, at, actor, origin, forwarded, agent, action, target, key, status, before, after)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text::json, $12::text::json)",
-        )
-        .bind(deed.tenant.0)
-        .bind(deed.at)
-        .bind(deed.actor)
-        .bind(deed.origin)
-        .bind(deed.forwarded)
-        .bind(deed.agent)
-        .bind(deed.action)
-        .bind(deed.target)
-        .bind(deed.key)
-        .bind(i32::from(deed.status))
-        .bind(deed.before.as_ref().map(rows::json))
-        .bind(deed.after.as_ref().map(rows::json))
-        .execute(&self.pool)
-        .await?;
-        Ok(())
+        self.scribe.note(&self.pool, normal::deed(deed)).await
     }
 
     async fn deeds(&self, tenant: TenantId, filter: &DeedFilter) -> Result<Vec<(i64, Deed)>> {

@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use sqlx::pool::PoolConnection;
 use sqlx::{AssertSqlSafe, PgConnection, Transaction};
+use tokio::runtime::Handle;
 
 use super::Postgres;
 use crate::{Result, wall};
@@ -12,8 +13,8 @@ use crate::{Result, wall};
 pub(super) enum Reading {
     /// Sees everything.
     Open(PoolConnection<sqlx::Postgres>),
-    /// Sees one tenant. Never committed: nothing is written.
-    Walled(Transaction<'static, sqlx::Postgres>),
+    /// Sees one tenant. There until it is let go.
+    Walled(Option<Transaction<'static, sqlx::Postgres>>),
 }
 
 impl Postgres {
@@ -22,7 +23,17 @@ impl Postgres {
         let Some(tenant) = wall::tenant() else { return Ok(Reading::Open(self.pool.acquire().await?)) };
         // A number: nothing that could be anything else than a part of the statement.
         let begin = format!("begin; set local role ebbflow_tenant; set local ebb.tenant = '{}'", tenant.0);
-        Ok(Reading::Walled(self.pool.begin_with(AssertSqlSafe(begin)).await?))
+        Ok(Reading::Walled(Some(self.pool.begin_with(AssertSqlSafe(begin)).await?)))
+    }
+}
+
+/// What is only let go is rolled back, and counts as work that was undone: whoever watches for conflicts would see some.
+impl Drop for Reading {
+    fn drop(&mut self) {
+        let Self::Walled(transaction) = self else { return };
+        if let (Some(transaction), Ok(here)) = (transaction.take(), Handle::try_current()) {
+            here.spawn(transaction.commit());
+        }
     }
 }
 
@@ -32,7 +43,7 @@ impl Deref for Reading {
     fn deref(&self) -> &PgConnection {
         match self {
             Self::Open(connection) => connection,
-            Self::Walled(transaction) => transaction,
+            Self::Walled(transaction) => transaction.as_ref().expect("it is there until it is let go"),
         }
     }
 }
@@ -41,7 +52,7 @@ impl DerefMut for Reading {
     fn deref_mut(&mut self) -> &mut PgConnection {
         match self {
             Self::Open(connection) => connection,
-            Self::Walled(transaction) => transaction,
+            Self::Walled(transaction) => transaction.as_mut().expect("it is there until it is let go"),
         }
     }
 }

@@ -31,12 +31,20 @@ locals {
       EBB_API_ISSUER   = var.api.issuer
       EBB_API_KEYS_URL = var.api.keys_url
     },
+    var.sign_in == null ? {} : { EBB_SIGN_IN_CLIENT_ID = var.sign_in.client_id },
+    try(var.sign_in.authorize_url, null) == null ? {} : {
+      EBB_SIGN_IN_AUTHORIZE_URL = var.sign_in.authorize_url
+      EBB_SIGN_IN_TOKEN_URL     = var.sign_in.token_url
+    },
   )
 
   environment_by_function = {
     trigger  = local.api_environment
     evaluate = {}
-    execute  = {}
+    execute = merge(
+      length(var.outgoing.only) == 0 ? {} : { EBB_OUTGOING_ONLY = join(",", var.outgoing.only) },
+      length(var.outgoing.allow) == 0 ? {} : { EBB_OUTGOING_ALLOW = join(",", var.outgoing.allow) },
+    )
     sweep = merge(
       {
         EBB_RETENTION_SUCCEEDED_DAYS    = tostring(var.retention_days.succeeded)
@@ -76,6 +84,13 @@ locals {
   # The variable under which a secret is looked for: by execute for tasks, by trigger for the signatures of webhooks.
   workflow_secrets    = { for secret in var.workflow_secrets : "EBB_SECRET_${upper(replace(secret, "-", "_"))}" => secret }
   secrets_by_function = { execute = local.workflow_secrets, trigger = local.workflow_secrets }
+
+  # Trigger believes what the console has sealed: tokens of `ebb login`.
+  sign_in_secrets = var.sign_in == null ? {} : {
+    EBB_SIGN_IN_CLIENT_SECRET = var.sign_in.client_secret
+    EBB_SESSION_KEY           = var.sign_in.session_key
+  }
+  sign_in_by_function = { console = local.sign_in_secrets, trigger = local.sign_in_secrets }
 }
 
 resource "google_service_account" "function" {
@@ -167,7 +182,10 @@ resource "google_cloud_run_v2_service" "function" {
         }
       }
       dynamic "env" {
-        for_each = lookup(local.secrets_by_function, each.value.function, {})
+        for_each = merge(
+          lookup(local.secrets_by_function, each.value.function, {}),
+          lookup(local.sign_in_by_function, each.value.function, {}),
+        )
         content {
           name = env.key
           value_source {
@@ -215,5 +233,6 @@ resource "google_cloud_run_v2_service" "function" {
     google_sql_user.function,
     google_secret_manager_secret_iam_member.database_url,
     google_secret_manager_secret_iam_member.workflows,
+    google_secret_manager_secret_iam_member.sign_in,
   ]
 }

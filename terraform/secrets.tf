@@ -46,3 +46,14 @@ resource "google_secret_manager_secret_iam_member" "workflows" {
   role      = "roles/secretmanager.secretAccessor"
   member    = google_service_account.function[each.value[0]].member
 }
+
+resource "google_secret_manager_secret_iam_member" "sign_in" {
+  for_each = merge([
+    for name, secrets in local.sign_in_by_function : { for secret in values(secrets) : "${name} ${secret}" => { function = name, secret = secret } }
+  ]...)
+
+  project   = var.project_id
+  secret_id = each.value.secret
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.function[each.value.function].member
+}

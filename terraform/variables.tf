@@ -178,6 +178,45 @@ variable "api" {
   }
 }
 
+variable "sign_in" {
+  description = "How people sign in to the console with a browser: the id of a client at the issuer that `api` believes, which sends them back to `/sign-in/callback` of the console, and the names of two secrets of this project's Secret Manager: the client's secret, and at least 32 random characters that sessions are sealed with. They must be there, with a version, before this is applied; their values never pass through terraform. An issuer other than Google needs its two addresses. Without it the pages want a token."
+  type = object({
+    client_id     = string
+    client_secret = string
+    session_key   = string
+    authorize_url = optional(string)
+    token_url     = optional(string)
+  })
+  default = null
+
+  validation {
+    condition     = var.sign_in == null || var.api != null
+    error_message = "Nobody can sign in where there is no api."
+  }
+  validation {
+    condition     = var.sign_in == null || (try(var.sign_in.authorize_url, null) == null) == (try(var.sign_in.token_url, null) == null)
+    error_message = "An issuer other than Google needs both authorize_url and token_url."
+  }
+  validation {
+    condition     = var.sign_in == null || try(var.sign_in.client_secret != var.sign_in.session_key, false)
+    error_message = "client_secret and session_key are names of two secrets."
+  }
+}
+
+variable "outgoing" {
+  description = "Where requests of workflows may go: nowhere but to `only`, if any are named, and to what is within (loopback, private addresses) only where `allow` names it. Names, `*.domains`, addresses and ranges; never to metadata servers."
+  type = object({
+    only  = optional(list(string), [])
+    allow = optional(list(string), [])
+  })
+  default = {}
+
+  validation {
+    condition     = alltrue([for entry in concat(var.outgoing.only, var.outgoing.allow) : can(regex("^[A-Za-z0-9*._:/-]+$", entry))])
+    error_message = "Write names like api.example.com or *.example.com, addresses, or ranges like 10.0.0.0/8."
+  }
+}
+
 variable "console_url" {
   description = "Where people find the console, if not at its address on run.app."
   type        = string

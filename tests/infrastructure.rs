@@ -30,7 +30,7 @@ use reading::{Repository, attributes, definitions, inside, one_of, quoted, words
 use watching::{alerts, counts, numbers};
 
 /// What terraform does not set, and why.
-const SET_ELSEWHERE: [(&str, &str); 26] = [
+const SET_ELSEWHERE: [(&str, &str); 23] = [
     ("EBB_API_GRANTS", "who is no admin is granted a role over the API"),
     ("EBB_API_GROUP_CLAIM", "Google's tokens name no groups"),
     ("EBB_API_INTROSPECTION_AUDIENCES", "opaque tokens are believed only where somebody wants that"),
@@ -45,14 +45,11 @@ const SET_ELSEWHERE: [(&str, &str); 26] = [
     ("EBB_PUBSUB_ENDPOINT", "the emulator instead of Pub/Sub"),
     ("EBB_PUSH_ISSUER", "Google signs"),
     ("EBB_PUSH_KEYS_URL", "Google signs"),
+    ("EBB_QUOTA_RUNS", "the default is for all"),
+    ("EBB_QUOTA_WORKFLOWS", "the default is for all"),
     ("EBB_RATE_CALLER", "the default is for all"),
     ("EBB_RATE_TENANT", "the default is for all"),
     ("EBB_SECRETS_DIR", "Cloud Run shows each secret as a variable"),
-    ("EBB_SESSION_KEY", "signing in needs a client of one's own at the provider"),
-    ("EBB_SIGN_IN_AUTHORIZE_URL", "people sign in with Google"),
-    ("EBB_SIGN_IN_CLIENT_ID", "signing in needs a client of one's own at the provider"),
-    ("EBB_SIGN_IN_CLIENT_SECRET", "signing in needs a client of one's own at the provider"),
-    ("EBB_SIGN_IN_TOKEN_URL", "people sign in with Google"),
     ("EBB_STORAGE_ENDPOINT", "a stand-in for Cloud Storage"),
     ("EBB_TENANT", "which tenant the command line means"),
     ("EBB_TOKEN", "whom the command line speaks for"),

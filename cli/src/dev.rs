@@ -23,7 +23,7 @@ use clock::{Clock, SystemClock};
 use execute::{Executor, Worker};
 use runtime::Runtime;
 use service::metrics::Exporter;
-use service::{App, Secrets, Stop};
+use service::{App, Outgoing, Secrets, Stop};
 use store::{Postgres, Store};
 use tokio::net::TcpListener;
 
@@ -83,7 +83,8 @@ fn secrets(folder: &DataFolder) -> Secrets {
 fn executor(app: &App, args: &DevArgs, folder: &DataFolder) -> Arc<Executor> {
     let worker = Worker::beating_every(BEAT, app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker, args.workflows.clone());
-    Arc::new(executor.with_secrets_in(folder.file("secrets")))
+    // What workflows call while one works on them is often on this machine.
+    Arc::new(executor.with_secrets_in(folder.file("secrets")).with_outgoing(Outgoing::anywhere()))
 }
 
 /// Sends what there is to see to the collector that `EBB_OTLP_ENDPOINT` names, if it does.

@@ -163,3 +163,23 @@ run "topics_of_others_are_not_our_own" {
 
   expect_failures = [var.event_topics]
 }
+
+run "nobody_signs_in_where_there_is_no_api" {
+  command = plan
+
+  variables {
+    sign_in = { client_id = "console-client", client_secret = "console-client-secret", session_key = "console-session-key" }
+  }
+
+  expect_failures = [var.sign_in]
+}
+
+run "requests_go_to_hosts_and_ranges" {
+  command = plan
+
+  variables {
+    outgoing = { allow = ["https://partner.example, other.example"] }
+  }
+
+  expect_failures = [var.outgoing]
+}

@@ -310,3 +310,30 @@ run "functions_may_log_in_as_themselves" {
     error_message = "The migration lets all of them in."
   }
 }
+
+run "people_may_sign_in_and_requests_go_where_they_are_let" {
+  command = plan
+
+  variables {
+    api      = { accounts = ["@example.com"] }
+    sign_in  = { client_id = "console-client", client_secret = "console-client-secret", session_key = "console-session-key" }
+    outgoing = { only = ["*.partner.example", "10.8.0.0/24"], allow = ["10.8.0.0/24"] }
+  }
+
+  assert {
+    condition     = alltrue([for name in ["console", "trigger"] : local.environment[name].EBB_SIGN_IN_CLIENT_ID == "console-client"])
+    error_message = "Console and trigger know the client."
+  }
+  assert {
+    condition     = alltrue([for name in ["console", "trigger"] : length([for env in google_cloud_run_v2_service.function[name].template[0].containers[0].env : env if contains(["EBB_SESSION_KEY", "EBB_SIGN_IN_CLIENT_SECRET"], env.name) && length(env.value_source) == 1]) == 2])
+    error_message = "What must stay secret comes from Secret Manager."
+  }
+  assert {
+    condition     = length(google_secret_manager_secret_iam_member.sign_in) == 4
+    error_message = "Console and trigger, and nobody else, may read both secrets."
+  }
+  assert {
+    condition     = local.environment["execute-light"].EBB_OUTGOING_ONLY == "*.partner.example,10.8.0.0/24" && local.environment["execute-light"].EBB_OUTGOING_ALLOW == "10.8.0.0/24"
+    error_message = "Whoever carries out tasks is told where requests may go."
+  }
+}

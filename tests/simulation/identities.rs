@@ -27,4 +27,6 @@ pass_on! {
     fn grants_of(who: &[String]) -> Vec<GrantRecord>;
     fn grants(filter: &IdentityFilter) -> Vec<GrantRecord>;
     fn remove_grant(filter: &IdentityFilter, id: Uuid) -> Option<GrantRecord>;
+    fn end_session(hash: &[u8; 32], until: Instant, now: Instant) -> ();
+    fn session_ended(hash: &[u8; 32]) -> bool;
 }

@@ -263,6 +263,10 @@ impl store::Measured for SimulatedStore {
     async fn load(&self) -> Result<store::Load> {
         self.inner.load().await
     }
+
+    async fn usage(&self, tenant: TenantId, most: u32) -> Result<store::Usage> {
+        self.inner.usage(tenant, most).await
+    }
 }
 
 pass_on_part! {

@@ -91,6 +91,7 @@ impl Apart {
                 ("EBB_CONSOLE_URL", url.clone()),
                 ("EBB_DATABASE_CONNECTIONS", CONNECTIONS.to_owned()),
                 ("EBB_HOST", Ipv4Addr::LOCALHOST.to_string()),
+                ("EBB_OUTGOING_ALLOW", "0.0.0.0/0,::/0".to_owned()),
                 ("EBB_PROJECT", PROJECT.to_owned()),
                 ("EBB_PUBSUB_ENDPOINT", emulator.url.clone()),
                 ("EBB_PUSH_AUTH", "none".to_owned()),

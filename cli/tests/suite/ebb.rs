@@ -109,6 +109,13 @@ impl Dev {
         asked.success() && self.process.wait().unwrap().success()
     }
 
+    /// The most memory that it has had so far, in KiB.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     pub(crate) fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
         self.client.request(method, format!("{}/api/v1{path}", self.url)).bearer_auth(&self.token)
     }

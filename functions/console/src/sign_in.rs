@@ -149,7 +149,11 @@ async fn callback(
     Ok((headers, Redirect::to(local_path(Some(&attempt.to)))).into_response())
 }
 
-async fn sign_out(State(api): State<Api>, _: Sent) -> Result<Response, Refused> {
+/// Ends the session here, too: a cookie that somebody has copied is good for nothing any more.
+async fn sign_out(State(api): State<Api>, parts: Parts, _: Sent) -> Result<Response, Refused> {
+    if let Some((session, _)) = api.access.session(&parts, api.app.now()) {
+        api.access.end_session(&api, &session).await?;
+    }
     let headers = sessions(&api)?.no_cookies().map(|cookie| (header::SET_COOKIE, cookie));
     Ok((HeaderMap::from_iter(headers), Redirect::to("/sign-in")).into_response())
 }
@@ -177,6 +181,8 @@ async fn allow(
         let to = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         return Err(Refused::sign_in(to));
     };
+    // Nobody who has signed out, or may not even look, is given a token.
+    console.api.access.visitor(&console.api, &parts, session.clone()).await?;
     let plain =
         |text: &str| text.len() <= 100 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
     if !plain(&asked.state) || !plain(&asked.challenge) {

@@ -14,11 +14,12 @@ use model::message::{TaskDispatched, TaskReported, TaskResult};
 use model::{Failure, Instant, Message, TaskSpec, WorkerId};
 use runtime::{Brief, Runtime, Settled};
 use serde_json::{Map, Value};
-use service::{Secrets, Verdict, secrets};
+use service::secrets::Mask;
+use service::{Outgoing, Secrets, Verdict, secrets};
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, warn};
 
-use crate::kinds::is_stopped;
+use crate::kinds::{Http, is_stopped};
 use crate::sensors::{Eyes, Storage};
 use crate::worker::Halt;
 use crate::{Context, Job, Kinds, Log, Worker};
@@ -64,6 +65,13 @@ impl Executor {
     /// The same with another place where objects are.
     pub fn with_storage(mut self, storage: Storage) -> Self {
         self.eyes.storage = storage;
+        self
+    }
+
+    /// The same with requests that may go elsewhere: as usual, they go nowhere within.
+    pub fn with_outgoing(mut self, outgoing: Outgoing) -> Self {
+        self.kinds = self.kinds.limited_to(outgoing.clone());
+        self.eyes.http = Http::limited_to(outgoing);
         self
     }
 
@@ -125,7 +133,7 @@ impl Executor {
         match self.runtime.job(work, &graph, secrets.clone()).await? {
             runtime::Job::Gone => Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run)).into()),
             runtime::Job::Broken(failure) => {
-                let failure = secrets::masked(failure, &secrets);
+                let failure = Mask::of(&secrets).failure(failure);
                 self.report(work, None, self.runtime.clock().now(), Err(failure)).await
             }
             runtime::Job::Ready(brief) if is_instant(&graph, work) => {
@@ -217,6 +225,10 @@ impl Executor {
         let clock = self.runtime.clock().clone();
         let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
         log.mask(secrets::forms(&secrets));
+        if !is_instant(graph, work) {
+            // What has effects outside may come across any secret of this worker, whether it was told of it or not.
+            log.mask(self.secrets.known().await);
+        }
         let (scripts, scratch, kill) = (self.scripts.clone(), self.scratch.clone(), halt.kill);
         let context = Context { scripts, scratch, kill, ..Context::new(log.clone(), halt.stop, clock) };
         let performed = AssertUnwindSafe(self.kinds.perform(&job, &context)).catch_unwind().await;

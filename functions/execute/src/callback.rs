@@ -8,10 +8,9 @@ use model::{Call, Failure, Message, RunId};
 use runtime::{CallbackJob, StartRun};
 use serde_json::{Map, Value, json};
 use service::Verdict;
-use service::secrets::masked;
+use service::secrets::Mask;
 
 use crate::attempt::Executor;
-use crate::kinds::Http;
 
 /// A callback is tried so often in a row before it is left to the bus, which sends it again later.
 const TRIES: u32 = 3;
@@ -26,15 +25,14 @@ impl Executor {
             Ok(secrets) => secrets,
             Err(failure) => return self.called(due, "a callback", Err(failure)).await,
         };
-        match self.runtime.callback(due, secrets.clone()).await? {
+        let mask = Mask::of(&secrets).and(self.secrets.known().await);
+        match self.runtime.callback(due, secrets).await? {
             CallbackJob::Gone => Ok(Verdict::Hopeless("there is no such callback".into())),
-            CallbackJob::Broken(failure) => {
-                self.called(due, "a callback", Err(masked(failure, &secrets))).await
-            }
+            CallbackJob::Broken(failure) => self.called(due, "a callback", Err(mask.failure(failure))).await,
             CallbackJob::Ready { call, event, depth } => {
                 let what = in_words(&call);
-                let done = self.call(due, call, event, depth).await?;
-                self.called(due, &what, done.map_err(|failure| masked(failure, &secrets))).await
+                let done = self.call(due, call, event, depth, &mask).await?;
+                self.called(due, &mask.text(&what), done.map_err(|failure| mask.failure(failure))).await
             }
         }
     }
@@ -45,12 +43,13 @@ impl Executor {
         call: Call,
         event: Value,
         depth: u32,
+        mask: &Mask,
     ) -> runtime::Result<Result<(), Failure>> {
         match call {
             Call::Webhook { url, headers, body } => {
                 let config =
                     json!({"method": "POST", "url": url, "headers": headers, "body": body.unwrap_or(event)});
-                Ok(self.send(config).await)
+                Ok(self.send(config, mask).await)
             }
             Call::Message { topic, body } => {
                 let notice = Notice { topic, run: due.run, body: body.unwrap_or(event) };
@@ -61,15 +60,15 @@ impl Executor {
         }
     }
 
-    async fn send(&self, config: Value) -> Result<(), Failure> {
+    async fn send(&self, config: Value, mask: &Mask) -> Result<(), Failure> {
         let kind = language::kinds::kind("http").expect("it is one of the language");
         let config: config::Http =
             config::read(kind, config).map_err(|error| Failure::permanent(error.to_string()))?;
-        let http = Http::default();
+        let hush = |text: &str| mask.text(text);
         let clock = self.runtime.clock();
         let mut tries = 1;
         loop {
-            let exchange = http.exchange(&config, None);
+            let exchange = self.eyes.http.exchange(&config, &hush);
             let answer = tokio::select! {
                 answer = exchange => answer,
                 () = clock.wait_until(clock.now() + LONGEST) => {

@@ -21,7 +21,7 @@ use model::{ErrorClass, Failure};
 use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
 
-pub(crate) use http::Http;
+pub(crate) use http::{Http, Hush};
 pub(crate) use output::{OUTPUT_LIMIT, too_large};
 
 /// No attempt takes longer, whatever its time-out says.
@@ -54,6 +54,11 @@ impl Kinds {
             Box::new(programs::Python),
         ];
         Self(kinds.into_iter().map(|kind| (kind.name(), kind)).collect())
+    }
+
+    /// The same, with requests that go only where they may.
+    pub(crate) fn limited_to(self, outgoing: service::Outgoing) -> Self {
+        self.with(http::Http::limited_to(outgoing))
     }
 
     /// The same with one more type; it takes the place of another of its name.

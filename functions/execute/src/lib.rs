@@ -16,7 +16,7 @@ use axum::Router;
 use axum::extract::{FromRef, State};
 use axum::routing::post;
 use model::Message;
-use service::{App, Push, Reply, Serving, Verdict, health};
+use service::{App, Config, Push, Reply, Serving, Verdict, health};
 
 pub use attempt::Executor;
 pub use job::{Context, Job};
@@ -46,9 +46,10 @@ pub fn router(app: App) -> Router {
 
 /// The same as a process of its own: asked to stop, it lets what runs finish or hands it back, and it ends when its
 /// worker is told to.
-pub fn serving(app: App, queue: Option<String>) -> Serving {
-    let worker = Worker::of_queue(queue, app.runtime.clone());
+pub fn serving(app: App, config: &Config) -> Serving {
+    let worker = Worker::of_queue(config.queue.clone(), app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker.clone(), ".");
+    let executor = executor.with_outgoing(config.outgoing.clone());
     let ending = worker.clone();
     Serving {
         router: router_with(app, executor),
@@ -81,5 +82,5 @@ async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
 
 /// The function as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    service::main("execute", |config, app| async move { Ok(serving(app, config.queue)) })
+    service::main("execute", |config, app| async move { Ok(serving(app, &config)) })
 }

@@ -147,6 +147,11 @@ impl Log {
         !self.0.secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
+    /// How long the longest of what is masked is, in bytes.
+    pub(crate) fn longest_secret(&self) -> usize {
+        self.0.secrets.read().unwrap_or_else(PoisonError::into_inner).first().map_or(0, String::len)
+    }
+
     /// The text as it may be shown: secrets masked, and without the NUL that databases refuse.
     pub fn clean(&self, text: &str) -> String {
         let mut text = Cow::Borrowed(text);

@@ -19,14 +19,14 @@ use model::message::{PollDue, TaskDispatched, TaskResult, Watch};
 use model::{CloudEvent, Failure, Instant, TaskKey, TenantId, TriggerKey};
 use runtime::{Find, Look};
 use serde_json::{Value, json};
-use service::secrets::masked;
-use service::{Verdict, secrets};
+use service::Verdict;
+use service::secrets::Mask;
 use store::TriggerRecord;
 use tracing::info;
 use uuid::Uuid;
 
 use crate::attempt::Executor;
-use crate::kinds::{Http, OUTPUT_LIMIT};
+use crate::kinds::{Http, Hush, OUTPUT_LIMIT};
 pub use storage::Storage;
 
 /// No look takes longer.
@@ -65,15 +65,21 @@ impl Executor {
         let spec = graph.spec_at(key.task, child);
         let seen = match self.secrets.resolve(runtime::secrets_of(spec)).await {
             Err(failure) => Err(failure),
-            Ok(secrets) => match self.runtime.job(&work, &graph, secrets.clone()).await? {
-                runtime::Job::Gone => return Ok(Verdict::Hopeless(format!("there is no run {}", key.run))),
-                runtime::Job::Broken(failure) => Err(masked(failure, &secrets)),
-                runtime::Job::Ready(brief) => {
-                    let seen = self.in_time(self.see(due.tenant, brief.config, since)).await;
-                    seen.map(|seen| seen.map(|seen| cleaned(seen, &secrets)))
-                        .map_err(|failure| masked(failure, &secrets))
+            Ok(secrets) => {
+                let mask = Mask::of(&secrets).and(self.secrets.known().await);
+                match self.runtime.job(&work, &graph, secrets).await? {
+                    runtime::Job::Gone => {
+                        return Ok(Verdict::Hopeless(format!("there is no run {}", key.run)));
+                    }
+                    runtime::Job::Broken(failure) => Err(mask.failure(failure)),
+                    runtime::Job::Ready(brief) => {
+                        let hush = |text: &str| mask.text(text);
+                        let seen = self.in_time(self.see(due.tenant, brief.config, since, &hush)).await;
+                        seen.map(|seen| seen.map(|seen| mask.value(seen)))
+                            .map_err(|failure| mask.failure(failure))
+                    }
                 }
-            },
+            }
         };
         let result = match seen {
             Ok(Some(output)) if output.to_string().len() > OUTPUT_LIMIT => {
@@ -116,7 +122,13 @@ impl Executor {
     }
 
     /// What a task's sensor sees: its output, once it is there.
-    async fn see(&self, tenant: TenantId, config: Value, since: Instant) -> Result<Option<Value>, Failure> {
+    async fn see(
+        &self,
+        tenant: TenantId,
+        config: Value,
+        since: Instant,
+        hush: Hush<'_>,
+    ) -> Result<Option<Value>, Failure> {
         let kind = kind("sensor").expect("it is one of the language");
         let sensor: Sensor =
             config::read(kind, config).map_err(|error| Failure::permanent(error.to_string()))?;
@@ -133,7 +145,7 @@ impl Executor {
                 let rows = sql::ask(&sensor, None).await?;
                 Ok((!rows.is_empty()).then(|| json!({"rows": rows, "count": rows.len()})))
             }
-            Sensor::Http(sensor) => self.ask(&sensor).await,
+            Sensor::Http(sensor) => self.ask(&sensor, hush).await,
             Sensor::Time(sensor) => {
                 let reached = self.runtime.clock().now() >= sensor.at;
                 Ok(reached.then(|| json!({"at": sensor.at})))
@@ -148,8 +160,8 @@ impl Executor {
     }
 
     /// The answer to a request, if it meets the condition.
-    async fn ask(&self, sensor: &HttpSensor) -> Result<Option<Value>, Failure> {
-        let answer = self.eyes.http.exchange(&sensor.request(), None).await?;
+    async fn ask(&self, sensor: &HttpSensor, hush: Hush<'_>) -> Result<Option<Value>, Failure> {
+        let answer = self.eyes.http.exchange(&sensor.request(), hush).await?;
         let met = match &sensor.condition {
             None => answer["status"].as_u64().is_some_and(|status| (200..300).contains(&status)),
             Some(condition) => {
@@ -166,24 +178,21 @@ impl Executor {
         let Some(record) = record.filter(|record| record.paused.is_none()) else { return Ok(Verdict::Done) };
         let look = match self.secrets.resolve(self.runtime.sensor_secrets(&record)).await {
             Err(failure) => Err(failure),
-            Ok(secrets) => match self.runtime.sensor_of(&record, secrets.clone()) {
-                Err(failure) => Err(masked(failure, &secrets)),
-                Ok(sensor) => self
-                    .in_time(self.news(&record, sensor))
-                    .await
-                    .map(|look| Look {
-                        finds: look.finds.into_iter().map(|find| clean_find(find, &secrets)).collect(),
-                        ..look
-                    })
-                    .map_err(|failure| masked(failure, &secrets)),
-            },
+            Ok(secrets) => {
+                let mask = Mask::of(&secrets).and(self.secrets.known().await);
+                let look = match self.runtime.sensor_of(&record, secrets) {
+                    Err(failure) => Err(failure),
+                    Ok(sensor) => self.in_time(self.news(&record, sensor, &|text| mask.text(text))).await,
+                };
+                look.map(|look| clean_look(look, &mask)).map_err(|failure| mask.failure(failure))
+            }
         };
         self.runtime.saw(&record, look).await?;
         Ok(Verdict::Done)
     }
 
     /// What is new to a trigger's sensor.
-    async fn news(&self, record: &TriggerRecord, sensor: Sensor) -> Result<Look, Failure> {
+    async fn news(&self, record: &TriggerRecord, sensor: Sensor, hush: Hush<'_>) -> Result<Look, Failure> {
         let seen = &record.watermark;
         match sensor {
             Sensor::File(sensor) => files::news(&sensor, seen, &self.eyes.storage).await,
@@ -196,7 +205,7 @@ impl Executor {
                 Ok(edge(record, "sql", there))
             }
             Sensor::Http(sensor) => {
-                let answer = self.ask(&sensor).await?;
+                let answer = self.ask(&sensor, hush).await?;
                 Ok(edge(record, "http", answer.map(|answer| ("met".to_owned(), answer))))
             }
             Sensor::Time(sensor) => {
@@ -235,23 +244,11 @@ fn event(kind: &str, source: &str, id: String, data: Value) -> CloudEvent {
     CloudEvent { id, source, kind: format!("dev.ebbflow.sensor.{kind}.v1"), data, ..CloudEvent::default() }
 }
 
-fn clean_find(find: Find, secrets: &serde_json::Map<String, Value>) -> Find {
-    let data = cleaned(find.event.data, secrets);
-    Find { event: CloudEvent { data, ..find.event }, ..find }
-}
-
-/// A value without the secrets that it may show: it is stored.
-fn cleaned(value: Value, known: &serde_json::Map<String, Value>) -> Value {
-    let clean = |text: &str| {
-        secrets::forms(known).iter().fold(text.to_owned(), |text, form| text.replace(form.as_str(), "***"))
+/// What a sensor saw, without the secrets that it may show: it is stored.
+fn clean_look(look: Look, mask: &Mask) -> Look {
+    let clean = |find: Find| {
+        let data = mask.value(find.event.data);
+        Find { event: CloudEvent { data, ..find.event }, ..find }
     };
-    match value {
-        _ if known.is_empty() => value,
-        Value::String(text) => Value::String(clean(&text)),
-        Value::Array(items) => items.into_iter().map(|item| cleaned(item, known)).collect(),
-        Value::Object(fields) => {
-            fields.into_iter().map(|(name, value)| (clean(&name), cleaned(value, known))).collect()
-        }
-        other => other,
-    }
+    Look { finds: look.finds.into_iter().map(clean).collect(), ..look }
 }

@@ -140,6 +140,16 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
+/// Words in the names of headers that hold what nobody else shall know.
+const TELLING: [&str; 8] =
+    ["auth", "cookie", "credential", "key", "password", "secret", "signature", "token"];
+
+/// Whether a header becomes part of the event, which is stored and shown.
+fn is_kept(name: &str) -> bool {
+    let telling = TELLING.iter().any(|word| name.contains(word));
+    name == "content-type" || name.starts_with("x-") && !telling
+}
+
 fn event(
     key: &TriggerKey,
     headers: &HeaderMap,
@@ -152,10 +162,9 @@ fn event(
     if id.is_empty() || id.len() > LONGEST_ID {
         return Err(Problem::bad_request(format!("`X-Ebb-Id` must have 1 to {LONGEST_ID} characters")));
     }
-    let shown = |name: &str| name == "content-type" || name.starts_with("x-") && name != "x-ebb-signature";
     let attributes: BTreeMap<String, String> = headers
         .iter()
-        .filter(|(name, _)| shown(name.as_str()))
+        .filter(|(name, _)| is_kept(name.as_str()))
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
         .collect();
     let as_text = || Value::String(String::from_utf8_lossy(body).into_owned());

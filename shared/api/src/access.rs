@@ -2,6 +2,7 @@
 
 mod grants;
 mod guard;
+mod quotas;
 mod rates;
 mod rules;
 mod session;
@@ -24,6 +25,7 @@ pub use grants::{GrantBody, GrantView};
 pub(crate) use grants::{delete_grant, get_grants, post_grant};
 pub use guard::check;
 pub(crate) use guard::guard;
+pub use quotas::Quotas;
 pub use rates::Rates;
 pub use rules::{On, RULES, Rule, rule};
 pub use session::{CSRF_HEADER, LOGIN, LOGIN_PREFIX, SESSION, Session, Sessions, TENANT_COOKIE};
@@ -49,7 +51,10 @@ struct Inner {
     /// Numbers of tenants, which never change.
     tenants: Recent<String, TenantId>,
     sessions: Option<Sessions>,
+    /// Whether sessions were ended before their time, by their hash.
+    ended: Recent<auth::service_token::Hash, bool>,
     counted: rates::Counted,
+    quota: quotas::Quota,
 }
 
 impl Access {
@@ -62,7 +67,9 @@ impl Access {
             tokens: Recent::new(MOST_REMEMBERED),
             tenants: Recent::new(MOST_REMEMBERED),
             sessions: None,
+            ended: Recent::new(MOST_REMEMBERED),
             counted: rates::Counted::default(),
+            quota: quotas::Quota::default(),
         }))
     }
 
@@ -70,7 +77,9 @@ impl Access {
     pub fn configured(config: &ApiConfig) -> Result<Self, auth::Error> {
         let bound = |rate: u32| (rate > 0).then_some(rate);
         let rates = Rates { caller: bound(config.rate_of_a_caller), tenant: bound(config.rate_of_a_tenant) };
-        let access = Self::new(config.gate()?, config.policy.clone()).with_rates(rates);
+        let quotas =
+            Quotas { runs: bound(config.quota_of_runs), workflows: bound(config.quota_of_workflows) };
+        let access = Self::new(config.gate()?, config.policy.clone()).with_rates(rates).with_quotas(quotas);
         let (Some(sign_in), Some(settings)) = (config.sign_in()?, &config.sign_in) else { return Ok(access) };
         let seal = Seal::new(settings.session_key.as_bytes());
         Ok(access.with_sessions(Sessions::new(sign_in, seal)))
@@ -89,6 +98,7 @@ impl Access {
 
     /// Somebody who is signed in, in the tenant that they choose. Whether they sent the request is for others to check.
     pub async fn visitor(&self, api: &Api, parts: &Parts, session: Session) -> Result<Caller, Problem> {
+        self.check_not_ended(api, &session).await?;
         let grants = self.grants_of(api, &session.identity).await?;
         // Browsers send no header of ours; what was chosen before and is not allowed any more is forgotten.
         let chosen = session::cookie(parts, session::TENANT_COOKIE);
@@ -116,7 +126,10 @@ impl Access {
             return self.service_token(api, token).await;
         }
         let identity = match self.logged_in(token, api.app.now()) {
-            Some(identity) => identity,
+            Some(session) => {
+                self.check_not_ended(api, &session).await?;
+                session.identity
+            }
             None => self.0.gate.identify(token, api.app.now()).await?,
         };
         let grants = self.grants_of(api, &identity).await?;

@@ -181,6 +181,7 @@ pub(crate) async fn post_start(
     request::Json(body): request::Json<StartBody>,
 ) -> Result<(StatusCode, HeaderMap, Json<RunView>), Problem> {
     check_supported(&body)?;
+    api.access.check_room_for_run(&api, caller.tenant).await?;
     let request = StartRun {
         id: run_id(&headers, &caller, &workflow)?,
         tenant: caller.tenant,

@@ -130,6 +130,7 @@ pub(crate) async fn post_register(
         caller.check(Author, name, &format!("workflow `{name}`"))?;
     }
     etag::check_match(&api, &caller, &headers, &names).await?;
+    api.access.check_room_for_workflows(&api, caller.tenant, &names).await?;
     let done =
         api.app.runtime.register(caller.tenant, definitions, &caller.name).await.map_err(error::runtime)?;
     let registered: Vec<RegisteredView> = names

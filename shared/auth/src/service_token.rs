@@ -25,7 +25,8 @@ pub fn hash(token: &str) -> Option<Hash> {
     (random.len() == 32).then(|| hash_of(token))
 }
 
-fn hash_of(token: &str) -> Hash {
+/// The hash of a random text.
+pub fn hash_of(token: &str) -> Hash {
     digest::digest(&digest::SHA256, token.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 

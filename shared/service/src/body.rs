@@ -15,7 +15,7 @@ pub async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
     let mut chunks = body.into_data_stream();
     let (mut read, mut size) = (Vec::new(), 0);
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|_| Problem::bad_request("the body broke off"))?;
+        let chunk = chunk.map_err(|_| Problem::bad_request("the body broke off, or did not come in time"))?;
         size += chunk.len();
         if size > DRAINED {
             break;

@@ -7,6 +7,8 @@ use std::net::IpAddr;
 
 use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
 
+use crate::Outgoing;
+
 pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig, SignInConfig};
 
 /// What a function is told by its environment.
@@ -38,6 +40,8 @@ pub struct Config {
     pub console_url: Option<String>,
     /// `EBB_OTLP_ENDPOINT`: the collector that is sent metrics and spans.
     pub otlp_endpoint: Option<String>,
+    /// Where requests of workflows may go.
+    pub outgoing: Outgoing,
 }
 
 /// How to log in to the database.
@@ -194,6 +198,7 @@ impl Config {
             retention: reader.retention(),
             console_url: reader.optional("EBB_CONSOLE_URL"),
             otlp_endpoint: reader.optional("EBB_OTLP_ENDPOINT"),
+            outgoing: reader.outgoing(),
         };
         if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
     }
@@ -225,6 +230,14 @@ impl Reader<'_> {
                 default
             }
         }
+    }
+
+    fn outgoing(&mut self) -> Outgoing {
+        let (only, allowed) = (self.optional("EBB_OUTGOING_ONLY"), self.optional("EBB_OUTGOING_ALLOW"));
+        Outgoing::read(only.as_deref(), allowed.as_deref()).unwrap_or_else(|problems| {
+            self.problems.extend(problems);
+            Outgoing::default()
+        })
     }
 
     fn login(&mut self) -> DatabaseLogin {

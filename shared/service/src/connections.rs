@@ -1,14 +1,16 @@
 //! Connections: as many as there is room for, and none that only pretends to ask something.
 
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{ConnectInfo, Request};
-use futures::future::{BoxFuture, FutureExt, Shared};
+use futures::future::{self, BoxFuture, FutureExt, Shared};
+use futures::{StreamExt, stream};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -21,8 +23,16 @@ use tracing::{debug, warn};
 /// So many connections are open at once; one more waits until there is room. Cloud Run sends far fewer.
 const MOST: usize = 1_000;
 
-/// Whoever has not sent the head of a request by then is cut off, and so is whoever sends none.
-const HEAD_WITHIN: Duration = Duration::from_secs(30);
+/// How long whoever asks something may take to do so.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// Whoever has not sent the head of a request by then is cut off, and so is whoever sends none.
+    head: Duration,
+    /// Whoever has not sent all of its body by then is read no further.
+    body: Duration,
+}
+
+const PATIENCE: Patience = Patience { head: Duration::from_secs(30), body: Duration::from_secs(30) };
 
 /// No request has more headers, and no head is larger, in bytes.
 const MOST_HEADERS: usize = 100;
@@ -33,10 +43,10 @@ type Asked = Shared<BoxFuture<'static, ()>>;
 
 /// Accepts connections until `asked` resolves, then lets those that are open finish what they do.
 pub(crate) async fn serve(listener: TcpListener, router: Router, asked: Asked) {
-    serve_patiently(listener, router, asked, HEAD_WITHIN).await;
+    serve_patiently(listener, router, asked, PATIENCE).await;
 }
 
-async fn serve_patiently(listener: TcpListener, router: Router, asked: Asked, head_within: Duration) {
+async fn serve_patiently(listener: TcpListener, router: Router, asked: Asked, patience: Patience) {
     let (room, (open, closed)) = (Arc::new(Semaphore::new(MOST)), watch::channel(()));
     loop {
         let accepted = async {
@@ -49,8 +59,7 @@ async fn serve_patiently(listener: TcpListener, router: Router, asked: Asked, he
         };
         match accepted {
             Ok((stream, from)) => {
-                let connection =
-                    Connection { stream, from, asked: asked.clone(), head_within, _place: place };
+                let connection = Connection { stream, from, asked: asked.clone(), patience, _place: place };
                 let (router, closed) = (router.clone(), closed.clone());
                 tokio::spawn(async move {
                     connection.serve(router).await;
@@ -73,15 +82,15 @@ struct Connection {
     stream: TcpStream,
     from: SocketAddr,
     asked: Asked,
-    head_within: Duration,
+    patience: Patience,
     _place: OwnedSemaphorePermit,
 }
 
 impl Connection {
     async fn serve(self, router: Router) {
-        let from = self.from;
+        let (from, patience) = (self.from, self.patience);
         let service = router.map_request(move |request: Request<Incoming>| {
-            let mut request = request.map(Body::new);
+            let mut request = request.map(|body| in_time(body, patience.body));
             request.extensions_mut().insert(ConnectInfo(from));
             request
         });
@@ -90,7 +99,7 @@ impl Connection {
         builder
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.head_within)
+            .header_read_timeout(patience.head)
             .max_headers(MOST_HEADERS)
             .max_buf_size(LARGEST_HEAD);
         let service = TowerToHyperService::new(service);
@@ -108,6 +117,24 @@ impl Connection {
             }
         }
     }
+}
+
+/// The body, which breaks off where it takes too long: whoever sends a byte now and then holds nobody up for ever.
+fn in_time(body: Incoming, within: Duration) -> Body {
+    let body = Body::new(body);
+    if body.is_end_stream() {
+        return body;
+    }
+    let late = Box::pin(tokio::time::timeout(within, future::pending::<()>()));
+    let chunks = stream::unfold(Some((body.into_data_stream(), late)), |sent| async move {
+        let (mut chunks, mut late) = sent?;
+        tokio::select! {
+            biased;
+            _ = &mut late => Some((Err(io::Error::from(io::ErrorKind::TimedOut)), None)),
+            chunk = chunks.next() => Some((chunk?.map_err(io::Error::other), Some((chunks, late)))),
+        }
+    });
+    Body::from_stream(chunks)
 }
 
 #[cfg(test)]

@@ -6,8 +6,22 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 use model::Failure;
+use percent_encoding::percent_decode_str;
+use reqwest::Url;
 use serde_json::{Map, Value};
+
+/// What is shorter gives little away, and would be masked in what has nothing to do with it.
+const TELLING: usize = 8;
+
+/// The folder of secrets has no more of them, and none is larger, in bytes.
+const MOST_FILES: usize = 1_000;
+const LARGEST_FILE: u64 = 64 * 1024;
+
+/// What this process is told besides and nobody shall see.
+const OURS: [&str; 3] = ["EBB_OPERATIONS_TOKEN", "EBB_SESSION_KEY", "EBB_SIGN_IN_CLIENT_SECRET"];
 
 /// Where secrets are found.
 #[derive(Clone, Debug)]
@@ -58,20 +72,98 @@ impl Secrets {
     }
 }
 
-/// Every form in which a secret may turn up: as it is, within an address, and within JSON.
+impl Secrets {
+    /// Every form of every secret that this process has, whoever names it: somebody who looks into the worker, or asks
+    /// a server that knows it, finds it without naming it.
+    pub async fn known(&self) -> Vec<String> {
+        let mut known: Vec<String> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .flat_map(|(name, value)| hidden_in(&name, value))
+            .collect();
+        for folder in &self.folders {
+            known.extend(files_in(folder).await);
+        }
+        let mut forms: Vec<String> = known
+            .iter()
+            .filter(|secret| secret.len() >= TELLING)
+            .flat_map(|secret| forms_of(secret))
+            .collect();
+        arrange(&mut forms);
+        forms
+    }
+}
+
+/// The secrets that a variable of our environment holds.
+fn hidden_in(name: &str, value: String) -> Vec<String> {
+    if name.starts_with("EBB_SECRET_") || OURS.contains(&name) {
+        return vec![value];
+    }
+    let url = Url::parse(&value).ok().filter(|_| name == "DATABASE_URL");
+    let password = url.as_ref().and_then(Url::password);
+    let decoded = password.map(|password| percent_decode_str(password).decode_utf8_lossy().into_owned());
+    password.map(str::to_owned).into_iter().chain(decoded).collect()
+}
+
+/// What the files of a folder hold. One that cannot be read gives nothing away.
+async fn files_in(folder: &PathBuf) -> Vec<String> {
+    let mut found = Vec::new();
+    let Ok(mut entries) = tokio::fs::read_dir(folder).await else { return found };
+    while let Ok(Some(entry)) = entries.next_entry().await {
+        let path = entry.path();
+        let facts = tokio::fs::metadata(&path).await;
+        if !facts.is_ok_and(|facts| facts.is_file() && facts.len() <= LARGEST_FILE) {
+            continue;
+        }
+        if let Ok(text) = tokio::fs::read_to_string(&path).await {
+            found.push(text.trim_end_matches(['\r', '\n']).to_owned());
+        }
+        if found.len() == MOST_FILES {
+            break;
+        }
+    }
+    found
+}
+
+/// Every form in which a secret may turn up: as it is, within an address, within JSON, and in base64.
 pub fn forms(secrets: &Map<String, Value>) -> Vec<String> {
     let mut forms: Vec<String> = secrets.values().filter_map(Value::as_str).flat_map(forms_of).collect();
-    forms.sort();
-    forms.dedup();
-    forms.retain(|form| !form.is_empty());
+    arrange(&mut forms);
     forms
 }
 
-fn forms_of(secret: &str) -> [String; 4] {
+/// The longest first: a secret within another must not spoil the longer one's match.
+fn arrange(forms: &mut Vec<String>) {
+    forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    forms.dedup();
+    forms.retain(|form| !form.is_empty());
+}
+
+fn forms_of(secret: &str) -> Vec<String> {
     let json = Value::from(secret).to_string();
     // An address keeps `/` where the whole of it is a secret, and encodes it where the secret is a part.
     let (part, whole) = (encoded(secret, b"-._~"), encoded(secret, b"-._~/:?#[]@!$&'()*+,;=%"));
-    [secret.to_owned(), json.trim_matches('"').to_owned(), part, whole]
+    let mut forms = vec![secret.to_owned(), json.trim_matches('"').to_owned(), part, whole];
+    if secret.len() >= TELLING {
+        forms.extend(in_base64(secret.as_bytes()));
+        // As a client writes it that takes an address apart.
+        if let Ok(mut url) = Url::parse("http://host/") {
+            url.set_path(secret);
+            url.set_query(Some(secret));
+            forms.extend([
+                url.path().trim_start_matches('/').to_owned(),
+                url.query().unwrap_or_default().to_owned(),
+            ]);
+        }
+    }
+    forms
+}
+
+/// Base64 wherever the secret begins in what was encoded: each time without the letters that its neighbours have a part in.
+fn in_base64(secret: &[u8]) -> impl Iterator<Item = String> {
+    let groups = (0..3).map(|skipped| &secret[skipped..]).map(|rest| &rest[..rest.len() - rest.len() % 3]);
+    groups
+        .filter(|group| !group.is_empty())
+        .flat_map(|group| [BASE64_STANDARD_NO_PAD.encode(group), BASE64_URL_SAFE_NO_PAD.encode(group)])
 }
 
 fn encoded(text: &str, kept: &[u8]) -> String {
@@ -82,15 +174,52 @@ fn encoded(text: &str, kept: &[u8]) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// The failure without the secrets that its words may show: it is kept and shown.
-pub fn masked(failure: Failure, secrets: &Map<String, Value>) -> Failure {
-    let message =
-        forms(secrets).iter().fold(failure.message, |text, form| text.replace(form.as_str(), "***"));
-    Failure { message, ..failure }
+/// Hides secrets in what is kept and shown.
+#[derive(Clone, Debug, Default)]
+pub struct Mask(Vec<String>);
+
+impl Mask {
+    /// Hides these, in every form.
+    pub fn of(secrets: &Map<String, Value>) -> Self {
+        Self(forms(secrets))
+    }
+
+    /// Hides these forms, too.
+    pub fn and(mut self, forms: Vec<String>) -> Self {
+        self.0.extend(forms);
+        arrange(&mut self.0);
+        self
+    }
+
+    /// A text as it may be shown.
+    pub fn text(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, form| text.replace(form.as_str(), "***"))
+    }
+
+    /// A value as it may be kept.
+    pub fn value(&self, value: Value) -> Value {
+        match value {
+            _ if self.0.is_empty() => value,
+            Value::String(text) => Value::String(self.text(&text)),
+            Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
+            Value::Object(fields) => {
+                fields.into_iter().map(|(name, value)| (self.text(&name), self.value(value))).collect()
+            }
+            Value::Number(number) if self.text(&number.to_string()) != number.to_string() => "***".into(),
+            other => other,
+        }
+    }
+
+    /// A failure as it may be kept and shown.
+    pub fn failure(&self, failure: Failure) -> Failure {
+        Failure { message: self.text(&failure.message), ..failure }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[tokio::test]
@@ -106,10 +235,56 @@ mod tests {
 
     #[test]
     fn a_secret_is_masked_however_it_is_written() {
-        let secrets = Map::from_iter([("hook".to_owned(), Value::from("T0/B\"0=x"))]);
-        for shown in ["T0/B\"0=x", "T0%2FB%220%3Dx", "T0/B\\\"0=x", "T0/B%220=x"] {
-            let failure = masked(Failure::permanent(format!("POST https://h/{shown} failed")), &secrets);
-            assert_eq!(failure.message, "POST https://h/*** failed");
+        let secrets = Map::from_iter([("hook".to_owned(), Value::from("T0/B\"0=x|^"))]);
+        let mask = Mask::of(&secrets);
+        for shown in
+            ["T0/B\"0=x|^", "T0%2FB%220%3Dx%7C%5E", "T0/B\\\"0=x|^", "T0/B%220=x%7C%5E", "T0/B%220=x|^"]
+        {
+            let failure = mask.failure(Failure::permanent(format!("POST https://h/{shown} failed")));
+            assert_eq!(failure.message, "POST https://h/*** failed", "{shown}");
         }
+    }
+
+    #[test]
+    fn a_secret_is_masked_within_base64_wherever_it_begins() {
+        let secrets = Map::from_iter([("pass".to_owned(), Value::from("correct-horse-battery"))]);
+        for before in ["", "a", "ab", "ada:"] {
+            let whole = BASE64_STANDARD_NO_PAD.encode(format!("{before}correct-horse-battery\n"));
+            let shown = Mask::of(&secrets).text(&whole);
+            assert!(shown.contains("***") && shown.len() <= 15, "{before}: {shown}");
+        }
+    }
+
+    #[test]
+    fn a_secret_within_another_does_not_spoil_it() {
+        let secrets = [("a", "hunter2hunter2"), ("b", "zz-hunter2hunter2-aa")];
+        let secrets = secrets.map(|(name, value)| (name.to_owned(), Value::from(value)));
+        assert_eq!(Mask::of(&Map::from_iter(secrets)).text("it is zz-hunter2hunter2-aa"), "it is ***");
+    }
+
+    #[test]
+    fn values_are_masked_in_names_texts_and_numbers() {
+        let secrets = Map::from_iter([("pin".to_owned(), Value::from("12345678"))]);
+        let told = json!({"12345678": ["x12345678", 12_345_678, 5]});
+        assert_eq!(Mask::of(&secrets).value(told), json!({"***": ["x***", "***", 5]}));
+    }
+
+    #[tokio::test]
+    async fn whatever_lies_in_the_folder_is_known_unless_it_is_too_short_to_tell() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [("one", "long-enough\n"), ("two", "short"), ("three", "another-one")] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let known = Secrets { folders: vec![folder.path().to_owned()] }.known().await;
+        let has = |text: &str| known.iter().any(|form| form == text);
+        assert!(has("long-enough") && has("another-one") && !has("short"), "{known:?}");
+    }
+
+    #[test]
+    fn the_password_of_the_database_is_hidden_as_it_is_written_and_as_it_is() {
+        let url = "postgres://ebb:p%40ss-word@host/db".to_owned();
+        assert_eq!(hidden_in("DATABASE_URL", url), ["p%40ss-word", "p@ss-word"]);
+        assert_eq!(hidden_in("EBB_SECRET_KEY", "k".into()), ["k"]);
+        assert!(hidden_in("PATH", "postgres://a:b@c".into()).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Service tokens and grants: what is known of who may do what.
+//! Service tokens, grants and sessions that were ended: what is known of who may do what.
 
 use async_trait::async_trait;
 use model::{Instant, TenantId};
@@ -110,4 +110,11 @@ pub trait Identities {
 
     /// Takes a grant back, of those that the filter takes. Answers the grant, if there was one.
     async fn remove_grant(&self, filter: &IdentityFilter, id: Uuid) -> Result<Option<GrantRecord>>;
+
+    /// Ends the session of that hash, which would have ended by itself at `until`. Those that would have by now are
+    /// forgotten.
+    async fn end_session(&self, hash: &[u8; 32], until: Instant, now: Instant) -> Result<()>;
+
+    /// Whether the session of that hash was ended before its time.
+    async fn session_ended(&self, hash: &[u8; 32]) -> Result<bool>;
 }

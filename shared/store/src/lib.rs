@@ -43,7 +43,7 @@ pub use elsewhere::rows_elsewhere;
 pub use error::{Error, Result};
 pub use identities::{GrantRecord, Identities, IdentityFilter, RoleRecord, TokenRecord};
 pub use inspection::{Fault, Finding, Health, Inspection};
-pub use load::{Load, Measured, Pool, TenantLoad};
+pub use load::{Load, Measured, Pool, TenantLoad, Usage};
 pub use memory::Memory;
 pub use news::{Bookmark, News, NewsItem, NewsStore};
 pub use outline::Outlines;

@@ -1,7 +1,7 @@
 //! How much of everything there is, for whoever watches.
 
 use async_trait::async_trait;
-use model::{Instant, RunState, TaskState};
+use model::{Instant, RunState, TaskState, TenantId};
 
 use crate::Result;
 
@@ -42,6 +42,15 @@ impl TenantLoad {
     }
 }
 
+/// How much of what a quota bounds a tenant has, as far as it was counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// Unfinished runs.
+    pub runs: u32,
+    /// Workflows that are registered.
+    pub workflows: u32,
+}
+
 /// How many connections to a database there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pool {
@@ -58,6 +67,9 @@ pub struct Pool {
 pub trait Measured: Send + Sync {
     /// How much of everything there is, in one statement that reads nothing that has ended.
     async fn load(&self) -> Result<Load>;
+
+    /// How much a tenant has of what quotas bound; of each, no more than `most` are counted.
+    async fn usage(&self, tenant: TenantId, most: u32) -> Result<Usage>;
 
     /// How many connections there are; none for a store without.
     fn pool(&self) -> Option<Pool> {

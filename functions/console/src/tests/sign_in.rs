@@ -103,6 +103,18 @@ impl Browser {
         Seen { status: parts.status, headers: parts.headers, page }
     }
 
+    /// What the command line sends once `ebb login` is done.
+    async fn log_in(&mut self) -> String {
+        let path = format!("/sign-in/cli?port=4711&state=abc&challenge={}", auth::challenge("secret"));
+        let page = self.get(&path).await.page;
+        let (_, rest) = page.split_once("http://127.0.0.1:4711/?state=abc").unwrap();
+        let (_, code) = rest.split('"').next().unwrap().split_once("code=").unwrap();
+        let fetch = json!({"code": code, "verifier": "secret"}).to_string();
+        let given = self.send("POST", "/sign-in/cli/token", &[], &fetch).await;
+        let given: Value = serde_json::from_str(&given.page).unwrap();
+        format!("Bearer {}", given["token"].as_str().unwrap())
+    }
+
     async fn get(&mut self, path: &str) -> Seen {
         self.send("GET", path, &[], "").await
     }
@@ -183,6 +195,71 @@ async fn a_form_is_taken_only_with_what_its_page_was_given() {
     assert_eq!(browser.post("/sign-out", &format!("csrf={csrf}")).await.status, StatusCode::SEE_OTHER);
     assert!(browser.cookies.is_empty());
     assert_eq!(browser.get("/").await.status, StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
+async fn whoever_signs_out_has_ended_the_session_and_its_tokens_wherever_they_are() {
+    let (mut browser, _) = Browser::open().await;
+    browser.sign_in("ada@example.com").await;
+    let (bearer, csrf) = (browser.log_in().await, browser.csrf().await);
+    let copied = browser.cookies.clone();
+    let auth = [("authorization", bearer.as_str())];
+    assert_eq!(browser.send("GET", "/api/v1/runs", &auth, "").await.status, StatusCode::OK);
+    assert_eq!(browser.post("/sign-out", &format!("csrf={csrf}")).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(browser.send("GET", "/api/v1/runs", &auth, "").await.status, StatusCode::UNAUTHORIZED);
+    browser.cookies = copied;
+    for path in ["/", "/runs", "/api/v1/runs", "/sign-in/cli?port=4711&state=abc&challenge=abc"] {
+        let seen = browser.get(path).await;
+        assert_eq!(seen.status, StatusCode::UNAUTHORIZED, "{path}");
+        assert!(seen.page.contains("you have signed out"), "{path}: {}", seen.page);
+    }
+    let seen = browser.send("POST", "/api/v1/workflows/hello/runs", &[("x-ebb-csrf", &csrf)], "{}").await;
+    assert_eq!(seen.status, StatusCode::UNAUTHORIZED);
+    browser.sign_in("ada@example.com").await;
+    assert_eq!(browser.get("/").await.status, StatusCode::OK, "another session is another one");
+}
+
+#[tokio::test]
+async fn what_a_request_claims_of_its_way_here_changes_nothing() {
+    let (mut browser, _) = Browser::open().await;
+    let claims = [
+        ("x-forwarded-host", "evil.example"),
+        ("x-forwarded-proto", "gopher"),
+        ("x-forwarded-for", "127.0.0.1"),
+        ("x-forwarded-prefix", "/evil"),
+        ("x-original-url", "/evil"),
+        ("x-http-method-override", "DELETE"),
+        ("forwarded", "for=127.0.0.1;host=evil.example;proto=gopher"),
+    ];
+    let led = browser.send("GET", "/sign-in/start", &claims, "").await;
+    assert!(led.location().starts_with("https://issuer.test/authorize?"), "{}", led.location());
+    let page = browser.send("GET", "/sign-in", &claims, "").await;
+    for told in [led.location(), &page.page] {
+        assert!(!told.contains("evil") && !told.contains("gopher"), "{told}");
+    }
+    let refused = browser.send("GET", "/runs", &claims, "").await;
+    assert!(refused.location().starts_with("/sign-in?to="), "{}", refused.location());
+}
+
+#[tokio::test]
+async fn no_path_leads_out_of_the_pages() {
+    let (mut browser, _) = Browser::open().await;
+    browser.sign_in("ada@example.com").await;
+    for path in [
+        "/assets/..%2f..%2fCargo.toml",
+        "/assets/%2e%2e/%2e%2e/etc/passwd",
+        "/schemas/..%2fworkflow.json",
+        "/runs/..%2f..%2fetc%2fpasswd",
+        "/runs/%00",
+        "/workflows/%00",
+        "/workflows/..;/runs",
+        "/workflows/%c0%ae%c0%ae",
+        "/runs/;/tasks/%0d%0aset-cookie:x=1",
+    ] {
+        let seen = browser.get(path).await;
+        assert!(seen.status.is_client_error(), "{path}: {}", seen.status);
+        assert!(!browser.cookies.contains_key("x"), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -8,12 +8,16 @@ use std::error::Error;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use language::config;
-use reqwest::{Client, Request, Response, redirect};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use language::config::{self, Auth};
+use reqwest::{Client, Request, Response};
 use serde_json::Value;
+use service::Outgoing;
+use service::outgoing::Refused;
 use tokio::sync::OnceCell;
 
-use model::Failure;
+use model::{ErrorClass, Failure};
 
 use super::{TaskKind, stopped};
 use crate::job::{Context, Job};
@@ -29,9 +33,13 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// no certificates.
 #[derive(Default)]
 pub(crate) struct Http {
+    outgoing: Outgoing,
     client: OnceCell<Client>,
     breakers: Breakers,
 }
+
+/// Takes the secrets out of a text, before any of it is cut off.
+pub(crate) type Hush<'a> = &'a (dyn Fn(&str) -> String + Sync);
 
 #[async_trait]
 impl TaskKind for Http {
@@ -41,29 +49,52 @@ impl TaskKind for Http {
 
     async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
         let config: config::Http = super::config(job)?;
+        if let Some(Auth::Basic(basic)) = &config.auth {
+            // What is sent shows the password to whoever can read base64.
+            let sent = BASE64_STANDARD.encode(format!("{}:{}", basic.username, basic.password));
+            context.log.mask(vec![sent]);
+        }
         let exchange = self.guarded(&config, context);
         context.cancel.run_until_cancelled(exchange).await.unwrap_or_else(|| Err(stopped()))
     }
 }
 
 impl Http {
+    /// One whose requests go only where they may.
+    pub(crate) fn limited_to(outgoing: Outgoing) -> Self {
+        Self { outgoing, ..Self::default() }
+    }
+
     /// Sends the request that the config asks for, and judges its answer.
-    pub(crate) async fn exchange(&self, config: &config::Http, log: Option<&Log>) -> Result<Value, Failure> {
-        let client = self.client.get_or_try_init(|| async { client() }).await?;
-        let (asked, response) = send(client, request::build(client, config)?, log).await;
-        answer::judge(response?, config, &asked).await
+    pub(crate) async fn exchange(&self, config: &config::Http, hush: Hush<'_>) -> Result<Value, Failure> {
+        let (client, request) = self.request(config).await?;
+        let (asked, response) = send(client, request, None).await;
+        answer::judge(response?, config, &asked, hush).await
     }
 
     /// The same, once the host's breaker lets it.
     async fn guarded(&self, config: &config::Http, context: &Context) -> Result<Value, Failure> {
-        let client = self.client.get_or_try_init(|| async { client() }).await?;
-        let request = request::build(client, config)?;
+        let (client, request) = self.request(config).await?;
         let host = request.url().host_str().unwrap_or_default().to_owned();
         let call = self.breakers.admit(&host, &*context.clock, &context.log).await;
         let (asked, response) = send(client, request, Some(&context.log)).await;
-        let broken = response.as_ref().map_or(true, |response| response.status().is_server_error());
-        call.ended(if broken { End::Failed } else { End::Answered });
-        answer::judge(response?, config, &asked).await
+        call.ended(match &response {
+            Ok(response) if response.status().is_server_error() => End::Failed,
+            Ok(_) => End::Answered,
+            // It was not asked.
+            Err(failure) if failure.class == ErrorClass::Permanent => End::Unknown,
+            Err(_) => End::Failed,
+        });
+        answer::judge(response?, config, &asked, &|text| context.log.clean(text)).await
+    }
+
+    async fn request(&self, config: &config::Http) -> Result<(&Client, Request), Failure> {
+        let client = self.client.get_or_try_init(|| async { client(&self.outgoing) }).await?;
+        let request = request::build(client, config)?;
+        self.outgoing.check_url(request.url()).map_err(|refused| {
+            Failure::permanent(format!("{} was not sent: {refused}", request::describe(&request)))
+        })?;
+        Ok((client, request))
     }
 }
 
@@ -78,32 +109,33 @@ async fn send(client: &Client, request: Request, log: Option<&Log>) -> (String, 
     (asked, response)
 }
 
-fn client() -> Result<Client, Failure> {
-    Client::builder()
-        .user_agent(concat!("ebbflow/", env!("CARGO_PKG_VERSION")))
-        .redirect(redirect::Policy::limited(REDIRECTS))
-        .connect_timeout(CONNECT)
-        .build()
-        .map_err(|error| {
-            Failure::transient(format!(
-                "this worker cannot send requests (are its root certificates installed?): {}",
-                reasons(&error)
-            ))
-        })
+fn client(outgoing: &Outgoing) -> Result<Client, Failure> {
+    let builder =
+        Client::builder().user_agent(concat!("ebbflow/", env!("CARGO_PKG_VERSION"))).connect_timeout(CONNECT);
+    outgoing.limit(builder, REDIRECTS).build().map_err(|error| {
+        Failure::transient(format!(
+            "this worker cannot send requests (are its root certificates installed?): {}",
+            reasons(&error)
+        ))
+    })
 }
 
 /// The failure of an exchange that ended without a whole answer.
 fn broken(asked: &str, error: reqwest::Error) -> Failure {
-    let hopeless = error.is_builder() || error.is_redirect();
+    let refused = chain(&error).any(|error| error.is::<Refused>());
+    let hopeless = refused || error.is_builder() || error.is_redirect();
     // The address is in `asked` already, and there without its secrets.
     let message = format!("{asked} failed: {}", reasons(&error.without_url()));
     if hopeless { Failure::permanent(message) } else { Failure::transient(message) }
 }
 
 /// An error with everything that led to it.
-fn reasons(error: &dyn Error) -> String {
-    let chain = std::iter::successors(Some(error), |&error| error.source());
-    chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+fn reasons(error: &(dyn Error + 'static)) -> String {
+    chain(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+fn chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
 }
 
 #[cfg(test)]

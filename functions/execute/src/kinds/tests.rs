@@ -10,12 +10,18 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use model::{ErrorClass, Failure, RunId, TaskIndex, TaskKey, TenantId};
+use service::Outgoing;
 use store::{LogChunk, LogLine};
 use testkit::ManualClock;
 
 use super::{Kinds, TaskKind};
 use crate::job::{Context, Job};
 use crate::log::{Log, LogSink};
+
+/// All task types; servers of tests are on this machine.
+fn kinds() -> Kinds {
+    Kinds::standard().limited_to(Outgoing::anywhere())
+}
 
 /// One attempt, ready to be performed, with a clock that the test moves.
 pub(crate) struct Bench {
@@ -38,13 +44,13 @@ impl Bench {
     }
 
     pub(crate) async fn perform(&self) -> Result<Value, Failure> {
-        Kinds::standard().perform(&self.job, &self.context).await
+        kinds().perform(&self.job, &self.context).await
     }
 
     /// The attempt on its own, so that the test can watch and disturb it.
     pub(crate) fn begin(&self) -> tokio::task::JoinHandle<Result<Value, Failure>> {
         let (job, context) = (self.job.clone(), self.context.clone());
-        tokio::spawn(async move { Kinds::standard().perform(&job, &context).await })
+        tokio::spawn(async move { kinds().perform(&job, &context).await })
     }
 
     /// Ends the log and returns its lines as `stream: text`.

@@ -26,17 +26,17 @@ impl Capture {
         let mut readers = JoinSet::new();
         let (out, err, last) = (log.clone(), log.clone(), Arc::clone(&last_error));
         readers.spawn(async move {
-            let mut lines = Lines::of(stdout);
+            let mut lines = Lines::of(stdout, out.clone());
             while let Some(line) = lines.next().await {
                 out.line(Stream::Stdout, Level::Info, &line).await;
             }
         });
         readers.spawn(async move {
-            let mut lines = Lines::of(stderr);
+            let mut lines = Lines::of(stderr, err.clone());
             while let Some(line) = lines.next().await {
                 err.line(Stream::Stderr, Level::Warning, &line).await;
                 if !line.trim().is_empty() {
-                    *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
+                    *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(err.clean(&line));
                 }
             }
         });
@@ -58,11 +58,12 @@ impl Capture {
 struct Lines<R> {
     source: BufReader<R>,
     bytes: Vec<u8>,
+    log: Log,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    fn of(source: R) -> Self {
-        Self { source: BufReader::new(source), bytes: Vec::new() }
+    fn of(source: R, log: Log) -> Self {
+        Self { source: BufReader::new(source), bytes: Vec::new(), log }
     }
 
     /// The next line without its end; the last one needs none. A broken pipe is an end, too.
@@ -73,7 +74,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             return None;
         }
         let rest = if self.bytes.len() > LONGEST && !self.bytes.ends_with(b"\n") {
-            self.bytes.split_off(last_boundary(&self.bytes))
+            self.break_off()
         } else {
             Vec::new()
         };
@@ -81,6 +82,20 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         Some(String::from_utf8_lossy(line).into_owned())
+    }
+
+    /// Breaks a line that is too long; answers what begins the next one. Secrets are masked first, and what may be the
+    /// beginning of one is left for later: of one that is broken with its line nobody would know.
+    fn break_off(&mut self) -> Vec<u8> {
+        let mut rest = self.bytes.split_off(last_boundary(&self.bytes));
+        let secret = self.log.longest_secret().min(LONGEST / 2);
+        if secret > 0 {
+            let mut text = self.log.clean(&String::from_utf8_lossy(&self.bytes));
+            let kept = text.split_off(text.floor_char_boundary(text.len().saturating_sub(secret)));
+            rest.splice(0..0, kept.into_bytes());
+            self.bytes = text.into_bytes();
+        }
+        rest
     }
 }
 

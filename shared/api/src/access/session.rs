@@ -8,7 +8,8 @@ use model::Instant;
 use serde::{Deserialize, Serialize};
 use service::Problem;
 
-use super::{Access, forbidden};
+use super::{Access, REMEMBERED_FOR, forbidden};
+use crate::{Api, error};
 
 /// How long a session lasts. Whoever is signed in with the provider need not say again who they are.
 pub const SESSION: TimeDelta = TimeDelta::hours(1);
@@ -51,6 +52,11 @@ impl Session {
     /// A new session of somebody.
     pub fn new(identity: Identity) -> Self {
         Self { id: auth::random(), identity }
+    }
+
+    /// What is kept of a session that was ended.
+    fn hash(&self) -> auth::service_token::Hash {
+        auth::service_token::hash_of(&self.id)
     }
 }
 
@@ -132,11 +138,34 @@ impl Access {
         Some((session, csrf))
     }
 
-    /// Whoever was given a token by `ebb login`.
-    pub(super) fn logged_in(&self, token: &str, now: Instant) -> Option<Identity> {
+    /// Whoever was given a token by `ebb login`, with the session that it was given in.
+    pub(super) fn logged_in(&self, token: &str, now: Instant) -> Option<Session> {
         let sessions = self.0.sessions.as_ref()?;
-        let session: Session = sessions.seal.open("login", token.strip_prefix(LOGIN_PREFIX)?, now)?;
-        Some(session.identity)
+        sessions.seal.open("login", token.strip_prefix(LOGIN_PREFIX)?, now)
+    }
+
+    /// Ends a session before its time, everywhere, with the tokens that `ebb login` was given in it.
+    pub async fn end_session(&self, api: &Api, session: &Session) -> Result<(), Problem> {
+        let (hash, now) = (session.hash(), api.app.now());
+        // No such token lasts longer, if it was made a moment ago.
+        let until = now + LOGIN.max(SESSION);
+        api.app.runtime.store().end_session(&hash, until, now).await.map_err(error::store)?;
+        self.0.ended.put(hash, true, now, REMEMBERED_FOR);
+        Ok(())
+    }
+
+    /// Refuses whoever has signed out.
+    pub(super) async fn check_not_ended(&self, api: &Api, session: &Session) -> Result<(), Problem> {
+        let (hash, now) = (session.hash(), api.app.now());
+        let ended = match self.0.ended.get(&hash, now) {
+            Some(ended) => ended,
+            None => {
+                let ended = api.app.runtime.store().session_ended(&hash).await.map_err(error::store)?;
+                self.0.ended.put(hash, ended, now, REMEMBERED_FOR);
+                ended
+            }
+        };
+        if ended { Err(Problem::unauthorized("you have signed out: sign in again")) } else { Ok(()) }
     }
 
     /// Refuses what changes something and is not sent by a page of ours.

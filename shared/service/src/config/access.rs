@@ -29,6 +29,10 @@ pub struct ApiConfig {
     pub rate_of_a_caller: u32,
     /// `EBB_RATE_TENANT`: requests a second of a tenant; 0 for no bound.
     pub rate_of_a_tenant: u32,
+    /// `EBB_QUOTA_RUNS`: unfinished runs of a tenant, beyond which none is started over the API; 0 for no bound.
+    pub quota_of_runs: u32,
+    /// `EBB_QUOTA_WORKFLOWS`: workflows of a tenant; 0 for no bound.
+    pub quota_of_workflows: u32,
 }
 
 /// How people sign in with a browser.
@@ -145,6 +149,8 @@ impl Reader<'_> {
             sign_in: self.sign_in(),
             rate_of_a_caller: self.number("EBB_RATE_CALLER", USUAL_RATE),
             rate_of_a_tenant: self.number("EBB_RATE_TENANT", 2 * USUAL_RATE),
+            quota_of_runs: self.number("EBB_QUOTA_RUNS", 100_000),
+            quota_of_workflows: self.number("EBB_QUOTA_WORKFLOWS", 10_000),
         })
     }
 

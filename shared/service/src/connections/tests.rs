@@ -16,15 +16,21 @@ struct Server {
 }
 
 impl Server {
-    async fn start(head_within: Duration) -> Self {
+    async fn start(head: Duration) -> Self {
+        Self::patient(Patience { head, body: SOON }).await
+    }
+
+    async fn patient(patience: Patience) -> Self {
         let origin = |ConnectInfo(from): ConnectInfo<SocketAddr>| async move { from.ip().to_string() };
         let echo = |body: Body| async move { crate::read_body(body, 10).await.map(|_| "read") };
-        let router = Router::new().route("/", get(origin)).route("/echo", post(echo));
+        let drain = |body: Body| async move { crate::read_body(body, usize::MAX).await.map(|_| "read") };
+        let router =
+            Router::new().route("/", get(origin)).route("/echo", post(echo)).route("/drain", post(drain));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let asked = async move { drop(stopped.await) }.boxed().shared();
-        let serving = tokio::spawn(serve_patiently(listener, router, asked, head_within));
+        let serving = tokio::spawn(serve_patiently(listener, router, asked, patience));
         Self { address, stop: Some(stop), serving }
     }
 
@@ -53,6 +59,40 @@ async fn whoever_never_ends_the_head_of_a_request_is_cut_off() {
     }
     let slow = future::join_all((0..200).map(|_| server.say("GET / HTTP/1.1\r\nX: ")));
     tokio::join!(slow, server.is_up());
+}
+
+#[tokio::test]
+async fn whoever_never_ends_the_body_of_a_request_is_refused_and_others_are_served() {
+    let server = Server::patient(Patience { head: SOON, body: Duration::from_millis(200) }).await;
+    let sized = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx";
+    let chunked = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n";
+    for beginning in [sized, chunked] {
+        let answer = server.say(beginning).await;
+        assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("did not come in time"), "{answer}");
+    }
+    let slow = future::join_all((0..200).map(|_| server.say(chunked)));
+    tokio::join!(slow, server.is_up());
+}
+
+#[tokio::test]
+async fn whoever_sends_a_byte_now_and_then_does_not_get_more_time_by_it() {
+    let server = Server::patient(Patience { head: SOON, body: Duration::from_millis(200) }).await;
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    let head = b"POST /drain HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    socket.write_all(head).await.unwrap();
+    let (mut answers, mut sending) = socket.into_split();
+    let drip = async {
+        let mut ticks = tokio::time::interval(Duration::from_millis(20));
+        while sending.write_all(b"1\r\nx\r\n").await.is_ok() {
+            ticks.tick().await;
+        }
+    };
+    let mut answer = Vec::new();
+    tokio::select! {
+        () = drip => {}
+        read = tokio::time::timeout(SOON, answers.read_to_end(&mut answer)) => { let _ = read.expect("it is cut off"); }
+    }
+    server.is_up().await;
 }
 
 #[tokio::test]

@@ -95,4 +95,16 @@ impl Identities for Memory {
         let meant = tables.grants.get(&id).is_some_and(|grant| filter.takes(grant.scope.tenant));
         Ok(if meant { tables.grants.remove(&id) } else { None })
     }
+
+    async fn end_session(&self, hash: &[u8; 32], until: Instant, now: Instant) -> Result<()> {
+        let mut tables = self.shared.tables();
+        tables.ended_sessions.retain(|_, until| *until > now);
+        let kept = tables.ended_sessions.entry(*hash).or_insert(until);
+        *kept = until.max(*kept);
+        Ok(())
+    }
+
+    async fn session_ended(&self, hash: &[u8; 32]) -> Result<bool> {
+        Ok(self.shared.tables().ended_sessions.contains_key(hash))
+    }
 }

@@ -8,12 +8,21 @@ use model::{RunState, TenantId};
 use super::Memory;
 use super::tables::Tables;
 use crate::load::{LETTERS_COUNTED, unfinished_runs, unfinished_tasks};
-use crate::{Load, Measured, Result, TenantLoad};
+use crate::{Load, Measured, Result, TenantLoad, Usage};
 
 #[async_trait]
 impl Measured for Memory {
     async fn load(&self) -> Result<Load> {
         Ok(self.shared.tables().load())
+    }
+
+    async fn usage(&self, tenant: TenantId, most: u32) -> Result<Usage> {
+        let tables = self.shared.tables();
+        let unfinished =
+            tables.runs.values().filter(|row| row.run.tenant == tenant && !row.run.state.is_final());
+        let workflows = tables.workflows.keys().filter(|(owner, _)| *owner == tenant);
+        let counted = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).min(most);
+        Ok(Usage { runs: counted(unfinished.count()), workflows: counted(workflows.count()) })
     }
 }
 

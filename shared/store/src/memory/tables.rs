@@ -61,6 +61,8 @@ pub(super) struct Tables {
     pub(super) heard: Heard,
     pub(super) tokens: BTreeMap<Uuid, TokenRecord>,
     pub(super) grants: BTreeMap<Uuid, GrantRecord>,
+    /// Hashes of sessions that were ended before their time, and that time.
+    pub(super) ended_sessions: BTreeMap<[u8; 32], Instant>,
     pub(super) deeds: BTreeMap<i64, Deed>,
     /// The number of the deed noted last; numbers are not used again.
     pub(super) last_deed: i64,

@@ -179,4 +179,22 @@ impl Identities for Postgres {
         .await?;
         gone.as_ref().map(grant).transpose()
     }
+
+    async fn end_session(&self, hash: &[u8; 32], until: Instant, now: Instant) -> Result<()> {
+        sqlx::query("delete from ended_sessions where until <= $1").bind(now).execute(&self.pool).await?;
+        sqlx::query(
+            "insert into ended_sessions (hash, until) values ($1, $2)
+             on conflict (hash) do update set until = greatest(ended_sessions.until, excluded.until)",
+        )
+        .bind(hash.as_slice())
+        .bind(until)
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
+    async fn session_ended(&self, hash: &[u8; 32]) -> Result<bool> {
+        let ended = sqlx::query("select 1 from ended_sessions where hash = $1").bind(hash.as_slice());
+        Ok(ended.fetch_optional(&self.pool).await?.is_some())
+    }
 }

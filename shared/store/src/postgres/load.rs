@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use model::{Instant, TaskState};
+use model::{Instant, TaskState, TenantId};
 use sqlx::Row;
 use sqlx::types::Json;
 
 use super::{Postgres, rows};
 use crate::load::{LETTERS_COUNTED, unfinished_runs, unfinished_tasks};
-use crate::{Load, Measured, Pool, Result, TenantLoad};
+use crate::{Load, Measured, Pool, Result, TenantLoad, Usage};
 
 #[async_trait]
 impl Measured for Postgres {
@@ -38,6 +38,16 @@ impl Measured for Postgres {
             timer: row.try_get("timer")?,
             dead_letters: rows::number(&row, "dead_letters")?,
         })
+    }
+
+    async fn usage(&self, tenant: TenantId, most: u32) -> Result<Usage> {
+        let row = sqlx::query(include_str!("../../queries/read_usage.sql"))
+            .bind(tenant.0)
+            .bind(unfinished_runs().map(|state| state.name().to_owned()).collect::<Vec<_>>())
+            .bind(i64::from(most))
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(Usage { runs: rows::number(&row, "runs")?, workflows: rows::number(&row, "workflows")? })
     }
 
     fn pool(&self) -> Option<Pool> {

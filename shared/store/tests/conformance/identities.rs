@@ -103,3 +103,15 @@ pub(crate) async fn a_grant_is_given_once_and_found_by_whom_it_is_for(store: Sub
     assert_eq!(store.remove_grant(&of(acme), first.id).await.unwrap(), None);
     assert_eq!(store.grants_of(&who(&["ada@example.com"])).await.unwrap(), []);
 }
+
+pub(crate) async fn a_session_that_was_ended_is_known_until_it_would_have_ended_by_itself(store: Subject) {
+    store.end_session(&[1; 32], at(100), at(0)).await.unwrap();
+    store.end_session(&[1; 32], at(50), at(1)).await.unwrap();
+    assert!(store.session_ended(&[1; 32]).await.unwrap());
+    assert!(!store.session_ended(&[2; 32]).await.unwrap());
+    store.end_session(&[2; 32], at(200), at(99)).await.unwrap();
+    assert!(store.session_ended(&[1; 32]).await.unwrap(), "its time is not over");
+    store.end_session(&[3; 32], at(300), at(100)).await.unwrap();
+    assert!(!store.session_ended(&[1; 32]).await.unwrap(), "it has ended by itself");
+    assert!(store.session_ended(&[2; 32]).await.unwrap());
+}

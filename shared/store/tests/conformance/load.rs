@@ -1,7 +1,8 @@
 //! Claims about how much of everything there is.
 
 use model::change::Checkup;
-use model::{RunState, TaskIndex, TaskState, Timer, TimerKind};
+use model::{RunState, TaskIndex, TaskState, TenantId, Timer, TimerKind};
+use store::Usage;
 
 use crate::Subject;
 use crate::example::{at, event, example, finish, nudge, record, step};
@@ -38,4 +39,14 @@ pub(crate) async fn what_is_unfinished_is_counted_by_state_and_tenant(store: Sub
     assert_eq!(pending, Some(&(TaskState::Pending, 3)));
     assert_eq!(load.tenants[1].depth(), 0);
     assert_eq!((load.unsent, load.timer, load.dead_letters), (Some(at(5)), Some(at(50)), 1));
+}
+
+pub(crate) async fn what_a_tenant_has_is_counted_up_to_a_bound(store: Subject) {
+    let other = store.tenant("other", at(0)).await.unwrap();
+    let (_, two, _) = (example(&*store, 1).await, example(&*store, 2).await, example(&*store, 3).await);
+    finish(&*store, two).await;
+    let usage = store.usage(TenantId::DEFAULT, 100).await.unwrap();
+    assert_eq!((usage.runs, usage.workflows > 0), (2, true), "{usage:?}");
+    assert_eq!(store.usage(TenantId::DEFAULT, 1).await.unwrap(), Usage { runs: 1, workflows: 1 });
+    assert_eq!(store.usage(other, 100).await.unwrap(), Usage::default());
 }

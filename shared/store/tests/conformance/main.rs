@@ -70,6 +70,7 @@ claims! {
         a_token_is_found_by_its_hash_until_and_after_it_was_revoked
         tokens_are_listed_by_tenant_and_those_of_all_tenants_only_if_asked_for
         a_grant_is_given_once_and_found_by_whom_it_is_for
+        a_session_that_was_ended_is_known_until_it_would_have_ended_by_itself
     }
     triggers {
         a_version_brings_its_triggers_and_takes_them_along
@@ -286,6 +287,7 @@ claims! {
     load {
         an_empty_store_carries_nothing
         what_is_unfinished_is_counted_by_state_and_tenant
+        what_a_tenant_has_is_counted_up_to_a_bound
     }
     retention {
         a_turn_is_taken_once

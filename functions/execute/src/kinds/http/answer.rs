@@ -8,17 +8,22 @@ use serde_json::{Value, json};
 use model::Failure;
 
 use super::super::OUTPUT_LIMIT;
-use super::broken;
+use super::{Hush, broken};
 
 /// How much of an answer goes into the message of a failure, in characters.
 const EXCERPT: usize = 200;
 
 /// The output of an expected answer, or the failure that another one is.
-pub(super) async fn judge(response: Response, config: &config::Http, asked: &str) -> Result<Value, Failure> {
+pub(super) async fn judge(
+    response: Response,
+    config: &config::Http,
+    asked: &str,
+    hush: Hush<'_>,
+) -> Result<Value, Failure> {
     if config.expects(response.status().as_u16()) {
         accept(response, asked).await
     } else {
-        Err(refuse(response, asked).await)
+        Err(refuse(response, asked, hush).await)
     }
 }
 
@@ -38,7 +43,7 @@ async fn accept(mut response: Response, asked: &str) -> Result<Value, Failure> {
     }))
 }
 
-async fn refuse(mut response: Response, asked: &str) -> Failure {
+async fn refuse(mut response: Response, asked: &str, hush: Hush<'_>) -> Failure {
     let status = response.status();
     let mut message = format!("{asked} answered {status}");
     if let Some(seconds) = header(&response, RETRY_AFTER).and_then(|value| value.parse::<u64>().ok()) {
@@ -46,7 +51,8 @@ async fn refuse(mut response: Response, asked: &str) -> Failure {
     }
     // An answer that breaks off is a refusal all the same.
     let body = read(&mut response).await.unwrap_or_default();
-    let text = String::from_utf8_lossy(&body);
+    // A secret of which half is cut off would not be known for one.
+    let text = hush(&String::from_utf8_lossy(&body));
     if !text.trim().is_empty() {
         message.push_str(": ");
         message.extend(text.trim().chars().take(EXCERPT));

@@ -12,7 +12,9 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
 use model::{ErrorClass, Failure};
+use service::Outgoing;
 
+use crate::kinds::Kinds;
 use crate::kinds::tests::Bench;
 
 /// Starts the server; returns its address and the bell that rings when `/silent` is asked.
@@ -25,6 +27,7 @@ async fn server() -> (String, Arc<Notify>) {
         .route("/status/{status}", get(refusal))
         .route("/large", get(|| async { "x".repeat(1024 * 1024 + 1) }))
         .route("/hops/{left}", get(hop))
+        .route("/to/{*place}", get(lead))
         .route("/silent", get(silence))
         .with_state(bell.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -42,7 +45,8 @@ async fn mirror(request: Request) -> Json<Value> {
     Json(json!({
         "method": parts.method.as_str(),
         "content_type": content_type,
-        "authorization": authorization,
+        // What is sent is masked in what comes back.
+        "authorization": authorization.map(|text: String| text.chars().rev().collect::<String>()),
         "extra": extra,
         "body": String::from_utf8_lossy(&body),
     }))
@@ -58,6 +62,10 @@ async fn hop(Path(left): Path<u32>) -> Response {
         0 => "arrived".into_response(),
         _ => Redirect::temporary(&format!("/hops/{}", left - 1)).into_response(),
     }
+}
+
+async fn lead(Path(place): Path<String>) -> Redirect {
+    Redirect::temporary(&format!("http://{place}"))
 }
 
 async fn silence(State(bell): State<Arc<Notify>>) {
@@ -102,7 +110,8 @@ async fn a_body_is_posted_as_json_or_as_text() {
 async fn who_asks_is_said_by_token_or_by_password() {
     let check = async |auth: Value, expected: &str| {
         let output = ask("/mirror", json!({ "auth": auth })).await.unwrap();
-        assert_eq!(output["body"]["authorization"], expected);
+        let sent: String = output["body"]["authorization"].as_str().unwrap().chars().rev().collect();
+        assert_eq!(sent, expected);
     };
     check(json!({"bearer": "t0ken"}), "Bearer t0ken").await;
     check(json!({"basic": {"username": "ebb", "password": "flow"}}), "Basic ZWJiOmZsb3c=").await;
@@ -180,4 +189,66 @@ async fn a_server_that_never_answers_costs_no_more_than_the_time_out() {
     bell.notified().await;
     bench.clock.advance(chrono::Duration::seconds(60));
     assert_eq!(attempt.await.unwrap().unwrap_err().class, ErrorClass::Timeout);
+}
+
+/// Asks as a worker does that is told so where requests may go.
+async fn ask_limited(outgoing: Outgoing, url: &str) -> Result<Value, Failure> {
+    let bench = Bench::new("http", json!({ "url": url }));
+    Kinds::standard().limited_to(outgoing).perform(&bench.job, &bench.context).await
+}
+
+#[tokio::test]
+async fn nothing_within_is_asked_by_address_or_by_name_unless_it_is_allowed() {
+    let (address, _) = server().await;
+    let named = address.replace("127.0.0.1", "localhost");
+    for address in [&address, &named] {
+        let failure = ask_limited(Outgoing::default(), &format!("{address}/text")).await.unwrap_err();
+        assert_eq!(failure.class, ErrorClass::Permanent, "{}", failure.message);
+        assert!(failure.message.contains("EBB_OUTGOING_ALLOW="), "{}", failure.message);
+    }
+    let allowed = |list: &str| Outgoing::read(None, Some(list)).unwrap();
+    let by_name = ask_limited(allowed("localhost"), &format!("{named}/text")).await.unwrap();
+    let by_range = ask_limited(allowed("127.0.0.0/8"), &format!("{address}/text")).await.unwrap();
+    assert_eq!((&by_name["body"], &by_range["body"]), (&json!("42"), &json!("42")));
+}
+
+#[tokio::test]
+async fn a_metadata_server_is_asked_by_nobody_and_no_redirect_leads_there() {
+    let (address, _) = server().await;
+    for url in [
+        "http://169.254.169.254/computeMetadata/v1/".to_owned(),
+        "http://[fd00:ec2::254]/latest/meta-data/".to_owned(),
+        "http://metadata.google.internal/computeMetadata/v1/".to_owned(),
+        format!("{address}/to/169.254.169.254/computeMetadata/v1/"),
+        format!("{address}/to/metadata.google.internal/computeMetadata/v1/"),
+        format!("{address}/to/[::ffff:169.254.169.254]/"),
+    ] {
+        let failure = ask_limited(Outgoing::anywhere(), &url).await.unwrap_err();
+        assert_eq!(failure.class, ErrorClass::Permanent, "{}", failure.message);
+        assert!(failure.message.contains("nobody may call it"), "{}", failure.message);
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_leads_only_where_a_request_may_go() {
+    let (address, _) = server().await;
+    let only = Outgoing::read(None, Some("127.0.0.1")).unwrap();
+    let (_, port) = address.rsplit_once(':').unwrap();
+    for place in [format!("127.0.0.2:{port}/text"), "10.0.0.1/".to_owned()] {
+        let failure = ask_limited(only.clone(), &format!("{address}/to/{place}")).await.unwrap_err();
+        assert_eq!(failure.class, ErrorClass::Permanent, "{}", failure.message);
+        assert!(failure.message.contains("which is within"), "{}", failure.message);
+    }
+    let there = ask_limited(only, &format!("{address}/to/127.0.0.1:{port}/text")).await.unwrap();
+    assert_eq!(there["body"], "42");
+}
+
+#[tokio::test]
+async fn a_secret_that_a_refusal_would_cut_off_is_masked_as_a_whole() {
+    let (address, _) = server().await;
+    let bench = Bench::new("http", json!({ "url": format!("{address}/status/404") }));
+    // The excerpt ends within the first of four.
+    bench.context.log.mask(vec!["of this ".repeat(25)]);
+    let failure = bench.perform().await.unwrap_err();
+    assert!(failure.message.ends_with("refused because ************"), "{}", failure.message);
 }

@@ -1,12 +1,24 @@
-use super::{LONGEST, Lines};
+use serde_json::json;
 
-async fn check(bytes: &[u8], expected: &[&str]) {
-    let mut lines = Lines::of(bytes);
+use super::{LONGEST, Lines};
+use crate::kinds::tests::Bench;
+use crate::log::Log;
+
+fn log() -> Log {
+    Bench::new("bash", json!({})).context.log
+}
+
+async fn lines(bytes: &[u8], log: Log) -> Vec<String> {
+    let mut lines = Lines::of(bytes, log);
     let mut found = Vec::new();
     while let Some(line) = lines.next().await {
         found.push(line);
     }
-    assert_eq!(found, expected);
+    found
+}
+
+async fn check(bytes: &[u8], expected: &[&str]) {
+    assert_eq!(lines(bytes, log()).await, expected);
 }
 
 #[tokio::test]
@@ -28,4 +40,17 @@ async fn a_line_that_is_too_long_is_broken_into_several() {
 async fn no_character_is_broken_with_its_line() {
     let almost = "x".repeat(LONGEST - 1);
     check(format!("{almost}é!\n").as_bytes(), &[&almost, "é!"]).await;
+}
+
+#[tokio::test]
+async fn no_secret_is_broken_with_its_line() {
+    let secret = "hunter2-hunter2";
+    for before in (LONGEST - 40)..(LONGEST + 20) {
+        let log = log();
+        log.mask(vec![secret.to_owned()]);
+        let said = format!("{}{secret}{}\n", "x".repeat(before), "y".repeat(100));
+        let found: String =
+            lines(said.as_bytes(), log.clone()).await.iter().map(|line| log.clean(line)).collect();
+        assert_eq!(found.replace(['x', 'y'], ""), "***", "{before}");
+    }
 }

@@ -1,12 +1,12 @@
-//! Who asks too often.
+//! Who asks too often, and who has too much.
 
 use auth::{Gate, Keys, Policy, Verifier};
 use axum::http::{Method, StatusCode, header};
 use ebbflow_api::Access;
-use ebbflow_api::access::Rates;
+use ebbflow_api::access::{Quotas, Rates};
 use serde_json::json;
 
-use crate::world::{Answer, ISSUER, World, now, sign};
+use crate::world::{Answer, HELLO, ISSUER, World, now, sign};
 
 fn world(rates: Rates) -> World {
     let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
@@ -45,4 +45,47 @@ async fn a_tenant_has_a_rate_as_a_whole() {
     assert_eq!(ask(&world, "ada").await.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(ask(&world, "bob").await.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(ask(&world, "cid").await.status, StatusCode::OK, "another tenant is not held up");
+}
+
+fn bounded(quotas: Quotas) -> World {
+    let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
+    let policy = Policy::read("@example.com=admin:*").unwrap();
+    World::with_access(Access::new(Gate::new([verifier.into()]), policy).with_quotas(quotas))
+}
+
+fn check_refused(answer: &Answer, quota: &str) {
+    assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS, "{}", answer.body);
+    assert_eq!(answer.headers[header::RETRY_AFTER], "10");
+    assert!(answer.body["message"].as_str().unwrap().contains(quota), "{}", answer.body);
+}
+
+#[tokio::test]
+async fn a_tenant_with_enough_unfinished_runs_starts_no_more_and_others_are_not_held_up() {
+    let world = bounded(Quotas { runs: Some(2), workflows: None });
+    world.runtime.store().tenant("acme", now()).await.unwrap();
+    let acme = [("x-ebb-tenant", "acme")];
+    assert_eq!(world.post("/workflows", HELLO).await.status, StatusCode::CREATED);
+    assert_eq!(world.send(Method::POST, "/workflows", &acme, HELLO).await.status, StatusCode::CREATED);
+    for _ in 0..2 {
+        assert_eq!(world.post("/workflows/hello/runs", "{}").await.status, StatusCode::CREATED);
+    }
+    for _ in 0..2 {
+        check_refused(&world.post("/workflows/hello/runs", "{}").await, "EBB_QUOTA_RUNS");
+    }
+    let other = world.send(Method::POST, "/workflows/hello/runs", &acme, "{}").await;
+    assert_eq!(other.status, StatusCode::CREATED, "{}", other.body);
+    assert_eq!(world.get("/runs").await.body["items"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_tenant_with_enough_workflows_registers_no_more_but_changes_those_it_has() {
+    let world = bounded(Quotas { runs: None, workflows: Some(2) });
+    let named = |name: &str| HELLO.replacen("hello", name, 1);
+    for name in ["hello", "second"] {
+        assert_eq!(world.post("/workflows", named(name)).await.status, StatusCode::CREATED);
+    }
+    check_refused(&world.post("/workflows", named("third")).await, "EBB_QUOTA_WORKFLOWS");
+    let changed = named("second").replace("Greets.", "Greets again.");
+    assert_eq!(world.post("/workflows", changed).await.status, StatusCode::CREATED);
+    assert_eq!(world.get("/workflows").await.body["items"].as_array().unwrap().len(), 2);
 }

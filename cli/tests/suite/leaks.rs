@@ -1,0 +1,192 @@
+//! Secrets are planted wherever one can be, workflows use them and come to grief with them, and then everything that
+//! anyone can read is searched: logs, tables, answers, pages, and what the command line prints.
+
+mod evidence;
+mod partner;
+
+use serde_json::json;
+
+use crate::ebb::{Dev, Place, said};
+use evidence::Evidence;
+use partner::{Partner, sign};
+
+const KEY: &str = "planted-env-key-7f3a91c2";
+const HOOK: &str = "planted/file \"hook\"|^+b4d8";
+const BASIC: &str = "planted-basic-password-11";
+const SIGNING: &str = "planted-webhook-signing-3";
+/// Named by no workflow: found by looking into the worker, or told by somebody who knows it.
+const UNNAMED: &str = "planted-unnamed-5521-aa";
+const DATABASE: &str = "planted-database-password";
+const OPERATIONS: &str = "planted-operations-token";
+const HEADER: &str = "planted-header-of-partner";
+const BEARER: &str = "planted-bearer-of-nobody";
+
+const PLANTED: [&str; 9] = [KEY, HOOK, BASIC, SIGNING, UNNAMED, DATABASE, OPERATIONS, HEADER, BEARER];
+
+/// What is no secret and goes the same ways: where it is not found, nobody has looked.
+const MARKER: &str = "visible-marker-404";
+
+/// Uses secrets well, and says aloud what it has found out.
+const GOOD: &str = r#"
+name: good
+inputs: {text: {type: string, default: none}}
+triggers: [{name: partner, webhook: {secret: '{{ secrets.SIGNING }}'}, inputs: {text: '{{ event.data }} {{ event.attributes }}'}}]
+on_success: {notify: [{webhook: {url: 'PARTNER/refuse/{{ secrets.HOOK }}', headers: {x-key: '{{ secrets.KEY }}'}}}]}
+tasks:
+  - name: call
+    type: http
+    config:
+      url: 'PARTNER/mirror/{{ secrets.HOOK }}?key={{ secrets.KEY }}&marker=visible-marker-404'
+      headers: {X-Key: '{{ secrets.KEY }}', X-Marker: visible-marker-404}
+      auth: {basic: {username: ada, password: '{{ secrets.BASIC }}'}}
+      body: {hook: '{{ secrets.HOOK }}', text: '{{ inputs.text }}'}
+  - name: tell
+    type: bash
+    depends_on: [call]
+    config:
+      env: {KEY: '{{ secrets.KEY }}', HOOK: '{{ secrets.HOOK }}'}
+      command: |
+        echo "visible-marker-404 $KEY $HOOK"; echo "$KEY" | base64; echo "x$HOOK" >&2
+        tr '\0' '\n' < /proc/$PPID/environ
+        printf '{"key": "%s", "visible-marker-404": 1}' "$KEY" > "$EBB_OUTPUT"
+  - name: ask
+    type: sensor
+    depends_on: [tell]
+    config:
+      http: {url: 'PARTNER/mirror/{{ secrets.HOOK }}', headers: {x-key: '{{ secrets.KEY }}'}, condition: answer.status == 200}
+"#;
+
+/// Ways to come to grief with a secret at hand. The first two are cut off in the midst of it.
+const BAD: [(&str, &str); 7] = [
+    (
+        "refused",
+        "{type: http, config: {url: 'PARTNER/refuse/{{ secrets.HOOK }}', headers: {x-key: '{{ secrets.KEY }}'}}}",
+    ),
+    (
+        "crashed",
+        "{type: bash, config: {env: {KEY: '{{ secrets.KEY }}'}, command: 'printf \"%0490d%s\\n\" 7 \"$KEY\" >&2; exit 3'}}",
+    ),
+    (
+        "away",
+        "{type: http, config: {url: 'http://ada:{{ secrets.BASIC }}@127.0.0.1:1/{{ secrets.HOOK }}?k={{ secrets.KEY }}'}}",
+    ),
+    ("misread", "{type: http, config: {url: '{{ secrets.HOOK }}'}}"),
+    ("unrendered", "{type: bash, config: {env: {N: '{{ secrets.KEY + 1 }}'}, command: 'true'}}"),
+    ("unfit", "{type: http, config: {url: 'PARTNER/x', headers: {x-key: \"{{ secrets.KEY }}\\n\"}}}"),
+    (
+        "lacking",
+        "{type: bash, config: {env: {A: '{{ secrets.KEY }}', B: '{{ secrets.NOWHERE }}'}, command: 'true'}}",
+    ),
+];
+
+/// Everything is planted, and an `ebb dev` is up.
+async fn plant(place: Place, partner: &Partner, database: &str) -> (Place, Dev) {
+    let text = |text: &str| text.replace("PARTNER", &partner.url);
+    let mut place = place.with("good", &text(GOOD));
+    for (name, task) in BAD {
+        let callback = "on_failure: {notify: [{webhook: 'PARTNER/refuse/{{ secrets.HOOK }}'}]}";
+        let task = task.replacen('{', "{name: only, retry_policy: {max_retries: 0}, ", 1);
+        place = place.with(name, &text(&format!("name: {name}\n{callback}\ntasks: [{task}]\n")));
+    }
+    let folder = place.path().join(".ebb/secrets");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("HOOK"), format!("{HOOK}\n")).unwrap();
+    std::fs::write(folder.join("SIGNING"), SIGNING).unwrap();
+    let database = database.replacen('@', &format!(":{DATABASE}@"), 1);
+    let settings = [
+        ("EBB_SECRET_KEY", KEY),
+        ("EBB_SECRET_BASIC", BASIC),
+        ("EBB_SECRET_UNNAMED", UNNAMED),
+        ("EBB_OPERATIONS_TOKEN", OPERATIONS),
+        ("DATABASE_URL", database.as_str()),
+        ("RUST_LOG", "debug"),
+    ];
+    let dev = place.dev_with(&[], &settings);
+    (place, dev)
+}
+
+/// Runs every workflow, to good and bad ends.
+fn run_all(place: &Place, evidence: &mut Evidence) {
+    // An input that looks like a template is none.
+    let good = place.run(&["trigger", "good", "--input", "text={{ secrets.KEY }}", "--watch"]);
+    assert_eq!(good.status.code(), Some(0), "{}", said(&good));
+    evidence.add("ebb trigger good", said(&good));
+    for (name, _) in BAD {
+        let output = place.run(&["trigger", name, "--watch"]);
+        assert_eq!(output.status.code(), Some(1), "{name}: {}", said(&output));
+        evidence.add(&format!("ebb trigger {name}"), said(&output));
+    }
+}
+
+/// What comes from outside with secrets of its own: webhooks, tokens of all kinds, and what nobody can read.
+async fn knock(place: &Place, dev: &Dev, evidence: &mut Evidence) -> String {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let (timestamp, signature) = sign(SIGNING, MARKER);
+    let hook = client.post(format!("{}/api/v1/hooks/good/partner", dev.url)).body(MARKER);
+    let hook = hook.header("x-ebb-timestamp", timestamp).header("x-ebb-signature", &signature);
+    let hook = hook.header("x-api-key", HEADER).header("authorization", format!("Bearer {BEARER}"));
+    let answer = hook.send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 201);
+    evidence.add("the webhook's answer", answer.text().await.unwrap());
+    for path in ["/api/v1/runs", "/functions/trigger/push", "/functions/execute/push", "/metrics", "/runs"] {
+        for query in ["", "?access_token=planted-bearer-of-nobody"] {
+            let request = client.post(format!("{}{path}{query}", dev.url)).bearer_auth(BEARER).body("{}");
+            evidence.add(path, request.send().await.unwrap().text().await.unwrap());
+        }
+    }
+    let made = place.run(&["tokens", "create", "ci", "--role", "viewer"]);
+    let token = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+    assert!(token.starts_with("ebb_"), "{}", said(&made));
+    let body = json!({"name": "again", "role": "viewer"});
+    let again = dev.request(reqwest::Method::POST, "/tokens").header("idempotency-key", "one").json(&body);
+    let again = again.send().await.unwrap().text().await.unwrap();
+    let told: serde_json::Value = serde_json::from_str(&again).unwrap_or_default();
+    evidence.hide(told["token"].as_str().unwrap_or_else(|| panic!("{again}")));
+    evidence.add("ebb runs", said(&place.run(&["runs", "--token", &token])));
+    token
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_secret_appears_nowhere_after_runs_that_used_it_and_failed_with_it() {
+    let (database, partner) = (testkit::database().await, Partner::new([UNNAMED, KEY]).await);
+    let (place, mut dev) = plant(Place::new(), &partner, &database.url).await;
+    let mut evidence = Evidence::of(&PLANTED);
+    run_all(&place, &mut evidence);
+    let token = knock(&place, &dev, &mut evidence).await;
+    evidence.hide(&token);
+    evidence.hide(&dev.token.clone());
+    partner.told(1 + BAD.len()).await;
+    evidence.ask_everything(&dev).await;
+    assert!(dev.stops_when_asked());
+    evidence.add("the log of ebb dev", std::fs::read_to_string(place.log()).unwrap());
+    evidence.read_tables(&database.url).await;
+
+    let received = partner.received();
+    for secret in [KEY, BASIC] {
+        assert!(received.iter().any(|text| text.contains(secret)), "{secret} never reached whom it is for");
+    }
+    for place in ["table run_facts", "table logs", "GET /api/v1/runs/", "page /runs/"] {
+        assert!(evidence.finds(place, MARKER), "nobody has looked into {place}: {:?}", evidence.places());
+    }
+    evidence.show_leaks();
+}
+
+#[test]
+fn a_database_that_cannot_be_reached_is_told_of_without_its_password() {
+    let place = Place::new();
+    for address in
+        ["localhost:1", "localhost:99999999", "[bad", "nowhere.invalid", "localhost:1/x?sslmode=odd"]
+    {
+        for function in ["trigger", "execute", "sweep", "console"] {
+            let mut command = place.command(&["serve", function]);
+            command.env("DATABASE_URL", format!("postgres://ebb:{DATABASE}@{address}/ebbflow"));
+            command.envs([
+                ("EBB_PUSH_AUTH", "none"),
+                ("EBB_BROKER_URL", "http://127.0.0.1:1"),
+                ("PORT", "0"),
+            ]);
+            let output = command.env("RUST_LOG", "debug").output().unwrap();
+            assert!(!output.status.success() && !said(&output).contains(DATABASE), "{}", said(&output));
+        }
+    }
+}

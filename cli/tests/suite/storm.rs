@@ -1,0 +1,242 @@
+//! Whatever anyone sends to a real process, it stays up, calls nothing its own fault, and does not grow by it.
+
+use std::sync::Arc;
+
+use auth::Issuer;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use clock::{Clock, SystemClock};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use crate::ebb::{Dev, Place};
+
+/// So much may the process grow, in KiB, while thousands of requests are answered, eight at a time.
+const GROWTH: u64 = 192 * 1024;
+
+/// The functions that are pushed to.
+const PUSHED: [&str; 5] =
+    ["trigger/push", "evaluate/push", "execute/push", "sweep/push", "evaluate/dead-letters"];
+
+/// The words that messages and events are made of, so that what is sent comes close to what is meant.
+const WORDS: [&str; 24] = [
+    "message",
+    "data",
+    "attributes",
+    "messageId",
+    "subscription",
+    "deliveryAttempt",
+    "publishTime",
+    "specversion",
+    "1.0",
+    "id",
+    "source",
+    "type",
+    "dev.ebbflow.run.requested.v1",
+    "dev.ebbflow.task.dispatched.v1",
+    "tenant",
+    "dev.ebbflow.task.reported.v1",
+    "google.cloud.pubsub.topic.v1.messagePublished",
+    "workflow",
+    "inputs",
+    "key",
+    "time",
+    "2026-01-01T00:00:00Z",
+    "018f0000-0000-7000-8000-000000000001",
+    "datacontenttype",
+];
+
+/// What a request says of itself beside its body.
+type Headers = Vec<(HeaderName, HeaderValue)>;
+
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![4 => proptest::sample::select(&WORDS[..]).prop_map(str::to_owned), 1 => any::<String>()]
+}
+
+/// JSON that is nearly a message.
+fn near_message() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(|number| json!(number)),
+        word().prop_map(Value::from),
+        vec(any::<u8>(), 0..60).prop_map(|bytes| Value::from(BASE64_STANDARD.encode(bytes))),
+    ];
+    leaf.prop_recursive(4, 40, 6, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..6).prop_map(Value::from),
+            vec((word(), inner), 0..6).prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+/// A body: a wrapped push, an event, something like either, or noise.
+fn body() -> impl Strategy<Value = Vec<u8>> {
+    let wrapped = near_message().prop_map(|data| {
+        let data = BASE64_STANDARD.encode(data.to_string());
+        json!({"message": {"data": data, "messageId": "1", "attributes": {"ce-specversion": "1.0", "ce-id": "1",
+            "ce-source": "/x", "ce-type": "dev.ebbflow.run.requested.v1", "content-type": "application/json"}},
+            "subscription": "s"})
+    });
+    let structured = (word(), near_message()).prop_map(
+        |(kind, data)| json!({"specversion": "1.0", "id": "1", "source": "/x", "type": kind, "data": data}),
+    );
+    let shaped =
+        prop_oneof![near_message(), wrapped, structured].prop_map(|value| value.to_string().into_bytes());
+    let torn =
+        (shaped.clone(), any::<proptest::sample::Index>(), any::<u8>()).prop_map(|(mut bytes, at, byte)| {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            bytes
+        });
+    prop_oneof![4 => shaped, 2 => torn, 1 => vec(any::<u8>(), 0..300)]
+}
+
+/// Headers that say what a body is, and what they say.
+const NAMES: [&str; 7] =
+    ["ce-specversion", "ce-id", "ce-type", "ce-source", "ce-time", "content-type", "traceparent"];
+const KINDS: [&str; 6] =
+    ["application/cloudevents+json", "application/json", "1.0", "text/plain; charset=x", "", "-"];
+
+fn headers() -> impl Strategy<Value = Headers> {
+    let value = prop_oneof![proptest::sample::select(&KINDS[..]).prop_map(str::to_owned), word()];
+    vec((proptest::sample::select(&NAMES[..]), value), 0..6).prop_map(|pairs| {
+        let pair = |(name, value): (&'static str, String)| {
+            Some((HeaderName::from_static(name), HeaderValue::try_from(value).ok()?))
+        };
+        pairs.into_iter().filter_map(pair).collect()
+    })
+}
+
+/// What grows: nested, repeated, or as large as it may be, and a little larger.
+fn bombs() -> Vec<Vec<u8>> {
+    let laughs: String =
+        (1..40).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}, *a{0}]\n", n - 1)).collect();
+    let many: serde_json::Map<String, Value> = (0..40_000).map(|n| (format!("k{n}"), json!(n))).collect();
+    let texts = [
+        format!("name: x\na0: &a0 [lol, lol]\n{laughs}tasks: []\n"),
+        format!("{}{}", "[".repeat(500_000), "]".repeat(500_000)),
+        format!("{}1{}", "{\"a\":".repeat(150_000), "}".repeat(150_000)),
+        "- ".repeat(500_000),
+        json!({"message": {"data": BASE64_STANDARD.encode("x".repeat(700_000)), "attributes": many}})
+            .to_string(),
+        json!({"message": {"data": BASE64_STANDARD.encode("[".repeat(700_000))}}).to_string(),
+        "x".repeat(1024 * 1024 + 1),
+        "x".repeat(3 * 1024 * 1024),
+        "\\u0000".repeat(100_000),
+    ];
+    // Ten mebibytes of nothing, in a few bytes: the beginning of such a file, which nobody unpacks.
+    let zipped = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3][..], &[0; 1000]].concat();
+    texts.into_iter().map(String::into_bytes).chain([zipped]).collect()
+}
+
+struct Storm {
+    dev: Dev,
+    client: Client,
+    push_token: String,
+    runner: TestRunner,
+}
+
+impl Storm {
+    fn new(place: &Place) -> Self {
+        let dev = place.dev_with(&[], &[("RUST_LOG", "warn")]);
+        let issuer = Issuer::load_or_create(&place.path().join(".ebb/issuer.pem"), &dev.url).unwrap();
+        let push_token = issuer.push_token("pusher@ebbflow.local", "ebbflow-push", SystemClock.now());
+        // The same in every run of the test.
+        let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        let runner = TestRunner::new_with_rng(Config::default(), rng);
+        Self { dev, client: Client::builder().no_proxy().build().unwrap(), push_token, runner }
+    }
+
+    fn draw<T>(&mut self, strategy: &impl Strategy<Value = T>) -> T {
+        strategy.new_tree(&mut self.runner).unwrap().current()
+    }
+
+    fn push(&self, function: &str, headers: Headers, body: Vec<u8>) -> RequestBuilder {
+        let request = self.client.post(format!("{}/functions/{function}", self.dev.url));
+        request.bearer_auth(&self.push_token).headers(headers.into_iter().collect()).body(body)
+    }
+
+    fn ask(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}/api/v1{path}", self.dev.url))
+    }
+
+    /// Sends these, eight at a time; what breaks off is the sender's own fault, what is answered is no defect.
+    async fn send(&self, requests: Vec<RequestBuilder>) {
+        let gate = Arc::new(tokio::sync::Semaphore::new(8));
+        let answers = requests.into_iter().map(|request| {
+            let gate = gate.clone();
+            async move {
+                let _place = gate.acquire().await.unwrap();
+                let what = format!("{request:?}");
+                match request.send().await {
+                    Ok(answer) => {
+                        let status = answer.status().as_u16();
+                        let told = answer.text().await.unwrap_or_default();
+                        assert!(status < 500 || status == 503, "{what} was answered {status}: {told}");
+                    }
+                    Err(error) => assert!(error.is_request() || error.is_body(), "{what}: {error:?}"),
+                }
+            }
+        });
+        futures::future::join_all(answers).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_push_event_token_or_definition_brings_a_process_down_or_makes_it_grow() {
+    let place = Place::new().with("hello", "{name: hello, tasks: [{name: a, type: noop}]}");
+    let mut storm = Storm::new(&place);
+    // What is made for the first request is no growth.
+    let warm: Vec<_> = PUSHED.iter().map(|path| storm.push(path, Vec::new(), b"{}".to_vec())).collect();
+    storm.send(warm).await;
+    let before = storm.dev.peak_memory();
+
+    let mut requests = Vec::new();
+    for number in 0..1_500 {
+        let (headers, body) = (storm.draw(&headers()), storm.draw(&body()));
+        requests.push(storm.push(PUSHED[number % PUSHED.len()], headers, body));
+    }
+    let token = storm.dev.token.clone();
+    for number in 0..300 {
+        let (at, letter) = (storm.draw(&any::<proptest::sample::Index>()), storm.draw(&"[!-~]{1,40}"));
+        let mut torn = if number % 3 == 0 { String::new() } else { token.clone() };
+        torn.insert_str(at.index(torn.len() + 1), &letter);
+        let request = storm.ask(Method::GET, "/runs");
+        requests.push(request.header("authorization", format!("Bearer {torn}")));
+    }
+    for _ in 0..300 {
+        let (text, near) = (storm.draw(&any::<String>()), storm.draw(&near_message()));
+        for body in [text, near.to_string()] {
+            requests
+                .push(storm.ask(Method::POST, "/workflows/validate").bearer_auth(&token).body(body.clone()));
+            requests.push(storm.ask(Method::POST, "/workflows/hello/runs").bearer_auth(&token).body(body));
+        }
+    }
+    storm.send(requests).await;
+    for _ in 0..4 {
+        let bombs = bombs().into_iter().flat_map(|bomb| {
+            let packed = |request: RequestBuilder| request.header("content-encoding", "gzip");
+            let mut requests: Vec<_> =
+                PUSHED.iter().map(|path| packed(storm.push(path, Vec::new(), bomb.clone()))).collect();
+            for path in ["/workflows/validate", "/workflows", "/workflows/hello/runs", "/hooks/hello/x"] {
+                requests.push(storm.ask(Method::POST, path).bearer_auth(&token).body(bomb.clone()));
+            }
+            requests
+        });
+        storm.send(bombs.collect()).await;
+    }
+
+    let grown = storm.dev.peak_memory().saturating_sub(before);
+    println!("at its peak the process was {} MiB larger than before", grown / 1024);
+    assert!(grown < GROWTH, "it grew by {} MiB", grown / 1024);
+    assert_eq!(storm.dev.get("/workflows/hello").await["name"], "hello", "it serves on");
+    let log = std::fs::read_to_string(place.log()).unwrap();
+    assert!(!log.contains("panicked"), "{log}");
+}

@@ -1,0 +1,93 @@
+//! Addresses: which are within, and ranges of them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// A range of addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Net {
+    first: IpAddr,
+    bits: u8,
+}
+
+impl Net {
+    /// All of version 4.
+    pub(super) const V4: Self = Self { first: IpAddr::V4(Ipv4Addr::UNSPECIFIED), bits: 0 };
+    /// All of version 6.
+    pub(super) const V6: Self = Self { first: IpAddr::V6(Ipv6Addr::UNSPECIFIED), bits: 0 };
+
+    pub(super) fn contains(self, address: IpAddr) -> bool {
+        match (self.first, address) {
+            (IpAddr::V4(first), IpAddr::V4(address)) => {
+                let differs = u32::from(first) ^ u32::from(address);
+                differs.checked_shr(32 - u32::from(self.bits)).unwrap_or_default() == 0
+            }
+            (IpAddr::V6(first), IpAddr::V6(address)) => {
+                let differs = u128::from(first) ^ u128::from(address);
+                differs.checked_shr(128 - u32::from(self.bits)).unwrap_or_default() == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Net {
+    type Err = ();
+
+    /// `ADDRESS` or `ADDRESS/BITS`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (first, bits) = text.split_once('/').map_or((text, None), |(first, bits)| (first, Some(bits)));
+        let first: IpAddr = first.parse().map_err(drop)?;
+        let most = if first.is_ipv4() { 32 } else { 128 };
+        let bits = bits.map_or(Ok(most), str::parse).map_err(drop)?;
+        if bits > most { Err(()) } else { Ok(Self { first, bits }) }
+    }
+}
+
+/// The address of version 4 that one of version 6 only stands for: mapped, translated (NAT64) or tunnelled (6to4).
+pub(super) fn plain(address: IpAddr) -> IpAddr {
+    let IpAddr::V6(six) = address else { return address };
+    let parts = six.segments();
+    let four = |high: u16, low: u16| IpAddr::V4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
+    match parts {
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => four(high, low),
+        // What was once called compatible; `::` and `::1` are themselves.
+        [0, 0, 0, 0, 0, 0, high, low] if high > 0 => four(high, low),
+        [0x2002, high, low, ..] => four(high, low),
+        _ => address,
+    }
+}
+
+/// Whether nobody calls it whatever is allowed: links, where metadata servers are, and those that are elsewhere.
+pub(super) fn is_never_called(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(four) => four.is_link_local() || four == Ipv4Addr::new(100, 100, 100, 200),
+        IpAddr::V6(six) => six.is_unicast_link_local() || six.segments()[..2] == [0xfd00, 0xec2],
+    }
+}
+
+/// Whether only this machine or this network can reach it, or nobody can.
+pub(super) fn is_within(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(four) => {
+            let [first, second, third, _] = four.octets();
+            four.is_loopback()
+                || four.is_private()
+                || four.is_multicast()
+                || first == 0
+                || first >= 240
+                // Shared by a provider's customers, of protocols, of benchmarks.
+                || (first == 100 && second & 0xc0 == 64)
+                || (first == 192 && second == 0 && third == 0)
+                || (first == 198 && second & 0xfe == 18)
+        }
+        IpAddr::V6(six) => {
+            six.is_loopback()
+                || six.is_unspecified()
+                || six.is_multicast()
+                || six.is_unique_local()
+                // Once local to a site.
+                || six.segments()[0] & 0xffc0 == 0xfec0
+        }
+    }
+}

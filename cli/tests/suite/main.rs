@@ -11,6 +11,7 @@ mod ebb;
 mod errors;
 mod first_run;
 mod identity;
+mod lists;
 mod operate;
 mod schedules;
 mod secrets;

@@ -10,6 +10,7 @@ mod schedule;
 mod test;
 mod triggers;
 mod worker;
+mod workflows;
 
 use std::path::PathBuf;
 
@@ -21,7 +22,7 @@ pub use answers::{Approve, Reject, Signal};
 pub use care::{Audit, DeadLetters, Doctor, LetterAction, LetterFilter, Letters, ListLetters, Timers};
 pub use files::{Apply, Graph, Plan, Schema, Validate};
 pub use identity::{Grants, Login, NewToken, Scope, Tokens};
-pub use limits::{LimitAction, Limits};
+pub use limits::{LimitAction, Limits, TenantAction, Tenants};
 pub use run::{Bulk, Mark, OnRun, OnTask, Run};
 pub use schedule::{
     Backfill, BackfillAction, NewBackfill, NextInstants, PauseSchedule, ResumeSchedule, Schedule,
@@ -29,6 +30,7 @@ pub use schedule::{
 pub use test::Test;
 pub use triggers::{ListTriggers, TriggerAction, TriggerName, Triggers};
 pub use worker::Worker;
+pub use workflows::{Archive, ListWorkflows, Rollback, Versions, WorkflowAction, Workflows};
 
 /// Which Ebbflow is meant, and how to answer. These go with every command.
 #[derive(Args, Clone, Debug)]
@@ -83,6 +85,11 @@ pub enum Command {
         after_help = "Examples:\n  ebb apply\n  ebb apply my-workflows/ --url https://console.example.com\n  ebb apply --prune\n\nWith --prune the folder is all there shall be: whatever else is in use is archived, however it was registered. `ebb plan --prune` shows it first. Unfinished runs go on."
     )]
     Apply(Apply),
+    /// List workflows in use, or let one pause
+    #[command(
+        after_help = "Examples:\n  ebb workflows\n  ebb workflows list --tag nightly --sort=-updated_at\n  ebb workflows pause etl --reason 'the warehouse moves'\n  ebb workflows resume etl --missed latest\n\nWhile one is paused, schedules, triggers and people start no runs of it."
+    )]
+    Workflows(Workflows),
     /// List the versions of a workflow, newest first
     #[command(after_help = "Example:\n  ebb versions hello")]
     Versions(Versions),
@@ -97,9 +104,9 @@ pub enum Command {
         after_help = "Examples:\n  ebb trigger hello --watch\n  ebb trigger etl --input day=2026-01-31 --input 'regions=[\"us\", \"eu\"]'\n  ebb trigger etl --logical-date 2026-01-31 --key etl-2026-01-31\n\nWith --watch the exit code is 0 if the run succeeded and 1 if it failed or was cancelled."
     )]
     Trigger(Trigger),
-    /// List runs, newest first
+    /// List runs, newest first unless said otherwise
     #[command(
-        after_help = "Examples:\n  ebb runs\n  ebb runs --workflow hello --state failed --json\n  ebb runs --parent RUN"
+        after_help = "Examples:\n  ebb runs\n  ebb runs --workflow hello --state failed --json\n  ebb runs --label team=green --created-after 2026-01-31\n  ebb runs --text timeout --sort=-finished_at\n  ebb runs --parent RUN"
     )]
     Runs(Runs),
     /// Show, watch or steer one run
@@ -129,6 +136,14 @@ pub enum Command {
         after_help = "Examples:\n  ebb limits\n  ebb limits show pool warehouse\n  ebb limits set pool warehouse 4\n  ebb limits set queue heavy 20\n  ebb limits set tenant own none\n\nA workflow says itself how many of its tasks are under way: `max_active_tasks`."
     )]
     Limits(Limits),
+    /// Say how much waits in each queue, for how long, and of whom
+    #[command(after_help = "Example:\n  ebb queues")]
+    Queues,
+    /// List tenants, or say what one has coming
+    #[command(
+        after_help = "Examples:\n  ebb tenants\n  ebb tenants show acme\n  ebb tenants set acme --weight 3 --max-active-tasks 200\n\nTenants that wait for places take turns; one of weight 3 has three of them in each round."
+    )]
+    Tenants(Tenants),
     /// Show what the tasks of a run wrote
     #[command(
         after_help = "Examples:\n  ebb logs RUN\n  ebb logs RUN load --attempt 1\n  ebb logs RUN split__3\n  ebb logs RUN -f"
@@ -189,30 +204,6 @@ pub enum Command {
     Token,
 }
 
-/// Whose versions to list.
-#[derive(Args, Clone, Debug)]
-pub struct Versions {
-    /// The workflow's name
-    pub name: String,
-}
-
-/// What to go back to.
-#[derive(Args, Clone, Debug)]
-pub struct Rollback {
-    /// The workflow's name
-    pub name: String,
-    /// The version's number, as `ebb versions` lists it: 3 or v3
-    #[arg(value_parser = version)]
-    pub version: i32,
-}
-
-/// What to take out of use.
-#[derive(Args, Clone, Debug)]
-pub struct Archive {
-    /// The workflow's name
-    pub name: String,
-}
-
 /// What to start.
 #[derive(Args, Clone, Debug)]
 pub struct Trigger {
@@ -270,6 +261,21 @@ pub struct Runs {
     /// Only those that tasks of this run started
     #[arg(long, value_name = "RUN")]
     pub parent: Option<RunId>,
+    /// Only those with this label
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub label: Option<String>,
+    /// Only those created then or later: 2026-01-31 or 2026-01-31T06:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = date)]
+    pub created_after: Option<Instant>,
+    /// Only those created before
+    #[arg(long, value_name = "TIME", value_parser = date)]
+    pub created_before: Option<Instant>,
+    /// Only those with this text in their id, workflow, error, labels or whoever caused them
+    #[arg(long)]
+    pub text: Option<String>,
+    /// By when they were created or ended; a `-` before it: the last one first [default: -created_at]
+    #[arg(long, value_parser = api::runs::SORTS, allow_hyphen_values = true)]
+    pub sort: Option<String>,
     /// At most so many
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,

@@ -19,10 +19,12 @@ mod logs;
 mod operate;
 mod plan;
 mod progress;
+mod queues;
 mod run;
 mod runs;
 mod schedule;
 mod schema;
+mod tenants;
 mod test;
 mod timers;
 mod token;
@@ -32,6 +34,7 @@ mod validate;
 mod versions;
 mod watch;
 mod workers;
+mod workflows;
 
 use std::io;
 use std::process::ExitCode;
@@ -57,6 +60,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Schema(arguments) => schema::run(&arguments),
         Command::Plan(arguments) => plan::run(shared, &arguments).await,
         Command::Apply(arguments) => apply::run(shared, &arguments).await,
+        Command::Workflows(arguments) => workflows::run(shared, arguments).await,
         Command::Versions(arguments) => versions::list(shared, &arguments).await,
         Command::Rollback(arguments) => versions::rollback(shared, &arguments).await,
         Command::Archive(arguments) => versions::archive(shared, &arguments).await,
@@ -69,6 +73,8 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Reject(arguments) => answers::reject(shared, arguments).await,
         Command::Explain(arguments) => explain::run(shared, &arguments).await,
         Command::Limits(arguments) => limits::run(shared, arguments).await,
+        Command::Queues => queues::run(shared).await,
+        Command::Tenants(arguments) => tenants::run(shared, arguments).await,
         Command::Logs(arguments) => logs::run(shared, arguments).await,
         Command::Workers => workers::list(shared).await,
         Command::Worker(arguments) => workers::order(shared, arguments).await,

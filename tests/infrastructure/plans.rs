@@ -13,7 +13,7 @@ use sqlx::{Executor, PgConnection, Row};
 use super::released::{newest_schema, statements};
 
 /// What grows with every run, by how the names of its tables begin.
-const HISTORY: [&str; 4] = ["runs", "tasks", "events", "logs"];
+const HISTORY: [&str; 5] = ["runs", "run_labels", "tasks", "events", "logs"];
 
 /// Has statements planned.
 struct Planner {

@@ -1,16 +1,19 @@
-//! What the simulated store passes on about tokens and grants: nobody in a simulated world has any.
+//! What the simulated store passes on about who may do what and for whom: nobody in a simulated world asks.
 
 use async_trait::async_trait;
-use model::Instant;
-use store::{GrantRecord, Identities, IdentityFilter, Result, TokenRecord};
+use model::{Instant, TaskKey, TenantId};
+use store::{
+    Checkpoint, Checkpoints, GrantRecord, Identities, IdentityFilter, Pause, Paused, Result, TenantFilter,
+    TenantRecord, Tenants, TokenRecord, WorkflowPlace, WorkflowRecord, WorkflowSort, Workflows,
+};
 use uuid::Uuid;
 
 use crate::store::SimulatedStore;
 
 macro_rules! pass_on {
-    ($(fn $name:ident($($given:ident: $gift:ty),*) -> $got:ty;)*) => {
+    ($part:ident $(fn $name:ident($($given:ident: $gift:ty),*) -> $got:ty;)*) => {
         #[async_trait]
-        impl Identities for SimulatedStore {
+        impl $part for SimulatedStore {
             $(async fn $name(&self, $($given: $gift),*) -> Result<$got> {
                 self.inner.$name($($given),*).await
             })*
@@ -19,6 +22,7 @@ macro_rules! pass_on {
 }
 
 pass_on! {
+    Identities
     fn add_token(token: &TokenRecord) -> ();
     fn token_by_hash(hash: &[u8; 32]) -> Option<TokenRecord>;
     fn tokens(filter: &IdentityFilter) -> Vec<TokenRecord>;
@@ -29,4 +33,26 @@ pass_on! {
     fn remove_grant(filter: &IdentityFilter, id: Uuid) -> Option<GrantRecord>;
     fn end_session(hash: &[u8; 32], until: Instant, now: Instant) -> ();
     fn session_ended(hash: &[u8; 32]) -> bool;
+}
+
+pass_on! {
+    Workflows
+    fn sorted_workflows(
+        tenant: TenantId,
+        sort: WorkflowSort,
+        after: Option<&WorkflowPlace>,
+        limit: u32
+    ) -> Vec<WorkflowRecord>;
+    fn pause_workflow(tenant: TenantId, workflow: &str, pause: Option<&Pause>, at: Instant) -> Paused;
+}
+
+pass_on! {
+    Tenants
+    fn tenants(filter: &TenantFilter) -> Vec<TenantRecord>;
+}
+
+pass_on! {
+    Checkpoints
+    fn keep_checkpoint(key: TaskKey, checkpoint: &Checkpoint) -> bool;
+    fn checkpoint(key: TaskKey) -> Option<Checkpoint>;
 }

@@ -273,6 +273,7 @@ pass_on_part! {
     Outlines reads {
         fn outline(runs: &[RunId]) -> Vec<(RunId, Task)>;
         fn pulse(tenant: TenantId, since: Instant, limit: u32) -> Vec<(Instant, RunState)>;
+        fn horizon(tenant: TenantId, filter: &RunFilter, rows: u32) -> Option<store::RunPlace>;
     }
     writes {}
 }

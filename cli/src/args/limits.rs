@@ -42,3 +42,32 @@ fn places(text: &str) -> Result<Places, String> {
         _ => text.parse().map(|places| Places(Some(places))).map_err(|_| "write a number, or `none`".into()),
     }
 }
+
+/// Which tenants to show, or what to set.
+#[derive(Args, Clone, Debug)]
+pub struct Tenants {
+    /// What to show or change [default: list all that you have to do with]
+    #[command(subcommand)]
+    pub action: Option<TenantAction>,
+}
+
+/// What to show or change about tenants.
+#[derive(Subcommand, Clone, Debug)]
+pub enum TenantAction {
+    /// Show one
+    Show {
+        /// The tenant
+        name: String,
+    },
+    /// Say what a tenant has coming; a new one comes into being
+    Set {
+        /// The tenant
+        name: String,
+        /// How often it comes in each round where tenants wait for places, from 1 to 1000
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        weight: Option<u32>,
+        /// How many of its tasks may be under way at the same time, or `none` for no bound
+        #[arg(long, value_name = "N", value_parser = places)]
+        max_active_tasks: Option<Places>,
+    },
+}

@@ -8,16 +8,25 @@ use api::views::RunView;
 
 use super::connect;
 use crate::args::{Runs, Shared};
+use crate::client::Client;
 use crate::output::{self, Palette};
 
 const STATE_COLUMN: usize = 2;
+
+/// So many pages are asked for, until there are as many runs as were wanted.
+const PAGES: usize = 100;
 
 pub(super) async fn run(shared: &Shared, arguments: &Runs) -> Result<ExitCode> {
     let mut query = vec![("limit", arguments.limit.to_string())];
     query.extend(arguments.workflow.clone().map(|workflow| ("workflow", workflow)));
     query.extend(arguments.state.map(|state| ("state", state.name().to_owned())));
     query.extend(arguments.parent.map(|parent| ("parent", parent.to_string())));
-    let page: Page<RunView> = connect(shared)?.get(&["runs"], &query).await?;
+    query.extend(arguments.label.clone().map(|label| ("label", label)));
+    query.extend(arguments.created_after.map(|at| ("created_after", at.to_rfc3339())));
+    query.extend(arguments.created_before.map(|at| ("created_before", at.to_rfc3339())));
+    query.extend(arguments.text.clone().map(|text| ("text", text)));
+    query.extend(arguments.sort.clone().map(|sort| ("sort", sort)));
+    let page = collect(&connect(shared)?, query, arguments.limit).await?;
     if shared.json {
         output::json(&page)?;
     } else if page.items.is_empty() {
@@ -26,6 +35,21 @@ pub(super) async fn run(shared: &Shared, arguments: &Runs) -> Result<ExitCode> {
         output::line(table(&page.items, Palette::of_stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// So many runs, or all there are: a page may have fewer than fit although there are more.
+async fn collect(client: &Client, mut query: Vec<(&str, String)>, limit: u32) -> Result<Page<RunView>> {
+    let mut page: Page<RunView> = client.get(&["runs"], &query).await?;
+    for _ in 0..PAGES {
+        let missing = (limit as usize).saturating_sub(page.items.len());
+        let Some(cursor) = page.next_cursor.clone().filter(|_| missing > 0) else { break };
+        query.retain(|(name, _)| !["cursor", "limit"].contains(name));
+        query.extend([("limit", missing.to_string()), ("cursor", cursor)]);
+        let more: Page<RunView> = client.get(&["runs"], &query).await?;
+        page.items.extend(more.items);
+        page.next_cursor = more.next_cursor;
+    }
+    Ok(page)
 }
 
 /// A run's state, and whether it is held for others.

@@ -12,6 +12,7 @@ mod errors;
 mod first_run;
 mod identity;
 mod leaks;
+mod lists;
 mod operate;
 mod schedules;
 mod secrets;

@@ -167,7 +167,7 @@ fn filter(given: &BulkFilter) -> Result<RunFilter, Problem> {
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "filter_missing", message));
     }
     let state = given.state.as_deref().map(runs::state_named).transpose()?;
-    Ok(RunFilter { workflow: given.workflow.clone(), state, parent: given.parent, after: None, limit: 0 })
+    Ok(RunFilter { workflow: given.workflow.clone(), state, parent: given.parent, ..RunFilter::default() })
 }
 
 fn command(body: &BulkBody, caller: &Caller) -> Result<Command, Problem> {

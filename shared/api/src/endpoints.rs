@@ -10,7 +10,8 @@ use crate::mutation::{self, Action};
 use crate::openapi::{self, Described, Operation, Schemas};
 use crate::{
     Api, access, answers, audit, backfills, bulk, dead_letters, doctor, drift, explain, limits, live, logs,
-    operate, picture, runs, schedules, tasks, timers, triggers, versions, workers, workflows,
+    operate, picture, queues, runs, schedules, tasks, tenants, timers, triggers, versions, work, workers,
+    workflows,
 };
 
 /// An endpoint: what serves it, and what the document says of it.
@@ -78,6 +79,11 @@ impl Endpoint {
         Self { changes: false, ..self }
     }
 
+    /// Says that it is a step of an attempt, of which the run's own events tell: it is no deed, and may be taken again.
+    fn of_an_attempt(self) -> Self {
+        Self { changes: false, ..self }
+    }
+
     /// Says that it is for everybody.
     fn for_everybody(self) -> Self {
         Self { open: true, ..self }
@@ -123,6 +129,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         about_tasks(),
         about_schedules(),
         about_operation(),
+        about_work(),
         about_access(),
         about_this(),
     ]
@@ -138,6 +145,8 @@ fn about_workflows() -> Vec<Endpoint> {
         post("/workflows/validate", workflows::post_validate, "Check definitions and register nothing")
             .that_only_reads(),
         get("/workflows/{name}", workflows::get_one, "Show a workflow, its recent runs and what is due next"),
+        post("/workflows/{name}/pause", workflows::post_pause, "Let no run of a workflow begin"),
+        post("/workflows/{name}/resume", workflows::post_resume, "Let a paused workflow go on"),
         post("/workflows/{name}/archive", versions::post_archive, "Take a workflow out of use"),
         get("/workflows/{name}/versions", versions::get_list, "List versions, newest first"),
         get("/workflows/{name}/versions/{number}", versions::get_one, "Show a version"),
@@ -184,6 +193,13 @@ fn about_tasks() -> Vec<Endpoint> {
         get("/runs/{id}/tasks/{task}", tasks::get_one, "Show a task"),
         get("/runs/{id}/tasks/{task}/attempts", tasks::get_attempts, "List attempts at a task"),
         get("/runs/{id}/tasks/{task}/logs", logs::get_lines, "List what an attempt wrote"),
+        get(
+            "/runs/{id}/tasks/{task}/logs/follow",
+            live::get_log,
+            "Hear what a task writes, until it has ended",
+        )
+        .with("text/event-stream"),
+        get("/runs/{id}/tasks/{task}/output", tasks::get_output, "Show what a task delivered"),
         post("/runs/{id}/tasks/{task}/approve", answers::post_approve, "Approve what a task asks for"),
         post("/runs/{id}/tasks/{task}/reject", answers::post_reject, "Do not approve what a task asks for"),
         post("/runs/{id}/tasks/{task}/clear", operate::post_clear, "Do a task anew, with what follows"),
@@ -220,6 +236,14 @@ fn about_operation() -> Vec<Endpoint> {
         get("/limits", limits::get_list, "Show who has places and who waits for one"),
         get("/limits/{kind}/{name}", limits::get_detail, "Show who has places of a limit and who comes next"),
         post("/limits/{kind}/{name}", limits::post_places, "Say how many places a limit has"),
+        get("/queues", queues::get_list, "Say how much waits in each queue, for how long, and of whom"),
+        get("/tenants", tenants::get_list, "List tenants"),
+        get("/tenants/{name}", tenants::get_one, "Show a tenant"),
+        post(
+            "/tenants/{name}",
+            tenants::post_one,
+            "Say what a tenant has coming; a new one comes into being",
+        ),
         get("/workers", workers::get_list, "List workers and what they hold"),
         post("/workers/{id}/drain", workers::post_drain, "Have a worker finish what it holds and end"),
         post("/workers/{id}/kill", workers::post_kill, "Have a worker hand back what it holds and end"),
@@ -233,6 +257,23 @@ fn about_operation() -> Vec<Endpoint> {
         get("/doctor", doctor::get_report, "Say whether everything is as it should be"),
         post("/doctor/repair", doctor::post_repair, "Put right what can be"),
     ]
+}
+
+fn about_work() -> Vec<Endpoint> {
+    let all = vec![
+        post("/work/lease", work::post_lease, "Ask for attempts to carry out, as a worker elsewhere"),
+        post("/work/heartbeat", work::post_heartbeat, "Say that a worker lives, and hear what it holds"),
+        post("/work/{id}/{task}/{attempt}/log", work::post_log, "Take down what an attempt wrote"),
+        post(
+            "/work/{id}/{task}/{attempt}/checkpoint",
+            work::post_checkpoint,
+            "Say how far an attempt has come: the next one begins with it",
+        ),
+        post("/work/{id}/{task}/{attempt}/complete", work::post_complete, "Say that an attempt succeeded"),
+        post("/work/{id}/{task}/{attempt}/fail", work::post_fail, "Say that an attempt failed"),
+        post("/work/{id}/{task}/{attempt}/release", work::post_release, "Give an attempt back"),
+    ];
+    all.into_iter().map(Endpoint::of_an_attempt).collect()
 }
 
 fn about_access() -> Vec<Endpoint> {

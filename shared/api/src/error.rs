@@ -20,6 +20,7 @@ pub fn runtime(error: Error) -> Problem {
     match error {
         Error::NoSuchWorkflow(_) | Error::NoSuchTenant(_) => Problem::not_found(message),
         Error::Archived(_) => refused(StatusCode::CONFLICT, "archived"),
+        Error::Paused(_) => refused(StatusCode::CONFLICT, "workflow_paused"),
         Error::BadInputs(problems) => {
             let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
             let message = format!("{message}: {}", said.join("; "));

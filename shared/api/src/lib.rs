@@ -9,7 +9,7 @@
 //! - [`endpoints`]: all of them in one table, of which the router and the document ([`openapi`]) are made.
 //! - [`live`]: what happens, as it happens.
 //! - [`workflows`], [`versions`], [`runs`], [`picture`], [`tasks`], [`explain`], [`answers`], [`operate`], [`bulk`], [`logs`], [`limits`],
-//!   [`workers`], [`timers`], [`schedules`], [`drift`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`], [`audit`]: the endpoints.
+//!   [`queues`], [`tenants`], [`work`], [`workers`], [`timers`], [`schedules`], [`drift`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`], [`audit`]: the endpoints.
 
 pub mod access;
 pub mod answers;
@@ -35,14 +35,17 @@ pub mod openapi;
 pub mod operate;
 pub mod page;
 pub mod picture;
+pub mod queues;
 pub mod request;
 pub mod runs;
 pub mod schedules;
 pub mod tasks;
+pub mod tenants;
 pub mod timers;
 pub mod triggers;
 pub mod versions;
 pub mod views;
+pub mod work;
 pub mod workers;
 pub mod workflows;
 

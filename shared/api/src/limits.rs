@@ -23,7 +23,7 @@ const OWN: &str = "own";
 const LONGEST_NAME: usize = 100;
 
 /// No limit has more places.
-const MOST_PLACES: u32 = 1_000_000;
+pub(crate) const MOST_PLACES: u32 = 1_000_000;
 
 /// The limits that a tenant's tasks need places of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]

@@ -5,6 +5,7 @@
 
 mod feed;
 mod listener;
+mod log;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -27,6 +28,8 @@ use crate::{Api, Caller, error, runs};
 
 pub use feed::Feed;
 use listener::Listener;
+pub(crate) use log::get_log;
+pub use log::{FollowQuery, FollowedView};
 
 /// Which events to be told.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -87,15 +90,24 @@ pub(crate) async fn get_events(
     stopping: Option<Extension<Stopping>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let last_heard = match headers.get("last-event-id").map(HeaderValue::to_str) {
-        None => None,
-        Some(Ok(text)) => Some(text).filter(|text| !text.is_empty()),
-        Some(Err(_)) => return Err(Problem::bad_request("`Last-Event-ID` is none that was given here")),
-    };
+    let last_heard = last_heard(&headers)?;
     let stopping = stopping.map(|Extension(stopping)| stopping).unwrap_or_default();
     let events = listen(&api, &caller, query, last_heard, stopping.asked()).await?;
-    // A proxy that waits for more before it passes anything on would make the news old.
+    Ok((unbuffered(), events).into_response())
+}
+
+/// The event that whoever comes again heard last.
+fn last_heard(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    match headers.get("last-event-id").map(HeaderValue::to_str) {
+        None => Ok(None),
+        Some(Ok(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
+        Some(Err(_)) => Err(Problem::bad_request("`Last-Event-ID` is none that was given here")),
+    }
+}
+
+/// A proxy that waits for more before it passes anything on would make the news old.
+fn unbuffered() -> HeaderMap {
     let unbuffered = (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     let fresh = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok((HeaderMap::from_iter([unbuffered, fresh]), events).into_response())
+    HeaderMap::from_iter([unbuffered, fresh])
 }

@@ -35,7 +35,7 @@ const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
 const LONGEST_NOTE: usize = 200;
 
 /// The fields of an answer that tell how something stands now.
-const TELLING: [&str; 14] = [
+const TELLING: [&str; 17] = [
     "id",
     "name",
     "workflow",
@@ -49,6 +49,9 @@ const TELLING: [&str; 14] = [
     "matched",
     "done",
     "paused_at",
+    "pause",
+    "weight",
+    "max_active_tasks",
     "error_code",
 ];
 
@@ -251,7 +254,8 @@ async fn glance(api: &Api, caller: &Caller, path: &str) -> Option<Value> {
         ["workflows", _, "runs"] => None,
         ["workflows", name, ..] => {
             let found = store.workflow(caller.tenant, &decoded(name)).await.ok()??;
-            Some(json!({"version": found.version.number, "archived": found.archived}))
+            let pause = found.pause.map(|pause| json!({"at": pause.at, "by": pause.by}));
+            Some(json!({"version": found.version.number, "archived": found.archived, "pause": pause}))
         }
         ["backfills", id, _] => {
             let found = store.backfill(caller.tenant, id.parse().ok()?).await.ok()??;
@@ -261,6 +265,10 @@ async fn glance(api: &Api, caller: &Caller, path: &str) -> Option<Value> {
             let known = limits::show(api, caller).await.ok()?.items;
             let limit = known.into_iter().find(|limit| limit.kind == *kind && limit.name == decoded(name))?;
             Some(json!({"places": limit.places}))
+        }
+        ["tenants", name] => {
+            let found = crate::tenants::find(api, caller, &decoded(name)).await.ok()?;
+            Some(json!({"weight": found.weight, "max_active_tasks": found.places}))
         }
         _ => None,
     }

@@ -1,5 +1,6 @@
 //! The OpenAPI document: made from the endpoints that are served, and shown as a page.
 
+pub mod hooks;
 mod operation;
 mod page;
 pub(crate) mod shapes;
@@ -36,6 +37,7 @@ fn make() -> Value {
         let path = paths.entry(format!("/api/v1{}", endpoint.path)).or_insert_with(|| json!({}));
         path[endpoint.method.as_str().to_ascii_lowercase()] = show(&endpoint, described);
     }
+    paths.extend(hooks::paths());
     let refused = |what: &str| json!({"description": what, "content": problem});
     json!({
         "openapi": "3.1.0",

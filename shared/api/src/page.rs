@@ -29,6 +29,12 @@ impl<T> Page<T> {
         self
     }
 
+    /// The same page, which leads on from that place if it is the last of what was looked at.
+    pub(crate) fn or_on_from<P: Serialize>(mut self, place: Option<P>) -> Self {
+        self.next_cursor = self.next_cursor.or_else(|| place.map(|place| encode(&place)));
+        self
+    }
+
     /// The same page with each item shown in another way.
     pub fn map<U>(self, show: impl FnMut(T) -> U) -> Page<U> {
         Page { items: self.items.into_iter().map(show).collect(), next_cursor: self.next_cursor }

@@ -1,5 +1,7 @@
 //! Runs: start, list, get, events, cancel.
 
+mod listing;
+
 use auth::Permission::Follow;
 use axum::Json;
 use axum::extract::State;
@@ -10,7 +12,7 @@ use runtime::{Settled, StartRun};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use service::Problem;
-use store::{LaneMember, RunFilter, RunRecord};
+use store::{LaneMember, RunRecord};
 use uuid::Uuid;
 
 use crate::operate::ReasonBody;
@@ -19,30 +21,14 @@ use crate::request::{self, Path, Query};
 use crate::views::{EventView, RunView};
 use crate::{Api, Caller, Links, error, mutation, tasks, workflows};
 
+pub(crate) use listing::get_list;
+pub use listing::{ListQuery, SORTS, list};
+
 /// No idempotency key is longer, in bytes.
 pub(crate) const LONGEST_KEY: usize = 255;
 
 /// So many runs that share a limit are looked at.
 const LANE_SHOWN: u32 = 100;
-
-/// Which runs to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ListQuery {
-    /// Only of this workflow.
-    pub workflow: Option<String>,
-    /// Only in this state.
-    #[schemars(with = "Option<crate::openapi::shapes::RunStates>")]
-    pub state: Option<String>,
-    /// Only those that tasks of this run started.
-    #[schemars(with = "Option<crate::openapi::shapes::Id>")]
-    pub parent: Option<RunId>,
-    /// At most so many.
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<u32>,
-    /// From an earlier page.
-    pub cursor: Option<String>,
-}
 
 /// Which events of a run to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, schemars::JsonSchema)]
@@ -70,23 +56,6 @@ pub struct StartBody {
     pub priority: i32,
     /// Whether a run of the same logical date shall make room; `false` is the only value yet.
     pub replace_existing: bool,
-}
-
-/// Runs, newest first.
-pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<RunView>, Problem> {
-    let wanted = Wanted::<(Instant, RunId)>::read(query.limit, query.cursor.as_deref())?;
-    let state = query.state.as_deref().map(state_named).transpose()?;
-    let filter = RunFilter {
-        workflow: query.workflow.clone(),
-        state,
-        parent: query.parent,
-        after: wanted.after,
-        limit: wanted.rows(),
-    };
-    let rows = api.app.runtime.store().runs(caller.tenant, &filter).await.map_err(error::store)?;
-    let page = wanted.page(rows, |record| (record.run.created_at, record.run.id));
-    let Page { items, next_cursor } = page.only(|record| caller.may(Follow, &record.run.workflow));
-    Ok(Page { items: views(api, items).await?, next_cursor })
 }
 
 /// Runs as callers see them.
@@ -139,14 +108,6 @@ pub(crate) fn state_named(name: &str) -> Result<RunState, Problem> {
         let known = RunState::ALL.map(RunState::name).join(", ");
         Problem::bad_request(format!("`state` is `{name}`, which is none of {known}"))
     })
-}
-
-pub(crate) async fn get_list(
-    State(api): State<Api>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
-) -> Result<Json<Page<RunView>>, Problem> {
-    list(&api, &caller, &query).await.map(Json)
 }
 
 pub(crate) async fn get_one(

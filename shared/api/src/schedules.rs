@@ -144,7 +144,7 @@ pub struct ScheduleView {
     pub drift: DriftView,
 }
 
-/// Who paused a schedule.
+/// Who paused something.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PauseView {
     /// When.
@@ -154,6 +154,12 @@ pub struct PauseView {
     pub by: String,
     /// Why, if they said so.
     pub reason: Option<String>,
+}
+
+impl From<Pause> for PauseView {
+    fn from(Pause { at, by, reason }: Pause) -> Self {
+        Self { at, by, reason }
+    }
 }
 
 /// Instants that have no run yet and are past.
@@ -210,7 +216,7 @@ impl ScheduleView {
             max_active_runs,
             overlap,
             paused,
-            pause: record.pause.map(|Pause { at, by, reason }| PauseView { at, by, reason }),
+            pause: record.pause.map(PauseView::from),
             missed,
             last_date: record.last_date,
             problem: record.problem.or(unreadable),

@@ -1,4 +1,4 @@
-//! Tasks of a run: list, get, attempts.
+//! Tasks of a run: list, get, attempts, output.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use axum::extract::State;
 use engine::Graph;
 use model::{Run, RunId, TaskIndex, TaskKey, TaskSpec, TaskState, TenantId};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use service::Problem;
 use store::TaskRecord;
 
@@ -72,10 +73,24 @@ pub async fn list(
     Ok(Page { items: views, next_cursor })
 }
 
+/// What a task delivered.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OutputView {
+    /// Its last attempt.
+    pub attempt: u32,
+    /// What it delivered; null where it succeeded and delivered nothing, or where that was deleted since.
+    pub output: Value,
+}
+
 /// One task of a run, or words that say that there is none and which one may have been meant.
 pub(crate) async fn find(api: &Api, caller: &Caller, id: RunId, name: &str) -> Result<Found, Problem> {
     let run = runs::find(api, caller, id).await?.run;
-    let graph = graph(api, &run).await?;
+    find_in(api, run, name).await
+}
+
+/// One task of a run that the caller may know of.
+pub(crate) async fn find_in(api: &Api, run: Run, name: &str) -> Result<Found, Problem> {
+    let (id, graph) = (run.id, graph(api, &run).await?);
     let record = match (graph.index_of(name), child_named(&graph, name)) {
         (Some(index), _) => read(api, id, None, index).await?,
         (None, Some((parent, place))) => {
@@ -191,4 +206,24 @@ pub(crate) async fn get_attempts(
         item.links = Some(api.links.of_attempt(&found.run, &name, item.attempt, api.app.now()));
     }
     Ok(Json(Page { items, next_cursor: None }))
+}
+
+/// What a task delivered; not there while it has not succeeded.
+pub(crate) async fn get_output(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((id, task)): Path<(RunId, String)>,
+) -> Result<Json<OutputView>, Problem> {
+    let record = find(&api, &caller, id, &task).await?.record;
+    let state = record.task.state;
+    match (record.output, state) {
+        (None, TaskState::Succeeded) => {
+            Ok(Json(OutputView { attempt: record.task.attempt, output: Value::Null }))
+        }
+        (None, _) => {
+            let message = format!("task `{task}` has delivered nothing: it is {}", state.name());
+            Err(Problem::not_found(message))
+        }
+        (Some(output), _) => Ok(Json(OutputView { attempt: record.task.attempt, output })),
+    }
 }

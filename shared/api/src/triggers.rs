@@ -189,5 +189,10 @@ pub(crate) async fn post_resume(
     caller: Caller,
     Path(names): Path<(String, String)>,
 ) -> Result<Json<TriggerView>, Problem> {
-    pause(&api, &key(&caller, names), None).await
+    let key = key(&caller, names);
+    let active = api.app.runtime.store().active(key.tenant, &key.workflow).await.map_err(error::store)?;
+    if active.is_some_and(|active| active.paused) {
+        return Err(error::runtime(runtime::Error::Paused(key.workflow)));
+    }
+    pause(&api, &key, None).await
 }

@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 use store::{RunRecord, Starter, WorkflowRecord};
 
 use crate::Links;
-use crate::schedules::NextView;
+use crate::schedules::{NextView, PauseView};
+use crate::workflows::StatisticsView;
 
 pub use tasks::{AttemptView, ChildrenView, ElsewhereView, ErrorView, TaskView, WaitingView};
 pub use workers::{HeldView, WorkerState, WorkerView};
@@ -265,6 +266,9 @@ pub struct WorkflowView {
     /// When it last changed.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub updated_at: Instant,
+    /// Who lets none of its runs begin for now, if somebody does.
+    #[serde(default)]
+    pub pause: Option<PauseView>,
 }
 
 impl From<&WorkflowRecord> for WorkflowView {
@@ -281,6 +285,7 @@ impl From<&WorkflowRecord> for WorkflowView {
             tasks: workflow.tasks.len(),
             created_at: record.created_at,
             updated_at: record.updated_at,
+            pause: record.pause.clone().map(PauseView::from),
         }
     }
 }
@@ -298,7 +303,10 @@ pub struct WorkflowDetail {
     pub source: String,
     /// Its newest runs, newest first.
     pub recent_runs: Vec<RunView>,
-    /// The next instants of its schedules, in order.
+    /// How its last runs fared.
+    #[serde(default)]
+    pub statistics: StatisticsView,
+    /// The next instants of its schedules, in order; none while it is paused.
     #[serde(default)]
     pub next: Vec<NextView>,
 }

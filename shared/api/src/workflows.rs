@@ -1,4 +1,8 @@
-//! Workflows: list, get, register, validate.
+//! Workflows: list, get, register, validate, pause and resume.
+
+mod listing;
+mod pausing;
+mod statistics;
 
 use auth::Permission::{Author, Read};
 use axum::Json;
@@ -10,27 +14,24 @@ use store::{RunFilter, WorkflowRecord};
 
 use crate::definitions::Definitions;
 use crate::etag::{self, Tagged};
-use crate::page::{Page, Wanted};
-use crate::request::{Path, Query};
+use crate::request::Path;
 use crate::views::{RegisteredView, WorkflowDetail, WorkflowView};
 use crate::{Api, Caller, error, runs, schedules};
 
+pub(crate) use listing::get_list;
+pub use listing::{ListQuery, SORTS, list};
+pub use pausing::ResumeWorkflowBody;
+pub(crate) use pausing::{post_pause, post_resume};
+pub use statistics::StatisticsView;
+
 /// So many runs stand with a workflow.
-const RECENT_RUNS: u32 = 10;
+const RECENT_RUNS: usize = 10;
+
+/// So many runs say how it fares.
+const COUNTED_RUNS: u32 = 50;
 
 /// So many names are looked through for the one that was meant.
 const NAMES_FOR_HINTS: u32 = 1_000;
-
-/// Which workflows to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ListQuery {
-    /// At most so many.
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<u32>,
-    /// From an earlier page.
-    pub cursor: Option<String>,
-}
 
 /// What became of definitions that were registered.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -59,16 +60,6 @@ pub struct ValidView {
     pub hash: String,
 }
 
-/// Workflows in name order.
-pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<WorkflowView>, Problem> {
-    let wanted = Wanted::<String>::read(query.limit, query.cursor.as_deref())?;
-    let store = api.app.runtime.store();
-    let rows =
-        store.workflows(caller.tenant, wanted.after.as_deref(), wanted.rows()).await.map_err(error::store)?;
-    let page = wanted.page(rows, |record| record.name.clone());
-    Ok(page.only(|record| caller.may(Read, &record.name)).map(|record| WorkflowView::from(&record)))
-}
-
 /// One workflow, or words that say that there is none and which one may have been meant.
 pub async fn find(api: &Api, caller: &Caller, name: &str) -> Result<WorkflowRecord, Problem> {
     let found = api.app.runtime.store().workflow(caller.tenant, name).await.map_err(error::store)?;
@@ -89,14 +80,6 @@ pub(crate) async fn no_such_workflow(api: &Api, caller: &Caller, name: &str) -> 
     }
 }
 
-pub(crate) async fn get_list(
-    State(api): State<Api>,
-    caller: Caller,
-    Query(query): Query<ListQuery>,
-) -> Result<Json<Page<WorkflowView>>, Problem> {
-    list(&api, &caller, &query).await.map(Json)
-}
-
 pub(crate) async fn get_one(
     State(api): State<Api>,
     caller: Caller,
@@ -104,16 +87,22 @@ pub(crate) async fn get_one(
     headers: HeaderMap,
 ) -> Result<Tagged<WorkflowDetail>, Problem> {
     let record = find(&api, &caller, &name).await?;
-    let filter = RunFilter { workflow: Some(name), limit: RECENT_RUNS, ..RunFilter::default() };
-    let runs = api.app.runtime.store().runs(caller.tenant, &filter).await.map_err(error::store)?;
+    let filter = RunFilter { workflow: Some(name), limit: COUNTED_RUNS, ..RunFilter::default() };
+    let mut runs = api.app.runtime.store().runs(caller.tenant, &filter).await.map_err(error::store)?;
+    let statistics = StatisticsView::of(&runs);
+    runs.truncate(RECENT_RUNS);
     let recent_runs = runs::views(&api, runs).await?;
     let hash = record.version.hash.clone();
     let detail = WorkflowDetail {
         summary: WorkflowView::from(&record),
-        next: schedules::next_of(&record.version.workflow, api.app.now()),
+        next: match record.pause {
+            Some(_) => Vec::new(),
+            None => schedules::next_of(&record.version.workflow, api.app.now()),
+        },
         definition: record.version.workflow,
         source: record.version.source,
         recent_runs,
+        statistics,
     };
     Ok(Tagged::new(&headers, hash, detail))
 }

@@ -24,6 +24,15 @@ pub trait Bus: Send + Sync {
     async fn ping(&self) -> Result<(), Error>;
 }
 
+/// Those of the messages that somebody is pushed: workers elsewhere ask for the work of their queues.
+pub fn pushed(messages: &[Message]) -> impl Iterator<Item = &Message> {
+    let asked_for = |message: &&Message| match message {
+        Message::TaskDispatched(work) => model::is_remote(&work.queue),
+        _ => false,
+    };
+    messages.iter().filter(move |message| !asked_for(message))
+}
+
 /// What can go wrong on the bus.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

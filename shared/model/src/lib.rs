@@ -32,7 +32,7 @@ pub use event::{Event, EventKind};
 pub use failure::{ErrorClass, Failure};
 pub use ids::{BackfillId, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
 pub use message::{Message, Topic};
-pub use place::{Ask, Leave, Limit, Needed, Party, Seat, Weight};
+pub use place::{Ask, Leave, Limit, Needed, Party, Seat, Weight, is_remote};
 pub use retry::{Backoff, RetryPolicy};
 pub use run::{Counts, Parent, Run, RunEvent, RunState};
 pub use schedule::{Catchup, Interval, Planned, Schedule, When};

@@ -86,6 +86,11 @@ impl Limit {
     }
 }
 
+/// Whether a queue is served by workers elsewhere, who ask for what waits in it: it is pushed to nobody.
+pub fn is_remote(queue: &str) -> bool {
+    queue == "remote" || queue.starts_with("remote-")
+}
+
 /// A limit that a task needs a place of, and how many there are if its workflow says so.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Needed {

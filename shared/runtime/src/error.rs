@@ -12,6 +12,9 @@ pub enum Error {
     /// The workflow was taken out of use.
     #[error("workflow `{0}` is archived: register it again to run it")]
     Archived(String),
+    /// Nothing of the workflow begins for now.
+    #[error("workflow `{0}` is paused: resume it to run it")]
+    Paused(String),
     /// The inputs do not fit the workflow.
     #[error("the inputs do not fit the workflow")]
     BadInputs(Vec<InputProblem>),
@@ -86,6 +89,7 @@ impl Error {
             self,
             Self::NoSuchWorkflow(_)
                 | Self::Archived(_)
+                | Self::Paused(_)
                 | Self::BadInputs(_)
                 | Self::KeyReused(_)
                 | Self::DateTaken(_)

@@ -5,7 +5,7 @@ use chrono::TimeDelta;
 use model::message::TimerArmed;
 use model::{BackfillId, Catchup, Instant, Message, Planned, RunId, TenantId};
 use serde_json::Map;
-use store::{Pause, ScheduleRecord};
+use store::{Pause, Paused, ScheduleRecord};
 use tracing::{error, warn};
 
 use crate::{Error, Result, Runtime, StartRun, Started};
@@ -43,6 +43,7 @@ impl Runtime {
             Ok(calendar) => calendar,
             Err(error) => return self.put_off(record, now, error.to_string()).await,
         };
+        let before = record.clone();
         let owed = record.owed.map(|(which, until)| Owed { which, until });
         let standing = Standing { decided_until: record.decided_until, owed };
         let due = due(&calendar, &record.schedule, standing, now);
@@ -62,6 +63,11 @@ impl Runtime {
                         drift.add(late);
                     }
                     (then.last_date, then.problem) = (Some(date), None);
+                }
+                // Nothing is decided: what is due meanwhile is missed once the workflow goes on.
+                Err(Error::Paused(_)) => {
+                    let resting = ScheduleRecord { look_at: None, ..before };
+                    return Ok(self.store.save_schedule(&resting).await?);
                 }
                 // It is there already, or the workflow lets it be skipped.
                 Err(Error::DateTaken(_) | Error::KeyReused(_) | Error::LaneTaken(_)) => {}
@@ -161,6 +167,37 @@ impl Runtime {
             })
             .await?;
         self.wake_sweep(self.clock.now()).await;
+        Ok(resumed)
+    }
+
+    /// Lets nothing of a workflow begin by itself until it is resumed; runs that are there go on.
+    pub async fn pause_workflow(&self, tenant: TenantId, workflow: &str, pause: &Pause) -> Result<Paused> {
+        Ok(self.store.pause_workflow(tenant, workflow, Some(pause), pause.at).await?)
+    }
+
+    /// Lets a workflow go on. Which of the instants that its schedules missed get their runs is for the caller to say, or
+    /// for each schedule's own rule.
+    pub async fn resume_workflow(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        missed: Option<Catchup>,
+    ) -> Result<Paused> {
+        let now = self.clock.now();
+        let resumed = self.store.pause_workflow(tenant, workflow, None, now).await?;
+        if resumed == Paused::Changed {
+            for record in self.store.schedules(tenant, Some(workflow), None, u32::MAX).await? {
+                // Written even if it is to be looked at anyhow: a sweep that thinks that the workflow pauses must not
+                // put it to rest any more.
+                self.change_schedule(tenant, workflow, &record.schedule.name, |record| ScheduleRecord {
+                    look_at: (!record.rests()).then_some(now),
+                    owed: missed.map(|which| (which, now)).or(record.owed),
+                    ..record
+                })
+                .await?;
+            }
+            self.wake_sweep(now).await;
+        }
         Ok(resumed)
     }
 

@@ -230,6 +230,10 @@ impl Runtime {
         if active.archived {
             return Err(Error::Archived(name.clone()));
         }
+        // What a task of another run asks for belongs to what is under way.
+        if active.paused && request.parent.is_none() {
+            return Err(Error::Paused(name.clone()));
+        }
         if let Some(number) = number {
             let found = self.store.numbered_version(tenant, name, number).await?;
             let record = found.ok_or_else(|| Error::BadBackfill(format!("there is no version {number}")))?;

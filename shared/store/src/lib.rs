@@ -7,6 +7,7 @@
 //! only over the revision it was read at, and [`Error::Conflict`] says that it was not.
 
 mod backfills;
+mod checkpoints;
 mod chunks;
 mod deeds;
 mod elsewhere;
@@ -24,10 +25,12 @@ mod records;
 mod retention;
 mod schedules;
 mod seating;
+mod tenants;
 mod trial;
 mod triggers;
 mod unit;
 mod wall;
+mod workflows;
 
 use std::collections::BTreeMap;
 
@@ -38,6 +41,7 @@ use model::{
 };
 
 pub use backfills::*;
+pub use checkpoints::{Checkpoint, Checkpoints};
 pub use deeds::{Deed, DeedFilter, DeedStore};
 pub use elsewhere::rows_elsewhere;
 pub use error::{Error, Result};
@@ -52,12 +56,14 @@ pub use receipts::{Known, Receipt, ReceiptKey, ReceiptStore};
 pub use records::*;
 pub use retention::{Part, Remnants};
 pub use schedules::*;
+pub use tenants::{TenantFilter, TenantRecord, Tenants};
 pub use trial::Trial;
 pub use triggers::{
     Sighting, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, TriggerStore, TriggerUnit,
 };
 pub use unit::Unit;
 pub use wall::{unwalled, walled};
+pub use workflows::{Paused, Workflows};
 
 /// The interface to all state.
 #[async_trait]
@@ -72,6 +78,9 @@ pub trait Store:
     + Remnants
     + Outlines
     + Identities
+    + Tenants
+    + Workflows
+    + Checkpoints
 {
     /// Opens a unit.
     async fn begin(&self) -> Result<Box<dyn Unit>>;

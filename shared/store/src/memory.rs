@@ -4,6 +4,7 @@
 //! Nothing here needs a runtime or a clock, and every answer has one order only.
 
 mod backfills;
+mod checkpoints;
 mod constraints;
 mod deeds;
 mod definitions;
@@ -20,9 +21,11 @@ mod schedules;
 mod shares;
 mod sweep;
 mod tables;
+mod tenants;
 mod triggers;
 mod units;
 mod workers;
+mod workflows;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -85,7 +88,11 @@ impl Store for Memory {
 
     async fn active(&self, tenant: TenantId, name: &str) -> Result<Option<Active>> {
         let found = self.shared.tables().workflow(tenant, name);
-        Ok(found.map(|found| Active { version: found.version.id, archived: found.archived }))
+        Ok(found.map(|found| Active {
+            version: found.version.id,
+            archived: found.archived,
+            paused: found.pause.is_some(),
+        }))
     }
 
     async fn workflows(
@@ -180,8 +187,8 @@ impl Store for Memory {
         Ok(())
     }
 
-    async fn tenant(&self, name: &str, _now: Instant) -> Result<TenantId> {
-        Ok(self.shared.tables().tenant(name))
+    async fn tenant(&self, name: &str, now: Instant) -> Result<TenantId> {
+        Ok(self.shared.tables().tenant(name, now))
     }
 
     async fn set_weight(&self, tenant: TenantId, weight: u32) -> Result<()> {

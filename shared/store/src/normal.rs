@@ -11,12 +11,16 @@ use model::change::Checkup;
 use model::{
     AttemptRecord, Changes, Instant, Order, Parent, Run, Schedule, Task, TaskIndex, TaskState, WorkerFacts,
 };
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{DeadLetter, Deed, Facts, Sign};
 
 /// The longest id that an index can hold, in characters.
 const LONGEST_LETTER_ID: usize = 512;
+
+/// So many labels of a run are what it can be found by.
+const MOST_LABELS: usize = 64;
 
 /// The longest label that an index can hold beside others, in characters.
 const LONGEST_LABEL: usize = 256;
@@ -36,6 +40,15 @@ pub(crate) fn label(label: &str) -> Cow<'_, str> {
     let hash = Uuid::new_v5(&Uuid::NAMESPACE_OID, label.as_bytes()).simple().to_string();
     let beginning: String = label.chars().take(LONGEST_LABEL - hash.len()).collect();
     Cow::Owned(beginning + &hash)
+}
+
+/// What a run with these labels is found by: each as `name=value`.
+pub(crate) fn labels(labels: &Map<String, Value>) -> BTreeSet<String> {
+    let pair = |(name, value): (&String, &Value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        label(&format!("{name}={value}")).into_owned()
+    };
+    labels.iter().take(MOST_LABELS).map(pair).collect()
 }
 
 /// A deed in texts that can be written.

@@ -3,6 +3,7 @@
 
 mod backfills;
 mod births;
+mod checkpoints;
 mod connecting;
 mod deeds;
 mod definitions;
@@ -19,6 +20,7 @@ mod news;
 mod outbox;
 mod outline;
 mod partitions;
+mod picking;
 mod places;
 mod reading;
 mod receipts;
@@ -31,10 +33,12 @@ mod scribe;
 mod shares;
 mod signals;
 mod sweep;
+mod tenants;
 mod timers;
 mod triggers;
 mod units;
 mod workers;
+mod workflows;
 
 use std::collections::BTreeMap;
 

@@ -2,18 +2,20 @@
 
 mod definitions;
 mod places;
+mod runs;
 mod workers;
 
 use std::collections::BTreeMap;
 
 use model::{
-    Changes, Child, Instant, Message, Planned, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId,
-    Timer, VersionId,
+    Changes, Child, Instant, Message, Planned, Run, RunId, Task, TaskIndex, TaskKey, TenantId, Timer,
+    VersionId,
 };
 use serde_json::{Map, Value};
 
 pub use definitions::*;
 pub use places::*;
+pub use runs::*;
 pub use workers::*;
 
 /// What a run was created with. It never changes.
@@ -139,21 +141,6 @@ pub struct Starter {
     pub version: VersionId,
     /// The task's place, if it is a child of a fan-out.
     pub child: Option<Child>,
-}
-
-/// Which runs to list.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct RunFilter {
-    /// Only of this workflow.
-    pub workflow: Option<String>,
-    /// Only in this state.
-    pub state: Option<RunState>,
-    /// Only those that tasks of this run started.
-    pub parent: Option<RunId>,
-    /// Only those that come after this one in the list: created earlier, or at the same time with a lower id.
-    pub after: Option<(Instant, RunId)>,
-    /// At most so many.
-    pub limit: u32,
 }
 
 /// A task as readers see it.

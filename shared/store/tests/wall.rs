@@ -9,12 +9,13 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
 use store::{Postgres, RunFilter, Store};
 
 /// Tables of which the role sees one tenant's rows, and the column that says whose they are.
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 19] = [
     "tenants",
     "workflows",
     "versions",
     "runs",
     "run_facts",
+    "run_labels",
     "tasks",
     "outputs",
     "attempts",

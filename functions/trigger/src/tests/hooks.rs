@@ -162,3 +162,16 @@ async fn what_does_not_fit_is_said_to_whoever_sends_it() {
     let (status, body) = partner.send(&Sent { body: r#"{"n": 0}"#, ..SOUND }).await;
     assert_eq!((status, &body["filtered"]), (200, &json!(true)));
 }
+
+#[tokio::test]
+async fn what_the_document_tells_of_webhooks_is_served() {
+    let partner = Partner::new().await;
+    for path in api::openapi::hooks::PATHS {
+        assert!(api::openapi::document()["paths"][path]["post"].is_object(), "{path}");
+        let address = path.replace("{tenant}", "default").replace("{workflow}", "hooked");
+        let request = Request::post(address.replace("{trigger}", "partner")).body(Body::empty()).unwrap();
+        let secrets = Secrets::from_env().or_in(partner.secrets.path().to_owned());
+        let response = router_with(partner.app.clone(), None, secrets).oneshot(request).await.unwrap();
+        assert_eq!(response.status().as_u16(), 401, "{path}: it is there, and wants a signature");
+    }
+}

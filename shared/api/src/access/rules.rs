@@ -1,7 +1,7 @@
 //! The table: which permission an endpoint asks for, and in what.
 
 use auth::Permission;
-use auth::Permission::{Administer, Author, Follow, Operate, Read, Start};
+use auth::Permission::{Administer, Author, Follow, Operate, Read, Start, Work};
 use axum::http::Method;
 
 /// In what a permission is asked for.
@@ -54,6 +54,8 @@ pub const RULES: &[Rule] = &[
     post("/workflows", Author, On::Some),
     post("/workflows/validate", Read, On::Some),
     get("/workflows/{name}", Read, On::Workflow),
+    post("/workflows/{name}/pause", Operate, On::Workflow),
+    post("/workflows/{name}/resume", Operate, On::Workflow),
     post("/workflows/{name}/archive", Author, On::Workflow),
     get("/workflows/{name}/versions", Read, On::Workflow),
     get("/workflows/{name}/versions/{number}", Read, On::Workflow),
@@ -77,6 +79,8 @@ pub const RULES: &[Rule] = &[
     get("/runs/{id}/tasks/{task}", Read, On::Run),
     get("/runs/{id}/tasks/{task}/attempts", Read, On::Run),
     get("/runs/{id}/tasks/{task}/logs", Read, On::Run),
+    get("/runs/{id}/tasks/{task}/logs/follow", Read, On::Run),
+    get("/runs/{id}/tasks/{task}/output", Read, On::Run),
     post("/runs/{id}/tasks/{task}/approve", Operate, On::Run),
     post("/runs/{id}/tasks/{task}/reject", Operate, On::Run),
     post("/runs/{id}/tasks/{task}/clear", Operate, On::Run),
@@ -104,6 +108,16 @@ pub const RULES: &[Rule] = &[
     get("/limits", Read, On::Tenant),
     get("/limits/{kind}/{name}", Read, On::Tenant),
     post("/limits/{kind}/{name}", Administer, On::Limit),
+    get("/queues", Read, On::Tenant),
+    get("/tenants", Read, On::Some),
+    get("/tenants/{name}", Read, On::Some),
+    post("/work/lease", Work, On::Some),
+    post("/work/heartbeat", Work, On::Some),
+    post("/work/{id}/{task}/{attempt}/log", Work, On::Some),
+    post("/work/{id}/{task}/{attempt}/checkpoint", Work, On::Some),
+    post("/work/{id}/{task}/{attempt}/complete", Work, On::Some),
+    post("/work/{id}/{task}/{attempt}/fail", Work, On::Some),
+    post("/work/{id}/{task}/{attempt}/release", Work, On::Some),
     get("/audit", Administer, On::Tenant),
     get("/audit/export", Administer, On::Tenant),
     get("/tokens", Administer, On::Tenant),
@@ -113,6 +127,7 @@ pub const RULES: &[Rule] = &[
     post("/grants", Administer, On::Tenant),
     delete("/grants/{id}", Administer, On::Tenant),
     // What follows belongs to no tenant.
+    post("/tenants/{name}", Administer, On::Instance),
     get("/workers", Read, On::Instance),
     post("/workers/{id}/drain", Operate, On::Instance),
     post("/workers/{id}/kill", Operate, On::Instance),

@@ -17,10 +17,10 @@ use super::LiveQuery;
 use super::feed::{self, Batch, Notice, Subscription};
 
 /// How often a listener hears that the connection lives, whatever happens.
-const HEARTBEAT: Duration = Duration::from_secs(10);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// After so long a listener has to come again, and to say who it is: a token that has expired since ends here.
-const LIFE: Duration = Duration::from_secs(15 * 60);
+pub(super) const LIFE: Duration = Duration::from_secs(15 * 60);
 
 /// How long a browser waits before it comes again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -113,7 +113,7 @@ impl Listener {
     }
 }
 
-fn hello() -> Event {
+pub(super) fn hello() -> Event {
     Event::default().comment("listening").retry(RETRY)
 }
 

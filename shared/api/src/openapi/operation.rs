@@ -121,6 +121,7 @@ macro_rules! parts {
 
 parts! {
     i32 => {"type": "integer", "minimum": 0, "maximum": (i32::MAX)}
+    u32 => {"type": "integer", "minimum": 0, "maximum": (i32::MAX)}
     String => {"type": "string", "minLength": 1}
     model::RunId => {"type": "string", "format": "uuid"}
     model::BackfillId => {"type": "string", "format": "uuid"}

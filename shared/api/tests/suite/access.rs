@@ -27,6 +27,7 @@ fn expected(row: &Row, role: &str, everywhere: bool) -> bool {
         Who::Operators => &["operator", "author", "admin"],
         Who::Authors => &["author", "admin"],
         Who::Admins => &["admin"],
+        Who::Workers => &["worker", "admin"],
         Who::ReadersOfAll => return everywhere && ["viewer", "operator", "author", "admin"].contains(&role),
         Who::OperatorsOfAll => return everywhere && ["operator", "author", "admin"].contains(&role),
         Who::AdminsOfAll => return everywhere && role == "admin",
@@ -125,4 +126,17 @@ async fn asking_how_long_something_is_needs_what_reading_it_needs() {
         let answer = office.request(&Method::HEAD, "/workflows", Some(&token), Some("acme"), "").await;
         assert_eq!(answer.0, status, "{grant}");
     }
+}
+
+#[tokio::test]
+async fn a_tenant_in_which_somebody_has_no_role_is_not_there_for_them() {
+    let office = Office::open().await;
+    let ask = async |path: &str, grant: &str| {
+        office.request(&Method::GET, path, Some(&office.token(&[grant])), None, "").await
+    };
+    assert_eq!(ask("/tenants/acme", "admin:other").await.0, StatusCode::NOT_FOUND);
+    let (_, own) = ask("/tenants", "viewer:other").await;
+    assert!(own.contains("\"other\"") && !own.contains("acme") && !own.contains("default"), "{own}");
+    let (_, all) = ask("/tenants", "viewer:*").await;
+    assert!(all.contains("\"other\"") && all.contains("acme") && all.contains("default"), "{all}");
 }

@@ -71,7 +71,9 @@ fn validator(operation: &Value, status: StatusCode) -> Validator {
 #[tokio::test]
 async fn every_operation_of_the_document_is_served() {
     let world = World::new();
-    for (method, path, operation) in operations() {
+    // Webhooks are served beside the API, and held against the document there.
+    let own = operations().filter(|(_, path, _)| !path.contains("/hooks/") && !path.starts_with("/hooks"));
+    for (method, path, operation) in own {
         let path = path.replace("{number}", "1").replace("{other}", "2").replace("{id}", "x");
         let response = world.request(method.clone(), &path, &[("authorization", "")], "").await;
         let expected = if operation["security"] == json!([]) { 200 } else { 401 };

@@ -123,3 +123,17 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
         }),
     ]
 }
+
+#[test]
+fn work_of_remote_queues_is_pushed_to_nobody_and_all_else_is() {
+    for (queue, pushed) in [("remote", false), ("remote-gpu", false), ("remotely", true), ("light", true)] {
+        let messages = [work(queue, 1), work("heavy", 2)];
+        let all: Vec<&Message> = ebbflow_bus::pushed(&messages).collect();
+        assert_eq!(all.contains(&&messages[0]), pushed, "{queue}");
+        assert!(all.contains(&&messages[1]));
+    }
+    let others = one_of_each("remote");
+    let left = ebbflow_bus::pushed(&others).count();
+    let dispatched = others.iter().filter(|message| matches!(message, Message::TaskDispatched(_))).count();
+    assert_eq!(left, others.len() - dispatched);
+}

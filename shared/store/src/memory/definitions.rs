@@ -64,7 +64,13 @@ impl Tables {
 
     fn make_active(&mut self, new: &NewVersion, version: VersionId) -> bool {
         // A new workflow is out of use until it takes its first version.
-        let fresh = WorkflowRow { archived: true, active: version, created_at: new.at, updated_at: new.at };
+        let fresh = WorkflowRow {
+            archived: true,
+            pause: None,
+            active: version,
+            created_at: new.at,
+            updated_at: new.at,
+        };
         let row = self.workflows.entry((new.tenant, new.workflow.name.clone())).or_insert(fresh);
         row.take(version, new.at)
     }
@@ -106,6 +112,7 @@ impl Tables {
             archived: row.archived,
             created_at: row.created_at,
             updated_at: row.updated_at,
+            pause: row.pause.clone(),
             version: self.versions[&row.active].clone(),
         }
     }

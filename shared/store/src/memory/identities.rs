@@ -12,7 +12,7 @@ impl Tables {
     fn scoped(&self, scope: &RoleRecord) -> RoleRecord {
         let name = |tenant: TenantId| match tenant {
             TenantId::DEFAULT => Some("default".to_owned()),
-            _ => self.tenants.get((tenant.0 - TenantId::DEFAULT.0 - 1) as usize).cloned(),
+            _ => self.tenants.get((tenant.0 - TenantId::DEFAULT.0 - 1) as usize).map(|row| row.name.clone()),
         };
         RoleRecord {
             role: normal::text(&scope.role).into_owned(),

@@ -32,11 +32,7 @@ impl Tables {
             let runs = self.runs.values().filter(|row| row.run.state == state).count();
             (state, runs as u32)
         };
-        let named = std::iter::once("default").chain(self.tenants.iter().map(String::as_str));
-        let tenants: BTreeMap<&str, TenantId> = named
-            .enumerate()
-            .map(|(place, name)| (name, TenantId(TenantId::DEFAULT.0 + place as i32)))
-            .collect();
+        let tenants: BTreeMap<&str, TenantId> = self.all_tenants().map(|(id, name, _)| (name, id)).collect();
         Load {
             runs: unfinished_runs().map(runs).collect(),
             tenants: tenants.into_iter().map(|(name, tenant)| self.load_of(name, tenant)).collect(),

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use model::{Instant, RunId, RunState, Task, TenantId};
 
 use super::Memory;
-use crate::{Outlines, Result};
+use crate::{Outlines, Result, RunFilter, RunPlace};
 
 #[async_trait]
 impl Outlines for Memory {
@@ -30,5 +30,12 @@ impl Outlines for Memory {
             .collect();
         found.sort_by_key(|(created_at, id, _)| Reverse((*created_at, *id)));
         Ok(found.into_iter().take(limit as usize).map(|(created_at, _, state)| (created_at, state)).collect())
+    }
+
+    async fn horizon(&self, tenant: TenantId, filter: &RunFilter, rows: u32) -> Result<Option<RunPlace>> {
+        let served = RunFilter { limit: rows, ..filter.served() };
+        let looked_at = self.shared.tables().runs(tenant, &served);
+        let last = looked_at.last().filter(|_| looked_at.len() == rows as usize);
+        Ok(last.and_then(|record| filter.sort.place(&record.run)))
     }
 }

@@ -34,7 +34,7 @@ impl Places {
         let mut seating = self.open();
         for ask in asks {
             for need in needs(&ask.needs) {
-                let tenant = self.weights.get(&ask.tenant).copied().unwrap_or(1);
+                let tenant = self.weight(ask.tenant);
                 let backfill = ask.backfill.map(|backfill| weight_of(backfill).unwrap_or(1));
                 let standing = seating.standings.entry((need, ask.party())).or_default();
                 standing.weight = Weight { tenant, backfill };
@@ -89,6 +89,10 @@ impl Places {
         self.weights.insert(tenant, weight);
         let own = self.standings.iter_mut().filter(|((_, of), _)| of.tenant == tenant);
         own.for_each(|(_, standing)| standing.weight.tenant = weight);
+    }
+
+    pub(super) fn weight(&self, tenant: TenantId) -> u32 {
+        self.weights.get(&tenant).copied().unwrap_or(1)
     }
 
     pub(super) fn forget_backfill(&mut self, backfill: BackfillId) {

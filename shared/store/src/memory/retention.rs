@@ -115,6 +115,7 @@ impl Tables {
             self.dates.retain(|_, run| !gone.contains(run));
             self.tasks.retain(|key, _| !gone.contains(&key.run));
             self.items.retain(|key, _| !gone.contains(&key.run));
+            self.checkpoints.retain(|key, _| !gone.contains(&key.run));
             self.attempts.retain(|(key, _), _| !gone.contains(&key.run));
             self.events.retain(|(run, _), _| !gone.contains(run));
             self.timers.retain(|(run, ..), _| !gone.contains(run));

@@ -1,15 +1,40 @@
 //! Runs as readers see them, and their logs.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use model::{
-    AttemptRecord, Event, Limit, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind,
+    AttemptRecord, Event, Limit, Run, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind,
 };
 use serde_json::Value;
 
 use super::tables::{RunRow, Tables};
-use crate::{Contender, LogChunk, LogLine, RunFilter, RunRecord, Starter, TaskRecord, chunks};
+use crate::{Contender, LogChunk, LogLine, RunFilter, RunRecord, Starter, TaskRecord, chunks, normal};
+
+fn has_label(row: &RunRow, label: &str) -> bool {
+    normal::labels(&row.facts.labels).contains(&*normal::label(label))
+}
+
+fn has_text(row: &RunRow, text: &str) -> bool {
+    let labels = serde_json::to_string(&row.facts.labels).unwrap_or_default();
+    let error = row.run.error.iter().cloned();
+    let said = [row.run.id.to_string(), row.run.workflow.clone()].into_iter().chain(error);
+    let said: Vec<String> = said.chain([row.facts.trigger_by.clone(), labels]).collect();
+    said.join("\n").to_lowercase().contains(&normal::text(text).to_lowercase())
+}
+
+/// Whether a run is in the list at all, after the place that is left out and up to the last one.
+fn is_between(filter: &RunFilter, run: &Run) -> bool {
+    let Some(place) = filter.sort.place(run) else { return false };
+    let (after, until) = match filter.sort.is_upwards() {
+        true => {
+            (filter.after.is_none_or(|after| place > after), filter.until.is_none_or(|until| place <= until))
+        }
+        false => {
+            (filter.after.is_none_or(|after| place < after), filter.until.is_none_or(|until| place >= until))
+        }
+    };
+    after && until
+}
 
 impl Tables {
     pub(super) fn run(&self, tenant: TenantId, id: RunId) -> Option<RunRecord> {
@@ -23,10 +48,17 @@ impl Tables {
                 && filter.workflow.as_ref().is_none_or(|workflow| *workflow == run.workflow)
                 && filter.state.is_none_or(|state| state == run.state)
                 && filter.parent.is_none_or(|parent| run.parent.is_some_and(|of| of.key.run == parent))
-                && filter.after.is_none_or(|after| (run.created_at, run.id) < after)
+                && filter.created_after.is_none_or(|after| run.created_at >= after)
+                && filter.created_before.is_none_or(|before| run.created_at < before)
+                && filter.label.as_ref().is_none_or(|label| has_label(row, label))
+                && filter.text.as_ref().is_none_or(|text| has_text(row, text))
+                && is_between(filter, run)
         };
         let mut found: Vec<&RunRow> = self.runs.values().filter(wanted).collect();
-        found.sort_by_key(|row| Reverse((row.run.created_at, row.run.id)));
+        found.sort_by_key(|row| filter.sort.place(&row.run));
+        if !filter.sort.is_upwards() {
+            found.reverse();
+        }
         found.into_iter().take(filter.limit as usize).map(|row| self.run_record(row)).collect()
     }
 

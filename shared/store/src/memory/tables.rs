@@ -12,11 +12,12 @@ use uuid::Uuid;
 use super::deeds::ReceiptRow;
 use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
+use super::tenants::TenantRow;
 use super::triggers::{Heard, TriggerRow};
 use super::workers::WorkerRow;
 use crate::{
-    BackfillDate, BackfillRecord, DeadLetter, Deed, Facts, GrantRecord, LogLine, Part, ReceiptKey,
-    ScheduleRecord, TokenRecord, VersionRecord,
+    BackfillDate, BackfillRecord, Checkpoint, DeadLetter, Deed, Facts, GrantRecord, LogLine, Part, Pause,
+    ReceiptKey, ScheduleRecord, TokenRecord, VersionRecord,
 };
 
 /// Whose timer it is, none for the run's own, and what it is for.
@@ -26,7 +27,7 @@ pub(super) type TimerKey = (RunId, Option<TaskIndex>, TimerKind);
 #[derive(Default)]
 pub(super) struct Tables {
     /// Those that came into being after the default one, in order.
-    pub(super) tenants: Vec<String>,
+    pub(super) tenants: Vec<TenantRow>,
     pub(super) workflows: BTreeMap<(TenantId, String), WorkflowRow>,
     pub(super) versions: BTreeMap<VersionId, VersionRecord>,
     pub(super) runs: BTreeMap<RunId, RunRow>,
@@ -44,6 +45,7 @@ pub(super) struct Tables {
     pub(super) written: Vec<(RunId, i64)>,
     /// By task, attempt and the number of the first line.
     pub(super) logs: BTreeMap<(TaskKey, u32, u32), Vec<LogLine>>,
+    pub(super) checkpoints: BTreeMap<TaskKey, Checkpoint>,
     pub(super) timers: BTreeMap<TimerKey, Timer>,
     pub(super) shares: BTreeMap<ShareKey, ShareRow>,
     pub(super) waiters: BTreeMap<TaskKey, Waiter>,
@@ -76,6 +78,7 @@ pub(super) struct Tables {
 /// A workflow without its version's content.
 pub(super) struct WorkflowRow {
     pub(super) archived: bool,
+    pub(super) pause: Option<Pause>,
     pub(super) active: VersionId,
     pub(super) created_at: Instant,
     pub(super) updated_at: Instant,
@@ -90,16 +93,16 @@ pub(super) struct RunRow {
 
 impl Tables {
     /// The tenant of that name, which comes into being if there is none.
-    pub(super) fn tenant(&mut self, name: &str) -> TenantId {
+    pub(super) fn tenant(&mut self, name: &str, now: Instant) -> TenantId {
         self.tenant_named(name).unwrap_or_else(|| {
-            self.tenants.push(name.to_owned());
+            self.tenants.push(TenantRow { name: name.to_owned(), created_at: now });
             self.last_tenant()
         })
     }
 
     /// The tenant of that name, if there is one.
     pub(super) fn tenant_named(&self, name: &str) -> Option<TenantId> {
-        let known = || self.tenants.iter().position(|known| known == name);
+        let known = || self.tenants.iter().position(|known| known.name == name);
         match name {
             "default" => Some(TenantId::DEFAULT),
             _ => known().map(|place| TenantId(TenantId::DEFAULT.0 + 1 + place as i32)),

@@ -28,6 +28,16 @@ pub(super) struct TriggerRow {
     pub(super) paused: Option<TriggerPause>,
 }
 
+impl TriggerRow {
+    /// Lets it go on; a sensor looks at once.
+    pub(super) fn go_on(&mut self, now: Instant) {
+        self.paused = None;
+        if matches!(self.trigger.on, TriggerOn::Sensor { .. }) {
+            self.due_at = Some(now);
+        }
+    }
+}
+
 /// What triggers heard of, by trigger and event.
 pub(super) type Heard = BTreeMap<(TriggerKey, Uuid), TriggerEvent>;
 
@@ -57,6 +67,7 @@ impl Tables {
             }
             row.revision = revision;
         }
+        self.hold_triggers(tenant, &workflow.name);
     }
 
     pub(super) fn remove_triggers(&mut self, tenant: TenantId, workflow: &str) {
@@ -222,11 +233,11 @@ impl TriggerStore for Memory {
         let _turn = self.turn.lock().await;
         let mut tables = self.shared.tables();
         let Some(row) = tables.triggers.get_mut(key) else { return Ok(false) };
-        row.paused = pause.cloned();
-        if pause.is_none() {
-            row.failures = 0;
-            if matches!(row.trigger.on, TriggerOn::Sensor { .. }) {
-                row.due_at = Some(now);
+        match pause {
+            Some(pause) => row.paused = Some(pause.clone()),
+            None => {
+                row.failures = 0;
+                row.go_on(now);
             }
         }
         Ok(true)

@@ -8,6 +8,7 @@ use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
 use super::outbox::Outbox;
+use super::picking;
 use super::rows::{self, column, int};
 use super::saves::{self, Bound};
 use crate::{Birth, Created, Error, Facts, Result, normal};
@@ -21,15 +22,17 @@ pub(super) async fn create(
     let mut seen = BTreeSet::new();
     let firsts: Vec<&Birth> = births.iter().filter(|birth| seen.insert(birth.changes.run.id)).collect();
     let mut new = insert(connection, &firsts).await?;
-    let (mut born, mut created) = (Vec::new(), Vec::new());
+    let (mut born, mut labelled, mut created) = (Vec::new(), Vec::new(), Vec::new());
     for birth in births {
         if new.remove(&birth.changes.run.id) {
             born.push(birth.changes.clone());
+            labelled.push(birth);
             created.push(Created::New);
         } else {
             created.push(who_is_there(connection, birth).await?);
         }
     }
+    picking::label(connection, &labelled).await?;
     saves::append(connection, &born).await?;
     outbox.add(&born);
     Ok(created)

@@ -127,7 +127,7 @@ pub(super) async fn workflow(
 
 pub(super) async fn active(pool: &PgPool, tenant: TenantId, name: &str) -> Result<Option<Active>> {
     let found = sqlx::query(
-        "select active_version, archived from workflows
+        "select active_version, archived, paused_at is not null as paused from workflows
           where tenant = $1 and name = $2 and active_version is not null",
     )
     .bind(tenant.0)
@@ -135,7 +135,11 @@ pub(super) async fn active(pool: &PgPool, tenant: TenantId, name: &str) -> Resul
     .fetch_optional(pool)
     .await?;
     let active = |row: PgRow| {
-        Ok(Active { version: VersionId(row.try_get("active_version")?), archived: row.try_get("archived")? })
+        Ok(Active {
+            version: VersionId(row.try_get("active_version")?),
+            archived: row.try_get("archived")?,
+            paused: row.try_get("paused")?,
+        })
     };
     found.map(active).transpose()
 }

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use model::{Instant, RunId, RunState, Task, TenantId};
 use sqlx::Row;
 
-use super::{Postgres, rows};
-use crate::{Outlines, Result};
+use super::{Postgres, picking, rows};
+use crate::{Outlines, Result, RunFilter, RunPlace};
 
 #[async_trait]
 impl Outlines for Postgres {
@@ -28,5 +28,9 @@ impl Outlines for Postgres {
         .fetch_all(&self.pool)
         .await?;
         found.iter().map(|row| Ok((row.try_get("created_at")?, rows::run_state(row)?))).collect()
+    }
+
+    async fn horizon(&self, tenant: TenantId, filter: &RunFilter, rows: u32) -> Result<Option<RunPlace>> {
+        picking::horizon(&mut *self.reading().await?, tenant, filter, rows).await
     }
 }

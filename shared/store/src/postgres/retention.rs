@@ -14,17 +14,19 @@ use crate::triggers::REMEMBERED;
 use crate::{Part, Remnants, Result};
 
 /// Every table with rows of a run, those that refer to others first. What lies in partitions goes with them.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 13] = [
     "delete from timers where run = any($1)",
     "delete from signals where run = any($1)",
     "delete from waiters where run = any($1)",
     "delete from shared_tasks where owner_run = any($1)",
     "delete from items where run = any($1)",
+    "delete from checkpoints where run = any($1)",
     "delete from outputs where run = any($1)",
     "delete from attempts where run = any($1)",
     "delete from logs_other where run = any($1)",
     "delete from events_other where run = any($1)",
     "delete from tasks where run = any($1)",
+    "delete from run_labels where run = any($1)",
     "delete from run_facts where run = any($1)",
 ];
 

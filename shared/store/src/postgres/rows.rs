@@ -12,7 +12,7 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::timers;
+use super::{timers, workflows};
 use crate::{
     DeadLetter, DueTimer, Error, Facts, Held, Result, RunRecord, Starter, TaskRecord, VersionRecord,
     WorkflowRecord,
@@ -210,6 +210,7 @@ pub(super) fn workflow(row: &PgRow) -> Result<WorkflowRecord> {
         archived: row.try_get("archived")?,
         created_at: row.try_get("workflow_created_at")?,
         updated_at: row.try_get("updated_at")?,
+        pause: workflows::pause(row)?,
         version: version(row)?,
     })
 }

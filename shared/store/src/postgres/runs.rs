@@ -6,9 +6,9 @@ use model::{AttemptRecord, Event, RunId, TaskIndex, TaskKey, TenantId};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use sqlx::{PgExecutor, Row};
+use sqlx::{PgConnection, PgExecutor, Row};
 
-use super::rows;
+use super::{picking, rows};
 use crate::{Facts, Result, RunFilter, RunRecord, TaskRecord, chunks, normal};
 
 pub(super) async fn run(
@@ -25,10 +25,13 @@ pub(super) async fn run(
 }
 
 pub(super) async fn runs(
-    executor: impl PgExecutor<'_>,
+    connection: &mut PgConnection,
     tenant: TenantId,
     filter: &RunFilter,
 ) -> Result<Vec<RunRecord>> {
+    if !filter.is_plain() {
+        return picking::runs(connection, tenant, filter).await;
+    }
     let found = sqlx::query(include_str!("../../queries/list_runs.sql"))
         // Planned anew each time: which index serves depends on which filters are there.
         .persistent(false)
@@ -39,7 +42,7 @@ pub(super) async fn runs(
         .bind(filter.after.map(|(_, id)| id.0))
         .bind(i64::from(filter.limit))
         .bind(filter.parent.map(|parent| parent.0))
-        .fetch_all(executor)
+        .fetch_all(connection)
         .await?;
     found.iter().map(rows::run_record).collect()
 }

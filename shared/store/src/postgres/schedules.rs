@@ -6,8 +6,8 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row};
 
-use super::{Postgres, rows};
-use crate::{Error, Pause, Result, ScheduleRecord, Schedules, StartRecord, normal};
+use super::{Postgres, rows, workflows};
+use crate::{Error, Result, ScheduleRecord, Schedules, StartRecord, normal};
 
 #[async_trait]
 impl Schedules for Postgres {
@@ -173,10 +173,7 @@ fn record(row: &PgRow) -> Result<ScheduleRecord> {
         }
         None => None,
     };
-    let pause = match row.try_get("paused_at")? {
-        Some(at) => Some(Pause { at, by: row.try_get("paused_by")?, reason: row.try_get("pause_reason")? }),
-        None => None,
-    };
+    let pause = workflows::pause(row)?;
     let Json(schedule) = row.try_get::<Json<Schedule>, _>("definition")?;
     Ok(ScheduleRecord {
         tenant: TenantId(row.try_get("tenant")?),

@@ -8,7 +8,7 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgExecutor, Row};
 
 use super::units::PostgresUnit;
-use super::{Postgres, rows};
+use super::{Postgres, rows, workflows};
 use crate::triggers::REMEMBERED;
 use crate::{
     Error, Result, Sighting, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, TriggerStore,
@@ -43,7 +43,7 @@ pub(super) async fn replace(
             .execute(&mut *connection)
             .await?;
     }
-    Ok(())
+    workflows::hold_triggers(connection, tenant, &workflow.name).await
 }
 
 pub(super) async fn remove(executor: impl PgExecutor<'_>, tenant: TenantId, workflow: &str) -> Result<()> {

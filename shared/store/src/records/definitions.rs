@@ -2,6 +2,8 @@
 
 use model::{Instant, TenantId, VersionId, Workflow};
 
+use crate::Pause;
+
 /// A definition to be registered.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewVersion {
@@ -50,6 +52,8 @@ pub struct Active {
     pub version: VersionId,
     /// Whether the workflow was taken out of use.
     pub archived: bool,
+    /// Whether nothing of it begins by itself for now.
+    pub paused: bool,
 }
 
 /// A workflow with its active version.
@@ -65,6 +69,8 @@ pub struct WorkflowRecord {
     pub created_at: Instant,
     /// When it last changed.
     pub updated_at: Instant,
+    /// Who lets nothing of it begin by itself for now, if somebody does.
+    pub pause: Option<Pause>,
     /// Its active version.
     pub version: VersionRecord,
 }
@@ -89,3 +95,20 @@ pub struct VersionRecord {
     /// Who made it.
     pub created_by: String,
 }
+
+/// In which order workflows are listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WorkflowSort {
+    /// By name.
+    #[default]
+    Name,
+    /// By name, from the end.
+    NameDown,
+    /// The one that changed last first.
+    LastChanged,
+    /// The one that has not changed for longest first.
+    FirstChanged,
+}
+
+/// A workflow's place in any list: when it last changed, and its name.
+pub type WorkflowPlace = (Instant, String);

@@ -1,7 +1,7 @@
 //! Claims about workflows and versions.
 
 use model::TenantId;
-use store::{Activated, NewVersion, Registered};
+use store::{Activated, NewVersion, Pause, Paused, Registered, WorkflowPlace, WorkflowSort};
 
 use crate::Subject;
 use crate::example::{TENANT, at, definition};
@@ -171,4 +171,61 @@ pub(crate) async fn activating_a_version_brings_an_archived_workflow_back(store:
     assert_eq!(store.activate(TENANT, "example", 1, at(3)).await.unwrap(), Activated::Changed);
     let record = store.workflow(TENANT, "example").await.unwrap().unwrap();
     assert_eq!((record.archived, record.updated_at), (false, at(3)));
+}
+
+pub(crate) async fn workflows_are_listed_in_other_orders(store: Subject) {
+    for (name, second) in [("b", 3), ("a", 2), ("d", 2), ("c", 1)] {
+        store.register(&later(name, "h1", second)).await.unwrap();
+    }
+    store.archive(TENANT, "d", at(9)).await.unwrap();
+    let list = async |sort, after: Option<WorkflowPlace>, limit| {
+        let found = store.sorted_workflows(TENANT, sort, after.as_ref(), limit).await.unwrap();
+        found.into_iter().map(|record| record.name).collect::<Vec<_>>()
+    };
+    for (sort, all) in [
+        (WorkflowSort::Name, ["a", "b", "c"]),
+        (WorkflowSort::NameDown, ["c", "b", "a"]),
+        (WorkflowSort::LastChanged, ["b", "a", "c"]),
+        (WorkflowSort::FirstChanged, ["c", "a", "b"]),
+    ] {
+        assert_eq!(list(sort, None, 9).await, all, "{sort:?}");
+        assert_eq!(list(sort, None, 2).await, all[..2], "{sort:?}");
+        let first = store.workflow(TENANT, all[0]).await.unwrap().unwrap();
+        assert_eq!(list(sort, Some((first.updated_at, first.name)), 9).await, all[1..], "{sort:?}");
+    }
+    assert_eq!(store.sorted_workflows(TenantId(77), WorkflowSort::NameDown, None, 9).await.unwrap(), []);
+}
+
+fn pause() -> Pause {
+    Pause { at: at(5), by: "ada".into(), reason: Some("the warehouse moves".into()) }
+}
+
+pub(crate) async fn a_workflow_pauses_once_and_goes_on_once(store: Subject) {
+    store.register(&later("example", "h1", 1)).await.unwrap();
+    let stands = async || {
+        let found = store.workflow(TENANT, "example").await.unwrap().unwrap();
+        let active = store.active(TENANT, "example").await.unwrap().unwrap();
+        assert_eq!(active.paused, found.pause.is_some());
+        found.pause
+    };
+    let change =
+        async |pause: Option<&Pause>| store.pause_workflow(TENANT, "example", pause, at(6)).await.unwrap();
+    assert_eq!(change(None).await, Paused::Already);
+    assert_eq!(change(Some(&pause())).await, Paused::Changed);
+    assert_eq!(change(Some(&Pause { by: "bob".into(), ..pause() })).await, Paused::Already);
+    assert_eq!(stands().await, Some(pause()), "who paused it first is remembered");
+    store.register(&later("example", "h2", 7)).await.unwrap();
+    assert_eq!(stands().await, Some(pause()), "a new version changes nothing about it");
+    assert_eq!(store.workflows(TENANT, None, 9).await.unwrap()[0].pause, Some(pause()));
+    assert_eq!(change(None).await, Paused::Changed);
+    assert_eq!(stands().await, None);
+}
+
+pub(crate) async fn what_is_archived_or_unknown_neither_pauses_nor_goes_on(store: Subject) {
+    store.register(&later("example", "h1", 1)).await.unwrap();
+    store.archive(TENANT, "example", at(2)).await.unwrap();
+    for (tenant, name) in [(TENANT, "example"), (TENANT, "unknown"), (TenantId(77), "example")] {
+        let paused = store.pause_workflow(tenant, name, Some(&pause()), at(6)).await.unwrap();
+        assert_eq!(paused, Paused::Unknown, "{name}");
+    }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a claim that meets an error has failed")]
 
 mod backfills;
+mod checkpoints;
 mod deeds;
 mod definitions;
 mod example;
@@ -17,11 +18,13 @@ mod listing;
 mod load;
 mod news;
 mod operators;
+mod picking;
 mod places;
 mod retention;
 mod schedules;
 mod shares;
 mod sweep;
+mod tenants;
 mod triggers;
 mod units;
 mod values;
@@ -66,6 +69,13 @@ macro_rules! claims {
 }
 
 claims! {
+    checkpoints {
+        the_last_word_of_the_latest_attempt_stands
+    }
+    tenants {
+        tenants_are_listed_in_the_order_in_which_they_came_into_being
+        a_tenant_shows_its_weight_and_what_of_its_bound_is_used
+    }
     identities {
         a_token_is_found_by_its_hash_until_and_after_it_was_revoked
         tokens_are_listed_by_tenant_and_those_of_all_tenants_only_if_asked_for
@@ -83,6 +93,7 @@ claims! {
         a_sighting_is_written_over_the_revision_it_was_made_at
         a_trigger_that_pauses_is_not_due_until_it_goes_on
         a_trigger_is_put_off_once
+        triggers_pause_and_go_on_with_their_workflow
         triggers_are_listed_by_workflow_and_name
         what_was_heard_of_long_ago_is_forgotten
         what_a_trigger_that_is_gone_heard_of_is_forgotten_too
@@ -137,6 +148,9 @@ claims! {
         concurrent_registrations_are_numbered_one_by_one
         an_archived_workflow_is_not_listed_until_it_is_registered_again
         workflows_are_listed_by_name_and_by_page
+        workflows_are_listed_in_other_orders
+        a_workflow_pauses_once_and_goes_on_once
+        what_is_archived_or_unknown_neither_pauses_nor_goes_on
         a_version_is_never_changed
         a_unit_reads_versions
         a_workflow_of_another_tenant_is_not_found
@@ -168,6 +182,15 @@ claims! {
         tasks_are_listed_by_index_and_by_page_with_output_and_timer
         of_several_timers_a_task_shows_the_one_that_is_due_first
         only_the_outputs_asked_for_are_returned
+    }
+    picking {
+        runs_are_listed_oldest_first
+        runs_that_ended_are_listed_by_their_ends
+        runs_are_found_by_a_label
+        any_label_can_be_looked_for
+        runs_are_found_by_when_they_were_created
+        runs_are_found_by_a_text_in_capitals_or_not
+        a_horizon_is_so_many_rows_on_whether_they_pass_or_not
     }
     sweep {
         an_empty_store_has_nothing_on_its_agenda

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use model::{CloudEvent, Completion, Pacing, RunState, Trigger, TriggerKey, TriggerOn};
 use serde_json::json;
-use store::{Sighting, Store, TriggerEvent, TriggerFilter, TriggerPause};
+use store::{Pause, Sighting, Store, TriggerEvent, TriggerFilter, TriggerPause};
 
 use crate::Subject;
 use crate::example::{TENANT, at, birth, create, definition, run_id, version};
@@ -240,4 +240,32 @@ pub(crate) async fn a_run_is_found_by_its_logical_date(store: Subject) {
     let found = store.run_on(TENANT, "example", at(0)).await.unwrap();
     assert_eq!(found, Some((run_id(1), RunState::Queued)));
     assert_eq!(store.run_on(TENANT, "example", at(1)).await.unwrap(), None);
+}
+
+pub(crate) async fn triggers_pause_and_go_on_with_their_workflow(store: Subject) {
+    register(
+        &*store,
+        "h1",
+        &[trigger("a", event("x")), trigger("b", event("x")), trigger("c", sensor("/in"))],
+    )
+    .await;
+    let own = TriggerPause { at: at(1), reason: "its source is down".into() };
+    assert!(store.pause_trigger(&key("b"), Some(&own), at(1)).await.unwrap());
+    let pause = Pause { at: at(5), by: "ada".into(), reason: None };
+    store.pause_workflow(TENANT, "example", Some(&pause), at(5)).await.unwrap();
+    let paused = async |name: &str| store.trigger(&key(name)).await.unwrap().unwrap().paused;
+    assert_eq!(paused("a").await.map(|pause| pause.at), Some(at(5)));
+    assert_eq!(paused("b").await, Some(own.clone()), "it has a reason of its own");
+    assert_eq!(store.triggers_on(TENANT, "event", "x").await.unwrap().len(), 0);
+    assert_eq!(store.agenda(at(99)).await.unwrap().trigger, None, "no sensor looks");
+    register(
+        &*store,
+        "h2",
+        &[trigger("b", event("x")), trigger("c", sensor("/in")), trigger("d", event("x"))],
+    )
+    .await;
+    assert!(paused("d").await.is_some(), "a new one pauses, too");
+    store.pause_workflow(TENANT, "example", None, at(50)).await.unwrap();
+    assert_eq!((paused("b").await, paused("c").await, paused("d").await), (Some(own), None, None));
+    assert_eq!(store.trigger(&key("c")).await.unwrap().unwrap().due_at, Some(at(50)), "it looks at once");
 }

@@ -130,7 +130,7 @@ impl Office {
         let authorization = token.map_or(String::new(), |token| format!("Bearer {token}"));
         let mut headers = vec![("authorization", authorization.as_str())];
         headers.extend(tenant.map(|tenant| ("x-ebb-tenant", tenant)));
-        if path.starts_with("/events") {
+        if path.starts_with("/events") || path.ends_with("/follow") {
             // What is told there has no end.
             return (self.world.open(path, &headers).await.status(), String::new());
         }

@@ -2,6 +2,7 @@
 
 use Who::{
     Admins, AdminsOfAll, Authors, Followers, Operators, OperatorsOfAll, Readers, ReadersOfAll, Starters,
+    Workers,
 };
 
 /// Who may use an endpoint.
@@ -13,6 +14,7 @@ pub(super) enum Who {
     Operators,
     Authors,
     Admins,
+    Workers,
     ReadersOfAll,
     OperatorsOfAll,
     AdminsOfAll,
@@ -54,6 +56,9 @@ const BACKFILL: &str =
 const BULK: &str = r#"{"filter": {"workflow": "orders"}, "action": "pause"}"#;
 const LETTERS: &str = r#"{"filter": {"source": "x"}, "action": "discard"}"#;
 const TOKEN: &str = r#"{"name": "ci", "role": "viewer"}"#;
+const LINES: &str = r#"{"worker": "w", "first": 0, "lines": []}"#;
+const CHECKPOINT: &str = r#"{"worker": "w", "checkpoint": 1}"#;
+const FAILURE: &str = r#"{"worker": "w", "message": "x"}"#;
 const GRANT: &str = r#"{"who": "bob@example.com", "role": "viewer"}"#;
 
 pub(super) const ENDPOINTS: &[Row] = &[
@@ -92,6 +97,8 @@ pub(super) const ENDPOINTS: &[Row] = &[
     of("GET", "/runs/{id}/tasks/{task}", "/runs/RUN/tasks/a", Readers),
     of("GET", "/runs/{id}/tasks/{task}/attempts", "/runs/RUN/tasks/a/attempts", Readers),
     of("GET", "/runs/{id}/tasks/{task}/logs", "/runs/RUN/tasks/a/logs", Readers),
+    of("GET", "/runs/{id}/tasks/{task}/logs/follow", "/runs/RUN/tasks/a/logs/follow", Readers),
+    of("GET", "/runs/{id}/tasks/{task}/output", "/runs/RUN/tasks/a/output", Readers),
     of("POST", "/runs/{id}/tasks/{task}/approve", "/runs/RUN/tasks/a/approve", Operators),
     of("POST", "/runs/{id}/tasks/{task}/reject", "/runs/RUN/tasks/a/reject", Operators),
     of("POST", "/runs/{id}/tasks/{task}/wake", "/runs/RUN/tasks/a/wake", Operators),
@@ -116,11 +123,36 @@ pub(super) const ENDPOINTS: &[Row] = &[
     of("GET", "/triggers/{workflow}/{name}", "/triggers/orders/hook", Readers),
     of("POST", "/triggers/{workflow}/{name}/pause", "/triggers/orders/hook/pause", Operators),
     of("POST", "/triggers/{workflow}/{name}/resume", "/triggers/orders/hook/resume", Operators),
+    of("POST", "/workflows/{name}/pause", "/workflows/orders/pause", Operators),
+    of("POST", "/workflows/{name}/resume", "/workflows/orders/resume", Operators),
     of("POST", "/workflows/{name}/archive", "/workflows/orders/archive", Authors),
     row("GET", "/events", "/events", "", Readers),
     row("GET", "/limits", "/limits", "", Readers),
     row("GET", "/limits/{kind}/{name}", "/limits/tenant/own", "", Readers),
     row("POST", "/limits/{kind}/{name}", "/limits/queue/light", r#"{"places": 4}"#, AdminsOfAll),
+    row("GET", "/queues", "/queues", "", Readers),
+    row("GET", "/tenants", "/tenants", "", Readers),
+    row("GET", "/tenants/{name}", "/tenants/acme", "", Readers),
+    row("POST", "/tenants/{name}", "/tenants/acme", r#"{"weight": 3}"#, AdminsOfAll),
+    row("POST", "/work/lease", "/work/lease", r#"{"worker": "w", "queue": "remote"}"#, Workers),
+    row("POST", "/work/heartbeat", "/work/heartbeat", r#"{"worker": "w"}"#, Workers),
+    row("POST", "/work/{id}/{task}/{attempt}/log", "/work/RUN/a/1/log", LINES, Workers),
+    row("POST", "/work/{id}/{task}/{attempt}/checkpoint", "/work/RUN/a/1/checkpoint", CHECKPOINT, Workers),
+    row(
+        "POST",
+        "/work/{id}/{task}/{attempt}/complete",
+        "/work/RUN/a/1/complete",
+        r#"{"worker": "w"}"#,
+        Workers,
+    ),
+    row("POST", "/work/{id}/{task}/{attempt}/fail", "/work/RUN/a/1/fail", FAILURE, Workers),
+    row(
+        "POST",
+        "/work/{id}/{task}/{attempt}/release",
+        "/work/RUN/a/1/release",
+        r#"{"worker": "w"}"#,
+        Workers,
+    ),
     // What somebody asked for stands in their own tenant's log.
     Row { echoes: true, ..row("GET", "/audit", "/audit", "", Admins) },
     Row { echoes: true, ..row("GET", "/audit/export", "/audit/export", "", Admins) },

@@ -1,0 +1,52 @@
+//! `ebb queues`: how much waits in each queue, for how long, and of whom.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use api::queues::{QueueList, QueueView};
+
+use super::connect;
+use crate::args::Shared;
+use crate::output;
+
+pub(super) async fn run(shared: &Shared) -> Result<ExitCode> {
+    let queues: QueueList = connect(shared)?.get(&["queues"], &[]).await?;
+    if shared.json {
+        output::json(&queues)?;
+    } else if queues.items.is_empty() {
+        output::line("no queues yet: each is there from the first task that needs it")?;
+    } else {
+        output::line(table(&queues.items))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(queues: &[QueueView]) -> String {
+    let head = ["QUEUE", "OF", "DEPTH", "OLDEST", "ACTIVE", "PLACES", "RELEASED"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for queue in queues {
+        rows.push(vec![
+            queue.name.clone(),
+            String::new(),
+            queue.depth.to_string(),
+            queue.oldest.map(output::time).unwrap_or_default(),
+            queue.active.to_string(),
+            queue.places.map_or_else(|| "no bound".to_owned(), |places| places.to_string()),
+            queue.released.to_string(),
+        ]);
+        rows.extend(queue.parties.iter().map(|party| {
+            let whose = party.tenant.clone().unwrap_or_else(|| "another tenant".to_owned());
+            let whose = party.backfill.map_or(whose, |backfill| format!("backfill {backfill}"));
+            vec![
+                String::new(),
+                whose,
+                party.depth.to_string(),
+                party.oldest.map(output::time).unwrap_or_default(),
+                String::new(),
+                String::new(),
+                party.released.to_string(),
+            ]
+        }));
+    }
+    output::table(&rows, |_, _, cell| cell)
+}

@@ -1,0 +1,188 @@
+//! What a task writes, as it is written.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::Future;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::stream::{self, Stream};
+use model::{RunId, TaskState};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use service::{Problem, Stopping};
+use tokio::time::Interval;
+
+use super::feed::Subscription;
+use super::listener::{HEARTBEAT, LIFE, hello};
+use super::{last_heard, unbuffered};
+use crate::logs::LineView;
+use crate::request::{Path, Query};
+use crate::{Api, Caller, error, tasks};
+
+/// How often somebody looks whether there is more.
+const PACE: Duration = Duration::from_millis(500);
+
+/// So many lines are read at once.
+const AT_ONCE: u32 = 500;
+
+/// Which log to be told.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FollowQuery {
+    /// Of this attempt only; without it, of the current one and those that follow it.
+    #[schemars(range(min = 1))]
+    pub attempt: Option<u32>,
+}
+
+/// One line, as it is told to whoever follows.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FollowedView {
+    /// Which try wrote it.
+    pub attempt: u32,
+    /// The line.
+    #[serde(flatten)]
+    pub line: LineView,
+}
+
+/// One who follows a task's log.
+struct Follower {
+    api: Api,
+    caller: Caller,
+    run: RunId,
+    task: String,
+    /// The attempt that is followed, and the number of its line that comes next.
+    attempt: u32,
+    next: u32,
+    /// Whether later attempts are of no interest.
+    only: bool,
+    to_send: VecDeque<Event>,
+    ended: bool,
+    pace: Interval,
+    heartbeat: Interval,
+    /// A place among those who listen.
+    _place: Subscription,
+}
+
+impl Follower {
+    fn into_stream(
+        self,
+        stopping: impl Future<Output = ()> + Send + 'static,
+    ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
+        let ending = Box::pin(async move { drop(tokio::time::timeout(LIFE, stopping).await) });
+        stream::unfold((self, ending), |(mut follower, mut ending)| async move {
+            tokio::select! {
+                event = follower.next() => event.map(|event| (Ok(event), (follower, ending))),
+                () = &mut ending => None,
+            }
+        })
+    }
+
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.to_send.pop_front() {
+                self.heartbeat.reset();
+                return Some(event);
+            }
+            if self.ended {
+                return None;
+            }
+            tokio::select! {
+                _ = self.heartbeat.tick() => return Some(Event::default().comment("alive")),
+                _ = self.pace.tick() => {}
+            }
+            // Whoever cannot be told any more comes again, and hears why if that is no better.
+            let tenant = self.caller.tenant;
+            store::walled(tenant, self.look()).await.ok()?;
+        }
+    }
+
+    /// Reads what is new. What was over before that has written its last line.
+    async fn look(&mut self) -> Result<(), Problem> {
+        let found = tasks::find(&self.api, &self.caller, self.run, &self.task).await?;
+        let task = &found.record.task;
+        let store = self.api.app.runtime.store();
+        let lines = store.log(found.key(), self.attempt, self.next, AT_ONCE).await.map_err(error::store)?;
+        let read_all = lines.len() < AT_ONCE as usize;
+        for (number, line) in lines {
+            let view = FollowedView { attempt: self.attempt, line: LineView::from(line) };
+            let data = serde_json::to_string(&view).expect("a view is made of JSON");
+            self.to_send.push_back(Event::default().id(format!("{}.{number}", self.attempt)).data(data));
+            self.next = number.saturating_add(1);
+        }
+        let over = task.state.is_final() || task.attempt > self.attempt;
+        match (over && read_all, task.attempt > self.attempt && !self.only) {
+            (false, _) => {}
+            (true, true) => (self.attempt, self.next) = (self.attempt + 1, 0),
+            (true, false) => self.end(task.state),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, state: TaskState) {
+        self.ended = true;
+        let data = json!({"attempt": self.attempt, "state": state}).to_string();
+        self.to_send.push_back(Event::default().event("end").data(data));
+    }
+}
+
+/// Where a follower that comes again goes on: after the line that it heard last.
+fn resumed(heard: &str) -> Option<(u32, u32)> {
+    let (attempt, number) = heard.split_once('.')?;
+    Some((attempt.parse().ok()?, number.parse::<u32>().ok()?.checked_add(1)?))
+}
+
+/// Follows what a task writes, until it has ended.
+pub(crate) async fn get_log(
+    State(api): State<Api>,
+    caller: Caller,
+    Path((run, task)): Path<(RunId, String)>,
+    Query(query): Query<FollowQuery>,
+    stopping: Option<Extension<Stopping>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let current = tasks::find(&api, &caller, run, &task).await?.record.task.attempt;
+    if query.attempt.is_some_and(|attempt| !(1..=current).contains(&attempt)) {
+        let message = format!("task `{task}` has no such attempt; so far it has had {current}");
+        return Err(Problem::not_found(message));
+    }
+    let heard = last_heard(&headers)?.map(|heard| {
+        resumed(heard).ok_or_else(|| Problem::bad_request("`Last-Event-ID` is none that was given here"))
+    });
+    let (attempt, next) = heard.transpose()?.unwrap_or((query.attempt.unwrap_or(current.max(1)), 0));
+    let place = api.feed.subscribe(&api.app.runtime, caller.tenant).await?;
+    let follower = Follower {
+        api,
+        caller,
+        run,
+        task,
+        attempt,
+        next,
+        only: query.attempt.is_some(),
+        to_send: VecDeque::from([hello()]),
+        ended: false,
+        // It is the pace of whoever looks and decides nothing, so no clock is asked.
+        pace: tokio::time::interval(PACE),
+        heartbeat: tokio::time::interval(HEARTBEAT),
+        _place: place,
+    };
+    let stopping = stopping.map(|Extension(stopping)| stopping).unwrap_or_default();
+    Ok((unbuffered(), Sse::new(follower.into_stream(stopping.asked()))).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_again_goes_on_after_the_last_line() {
+        assert_eq!(resumed("2.41"), Some((2, 42)));
+        for other in ["", "2", "2.", ".4", "-1.3", "1.4294967295", "a.b"] {
+            assert_eq!(resumed(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What a worker elsewhere says of an attempt that it holds.
+
+use auth::Permission::Work;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use engine::Command;
+use model::message::TaskResult;
+use model::{ErrorClass, Failure, RunId, TaskState, WorkerId};
+use runtime::Settled;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use service::Problem;
+use store::{Checkpoint, LogChunk, LogLine};
+
+use super::{settle, worker_id};
+use crate::logs::LineView;
+use crate::request::{self, Path};
+use crate::tasks::{self, Found};
+use crate::{Api, Caller, error};
+
+/// So many lines are taken at once.
+const MOST_LINES: usize = 1_000;
+
+/// No line is longer, in characters: the rest is left out.
+const LONGEST_LINE: usize = 10_000;
+
+/// The streams that a worker may write to.
+const STREAMS: [&str; 2] = ["stdout", "stderr"];
+
+/// The levels that a line may have.
+const LEVELS: [&str; 4] = ["debug", "info", "warning", "error"];
+
+/// What an attempt delivered.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompleteBody {
+    /// The worker's name.
+    #[schemars(length(min = 1, max = 100))]
+    pub worker: String,
+    /// What it delivered.
+    #[serde(default)]
+    pub output: Value,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FailBody {
+    /// The worker's name.
+    #[schemars(length(min = 1, max = 100))]
+    pub worker: String,
+    /// In words.
+    #[schemars(length(max = 10_000))]
+    pub message: String,
+    /// Whether trying again cannot mend it.
+    #[serde(default)]
+    pub permanent: bool,
+}
+
+/// Why a worker gives an attempt back.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseBody {
+    /// The worker's name.
+    #[schemars(length(min = 1, max = 100))]
+    pub worker: String,
+    /// In words.
+    #[serde(default, deserialize_with = "crate::request::brief")]
+    #[schemars(length(max = 1000))]
+    pub reason: Option<String>,
+}
+
+/// How far an attempt has come.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointBody {
+    /// The worker's name.
+    #[schemars(length(min = 1, max = 100))]
+    pub worker: String,
+    /// Whatever the next attempt shall begin with, should this one end before it is done.
+    pub checkpoint: Value,
+}
+
+/// What an attempt wrote.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogBody {
+    /// The worker's name.
+    #[schemars(length(min = 1, max = 100))]
+    pub worker: String,
+    /// The number of the first line, from 0; the same one again changes nothing.
+    pub first: u32,
+    /// The lines; `stream` is `stdout` or `stderr`.
+    #[schemars(length(max = 1000))]
+    pub lines: Vec<LineView>,
+}
+
+/// Whether it was taken down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StepView {
+    /// Always true: what is not is refused.
+    pub applied: bool,
+}
+
+const TAKEN: Json<StepView> = Json(StepView { applied: true });
+
+type Address = Path<(RunId, String, u32)>;
+
+/// The attempt that a worker says something of, if it is its own.
+async fn held(
+    api: &Api,
+    caller: &Caller,
+    Path((id, task, attempt)): Address,
+    worker: &str,
+) -> Result<(Found, WorkerId), Problem> {
+    let worker = worker_id(caller, worker)?;
+    let found = api.app.runtime.store().run(caller.tenant, id).await.map_err(error::store)?;
+    let run = found.map(|record| record.run).filter(|run| caller.may(Work, &run.workflow));
+    let run = run.ok_or_else(|| Problem::not_found(format!("there is no run {id}")))?;
+    let found = tasks::find_in(api, run, &task).await?;
+    let row = &found.record.task;
+    if row.state != TaskState::Running || row.attempt != attempt || row.worker != Some(worker) {
+        return Err(lost(&task, attempt));
+    }
+    Ok((found, worker))
+}
+
+fn lost(task: &str, attempt: u32) -> Problem {
+    let message = format!("attempt {attempt} at `{task}` is not this worker's any more: stop it");
+    Problem::new(StatusCode::CONFLICT, "attempt_lost", message)
+}
+
+async fn report(
+    api: &Api,
+    found: &Found,
+    worker: WorkerId,
+    result: TaskResult,
+) -> Result<Json<StepView>, Problem> {
+    let task = &found.record.task;
+    let started_at = task.started_at.unwrap_or(task.since);
+    let (index, attempt) = (task.index, task.attempt);
+    let report = Command::Report { task: index, attempt, worker: Some(worker), started_at, result };
+    match settle(api, found.run.id, report).await? {
+        Settled::Applied => Ok(TAKEN),
+        Settled::Stale | Settled::NoSuchRun => Err(lost(&found.graph.name_at(index, task.child), attempt)),
+    }
+}
+
+/// Says that an attempt succeeded.
+pub(crate) async fn post_complete(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    request::Json(body): request::Json<CompleteBody>,
+) -> Result<Json<StepView>, Problem> {
+    let (found, worker) = held(&api, &caller, address, &body.worker).await?;
+    report(&api, &found, worker, TaskResult::Succeeded(body.output)).await
+}
+
+/// Says that an attempt failed. Whether there is another one is for the task's own policy.
+pub(crate) async fn post_fail(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    request::Json(body): request::Json<FailBody>,
+) -> Result<Json<StepView>, Problem> {
+    let (found, worker) = held(&api, &caller, address, &body.worker).await?;
+    let class = if body.permanent { ErrorClass::Permanent } else { ErrorClass::Transient };
+    let message: String = body.message.chars().take(LONGEST_LINE).collect();
+    report(&api, &found, worker, TaskResult::Failed(Failure::new(class, message))).await
+}
+
+/// Gives an attempt back: the next one follows at once and uses up no retry.
+pub(crate) async fn post_release(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    request::Json(body): request::Json<ReleaseBody>,
+) -> Result<Json<StepView>, Problem> {
+    let (found, worker) = held(&api, &caller, address, &body.worker).await?;
+    let (task, attempt) = (found.record.task.index, found.record.task.attempt);
+    let reason = body.reason.unwrap_or_else(|| "its worker gave it back".to_owned());
+    let hand_back = Command::HandBack { task, attempt, worker, reason };
+    match settle(&api, found.run.id, hand_back).await? {
+        Settled::Applied => Ok(TAKEN),
+        Settled::Stale | Settled::NoSuchRun => {
+            Err(lost(&found.graph.name_at(task, found.record.task.child), attempt))
+        }
+    }
+}
+
+/// Says how far an attempt has come.
+pub(crate) async fn post_checkpoint(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    request::Json(body): request::Json<CheckpointBody>,
+) -> Result<Json<StepView>, Problem> {
+    let (found, _) = held(&api, &caller, address, &body.worker).await?;
+    let (attempt, at) = (found.record.task.attempt, api.app.now());
+    let checkpoint = Checkpoint { attempt, at, data: body.checkpoint };
+    api.app.runtime.store().keep_checkpoint(found.key(), &checkpoint).await.map_err(error::store)?;
+    Ok(TAKEN)
+}
+
+/// Takes down what an attempt wrote.
+pub(crate) async fn post_log(
+    State(api): State<Api>,
+    caller: Caller,
+    address: Address,
+    request::Json(body): request::Json<LogBody>,
+) -> Result<Json<StepView>, Problem> {
+    let refused = |words: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_lines", words);
+    if body.lines.len() > MOST_LINES || body.first.checked_add(MOST_LINES as u32).is_none() {
+        return Err(refused(format!("at most {MOST_LINES} lines are taken at once")));
+    }
+    let known = |line: &LineView| STREAMS.contains(&&*line.stream) && LEVELS.contains(&&*line.level);
+    if !body.lines.iter().all(known) {
+        let (streams, levels) = (STREAMS.join(" or "), LEVELS.join(", "));
+        return Err(refused(format!("`stream` must be {streams}, and `level` one of {levels}")));
+    }
+    let (found, _) = held(&api, &caller, address, &body.worker).await?;
+    let line = |LineView { at, stream, level, line }: LineView| {
+        let line = line.chars().take(LONGEST_LINE).collect();
+        LogLine { at, stream, level, line }
+    };
+    let lines = body.lines.into_iter().map(line).collect();
+    let chunk = LogChunk { key: found.key(), attempt: found.record.task.attempt, first: body.first, lines };
+    api.app.runtime.store().append_log(&chunk).await.map_err(error::store)?;
+    Ok(TAKEN)
+}

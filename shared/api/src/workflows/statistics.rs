@@ -1,0 +1,65 @@
+//! How the last runs of a workflow fared.
+
+use chrono::TimeDelta;
+use model::RunState;
+use serde::{Deserialize, Serialize};
+use store::RunRecord;
+
+/// How the last runs of a workflow fared.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StatisticsView {
+    /// How many of the last 50 runs have ended: what follows is about these.
+    pub runs: usize,
+    /// How many of them succeeded.
+    pub succeeded: usize,
+    /// How many failed.
+    pub failed: usize,
+    /// How many were cancelled.
+    pub cancelled: usize,
+    /// The part that succeeded of those that succeeded or failed, of 1; none where there are none.
+    pub success_rate: Option<f64>,
+    /// Half of them took no longer than so many milliseconds, from their first task's beginning to their end.
+    pub p50_ms: Option<i64>,
+    /// 95 of a hundred took no longer.
+    pub p95_ms: Option<i64>,
+}
+
+impl StatisticsView {
+    pub(super) fn of(records: &[RunRecord]) -> Self {
+        let count = |state| records.iter().filter(|record| record.run.state == state).count();
+        let (succeeded, failed, cancelled) =
+            (count(RunState::Succeeded), count(RunState::Failed), count(RunState::Cancelled));
+        let took = |record: &RunRecord| Some(record.run.finished_at? - record.run.started_at?);
+        let mut took: Vec<TimeDelta> = records.iter().filter_map(took).collect();
+        took.sort_unstable();
+        let decided = succeeded + failed;
+        Self {
+            runs: decided + cancelled,
+            succeeded,
+            failed,
+            cancelled,
+            success_rate: (decided > 0).then(|| succeeded as f64 / decided as f64),
+            p50_ms: percentile(&took, 50),
+            p95_ms: percentile(&took, 95),
+        }
+    }
+}
+
+/// The smallest of them that so many of a hundred do not exceed.
+fn percentile(sorted: &[TimeDelta], percent: usize) -> Option<i64> {
+    let place = (sorted.len() * percent).div_ceil(100).checked_sub(1)?;
+    sorted.get(place).map(TimeDelta::num_milliseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_one_of_what_was_measured() {
+        let of = |count: i64| (1..=count).map(TimeDelta::milliseconds).collect::<Vec<_>>();
+        for (count, p50, p95) in [(0, None, None), (1, Some(1), Some(1)), (20, Some(10), Some(19))] {
+            assert_eq!((percentile(&of(count), 50), percentile(&of(count), 95)), (p50, p95), "{count}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The worker protocol: attempts that programs elsewhere carry out.
+
+use axum::http::StatusCode;
+use model::{Order, OrderKind, RunId, WorkerId};
+use serde_json::{Value, json};
+
+use crate::world::{Answer, World, now};
+
+const REMOTE: &str = "
+name: far
+inputs: {who: {type: string, default: world}}
+tasks:
+  - name: greet
+    type: echo
+    queue: remote-gpu
+    config: {value: \"hello {{ inputs.who }}\"}
+    retry_policy: {max_retries: 2, initial_delay_seconds: 1, jitter: 0}
+  - {name: near, type: noop}
+";
+
+struct Far {
+    world: World,
+    run: RunId,
+}
+
+impl Far {
+    async fn new() -> Self {
+        let world = World::new();
+        let run = world.play(REMOTE, json!({})).await;
+        Self { world, run }
+    }
+
+    async fn lease(&self, worker: &str) -> Value {
+        let body = json!({"worker": worker, "queue": "remote-gpu", "limit": 5}).to_string();
+        let answer = self.world.post("/work/lease", body).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+        answer.body
+    }
+
+    async fn say(&self, attempt: u32, what: &str, body: Value) -> Answer {
+        self.world.post(&format!("/work/{}/greet/{attempt}/{what}", self.run), body.to_string()).await
+    }
+
+    async fn task(&self) -> Value {
+        self.world.get(&format!("/runs/{}/tasks/greet", self.run)).await.body
+    }
+}
+
+#[tokio::test]
+async fn a_worker_elsewhere_carries_out_what_waits_in_its_queue() {
+    let far = Far::new().await;
+    let leased = far.lease("w1").await;
+    let item = &leased["items"][0];
+    assert_eq!(leased["items"].as_array().unwrap().len(), 1, "other queues are none of its business");
+    assert_eq!(
+        (&item["task"], &item["attempt"], &item["config"], &item["checkpoint"]),
+        (&json!("greet"), &json!(1), &json!({"value": "hello world"}), &json!(null))
+    );
+    assert_eq!(item["input"]["inputs"], json!({"who": "world"}));
+    assert_eq!(far.task().await["state"], "running");
+    assert_eq!(far.lease("w2").await["items"], json!([]), "it is taken");
+    let held = far.world.post("/work/heartbeat", r#"{"worker": "w1"}"#).await.body;
+    assert_eq!(held, json!({"held": [{"run": far.run, "task": "greet", "attempt": 1}], "order": null}));
+    let line = json!({"at": "2027-01-15T08:00:00Z", "stream": "stdout", "level": "info", "line": "hi"});
+    let logged = far.say(1, "log", json!({"worker": "w1", "first": 0, "lines": [line]})).await;
+    assert_eq!(logged.status, StatusCode::OK, "{}", logged.body);
+    assert_eq!(
+        far.say(1, "complete", json!({"worker": "w1", "output": {"n": 1}})).await.status,
+        StatusCode::OK
+    );
+    let task = far.task().await;
+    assert_eq!((&task["state"], &task["output"]), (&json!("succeeded"), &json!({"n": 1})));
+    let log = far.world.get(&format!("/runs/{}/tasks/greet/logs", far.run)).await.body;
+    assert_eq!(log["items"], json!([line]));
+}
+
+#[tokio::test]
+async fn what_is_not_ones_own_is_refused() {
+    let far = Far::new().await;
+    far.lease("w1").await;
+    for (attempt, worker) in [(1, "w2"), (2, "w1"), (0, "w1")] {
+        let refused = far.say(attempt, "complete", json!({"worker": worker})).await;
+        assert_eq!(
+            (refused.status, &refused.body["error_code"]),
+            (StatusCode::CONFLICT, &json!("attempt_lost")),
+            "{attempt} {worker}"
+        );
+    }
+    assert_eq!(far.say(1, "fail", json!({"worker": "w1", "message": "no"})).await.status, StatusCode::OK);
+    assert_eq!(far.say(1, "complete", json!({"worker": "w1"})).await.status, StatusCode::CONFLICT);
+    assert_eq!(far.task().await["state"], "up_for_retry");
+}
+
+#[tokio::test]
+async fn the_next_attempt_begins_where_the_last_one_came_to() {
+    let far = Far::new().await;
+    far.lease("w1").await;
+    let said = far.say(1, "checkpoint", json!({"worker": "w1", "checkpoint": {"row": 7}})).await;
+    assert_eq!(said.status, StatusCode::OK, "{}", said.body);
+    assert_eq!(
+        far.say(1, "release", json!({"worker": "w1", "reason": "moving"})).await.status,
+        StatusCode::OK
+    );
+    let next = far.lease("w2").await;
+    assert_eq!(
+        (&next["items"][0]["attempt"], &next["items"][0]["checkpoint"]),
+        (&json!(2), &json!({"row": 7}))
+    );
+}
+
+#[tokio::test]
+async fn a_worker_that_is_to_end_is_given_nothing() {
+    let far = Far::new().await;
+    far.lease("w1").await;
+    far.say(1, "release", json!({"worker": "w1"})).await;
+    let store = far.world.runtime.store();
+    let workers = store.workers(model::TenantId::DEFAULT, None, 9).await.unwrap();
+    let id: WorkerId = workers[0].id;
+    let order = Order { kind: OrderKind::Drain, actor: "ada".into(), reason: None, at: now() };
+    store.give_order(id, &order).await.unwrap();
+    let leased = far.lease("w1").await;
+    assert_eq!((&leased["items"], &leased["order"]), (&json!([]), &json!("drain")));
+    assert_eq!(far.lease("w2").await["items"].as_array().unwrap().len(), 1, "another one is");
+}
+
+#[tokio::test]
+async fn what_no_worker_may_be_told_fails_before_it_is_given_to_one() {
+    let world = World::new();
+    let secret = "name: s\ntasks: [{name: a, type: bash, queue: remote, retry_policy: {max_retries: 0}, config: {command: x, env: {KEY: '{{ secrets.KEY }}'}}}]";
+    let run = world.play(secret, json!({})).await;
+    let leased = world.post("/work/lease", r#"{"worker": "w", "queue": "remote"}"#).await.body;
+    assert_eq!(leased["items"], json!([]));
+    let task = world.get(&format!("/runs/{run}/tasks/a")).await.body;
+    assert_eq!(task["state"], "failed");
+    assert!(task["error"]["message"].as_str().unwrap().contains("secrets"), "{task}");
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_in_words() {
+    let far = Far::new().await;
+    for (path, body, code) in [
+        ("lease", r#"{"worker": "w", "queue": "light"}"#, "bad_queue"),
+        ("lease", r#"{"worker": "w", "queue": "remote", "limit": 11}"#, "bad_limit"),
+        ("heartbeat", r#"{"worker": ""}"#, "bad_worker"),
+    ] {
+        let refused = far.world.post(&format!("/work/{path}"), body).await;
+        assert_eq!(
+            (refused.status, refused.body["error_code"].as_str()),
+            (StatusCode::UNPROCESSABLE_ENTITY, Some(code)),
+            "{body}"
+        );
+    }
+    far.lease("w1").await;
+    let line = json!({"at": "2027-01-15T08:00:00Z", "stream": "system", "level": "info", "line": "hi"});
+    let refused = far.say(1, "log", json!({"worker": "w1", "first": 0, "lines": [line]})).await;
+    assert_eq!(refused.body["error_code"], "bad_lines");
+}

@@ -269,6 +269,7 @@ pass_on_part! {
     Outlines reads {
         fn outline(runs: &[RunId]) -> Vec<(RunId, Task)>;
         fn pulse(tenant: TenantId, since: Instant, limit: u32) -> Vec<(Instant, RunState)>;
+        fn last_runs(tenant: TenantId, workflows: &[String], each: u32) -> Vec<store::Glance>;
     }
     writes {}
 }

@@ -1,9 +1,28 @@
 //! Many runs at a glance, for whoever looks at them.
 
 use async_trait::async_trait;
-use model::{Instant, RunId, RunState, Task, TenantId};
+use model::{Instant, RunId, RunState, Task, TenantId, VersionId};
 
 use crate::Result;
+
+/// A run at a glance.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Glance {
+    /// Its id.
+    pub id: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// The version that it follows.
+    pub version: VersionId,
+    /// How it stands.
+    pub state: RunState,
+    /// When it was created.
+    pub created_at: Instant,
+    /// When its first task began.
+    pub started_at: Option<Instant>,
+    /// When it ended.
+    pub finished_at: Option<Instant>,
+}
 
 /// What is seen of many runs at once, at a cost that does not grow with history or with children of fan-outs.
 #[async_trait]
@@ -13,4 +32,7 @@ pub trait Outlines: Send + Sync {
 
     /// When runs of a tenant were created and where they stand, newest first: since an instant, at most so many.
     async fn pulse(&self, tenant: TenantId, since: Instant, limit: u32) -> Result<Vec<(Instant, RunState)>>;
+
+    /// The last runs of each of these workflows, at most so many of each: by workflow, newest first.
+    async fn last_runs(&self, tenant: TenantId, workflows: &[String], each: u32) -> Result<Vec<Glance>>;
 }

@@ -1,12 +1,13 @@
 //! Many runs at a glance.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use model::{Instant, RunId, RunState, Task, TenantId};
+use model::{Instant, Run, RunId, RunState, Task, TenantId};
 
 use super::Memory;
-use crate::{Outlines, Result};
+use crate::{Glance, Outlines, Result, RunFilter};
 
 #[async_trait]
 impl Outlines for Memory {
@@ -31,4 +32,18 @@ impl Outlines for Memory {
         found.sort_by_key(|(created_at, id, _)| Reverse((*created_at, *id)));
         Ok(found.into_iter().take(limit as usize).map(|(created_at, _, state)| (created_at, state)).collect())
     }
+
+    async fn last_runs(&self, tenant: TenantId, workflows: &[String], each: u32) -> Result<Vec<Glance>> {
+        let tables = self.shared.tables();
+        let last = |workflow: &String| {
+            let filter = RunFilter { workflow: Some(workflow.clone()), limit: each, ..RunFilter::default() };
+            tables.runs(tenant, &filter).into_iter().map(|record| glance(record.run))
+        };
+        Ok(workflows.iter().collect::<BTreeSet<_>>().into_iter().flat_map(last).collect())
+    }
+}
+
+fn glance(run: Run) -> Glance {
+    let Run { id, workflow, version, state, created_at, started_at, finished_at, .. } = run;
+    Glance { id, workflow, version, state, created_at, started_at, finished_at }
 }

@@ -27,7 +27,7 @@ const LARGEST: f64 = 100.0;
 pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     let (runs, children) = bench.size((1_000_000, 10_000), (20_000, 500));
     let world = bench.world().await?;
-    let names: Vec<String> = (0..WORKFLOWS).map(|number| format!("flow_{number}")).collect();
+    let names: Vec<String> = (0..WORKFLOWS).map(|number| format!("flow-{number}")).collect();
     let mut written: Vec<_> = names.iter().map(|name| workflows::chain(name, 1)).collect();
     written.extend([workflows::chain("chain", 50), workflows::wide("wide")]);
     world.register(&written).await?;
@@ -55,18 +55,18 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
 /// What each page is called here, and its address.
 async fn pages(world: &World) -> Result<Vec<(&'static str, String)>> {
     let (wide, chain) = (newest(world, "wide").await?, newest(world, "chain").await?);
-    let old = format!("/runs?workflow=flow_7&state=succeeded&cursor={}", late_cursor(world).await?);
+    let old = format!("/runs?workflow=flow-7&state=succeeded&cursor={}", late_cursor(world).await?);
     let fixed = [
         ("home", "/"),
         ("workflows", "/workflows"),
-        ("workflows, searched", "/workflows?q=flow_1"),
-        ("workflow", "/workflows/flow_7"),
-        ("workflow: versions", "/workflows/flow_7/versions"),
-        ("workflow: source", "/workflows/flow_7/source"),
-        ("workflow: run", "/workflows/flow_7/trigger"),
-        ("workflow: backfill", "/workflows/flow_7/backfill"),
+        ("workflows, searched", "/workflows?q=flow-1"),
+        ("workflow", "/workflows/flow-7"),
+        ("workflow: versions", "/workflows/flow-7/versions"),
+        ("workflow: source", "/workflows/flow-7/source"),
+        ("workflow: run", "/workflows/flow-7/trigger"),
+        ("workflow: backfill", "/workflows/flow-7/backfill"),
         ("runs", "/runs"),
-        ("runs, filtered", "/runs?workflow=flow_7&state=failed"),
+        ("runs, filtered", "/runs?workflow=flow-7&state=failed"),
         ("queues and limits", "/operations"),
         ("workers", "/operations/workers"),
         ("timers", "/operations/timers"),
@@ -74,6 +74,7 @@ async fn pages(world: &World) -> Result<Vec<(&'static str, String)>> {
         ("triggers", "/operations/triggers"),
         ("backfills", "/operations/backfills"),
         ("dead letters", "/operations/letters"),
+        ("breakers", "/operations/breakers"),
         ("audit log", "/operations/audit"),
         ("health", "/operations/health"),
         ("palette", "/palette"),
@@ -105,7 +106,7 @@ async fn newest(world: &World, workflow: &str) -> Result<String> {
 async fn late_cursor(world: &World) -> Result<String> {
     let mut cursor = None;
     for _ in 0..5 {
-        let mut query = vec![("workflow", "flow_7".to_owned()), ("limit", "100".to_owned())];
+        let mut query = vec![("workflow", "flow-7".to_owned()), ("limit", "100".to_owned())];
         query.push(("state", "succeeded".to_owned()));
         query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
         let page: Page<RunView> = world.client().get(&["runs"], &query).await?;

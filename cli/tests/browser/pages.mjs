@@ -93,7 +93,7 @@ const scenarios = {
     }
     all.sort((one, other) => one - other);
     console.log(`  seen so many ms after the answer: ${all.join(", ")}`);
-    assert.ok(all[3] < 500, `half of them took ${all[3]} ms or longer`);
+    assert.ok(all[5] < 500, `more than one of seven took longer than ${all[5]} ms`);
   },
 
   async "a page of a run of 10,000 tasks stays small and answers at once while they end"() {
@@ -268,7 +268,7 @@ const scenarios = {
     const said = encodeURIComponent(evil);
     const paths = ["", "?tab=events", "?tab=data", "?tab=try&expression=inputs.text", `?tab=try&expression=${said}`, "/tasks/say", "/tasks/deliver", "/tasks/break"].map((rest) => `/runs/${run.id}${rest}`);
     for (const path of [...paths, "/", "/runs", "/workflows", "/workflows/evil", "/workflows/evil/source", "/workflows/evil/versions", `/workflows/evil/trigger?like=${run.id}`, `/workflows?q=${said}`, `/runs?workflow=${said}`, "/workflows/evil/backfill",
-      "/operations", "/operations/workers", "/operations/health", "/operations/audit", ...["audit?text", "audit?actor", "letters?text", "timers?workflow", "schedules?workflow", "triggers?workflow", "backfills?workflow"].map((rest) => `/operations/${rest}=${said}`)]) {
+      "/operations", "/operations/workers", "/operations/health", "/operations/breakers", "/operations/audit", ...["audit?text", "audit?actor", "letters?text", "timers?workflow", "schedules?workflow", "triggers?workflow", "backfills?workflow"].map((rest) => `/operations/${rest}=${said}`)]) {
       await go(page, path);
       assert.equal(await page.locator("img, main script").count(), 0, path);
       assert.ok(!(await page.content()).includes("<img src=x"), path);
@@ -293,7 +293,7 @@ const scenarios = {
       task: `/runs/${broken.id}/tasks/divide`, workflows: "/workflows", workflow: "/workflows/nightly", trigger: "/workflows/form/trigger",
       source: "/workflows/nightly/source", versions: "/workflows/nightly/versions", backfill: "/workflows/nightly/backfill",
       limits: "/operations", workers: "/operations/workers", timers: "/operations/timers", schedules: "/operations/schedules",
-      triggers: "/operations/triggers", backfills: "/operations/backfills", letters: "/operations/letters", audit: "/operations/audit", health: "/operations/health",
+      triggers: "/operations/triggers", backfills: "/operations/backfills", letters: "/operations/letters", breakers: "/operations/breakers", audit: "/operations/audit", health: "/operations/health",
       missing: "/runs/018f0000-0000-7000-8000-00000000ffff",
     };
     mkdirSync(shots, { recursive: true });

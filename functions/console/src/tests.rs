@@ -146,8 +146,18 @@ fn every_page(run: RunId) -> Vec<String> {
         "/tasks/greet?q=x&level=error&attempt=1",
     ];
     let of_workflow = ["", "/trigger", "/source", "/versions", "/backfill"];
-    let operations =
-        ["", "/workers", "/timers", "/schedules", "/triggers", "/backfills", "/letters", "/audit", "/health"];
+    let operations = [
+        "",
+        "/workers",
+        "/timers",
+        "/schedules",
+        "/triggers",
+        "/backfills",
+        "/letters",
+        "/breakers",
+        "/audit",
+        "/health",
+    ];
     let others = ["/", "/runs", "/runs?workflow=hello&state=failed", "/workflows", "/workflows?q=hel"];
     let of_run = of_run.map(|rest| format!("/runs/{run}{rest}"));
     let of_workflow = of_workflow.map(|rest| format!("/workflows/hello{rest}"));

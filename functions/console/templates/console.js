@@ -254,6 +254,8 @@
   for (const part of parts()) seen.set(part.dataset.part, bare(part.innerHTML));
   dress();
   tellTimes();
+  // On a phone the tabs are wider than the screen: the chosen one is to be seen.
+  for (const tab of $$("nav [aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 24;
   setInterval(tellTimes, 1000);
   for (const log of $$(".log")) if (!location.hash.startsWith("#L")) log.scrollTop = log.scrollHeight;
 })();

@@ -21,7 +21,7 @@ use model::{ErrorClass, Failure};
 use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
 
-pub(crate) use http::Http;
+pub(crate) use http::{Breakers, Http};
 pub(crate) use output::{OUTPUT_LIMIT, too_large};
 
 /// No attempt takes longer, whatever its time-out says.

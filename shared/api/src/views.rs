@@ -15,7 +15,7 @@ use crate::Links;
 use crate::schedules::NextView;
 
 pub use tasks::{AttemptView, ChildrenView, ElsewhereView, ErrorView, TaskView, WaitingView};
-pub use workers::{HeldView, WorkerState, WorkerView};
+pub use workers::{BreakerView, HeldView, WorkerState, WorkerView};
 
 /// Where a thing can be had and looked at.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]

@@ -32,6 +32,7 @@ pub(crate) fn router() -> Router<Console> {
         .route("/operations/triggers/{workflow}/{name}/{action}", post(steer_trigger))
         .route("/operations/backfills", get(tables::backfills))
         .route("/operations/letters", get(told::letters))
+        .route("/operations/breakers", get(told::breakers))
         .route("/operations/audit", get(audit::page))
         .route("/operations/audit/export", get(audit::export))
         .route("/operations/health", get(told::health).post(told::repair))

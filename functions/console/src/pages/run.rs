@@ -282,6 +282,12 @@ pub(crate) async fn questions(
 }
 
 impl RunPage {
+    /// What the explanation begins with, without what the page's head says.
+    fn summary(&self, why: &Explanation) -> Markup {
+        let named = format!("Run {} of `{}`", self.run.id, self.run.workflow);
+        show::prose(&why.summary.replacen(&named, "It", 1))
+    }
+
     /// The tasks that are worth a word beside the summary.
     fn told(&self) -> &[api::explain::TaskExplanation] {
         let told = self.why.as_ref().map(|why| why.tasks.as_slice()).unwrap_or_default();

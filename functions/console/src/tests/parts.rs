@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn run_of(number: u32) -> RunId {
+    format!("018f0000-0000-7000-8000-{number:012}").parse().unwrap()
+}
+
 #[tokio::test]
 async fn an_expression_is_tried_out_on_a_run_and_what_is_wrong_is_marked() {
     let (api, run) = console().await;
@@ -38,6 +42,26 @@ async fn the_audit_log_tells_who_did_what_and_can_be_searched_and_exported() {
     assert!(headers[header::CONTENT_DISPOSITION].to_str().unwrap().starts_with("attachment"));
     let deeds: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(deeds.len(), 2, "{lines}");
+}
+
+#[tokio::test]
+async fn breakers_that_are_open_stand_with_the_worker_whose_they_are() {
+    let (api, _) = console().await;
+    assert!(page(&api, "/operations/breakers").await.contains("All are closed"));
+    let now = api.app.now();
+    let facts = model::WorkerFacts {
+        function: "execute".into(),
+        queue: None,
+        host: "here".into(),
+        version: "1".into(),
+        since: now,
+        breakers: vec![model::OpenBreaker { host: EVIL.into(), since: now, until: now }],
+    };
+    let sign = store::Sign { worker: model::WorkerId(run_of(7).0), facts: Some(facts), at: now };
+    api.app.runtime.store().beat(&sign).await.unwrap();
+    let shown = page(&api, "/operations/breakers").await;
+    assert!(shown.contains("00000007</code>") && shown.contains("nothing of yours"), "{shown}");
+    assert!(!shown.contains(EVIL) && shown.contains("alert(1)"), "{shown}");
 }
 
 #[tokio::test]

@@ -18,7 +18,9 @@ use model::Failure;
 use super::{TaskKind, stopped};
 use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
-use breaker::{Breakers, End};
+use breaker::End;
+
+pub(crate) use breaker::Breakers;
 
 /// How often a request is sent on to another address.
 const REDIRECTS: usize = 5;
@@ -30,7 +32,6 @@ const CONNECT: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub(crate) struct Http {
     client: OnceCell<Client>,
-    breakers: Breakers,
 }
 
 #[async_trait]
@@ -59,7 +60,7 @@ impl Http {
         let client = self.client.get_or_try_init(|| async { client() }).await?;
         let request = request::build(client, config)?;
         let host = request.url().host_str().unwrap_or_default().to_owned();
-        let call = self.breakers.admit(&host, &*context.clock, &context.log).await;
+        let call = context.breakers.admit(&host, &*context.clock, &context.log).await;
         let (asked, response) = send(client, request, Some(&context.log)).await;
         let broken = response.as_ref().map_or(true, |response| response.status().is_server_error());
         call.ended(if broken { End::Failed } else { End::Answered });

@@ -203,7 +203,7 @@ impl<'u> Renderer<'u> {
     }
 
     /// Names the first reference that leads nowhere.
-    fn explain_missing(&self, template: &Template) -> Failure {
+    pub(super) fn explain_missing(&self, template: &Template) -> Failure {
         let Some((Reference { path, .. }, depth)) = self.missing(template) else {
             return Failure("a value that it uses does not exist".to_owned(), None);
         };

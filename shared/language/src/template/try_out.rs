@@ -36,8 +36,10 @@ pub fn try_out(source: &str, scope: &Scope) -> Result<Evaluated, Slip> {
         }
         Err(failure) => {
             let missing = renderer.missing(&template).map(|(reference, _)| reference.span.clone());
+            // Whatever an operator says of it, a value that is not there is what is wrong.
+            let told = if missing.is_some() { renderer.explain_missing(&template) } else { failure };
             let at = within(source, missing.unwrap_or(0..source.len()));
-            Err(Slip { message: failure.0, hint: failure.1, at })
+            Err(Slip { message: told.0, hint: told.1, at })
         }
     }
 }

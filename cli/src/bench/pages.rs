@@ -18,6 +18,31 @@ const WORKFLOWS: u32 = 20;
 /// What a browser fetches with the first page.
 const FETCHED: [&str; 4] = ["/", "/style.css", "/console.js", "/icon.svg"];
 
+/// The pages that are always at the same address, and what each is called here.
+const PAGES: [(&str, &str); 21] = [
+    ("home", "/"),
+    ("workflows", "/workflows"),
+    ("workflows, searched", "/workflows?q=flow-1"),
+    ("workflow", "/workflows/flow-7"),
+    ("workflow: versions", "/workflows/flow-7/versions"),
+    ("workflow: source", "/workflows/flow-7/source"),
+    ("workflow: run", "/workflows/flow-7/trigger"),
+    ("workflow: backfill", "/workflows/flow-7/backfill"),
+    ("runs", "/runs"),
+    ("runs, filtered", "/runs?workflow=flow-7&state=failed"),
+    ("queues and limits", "/operations"),
+    ("workers", "/operations/workers"),
+    ("timers", "/operations/timers"),
+    ("schedules", "/operations/schedules"),
+    ("triggers", "/operations/triggers"),
+    ("backfills", "/operations/backfills"),
+    ("dead letters", "/operations/letters"),
+    ("breakers", "/operations/breakers"),
+    ("audit log", "/operations/audit"),
+    ("health", "/operations/health"),
+    ("palette", "/palette"),
+];
+
 /// No page may take longer, in milliseconds.
 const GOAL: f64 = 100.0;
 
@@ -52,34 +77,11 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     Ok(Outcome::new("pages", what, figures))
 }
 
-/// What each page is called here, and its address.
+/// Every page: what it is called here, and its address.
 async fn pages(world: &World) -> Result<Vec<(&'static str, String)>> {
     let (wide, chain) = (newest(world, "wide").await?, newest(world, "chain").await?);
     let old = format!("/runs?workflow=flow-7&state=succeeded&cursor={}", late_cursor(world).await?);
-    let fixed = [
-        ("home", "/"),
-        ("workflows", "/workflows"),
-        ("workflows, searched", "/workflows?q=flow-1"),
-        ("workflow", "/workflows/flow-7"),
-        ("workflow: versions", "/workflows/flow-7/versions"),
-        ("workflow: source", "/workflows/flow-7/source"),
-        ("workflow: run", "/workflows/flow-7/trigger"),
-        ("workflow: backfill", "/workflows/flow-7/backfill"),
-        ("runs", "/runs"),
-        ("runs, filtered", "/runs?workflow=flow-7&state=failed"),
-        ("queues and limits", "/operations"),
-        ("workers", "/operations/workers"),
-        ("timers", "/operations/timers"),
-        ("schedules", "/operations/schedules"),
-        ("triggers", "/operations/triggers"),
-        ("backfills", "/operations/backfills"),
-        ("dead letters", "/operations/letters"),
-        ("breakers", "/operations/breakers"),
-        ("audit log", "/operations/audit"),
-        ("health", "/operations/health"),
-        ("palette", "/palette"),
-    ];
-    let mut pages: Vec<(&str, String)> = fixed.map(|(name, path)| (name, path.to_owned())).into();
+    let mut pages: Vec<(&str, String)> = PAGES.map(|(name, path)| (name, path.to_owned())).into();
     pages.extend([
         ("runs, a page far back", old),
         ("run of 50 tasks", format!("/runs/{chain}")),

@@ -112,9 +112,8 @@ pub(crate) async fn page(
         _ => "tasks",
     };
     let (record, graph) = console.run(&reader.caller, id).await?;
-    let (run, now) = (reader.ask.get::<RunView>(&format!("/runs/{id}")).await?, reader.shell.now);
-    let store = console.store();
-    let outline = store.outline(&[id]).await.map_err(api::error::store)?;
+    let run = reader.ask.get::<RunView>(&format!("/runs/{id}")).await?;
+    let outline = console.store().outline(&[id]).await.map_err(api::error::store)?;
     let tasks: Vec<Task> = outline.into_iter().map(|(_, task)| task).collect();
     let mut page = RunPage {
         tab,
@@ -136,16 +135,7 @@ pub(crate) async fn page(
         "events" => page.events = Some(events(&reader, id, &wanted).await?),
         "data" => page.outputs = outputs(&console, id, &graph, &tasks).await?,
         "try" => page.tried = Some(Tried::new(&console, &record, &graph, &wanted).await?),
-        _ => {
-            let events = store.own_events(id, None, 0, EVENTS).await.map_err(api::error::store)?;
-            let (critical, skipped) = (graph::critical_path(&graph, &tasks), skipped(&events));
-            let told = Told { critical: &critical, skipped: &skipped, now };
-            page.graph = graph::of_run(&graph, &id.to_string(), &tasks, &told);
-            page.children = children(&reader, id, &wanted).await?;
-            if page.children.is_none() {
-                page.rows = rows(&graph, &tasks, &events, &page.run, &told);
-            }
-        }
+        _ => page.tell_tasks(&console, &reader, &graph, &tasks, &wanted).await?,
     }
     Ok(show::html(&page))
 }
@@ -282,6 +272,27 @@ pub(crate) async fn questions(
 }
 
 impl RunPage {
+    /// Adds the graph, and below it what each task did with its time, or the children of one of them.
+    async fn tell_tasks(
+        &mut self,
+        console: &Console,
+        reader: &Reader,
+        graph: &Graph,
+        tasks: &[Task],
+        wanted: &RunQuery,
+    ) -> Result<(), Refused> {
+        let id = self.run.id;
+        let events = console.store().own_events(id, None, 0, EVENTS).await.map_err(api::error::store)?;
+        let (critical, skipped) = (graph::critical_path(graph, tasks), skipped(&events));
+        let told = Told { critical: &critical, skipped: &skipped, now: self.shell.now };
+        self.graph = graph::of_run(graph, &id.to_string(), tasks, &told);
+        self.children = children(reader, id, wanted).await?;
+        if self.children.is_none() {
+            self.rows = rows(graph, tasks, &events, &self.run, &told);
+        }
+        Ok(())
+    }
+
     /// What the explanation begins with, without what the page's head says.
     fn summary(&self, why: &Explanation) -> Markup {
         let named = format!("Run {} of `{}`", self.run.id, self.run.workflow);

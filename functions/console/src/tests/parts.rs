@@ -89,7 +89,7 @@ async fn workflows_come_in_pages_with_or_without_a_filter() {
     assert!(first.contains(">w23</a>") && !first.contains(">w24</a>"), "25 with `hello`: {first}");
     assert!(first.contains("href=\"/workflows?cursor=w23\""), "{first}");
     let last = page(&api, "/workflows?cursor=w48").await;
-    assert!(last.contains(">w59</a>") && !last.contains("cursor="), "{last}");
+    assert!(last.contains(">w59</a>") && !last.contains("rel=\"next\""), "{last}");
     let even = page(&api, "/workflows?tag=even").await;
     assert!(even.contains(">w48</a>") && !even.contains(">w50</a>") && !even.contains(">w01</a>"), "{even}");
     assert!(even.contains("href=\"/workflows?cursor=w48&amp;tag=even\""), "{even}");

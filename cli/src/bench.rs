@@ -12,6 +12,7 @@ mod latency;
 mod load;
 mod machine;
 mod memory;
+mod pages;
 mod percentiles;
 mod processes;
 mod register;
@@ -76,6 +77,8 @@ pub enum Scenario {
     Memory,
     /// 1,000,000 runs that have ended, against none
     History,
+    /// Each page of the console, with 1,000,000 runs
+    Pages,
     /// The statements that a step costs, as a table
     Statements,
 }
@@ -83,7 +86,7 @@ pub enum Scenario {
 impl Scenario {
     /// What is measured where nothing is named. Memory comes first, since a process keeps what others needed; the last
     /// ones leave the machine's caches in the worst state.
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Memory,
         Self::Chain,
         Self::Latency,
@@ -96,6 +99,7 @@ impl Scenario {
         Self::Register,
         Self::Start,
         Self::History,
+        Self::Pages,
     ];
 
     async fn measure(self, bench: &Bench) -> Result<Outcome> {
@@ -112,6 +116,7 @@ impl Scenario {
             Self::Start => start::run(bench).await,
             Self::Memory => memory::run(bench).await,
             Self::History => history::run(bench).await,
+            Self::Pages => pages::run(bench).await,
             Self::Statements => chain::statements(bench).await,
         }
     }

@@ -274,6 +274,7 @@ pass_on_part! {
         fn outline(runs: &[RunId]) -> Vec<(RunId, Task)>;
         fn pulse(tenant: TenantId, since: Instant, limit: u32) -> Vec<(Instant, RunState)>;
         fn horizon(tenant: TenantId, filter: &RunFilter, rows: u32) -> Option<store::RunPlace>;
+        fn last_runs(tenant: TenantId, workflows: &[String], each: u32) -> Vec<store::Glance>;
     }
     writes {}
 }

@@ -1,5 +1,6 @@
 //! A database that holds very many runs that have ended, against an empty one.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -25,7 +26,8 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     let span = bench.size(Duration::from_secs(15), Duration::from_secs(2));
     let empty = load::keep_busy(bench, prepared(bench).await?, "chain", IN_FLIGHT, span).await?;
     let world = prepared(bench).await?;
-    fill(bench, &world, runs).await?;
+    fill(bench, &world, "one", 0..runs, runs).await?;
+    world.gauge.settle_down().await?;
     let pages = Percentiles::of(read_pages(&world, bench.size(50, 5)).await?);
     bench.say("measuring history: the load");
     let full = load::keep_busy(bench, world, "chain", IN_FLIGHT, span).await?;
@@ -45,15 +47,21 @@ async fn prepared(bench: &Bench) -> Result<World> {
     Ok(world)
 }
 
-/// Copies one real run as often as it takes.
-async fn fill(bench: &Bench, world: &World, runs: u32) -> Result<()> {
-    world.trigger("one", Map::new()).await?;
+/// Copies one real run of a workflow as often as it takes: as these of so many copies in all.
+pub(super) async fn fill(
+    bench: &Bench,
+    world: &World,
+    workflow: &str,
+    copies: Range<u32>,
+    all: u32,
+) -> Result<()> {
+    world.trigger(workflow, Map::new()).await?;
     world.drain().await?;
-    for first in (0..runs).step_by(BATCH as usize) {
-        bench.say(&format!("measuring history: {first} of {runs} runs are written"));
-        world.gauge.copy_run(first, BATCH.min(runs - first), runs).await?;
+    for first in copies.clone().step_by(BATCH as usize) {
+        bench.say(&format!("{first} of {all} runs are written"));
+        world.gauge.copy_run(first, BATCH.min(copies.end - first), all).await?;
     }
-    Ok(world.gauge.settle_down().await?)
+    Ok(())
 }
 
 /// How long pages of several lists take by the API, in milliseconds: the first ones, and those that follow.

@@ -40,6 +40,16 @@ const open = async (options = {}) => {
   page.on("dialog", (dialog) => dialog.accept());
   return page;
 };
+/// The memory that is the renderer's own: what several share is not counted.
+const own = async () => {
+  const devtools = await browser.newBrowserCDPSession();
+  const { processInfo } = await devtools.send("SystemInfo.getProcessInfo");
+  const sizes = processInfo.filter((process) => process.type === "renderer").map(({ id }) => {
+    const told = readFileSync(`/proc/${id}/smaps_rollup`, "utf8");
+    return [...told.matchAll(/^Private_\w+:\s+(\d+) kB/gm)].reduce((sum, [, size]) => sum + size * 1024, 0);
+  });
+  return Math.max(...sizes);
+};
 const go = (page, path) => page.goto(base + path, { waitUntil: "load" });
 
 const scenarios = {
@@ -64,20 +74,58 @@ const scenarios = {
     assert.ok(await page.evaluate(() => window.stayed), "the page was not loaded again");
   },
 
-  async "a change is on the page soon, without a reload"() {
-    const run = await start("ask");
-    await until(run, (now) => now.counts.sleeping === 1);
+  async "a change is on the page within half a second, without a reload"() {
+    const page = await open(), all = [];
+    for (let round = 0; round < 7; round++) {
+      const run = await start("ask");
+      await until(run, (now) => now.counts.sleeping === 1);
+      await go(page, `/runs/${run.id}`);
+      await page.locator("#live", { hasText: "live" }).waitFor();
+      await page.locator(".ask").waitFor();
+      // The page itself notes when the change is there, by the clock that this program reads, too.
+      const seen = page.evaluate(() => new Promise((done) => {
+        const look = () => document.querySelector(".graph .task.succeeded") && done(Date.now());
+        new MutationObserver(look).observe(document.querySelector("main"), { childList: true, subtree: true });
+      }));
+      await api("POST", `/runs/${run.id}/tasks/decide/approve`, { fields: { amount: 7 } });
+      const answered = Date.now();
+      all.push(await seen - answered);
+    }
+    all.sort((one, other) => one - other);
+    console.log(`  seen so many ms after the answer: ${all.join(", ")}`);
+    assert.ok(all[5] < 500, `more than one of seven took longer than ${all[5]} ms`);
+  },
+
+  async "a page of a run of 10,000 tasks stays small and answers at once while they end"() {
     const page = await open();
+    const run = await start("vast");
     await go(page, `/runs/${run.id}`);
-    await page.locator("#live", { hasText: "live" }).waitFor();
-    await page.locator(".ask").waitFor();
-    const before = Date.now();
-    await api("POST", `/runs/${run.id}/tasks/decide/approve`, { fields: { amount: 7 } });
-    const answered = Date.now();
-    await page.locator(".task.succeeded", { hasText: "decide" }).waitFor();
-    const took = Date.now() - answered;
-    console.log(`  seen ${took} ms after the answer, which took ${answered - before} ms`);
-    assert.ok(took < Number(process.env.LIVE_WITHIN ?? 2000), `it took ${took} ms`);
+    await page.evaluate(() => {
+      window.waits = [];
+      document.addEventListener("pointerup", (event) => requestAnimationFrame(() => window.waits.push(performance.now() - event.timeStamp)));
+    });
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send("Performance.enable");
+    let heap = 0, nodes = 0, clicks = 0;
+    const look = async () => {
+      const { metrics } = await devtools.send("Performance.getMetrics");
+      const of = (name) => metrics.find((metric) => metric.name === name).value;
+      [heap, nodes] = [Math.max(heap, of("JSHeapTotalSize")), Math.max(nodes, of("Nodes"))];
+    };
+    for (let ended = false; !ended; clicks++) {
+      await page.mouse.click(5, 300);
+      await look();
+      ended = (await api("GET", `/runs/${run.id}`)).finished_at !== null;
+    }
+    await page.locator("h1 .state.succeeded").waitFor();
+    await page.getByText(/10.000 of 10.000 children ended/).waitFor();
+    await look();
+    const waits = (await page.evaluate(() => window.waits)).sort((one, other) => one - other);
+    const late = waits[Math.floor(waits.length * 0.95)], memory = await own();
+    console.log(`  ${clicks} clicks, 95 % answered within ${late.toFixed()} ms; heap ${(heap / 1e6).toFixed()} MB at most, ${nodes} nodes; the process has ${(memory / 1e6).toFixed()} MB of its own`);
+    assert.ok(waits.length > 3 && late < 100, `${late} ms`);
+    assert.ok(heap < 150e6 && memory < 150e6, `${heap} ${memory}`);
+    assert.ok((await page.content()).length < 100_000);
   },
 
   async "a run is started with a form, and bad input is told at its field"() {
@@ -180,14 +228,47 @@ const scenarios = {
     for (const run of runs) assert.equal((await ended(run)).state, "cancelled");
   },
 
+  async "an expression is tried out on a run, and a slip is shown at its place"() {
+    const run = await ended(await start("form", { count: 3, day: "2026-01-31" }));
+    const page = await open();
+    await go(page, `/runs/${run.id}`);
+    await page.getByRole("link", { name: "Try an expression" }).click();
+    await page.getByLabel("Expression").fill("inputs.count * 2 > 5");
+    await page.getByRole("button", { name: "Evaluate" }).click();
+    await page.getByText("as a condition it holds").waitFor();
+    assert.match(page.url(), /expression=/, "it can be passed on");
+    await page.getByLabel("Expression").fill("inputs.cuont * 2");
+    await page.getByRole("button", { name: "Evaluate" }).click();
+    await page.locator(".slip mark", { hasText: "inputs.cuont" }).waitFor();
+  },
+
+  async "the audit log is searched and exported"() {
+    const run = await start("nap");
+    await until(run, (now) => now.counts.sleeping === 1);
+    await api("POST", `/runs/${run.id}/cancel`, { reason: "enough" });
+    const page = await open();
+    await go(page, "/operations/audit");
+    await page.getByLabel("Of what").fill(`${run.id}/cancel`);
+    await page.getByRole("button", { name: "Search" }).last().click();
+    await page.waitForURL(/text=/);
+    assert.equal(await page.locator("tbody tr").count(), 1);
+    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Export" }).click()]);
+    const lines = readFileSync(await file.path(), "utf8").trim().split("\n").map((line) => JSON.parse(line));
+    assert.ok(lines.some((deed) => deed.target.endsWith(`${run.id}/cancel`)), "all of it is there");
+  },
+
   async "nothing that a user wrote becomes part of a page"() {
     const evil = "<img src=x onerror=alert(1)><script>alert(1)</script>\u001b[31mred 🎉";
     const run = await ended(await start("evil", { text: evil }));
+    await api("POST", `/runs/${run.id}/retry`, { reason: evil });
+    await ended(run);
     const page = await open();
     let alerted = false;
     page.on("dialog", () => { alerted = true; });
-    const paths = ["", "?tab=events", "?tab=data", "/tasks/say", "/tasks/deliver", "/tasks/break"].map((rest) => `/runs/${run.id}${rest}`);
-    for (const path of [...paths, "/", "/runs", "/workflows", "/workflows/evil", "/workflows/evil/source", "/workflows/evil/versions", `/workflows/evil/trigger?like=${run.id}`, `/workflows?q=${encodeURIComponent(evil)}`, `/runs?workflow=${encodeURIComponent(evil)}`]) {
+    const said = encodeURIComponent(evil);
+    const paths = ["", "?tab=events", "?tab=data", "?tab=try&expression=inputs.text", `?tab=try&expression=${said}`, "/tasks/say", "/tasks/deliver", "/tasks/break"].map((rest) => `/runs/${run.id}${rest}`);
+    for (const path of [...paths, "/", "/runs", "/workflows", "/workflows/evil", "/workflows/evil/source", "/workflows/evil/versions", `/workflows/evil/trigger?like=${run.id}`, `/workflows?q=${said}`, `/runs?workflow=${said}`, "/workflows/evil/backfill",
+      "/operations", "/operations/workers", "/operations/health", "/operations/breakers", "/operations/audit", ...["audit?text", "audit?actor", "letters?text", "timers?workflow", "schedules?workflow", "triggers?workflow", "backfills?workflow"].map((rest) => `/operations/${rest}=${said}`)]) {
       await go(page, path);
       assert.equal(await page.locator("img, main script").count(), 0, path);
       assert.ok(!(await page.content()).includes("<img src=x"), path);
@@ -204,13 +285,15 @@ const scenarios = {
     const asked = await start("ask");
     await until(asked, (now) => now.counts.sleeping === 1);
     const broken = await ended(await start("broken"));
+    const skipped = await ended(await start("choosy", { n: 1 }));
     const pages = {
       home: "/", runs: "/runs", "run-failed": `/runs/${broken.id}`, "run-fan-out": `/runs/${wide.id}`, "run-children": `/runs/${wide.id}?parent=each`,
       "run-asks": `/runs/${asked.id}`, "run-timeline": `/runs/${run.id}?tab=events`, "run-data": `/runs/${run.id}?tab=data`,
+      "run-skipped": `/runs/${skipped.id}`, "run-try": `/runs/${run.id}?tab=try&expression=${encodeURIComponent("outputs.extract.rows > 2")}`, "run-slip": `/runs/${run.id}?tab=try&expression=${encodeURIComponent("outputs.extract.lines > 2")}`,
       task: `/runs/${broken.id}/tasks/divide`, workflows: "/workflows", workflow: "/workflows/nightly", trigger: "/workflows/form/trigger",
       source: "/workflows/nightly/source", versions: "/workflows/nightly/versions", backfill: "/workflows/nightly/backfill",
       limits: "/operations", workers: "/operations/workers", timers: "/operations/timers", schedules: "/operations/schedules",
-      triggers: "/operations/triggers", backfills: "/operations/backfills", letters: "/operations/letters", health: "/operations/health",
+      triggers: "/operations/triggers", backfills: "/operations/backfills", letters: "/operations/letters", breakers: "/operations/breakers", audit: "/operations/audit", health: "/operations/health",
       missing: "/runs/018f0000-0000-7000-8000-00000000ffff",
     };
     mkdirSync(shots, { recursive: true });

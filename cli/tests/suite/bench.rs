@@ -20,6 +20,21 @@ fn a_quick_bench_measures_the_machine_and_what_was_asked_for() {
 }
 
 #[test]
+fn every_page_of_the_console_is_measured_against_its_goal() {
+    let output = Place::new().run(&["bench", "--quick", "pages", "--json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let figures = report["scenarios"][0]["figures"].as_array().unwrap();
+    assert!(figures.len() > 30, "{report}");
+    let (size, pages) = figures.split_last().unwrap();
+    assert_eq!((&size["unit"], &size["met"]), (&"KB".into(), &true.into()), "{size}");
+    for page in pages {
+        assert_eq!((&page["unit"], &page["goal"]["at_most"]), (&"ms".into(), &100.0.into()), "{page}");
+        assert!(page["value"].as_f64().unwrap() > 0.0, "{page}");
+    }
+}
+
+#[test]
 fn shares_of_tenants_are_played_through_without_a_server() {
     let tenants = ["--party", "a:weight=3,tasks=300", "--party", "b:tasks=300"];
     let output = Place::new().run(&[&["fairness", "simulate", "--json"], tenants.as_slice()].concat());

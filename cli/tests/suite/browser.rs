@@ -8,7 +8,7 @@ use crate::ebb::Place;
 /// What drives the browser, and what looks for barriers.
 const TOOLS: [&str; 2] = ["playwright-core@1.65.0", "axe-core@4.14.0"];
 
-const WORKFLOWS: [(&str, &str); 7] = [
+const WORKFLOWS: [(&str, &str); 9] = [
     ("broken", include_str!("../../../workflows/graphs/broken.yaml")),
     (
         "nightly",
@@ -59,6 +59,24 @@ tasks: [{name: only, type: echo, config: {text: \"{{ inputs.count }}\"}}]
         "wide",
         "{name: wide, tasks: [{name: each, type: fan_out, for_each: range(120), task: {type: noop}}, \
          {name: join, type: fan_in, depends_on: [each], aggregation: collect}]}",
+    ),
+    (
+        "vast",
+        "{name: vast, tasks: [{name: each, type: fan_out, for_each: range(10000), task: {type: noop}}]}",
+    ),
+    (
+        "choosy",
+        "
+name: choosy
+inputs: {n: {type: integer}}
+tasks:
+  - {name: look, type: bash, config: {command: sleep 0.3}}
+  - {name: large, type: noop, depends_on: [look], when: inputs.n > 3}
+  - {name: after, type: noop, depends_on: [large]}
+  - {name: small, type: bash, depends_on: [look], config: {command: sleep 0.2}}
+  - {name: quick, type: noop, depends_on: [look]}
+  - {name: end, type: noop, depends_on: [small, quick]}
+",
     ),
     (
         "evil",

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use chrono::TimeDelta;
 use model::{Instant, RunState, TaskState};
-use store::RunRecord;
+use store::Glance;
 
 use crate::phases::{Phase, Stretch};
 use crate::show::{self, Markup};
@@ -131,12 +131,9 @@ pub(crate) fn spark(beats: &[Beat], words: &str) -> Markup {
 }
 
 /// How long runs took, the newest at the right.
-pub(crate) fn durations(runs: &[RunRecord]) -> Markup {
+pub(crate) fn durations(runs: &[Glance]) -> Markup {
     const HIGH: f64 = 60.0;
-    let took = |record: &RunRecord| {
-        let run = &record.run;
-        Some(milliseconds(run.finished_at? - run.started_at?))
-    };
+    let took = |run: &Glance| Some(milliseconds(run.finished_at? - run.started_at?));
     let most = runs.iter().filter_map(took).fold(1.0, f64::max);
     // A few runs make no broader columns than many.
     let width = WIDE / runs.len().max(30) as f64;
@@ -145,10 +142,10 @@ pub(crate) fn durations(runs: &[RunRecord]) -> Markup {
          aria-label=\"How long the last runs took, {} at most\">",
         show::span(TimeDelta::milliseconds(most as i64))
     );
-    for (place, record) in runs.iter().rev().enumerate() {
-        let Some(long) = took(record) else { continue };
+    for (place, run) in runs.iter().rev().enumerate() {
+        let Some(long) = took(run) else { continue };
         let (height, left) = ((long / most * HIGH).max(1.0), place as f64 * width + width * 0.12);
-        let class = match record.run.state {
+        let class = match run.state {
             RunState::Succeeded => "good",
             RunState::Failed => "bad",
             _ => "other",

@@ -19,15 +19,24 @@ pub(crate) fn of_definition(graph: &Graph) -> Markup {
 }
 
 /// The graph of a run, with how each task stands.
-pub(crate) fn of_run(graph: &Graph, run: &str, tasks: &[Task], now: Instant) -> Markup {
-    let known: BTreeMap<TaskIndex, &Task> = tasks.iter().map(|task| (task.index, task)).collect();
-    let critical = critical_path(graph, &known);
-    Drawing { graph, run: Some(Standing { run, tasks: known, critical, now }) }.drawn()
+pub(crate) fn of_run(graph: &Graph, run: &str, tasks: &[Task], told: &Told<'_>) -> Markup {
+    let tasks: BTreeMap<TaskIndex, &Task> = tasks.iter().map(|task| (task.index, task)).collect();
+    Drawing { graph, run: Some(Standing { run, tasks, told }) }.drawn()
+}
+
+/// What is told of the tasks of a run beside how they stand.
+pub(crate) struct Told<'a> {
+    /// The tasks that decided when the run ended.
+    pub(crate) critical: &'a BTreeSet<TaskIndex>,
+    /// Why tasks were skipped, of those that have a reason of their own.
+    pub(crate) skipped: &'a BTreeMap<TaskIndex, String>,
+    pub(crate) now: Instant,
 }
 
 /// The tasks that decided when the run ended, or how far it is: from the one that ended last, each time the one it
 /// waited for longest.
-pub(crate) fn critical_path(graph: &Graph, tasks: &BTreeMap<TaskIndex, &Task>) -> BTreeSet<TaskIndex> {
+pub(crate) fn critical_path(graph: &Graph, tasks: &[Task]) -> BTreeSet<TaskIndex> {
+    let tasks: BTreeMap<TaskIndex, &Task> = tasks.iter().map(|task| (task.index, task)).collect();
     let began = |task: &&&Task| task.started_at.is_some() || task.finished_at.is_some();
     let last = |task: &&Task| (task.finished_at.is_none(), task.finished_at, task.started_at);
     let ran = |task: &TaskIndex| {
@@ -53,8 +62,7 @@ struct Drawing<'a> {
 struct Standing<'a> {
     run: &'a str,
     tasks: BTreeMap<TaskIndex, &'a Task>,
-    critical: BTreeSet<TaskIndex>,
-    now: Instant,
+    told: &'a Told<'a>,
 }
 
 impl Drawing<'_> {
@@ -76,7 +84,7 @@ impl Drawing<'_> {
         let (line, tip) = edge.paths();
         let mut class = "edge".to_owned();
         if let Some(run) = &self.run {
-            let on = |task| run.critical.contains(task);
+            let on = |task| run.told.critical.contains(task);
             let state = run.tasks.get(&edge.to).map(|task| task.state);
             if matches!(state, Some(TaskState::Skipped | TaskState::Removed | TaskState::UpstreamFailed)) {
                 class += " off";
@@ -146,12 +154,13 @@ impl Look {
 
     fn of_task(run: &Standing<'_>, task: &Task, name: &str, kind: &str) -> Self {
         let state = task.state.name();
-        let critical = if run.critical.contains(&task.index) { " critical" } else { "" };
+        let critical = if run.told.critical.contains(&task.index) { " critical" } else { "" };
+        let why = run.told.skipped.get(&task.index).map(|why| format!(": {}", escaped(why)));
         Self {
             class: format!("{state}{critical}"),
             link: format!("/runs/{}/tasks/{}", run.run, part(name)),
-            note: note(kind, task, run.now),
-            told: format!(", {}", state.replace('_', " ")),
+            note: note(kind, task, run.told.now),
+            told: format!(", {}{}", state.replace('_', " "), why.unwrap_or_default()),
         }
     }
 }
@@ -226,8 +235,7 @@ mod tests {
     #[test]
     fn the_critical_path_leads_through_what_was_waited_for_longest() {
         let (graph, tasks) = (graph(DIAMOND), [ran(0, 0, 1), ran(1, 1, 2), ran(2, 1, 9), ran(3, 9, 10)]);
-        let known = tasks.iter().map(|task| (task.index, task)).collect();
-        let path: Vec<u32> = critical_path(&graph, &known).into_iter().map(|task| task.0).collect();
+        let path: Vec<u32> = critical_path(&graph, &tasks).into_iter().map(|task| task.0).collect();
         assert_eq!(path, [0, 2, 3]);
     }
 
@@ -238,8 +246,19 @@ mod tests {
         let ended = model::task::Tally { done: 4_000, succeeded: 3_998, failed: 2, skipped: 0 };
         let fan = model::Fan { first: TaskIndex(1), total: 10_000, released: 5_000, ended };
         let task = Task { state: TaskState::Sleeping, fan: Some(fan), ..Task::pending(TaskIndex(0), at(0)) };
-        let Markup(svg) = of_run(&graph, "r", &[task], at(1));
+        let told = Told { critical: &BTreeSet::new(), skipped: &BTreeMap::new(), now: at(1) };
+        let Markup(svg) = of_run(&graph, "r", &[task], &told);
         assert_eq!(svg.matches("class=\"box\"").count(), 1);
         assert!(svg.contains("4\u{202f}000 of 10\u{202f}000, 2 failed"), "{svg}");
+    }
+
+    #[test]
+    fn a_task_that_was_skipped_says_why_as_text() {
+        let graph = graph("{name: w, tasks: [{name: a, type: noop}]}");
+        let task = Task { state: TaskState::Skipped, ..Task::pending(TaskIndex(0), at(0)) };
+        let skipped = BTreeMap::from([(TaskIndex(0), "when 1 < 0 <b>".to_owned())]);
+        let told = Told { critical: &BTreeSet::new(), skipped: &skipped, now: at(1) };
+        let Markup(svg) = of_run(&graph, "r", &[task], &told);
+        assert!(svg.contains("skipped: when 1 &lt; 0 &lt;b&gt;</title>"), "{svg}");
     }
 }

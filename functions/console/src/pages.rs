@@ -50,11 +50,11 @@ pub(crate) fn router() -> Router<Console> {
         .route("/runs/{id}/tasks/{task}/{action}", post(steer::task))
         .route("/workflows", get(workflows::page))
         .route("/workflows/{name}", get(workflow::page))
-        .route("/workflows/{name}/trigger", get(workflow::form).post(workflow::trigger))
+        .route("/workflows/{name}/trigger", get(workflow::trigger::form).post(workflow::trigger::start))
         .route("/workflows/{name}/source", get(workflow::source))
         .route("/workflows/{name}/versions", get(versions::page))
         .route("/workflows/{name}/versions/{number}/activate", post(versions::activate))
-        .route("/workflows/{name}/backfill", get(workflow::backfill_form).post(workflow::backfill))
+        .route("/workflows/{name}/backfill", get(workflow::backfill::form).post(workflow::backfill::begin))
         .merge(operations::router())
 }
 

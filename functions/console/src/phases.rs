@@ -10,8 +10,10 @@ pub(crate) enum Phase {
     Upstream,
     /// Waits for a place of a limit.
     Limit,
-    /// Has a place; its message is on its way, and a worker starts it.
+    /// Has a place; its message is on its way to a worker.
     Queue,
+    /// A worker has taken it and makes ready.
+    Start,
     /// Is carried out.
     Work,
     /// Sleeps, waits for somebody, or for the delay before its next attempt.
@@ -25,6 +27,7 @@ impl Phase {
             Self::Upstream => "upstream",
             Self::Limit => "limit",
             Self::Queue => "queue",
+            Self::Start => "start",
             Self::Work => "work",
             Self::Rest => "rest",
         }
@@ -35,7 +38,8 @@ impl Phase {
         match self {
             Self::Upstream => "waited for upstream",
             Self::Limit => "waited for a place",
-            Self::Queue => "in the queue and starting",
+            Self::Queue => "was in the queue",
+            Self::Start => "was starting",
             Self::Work => "was carried out",
             Self::Rest => "slept or waited",
         }
@@ -87,15 +91,21 @@ fn after(kind: EventKind) -> Option<Option<Phase>> {
     })
 }
 
-/// A task that is done without being claimed has no event of its start; its row says when that was.
+/// No event says when the work itself began; once the last attempt has ended, its row does. Before that, a worker had
+/// taken it and made ready, or it stood in the queue, if nobody has to claim such a task.
 fn divide_last(stretches: &mut Vec<Stretch>, task: &Task) {
     let ended = matches!(task.state, TaskState::Succeeded | TaskState::Failed);
     let (Some(last), Some(started)) = (stretches.last_mut(), task.started_at) else { return };
-    if !ended || last.phase != Phase::Queue || !(last.from..=last.to).contains(&started) {
+    if !ended || !(last.from..=last.to).contains(&started) {
         return;
     }
+    let before = match last.phase {
+        Phase::Queue => Phase::Queue,
+        Phase::Work => Phase::Start,
+        _ => return,
+    };
     let work = Stretch { phase: Phase::Work, from: started, ..last.clone() };
-    last.to = started;
+    *last = Stretch { phase: before, to: started, failed: false, ..last.clone() };
     stretches.push(work);
 }
 
@@ -170,5 +180,21 @@ mod tests {
             told(&task, &events),
             [(Phase::Upstream, 0, 1), (Phase::Queue, 1, 2), (Phase::Work, 1, 1)]
         );
+    }
+
+    #[test]
+    fn making_ready_is_told_from_the_queue_and_from_the_work() {
+        let ended = Task { state: TaskState::Failed, ..Task::pending(TaskIndex(0), at(0)) };
+        let task = Task { started_at: Some(at(5)), finished_at: Some(at(9)), ..ended };
+        use EventKind as E;
+        let events =
+            [event(1, E::TaskDispatched, 1), event(3, E::TaskStarted, 1), event(9, E::TaskFailed, 1)];
+        let expected =
+            [(Phase::Upstream, 0, 1), (Phase::Queue, 1, 2), (Phase::Start, 1, 2), (Phase::Work, 1, 4)];
+        assert_eq!(told(&task, &events), expected);
+        let events: Vec<&Event> = events.iter().collect();
+        let failed: Vec<bool> =
+            of_task(&task, &events, at(0), at(9)).iter().map(|stretch| stretch.failed).collect();
+        assert_eq!(failed, [false, false, false, true], "only the work failed");
     }
 }

@@ -1,3 +1,4 @@
+mod parts;
 mod sign_in;
 
 use std::sync::Arc;
@@ -135,10 +136,28 @@ async fn page(api: &Api, path: &str) -> String {
 
 /// Every page that there is, with something on it.
 fn every_page(run: RunId) -> Vec<String> {
-    let of_run = ["", "?tab=events", "?tab=data", "/tasks/greet", "/tasks/greet?q=x&level=error&attempt=1"];
+    let of_run = [
+        "",
+        "?tab=events",
+        "?tab=data",
+        "?tab=try",
+        "?tab=try&expression=inputs.who",
+        "/tasks/greet",
+        "/tasks/greet?q=x&level=error&attempt=1",
+    ];
     let of_workflow = ["", "/trigger", "/source", "/versions", "/backfill"];
-    let operations =
-        ["", "/workers", "/timers", "/schedules", "/triggers", "/backfills", "/letters", "/health"];
+    let operations = [
+        "",
+        "/workers",
+        "/timers",
+        "/schedules",
+        "/triggers",
+        "/backfills",
+        "/letters",
+        "/breakers",
+        "/audit",
+        "/health",
+    ];
     let others = ["/", "/runs", "/runs?workflow=hello&state=failed", "/workflows", "/workflows?q=hel"];
     let of_run = of_run.map(|rest| format!("/runs/{run}{rest}"));
     let of_workflow = of_workflow.map(|rest| format!("/workflows/hello{rest}"));
@@ -355,45 +374,4 @@ async fn what_cannot_be_shown_is_refused_on_a_page() {
         assert_eq!(answered, status, "{path}");
         assert!(page.starts_with("<!doctype html>"), "{page}");
     }
-}
-
-#[tokio::test]
-async fn a_fan_out_shows_how_many_children_ended_and_leads_to_them() {
-    let (api, _) = console().await;
-    let text =
-        "{name: wide, tasks: [{name: split, type: fan_out, for_each: range(150), task: {type: noop}}]}";
-    register_text(&api.app, text).await;
-    let run = start_of(&api.app, "wide", 2, Map::new(), None).await;
-    let (_, _, page) = read(&api, "localhost", &format!("/runs/{run}")).await;
-    let link = format!("href=\"/runs/{run}?parent=split\">0 of 150 children ended</a>");
-    assert!(page.contains(&link) && !page.contains("split__"), "{page}");
-    assert_eq!(page.matches("class=\"box\"").count(), 1, "they are folded into one");
-    let (_, _, children) = read(&api, "localhost", &format!("/runs/{run}?parent=split")).await;
-    for part in ["Children of split", "tasks/split__0\"", "tasks/split__99\"", "?parent=split&amp;cursor="] {
-        assert!(children.contains(part), "{part} is missing in {children}");
-    }
-    assert!(!children.contains("split__100"), "a page is bounded");
-}
-
-#[tokio::test]
-async fn runs_that_have_to_do_with_each_other_lead_to_each_other() {
-    let (api, first) = console().await;
-    let limited = "{name: single, concurrency: {limit: 1, policy: queue}, tasks: [{name: only, type: noop}]}";
-    register_text(&api.app, limited).await;
-    let parent =
-        Parent { key: TaskKey { run: first, task: TaskIndex(0) }, attempt: 1, waits: false, depth: 1 };
-    let going_on = start_of(&api.app, "single", 3, Map::new(), Some(parent)).await;
-    let held = start_of(&api.app, "single", 4, Map::new(), None).await;
-    let page = async |path: String| read(&api, "localhost", &path).await.2;
-    assert!(page(format!("/runs/{first}")).await.contains(&format!("href=\"/runs?parent={first}\"")));
-    let list = page(format!("/runs?parent={first}")).await;
-    assert!(list.contains(&going_on.to_string()) && !list.contains(&held.to_string()), "{list}");
-    let child = page(format!("/runs/{going_on}")).await;
-    assert!(
-        child.contains("task greet of ") && child.contains(&format!("href=\"/runs/{first}\"")),
-        "{child}"
-    );
-    let waiting = page(format!("/runs/{held}")).await;
-    let link = format!("href=\"/runs/{going_on}\">Waits for ");
-    assert!(waiting.contains(&link), "{waiting}");
 }

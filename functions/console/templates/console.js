@@ -58,10 +58,11 @@
   // What the server wrote of each part, but for how far away times are.
   const bare = (html) => html.replace(/(<time[^>]*>)[^<]*/g, "$1");
   const seen = new Map();
-  let busy = false, again = false;
+  let busy = false, again = false, next = 0;
   const refresh = async () => {
     if (busy) { again = true; return; }
     busy = true;
+    const began = performance.now();
     try {
       const answer = await fetch(location.href, { headers: { accept: "text/html" }, cache: "no-store" });
       if (!answer.ok) throw new Error(answer.status);
@@ -80,11 +81,13 @@
     } catch {
       stale();
     }
+    // What takes long is done less often, so that the page has time for whoever reads it, and the server for others.
+    next = performance.now() + 2 * (performance.now() - began);
     busy = false;
     if (again) { again = false; soon(); }
   };
   let timer = 0;
-  const soon = () => { timer ||= setTimeout(() => { timer = 0; refresh(); }, 60); };
+  const soon = () => { timer ||= setTimeout(() => { timer = 0; refresh(); }, Math.max(40, Math.min(2000, next - performance.now()))); };
   let since = null;
   const stale = () => { since ??= new Date(); say(`stale since ${since.toLocaleTimeString()}`, true); };
   const fresh = () => { since = null; say("live", false); };
@@ -251,6 +254,8 @@
   for (const part of parts()) seen.set(part.dataset.part, bare(part.innerHTML));
   dress();
   tellTimes();
+  // On a phone the tabs are wider than the screen: the chosen one is to be seen.
+  for (const tab of $$("nav [aria-current]")) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 24;
   setInterval(tellTimes, 1000);
   for (const log of $$(".log")) if (!location.hash.startsWith("#L")) log.scrollTop = log.scrollHeight;
 })();

@@ -230,7 +230,9 @@ impl Executor {
             log.mask(self.secrets.known().await);
         }
         let (scripts, scratch, kill) = (self.scripts.clone(), self.scratch.clone(), halt.kill);
-        let context = Context { scripts, scratch, kill, ..Context::new(log.clone(), halt.stop, clock) };
+        let breakers = self.worker().breakers.clone();
+        let usual = Context::new(log.clone(), halt.stop, clock);
+        let context = Context { scripts, scratch, kill, breakers, ..usual };
         let performed = AssertUnwindSafe(self.kinds.perform(&job, &context)).catch_unwind().await;
         let result = performed.unwrap_or_else(|_| Err(Failure::transient("the task type broke down")));
         log.finish().await;

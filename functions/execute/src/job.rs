@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use clock::Clock;
 use model::{TaskKey, TenantId};
 
+use crate::kinds::Breakers;
 use crate::log::Log;
 
 /// One attempt: everything about it that is settled before it starts.
@@ -52,6 +53,8 @@ pub struct Context {
     pub scratch: PathBuf,
     /// The folder that relative `script` paths start from.
     pub scripts: PathBuf,
+    /// The hosts that its worker does not call for a while.
+    pub(crate) breakers: Arc<Breakers>,
 }
 
 impl Context {
@@ -63,7 +66,8 @@ impl Context {
     pub fn new(log: Log, cancel: CancellationToken, clock: Arc<dyn Clock>) -> Self {
         let (scratch, scripts) = (std::env::temp_dir(), PathBuf::from("."));
         let kill = CancellationToken::new();
-        Self { log, cancel, kill, clock, grace: Self::GRACE, scratch, scripts }
+        let breakers = Arc::default();
+        Self { log, cancel, kill, clock, grace: Self::GRACE, scratch, scripts, breakers }
     }
 
     /// Returns once `duration` has passed.

@@ -21,7 +21,7 @@ use model::{ErrorClass, Failure};
 use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
 
-pub(crate) use http::{Http, Hush};
+pub(crate) use http::{Breakers, Http, Hush};
 pub(crate) use output::{OUTPUT_LIMIT, too_large};
 
 /// No attempt takes longer, whatever its time-out says.

@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
+use crate::kinds::Breakers;
+
 pub(crate) use holds::{Halt, Holds};
 
 /// A worker beats this often while it holds attempts.
@@ -33,6 +35,8 @@ pub struct Worker {
     runtime: Arc<Runtime>,
     beat: TimeDelta,
     pub(crate) holds: Holds,
+    /// The hosts that it does not call for a while.
+    pub(crate) breakers: Arc<Breakers>,
     /// How many attempts are between registering and being let go of. The first one starts the beat, the last
     /// one ends it.
     busy: AsyncMutex<Busy>,
@@ -71,6 +75,7 @@ impl Worker {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             version: env!("CARGO_PKG_VERSION").into(),
             since: runtime.clock().now(),
+            breakers: Vec::new(),
         };
         Arc::new(Self {
             id: WorkerId(Uuid::now_v7()),
@@ -78,6 +83,7 @@ impl Worker {
             runtime,
             beat,
             holds: Holds::default(),
+            breakers: Arc::default(),
             busy: AsyncMutex::default(),
             closing: OnceLock::new(),
             ended: CancellationToken::new(),
@@ -132,7 +138,8 @@ impl Worker {
     }
 
     async fn say_that_we_live(&self, now: Instant) -> store::Result<Told> {
-        let sign = Sign { worker: self.id, facts: Some(self.facts.clone()), at: now };
+        let facts = WorkerFacts { breakers: self.breakers.open(), ..self.facts.clone() };
+        let sign = Sign { worker: self.id, facts: Some(facts), at: now };
         self.runtime.store().beat(&sign).await
     }
 

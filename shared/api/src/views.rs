@@ -16,7 +16,7 @@ use crate::schedules::{NextView, PauseView};
 use crate::workflows::StatisticsView;
 
 pub use tasks::{AttemptView, ChildrenView, ElsewhereView, ErrorView, TaskView, WaitingView};
-pub use workers::{HeldView, WorkerState, WorkerView};
+pub use workers::{BreakerView, HeldView, WorkerState, WorkerView};
 
 /// Where a thing can be had and looked at.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]

@@ -11,7 +11,7 @@ use store::{HeldTask, WorkerRecord};
 
 use crate::page::{Page, Wanted};
 use crate::request::{self, Path, Query};
-use crate::views::{HeldView, WorkerState, WorkerView};
+use crate::views::{BreakerView, HeldView, WorkerState, WorkerView};
 use crate::{Api, Caller, Links, error};
 
 /// Which workers to list.
@@ -67,6 +67,9 @@ async fn view(api: &Api, record: WorkerRecord) -> Result<WorkerView, Problem> {
         heard_at,
         order,
         attempts,
+        breakers: facts
+            .map(|facts| facts.breakers.iter().map(BreakerView::from).collect())
+            .unwrap_or_default(),
     })
 }
 

@@ -73,7 +73,8 @@ impl Scene<'_> {
         if !self.holds(index, attempt) || self.tasks[&index].worker != worker {
             return Outcome::Stale;
         }
-        self.begun(index, started_at);
+        let before = self.tasks[&index].state;
+        self.begun(index, started_at, before);
         self.give_up(index, failure.clone());
         Outcome::Applied
     }
@@ -92,7 +93,7 @@ impl Scene<'_> {
         if attempt < before.attempt {
             self.replace_attempt(attempt, started_at, &before);
         } else {
-            self.begun(index, started_at);
+            self.begun(index, started_at, before.state);
         }
         if !output.is_null() {
             self.outputs.push((index, output.clone()));
@@ -321,10 +322,16 @@ impl Scene<'_> {
         self.knows(index) && self.apply(index, event).is_ok()
     }
 
-    /// An attempt that nobody claimed says with its report when it began.
-    fn begun(&mut self, index: TaskIndex, started_at: Instant) {
+    /// An attempt says with its report when its work began: one that was claimed, a while after that. What only sleeps
+    /// began when it fell asleep.
+    fn begun(&mut self, index: TaskIndex, started_at: Instant, before: TaskState) {
         let task = self.tasks.get_mut(&index).expect("it has just been moved");
-        task.started_at.get_or_insert(started_at.min(self.now));
+        let began = started_at.min(self.now);
+        match &mut task.started_at {
+            Some(claimed) if before == TaskState::Running => *claimed = began.max(*claimed),
+            Some(_) => {}
+            None => task.started_at = Some(began),
+        }
     }
 
     pub(crate) fn unfinished(&self, wanted: impl Fn(&model::Task) -> bool) -> Vec<TaskIndex> {

@@ -24,6 +24,7 @@ mod scope;
 mod secrets;
 mod shell;
 mod syntax;
+mod try_out;
 mod walk;
 
 pub use call::render_call;
@@ -34,6 +35,7 @@ pub use render::{RenderError, render};
 pub use scope::{Item, RunFacts, Scope, TaskFacts};
 pub use secrets::secrets_of;
 pub(crate) use syntax::is_template;
+pub use try_out::{Slip, try_out};
 
 /// Whether there is no template anywhere in a value: rendering it would change nothing.
 pub fn is_plain(value: &serde_json::Value) -> bool {

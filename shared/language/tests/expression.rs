@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use ebbflow_language::expression::evaluate;
-use ebbflow_language::template::{RunFacts, Scope, TaskFacts};
+use ebbflow_language::template::{RunFacts, Scope, TaskFacts, try_out};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -194,6 +194,31 @@ fn almost_expression() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..16).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn what_is_tried_out_gives_a_value_and_what_it_saw_with_braces_or_without() {
+    let tried = |source| try_out(source, &scope()).unwrap();
+    assert_eq!(tried("inputs.n * 2").value, json!(42));
+    assert_eq!(tried("{{ inputs.n * 2 }}").value, json!(42));
+    let text = tried("{{ inputs.region }}/{{ outputs.extract.rows }}");
+    assert_eq!((text.value, text.truth), (json!("us/12"), true));
+    assert_eq!(Value::Object(text.seen), json!({"inputs.region": "us", "outputs.extract.rows": 12}));
+}
+
+#[test]
+fn what_is_wrong_is_told_at_its_place() {
+    let slip = |source: &'static str| {
+        let slip = try_out(source, &scope()).unwrap_err();
+        (&source[slip.at.clone()], slip)
+    };
+    let (at, missing) = slip("inputs.n + outputs.extract.lines");
+    assert_eq!(at, "outputs.extract.lines");
+    assert!(missing.message.contains("has no `lines`") && missing.hint.is_some(), "{missing:?}");
+    let (at, unread) = slip("inputs.n = 3");
+    assert!(at.starts_with('=') && unread.hint.is_some(), "{at}: {unread:?}");
+    assert_eq!(slip("é{{ nowhere }}").0, "nowhere");
+    assert_eq!(slip("secrets.key").0, "secrets.key", "there are none to be seen");
+}
+
 proptest! {
     #[test]
     fn no_expression_makes_the_evaluator_panic_or_answer_without_bound(
@@ -202,6 +227,9 @@ proptest! {
         if let Ok(evaluated) = evaluate(&source, &scope()) {
             prop_assert!(evaluated.value.to_string().len() <= 1024 * 1024);
             prop_assert!(evaluated.seen.values().all(|value| value.to_string().chars().count() <= 1_000));
+        }
+        if let Err(slip) = try_out(&source, &scope()) {
+            prop_assert!(source.get(slip.at.clone()).is_some(), "{slip:?}");
         }
     }
 }

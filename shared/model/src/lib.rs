@@ -39,7 +39,7 @@ pub use schedule::{Catchup, Interval, Planned, Schedule, When};
 pub use task::{Child, Fan, IllegalMove, Task, TaskEvent, TaskState};
 pub use timer::{Timer, TimerKind};
 pub use trigger::{CloudEvent, Completion, Pacing, Trigger, TriggerKey, TriggerOn};
-pub use worker::{Order, OrderKind, WorkerFacts};
+pub use worker::{OpenBreaker, Order, OrderKind, WorkerFacts};
 pub use workflow::{
     Aggregation, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, InputSpec, InputType, Occasion,
     Overlap, TaskSpec, Tolerance, TriggerRule, Workflow,

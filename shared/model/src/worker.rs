@@ -19,6 +19,20 @@ pub struct WorkerFacts {
     pub version: String,
     /// Since when it is up.
     pub since: Instant,
+    /// Its breakers that are open, by host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub breakers: Vec<OpenBreaker>,
+}
+
+/// A breaker that is open: calls to its host failed again and again, so a worker makes none for a while.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OpenBreaker {
+    /// The host that is called.
+    pub host: String,
+    /// Since when no calls are made as they come.
+    pub since: Instant,
+    /// When the next one shows whether it is back.
+    pub until: Instant,
 }
 
 impl WorkerFacts {

@@ -50,7 +50,7 @@ pub use inspection::{Fault, Finding, Health, Inspection};
 pub use load::{Load, Measured, Pool, TenantLoad, Usage};
 pub use memory::Memory;
 pub use news::{Bookmark, News, NewsItem, NewsStore};
-pub use outline::Outlines;
+pub use outline::{Glance, Outlines};
 pub use postgres::Postgres;
 pub use receipts::{Known, Receipt, ReceiptKey, ReceiptStore};
 pub use records::*;

@@ -132,6 +132,7 @@ pub(crate) fn sign(sign: &Sign) -> Sign {
         host: text(&facts.host).into_owned(),
         version: text(&facts.version).into_owned(),
         since: facts.since,
+        breakers: facts.breakers.clone(),
     });
     Sign { facts, ..*sign }
 }

@@ -1,16 +1,14 @@
 //! Operations: what the machinery is about, and what people can do about it.
 
+mod audit;
 mod tables;
 mod told;
 
-use api::backfills::BackfillView;
 use api::limits::LimitList;
-use api::triggers::TriggerView;
-use api::views::WorkerView;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::{get, post};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use service::Problem;
 
 use super::steer::{no_such, told};
@@ -28,17 +26,83 @@ pub(crate) fn router() -> Router<Console> {
         .route("/operations", get(tables::limits))
         .route("/operations/limits/{kind}/{name}", post(set_limit))
         .route("/operations/workers", get(tables::workers))
-        .route("/operations/workers/{id}/{action}", post(order))
         .route("/operations/timers", get(tables::timers))
         .route("/operations/schedules", get(tables::schedules))
-        .route("/operations/schedules/{workflow}/{action}", post(steer_schedule))
         .route("/operations/triggers", get(tables::triggers))
         .route("/operations/triggers/{workflow}/{name}/{action}", post(steer_trigger))
         .route("/operations/backfills", get(tables::backfills))
-        .route("/operations/backfills/{id}/{action}", post(steer_backfill))
         .route("/operations/letters", get(told::letters))
-        .route("/operations/letters/{id}/{action}", post(steer_letter))
+        .route("/operations/breakers", get(told::breakers))
+        .route("/operations/audit", get(audit::page))
+        .route("/operations/audit/export", get(audit::export))
         .route("/operations/health", get(told::health).post(told::repair))
+        .route("/operations/{page}/{id}/{action}", post(steer))
+}
+
+/// A button of a page: what the API is asked to do to which things, which fields go along, and what is said of it then.
+struct Button {
+    page: &'static str,
+    things: &'static str,
+    action: &'static str,
+    fields: &'static [&'static str],
+    done: &'static str,
+}
+
+const fn button(
+    [page, things, action]: [&'static str; 3],
+    fields: &'static [&'static str],
+    done: &'static str,
+) -> Button {
+    Button { page, things, action, fields, done }
+}
+
+const BUTTONS: [Button; 11] = [
+    button(["workers", "workers", "drain"], &["reason"], "The worker finishes what it holds and ends."),
+    button(["workers", "workers", "kill"], &["reason"], "The worker hands back what it holds and ends."),
+    button(["schedules", "schedules", "pause"], &["name", "reason"], "The schedule is paused."),
+    button(["schedules", "schedules", "resume"], &["name", "missed"], "The schedule goes on."),
+    button(["triggers", "triggers", "pause"], &[], "The trigger is paused: what it hears of starts nothing."),
+    button(["triggers", "triggers", "resume"], &[], "The trigger goes on."),
+    button(["backfills", "backfills", "pause"], &[], "The backfill is paused."),
+    button(["backfills", "backfills", "resume"], &[], "The backfill goes on."),
+    button(["backfills", "backfills", "cancel"], &[], "The backfill and its runs end."),
+    button(["letters", "dead-letters", "replay"], &[], "The message was published again."),
+    button(["letters", "dead-letters", "discard"], &[], "The message was thrown away."),
+];
+
+async fn steer(
+    reader: Reader,
+    place: Path<(String, String, String)>,
+    sent: Sent,
+) -> Result<Response, Refused> {
+    let api::request::Path((page, id, action)) = place?;
+    press(&reader, &sent, &page, &part(&id), &action).await
+}
+
+async fn steer_trigger(
+    reader: Reader,
+    place: Path<(String, String, String)>,
+    sent: Sent,
+) -> Result<Response, Refused> {
+    let api::request::Path((workflow, name, action)) = place?;
+    let thing = format!("{}/{}", part(&workflow), part(&name));
+    press(&reader, &sent, "triggers", &thing, &action).await
+}
+
+/// Has done what a button of a page says.
+async fn press(
+    reader: &Reader,
+    sent: &Sent,
+    page: &str,
+    thing: &str,
+    action: &str,
+) -> Result<Response, Refused> {
+    let pressed = BUTTONS.iter().find(|button| button.page == page && button.action == action);
+    let Button { things, fields, done, .. } = pressed.ok_or_else(|| no_such(action))?;
+    let body: Map<String, Value> =
+        fields.iter().map(|field| ((*field).to_owned(), json!(sent.field(field)))).collect();
+    let answer = reader.ask.post::<Value>(&format!("/{things}/{thing}/{action}"), &body.into()).await;
+    told(sent, answer.map(|_| ()), done)
 }
 
 async fn set_limit(reader: Reader, place: Path<(String, String)>, sent: Sent) -> Result<Response, Refused> {
@@ -49,78 +113,4 @@ async fn set_limit(reader: Reader, place: Path<(String, String)>, sent: Sent) ->
     let answer = reader.ask.post::<LimitList>(&path, &json!({ "places": places })).await;
     let words = places.map_or_else(|| "no bound".into(), |places| format!("{places} places"));
     told(&sent, answer.map(|_| ()), &format!("The {kind} {name} has {words} now."))
-}
-
-async fn order(reader: Reader, place: Path<(String, String)>, sent: Sent) -> Result<Response, Refused> {
-    let api::request::Path((id, action)) = place?;
-    let done = match action.as_str() {
-        "drain" => "The worker finishes what it holds and ends.",
-        "kill" => "The worker hands back what it holds and ends.",
-        other => return Err(no_such(other)),
-    };
-    let path = format!("/workers/{}/{action}", part(&id));
-    let answer = reader.ask.post::<WorkerView>(&path, &json!({"reason": sent.field("reason")})).await;
-    told(&sent, answer.map(|_| ()), done)
-}
-
-async fn steer_schedule(
-    reader: Reader,
-    place: Path<(String, String)>,
-    sent: Sent,
-) -> Result<Response, Refused> {
-    let api::request::Path((workflow, action)) = place?;
-    let name = sent.field("name");
-    let (body, done) = match action.as_str() {
-        "pause" => (json!({"name": name, "reason": sent.field("reason")}), "The schedule is paused."),
-        "resume" => (json!({"name": name, "missed": sent.field("missed")}), "The schedule goes on."),
-        other => return Err(no_such(other)),
-    };
-    let path = format!("/schedules/{}/{action}", part(&workflow));
-    told(&sent, reader.ask.post::<Value>(&path, &body).await.map(|_| ()), done)
-}
-
-async fn steer_trigger(
-    reader: Reader,
-    place: Path<(String, String, String)>,
-    sent: Sent,
-) -> Result<Response, Refused> {
-    let api::request::Path((workflow, name, action)) = place?;
-    let done = match action.as_str() {
-        "pause" => "The trigger is paused: what it hears of starts nothing.",
-        "resume" => "The trigger goes on.",
-        other => return Err(no_such(other)),
-    };
-    let path = format!("/triggers/{}/{}/{action}", part(&workflow), part(&name));
-    told(&sent, reader.ask.post::<TriggerView>(&path, &json!({})).await.map(|_| ()), done)
-}
-
-async fn steer_backfill(
-    reader: Reader,
-    place: Path<(String, String)>,
-    sent: Sent,
-) -> Result<Response, Refused> {
-    let api::request::Path((id, action)) = place?;
-    let done = match action.as_str() {
-        "pause" => "The backfill is paused.",
-        "resume" => "The backfill goes on.",
-        "cancel" => "The backfill and its runs end.",
-        other => return Err(no_such(other)),
-    };
-    let path = format!("/backfills/{}/{action}", part(&id));
-    told(&sent, reader.ask.post::<BackfillView>(&path, &json!({})).await.map(|_| ()), done)
-}
-
-async fn steer_letter(
-    reader: Reader,
-    place: Path<(String, String)>,
-    sent: Sent,
-) -> Result<Response, Refused> {
-    let api::request::Path((id, action)) = place?;
-    let done = match action.as_str() {
-        "replay" => "The message was published again.",
-        "discard" => "The message was thrown away.",
-        other => return Err(no_such(other)),
-    };
-    let path = format!("/dead-letters/{}/{action}", part(&id));
-    told(&sent, reader.ask.post::<Value>(&path, &json!({})).await.map(|_| ()), done)
 }

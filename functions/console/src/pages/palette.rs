@@ -11,7 +11,7 @@ use crate::refused::Refused;
 use crate::show;
 
 /// The pages that there always are.
-const PAGES: [(&str, &str); 12] = [
+const PAGES: [(&str, &str); 15] = [
     ("Home", "/"),
     ("Runs", "/runs"),
     ("Failed runs", "/runs?state=failed"),
@@ -22,7 +22,10 @@ const PAGES: [(&str, &str); 12] = [
     ("Timers", "/operations/timers"),
     ("Schedules", "/operations/schedules"),
     ("Triggers", "/operations/triggers"),
+    ("Backfills", "/operations/backfills"),
     ("Dead letters", "/operations/letters"),
+    ("Breakers", "/operations/breakers"),
+    ("Audit log", "/operations/audit"),
     ("Health", "/operations/health"),
 ];
 

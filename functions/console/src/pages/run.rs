@@ -1,5 +1,7 @@
 //! One run: why it is where it is, what can be done about it, its graph, and what each task did with its time.
 
+mod tried;
+
 use std::collections::BTreeMap;
 
 use api::explain::Explanation;
@@ -10,14 +12,17 @@ use api::views::{ChildrenView, EventView, RunView, TaskView};
 use askama::Template;
 use axum::extract::State;
 use engine::Graph;
-use model::{Event, Instant, RunId, RunState, Task, TaskIndex, TaskState};
+use model::{Event, EventKind, Instant, RunId, RunState, Task, TaskIndex, TaskState};
 use serde::Deserialize;
+use serde_json::Value;
 use service::Problem;
+use tried::Tried;
 
 use super::fields::Field;
 use super::{Answer, At, task};
 use crate::ask::{part, query};
 use crate::charts::bars;
+use crate::graph::Told;
 use crate::phases;
 use crate::reader::Reader;
 use crate::refused::Refused;
@@ -38,12 +43,15 @@ const WORDS: usize = 5;
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunQuery {
-    /// `events` or `data`; the graph and the tasks unless said.
+    /// `events`, `data` or `try`; the graph and the tasks unless said.
     tab: Option<String>,
     /// The children of this fan-out instead of the tasks.
     parent: Option<String>,
     /// From an earlier page.
     cursor: Option<String>,
+    /// An expression to try out on the run, as this task sees it or with all that was delivered.
+    expression: Option<String>,
+    task: Option<String>,
 }
 
 /// A task and what it did with its time.
@@ -56,6 +64,10 @@ struct Row {
     bars: Markup,
     children: Option<ChildrenView>,
     error: Option<String>,
+    /// Whether it decided when the run ended.
+    critical: bool,
+    /// Why it was skipped, where the reason is its own.
+    skipped: Option<String>,
 }
 
 /// An approval that somebody has to decide about.
@@ -83,6 +95,7 @@ struct RunPage {
     events: Option<Page<EventView>>,
     outputs: Vec<(String, String)>,
     child_runs: Vec<RunView>,
+    tried: Option<Tried>,
 }
 
 pub(crate) async fn page(
@@ -95,12 +108,12 @@ pub(crate) async fn page(
     let tab = match wanted.tab.as_deref() {
         Some("events") => "events",
         Some("data") => "data",
+        Some("try") => "try",
         _ => "tasks",
     };
     let (record, graph) = console.run(&reader.caller, id).await?;
-    let (run, now) = (reader.ask.get::<RunView>(&format!("/runs/{id}")).await?, reader.shell.now);
-    let store = console.store();
-    let outline = store.outline(&[id]).await.map_err(api::error::store)?;
+    let run = reader.ask.get::<RunView>(&format!("/runs/{id}")).await?;
+    let outline = console.store().outline(&[id]).await.map_err(api::error::store)?;
     let tasks: Vec<Task> = outline.into_iter().map(|(_, task)| task).collect();
     let mut page = RunPage {
         tab,
@@ -114,20 +127,15 @@ pub(crate) async fn page(
         events: None,
         outputs: Vec::new(),
         child_runs: child_runs(&reader, id).await?,
+        tried: None,
         run,
         shell: reader.shell.clone(),
     };
     match tab {
         "events" => page.events = Some(events(&reader, id, &wanted).await?),
         "data" => page.outputs = outputs(&console, id, &graph, &tasks).await?,
-        _ => {
-            page.graph = graph::of_run(&graph, &id.to_string(), &tasks, now);
-            page.children = children(&reader, id, &wanted).await?;
-            if page.children.is_none() {
-                let told = store.own_events(id, None, 0, EVENTS).await.map_err(api::error::store)?;
-                page.rows = rows(&graph, &tasks, &told, &page.run, now);
-            }
-        }
+        "try" => page.tried = Some(Tried::new(&console, &record, &graph, &wanted).await?),
+        _ => page.tell_tasks(&console, &reader, &graph, &tasks, &wanted).await?,
     }
     Ok(show::html(&page))
 }
@@ -184,15 +192,34 @@ async fn outputs(
     Ok(found.iter().map(|(task, output)| (graph.spec(*task).name.clone(), show::json(output))).collect())
 }
 
+/// Why tasks were skipped whose own condition did not hold, or whose switch chose others.
+fn skipped(events: &[(i64, Event)]) -> BTreeMap<TaskIndex, String> {
+    let own = events.iter().map(|(_, event)| event).filter(|event| event.child.is_none());
+    let why = |event: &Event| Some((event.task?, reason(&event.data)?));
+    own.filter(|event| event.kind == EventKind::TaskSkipped).filter_map(why).collect()
+}
+
+/// A condition with the values that it saw, or the switch that chose others.
+fn reason(data: &Value) -> Option<String> {
+    if let Some(switch) = data["switch"].as_str() {
+        return Some(format!("{switch} chose another branch"));
+    }
+    let condition = data["condition"].as_str()?;
+    let seen = data["seen"].as_object().into_iter().flatten();
+    let seen: Vec<String> = seen.map(|(name, value)| format!("{name} was {value}")).collect();
+    let saw = if seen.is_empty() { String::new() } else { format!(" ({})", seen.join(", ")) };
+    Some(format!("when {condition}{saw}"))
+}
+
 /// What each task did with its time, in the order in which they began.
-fn rows(graph: &Graph, tasks: &[Task], events: &[(i64, Event)], run: &RunView, now: Instant) -> Vec<Row> {
+fn rows(graph: &Graph, tasks: &[Task], events: &[(i64, Event)], run: &RunView, told: &Told<'_>) -> Vec<Row> {
     let mut of: BTreeMap<TaskIndex, Vec<&Event>> = BTreeMap::new();
     for (_, event) in events {
         if let Some(task) = event.task.filter(|_| event.child.is_none()) {
             of.entry(task).or_default().push(event);
         }
     }
-    let end = run.finished_at.unwrap_or(now);
+    let end = run.finished_at.unwrap_or(told.now);
     let row = |task: &Task| {
         let own = of.get(&task.index).map(Vec::as_slice).unwrap_or_default();
         let stretches = phases::of_task(task, own, run.created_at, end);
@@ -207,6 +234,8 @@ fn rows(graph: &Graph, tasks: &[Task], events: &[(i64, Event)], run: &RunView, n
             bars: bars(&stretches, task.state, run.created_at, end),
             children: task.fan.map(ChildrenView::from),
             error: task.failure.as_ref().map(|failure| failure.message.clone()),
+            critical: told.critical.contains(&task.index),
+            skipped: told.skipped.get(&task.index).filter(|_| task.state == TaskState::Skipped).cloned(),
         }
     };
     tasks.iter().filter(|task| task.state != TaskState::Removed).take(ROWS).map(row).collect()
@@ -243,6 +272,33 @@ pub(crate) async fn questions(
 }
 
 impl RunPage {
+    /// Adds the graph, and below it what each task did with its time, or the children of one of them.
+    async fn tell_tasks(
+        &mut self,
+        console: &Console,
+        reader: &Reader,
+        graph: &Graph,
+        tasks: &[Task],
+        wanted: &RunQuery,
+    ) -> Result<(), Refused> {
+        let id = self.run.id;
+        let events = console.store().own_events(id, None, 0, EVENTS).await.map_err(api::error::store)?;
+        let (critical, skipped) = (graph::critical_path(graph, tasks), skipped(&events));
+        let told = Told { critical: &critical, skipped: &skipped, now: self.shell.now };
+        self.graph = graph::of_run(graph, &id.to_string(), tasks, &told);
+        self.children = children(reader, id, wanted).await?;
+        if self.children.is_none() {
+            self.rows = rows(graph, tasks, &events, &self.run, &told);
+        }
+        Ok(())
+    }
+
+    /// What the explanation begins with, without what the page's head says.
+    fn summary(&self, why: &Explanation) -> Markup {
+        let named = format!("Run {} of `{}`", self.run.id, self.run.workflow);
+        show::prose(&why.summary.replacen(&named, "It", 1))
+    }
+
     /// The tasks that are worth a word beside the summary.
     fn told(&self) -> &[api::explain::TaskExplanation] {
         let told = self.why.as_ref().map(|why| why.tasks.as_slice()).unwrap_or_default();

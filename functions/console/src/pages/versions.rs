@@ -4,15 +4,14 @@ use api::page::Page;
 use api::request::{Path, Query};
 use api::versions::{Comparison, Standing, VersionView};
 use askama::Template;
-use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::Value;
 use service::Problem;
 
+use super::Answer;
 use super::steer::told;
-use super::workflow::Title;
-use super::{Answer, At};
+use super::workflow::{Named, Title};
 use crate::ask::{part, query};
 use crate::reader::Reader;
 use crate::refused::Refused;
@@ -41,15 +40,9 @@ struct VersionsPage {
     source: Markup,
 }
 
-pub(crate) async fn page(
-    State(console): At,
-    reader: Reader,
-    name: Result<Path<String>, Problem>,
-    wanted: Result<Query<VersionsQuery>, Problem>,
-) -> Answer {
-    let (Path(name), Query(wanted)) = (name?, wanted?);
-    let record = api::workflows::find(&console.api, &reader.caller, &name).await?;
-    let path = format!("/workflows/{}/versions", part(&name));
+pub(crate) async fn page(named: Named, wanted: Result<Query<VersionsQuery>, Problem>) -> Answer {
+    let (Named { console, reader, record }, Query(wanted)) = (named, wanted?);
+    let path = format!("/workflows/{}/versions", part(&record.name));
     let page = reader.ask.get(&format!("{path}{}", query([("cursor", wanted.cursor.as_deref())]))).await?;
     let number = wanted.number.unwrap_or(record.version.number);
     let shown = api::versions::find(&console.api, &record, number).await?;

@@ -1,19 +1,20 @@
 //! Workflows: what each is for, when it runs next, and how its last runs went.
 
-use api::page::Page;
+use std::collections::BTreeMap;
+
 use api::request::Query;
 use api::schedules::NextView;
 use api::views::WorkflowView;
 use askama::Template;
+use auth::Permission;
 use axum::extract::State;
 use model::RunState;
 use serde::Deserialize;
 use service::Problem;
-use store::{RunFilter, RunRecord};
+use store::{Glance, WorkflowRecord};
 
 use super::{Answer, At};
 use crate::Console;
-use crate::ask::query;
 use crate::charts::{percentile, strip};
 use crate::reader::Reader;
 use crate::refused::Refused;
@@ -23,13 +24,16 @@ use crate::show::{self, Markup};
 /// So many workflows are looked through for a text or a tag.
 const SEARCHED: usize = 1_000;
 
+/// So many are read at once for that.
+const AT_ONCE: usize = 100;
+
 /// So many workflows are on a page.
 const SHOWN: usize = 25;
 
 /// So many of its last runs tell how a workflow is.
 pub(crate) const RUNS: u32 = 20;
 
-/// Which workflows to show.
+/// Which workflows to show: those after a name, with a text or a tag.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WorkflowsQuery {
@@ -64,7 +68,6 @@ struct WorkflowsPage {
     rows: Vec<Row>,
     tags: Vec<String>,
     next_cursor: Option<String>,
-    known: usize,
 }
 
 pub(crate) async fn page(
@@ -76,56 +79,62 @@ pub(crate) async fn page(
     for field in [&mut wanted.q, &mut wanted.tag, &mut wanted.cursor] {
         *field = field.take().filter(|text| !text.is_empty());
     }
-    let (found, next_cursor) = find(&reader, &wanted).await?;
-    let mut tags: Vec<String> = found.iter().flat_map(|workflow| workflow.tags.clone()).collect();
+    let (found, next_cursor) = find(&console, &reader, &wanted).await?;
+    let mut tags: Vec<String> =
+        found.iter().flat_map(|record| record.version.workflow.tags.clone()).collect();
     tags.sort();
     tags.dedup();
-    let known = found.len();
-    let mut rows = Vec::new();
-    for workflow in found.into_iter().take(SHOWN) {
-        rows.push(row(&console, &reader, workflow).await?);
+    let names: Vec<String> = found.iter().map(|record| record.name.clone()).collect();
+    let mut runs: BTreeMap<String, Vec<Glance>> = BTreeMap::new();
+    for run in last_runs(&console, &reader, &names, RUNS).await? {
+        runs.entry(run.workflow.clone()).or_default().push(run);
     }
-    Ok(show::html(&WorkflowsPage { shell: reader.shell, wanted, rows, tags, next_cursor, known }))
+    let row = |record: &WorkflowRecord| {
+        let runs = runs.get(&record.name).map(Vec::as_slice).unwrap_or_default();
+        row(record, runs, &reader.shell)
+    };
+    let rows = found.iter().map(row).collect();
+    Ok(show::html(&WorkflowsPage { shell: reader.shell, wanted, rows, tags, next_cursor }))
 }
 
-/// A page of them; with a text or a tag, the first that fit among the first thousand.
+/// A page of them; with a text or a tag, the first that fit among the next thousand.
 async fn find(
+    console: &Console,
     reader: &Reader,
     wanted: &WorkflowsQuery,
-) -> Result<(Vec<WorkflowView>, Option<String>), Refused> {
-    let filtered = wanted.q.is_some() || wanted.tag.is_some();
-    let limit = if filtered { "100".to_owned() } else { SHOWN.to_string() };
-    let fits = |workflow: &WorkflowView| {
-        let text = wanted.q.as_deref().unwrap_or_default().to_lowercase();
-        let said = format!("{} {}", workflow.name, workflow.description.as_deref().unwrap_or_default());
-        let tagged = wanted.tag.as_ref().is_none_or(|tag| workflow.tags.contains(tag));
-        tagged && said.to_lowercase().contains(&text)
-    };
-    let (mut found, mut cursor, mut seen) = (Vec::new(), wanted.cursor.clone(), 0);
+) -> Result<(Vec<WorkflowRecord>, Option<String>), Refused> {
+    let size = if wanted.is_filtered() { AT_ONCE } else { SHOWN };
+    let passes =
+        |record: &WorkflowRecord| reader.caller.may(Permission::Read, &record.name) && wanted.fits(record);
+    let (mut found, mut after, mut seen) = (Vec::new(), wanted.cursor.clone(), 0);
     loop {
-        let query = query([("limit", Some(limit.as_str())), ("cursor", cursor.as_deref())]);
-        let page: Page<WorkflowView> = reader.ask.get(&format!("/workflows{query}")).await?;
-        seen += page.items.len();
-        found.extend(page.items.into_iter().filter(fits));
-        cursor = page.next_cursor;
-        if cursor.is_none() || !filtered || seen >= SEARCHED {
-            return Ok((found, cursor));
+        let rows = console.store().workflows(reader.caller.tenant, after.as_deref(), size as u32 + 1).await;
+        let mut rows = rows.map_err(api::error::store)?;
+        let more = rows.len() > size;
+        rows.truncate(size);
+        seen += rows.len();
+        after = rows.last().filter(|_| more).map(|record| record.name.clone());
+        found.extend(rows.into_iter().filter(passes));
+        if found.len() > SHOWN {
+            found.truncate(SHOWN);
+            after = found.last().map(|record| record.name.clone());
+        }
+        if found.len() == SHOWN || after.is_none() || !wanted.is_filtered() || seen >= SEARCHED {
+            return Ok((found, after));
         }
     }
 }
 
-async fn row(console: &Console, reader: &Reader, workflow: WorkflowView) -> Result<Row, Refused> {
-    let record = api::workflows::find(&console.api, &reader.caller, &workflow.name).await?;
+fn row(record: &WorkflowRecord, runs: &[Glance], shell: &Shell) -> Row {
     let definition = &record.version.workflow;
-    let next = api::schedules::next_of(definition, reader.shell.now).into_iter().next();
+    let next = api::schedules::next_of(definition, shell.now).into_iter().next();
     let scheduled = match definition.schedules.as_slice() {
         [] => String::new(),
         [only] => when(&only.when),
         several => format!("{} schedules", several.len()),
     };
-    let next = next.filter(|_| !workflow.archived);
-    let runs = last_runs(console, reader, &workflow.name, RUNS).await?;
-    Ok(Row { next, scheduled, record: Record::of(&runs, &reader.shell), workflow })
+    let next = next.filter(|_| !record.archived);
+    Row { next, scheduled, record: Record::of(runs, shell), workflow: WorkflowView::from(record) }
 }
 
 /// When a schedule fires, in short.
@@ -137,31 +146,43 @@ pub(crate) fn when(when: &model::When) -> String {
     }
 }
 
-/// The last runs of a workflow, the newest first.
+/// The last runs of each of these workflows, the newest first.
 pub(crate) async fn last_runs(
     console: &Console,
     reader: &Reader,
-    workflow: &str,
-    limit: u32,
-) -> Result<Vec<RunRecord>, Refused> {
-    let filter = RunFilter { workflow: Some(workflow.to_owned()), limit, ..RunFilter::default() };
-    Ok(console.store().runs(reader.caller.tenant, &filter).await.map_err(api::error::store)?)
+    workflows: &[String],
+    each: u32,
+) -> Result<Vec<Glance>, Refused> {
+    Ok(console.store().last_runs(reader.caller.tenant, workflows, each).await.map_err(api::error::store)?)
+}
+
+impl WorkflowsQuery {
+    fn is_filtered(&self) -> bool {
+        self.q.is_some() || self.tag.is_some()
+    }
+
+    fn fits(&self, record: &WorkflowRecord) -> bool {
+        let workflow = &record.version.workflow;
+        let text = self.q.as_deref().unwrap_or_default().to_lowercase();
+        let said = format!("{} {}", workflow.name, workflow.description.as_deref().unwrap_or_default());
+        let tagged = self.tag.as_ref().is_none_or(|tag| workflow.tags.contains(tag));
+        tagged && said.to_lowercase().contains(&text)
+    }
 }
 
 impl Record {
-    pub(crate) fn of(runs: &[RunRecord], shell: &Shell) -> Self {
-        let square = |record: &RunRecord| {
-            let run = &record.run;
+    pub(crate) fn of(runs: &[Glance], shell: &Shell) -> Self {
+        let square = |run: &Glance| {
             let words = format!("{}, {}", run.state.name(), show::distance(run.created_at, shell.now));
             (format!("/runs/{}", run.id), run.state, words)
         };
         let squares: Vec<_> = runs.iter().map(square).collect();
-        let count = |wanted: RunState| runs.iter().filter(|record| record.run.state == wanted).count();
+        let count = |wanted: RunState| runs.iter().filter(|run| run.state == wanted).count();
         let (good, bad) = (count(RunState::Succeeded), count(RunState::Failed));
         let took = runs
             .iter()
-            .filter(|record| record.run.state == RunState::Succeeded)
-            .filter_map(|record| Some((record.run.finished_at? - record.run.started_at?).num_milliseconds()));
+            .filter(|run| run.state == RunState::Succeeded)
+            .filter_map(|run| Some((run.finished_at? - run.started_at?).num_milliseconds()));
         let mut took: Vec<i64> = took.collect();
         took.sort_unstable();
         Self {

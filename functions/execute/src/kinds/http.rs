@@ -22,7 +22,9 @@ use model::{ErrorClass, Failure};
 use super::{TaskKind, stopped};
 use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
-use breaker::{Breakers, End};
+use breaker::End;
+
+pub(crate) use breaker::Breakers;
 
 /// How often a request is sent on to another address.
 const REDIRECTS: usize = 5;
@@ -35,7 +37,6 @@ const CONNECT: Duration = Duration::from_secs(30);
 pub(crate) struct Http {
     outgoing: Outgoing,
     client: OnceCell<Client>,
-    breakers: Breakers,
 }
 
 /// Takes the secrets out of a text, before any of it is cut off.
@@ -76,7 +77,7 @@ impl Http {
     async fn guarded(&self, config: &config::Http, context: &Context) -> Result<Value, Failure> {
         let (client, request) = self.request(config).await?;
         let host = request.url().host_str().unwrap_or_default().to_owned();
-        let call = self.breakers.admit(&host, &*context.clock, &context.log).await;
+        let call = context.breakers.admit(&host, &*context.clock, &context.log).await;
         let (asked, response) = send(client, request, Some(&context.log)).await;
         call.ended(match &response {
             Ok(response) if response.status().is_server_error() => End::Failed,

@@ -17,7 +17,7 @@ use model::{
     VersionId,
 };
 use runtime::{Runtime, Settled, StartRun};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use service::Verdict;
 use store::{Memory, NewVersion};
 use tempfile::TempDir;
@@ -65,14 +65,20 @@ struct World {
 
 impl World {
     async fn new(before: &str) -> Self {
+        let command = format!("{before}{TREE}");
+        Self::of("bash", |port| json!({"command": command, "env": {"PORT": port}}), 0).await
+    }
+
+    /// A run of one task of that kind, with settings that may name the port of the test.
+    async fn of(kind: &str, config: impl Fn(String) -> Value, max_retries: u32) -> Self {
         let clock = ManualClock::at("2026-01-01T00:00:00Z");
         let runtime =
             Arc::new(Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(clock.clone())));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut workflow = testkit::workflow("a");
-        workflow.tasks[0].kind = "bash".into();
-        let port = listener.local_addr().unwrap().port().to_string();
-        workflow.tasks[0].config = json!({"command": format!("{before}{TREE}"), "env": {"PORT": port}});
+        let task = &mut workflow.tasks[0];
+        (task.kind, task.retry.max_retries) = (kind.into(), max_retries);
+        task.config = config(listener.local_addr().unwrap().port().to_string());
         let (tenant, by, at) = (TenantId::DEFAULT, "test".to_owned(), clock.now());
         let new = NewVersion { tenant, workflow, source: String::new(), hash: "h".into(), by, at };
         let version = runtime.store().register(&new).await.unwrap().version;
@@ -341,4 +347,25 @@ async fn a_program_that_finds_the_disk_full_fails_and_its_last_words_are_kept() 
     let said = log.iter().any(|(_, line)| line.line.contains("No space left on device"));
     assert!(said, "{log:?}");
     assert_eq!(world.worker.closing(), None);
+}
+
+#[tokio::test]
+async fn a_beat_says_which_hosts_are_not_called_for_a_while() {
+    // Nobody listens there.
+    let world = World::of("http", |_| json!({"url": "http://127.0.0.1:1/"}), 20).await;
+    let store = world.runtime.store();
+    for attempt in 1..=10 {
+        assert_eq!(world.worker.breakers.open(), [], "attempt {attempt}");
+        world.begin(attempt).await.unwrap().unwrap();
+        assert_eq!(world.task().await.state, TaskState::UpForRetry);
+        world.pass(86_400_000);
+        let due = store.due_timers(world.clock.now(), 1).await.unwrap().remove(0);
+        world.settle(runtime::wake(due).1).await;
+    }
+    let open = world.worker.breakers.open();
+    assert_eq!(open.iter().map(|breaker| breaker.host.as_str()).collect::<Vec<_>>(), ["127.0.0.1"]);
+    assert!(world.worker.register().await.unwrap());
+    let known = store.workers(TenantId::DEFAULT, None, 9).await.unwrap();
+    assert_eq!(known[0].facts.as_ref().unwrap().breakers, open);
+    world.worker.release().await;
 }

@@ -200,7 +200,7 @@ async fn a_worker_without_a_database_registers_beats_and_is_ended_by_message() {
     let router = crate::router(app);
     let (at, host, version) = (world.clock.now() + TimeDelta::hours(1), "far away".into(), "1".into());
     let (function, queue, since) = ("execute".into(), Some("heavy".into()), world.clock.now());
-    let facts = WorkerFacts { function, queue, host, version, since };
+    let facts = WorkerFacts { function, queue, host, version, since, breakers: Vec::new() };
     let (actor, reason) = ("ada".to_owned(), Some("it hangs".to_owned()));
     for message in [
         Message::WorkerRegistered(WorkerRegistered { worker: WORKER, facts: facts.clone(), at }),

@@ -1,6 +1,6 @@
 //! Workers, and what they hold.
 
-use model::{Instant, Order, OrderKind, RunId, WorkerId};
+use model::{Instant, OpenBreaker, Order, OrderKind, RunId, WorkerId};
 use serde::{Deserialize, Serialize};
 use store::WorkerRecord;
 
@@ -34,6 +34,27 @@ pub struct WorkerView {
     pub order: Option<Order>,
     /// The attempts that it holds.
     pub attempts: Vec<HeldView>,
+    /// The hosts to which it makes no calls for a while, as it said last.
+    pub breakers: Vec<BreakerView>,
+}
+
+/// A host to which a worker makes no calls for a while, since they failed again and again.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct BreakerView {
+    /// The host.
+    pub host: String,
+    /// Since when.
+    #[schemars(with = "crate::openapi::shapes::Time")]
+    pub since: Instant,
+    /// When the next call shows whether it is back.
+    #[schemars(with = "crate::openapi::shapes::Time")]
+    pub until: Instant,
+}
+
+impl From<&OpenBreaker> for BreakerView {
+    fn from(open: &OpenBreaker) -> Self {
+        Self { host: open.host.clone(), since: open.since, until: open.until }
+    }
 }
 
 /// How a worker stands.

@@ -1,7 +1,7 @@
 use axum::http::StatusCode;
 use chrono::TimeDelta;
 use engine::Command;
-use model::{TaskIndex, WorkerFacts, WorkerId};
+use model::{OpenBreaker, TaskIndex, WorkerFacts, WorkerId};
 use runtime::Settled;
 use serde_json::json;
 use store::Sign;
@@ -20,6 +20,7 @@ async fn world() -> World {
         host: "machine-1".into(),
         version: "1.2.3".into(),
         since: now() - TimeDelta::hours(1),
+        breakers: vec![OpenBreaker { host: "api.example".into(), since: now(), until: now() }],
     };
     let silent = now() - TimeDelta::seconds(60);
     for (worker, facts, at) in [(BUSY, Some(facts), now()), (WorkerId(Uuid::from_u128(8)), None, silent)] {

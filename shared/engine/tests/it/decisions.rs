@@ -3,6 +3,7 @@
 use crate::rows::{Happened, Rows};
 use chrono::TimeDelta;
 use ebbflow_engine::{Command, Directive, Graph, Outcome};
+use model::message::TaskResult;
 use model::{Case, ErrorClass, EventKind, Instant, RunState, TaskIndex, TriggerRule, Workflow};
 use serde_json::json;
 
@@ -330,4 +331,18 @@ fn a_branch_waits_for_its_switch_though_not_all_that_follow_it_are_known_yet() {
         rows.stand(),
         "first=failed bad=upstream_failed route=succeeded branch=skipped other=dispatched run=running"
     );
+}
+
+#[test]
+fn work_began_when_its_report_says_and_not_before_it_was_claimed() {
+    for (said, began) in [(2, 2), (-5, 0), (99, 3)] {
+        let mut rows = Rows::of(testkit::workflow("a"));
+        let (task, claimed) = (TaskIndex(0), rows.now);
+        rows.play(&Claim("a", 1));
+        rows.now += TimeDelta::seconds(3);
+        let (worker, started_at) = (rows.tasks[&task].worker, claimed + TimeDelta::seconds(said));
+        let result = TaskResult::Succeeded(json!(null));
+        rows.decide(&Command::Report { task, attempt: 1, worker, started_at, result });
+        assert_eq!(rows.tasks[&task].started_at, Some(claimed + TimeDelta::seconds(began)), "{said}");
+    }
 }

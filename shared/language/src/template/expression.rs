@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::render::{RenderError, Renderer};
 use super::scope::Scope;
-use super::syntax;
+use super::syntax::{self, Reference};
 
 /// Values that are shown have at most so many characters.
 const SHOWN_CHARS: usize = 200;
@@ -26,11 +26,16 @@ pub struct Evaluated {
 pub fn evaluate(source: &str, scope: &Scope) -> Result<Evaluated, RenderError> {
     let mut renderer = Renderer::without_secrets(scope);
     let (value, references) = renderer.evaluate(source).map_err(|failure| failure.at(String::new()))?;
+    Ok(Evaluated { truth: is_true(&value), seen: seen(&renderer, &references), value })
+}
+
+/// What names stand for, as far as they exist.
+pub(super) fn seen(renderer: &Renderer<'_>, references: &[Reference]) -> Map<String, Value> {
     let seen = references.iter().filter_map(|reference| {
         let value = renderer.resolve(&reference.path).ok()?;
         Some((written(&reference.path), shortened(value)))
     });
-    Ok(Evaluated { truth: is_true(&value), seen: seen.collect(), value })
+    seen.collect()
 }
 
 /// The truth of an expression that uses no names, and so is the same in every run.
@@ -40,7 +45,8 @@ pub(crate) fn constant(source: &str) -> Option<bool> {
     evaluated.map(|evaluated| evaluated.truth)
 }
 
-fn is_true(value: &Value) -> bool {
+/// Whether a value counts as true.
+pub(super) fn is_true(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(flag) => *flag,

@@ -193,14 +193,18 @@ impl<'u> Renderer<'u> {
         }
     }
 
-    /// Names the first reference that leads nowhere.
-    fn explain_missing(&self, template: &Template) -> Failure {
-        let missing = template.references.iter().find_map(|reference| {
+    /// The first reference that leads nowhere, and how far it leads.
+    pub(super) fn missing<'t>(&self, template: &'t Template) -> Option<(&'t Reference, usize)> {
+        template.references.iter().find_map(|reference| {
             let depth = self.resolve(&reference.path).err()?;
             let excused = reference.guarded && depth + 1 == reference.path.len();
-            (!excused).then_some((&reference.path, depth))
-        });
-        let Some((path, depth)) = missing else {
+            (!excused).then_some((reference, depth))
+        })
+    }
+
+    /// Names the first reference that leads nowhere.
+    pub(super) fn explain_missing(&self, template: &Template) -> Failure {
+        let Some((Reference { path, .. }, depth)) = self.missing(template) else {
             return Failure("a value that it uses does not exist".to_owned(), None);
         };
         let known = self.resolve(&path[..depth]).ok().and_then(Value::as_object);

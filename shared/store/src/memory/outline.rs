@@ -1,12 +1,13 @@
 //! Many runs at a glance.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use model::{Instant, RunId, RunState, Task, TenantId};
+use model::{Instant, Run, RunId, RunState, Task, TenantId};
 
 use super::Memory;
-use crate::{Outlines, Result, RunFilter, RunPlace};
+use crate::{Glance, Outlines, Result, RunFilter, RunPlace};
 
 #[async_trait]
 impl Outlines for Memory {
@@ -38,4 +39,18 @@ impl Outlines for Memory {
         let last = looked_at.last().filter(|_| looked_at.len() == rows as usize);
         Ok(last.and_then(|record| filter.sort.place(&record.run)))
     }
+
+    async fn last_runs(&self, tenant: TenantId, workflows: &[String], each: u32) -> Result<Vec<Glance>> {
+        let tables = self.shared.tables();
+        let last = |workflow: &String| {
+            let filter = RunFilter { workflow: Some(workflow.clone()), limit: each, ..RunFilter::default() };
+            tables.runs(tenant, &filter).into_iter().map(|record| glance(record.run))
+        };
+        Ok(workflows.iter().collect::<BTreeSet<_>>().into_iter().flat_map(last).collect())
+    }
+}
+
+fn glance(run: Run) -> Glance {
+    let Run { id, workflow, version, state, created_at, started_at, finished_at, .. } = run;
+    Glance { id, workflow, version, state, created_at, started_at, finished_at }
 }

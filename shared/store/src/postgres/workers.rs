@@ -2,6 +2,7 @@
 
 use model::{Instant, Order, OrderKind, TenantId, VersionId, WorkerFacts, WorkerId};
 use sqlx::postgres::PgRow;
+use sqlx::types::Json;
 use sqlx::{PgPool, Row};
 use uuid::Uuid;
 
@@ -19,6 +20,7 @@ pub(super) async fn beat(pool: &PgPool, sign: &Sign) -> Result<Told> {
         .bind(facts.map(|facts| &facts.host))
         .bind(facts.map(|facts| &facts.version))
         .bind(facts.map(|facts| facts.since))
+        .bind(facts.map(|facts| Json(&facts.breakers)))
         .fetch_all(pool)
         .await?;
     let order = found.first().map(order).transpose()?.flatten();
@@ -137,6 +139,7 @@ fn facts(row: &PgRow) -> Result<Option<WorkerFacts>> {
         host: row.try_get("host")?,
         version: row.try_get("version")?,
         since: row.try_get("since")?,
+        breakers: row.try_get::<Option<Json<_>>, _>("breakers")?.map(|Json(open)| open).unwrap_or_default(),
     }))
 }
 

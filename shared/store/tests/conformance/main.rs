@@ -175,6 +175,7 @@ claims! {
         runs_are_listed_newest_first
         pages_of_runs_neither_repeat_nor_leave_out
         a_pulse_is_the_newest_runs_since_an_instant
+        the_last_runs_of_several_workflows_come_together
         runs_are_filtered_by_workflow_and_state
         runs_are_filtered_by_the_run_that_started_them
         a_run_says_of_which_version_the_task_is_that_started_it

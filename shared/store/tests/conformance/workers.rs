@@ -1,6 +1,6 @@
 //! Claims about workers, what they hold and what they are told.
 
-use model::{Child, Instant, Order, OrderKind, TaskIndex, TaskState, TenantId, WorkerFacts};
+use model::{Child, Instant, OpenBreaker, Order, OrderKind, TaskIndex, TaskState, TenantId, WorkerFacts};
 use store::{Held, HeldTask, Sign, Silence, Store, Told};
 
 use crate::Subject;
@@ -25,6 +25,7 @@ fn facts(host: &str) -> WorkerFacts {
         host: host.into(),
         version: "1.2.3".into(),
         since: at(-100),
+        breakers: vec![OpenBreaker { host: "api.example".into(), since: at(5), until: at(15) }],
     }
 }
 

@@ -1,9 +1,10 @@
-//! Dead letters, and how everything is.
+//! Dead letters, breakers, and how everything is.
 
 use api::dead_letters::LetterView;
 use api::doctor::{ReportView, Verdict};
 use api::page::Page;
 use api::request::Query;
+use api::views::{BreakerView, WorkerView};
 use askama::Template;
 use axum::response::Response;
 use serde::Deserialize;
@@ -73,6 +74,41 @@ impl LettersPage {
         ]);
         format!("/operations/letters{query}")
     }
+}
+
+/// A breaker that is open, and the worker whose it is.
+struct Breaker {
+    breaker: BreakerView,
+    worker: WorkerView,
+}
+
+#[derive(Template)]
+#[template(path = "breakers.html")]
+struct BreakersPage {
+    shell: Shell,
+    tab: &'static str,
+    rows: Vec<Breaker>,
+    cursor: Option<String>,
+}
+
+/// Which workers to look at.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BreakersQuery {
+    cursor: Option<String>,
+}
+
+/// The breakers of a page of workers: each worker has its own.
+pub(super) async fn breakers(reader: Reader, wanted: Result<Query<BreakersQuery>, Problem>) -> Answer {
+    let query = query([("limit", Some("100")), ("cursor", wanted?.0.cursor.as_deref())]);
+    let page: Page<WorkerView> = reader.ask.get(&format!("/workers{query}")).await?;
+    let of = |worker: WorkerView| {
+        let each = worker.breakers.clone().into_iter();
+        each.map(move |breaker| Breaker { breaker, worker: worker.clone() })
+    };
+    let mut rows: Vec<Breaker> = page.items.into_iter().flat_map(of).collect();
+    rows.sort_by(|one, other| one.breaker.host.cmp(&other.breaker.host));
+    Ok(show::html(&BreakersPage { shell: reader.shell, tab: "breakers", rows, cursor: page.next_cursor }))
 }
 
 #[derive(Template)]

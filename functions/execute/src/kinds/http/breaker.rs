@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chrono::TimeDelta;
 use clock::Clock;
 use metrics::gauge;
-use model::Instant;
+use model::{Instant, OpenBreaker};
 use tracing::{info, warn};
 
 use crate::log::{Level, Log, Stream};
@@ -26,7 +26,7 @@ const LOOK: TimeDelta = TimeDelta::milliseconds(500);
 
 /// The breakers of all hosts that were called.
 #[derive(Default)]
-pub(super) struct Breakers(Mutex<BTreeMap<String, Breaker>>);
+pub(crate) struct Breakers(Mutex<BTreeMap<String, Breaker>>);
 
 /// Of one host: closed while calls are made as they come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,6 +38,7 @@ struct Breaker {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Open {
+    since: Instant,
     until: Instant,
     pause: TimeDelta,
     /// Whether a call is under way that shows whether the host is back.
@@ -75,12 +76,13 @@ impl Breaker {
             (End::Answered, _) => *self = Self::default(),
             (End::Failed, Some(open)) if open.probing => {
                 let pause = LONGEST_PAUSE.min(open.pause * 2);
-                *open = Open { until: now + pause, pause, probing: false };
+                *open = Open { until: now + pause, pause, probing: false, ..*open };
             }
             (End::Failed, None) => {
                 self.failures += 1;
                 if self.failures >= FAILURES {
-                    self.open = Some(Open { until: now + FIRST_PAUSE, pause: FIRST_PAUSE, probing: false });
+                    let (until, pause) = (now + FIRST_PAUSE, FIRST_PAUSE);
+                    self.open = Some(Open { since: now, until, pause, probing: false });
                 }
             }
             (End::Unknown, Some(open)) => open.probing = false,
@@ -113,6 +115,15 @@ impl Breakers {
             clock.wait_until(again).await;
         }
         Call { breakers: self, host: host.to_owned(), clock, end: End::Unknown }
+    }
+
+    /// Those that are open, by host.
+    pub(crate) fn open(&self) -> Vec<OpenBreaker> {
+        let told = |(host, breaker): (&String, &Breaker)| {
+            let Open { since, until, .. } = breaker.open?;
+            Some(OpenBreaker { host: host.clone(), since, until })
+        };
+        self.lock().iter().filter_map(told).collect()
     }
 
     fn note(&self, host: &str, end: End, now: Instant) {
@@ -201,5 +212,18 @@ mod tests {
         assert_eq!(breaker.admit(at(5)), Ok(()));
         breaker.note(End::Unknown, at(6));
         assert_eq!(breaker.admit(at(6)), Ok(()));
+    }
+
+    #[test]
+    fn those_that_are_open_are_told_with_since_and_until_when() {
+        let breakers = Breakers::default();
+        breakers.note("fine.example", End::Failed, at(0));
+        for second in 0..i64::from(FAILURES) {
+            breakers.note("away.example", End::Failed, at(second));
+        }
+        let (since, until) = (at(9), at(14));
+        assert_eq!(breakers.open(), [OpenBreaker { host: "away.example".into(), since, until }]);
+        breakers.note("away.example", End::Answered, at(15));
+        assert_eq!(breakers.open(), []);
     }
 }

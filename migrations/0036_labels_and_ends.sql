@@ -14,7 +14,7 @@ create index run_labels_of_runs on run_labels (run);
 
 grant select on run_labels to ebbflow_tenant;
 alter table run_labels enable row level security;
-create policy of_one_tenant on run_labels to ebbflow_tenant using (tenant = (select the_tenant()));
+create policy of_one_tenant on run_labels to ebbflow_tenant using (tenant is not distinct from (select the_tenant()));
 
 -- Runs that are there already. What holds a NUL, or is too long, is found by other means.
 insert into run_labels (tenant, label, created_at, run)

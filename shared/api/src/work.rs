@@ -177,6 +177,7 @@ fn facts(api: &Api, body: &LeaseBody) -> WorkerFacts {
         host: body.worker.clone(),
         version: String::new(),
         since: api.app.now(),
+        breakers: Vec::new(),
     }
 }
 

@@ -221,6 +221,9 @@ pub struct Trigger {
     /// The date that the run is about: 2026-01-31 or 2026-01-31T06:00:00Z; one run per date
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub logical_date: Option<Instant>,
+    /// Let a run of the same date make room: it is cancelled, unless it has ended
+    #[arg(long, requires = "logical_date")]
+    pub replace_existing: bool,
     /// An idempotency key: the same key again starts nothing and gives the same run
     #[arg(long)]
     pub key: Option<String>,
@@ -242,6 +245,7 @@ impl Trigger {
             inputs_file: None,
             labels,
             logical_date: None,
+            replace_existing: false,
             key: None,
             priority: 0,
             watch: true,

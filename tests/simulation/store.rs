@@ -380,6 +380,7 @@ pass_on! {
         fn activate(tenant: TenantId, workflow: &str, number: i32, at: Instant) -> Activated;
         fn append_log(chunk: &LogChunk) -> ();
         fn postpone(run: RunId, at: Instant, until: Instant) -> ();
+        fn give_up_date(run: RunId) -> ();
         fn check_all(at: Instant) -> u64;
         fn sent(ids: &[i64]) -> ();
         fn set_places(limit: &Limit, places: Option<u32>) -> ();

@@ -44,7 +44,7 @@ async fn start(client: &Client, arguments: &Trigger) -> Result<RunView> {
         labels: arguments.labels.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect(),
         logical_date: arguments.logical_date,
         priority: arguments.priority,
-        ..StartBody::default()
+        replace_existing: arguments.replace_existing,
     };
     let started = client.post(&["workflows", &arguments.name, "runs"], headers, &body).await;
     started.map_err(|error| advised(error).into())

@@ -130,7 +130,7 @@ fn people_work_with_the_console_in_a_real_browser() {
     for (name, text) in WORKFLOWS {
         place = place.with(name, &text.replace("PLACE", &here));
     }
-    let dev = place.dev();
+    let dev = place.dev_with(&[], &[]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/pages.mjs");
     let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("console");
     let output = Command::new("node")
@@ -143,5 +143,9 @@ fn people_work_with_the_console_in_a_real_browser() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     println!("{said}");
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let log = std::fs::read_to_string(place.log()).unwrap();
+    let wrong: Vec<&str> =
+        log.lines().filter(|line| line.contains("ERROR") || line.contains("WARN")).collect();
+    let wrong = wrong.join("\n");
+    assert!(output.status.success(), "{said}{}\n{wrong}", String::from_utf8_lossy(&output.stderr));
 }

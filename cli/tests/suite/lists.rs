@@ -36,8 +36,8 @@ fn things_are_found_and_set_from_the_command_line() {
         let found = ask(&place, &[&["runs"], arguments].concat());
         found["items"].as_array().unwrap().iter().map(|run| run["id"].clone()).collect()
     };
-    assert_eq!(ids(&["--label", "team=green"]), [green.clone()]);
-    assert_eq!(ids(&["--text", "RED", "--workflow", "greet"]), [red.clone()]);
+    assert_eq!(ids(&["--label", "team=green"]), std::slice::from_ref(&green));
+    assert_eq!(ids(&["--text", "RED", "--workflow", "greet"]), std::slice::from_ref(&red));
     assert_eq!(ids(&["--sort", "created_at"]), [green, red]);
     assert_eq!(ids(&["--sort=-finished_at", "--state", "succeeded"]).len(), 2);
     assert_eq!(ids(&["--created-before", "2020-01-01"]), [json!(null); 0]);

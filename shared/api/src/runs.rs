@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use engine::Command;
 use model::{Instant, Run, RunId, RunState};
-use runtime::{Settled, StartRun};
+use runtime::{Settled, StartRun, Started};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use service::Problem;
@@ -52,9 +52,9 @@ pub struct StartBody {
     pub logical_date: Option<Instant>,
     /// Labels to find it by.
     pub labels: Map<String, Value>,
-    /// How urgent it is within its tenant; 0 is the only value yet.
+    /// How urgent it is within its tenant: from -100 to 100.
     pub priority: i32,
-    /// Whether a run of the same logical date shall make room; `false` is the only value yet.
+    /// Whether a run of the same logical date shall make room: it is cancelled, unless it has ended, and stays to be read.
     pub replace_existing: bool,
 }
 
@@ -141,7 +141,6 @@ pub(crate) async fn post_start(
     headers: HeaderMap,
     request::Json(body): request::Json<StartBody>,
 ) -> Result<(StatusCode, HeaderMap, Json<RunView>), Problem> {
-    check_supported(&body)?;
     api.access.check_room_for_run(&api, caller.tenant).await?;
     let request = StartRun {
         id: run_id(&headers, &caller, &workflow)?,
@@ -157,7 +156,7 @@ pub(crate) async fn post_start(
         priority: body.priority,
     };
     let workflow = request.workflow.clone();
-    match api.app.runtime.start(request).await {
+    match start(&api, &caller, request, body.replace_existing).await {
         Ok(started) => {
             let status = if started.new { StatusCode::CREATED } else { StatusCode::OK };
             service::note_run(started.run);
@@ -194,12 +193,22 @@ fn location(run: RunId) -> HeaderValue {
     HeaderValue::try_from(Links::run_path(run)).expect("an id is made of digits, letters and dashes")
 }
 
-fn check_supported(body: &StartBody) -> Result<(), Problem> {
-    let unsupported = |message| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unsupported", message));
-    if body.replace_existing {
-        return unsupported("`replace_existing` can only be false yet: cancel the existing run first");
-    }
-    Ok(())
+/// Starts a run. Where another one has its date and shall make room, that one ends first.
+async fn start(
+    api: &Api,
+    caller: &Caller,
+    request: StartRun,
+    replace: bool,
+) -> Result<Started, runtime::Error> {
+    let in_the_way = match api.app.runtime.start(request.clone()).await {
+        Err(runtime::Error::DateTaken(run)) if replace => run,
+        started => return started,
+    };
+    let reason = Some(format!("run {} takes its date", request.id));
+    let cancel = Command::Cancel { actor: caller.name.clone(), reason };
+    api.app.runtime.settle(in_the_way, cancel).await?;
+    api.app.runtime.store().give_up_date(in_the_way).await?;
+    api.app.runtime.start(request).await
 }
 
 /// The id that a key asks for; without a key, a new one.

@@ -252,6 +252,9 @@ pub trait Store:
     /// Puts off whatever is due for a run until `until`: for a run that cannot be settled and must not hold up others.
     async fn postpone(&self, run: RunId, now: Instant, until: Instant) -> Result<()>;
 
+    /// Lets another run have the logical date of one that has ended. Doing it again changes nothing.
+    async fn give_up_date(&self, run: RunId) -> Result<()>;
+
     /// Has every unfinished run looked at now: for a bus that has just lost all its messages.
     async fn check_all(&self, now: Instant) -> Result<u64>;
 

@@ -269,6 +269,14 @@ impl Store for Memory {
         Ok(())
     }
 
+    async fn give_up_date(&self, run: RunId) -> Result<()> {
+        let mut tables = self.shared.tables();
+        if tables.runs.get(&run).is_some_and(|row| row.run.state.is_final()) {
+            tables.dates.retain(|_, of| *of != run);
+        }
+        Ok(())
+    }
+
     async fn check_all(&self, now: Instant) -> Result<u64> {
         Ok(self.shared.tables().check_all(now))
     }

@@ -267,6 +267,10 @@ impl Store for Postgres {
         sweep::postpone(&self.pool, run, now, until).await
     }
 
+    async fn give_up_date(&self, run: RunId) -> Result<()> {
+        runs::give_up_date(&self.pool, run).await
+    }
+
     async fn check_all(&self, now: Instant) -> Result<u64> {
         sweep::check_all(&self.pool, now).await
     }

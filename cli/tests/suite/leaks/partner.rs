@@ -6,6 +6,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::routing::any;
+use clock::{Clock, SystemClock};
 use tokio::sync::Notify;
 
 #[derive(Clone, Default)]
@@ -88,8 +89,7 @@ fn unbase64(text: &str) -> Vec<u8> {
 
 /// The timestamp and the signature of a webhook.
 pub(super) fn sign(secret: &str, body: &str) -> (String, String) {
-    let timestamp = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let timestamp = timestamp.as_secs().to_string();
+    let timestamp = SystemClock.now().timestamp().to_string();
     let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, secret.as_bytes());
     let tag = aws_lc_rs::hmac::sign(&key, format!("{timestamp}.{body}").as_bytes());
     let digits: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();

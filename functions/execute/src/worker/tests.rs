@@ -98,7 +98,8 @@ impl World {
         let run = runtime.start(request).await.unwrap().run;
         let worker = Worker::new(runtime.clone());
         let folder = tempfile::tempdir().unwrap();
-        let mut executor = Executor::new(runtime.clone(), worker.clone(), ".");
+        let mut executor =
+            Executor::new(runtime.clone(), worker.clone(), ".").with_outgoing(service::Outgoing::anywhere());
         executor.scratch = folder.path().join("scratch");
         std::fs::create_dir(&executor.scratch).unwrap();
         Self { clock, runtime, executor: Arc::new(executor), worker, listener, folder, run, version }

@@ -46,6 +46,29 @@ async fn a_logical_date_has_one_run() {
 }
 
 #[tokio::test]
+async fn a_run_makes_room_for_another_of_its_date_if_it_shall() {
+    let world = World::with_hello().await;
+    let replace = r#"{"logical_date": "2026-01-31T00:00:00Z", "replace_existing": true}"#;
+    let first = world.post("/workflows/hello/runs", replace).await;
+    let second = world.post("/workflows/hello/runs", replace).await;
+    assert_eq!((first.status, second.status), (StatusCode::CREATED, StatusCode::CREATED));
+    assert_ne!(second.body["id"], first.body["id"]);
+    let path = format!("/runs/{}", first.body["id"].as_str().unwrap());
+    let replaced = world.get(&path).await.body;
+    assert_eq!(
+        (&replaced["state"], &replaced["logical_date"]),
+        (&json!("cancelled"), &first.body["logical_date"])
+    );
+    let events = world.get(&format!("{path}/events")).await.body.to_string();
+    assert!(
+        events.contains(&format!("run {} takes its date", second.body["id"].as_str().unwrap())),
+        "{events}"
+    );
+    let third = world.post("/workflows/hello/runs", r#"{"logical_date": "2026-01-31T00:00:00Z"}"#).await;
+    assert_eq!((third.status, &third.body["details"]["id"]), (StatusCode::CONFLICT, &second.body["id"]));
+}
+
+#[tokio::test]
 async fn every_bad_input_is_told() {
     let world = World::with_hello().await;
     let body = r#"{"inputs": {"whom": "x", "times": "many"}}"#;
@@ -68,8 +91,6 @@ async fn a_run_of_a_workflow_that_is_not_there_is_not_started() {
 #[tokio::test]
 async fn settings_that_cannot_be_honoured_are_refused() {
     let world = World::with_hello().await;
-    let answer = world.post("/workflows/hello/runs", r#"{"replace_existing": true}"#).await;
-    assert_eq!(answer.body["error_code"], "unsupported");
     let answer = world.post("/workflows/hello/runs", r#"{"priority": 101}"#).await;
     assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
     let message = "`priority` is 101, and must be a whole number from -100 to 100";

@@ -6,7 +6,7 @@ use model::{AttemptRecord, Event, RunId, TaskIndex, TaskKey, TenantId};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use sqlx::{PgConnection, PgExecutor, Row};
+use sqlx::{PgConnection, PgExecutor, PgPool, Row};
 
 use super::{picking, rows};
 use crate::{Facts, Result, RunFilter, RunRecord, TaskRecord, chunks, normal};
@@ -140,4 +140,13 @@ pub(super) async fn outputs(
         .await?;
     let output = |row| Ok((TaskIndex(rows::number(row, "idx")?), row.try_get::<Json<_>, _>("output")?.0));
     found.iter().map(output).collect()
+}
+
+/// A date is taken under the name of a schedule. No schedule has this one.
+pub(super) async fn give_up_date(pool: &PgPool, run: RunId) -> Result<()> {
+    sqlx::query("update runs set schedule = 'given up by ' || id where id = $1 and finished_at is not null")
+        .bind(run.0)
+        .execute(pool)
+        .await?;
+    Ok(())
 }

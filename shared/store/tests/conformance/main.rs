@@ -103,6 +103,7 @@ claims! {
         a_new_run_is_there_with_all_its_rows
         a_run_of_a_taken_id_writes_nothing
         a_logical_date_is_taken_once_per_workflow
+        a_run_that_has_ended_may_give_up_its_date
         a_run_of_an_unknown_version_is_refused
         locked_runs_come_once_and_in_id_order
         named_tasks_come_once_and_those_that_do_not_exist_are_left_out

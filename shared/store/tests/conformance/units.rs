@@ -5,12 +5,12 @@ use model::{
     AttemptRecord, Changes, RunId, RunState, Signal, TaskIndex, TaskState, Timer, TimerKind, VersionId,
 };
 use serde_json::json;
-use store::{Birth, Created, Error};
+use store::{Birth, Created, Error, RunRecord};
 
 use crate::Subject;
 use crate::example::{
-    TENANT, at, birth, changes, create, event, example, key, nudge, picture, record, run, run_id, step, task,
-    version,
+    TENANT, at, birth, changes, create, event, example, finish, key, nudge, picture, record, run, run_id,
+    step, task, version,
 };
 
 /// A change of everything that can be changed.
@@ -88,6 +88,23 @@ pub(crate) async fn a_logical_date_is_taken_once_per_workflow(store: Subject) {
     assert_eq!(create(&*store, &dated(1, version, "example", 1)).await.unwrap(), Created::Already);
     assert_eq!(create(&*store, &dated(2, version, "other", 1)).await.unwrap(), Created::New);
     assert_eq!(create(&*store, &dated(3, version, "example", 2)).await.unwrap(), Created::New);
+}
+
+pub(crate) async fn a_run_that_has_ended_may_give_up_its_date(store: Subject) {
+    let version = version(&*store).await;
+    let ended = run_id(1);
+    for birth in [dated(1, version, "example", 1), dated(2, version, "example", 2)] {
+        create(&*store, &birth).await.unwrap();
+    }
+    finish(&*store, ended).await;
+    for run in [ended, run_id(2), ended] {
+        store.give_up_date(run).await.unwrap();
+    }
+    assert_eq!(create(&*store, &dated(3, version, "example", 1)).await.unwrap(), Created::New);
+    let taken = Created::DateTaken(run_id(2));
+    assert_eq!(create(&*store, &dated(4, version, "example", 2)).await.unwrap(), taken, "it goes on");
+    let date = |record: RunRecord| record.facts.logical_date;
+    assert_eq!(store.run(TENANT, ended).await.unwrap().and_then(date), Some(at(86_400)), "as it was");
 }
 
 pub(crate) async fn a_run_of_an_unknown_version_is_refused(store: Subject) {

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use axum::response::sse::Event;
-use futures::stream::{self, Stream};
+use futures::stream::{self, Stream, StreamExt};
 use model::RunId;
 use runtime::Runtime;
 use store::{Bookmark, News};
@@ -20,7 +20,7 @@ use super::feed::{self, Batch, Notice, Subscription};
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// After so long a listener has to come again, and to say who it is: a token that has expired since ends here.
-pub(super) const LIFE: Duration = Duration::from_secs(15 * 60);
+const LIFE: Duration = Duration::from_secs(15 * 60);
 
 /// How long a browser waits before it comes again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -64,13 +64,8 @@ impl Listener {
         self,
         stopping: impl Future<Output = ()> + Send + 'static,
     ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
-        let ending = Box::pin(async move { drop(tokio::time::timeout(LIFE, stopping).await) });
-        stream::unfold((self, ending), |(mut listener, mut ending)| async move {
-            tokio::select! {
-                event = listener.next() => event.map(|event| (Ok(event), (listener, ending))),
-                () = &mut ending => None,
-            }
-        })
+        let events = stream::unfold(self, async |mut it| Some((Ok(it.next().await?), it)));
+        events.take_until(end_of_life(stopping))
     }
 
     async fn next(&mut self) -> Option<Event> {
@@ -111,6 +106,11 @@ impl Listener {
             && self.query.workflow.as_ref().is_none_or(|workflow| *workflow == notice.workflow)
             && self.heard.get(&notice.run).is_none_or(|last| notice.seq > *last)
     }
+}
+
+/// The end of a connection's life, or of the process if that is to stop before.
+pub(super) async fn end_of_life(stopping: impl Future<Output = ()>) {
+    drop(tokio::time::timeout(LIFE, stopping).await);
 }
 
 pub(super) fn hello() -> Event {

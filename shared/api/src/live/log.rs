@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
-use futures::stream::{self, Stream};
+use futures::stream::{self, Stream, StreamExt};
 use model::{RunId, TaskState};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -18,7 +18,7 @@ use service::{Problem, Stopping};
 use tokio::time::Interval;
 
 use super::feed::Subscription;
-use super::listener::{HEARTBEAT, LIFE, hello};
+use super::listener::{HEARTBEAT, end_of_life, hello};
 use super::{last_heard, unbuffered};
 use crate::logs::LineView;
 use crate::request::{Path, Query};
@@ -73,13 +73,8 @@ impl Follower {
         self,
         stopping: impl Future<Output = ()> + Send + 'static,
     ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
-        let ending = Box::pin(async move { drop(tokio::time::timeout(LIFE, stopping).await) });
-        stream::unfold((self, ending), |(mut follower, mut ending)| async move {
-            tokio::select! {
-                event = follower.next() => event.map(|event| (Ok(event), (follower, ending))),
-                () = &mut ending => None,
-            }
-        })
+        let events = stream::unfold(self, async |mut it| Some((Ok(it.next().await?), it)));
+        events.take_until(end_of_life(stopping))
     }
 
     async fn next(&mut self) -> Option<Event> {

@@ -103,7 +103,9 @@ async fn what_was_sent_is_announced_again_and_what_an_unknown_worker_held_is_los
     let of = |task: u32, kind: EventKind| {
         events.iter().filter(|event| event.task == Some(TaskIndex(task)) && event.kind == kind).count()
     };
-    assert_eq!((of(0, EventKind::TaskRedispatched), of(0, EventKind::TaskDispatched)), (1, 1), "said again");
+    // Once more where nobody has taken it by the time that the sweep looks for what is wrong.
+    assert!(of(0, EventKind::TaskRedispatched) >= 1, "said again");
+    assert_eq!(of(0, EventKind::TaskDispatched), 1, "and only said");
     let lost =
         events.iter().find(|event| event.data["class"] == "worker_lost").expect("the attempt was lost");
     assert_eq!((lost.task, lost.attempt), (Some(TaskIndex(1)), 1));

@@ -5,8 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::load::{self, Load};
-use super::percentiles::Percentiles;
-use super::report::{Figure, Outcome, StatementCost};
+use super::report::{Outcome, StatementCost};
 use super::workflows;
 use super::world::Bench;
 
@@ -34,30 +33,13 @@ pub(super) async fn statements(bench: &Bench) -> Result<Outcome> {
 }
 
 fn outcome(name: &'static str, load: Load) -> Outcome {
-    let per_step = |count: f64| count / load.steps;
-    let times = Percentiles::of(load.run_times);
-    let mut figures = vec![
-        Figure::new("tasks ended", load.rate, "/s").at_least(10_000.0),
-        Figure::new("a run, p50", times.at(50), "ms"),
-        Figure::new("a run, p99", times.at(99), "ms"),
-        Figure::new("messages per step", per_step(load.messages), "").at_most(2.0),
-        Figure::new("transactions per step", per_step(load.counters.commits as f64), "").at_most(1.0),
-        Figure::new("undone transactions per step", per_step(load.counters.rollbacks as f64), ""),
-        Figure::new("writes through to disk per step", per_step(load.counters.syncs as f64), ""),
-        Figure::new("runs started", load.runs, ""),
-    ];
-    if let Some(used) = load.used {
-        figures.push(Figure::new("processor time of ebb per step", used.own, "µs"));
-        figures.push(Figure::new("processor time of all per step", used.all, "µs"));
-    }
+    let mut figures = load.figures();
+    let ended = figures.remove(0).at_least(10_000.0);
+    figures.insert(0, ended);
     let what = format!("chains of {LENGTH} tasks that do nothing, {IN_FLIGHT} runs at once");
     let outcome = Outcome::new(name, what, figures);
-    let Some(statements) = load.statements else {
+    let Some(statements) = &load.statements else {
         return outcome.noting("this Postgres has no pg_stat_statements: statements are not counted");
     };
-    let calls: i64 = statements.iter().map(|statement| statement.calls).sum();
-    let mut outcome = outcome;
-    outcome.figures.push(Figure::new("statements per step", calls as f64 / load.steps, ""));
-    outcome.statements = statements.iter().map(|it| StatementCost::of(it, load.steps)).collect();
-    outcome
+    Outcome { statements: statements.iter().map(|it| StatementCost::of(it, load.steps)).collect(), ..outcome }
 }

@@ -9,6 +9,8 @@ use serde_json::Map;
 use tokio::task::JoinSet;
 use tokio::time::interval;
 
+use super::percentiles::Percentiles;
+use super::report::Figure;
 use super::usage::{self, Processors};
 use super::world::{Bench, World};
 
@@ -32,6 +34,33 @@ pub(super) struct Load {
     /// None where they cannot be counted.
     pub(super) statements: Option<Vec<Statement>>,
     pub(super) counters: Counters,
+}
+
+impl Load {
+    /// What there is to say of it: first how many tasks ended, then what a step cost.
+    pub(super) fn figures(&self) -> Vec<Figure> {
+        let per_step = |count: f64| count / self.steps;
+        let times = Percentiles::of(self.run_times.clone());
+        let mut figures = vec![
+            Figure::new("tasks ended", self.rate, "/s"),
+            Figure::new("a run, p50", times.at(50), "ms"),
+            Figure::new("a run, p99", times.at(99), "ms"),
+            Figure::new("messages per step", per_step(self.messages), "").at_most(2.0),
+            Figure::new("transactions per step", per_step(self.counters.commits as f64), "").at_most(1.0),
+            Figure::new("undone transactions per step", per_step(self.counters.rollbacks as f64), ""),
+            Figure::new("writes through to disk per step", per_step(self.counters.syncs as f64), ""),
+            Figure::new("runs started", self.runs, ""),
+        ];
+        if let Some(used) = &self.used {
+            figures.push(Figure::new("processor time of ebb per step", used.own, "µs"));
+            figures.push(Figure::new("processor time of all per step", used.all, "µs"));
+        }
+        if let Some(statements) = &self.statements {
+            let calls: i64 = statements.iter().map(|statement| statement.calls).sum();
+            figures.push(Figure::new("statements per step", per_step(calls as f64), ""));
+        }
+        figures
+    }
 }
 
 /// Keeps `in_flight` runs of a workflow under way for a while, on a world that ends with it.

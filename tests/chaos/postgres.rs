@@ -56,8 +56,14 @@ impl Postgres {
         self.server.take();
         // Durable, as in production: a commit outlives a kill.
         let options =
-            Options { preference: Preference::Any, durability: Durability::Full, ..Options::default() };
-        let server = Server::start_with(self.folder.path(), options).await.unwrap();
+            || Options { preference: Preference::Any, durability: Durability::Full, ..Options::default() };
+        let server = loop {
+            match Server::start_with(self.folder.path(), options()).await {
+                // A function that is being started has a copy of the folder's lock until its program begins.
+                Err(embedded::Error::InUse(_)) => pause(TimeDelta::milliseconds(20)).await,
+                started => break started.unwrap(),
+            }
+        };
         server.create_database(DATABASE).await.unwrap();
         self.url = server.url(DATABASE);
         self.postmaster = postmaster(&self.url).await;

@@ -1,8 +1,8 @@
 //! What goes into the image, and how it behaves there: as far as that can be seen without Docker.
 //!
 //! The program of a release is looked at where there is one, and held to what is promised: ready within 50 ms, 25 MB of
-//! memory, below 75 MB in the image, of which 60 are the goal. Building one takes minutes, so the gate looks at the one that tests are built with,
-//! which is larger and slower, holds it to a little less, and says so. `ebb bench start` measures a release, and
+//! memory, below 75 MB in the image (60 are the goal). Building one takes minutes, so the gate looks at the one that tests
+//! are built with, which is larger and slower, holds it to a little less, and says so. `ebb bench start` measures a release, and
 //! cloudbuild.yaml weighs the image before it is deployed.
 
 use std::fs;

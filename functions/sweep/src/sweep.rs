@@ -51,7 +51,7 @@ const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
 /// its place.
 pub struct Sweep {
     pub(crate) runtime: Arc<Runtime>,
-    turn: Mutex<()>,
+    turn: Mutex<Watch>,
     news: Notify,
     /// How many ticks wait for the turn.
     successors: AtomicUsize,
@@ -72,7 +72,7 @@ impl Sweep {
     pub fn new(runtime: Arc<Runtime>) -> Self {
         Self {
             runtime,
-            turn: Mutex::new(()),
+            turn: Mutex::default(),
             news: Notify::new(),
             successors: AtomicUsize::new(0),
             round: Default::default(),
@@ -88,7 +88,7 @@ impl Sweep {
     /// Does what is due and stays while timers are due before the next tick. Doing it twice changes nothing.
     pub async fn run(&self) -> Result<()> {
         loop {
-            let Ok(turn) = self.turn.try_lock() else {
+            let Ok(mut turn) = self.turn.try_lock() else {
                 self.news.notify_one();
                 if self.turn.try_lock().is_ok() {
                     // Whoever had the turn left before they could hear the news.
@@ -96,7 +96,7 @@ impl Sweep {
                 }
                 return Ok(());
             };
-            self.stay(Stay::WhileThereIsNews).await?;
+            self.stay(Stay::WhileThereIsNews, &mut turn).await?;
             drop(turn);
             if self.news.notified().now_or_never().is_none() {
                 return Ok(());
@@ -110,11 +110,11 @@ impl Sweep {
     pub async fn tick(&self) -> Result<()> {
         let successor = Successor::among(&self.successors);
         self.news.notify_one();
-        let turn = self.turn.lock().await;
+        let mut turn = self.turn.lock().await;
         drop(successor);
         // What was said until now is seen by the first look.
         let _ = self.news.notified().now_or_never();
-        self.stay(Stay::UntilTheNextTick).await?;
+        self.stay(Stay::UntilTheNextTick, &mut turn).await?;
         drop(turn);
         // Whoever handed over while this one was about to leave relies on another look.
         match self.news.notified().now_or_never() {
@@ -123,9 +123,11 @@ impl Sweep {
         }
     }
 
-    async fn stay(&self, how: Stay) -> Result<()> {
+    /// Goes on with the doubts of whoever handed over, and hands its own on to whoever takes its place: ticks that come in
+    /// quick succession put off no verdict. Nobody else has seen that the store answered all the while.
+    async fn stay(&self, how: Stay, handed_on: &mut Watch) -> Result<()> {
         let clock = self.runtime.clock();
-        let (mut end, mut watch) = (clock.now() + TICK, Watch::default());
+        let (mut end, mut watch) = (clock.now() + TICK, std::mem::take(handed_on));
         loop {
             let now = clock.now();
             let agenda = self.runtime.store().agenda(now).await?;
@@ -136,6 +138,7 @@ impl Sweep {
             let overdue = due(agenda.checkup, TimeDelta::zero(), now) || due(agenda.timer, FORGOTTEN, now);
             let more = self.reconcile(overdue || agenda.neglected || expires, now).await?;
             if self.successors.load(Ordering::SeqCst) > 0 {
+                *handed_on = watch;
                 return Ok(());
             }
             if worked || more {

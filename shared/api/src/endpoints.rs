@@ -9,9 +9,9 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use crate::mutation::{self, Action};
 use crate::openapi::{self, Described, Operation, Schemas};
 use crate::{
-    Api, access, answers, audit, backfills, bulk, dead_letters, doctor, drift, explain, limits, live, logs,
-    operate, picture, queues, runs, schedules, tasks, tenants, timers, triggers, versions, work, workers,
-    workflows,
+    Api, access, answers, audit, backfills, bulk, dead_letters, doctor, drift, execution, explain, limits,
+    live, logs, operate, picture, queues, runs, schedules, tasks, tenants, timers, triggers, versions,
+    workers, workflows,
 };
 
 /// An endpoint: what serves it, and what the document says of it.
@@ -261,17 +261,29 @@ fn about_operation() -> Vec<Endpoint> {
 
 fn about_work() -> Vec<Endpoint> {
     let all = vec![
-        post("/work/lease", work::post_lease, "Ask for attempts to carry out, as a worker elsewhere"),
-        post("/work/heartbeat", work::post_heartbeat, "Say that a worker lives, and hear what it holds"),
-        post("/work/{id}/{task}/{attempt}/log", work::post_log, "Take down what an attempt wrote"),
         post(
-            "/work/{id}/{task}/{attempt}/checkpoint",
-            work::post_checkpoint,
+            "/execution/lease",
+            execution::post_lease,
+            "Ask for attempts to carry out, as a worker elsewhere",
+        ),
+        post(
+            "/execution/heartbeat",
+            execution::post_heartbeat,
+            "Say that a worker lives, and hear what it holds",
+        ),
+        post("/execution/{id}/{task}/{attempt}/log", execution::post_log, "Take down what an attempt wrote"),
+        post(
+            "/execution/{id}/{task}/{attempt}/checkpoint",
+            execution::post_checkpoint,
             "Say how far an attempt has come: the next one begins with it",
         ),
-        post("/work/{id}/{task}/{attempt}/complete", work::post_complete, "Say that an attempt succeeded"),
-        post("/work/{id}/{task}/{attempt}/fail", work::post_fail, "Say that an attempt failed"),
-        post("/work/{id}/{task}/{attempt}/release", work::post_release, "Give an attempt back"),
+        post(
+            "/execution/{id}/{task}/{attempt}/complete",
+            execution::post_complete,
+            "Say that an attempt succeeded",
+        ),
+        post("/execution/{id}/{task}/{attempt}/fail", execution::post_fail, "Say that an attempt failed"),
+        post("/execution/{id}/{task}/{attempt}/release", execution::post_release, "Give an attempt back"),
     ];
     all.into_iter().map(Endpoint::of_an_attempt).collect()
 }

@@ -25,6 +25,7 @@ pub mod drift;
 pub mod endpoints;
 pub mod error;
 mod etag;
+pub mod execution;
 pub mod explain;
 pub mod limits;
 pub mod links;
@@ -45,7 +46,6 @@ pub mod timers;
 pub mod triggers;
 pub mod versions;
 pub mod views;
-pub mod work;
 pub mod workers;
 pub mod workflows;
 

@@ -32,13 +32,13 @@ impl Far {
 
     async fn lease(&self, worker: &str) -> Value {
         let body = json!({"worker": worker, "queue": "remote-gpu", "limit": 5}).to_string();
-        let answer = self.world.post("/work/lease", body).await;
+        let answer = self.world.post("/execution/lease", body).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
         answer.body
     }
 
     async fn say(&self, attempt: u32, what: &str, body: Value) -> Answer {
-        self.world.post(&format!("/work/{}/greet/{attempt}/{what}", self.run), body.to_string()).await
+        self.world.post(&format!("/execution/{}/greet/{attempt}/{what}", self.run), body.to_string()).await
     }
 
     async fn task(&self) -> Value {
@@ -59,7 +59,7 @@ async fn a_worker_elsewhere_carries_out_what_waits_in_its_queue() {
     assert_eq!(item["input"]["inputs"], json!({"who": "world"}));
     assert_eq!(far.task().await["state"], "running");
     assert_eq!(far.lease("w2").await["items"], json!([]), "it is taken");
-    let held = far.world.post("/work/heartbeat", r#"{"worker": "w1"}"#).await.body;
+    let held = far.world.post("/execution/heartbeat", r#"{"worker": "w1"}"#).await.body;
     assert_eq!(held, json!({"held": [{"run": far.run, "task": "greet", "attempt": 1}], "order": null}));
     let line = json!({"at": "2027-01-15T08:00:00Z", "stream": "stdout", "level": "info", "line": "hi"});
     let logged = far.say(1, "log", json!({"worker": "w1", "first": 0, "lines": [line]})).await;
@@ -128,7 +128,7 @@ async fn what_no_worker_may_be_told_fails_before_it_is_given_to_one() {
     let world = World::new();
     let secret = "name: s\ntasks: [{name: a, type: bash, queue: remote, retry_policy: {max_retries: 0}, config: {command: x, env: {KEY: '{{ secrets.KEY }}'}}}]";
     let run = world.play(secret, json!({})).await;
-    let leased = world.post("/work/lease", r#"{"worker": "w", "queue": "remote"}"#).await.body;
+    let leased = world.post("/execution/lease", r#"{"worker": "w", "queue": "remote"}"#).await.body;
     assert_eq!(leased["items"], json!([]));
     let task = world.get(&format!("/runs/{run}/tasks/a")).await.body;
     assert_eq!(task["state"], "failed");
@@ -143,7 +143,7 @@ async fn what_makes_no_sense_is_refused_in_words() {
         ("lease", r#"{"worker": "w", "queue": "remote", "limit": 11}"#, "bad_limit"),
         ("heartbeat", r#"{"worker": ""}"#, "bad_worker"),
     ] {
-        let refused = far.world.post(&format!("/work/{path}"), body).await;
+        let refused = far.world.post(&format!("/execution/{path}"), body).await;
         assert_eq!(
             (refused.status, refused.body["error_code"].as_str()),
             (StatusCode::UNPROCESSABLE_ENTITY, Some(code)),

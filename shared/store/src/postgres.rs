@@ -2,6 +2,7 @@
 //! of more than a dozen lines in `queries/`.
 
 mod backfills;
+mod beginning;
 mod births;
 mod checkpoints;
 mod connecting;
@@ -52,16 +53,13 @@ use sqlx::Connection;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgPool;
 
+use self::beginning::{UNIT, begin_with};
 use crate::{
     Activated, Active, Agenda, Contender, DeadLetter, DueTimer, Facts, Granted, Health, Held, InLine,
     Inspection, LaneMember, LetterFilter, LimitRecord, LogChunk, LogLine, NewVersion, Part, Registered,
     Result, RunFilter, RunRecord, Sign, Silence, StandingRecord, Store, TaskRecord, TimerFilter, TimerRecord,
     Told, Unit, Unsent, VersionRecord, WorkerRecord, WorkflowRecord,
 };
-
-/// Units find rows by key, however many: one plan serves them all. Left to itself, Postgres would make another for each
-/// small batch, which takes longer than the batch.
-const BEGIN: &str = "begin; set local plan_cache_mode = force_generic_plan";
 
 /// The schema, step by step.
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
@@ -76,7 +74,7 @@ pub struct Postgres {
 #[async_trait]
 impl Store for Postgres {
     async fn begin(&self) -> Result<Box<dyn Unit>> {
-        Ok(Box::new(units::PostgresUnit::new(self.pool.begin_with(BEGIN).await?)))
+        Ok(Box::new(units::PostgresUnit::new(begin_with(&self.pool, UNIT).await?)))
     }
 
     async fn ping(&self) -> Result<()> {

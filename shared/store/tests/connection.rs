@@ -2,6 +2,7 @@
 
 extern crate ebbflow_store as store;
 
+use model::TenantId;
 use sqlx::{ConnectOptions, Connection, PgConnection};
 use store::{Error, Postgres, Store};
 
@@ -61,4 +62,31 @@ async fn whoever_is_let_in_may_do_what_the_migrating_user_may_and_passwords_may_
     assert!(letters().await.unwrap().is_empty());
     let drop = format!("drop role \"{name}\"");
     sqlx::query(sqlx::AssertSqlSafe(drop)).execute(&mut owner).await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_gives_up_at_any_point_leaves_nothing_open_on_the_connection() {
+    let database = testkit::database().await;
+    Postgres::migrate(&database.url).await.unwrap();
+    let store = Postgres::connect(&database.url, 1).await.unwrap();
+    let mut operator = PgConnection::connect(&database.url).await.unwrap();
+    for patience in 0..30 {
+        let wait = || async {
+            for _ in 0..patience {
+                tokio::task::yield_now().await;
+            }
+        };
+        let weight = patience + 1;
+        tokio::select! { biased; _ = store.begin() => {}, () = wait() => {} }
+        store.set_weight(TenantId::DEFAULT, weight).await.unwrap();
+        let select = sqlx::query_scalar::<_, i32>("select weight from tenants where id = 1");
+        assert_eq!(
+            select.fetch_one(&mut operator).await.unwrap(),
+            weight.cast_signed(),
+            "what is written is kept"
+        );
+        let read = store.workflows(TenantId::DEFAULT, None, 1);
+        tokio::select! { biased; _ = store::walled(TenantId::DEFAULT, read) => {}, () = wait() => {} }
+        store.set_weight(TenantId::DEFAULT, 1).await.expect("nobody is behind a wall that another left");
+    }
 }

@@ -8,6 +8,7 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
+use super::beginning::begin;
 use super::{Postgres, rows};
 use crate::backfills::FORGOTTEN_AT_ONCE;
 use crate::{
@@ -43,7 +44,7 @@ impl Backfills for Postgres {
     }
 
     async fn create_backfill(&self, record: &BackfillRecord, dates: &[BackfillDate]) -> Result<()> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = begin(&self.pool).await?;
         let written = sqlx::query(include_str!("../../queries/insert_backfill.sql"))
             .bind(record.id.0)
             .bind(record.tenant.0)
@@ -208,7 +209,7 @@ impl Backfills for Postgres {
     }
 
     async fn forget_backfills(&self, before: Instant) -> Result<u64> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = begin(&self.pool).await?;
         let old: Vec<Uuid> = sqlx::query_scalar(
             "select id from backfills where finished_at <= $1 and look_at is null
               order by finished_at, id limit $2 for update",

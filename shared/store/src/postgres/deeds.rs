@@ -7,6 +7,7 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 
 use super::Postgres;
+use super::beginning::begin;
 use crate::deeds::FORGOTTEN_AT_ONCE;
 use crate::{Deed, DeedFilter, DeedStore, Result, normal};
 
@@ -34,7 +35,7 @@ impl DeedStore for Postgres {
     }
 
     async fn forget_deeds(&self, before: Instant) -> Result<u64> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = begin(&self.pool).await?;
         sqlx::query("set local ebbflow.retention = 'on'").execute(&mut *transaction).await?;
         let gone = sqlx::query(
             "delete from deeds where id = any(array(select id from deeds where at < $1 order by at limit $2))",

@@ -4,6 +4,7 @@ use model::{Instant, TenantId, VersionId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgExecutor, PgPool, Row};
 
+use super::beginning::begin;
 use super::{rows, schedules, triggers};
 use crate::{Activated, Active, NewVersion, Registered, Result, VersionRecord, WorkflowRecord, normal};
 
@@ -12,7 +13,7 @@ use crate::{Activated, Active, NewVersion, Registered, Result, VersionRecord, Wo
 pub(super) async fn register_all(pool: &PgPool, new: &[NewVersion]) -> Result<Vec<Registered>> {
     let mut order: Vec<usize> = (0..new.len()).collect();
     order.sort_by_key(|index| (new[*index].tenant, &new[*index].workflow.name));
-    let mut transaction = pool.begin().await?;
+    let mut transaction = begin(pool).await?;
     let mut done = Vec::with_capacity(new.len());
     for index in order {
         done.push((index, register(&mut transaction, &new[index]).await?));
@@ -96,7 +97,7 @@ async fn make_active(connection: &mut PgConnection, new: &NewVersion, version: V
 }
 
 pub(super) async fn archive(pool: &PgPool, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool> {
-    let mut transaction = pool.begin().await?;
+    let mut transaction = begin(pool).await?;
     let written = sqlx::query(
         "update workflows set archived = true, updated_at = greatest(updated_at, $3)
           where tenant = $1 and name = $2 and not archived",
@@ -211,7 +212,7 @@ pub(super) async fn activate(
     number: i32,
     at: Instant,
 ) -> Result<Activated> {
-    let mut transaction = pool.begin().await?;
+    let mut transaction = begin(pool).await?;
     let row = sqlx::query(include_str!("../../queries/activate_version.sql"))
         .bind(tenant.0)
         .bind(normal::text(workflow))

@@ -4,6 +4,7 @@ use model::{Instant, Limit, TaskKey, TaskState, TenantId, VersionId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
+use super::beginning::begin;
 use super::places::{limit, party, tenant_of, weight};
 use super::rows::{self, int, number};
 use crate::{Contender, Granted, InLine, LimitRecord, Result, StandingRecord, normal};
@@ -50,7 +51,7 @@ pub(super) async fn set_places(pool: &PgPool, limit: &Limit, places: Option<u32>
 
 /// Numbers are given one after the other: they are small, since a line's ids are made of them.
 pub(super) async fn tenant(pool: &PgPool, name: &str, now: Instant) -> Result<TenantId> {
-    let mut transaction = pool.begin().await?;
+    let mut transaction = begin(pool).await?;
     sqlx::query("lock table tenants in share row exclusive mode").execute(&mut *transaction).await?;
     sqlx::query(
         "insert into tenants (id, name, created_at)

@@ -4,6 +4,7 @@ use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta};
 use model::Instant;
 use sqlx::{AssertSqlSafe, PgPool, Row};
 
+use super::beginning::begin;
 use crate::Result;
 
 /// Each partitioned table, and how many days of runs a partition of it holds.
@@ -69,7 +70,7 @@ async fn make(pool: &PgPool, partition: &Partition) -> Result<()> {
         from.to_rfc3339(),
         to.to_rfc3339()
     );
-    let mut transaction = pool.begin().await?;
+    let mut transaction = begin(pool).await?;
     sqlx::query(PATIENCE).execute(&mut *transaction).await?;
     // Two that make it at once: the second finds it made, or is refused and finds it the next day.
     sqlx::query(AssertSqlSafe(statement)).execute(&mut *transaction).await?;
@@ -106,7 +107,7 @@ async fn is_needed(pool: &PgPool, partition: &Partition, before: Instant) -> Res
 }
 
 async fn drop_whole(pool: &PgPool, partition: &Partition) -> Result<()> {
-    let mut transaction = pool.begin().await?;
+    let mut transaction = begin(pool).await?;
     sqlx::query(PATIENCE).execute(&mut *transaction).await?;
     let statement = format!("drop table if exists {}", partition.name());
     sqlx::query(AssertSqlSafe(statement)).execute(&mut *transaction).await?;

@@ -7,6 +7,7 @@ use sqlx::{AssertSqlSafe, PgConnection, Transaction};
 use tokio::runtime::Handle;
 
 use super::Postgres;
+use super::beginning::begin_with;
 use crate::{Result, wall};
 
 /// A connection to read with.
@@ -23,7 +24,7 @@ impl Postgres {
         let Some(tenant) = wall::tenant() else { return Ok(Reading::Open(self.pool.acquire().await?)) };
         // A number: nothing that could be anything else than a part of the statement.
         let begin = format!("begin; set local role ebbflow_tenant; set local ebb.tenant = '{}'", tenant.0);
-        Ok(Reading::Walled(Some(self.pool.begin_with(AssertSqlSafe(begin)).await?)))
+        Ok(Reading::Walled(Some(begin_with(&self.pool, AssertSqlSafe(begin)).await?)))
     }
 }
 

@@ -9,6 +9,7 @@ use sqlx::{PgConnection, PgPool, Row};
 use uuid::Uuid;
 
 use super::Postgres;
+use super::beginning::begin;
 use crate::retention::{FORGOTTEN_AT_ONCE, at_once};
 use crate::triggers::REMEMBERED;
 use crate::{Part, Remnants, Result};
@@ -106,7 +107,7 @@ pub(super) async fn documents(pool: &PgPool, part: Part, runs: &[RunId]) -> Resu
 
 pub(super) async fn forget(pool: &PgPool, part: Part, runs: &[RunId]) -> Result<()> {
     let Some(last) = runs.last() else { return Ok(()) };
-    let mut transaction = pool.begin().await?;
+    let mut transaction = begin(pool).await?;
     match part {
         Part::Whole => forget_whole(&mut transaction, runs).await?,
         Part::Outputs | Part::Logs => {

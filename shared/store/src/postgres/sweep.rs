@@ -3,6 +3,7 @@
 use model::{Instant, RunId};
 use sqlx::{PgPool, Row};
 
+use super::beginning::begin;
 use super::rows;
 use crate::{Agenda, DueTimer, Result};
 
@@ -46,7 +47,7 @@ pub(super) async fn due_checkups(pool: &PgPool, now: Instant, limit: u32) -> Res
 }
 
 pub(super) async fn postpone(pool: &PgPool, run: RunId, now: Instant, until: Instant) -> Result<()> {
-    let mut transaction = pool.begin().await?;
+    let mut transaction = begin(pool).await?;
     for statement in [
         "update runs set checkup_at = $3 where id = $1 and checkup_at <= $2",
         "update timers set wake_at = $3 where run = $1 and wake_at <= $2",

@@ -5,6 +5,7 @@ use model::{Instant, TenantId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
+use super::beginning::begin;
 use super::{Postgres, rows};
 use crate::workflows::WORKFLOW_PAUSES;
 use crate::{Pause, Paused, Result, WorkflowPlace, WorkflowRecord, WorkflowSort, Workflows, normal};
@@ -39,7 +40,7 @@ impl Workflows for Postgres {
         pause: Option<&Pause>,
         at: Instant,
     ) -> Result<Paused> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = begin(&self.pool).await?;
         let found = sqlx::query(
             "select paused_at is not null as paused from workflows
               where tenant = $1 and name = $2 and active_version is not null and not archived for update",

@@ -48,6 +48,10 @@ impl Sweep {
         if watch.look_at.is_some_and(|look_at| now < look_at) {
             return Ok(0);
         }
+        // Whoever was to take over went away first: nobody knows whether the store answered all the while.
+        if watch.verdict_at().is_some_and(|verdict_at| now > verdict_at + LAST_CHANCE) {
+            watch.doubted.clear();
+        }
         if watch.doubted.is_empty() {
             watch.doubted = self.runtime.store().silent(now - DOUBT, BATCH).await?;
             watch.look_at = Some(now + LAST_CHANCE);

@@ -156,6 +156,46 @@ async fn a_sweep_that_is_cut_short_leaves_the_doubt_to_the_next() {
 }
 
 #[tokio::test]
+async fn ticks_in_quick_succession_put_off_no_verdict() {
+    let world = World::new(0).await;
+    world.pass(41).await;
+    let tick = || {
+        let sweep = world.sweep.clone();
+        tokio::spawn(async move { sweep.tick().await })
+    };
+    let mut ticks = Vec::new();
+    for _ in 0..10 {
+        assert!(world.is_held().await, "it has its last chance");
+        ticks.push(tick());
+        world.calm().await;
+        world.pass(2).await;
+    }
+    world.calm().await;
+    assert_eq!((world.task().await.attempt, world.is_known().await), (2, false));
+    for tick in ticks {
+        tick.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_doubt_that_nobody_took_over_is_no_verdict_later() {
+    let world = World::new(0).await;
+    world.pass(600).await;
+    let first = world.sweep.clone();
+    let first = tokio::spawn(async move { first.tick().await });
+    world.calm().await;
+    // The second makes the first leave, and is cut off as soon as it has the turn.
+    let second = world.sweep.clone();
+    let mut second = Box::pin(async move { second.tick().await });
+    assert!(futures::poll!(&mut second).is_pending());
+    first.await.unwrap().unwrap();
+    drop(second);
+    world.pass(60).await;
+    let tick = world.tick().await;
+    assert!(!tick.is_finished() && world.is_held().await, "the worker has its last chance again");
+}
+
+#[tokio::test]
 async fn a_worker_whose_clock_is_slow_lives_while_it_beats_and_dies_when_it_does_not() {
     let world = World::new(-60).await;
     for _ in 0..3 {

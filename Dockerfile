@@ -19,6 +19,7 @@ RUN cargo chef cook --release --locked --package ebb --no-default-features --rec
 COPY . .
 # Without its default feature it has no Postgres in it.
 RUN cargo build --release --locked --package ebb --no-default-features
+RUN deploy/image/assemble target/release/ebb /image
 
 FROM debian:bookworm-slim AS worker
 RUN apt-get update \
@@ -30,8 +31,8 @@ USER 65532:65532
 WORKDIR /home/nonroot
 ENTRYPOINT ["/usr/local/bin/ebb"]
 
-FROM gcr.io/distroless/cc-debian12:nonroot AS ebbflow
-COPY --from=build /src/target/release/ebb /usr/local/bin/ebb
+FROM scratch AS ebbflow
+COPY --from=build /image /
 USER 65532:65532
-WORKDIR /home/nonroot
+WORKDIR /tmp
 ENTRYPOINT ["/usr/local/bin/ebb"]

@@ -41,6 +41,17 @@ impl<T> Page<T> {
     }
 }
 
+/// Which page of a list to show, where all of the list is wanted.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PageQuery {
+    /// At most so many.
+    #[schemars(range(min = 1, max = 100))]
+    pub limit: Option<u32>,
+    /// From an earlier page of the same list.
+    pub cursor: Option<String>,
+}
+
 /// Which page of a list is asked for; `P` is the place in the list after which it begins.
 pub(crate) struct Wanted<P> {
     pub(crate) limit: u32,

@@ -11,23 +11,12 @@ use service::Problem;
 use store::{TenantFilter, TenantRecord};
 
 use crate::limits::MOST_PLACES;
-use crate::page::{Page, Wanted};
+use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
 
 /// No tenant comes more often in a round.
 const HEAVIEST: u32 = 1_000;
-
-/// Which tenants to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ListQuery {
-    /// At most so many.
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<u32>,
-    /// From an earlier page.
-    pub cursor: Option<String>,
-}
 
 /// A tenant.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -80,7 +69,7 @@ fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u32>>, D::Er
 }
 
 /// The tenants that the caller has to do with, in the order in which they came into being.
-pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<TenantView>, Problem> {
+pub async fn list(api: &Api, caller: &Caller, query: &PageQuery) -> Result<Page<TenantView>, Problem> {
     let wanted = Wanted::<i32>::read(query.limit, query.cursor.as_deref())?;
     let filter =
         TenantFilter { names: visible(caller), after: wanted.after.map(TenantId), limit: wanted.rows() };
@@ -118,7 +107,7 @@ async fn named(api: &Api, name: &str) -> Result<Option<TenantRecord>, Problem> {
 pub(crate) async fn get_list(
     State(api): State<Api>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<Page<TenantView>>, Problem> {
     list(&api, &caller, &query).await.map(Json)
 }

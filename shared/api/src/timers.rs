@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use service::Problem;
 use store::{TimerFilter, TimerPlace, TimerRecord};
 
-use crate::page::{Page, Wanted};
+use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{Path, Query};
 use crate::{Api, Caller, Links, error, runs};
 
@@ -22,17 +22,6 @@ pub struct ListQuery {
     pub run: Option<RunId>,
     /// Only of this workflow.
     pub workflow: Option<String>,
-    /// At most so many.
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<u32>,
-    /// From an earlier page.
-    pub cursor: Option<String>,
-}
-
-/// Which timers of a run to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RunQuery {
     /// At most so many.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
@@ -137,7 +126,7 @@ pub(crate) async fn get_of_run(
     State(api): State<Api>,
     caller: Caller,
     Path(id): Path<RunId>,
-    Query(RunQuery { limit, cursor }): Query<RunQuery>,
+    Query(PageQuery { limit, cursor }): Query<PageQuery>,
 ) -> Result<Json<Page<TimerView>>, Problem> {
     runs::find(&api, &caller, id).await?;
     list(&api, &caller, &ListQuery { run: Some(id), workflow: None, limit, cursor }).await.map(Json)

@@ -10,9 +10,9 @@ use store::{Activated, VersionRecord, WorkflowRecord};
 
 use crate::compare::{Difference, compare};
 use crate::etag::Tagged;
-use crate::page::{Page, Wanted};
+use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{Path, Query};
-use crate::workflows::{self, ListQuery};
+use crate::workflows;
 use crate::{Api, Caller, error};
 
 /// A version in a list.
@@ -92,7 +92,7 @@ pub async fn list(
     api: &Api,
     caller: &Caller,
     name: &str,
-    query: &ListQuery,
+    query: &PageQuery,
 ) -> Result<Page<VersionView>, Problem> {
     let wanted = Wanted::<i32>::read(query.limit, query.cursor.as_deref())?;
     let workflow = workflows::find(api, caller, name).await?;
@@ -138,7 +138,7 @@ pub(crate) async fn get_list(
     State(api): State<Api>,
     caller: Caller,
     Path(name): Path<String>,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<Page<VersionView>>, Problem> {
     list(&api, &caller, &name, &query).await.map(Json)
 }

@@ -9,21 +9,10 @@ use serde_json::json;
 use service::Problem;
 use store::{HeldTask, WorkerRecord};
 
-use crate::page::{Page, Wanted};
+use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
 use crate::views::{BreakerView, HeldView, WorkerState, WorkerView};
 use crate::{Api, Caller, Links, error};
-
-/// Which workers to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ListQuery {
-    /// At most so many.
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<u32>,
-    /// From an earlier page.
-    pub cursor: Option<String>,
-}
 
 /// Why a worker is told to end.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -36,7 +25,7 @@ pub struct OrderBody {
 }
 
 /// Workers that are known, by id, with what they hold of the caller's work.
-pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<WorkerView>, Problem> {
+pub async fn list(api: &Api, caller: &Caller, query: &PageQuery) -> Result<Page<WorkerView>, Problem> {
     let wanted = Wanted::<WorkerId>::read(query.limit, query.cursor.as_deref())?;
     let store = api.app.runtime.store();
     let rows = store.workers(caller.tenant, wanted.after, wanted.rows()).await.map_err(error::store)?;
@@ -108,7 +97,7 @@ async fn order(
 pub(crate) async fn get_list(
     State(api): State<Api>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<Page<WorkerView>>, Problem> {
     list(&api, &caller, &query).await.map(Json)
 }

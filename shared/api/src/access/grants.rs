@@ -10,9 +10,9 @@ use service::Problem;
 use store::GrantRecord;
 use uuid::Uuid;
 
-use super::tokens::{ListQuery, grant, scope, seen_by};
+use super::tokens::{grant, scope, seen_by};
 use super::{Access, REMEMBERED_FOR};
-use crate::page::{Page, Wanted};
+use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
 
@@ -85,7 +85,7 @@ pub(super) async fn of(access: &Access, api: &Api, identity: &Identity) -> Resul
 pub(crate) async fn get_grants(
     State(api): State<Api>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<Page<GrantView>>, Problem> {
     let wanted = Wanted::<Uuid>::read(query.limit, query.cursor.as_deref())?;
     let filter = seen_by(&caller, wanted.after, wanted.rows());

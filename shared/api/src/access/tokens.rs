@@ -12,7 +12,7 @@ use store::{IdentityFilter, RoleRecord, TokenRecord};
 use uuid::Uuid;
 
 use super::{Access, REMEMBERED_FOR, forbidden};
-use crate::page::{Page, Wanted};
+use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
 
@@ -76,16 +76,6 @@ pub struct TokenView {
     /// The token itself: in the answer that made it, and nowhere else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-}
-
-/// Which tokens or grants to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ListQuery {
-    /// At most so many.
-    pub limit: Option<u32>,
-    /// From an earlier page.
-    pub cursor: Option<String>,
 }
 
 impl TokenView {
@@ -184,7 +174,7 @@ pub(super) fn seen_by(caller: &Caller, after: Option<Uuid>, limit: u32) -> Ident
 pub(crate) async fn get_tokens(
     State(api): State<Api>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<Page<TokenView>>, Problem> {
     let wanted = Wanted::<Uuid>::read(query.limit, query.cursor.as_deref())?;
     let filter = seen_by(&caller, wanted.after, wanted.rows());

@@ -113,7 +113,7 @@ async fn ten_times_the_load_loses_nothing_and_delays_no_other_tenant_by_more_tha
     let runs: BTreeSet<RunId> = burst(&world, &Arc::default()).await.join_all().await.into_iter().collect();
     assert_eq!(runs.len() as u32, BURST, "whoever was accepted has a run of their own");
     let quiet = StartRun { tenant: other, ..request("burst") };
-    let quiet = world.runtime.start(quiet).await.unwrap().run;
+    let quiet = world.runtime.start(quiet).await.unwrap().record.run.id;
     assert_eq!(depth(&world).await, (BURST + 1, 0), "all wait in line");
 
     world.runtime.set_places(&light(), Some(PLACES)).await.unwrap();

@@ -35,7 +35,7 @@ impl Broken {
     }
 
     async fn start(&self) -> RunId {
-        self.runtime.start(request("example")).await.unwrap().run
+        self.runtime.start(request("example")).await.unwrap().record.run.id
     }
 
     async fn report(&self, run: RunId, task: u32) {

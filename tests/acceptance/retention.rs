@@ -113,7 +113,7 @@ async fn partitions_are_made_ahead_written_to_and_dropped_whole() {
     assert_eq!((tables(&world, "events_2%").await.len(), tables(&world, "logs_2%").await.len()), (3, 3));
     // A run of a month from now lies in a partition of its own days.
     clock.set(clock.now() + TimeDelta::days(28));
-    let run = runtime.start(crate::world::request("example")).await.unwrap().run;
+    let run = runtime.start(crate::world::request("example")).await.unwrap().record.run.id;
     let cancel = engine::Command::Cancel { actor: "test".into(), reason: None };
     runtime.settle(run, cancel).await.unwrap();
     assert!(!world.events(run).await.is_empty());

@@ -152,7 +152,7 @@ async fn an_idle_tick_is_one_statement_also_while_a_task_sleeps_for_a_day() {
     workflow.tasks[0].kind = "sleep".into();
     workflow.tasks[0].config = serde_json::json!({"duration": "24h"});
     world.register(workflow).await;
-    let run = runtime.start(crate::world::request("example")).await.unwrap().run;
+    let run = runtime.start(crate::world::request("example")).await.unwrap().record.run.id;
     // The first check-up sees that it only waits; then nobody looks at it.
     clock.wait_until(clock.now() + TimeDelta::minutes(1)).await;
     sweep.run().await.unwrap();

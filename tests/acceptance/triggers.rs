@@ -74,7 +74,7 @@ tasks: [{name: a, type: noop}]
     let mut finished = Vec::new();
     for workflow in ["left", "right"] {
         let start = StartRun { logical_date: Some(now), ..request(workflow) };
-        let run = world.runtime.start(start).await.unwrap().run;
+        let run = world.runtime.start(start).await.unwrap().record.run.id;
         assert_eq!(world.state(run).await, RunState::Succeeded);
         let (tenant, workflow, state) = (TenantId::DEFAULT, workflow.to_owned(), RunState::Succeeded);
         finished.push(RunFinished { run, tenant, workflow, state, created_at: None, finished_at: now });

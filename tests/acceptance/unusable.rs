@@ -136,7 +136,7 @@ tasks: [{{name: go, type: wait_for_signal, config: {{signal: go}}}}, {{name: v{v
     // By a program of its own, so that the world has not compiled this version.
     register(&**world.runtime.store(), lane(2)).await;
     let elsewhere = Program::start(&world, TimeDelta::zero()).await;
-    let stuck = elsewhere.runtime.start(request("lane")).await.unwrap().run;
+    let stuck = elsewhere.runtime.start(request("lane")).await.unwrap().record.run.id;
     world.register(lane(3)).await;
     let behind = world.trigger("lane").await;
     change(&world, "update versions set definition = '{\"name\": 7}' where workflow = 'lane' and number = 2")

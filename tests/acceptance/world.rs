@@ -73,7 +73,7 @@ impl World {
     /// Starts a run with inputs.
     pub(crate) async fn start(&self, workflow: &str, inputs: Value) -> runtime::Result<RunId> {
         let inputs = inputs.as_object().cloned().unwrap_or_default();
-        Ok(self.runtime.start(StartRun { inputs, ..request(workflow) }).await?.run)
+        Ok(self.runtime.start(StartRun { inputs, ..request(workflow) }).await?.record.run.id)
     }
 
     /// Sends a signal to a run.

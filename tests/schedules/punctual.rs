@@ -48,7 +48,7 @@ async fn put_to_sleep(world: &World) -> (model::RunId, BTreeMap<TaskIndex, Insta
         depth: 0,
         priority: 0,
     };
-    let run = world.runtime.start(request).await.unwrap().run;
+    let run = world.runtime.start(request).await.unwrap().record.run.id;
     let due = world.store().due_timers(at + TimeDelta::days(1), u32::MAX).await.unwrap();
     (run, due.into_iter().filter_map(|due| Some((due.timer.task?, due.timer.wake_at))).collect())
 }

@@ -104,7 +104,7 @@ async fn start_of(
         priority: 0,
         parent,
     };
-    app.runtime.start(start).await.unwrap().run
+    app.runtime.start(start).await.unwrap().record.run.id
 }
 
 async fn read(api: &Api, host: &str, path: &str) -> (StatusCode, HeaderMap, String) {

@@ -92,6 +92,11 @@ pub async fn find(api: &Api, caller: &Caller, id: RunId) -> Result<RunRecord, Pr
 /// One run as callers see it.
 pub async fn show(api: &Api, caller: &Caller, id: RunId) -> Result<RunView, Problem> {
     let record = find(api, caller, id).await?;
+    show_found(api, record).await
+}
+
+async fn show_found(api: &Api, record: RunRecord) -> Result<RunView, Problem> {
+    let id = record.run.id;
     let lane = lane(api, &record.run).await?;
     let mut view = view(api, record).await?;
     if let Some(turn) = &mut view.waiting {
@@ -159,12 +164,13 @@ pub(crate) async fn post_start(
     match start(&api, &caller, request, body.replace_existing).await {
         Ok(started) => {
             let status = if started.new { StatusCode::CREATED } else { StatusCode::OK };
-            service::note_run(started.run);
-            let run = show(&api, &caller, started.run).await?;
+            let id = started.record.run.id;
+            service::note_run(id);
+            let run = show_found(&api, started.record).await?;
             // The run has a trace of its own: whoever asked for it can go on there.
-            let trace = HeaderValue::try_from(started.run.traceparent()).ok();
+            let trace = HeaderValue::try_from(id.traceparent()).ok();
             let trace = trace.map(|trace| (HeaderName::from_static("traceparent"), trace));
-            let headers = trace.into_iter().chain([(header::LOCATION, location(started.run))]);
+            let headers = trace.into_iter().chain([(header::LOCATION, location(id))]);
             Ok((status, HeaderMap::from_iter(headers), Json(run)))
         }
         Err(runtime::Error::NoSuchWorkflow(_)) => {

@@ -110,7 +110,7 @@ impl Runtime {
             return Ok(());
         }
         let made = match self.start_planned(request, &planning(record, &waiting)).await {
-            Ok(started) => started.run,
+            Ok(started) => started.record.run.id,
             Err(Error::DateTaken(run) | Error::KeyReused(run) | Error::LaneTaken(run)) => run,
             Err(error) => return Err(error),
         };

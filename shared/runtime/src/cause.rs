@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use store::{Sighting, TriggerEvent, TriggerRecord, Unit};
 use uuid::Uuid;
 
-use crate::{Error, Result, Runtime, StartRun, Started};
+use crate::{Error, Result, Runtime, StartRun};
 
 /// What is written about a trigger with the run that it starts.
 #[derive(Clone, PartialEq, Debug)]
@@ -92,7 +92,7 @@ impl Runtime {
             priority: 0,
         };
         match self.create_because(&request, cause).await {
-            Ok(Some(Started { run, .. })) => Ok(Begun::Started(run)),
+            Ok(Some(run)) => Ok(Begun::Started(run)),
             Ok(None) => Ok(Begun::Before),
             Err(error @ (Error::LaneTaken(_) | Error::DateTaken(_) | Error::KeyReused(_))) => {
                 self.settle_cause(cause).await?;

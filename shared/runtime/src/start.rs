@@ -2,14 +2,14 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use engine::{Command, Graph, Newborn, Scene};
 use language::template::{RunFacts, Scope};
 use model::message::{ChildFinished, RunRequested, TaskResult};
 use model::{Failure, Instant, Message, Parent, Run, RunId, TaskState, TenantId, VersionId, Workflow};
 use serde_json::{Map, Value};
-use store::{Birth, Created, Facts, Unit};
+use store::{Birth, Created, Facts, RunRecord, Unit};
 
 use crate::cause::Cause;
 use crate::combine::Wish;
@@ -63,10 +63,10 @@ impl From<RunRequested> for StartRun {
 }
 
 /// A run that exists now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Started {
-    /// Its id.
-    pub run: RunId,
+    /// The run: as it came into being, if this call created it. Which task started it is not looked up then.
+    pub record: RunRecord,
     /// Whether this call created it.
     pub new: bool,
 }
@@ -125,9 +125,9 @@ impl Runtime {
         if start.comes_alone() {
             self.despite_conflicts(request.id, || self.create_alone(&start, None)).await?;
         } else {
-            self.bring(Wish::Start(start), None).await?;
+            self.bring(Wish::Start(start.clone()), None).await?;
         }
-        Ok(Started { run: request.id, new: true })
+        Ok(Started { record: start.record(), new: true })
     }
 
     /// All that can be known of a run before it comes into being.
@@ -136,7 +136,7 @@ impl Runtime {
             return Err(Error::BadPriority(request.priority));
         }
         let number = planning.and_then(|planning| planning.version);
-        let (version, graph) = self.startable(request, number).await?;
+        let (version, number, graph) = self.startable(request, number).await?;
         let (now, workflow) = (self.clock.now(), graph.workflow());
         let facts = facts(request, planning, workflow, now)?;
         let lane = match planning.and_then(|planning| lane::of_planned(workflow, planning)) {
@@ -153,15 +153,15 @@ impl Runtime {
             held: false,
             priority: request.priority,
         };
-        Ok(Start { newborn, by: request.by.clone(), graph, facts, now })
+        Ok(Start { newborn, number, by: request.by.clone(), graph, facts, now, born: Mutex::default() })
     }
 
     /// Creates a run in one transaction with what is to be written about its cause; none where that has been settled
     /// before.
-    pub(crate) async fn create_because(&self, request: &StartRun, cause: &Cause) -> Result<Option<Started>> {
+    pub(crate) async fn create_because(&self, request: &StartRun, cause: &Cause) -> Result<Option<RunId>> {
         let start = self.prepare(request, None).await?;
         let new = self.despite_conflicts(request.id, || self.create_alone(&start, Some(cause))).await?;
-        Ok(new.then_some(Started { run: request.id, new }))
+        Ok(new.then_some(request.id))
     }
 
     /// Creates a run in a transaction of its own. Answers whether its cause had not been settled before.
@@ -210,7 +210,7 @@ impl Runtime {
     /// The run that this very request created earlier: of the same workflow, with the inputs that are given now.
     async fn started_before(&self, request: &StartRun) -> Result<Option<Started>> {
         let found = self.store.run(request.tenant, request.id).await?;
-        let same = found.is_some_and(|record| {
+        let same = found.filter(|record| {
             let given =
                 request.inputs.iter().all(|(name, value)| record.facts.inputs.get(name) == Some(value));
             // The id that a task's attempt or a schedule's date gives is the request's identity: what the task sees may
@@ -219,11 +219,15 @@ impl Runtime {
                 && record.run.workflow == request.workflow
                 && record.facts.logical_date == request.logical_date
         });
-        Ok(same.then_some(Started { run: request.id, new: false }))
+        Ok(same.map(|record| Started { record, new: false }))
     }
 
     /// The active version of the workflow, or the one of that number, if it may be started.
-    async fn startable(&self, request: &StartRun, number: Option<i32>) -> Result<(VersionId, Arc<Graph>)> {
+    async fn startable(
+        &self,
+        request: &StartRun,
+        number: Option<i32>,
+    ) -> Result<(VersionId, i32, Arc<Graph>)> {
         let (tenant, name) = (request.tenant, &request.workflow);
         let unknown = || Error::NoSuchWorkflow(name.clone());
         let active = self.store.active(tenant, name).await?.ok_or_else(unknown)?;
@@ -237,25 +241,40 @@ impl Runtime {
         if let Some(number) = number {
             let found = self.store.numbered_version(tenant, name, number).await?;
             let record = found.ok_or_else(|| Error::BadBackfill(format!("there is no version {number}")))?;
-            return Ok((record.id, self.graphs.compile(record)?));
+            return Ok((record.id, number, self.graphs.compile(record)?));
         }
         let graph = self.graph(active.version).await?.ok_or_else(unknown)?;
-        Ok((active.version, graph))
+        Ok((active.version, active.number, graph))
     }
 }
 
 /// A run that is about to come into being.
 pub(crate) struct Start {
     pub(crate) newborn: Newborn,
+    /// Its version's number within the workflow.
+    number: i32,
     pub(crate) by: String,
     pub(crate) graph: Arc<Graph>,
     pub(crate) facts: Facts,
     now: Instant,
+    /// How it came into being, for whoever asked for it.
+    born: Mutex<Option<Run>>,
 }
 
 impl Start {
     pub(crate) fn scene(&self) -> Scene<'_> {
         Scene::birth(&self.graph, self.newborn.clone(), &self.by, self.now)
+    }
+
+    fn is_born(&self, run: &Run) {
+        *self.born.lock().expect("nothing panics while it is held") = Some(run.clone());
+    }
+
+    /// The run, once it came into being.
+    fn record(&self) -> RunRecord {
+        let born = self.born.lock().expect("nothing panics while it is held").take();
+        let run = born.expect("it came into being");
+        RunRecord { run, facts: self.facts.clone(), version_number: self.number, starter: None }
     }
 
     /// Whether others have to be locked first: then it shares no transaction.
@@ -276,9 +295,9 @@ pub(crate) async fn bear(
         announcements.append(&mut decision.announcements);
         births.push(Birth { facts: start.borrow().facts.clone(), changes: decision.changes });
     }
-    for (created, birth) in unit.create(&births).await?.into_iter().zip(&births) {
+    for ((created, birth), start) in unit.create(&births).await?.into_iter().zip(&births).zip(starts) {
         match created {
-            Created::New => {}
+            Created::New => start.borrow().is_born(&birth.changes.run),
             Created::DateTaken(run) => return Err(Error::DateTaken(run)),
             Created::Already => return Err(Error::KeyReused(birth.changes.run.id)),
         }

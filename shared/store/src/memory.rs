@@ -90,6 +90,7 @@ impl Store for Memory {
         let found = self.shared.tables().workflow(tenant, name);
         Ok(found.map(|found| Active {
             version: found.version.id,
+            number: found.version.number,
             archived: found.archived,
             paused: found.pause.is_some(),
         }))

@@ -98,7 +98,7 @@ impl Bench {
             depth: 0,
             priority: 0,
         };
-        self.executor.runtime.start(start).await.unwrap().run
+        self.executor.runtime.start(start).await.unwrap().record.run.id
     }
 
     /// Registers a workflow with that sensor as its trigger.

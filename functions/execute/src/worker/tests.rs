@@ -95,7 +95,7 @@ impl World {
             depth: 0,
             priority: 0,
         };
-        let run = runtime.start(request).await.unwrap().run;
+        let run = runtime.start(request).await.unwrap().record.run.id;
         let worker = Worker::new(runtime.clone());
         let folder = tempfile::tempdir().unwrap();
         let mut executor =

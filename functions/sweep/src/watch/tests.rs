@@ -68,7 +68,7 @@ impl World {
             depth: 0,
             priority: 0,
         };
-        let run = runtime.start(request).await.unwrap().run;
+        let run = runtime.start(request).await.unwrap().record.run.id;
         let sweep = Arc::new(Sweep::new(runtime.clone()));
         let world = Self { clock, runtime, sweep, run, skew: TimeDelta::seconds(skew) };
         world.beat().await;

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use model::message::RunFinished;
 use model::{Instant, RunState};
-use runtime::{Replayed, Started};
+use runtime::Replayed;
 use store::{RunFilter, RunRecord};
 use testkit::ManualClock;
 
@@ -198,7 +198,7 @@ async fn ended(app: &App, workflow: &str, date: Option<Instant>, state: RunState
         id: RunId(Uuid::now_v7()),
         ..StartRun::from(request(workflow, json!({})))
     };
-    let Started { run, .. } = app.runtime.start(start).await.unwrap();
+    let run = app.runtime.start(start).await.unwrap().record.run.id;
     let result = match state {
         RunState::Succeeded => model::message::TaskResult::Succeeded(Value::Null),
         _ => model::message::TaskResult::Failed(model::Failure::permanent("no")),

@@ -128,8 +128,9 @@ pub(super) async fn workflow(
 
 pub(super) async fn active(pool: &PgPool, tenant: TenantId, name: &str) -> Result<Option<Active>> {
     let found = sqlx::query(
-        "select active_version, archived, paused_at is not null as paused from workflows
-          where tenant = $1 and name = $2 and active_version is not null",
+        "select active_version, number, archived, paused_at is not null as paused
+           from workflows join versions on versions.id = active_version
+          where workflows.tenant = $1 and name = $2",
     )
     .bind(tenant.0)
     .bind(normal::text(name))
@@ -138,6 +139,7 @@ pub(super) async fn active(pool: &PgPool, tenant: TenantId, name: &str) -> Resul
     let active = |row: PgRow| {
         Ok(Active {
             version: VersionId(row.try_get("active_version")?),
+            number: row.try_get("number")?,
             archived: row.try_get("archived")?,
             paused: row.try_get("paused")?,
         })

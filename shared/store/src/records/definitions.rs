@@ -50,6 +50,8 @@ pub enum Activated {
 pub struct Active {
     /// The version.
     pub version: VersionId,
+    /// Its number within the workflow.
+    pub number: i32,
     /// Whether the workflow was taken out of use.
     pub archived: bool,
     /// Whether nothing of it begins by itself for now.

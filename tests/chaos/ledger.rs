@@ -100,7 +100,7 @@ pub(crate) async fn tells_a_sound_story(cluster: &Cluster, record: &RunRecord) {
     assert_eq!(succeeded.len(), 10, "every task of run {run} succeeded");
     assert!(succeeded.values().all(|times| *times == 1), "and once: {succeeded:?}");
     let done = std::fs::read_to_string(&cluster.mark).unwrap();
-    for (task, least) in [("first", 1), ("split", 3), ("wavers", 2)] {
+    for (task, least) in [("first", 1), ("split", 3), ("wavers", 1)] {
         let times = done.lines().filter(|line| *line == format!("{run} {task}")).count();
         assert!(times >= least, "{task} of run {run} was done {times} times");
     }

@@ -60,6 +60,20 @@ pub enum Refused {
     /// What was sent by HTTPS would be sent on for anyone to read.
     #[error("it is redirected from https to http, to `{0}`")]
     Downgraded(String),
+    /// Headers that were made for one host would be shown to another.
+    #[error(
+        "it is redirected to `{0}`, and its headers are for the host that it was sent to: ask there by a request of its own"
+    )]
+    Abroad(String),
+}
+
+/// How far a request may be sent on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// To any host that may be called.
+    Abroad,
+    /// To other addresses of its own host: what it carries is nobody else's business.
+    Home,
 }
 
 impl FromStr for Destination {
@@ -152,19 +166,25 @@ impl Outgoing {
 
     /// A client that goes nowhere else, and is sent on so often at most. It asks no proxy: who is asked by one is
     /// for the proxy to know.
-    pub fn limit(&self, client: ClientBuilder, redirects: usize) -> ClientBuilder {
+    pub fn limit(&self, client: ClientBuilder, redirects: usize, reach: Reach) -> ClientBuilder {
         let (policy, usual) = (self.clone(), redirect::Policy::limited(redirects));
-        let redirects = redirect::Policy::custom(move |attempt| match policy.check_redirect(&attempt) {
-            Ok(()) => usual.redirect(attempt),
-            Err(refused) => attempt.error(refused),
-        });
+        let redirects =
+            redirect::Policy::custom(move |attempt| match policy.check_redirect(&attempt, reach) {
+                Ok(()) => usual.redirect(attempt),
+                Err(refused) => attempt.error(refused),
+            });
         client.no_proxy().dns_resolver(Resolver(self.clone())).redirect(redirects)
     }
 
-    fn check_redirect(&self, attempt: &redirect::Attempt<'_>) -> Result<(), Refused> {
-        let from_https = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
-        if from_https && attempt.url().scheme() == "http" {
-            return Err(Refused::Downgraded(attempt.url().host_str().unwrap_or_default().to_owned()));
+    fn check_redirect(&self, attempt: &redirect::Attempt<'_>, reach: Reach) -> Result<(), Refused> {
+        let (from, to) = (attempt.previous().last(), attempt.url());
+        let host = || to.host_str().unwrap_or_default().to_owned();
+        if from.is_some_and(|from| from.scheme() == "https") && to.scheme() == "http" {
+            return Err(Refused::Downgraded(host()));
+        }
+        let place = |url: &Url| (url.host_str().map(bare), url.port_or_known_default());
+        if reach == Reach::Home && from.is_some_and(|from| place(from) != place(to)) {
+            return Err(Refused::Abroad(host()));
         }
         self.check_url(attempt.url())
     }

@@ -14,7 +14,7 @@ use language::config::{self, Auth};
 use reqwest::{Client, Request, Response};
 use serde_json::Value;
 use service::Outgoing;
-use service::outgoing::Refused;
+use service::outgoing::{Reach, Refused};
 use tokio::sync::OnceCell;
 
 use model::{ErrorClass, Failure};
@@ -36,7 +36,10 @@ const CONNECT: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub(crate) struct Http {
     outgoing: Outgoing,
-    client: OnceCell<Client>,
+    /// For requests that may be sent on to other hosts.
+    roaming: OnceCell<Client>,
+    /// For those whose headers are for one host alone.
+    staying: OnceCell<Client>,
 }
 
 /// Takes the secrets out of a text, before any of it is cut off.
@@ -90,7 +93,9 @@ impl Http {
     }
 
     async fn request(&self, config: &config::Http) -> Result<(&Client, Request), Failure> {
-        let client = self.client.get_or_try_init(|| async { client(&self.outgoing) }).await?;
+        let reach = request::reach(config);
+        let client = if reach == Reach::Home { &self.staying } else { &self.roaming };
+        let client = client.get_or_try_init(|| async { make_client(&self.outgoing, reach) }).await?;
         let request = request::build(client, config)?;
         self.outgoing.check_url(request.url()).map_err(|refused| {
             Failure::permanent(format!("{} was not sent: {refused}", request::describe(&request)))
@@ -110,10 +115,10 @@ async fn send(client: &Client, request: Request, log: Option<&Log>) -> (String, 
     (asked, response)
 }
 
-fn client(outgoing: &Outgoing) -> Result<Client, Failure> {
+fn make_client(outgoing: &Outgoing, reach: Reach) -> Result<Client, Failure> {
     let builder =
         Client::builder().user_agent(concat!("ebbflow/", env!("CARGO_PKG_VERSION"))).connect_timeout(CONNECT);
-    outgoing.limit(builder, REDIRECTS).build().map_err(|error| {
+    outgoing.limit(builder, REDIRECTS, reach).build().map_err(|error| {
         Failure::transient(format!(
             "this worker cannot send requests (are its root certificates installed?): {}",
             reasons(&error)

@@ -138,7 +138,7 @@ fn an_entry_that_is_no_host_is_said() {
 async fn a_name_is_judged_by_what_it_stands_for_when_it_is_connected_to() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://localhost:{}/", listener.local_addr().unwrap().port());
-    let client = Outgoing::default().limit(reqwest::Client::builder(), 5).build().unwrap();
+    let client = Outgoing::default().limit(reqwest::Client::builder(), 5, Reach::Abroad).build().unwrap();
     let error = client.get(&url).send().await.unwrap_err();
     let chain = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
     let refused = chain.filter_map(|error| error.downcast_ref::<Refused>()).next();

@@ -1,11 +1,33 @@
 //! What to ask, out of a task's config.
 
 use language::config::{self, Auth};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName,
+    HeaderValue, PROXY_AUTHORIZATION, USER_AGENT,
+};
 use reqwest::{Client, Method, Request, Url};
 use serde_json::Value;
+use service::outgoing::Reach;
 
 use model::Failure;
+
+/// Headers that tell no secret, or that the client takes off a request by itself before it is sent on to another host.
+const SENT_ON: [HeaderName; 8] = [
+    ACCEPT,
+    ACCEPT_ENCODING,
+    ACCEPT_LANGUAGE,
+    AUTHORIZATION,
+    CONTENT_TYPE,
+    COOKIE,
+    PROXY_AUTHORIZATION,
+    USER_AGENT,
+];
+
+/// Whether other hosts may see the headers that the config asks for.
+pub(super) fn reach(config: &config::Http) -> Reach {
+    let known = |name: &String| SENT_ON.iter().any(|known| name.eq_ignore_ascii_case(known.as_str()));
+    if config.headers.keys().all(known) { Reach::Abroad } else { Reach::Home }
+}
 
 /// The request that the config asks for.
 pub(super) fn build(client: &Client, config: &config::Http) -> Result<Request, Failure> {

@@ -244,6 +244,22 @@ async fn a_redirect_leads_only_where_a_request_may_go() {
 }
 
 #[tokio::test]
+async fn headers_for_one_host_are_shown_to_no_other() {
+    let ((address, _), (elsewhere, _)) = (server().await, server().await);
+    let there = elsewhere.strip_prefix("http://").unwrap();
+    let ask = async |place: &str, headers: Value| {
+        let config = json!({"url": format!("{address}/to/{place}/text"), "headers": headers});
+        Bench::new("http", config).perform().await
+    };
+    let failure = ask(there, json!({"X-Key": "hunter2"})).await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::Permanent);
+    assert!(failure.message.contains("its headers are for the host"), "{}", failure.message);
+    let home = address.strip_prefix("http://").unwrap();
+    assert_eq!(ask(home, json!({"X-Key": "hunter2"})).await.unwrap()["body"], "42");
+    assert_eq!(ask(there, json!({"Accept": "text/plain"})).await.unwrap()["body"], "42");
+}
+
+#[tokio::test]
 async fn a_secret_that_a_refusal_would_cut_off_is_masked_as_a_whole() {
     let (address, _) = server().await;
     let bench = Bench::new("http", json!({ "url": format!("{address}/status/404") }));

@@ -22,7 +22,7 @@ pub(super) async fn run(shared: &Shared) -> Result<ExitCode> {
 }
 
 fn table(queues: &[QueueView]) -> String {
-    let head = ["QUEUE", "OF", "DEPTH", "OLDEST", "ACTIVE", "PLACES", "RELEASED"];
+    let head = ["QUEUE", "OF", "DEPTH", "OLDEST", "ACTIVE", "PLACES", "RELEASED", "A MINUTE"];
     let mut rows = vec![head.map(String::from).to_vec()];
     for queue in queues {
         rows.push(vec![
@@ -33,6 +33,7 @@ fn table(queues: &[QueueView]) -> String {
             queue.active.to_string(),
             queue.places.map_or_else(|| "no bound".to_owned(), |places| places.to_string()),
             queue.released.to_string(),
+            queue.rate.to_string(),
         ]);
         rows.extend(queue.parties.iter().map(|party| {
             let whose = party.tenant.clone().unwrap_or_else(|| "another tenant".to_owned());
@@ -45,6 +46,7 @@ fn table(queues: &[QueueView]) -> String {
                 String::new(),
                 String::new(),
                 party.released.to_string(),
+                party.rate.to_string(),
             ]
         }));
     }

@@ -31,8 +31,10 @@ pub struct QueueView {
     /// Since when the one that has waited longest does.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub oldest: Option<Instant>,
-    /// How many that waited have been let go on so far. It only grows: two looks tell the rate.
+    /// How many that waited have been let go on so far.
     pub released: u64,
+    /// How many of those in the last minute.
+    pub rate: u32,
     /// Who waits in it or has.
     pub parties: Vec<QueuePartyView>,
 }
@@ -54,6 +56,8 @@ pub struct QueuePartyView {
     pub oldest: Option<Instant>,
     /// How many of its tasks that waited have been let go on so far.
     pub released: u64,
+    /// How many of those in the last minute.
+    pub rate: u32,
 }
 
 /// Every queue that a task has needed, as the caller may see it.
@@ -63,7 +67,8 @@ pub async fn show(api: &Api, caller: &Caller) -> Result<QueueList, Problem> {
     for record in store.limits(caller.tenant).await.map_err(error::store)? {
         let Limit::Queue(name) = &record.limit else { continue };
         let standings = store.standings(&record.limit).await.map_err(error::store)?;
-        let parties = standings.iter().map(|standing| party(caller, &tenants, standing)).collect();
+        let parties: Vec<_> =
+            standings.iter().map(|standing| party(caller, &tenants, standing, api.app.now())).collect();
         items.push(QueueView {
             name: name.clone(),
             depth: record.waiting,
@@ -71,13 +76,19 @@ pub async fn show(api: &Api, caller: &Caller) -> Result<QueueList, Problem> {
             places: record.places,
             oldest: record.oldest,
             released: standings.iter().map(|standing| standing.received).sum(),
+            rate: parties.iter().map(|party| party.rate).sum(),
             parties,
         });
     }
     Ok(QueueList { items })
 }
 
-fn party(caller: &Caller, tenants: &[(i32, String)], standing: &StandingRecord) -> QueuePartyView {
+fn party(
+    caller: &Caller,
+    tenants: &[(i32, String)],
+    standing: &StandingRecord,
+    now: Instant,
+) -> QueuePartyView {
     let tenant = standing.party.tenant;
     let named = tenants.iter().find(|(id, _)| *id == tenant.0).map(|(_, name)| name.clone());
     QueuePartyView {
@@ -87,6 +98,7 @@ fn party(caller: &Caller, tenants: &[(i32, String)], standing: &StandingRecord) 
         depth: standing.waiting,
         oldest: standing.oldest,
         released: standing.received,
+        rate: standing.pace.per_minute(now),
     }
 }
 

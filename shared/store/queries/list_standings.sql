@@ -1,13 +1,14 @@
 -- The parties that stand in a limit's line or have been given places from it.
 with parties as (
-    select lim, tenant, '00000000-0000-0000-0000-000000000000'::uuid as backfill, 1 as backfill_weight, received
+    select lim, tenant, '00000000-0000-0000-0000-000000000000'::uuid as backfill, 1 as backfill_weight, received,
+           pace
       from standings
     union all
-    select behind.lim, backfills.tenant, behind.backfill, backfills.weight, behind.received
+    select behind.lim, backfills.tenant, behind.backfill, backfills.weight, behind.received, behind.pace
       from backfill_standings as behind join backfills on backfills.id = behind.backfill
 )
-select parties.tenant, parties.backfill, tenants.weight, parties.backfill_weight, parties.received, in_line.waiting,
-       in_line.oldest
+select parties.tenant, parties.backfill, tenants.weight, parties.backfill_weight, parties.received, parties.pace,
+       in_line.waiting, in_line.oldest
   from limits
   join parties on parties.lim = limits.id
   join tenants on tenants.id = parties.tenant

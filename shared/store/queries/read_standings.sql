@@ -1,7 +1,8 @@
 -- How far parties have come in lines, and how often each comes. One without a backfill (nil) is its tenant's live tasks.
 select given.lim, party.tenant, party.backfill, tenants.weight, coalesce(backfills.weight, 1) as backfill_weight,
        coalesce(standings.position, behind.position, 0) as position,
-       coalesce(standings.received, behind.received, 0) as received
+       coalesce(standings.received, behind.received, 0) as received,
+       coalesce(standings.pace, behind.pace, '{0,0,0}') as pace
   from unnest($2::int[], $3::uuid[]) as party (tenant, backfill)
   join tenants on tenants.id = party.tenant
  cross join unnest($1::int[]) as given (lim)

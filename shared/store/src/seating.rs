@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::place::{return_turn, take_turn};
 use model::{Ask, Instant, Leave, Limit, Party, Seat, TaskKey, Weight};
 
-use crate::Granted;
+use crate::{Granted, Pace};
 
 /// Names a limit's row.
 pub(crate) type LimitId = i32;
@@ -79,11 +79,13 @@ pub(crate) struct Standing {
     pub(crate) weight: Weight,
     /// How many of its tasks were given a place from the line.
     pub(crate) received: i64,
+    /// How many of late.
+    pub(crate) pace: Pace,
 }
 
 impl Default for Standing {
     fn default() -> Self {
-        Self { position: 0, weight: Weight::live(1), received: 0 }
+        Self { position: 0, weight: Weight::live(1), received: 0, pace: Pace::default() }
     }
 }
 
@@ -193,7 +195,9 @@ impl Seating {
         here.frontier = here.frontier.max(row.id);
         // It stood first, so whoever waits behind it is no obstacle.
         here.used += 1;
-        self.standing(limit, party).received += 1;
+        let standing = self.standing(limit, party);
+        standing.received += 1;
+        standing.pace.count(now);
         match self.advance(LineRow { step: row.step + 1, ..row }) {
             Ok(row) => {
                 self.granted.push(Granted { key, attempt: row.attempt });

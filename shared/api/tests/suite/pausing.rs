@@ -144,8 +144,9 @@ async fn a_queue_says_how_much_waits_in_it_and_of_whom() {
     assert_eq!(
         world.get("/queues").await.body["items"],
         json!([{
-            "name": "light", "depth": 1, "active": 1, "places": 1, "oldest": since, "released": 0,
-            "parties": [{"tenant": "default", "backfill": null, "weight": 1, "depth": 1, "oldest": since, "released": 0}],
+            "name": "light", "depth": 1, "active": 1, "places": 1, "oldest": since, "released": 0, "rate": 0,
+            "parties": [{"tenant": "default", "backfill": null, "weight": 1, "depth": 1, "oldest": since, "released": 0,
+                "rate": 0}],
         }])
     );
 }

@@ -111,6 +111,7 @@ impl Places {
                     waiting: waiting().count() as u32,
                     oldest: waiting().map(|row| row.since).min(),
                     received: standing.received.unsigned_abs(),
+                    pace: standing.pace,
                 }
             })
             .collect()

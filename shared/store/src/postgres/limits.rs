@@ -5,7 +5,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
 use super::beginning::begin;
-use super::places::{limit, party, tenant_of, weight};
+use super::places::{limit, pace, party, tenant_of, weight};
 use super::rows::{self, int, number};
 use crate::{Contender, Granted, InLine, LimitRecord, Result, StandingRecord, normal};
 
@@ -92,6 +92,7 @@ pub(super) async fn standings(pool: &PgPool, limit: &Limit) -> Result<Vec<Standi
                 waiting: row.try_get::<i64, _>("waiting")? as u32,
                 oldest: row.try_get("oldest")?,
                 received: row.try_get::<i64, _>("received")?.unsigned_abs(),
+                pace: pace(row)?,
             })
         })
         .collect()

@@ -13,7 +13,7 @@ use crate::seating::{LimitId, LimitRow, Seating};
 use crate::{Granted, Result, normal};
 use tables::{by_id, delete, find, load_heads, load_lasts, load_rows, load_standings, lock, write};
 
-pub(super) use tables::{limit, party, tenant_of, weight};
+pub(super) use tables::{limit, pace, party, tenant_of, weight};
 
 /// What a unit has to do with places before it ends.
 #[derive(Default)]

@@ -260,7 +260,7 @@ pub(super) fn fan_numbers(fan: Fan) -> [u32; 7] {
 }
 
 /// As many numbers as are wanted.
-fn numbers<const N: usize>(stored: Vec<i32>, what: &'static str) -> Result<[u32; N]> {
+pub(super) fn numbers<const N: usize>(stored: Vec<i32>, what: &'static str) -> Result<[u32; N]> {
     let numbers: Vec<u32> = stored.into_iter().map(|number| unsigned(number, what)).collect::<Result<_>>()?;
     numbers.try_into().map_err(|numbers: Vec<u32>| Error::Unreadable {
         what,

@@ -2,6 +2,8 @@
 
 use model::{Instant, Limit, Party, RunId, Task, TaskKey, VersionId, Weight};
 
+use crate::Pace;
+
 /// A task in line that was granted its places.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Granted {
@@ -39,6 +41,8 @@ pub struct StandingRecord {
     pub oldest: Option<Instant>,
     /// How many were given a place from the line.
     pub received: u64,
+    /// How many of late.
+    pub pace: Pace,
 }
 
 /// A task that has its places, or waits for one.

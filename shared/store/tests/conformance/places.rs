@@ -264,6 +264,8 @@ pub(crate) async fn tenants_come_by_their_weights(store: Subject) {
     let standings = store.standings(&queue()).await.unwrap();
     let received: Vec<(u32, u64)> = standings.iter().map(|row| (row.weight.tenant, row.received)).collect();
     assert_eq!(received, [(1, 200 - heavies as u64), (3, heavies as u64)]);
+    let of_late: u32 = standings.iter().map(|row| row.pace.per_minute(at(1))).sum();
+    assert_eq!(of_late, 200, "and it is known how many of late");
 }
 
 pub(crate) async fn a_backfill_takes_turns_by_its_weight_and_lets_live_tasks_go_first(store: Subject) {

@@ -8,8 +8,9 @@ use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
 use crate::postgres::rows::{self, column, int, number};
+use crate::postgres::saves::array;
 use crate::seating::{LimitId, LimitRow, LineRow, Seating, Standing};
-use crate::{Result, normal};
+use crate::{Pace, Result, normal};
 
 /// So many are granted places at once; the next are by whoever takes up these.
 const GRANTED_AT_ONCE: i64 = 200;
@@ -139,9 +140,15 @@ pub(super) async fn load_standings(
     for row in found {
         let key = (row.try_get("lim")?, party(&row)?);
         let (position, received) = (row.try_get("position")?, row.try_get("received")?);
-        seating.standings.entry(key).or_insert(Standing { position, weight: weight(&row)?, received });
+        let standing = Standing { position, weight: weight(&row)?, received, pace: pace(&row)? };
+        seating.standings.entry(key).or_insert(standing);
     }
     Ok(())
+}
+
+/// How fast those that a row with `pace` is about are given places.
+pub(in crate::postgres) fn pace(row: &PgRow) -> Result<Pace> {
+    rows::numbers::<3>(row.try_get("pace")?, "pace").map(Pace::from)
 }
 
 /// Whose tasks a row with `tenant` and `backfill` is about.
@@ -240,6 +247,7 @@ async fn write_standings(connection: &mut PgConnection, seating: &Seating) -> Re
             .bind(column(&live, |((_, party), _)| party.tenant.0))
             .bind(column(&live, |(_, standing)| standing.position))
             .bind(column(&live, |(_, standing)| standing.received))
+            .bind(column(&live, |(_, standing)| array(&<[u32; 3]>::from(standing.pace))))
             .execute(&mut *connection)
             .await?;
     }
@@ -249,6 +257,7 @@ async fn write_standings(connection: &mut PgConnection, seating: &Seating) -> Re
             .bind(column(&behind, |((_, party), _)| nil_for_live(*party)))
             .bind(column(&behind, |(_, standing)| standing.position))
             .bind(column(&behind, |(_, standing)| standing.received))
+            .bind(column(&behind, |(_, standing)| array(&<[u32; 3]>::from(standing.pace))))
             .execute(connection)
             .await?;
     }

@@ -1,10 +1,10 @@
 //! What can be done with one run, and with many at once.
 
 use clap::{Args, Subcommand};
-use model::{RunId, RunState};
+use model::{Instant, RunId, RunState};
 use serde_json::Value;
 
-use super::{answers, state};
+use super::{answers, date, state};
 
 /// What to do with one run.
 #[derive(Subcommand, Clone, Debug)]
@@ -89,7 +89,7 @@ pub struct Bulk {
     #[arg(value_parser = api::bulk::ACTIONS)]
     pub action: String,
     /// Only of this workflow
-    #[arg(long, value_name = "NAME", required_unless_present_any = ["state", "parent"])]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["state", "parent", "label", "created_after", "created_before"])]
     pub workflow: Option<String>,
     /// Only in this state
     #[arg(long, value_parser = state)]
@@ -97,6 +97,15 @@ pub struct Bulk {
     /// Only those that tasks of this run started
     #[arg(long, value_name = "RUN")]
     pub parent: Option<RunId>,
+    /// Only those with this label
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub label: Option<String>,
+    /// Only those created then or later: 2026-01-31 or 2026-01-31T06:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = date)]
+    pub created_after: Option<Instant>,
+    /// Only those created before
+    #[arg(long, value_name = "TIME", value_parser = date)]
+    pub created_before: Option<Instant>,
     /// Only count them
     #[arg(long)]
     pub dry_run: bool,

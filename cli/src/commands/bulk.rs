@@ -16,6 +16,9 @@ pub(super) async fn run(shared: &Shared, arguments: Bulk) -> Result<ExitCode> {
         workflow: arguments.workflow,
         state: arguments.state.map(|state| state.name().to_owned()),
         parent: arguments.parent,
+        label: arguments.label,
+        created_after: arguments.created_after,
+        created_before: arguments.created_before,
     };
     let (action, dry_run, reason) = (arguments.action, arguments.dry_run, arguments.reason);
     let mut body = BulkBody { filter, action, dry_run, reason, cursor: None };

@@ -56,6 +56,14 @@ pub struct BulkFilter {
     /// Only those that tasks of this run started.
     #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub parent: Option<RunId>,
+    /// Only those with this label: `name=value`.
+    pub label: Option<String>,
+    /// Only those created then or later.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
+    pub created_after: Option<Instant>,
+    /// Only those created before.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
+    pub created_before: Option<Instant>,
 }
 
 /// What a dry run found, or what became of one batch.
@@ -163,11 +171,20 @@ fn place(record: &RunRecord) -> (Instant, RunId) {
 
 fn filter(given: &BulkFilter) -> Result<RunFilter, Problem> {
     if *given == BulkFilter::default() {
-        let message = "`filter` names nothing: give at least one of workflow, state, parent";
+        let message = "`filter` names nothing: give at least one of workflow, state, parent, label, created_after, \
+                       created_before";
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "filter_missing", message));
     }
-    let state = given.state.as_deref().map(runs::state_named).transpose()?;
-    Ok(RunFilter { workflow: given.workflow.clone(), state, parent: given.parent, ..RunFilter::default() })
+    runs::check_label(given.label.as_deref())?;
+    Ok(RunFilter {
+        workflow: given.workflow.clone(),
+        state: given.state.as_deref().map(runs::state_named).transpose()?,
+        parent: given.parent,
+        label: given.label.clone(),
+        created_after: given.created_after,
+        created_before: given.created_before,
+        ..RunFilter::default()
+    })
 }
 
 fn command(body: &BulkBody, caller: &Caller) -> Result<Command, Problem> {

@@ -21,8 +21,8 @@ use crate::request::{self, Path, Query};
 use crate::views::{EventView, RunView};
 use crate::{Api, Caller, Links, error, mutation, tasks, workflows};
 
-pub(crate) use listing::get_list;
 pub use listing::{ListQuery, SORTS, list};
+pub(crate) use listing::{check_label, get_list};
 
 /// No idempotency key is longer, in bytes.
 pub(crate) const LONGEST_KEY: usize = 255;

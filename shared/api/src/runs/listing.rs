@@ -65,9 +65,7 @@ impl ListQuery {
     /// What to ask the store for, but for the page.
     fn filter(&self) -> Result<RunFilter, Problem> {
         let sort = sort_named(self.sort.as_deref().unwrap_or(SORTS[0]))?;
-        if self.label.as_deref().is_some_and(|label| !label.contains('=')) {
-            return Err(Problem::bad_request("`label` must be written as name=value"));
-        }
+        check_label(self.label.as_deref())?;
         if self.label.is_some() && sort.is_by_end() {
             let message = "runs with a `label` are only listed by `created_at` or `-created_at`";
             return Err(Problem::bad_request(message));
@@ -95,6 +93,13 @@ impl ListQuery {
         let more = self.workflow.is_some() || self.state.is_some() || self.parent.is_some();
         let dated = self.created_after.is_some() || self.created_before.is_some();
         self.text.is_some() || (self.label.is_some() && more) || (sort.is_by_end() && (more || dated))
+    }
+}
+
+pub(crate) fn check_label(label: Option<&str>) -> Result<(), Problem> {
+    match label.is_none_or(|label| label.contains('=')) {
+        true => Ok(()),
+        false => Err(Problem::bad_request("`label` must be written as name=value")),
     }
 }
 

@@ -181,6 +181,23 @@ async fn many_runs_are_counted_first_and_then_acted_on_in_batches() {
 }
 
 #[tokio::test]
+async fn many_runs_are_found_by_label_and_by_when_they_were_created() {
+    let world = World::with_hello().await;
+    for team in ["red", "red", "blue"] {
+        let labels = json!({"labels": {"team": team}});
+        world.post("/workflows/hello/runs", labels.to_string()).await;
+    }
+    let count = async |filter: Value| {
+        bulk(&world, json!({"filter": filter, "action": "cancel", "dry_run": true})).await.body["count"]
+            .clone()
+    };
+    assert_eq!(count(json!({"label": "team=red"})).await, 2);
+    assert_eq!(count(json!({"label": "team=red", "state": "failed"})).await, 0);
+    assert_eq!(count(json!({"created_after": crate::world::now()})).await, 3);
+    assert_eq!(count(json!({"created_before": crate::world::now()})).await, 0);
+}
+
+#[tokio::test]
 async fn a_bulk_action_that_makes_no_sense_is_refused_in_words() {
     let world = World::new();
     for (body, words) in [
@@ -194,6 +211,8 @@ async fn a_bulk_action_that_makes_no_sense_is_refused_in_words() {
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
         assert!(answer.body["message"].as_str().unwrap().contains(words), "{}", answer.body);
     }
+    let odd = bulk(&world, json!({"filter": {"label": "odd"}, "action": "retry"})).await;
+    assert_eq!(odd.status, StatusCode::BAD_REQUEST);
     let odd = bulk(&world, json!({"filter": {"state": "odd"}, "action": "retry"})).await;
     assert_eq!(odd.status, StatusCode::BAD_REQUEST);
 }

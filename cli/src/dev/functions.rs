@@ -84,8 +84,8 @@ impl Functions {
             pages_open: true,
             feed: Feed::default(),
         };
-        let public = console::router(api)
-            .merge(trigger::hooks(app.clone(), secrets))
+        let public = console::router(api.clone())
+            .merge(trigger::hooks(app.clone(), Some(api), secrets))
             .merge(sign_in::router(issuer.issuer(), url))
             .nest("/functions/trigger", trigger)
             .nest("/functions/evaluate", evaluate.clone())

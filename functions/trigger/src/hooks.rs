@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use api::Api;
 use aws_lc_rs::hmac;
 use axum::body::Bytes;
 use axum::extract::{Path, Request, State};
@@ -31,16 +32,18 @@ const LONGEST_ID: usize = 256;
 #[derive(Clone)]
 struct Shared {
     app: App,
+    /// Says how much may be asked for; none where the function has no API.
+    api: Option<Api>,
     secrets: Secrets,
 }
 
 /// `POST /api/v1/hooks/WORKFLOW/TRIGGER`: a signed request that starts a run. `POST /api/v1/tenants/NAME/hooks/…`: the
 /// same at a trigger of that tenant.
-pub fn hooks(app: App, secrets: Secrets) -> Router {
+pub fn hooks(app: App, api: Option<Api>, secrets: Secrets) -> Router {
     Router::new()
         .route("/api/v1/hooks/{workflow}/{trigger}", post(take))
         .route("/api/v1/tenants/{tenant}/hooks/{workflow}/{trigger}", post(take_of_tenant))
-        .with_state(Shared { app, secrets })
+        .with_state(Shared { app, api, secrets })
 }
 
 async fn take(
@@ -73,6 +76,9 @@ async fn take_at(
     if let Some(pause) = &record.paused {
         let message = format!("the trigger pauses: {}", pause.reason);
         return Err(Problem::new(StatusCode::CONFLICT, "paused", message));
+    }
+    if let Some(api) = &shared.api {
+        api.access.admit_webhook(api, &key).await?;
     }
     let event = event(&key, &parts.headers, &body, &signature, shared.app.now())?;
     let also = TriggerEvent::new(&format!("signature\n{signature}"), "a signature", shared.app.now());

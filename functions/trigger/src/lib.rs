@@ -32,7 +32,7 @@ pub fn router(app: App, api: Option<Api>) -> Router {
 /// The same with secrets found elsewhere, too.
 pub fn router_with(app: App, api: Option<Api>, secrets: Secrets) -> Router {
     let router = Router::new().route("/push", post(push)).with_state(app.clone());
-    let router = router.merge(hooks(app.clone(), secrets)).merge(health(app));
+    let router = router.merge(hooks(app.clone(), api.clone(), secrets)).merge(health(app));
     match api {
         Some(api) => router.merge(api::router(api)),
         None => router,

@@ -1,5 +1,8 @@
 //! Signed webhooks: who is let in, and once.
 
+use api::access::{Access, Quotas, Rates};
+use api::{Feed, Links};
+use auth::{Gate, Policy};
 use aws_lc_rs::hmac;
 use chrono::TimeDelta;
 use testkit::ManualClock;
@@ -18,6 +21,7 @@ struct Partner {
     app: App,
     clock: ManualClock,
     secrets: tempfile::TempDir,
+    api: Option<Api>,
 }
 
 /// A request as a partner sends it.
@@ -38,7 +42,17 @@ impl Partner {
         let app = app_with(Arc::new(clock.clone()), &[HOOKED, HELLO]).await;
         let secrets = tempfile::tempdir().unwrap();
         std::fs::write(secrets.path().join("PARTNER"), "s3cret\n").unwrap();
-        Self { app, clock, secrets }
+        Self { app, clock, secrets, api: None }
+    }
+
+    /// The same where a tenant may ask and have so much.
+    async fn bounded(rates: Rates, quotas: Quotas) -> Self {
+        let partner = Self::new().await;
+        let access =
+            Access::new(Gate::new([]), Policy::read("").unwrap()).with_rates(rates).with_quotas(quotas);
+        let (app, links) = (partner.app.clone(), Links::local("http://localhost"));
+        let api = Api { app, access, links, pages_open: false, feed: Feed::default() };
+        Self { api: Some(api), ..partner }
     }
 
     async fn send(&self, sent: &Sent<'_>) -> (u16, Value) {
@@ -63,7 +77,8 @@ impl Partner {
         }
         let request = request.body(Body::from(sent.body.to_owned())).unwrap();
         let secrets = Secrets::from_env().or_in(self.secrets.path().to_owned());
-        let response = router_with(self.app.clone(), None, secrets).oneshot(request).await.unwrap();
+        let response =
+            router_with(self.app.clone(), self.api.clone(), secrets).oneshot(request).await.unwrap();
         let status = response.status().as_u16();
         let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
         (status, serde_json::from_slice(&body).unwrap_or_default())
@@ -78,6 +93,27 @@ async fn a_signed_request_starts_a_run_and_says_which() {
     let run: RunId = body["run_id"].as_str().unwrap().parse().unwrap();
     let record = partner.app.runtime.store().run(TenantId::DEFAULT, run).await.unwrap().unwrap();
     assert_eq!((record.facts.trigger_kind.as_str(), &record.facts.inputs["n"]), ("webhook", &json!(1)));
+}
+
+#[tokio::test]
+async fn a_partner_asks_no_more_often_and_starts_no_more_than_its_tenant_may() {
+    let one = |body| Sent { body, ..SOUND };
+    let runs = Partner::bounded(Rates::default(), Quotas { runs: Some(1), ..Quotas::default() }).await;
+    assert_eq!(runs.send(&one(r#"{"n": 1}"#)).await.0, 201);
+    let (status, body) = runs.send(&one(r#"{"n": 2}"#)).await;
+    assert_eq!(status, 429, "{body}");
+    assert!(body["message"].as_str().unwrap().contains("EBB_QUOTA_RUNS"), "{body}");
+    let rate = Partner::bounded(Rates { caller: Some(1), tenant: None }, Quotas::default()).await;
+    let mut answers = Vec::new();
+    for body in [r#"{"n": 1}"#, r#"{"n": 2}"#, r#"{"n": 3}"#] {
+        answers.push(rate.send(&one(body)).await.0);
+    }
+    assert_eq!(answers, [201, 201, 429], "two seconds' worth may come at once");
+    assert_eq!(
+        rate.send(&Sent { secret: "guess", ..SOUND }).await.0,
+        401,
+        "whoever is not known uses up nothing"
+    );
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ async fn admitted(api: &Api, mut request: Request) -> Result<(TenantId, Request)
         Some(known) => known.clone(),
         None => api.access.caller(api, &parts).await?,
     };
-    api.access.count(&caller, api.app.now())?;
+    api.access.count(caller.tenant, &caller.name, api.app.now())?;
     check(api, &caller, rule, &params.iter().collect::<Vec<_>>()).await?;
     let mut request = Request::from_parts(parts, body);
     let tenant = caller.tenant;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use chrono::TimeDelta;
-use model::{Instant, TenantId};
+use model::{Instant, TenantId, TriggerKey};
 use service::Problem;
 use store::Usage;
 
@@ -23,7 +23,7 @@ const MOST_COUNTED: usize = 10_000;
 /// How much a tenant may have; none for no bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quotas {
-    /// Unfinished runs, beyond which none is started over the API.
+    /// Unfinished runs, beyond which none is started over the API or by a webhook.
     pub runs: Option<u32>,
     /// Workflows that are registered.
     pub workflows: Option<u32>,
@@ -60,6 +60,12 @@ impl Access {
     pub fn with_quotas(self, quotas: Quotas) -> Self {
         let inner = std::sync::Arc::into_inner(self.0).expect("it was made a moment ago");
         Self(super::Inner { quota: Quota { quotas, ..Quota::default() }, ..inner }.into())
+    }
+
+    /// Counts a signed webhook like a request of the caller that the trigger stands for, and like a run that is asked for.
+    pub async fn admit_webhook(&self, api: &Api, key: &TriggerKey) -> Result<(), Problem> {
+        self.count(key.tenant, &format!("webhook {}/{}", key.workflow, key.name), api.app.now())?;
+        self.check_room_for_run(api, key.tenant).await
     }
 
     /// Refuses a run of a tenant that has enough unfinished ones.

@@ -7,7 +7,6 @@ use model::{Instant, TenantId};
 use service::Problem;
 
 use super::Access;
-use crate::Caller;
 
 /// So many callers are told apart; of more, those who rest are forgotten first.
 const MOST_COUNTED: usize = 10_000;
@@ -84,12 +83,11 @@ impl Access {
     }
 
     /// Counts a request of somebody, or refuses it until there is room.
-    pub(super) fn count(&self, caller: &Caller, now: Instant) -> Result<(), Problem> {
+    pub(super) fn count(&self, tenant: TenantId, name: &str, now: Instant) -> Result<(), Problem> {
         let counted = &self.0.counted;
-        let of_caller = Who::Caller(caller.tenant, caller.name.clone());
         let bounds = [
-            (of_caller, counted.rates.caller, "you"),
-            (Who::Tenant(caller.tenant), counted.rates.tenant, "the tenant"),
+            (Who::Caller(tenant, name.to_owned()), counted.rates.caller, "you"),
+            (Who::Tenant(tenant), counted.rates.tenant, "the tenant"),
         ];
         for (who, rate, whom) in bounds {
             let Some(rate) = rate else { continue };

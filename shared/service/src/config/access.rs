@@ -29,7 +29,7 @@ pub struct ApiConfig {
     pub rate_of_a_caller: u32,
     /// `EBB_RATE_TENANT`: requests a second of a tenant; 0 for no bound.
     pub rate_of_a_tenant: u32,
-    /// `EBB_QUOTA_RUNS`: unfinished runs of a tenant, beyond which none is started over the API; 0 for no bound.
+    /// `EBB_QUOTA_RUNS`: unfinished runs of a tenant, beyond which none is started over the API or by a webhook; 0 for no bound.
     pub quota_of_runs: u32,
     /// `EBB_QUOTA_WORKFLOWS`: workflows of a tenant; 0 for no bound.
     pub quota_of_workflows: u32,

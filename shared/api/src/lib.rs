@@ -9,7 +9,7 @@
 //! - [`endpoints`]: all of them in one table, of which the router and the document ([`openapi`]) are made.
 //! - [`live`]: what happens, as it happens.
 //! - [`workflows`], [`versions`], [`runs`], [`picture`], [`tasks`], [`explain`], [`answers`], [`operate`], [`bulk`], [`logs`], [`limits`],
-//!   [`queues`], [`tenants`], [`work`], [`workers`], [`timers`], [`schedules`], [`drift`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`], [`audit`]: the endpoints.
+//!   [`queues`], [`tenants`], [`execution`], [`workers`], [`timers`], [`schedules`], [`drift`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`], [`audit`]: the endpoints.
 
 pub mod access;
 pub mod answers;

@@ -112,7 +112,7 @@ fn functions(repository: &Repository) -> Vec<String> {
 
 /// The variables that functions and the migration read.
 fn variables_read(repository: &Repository) -> Names {
-    let config = ["config.rs", "config/access.rs"].map(|file| format!("shared/service/src/{file}"));
+    let config = ["config.rs", "config/access.rs"].map(|file| format!("shared/host/src/{file}"));
     let config = &config.map(|file| repository.file(&file).to_owned()).concat();
     let name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
     let mut read = words(config, "(\"EBB_", name);
@@ -371,8 +371,8 @@ fn planted_mistakes_are_found() {
         ),
         ("docker-compose.yml", "location /api/v1/hooks/ {", "location /api/v1/ {", "webhooks"),
         ("shared/model/src/message.rs", "\"ebbflow-management\"", "\"ebbflow-orders\"", "topics"),
-        ("shared/service/src/config.rs", "optional(\"EBB_QUEUE\")", "optional(\"EBB_LANE\")", "EBB_LANE"),
-        ("shared/service/src/push.rs", "can never succeed and was buried", "was kept", "dead_letters counts"),
+        ("shared/host/src/config.rs", "optional(\"EBB_QUEUE\")", "optional(\"EBB_LANE\")", "EBB_LANE"),
+        ("shared/host/src/push.rs", "can never succeed and was buried", "was kept", "dead_letters counts"),
     ];
     for (path, right, wrong, told) in plants {
         let mut repository = Repository::read();

@@ -21,9 +21,9 @@ use bus::local::{Broker, Faults};
 use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
 use execute::{Executor, Worker};
+use host::metrics::Exporter;
+use host::{App, Outgoing, Secrets, Stop};
 use runtime::Runtime;
-use service::metrics::Exporter;
-use service::{App, Outgoing, Secrets, Stop};
 use store::{Postgres, Store};
 use tokio::net::TcpListener;
 
@@ -153,8 +153,7 @@ impl Dev {
         let exporter = exporter()?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let stop_serving: Stop = Box::pin(async move { drop(stopped.await) });
-        let server =
-            tokio::spawn(service::serve(listener, functions.public.clone(), stop_serving, service::GRACE));
+        let server = tokio::spawn(host::serve(listener, functions.public.clone(), stop_serving, host::GRACE));
         functions.keep_ticking(issuer.clone(), clock);
         let _watcher = workflows::load_and_watch(&args.workflows, runtime, bus).await?;
         let token = issuer.admin_token(app.now());
@@ -188,7 +187,7 @@ impl Dev {
         let _ = self.stop.send(());
         self.replacing.abort();
         let worker = self.executor.worker();
-        tokio::join!(self.broker.close(), worker.stop("`ebb dev` was asked to stop", service::GRACE));
+        tokio::join!(self.broker.close(), worker.stop("`ebb dev` was asked to stop", host::GRACE));
         self.server.await??;
         self.embedded.close().await;
         if let Some(exporter) = self.exporter {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use language::{FileKind, SourceFile};
-use rehearsal::TestFile;
+use workflow_test::TestFile;
 
 const GRAPHS: &str = "graphs";
 const TASKS: &str = "tasks";

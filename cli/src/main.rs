@@ -99,9 +99,9 @@ async fn start(shared: &Shared, args: &DevArgs) -> anyhow::Result<Up> {
 }
 
 async fn dev(shared: &Shared, args: &DevArgs) -> anyhow::Result<ExitCode> {
-    service::init_telemetry();
-    service::metrics::init();
-    let stop = service::until_asked_to_stop();
+    host::init_telemetry();
+    host::metrics::init();
+    let stop = host::until_asked_to_stop();
     let dev = start(shared, args).await?;
     // Whoever reads this may stop reading: that ends nothing.
     let _ = writeln!(

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
+use host::config::RetentionConfig;
 use model::{Instant, RunId, TenantId};
 use runtime::Runtime;
 use serde_json::Value;
-use service::config::RetentionConfig;
 use sqlx::Connection;
 use store::Postgres;
 use sweep::{Archive, Folder, Retention, Sweep};

@@ -8,11 +8,11 @@ use bus::{Endpoint, Subscription};
 use clock::SystemClock;
 use engine::Command;
 use execute::{Executor, Worker};
+use host::App;
 use language::{FileKind, SourceFile};
 use model::{Event, RunId, RunState, TenantId, Topic, Workflow};
 use runtime::{Runtime, StartRun};
 use serde_json::{Map, Value};
-use service::App;
 use store::{NewVersion, Postgres, RunRecord, Store, TaskRecord};
 use tempfile::TempDir;
 use testkit::Database;
@@ -45,7 +45,7 @@ impl World {
         let secrets = tempfile::tempdir().unwrap();
         let executor = Executor::new(runtime.clone(), Worker::new(runtime.clone()), ".");
         // Those whom workflows of tests call are on this machine.
-        let executor = executor.with_secrets_in(secrets.path()).with_outgoing(service::Outgoing::anywhere());
+        let executor = executor.with_secrets_in(secrets.path()).with_outgoing(host::Outgoing::anywhere());
         let execute = execute::router_with(app.clone(), executor);
         for (topic, router) in [
             (Topic::Triggers, trigger::router(app.clone(), None)),

@@ -63,7 +63,7 @@ fn quoted_after(text: &str, start: &str) -> Names {
 /// Every metric that is counted is listed, and every one that is listed is counted; rules ask for no others.
 pub(crate) fn numbers(repository: &Repository) -> Vec<String> {
     let name = |letter: char| letter.is_ascii_lowercase() || letter == '_';
-    let catalogue = "shared/service/src/metrics/catalogue.rs";
+    let catalogue = "shared/host/src/metrics/catalogue.rs";
     let listed = words(repository.file(catalogue), "\"ebbflow_", name);
     let sources = repository.code("shared/").chain(repository.code("functions/"));
     let counted: Names = sources

@@ -5,10 +5,10 @@ use aws_lc_rs::hmac;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use clock::Clock;
+use host::{App, Secrets};
 use language::{FileKind, SourceFile};
 use model::TenantId;
 use serde_json::{Value, json};
-use service::{App, Secrets};
 use store::{LetterFilter, RunFilter};
 use tower::ServiceExt;
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use auth::PushAuth;
 use axum::Router;
 use execute::{Executor, Kinds, Worker};
+use host::App;
 use model::{Instant, Topic};
 use runtime::Runtime;
-use service::App;
 use store::Memory;
 
 use crate::bugs::Planted;

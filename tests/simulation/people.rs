@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use engine::{By, Command, Mark, Operation};
+use host::App;
 use model::{Instant, Order, OrderKind, RunId, Task, TaskIndex, TaskState, TenantId, WorkerId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
-use service::App;
 use store::NewVersion;
 
 use crate::plans::{self, Step};

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use calendar::Calendar;
 use chrono::TimeDelta;
+use host::App;
 use language::{FileKind, SourceFile};
 use model::{BackfillId, CloudEvent, Instant, TenantId, TriggerKey, Workflow};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use runtime::{NewBackfill, Steer};
 use serde_json::Value;
-use service::App;
 use store::{BackfillState, Backfills, Memory, Rerun, RunFilter, RunRecord, Schedules, Store, TriggerStore};
 use uuid::Uuid;
 

@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
 use language::{Compilation, Diagnostic};
-use rehearsal::{Refusal, Suite, TestFile};
 use serde::Serialize;
 use serde_json::json;
+use workflow_test::{Refusal, Suite, TestFile};
 
 use super::{FAILED, MISUSED};
 use crate::args::{self, Shared};

@@ -61,7 +61,7 @@ async fn operate(dev: &Dev, method: Method, path: &str, token: &str, body: &str)
 #[tokio::test]
 async fn one_run_is_one_trace_from_the_request_through_every_task() {
     let place = Place::new().with("three", THREE);
-    let dev = dev(&place, "info,ebbflow_service=debug");
+    let dev = dev(&place, "info,ebbflow_host=debug");
     let (id, trace) = run(&dev).await;
     assert_eq!(trace, id.replace('-', ""), "its id is its trace");
     let (labels, name) = ("logging.googleapis.com/labels", format!("projects/some-project/traces/{trace}"));
@@ -244,7 +244,7 @@ async fn what_is_logged_changes_without_a_restart() {
     assert_eq!(level(Method::PUT, "guessed", "debug").await.0, 401);
     assert_eq!(level(Method::GET, TOKEN, "").await, (200, "warn\n".into()));
     assert_eq!(debug(), 0);
-    let (status, said) = level(Method::PUT, TOKEN, "info,ebbflow_service=noisy").await;
+    let (status, said) = level(Method::PUT, TOKEN, "info,ebbflow_host=noisy").await;
     assert!(status == 400 && said.contains("info,ebbflow_runtime=debug"), "{status} {said}");
     assert_eq!(level(Method::PUT, TOKEN, "debug").await, (200, "debug\n".into()));
     assert_eq!(level(Method::GET, TOKEN, "").await.1, "debug\n");

@@ -31,7 +31,7 @@ use axum::extract::{FromRef, Request};
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use service::health;
+use host::health;
 use tracing::warn;
 
 /// Nothing is fetched or run but our own style sheet and script, nobody frames us.
@@ -82,7 +82,7 @@ async fn guarded(request: Request, next: Next) -> Response {
 
 /// The console as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    service::main("console", |config, app| async move {
+    host::main("console", |config, app| async move {
         Ok(match Api::configured(&config, app.clone())? {
             Some(api) => router(api),
             None => {

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Uri};
 use axum::response::Response;
-use service::{Problem, Stopping};
+use host::{Problem, Stopping};
 
 use crate::reader::Reader;
 use crate::refused::Refused;

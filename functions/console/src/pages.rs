@@ -21,8 +21,8 @@ use axum::extract::State;
 use axum::response::{Html, Response};
 use axum::routing::{get, post};
 use engine::Graph;
+use host::Problem;
 use model::{RunId, VersionId};
-use service::Problem;
 use store::{RunRecord, Store};
 
 use crate::Console;

@@ -5,7 +5,7 @@ use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use service::Problem;
+use host::Problem;
 
 use crate::Console;
 use crate::ask::Ask;

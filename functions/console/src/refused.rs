@@ -3,8 +3,8 @@
 use askama::Template;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use host::Problem;
 use serde_json::Value;
-use service::Problem;
 
 use crate::ask::part;
 use crate::shell::Shell;

@@ -4,7 +4,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::{Form, RequestExt};
-use service::Problem;
+use host::Problem;
 
 use crate::Console;
 use crate::refused::Refused;

@@ -12,9 +12,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use chrono::TimeDelta;
+use host::Problem;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use service::Problem;
 
 use crate::Console;
 use crate::reader::{Reader, authority};

@@ -11,12 +11,12 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use bus::Bus;
 use clock::SystemClock;
 use engine::Command;
+use host::App;
 use language::{FileKind, SourceFile};
 use model::message::TaskResult;
 use model::{Failure, Message, Parent, RunId, TaskIndex, TaskKey, TenantId};
 use runtime::{Runtime, StartRun};
 use serde_json::{Map, Value, json};
-use service::App;
 use store::{LogChunk, LogLine, Memory, NewVersion};
 use tower::ServiceExt;
 

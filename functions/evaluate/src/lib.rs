@@ -10,10 +10,10 @@ use axum::middleware::from_fn;
 use axum::routing::post;
 use chrono::TimeDelta;
 use engine::Command;
+use host::{App, Push, Reply, Verdict, health, in_time, keep_undelivered};
 use model::message::CancelRequested;
 use model::{Message, RunId};
 use runtime::Settled;
-use service::{App, Push, Reply, Verdict, health, in_time, keep_undelivered};
 
 /// `POST /push`: a result, a request or a nudge. `POST /dead-letters`: what the bus gave up on, of any topic.
 pub fn router(app: App) -> Router {
@@ -68,5 +68,5 @@ fn verdict(settled: Settled, run: RunId) -> Verdict {
 
 /// The function as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    service::main("evaluate", |_, app| async move { Ok(router(app).layer(from_fn(in_time))) })
+    host::main("evaluate", |_, app| async move { Ok(router(app).layer(from_fn(in_time))) })
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use engine::{Command, Graph};
 use futures::FutureExt;
+use host::secrets::Mask;
+use host::{Outgoing, Secrets, Verdict, secrets};
 use language::kinds::kind;
 use metrics::{counter, histogram};
 use model::message::{TaskDispatched, TaskReported, TaskResult};
 use model::{Failure, Instant, Message, TaskSpec, WorkerId};
 use runtime::{Brief, Runtime, Settled};
 use serde_json::{Map, Value};
-use service::secrets::Mask;
-use service::{Outgoing, Secrets, Verdict, secrets};
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, warn};
 

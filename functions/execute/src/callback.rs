@@ -2,13 +2,13 @@
 
 use chrono::TimeDelta;
 use engine::Command;
+use host::Verdict;
+use host::secrets::Mask;
 use language::config;
 use model::message::{CallbackDue, Notice};
 use model::{Call, Failure, Message, RunId};
 use runtime::{CallbackJob, StartRun};
 use serde_json::{Map, Value, json};
-use service::Verdict;
-use service::secrets::Mask;
 
 use crate::attempt::Executor;
 

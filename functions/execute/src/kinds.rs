@@ -57,7 +57,7 @@ impl Kinds {
     }
 
     /// The same, with requests that go only where they may.
-    pub(crate) fn limited_to(self, outgoing: service::Outgoing) -> Self {
+    pub(crate) fn limited_to(self, outgoing: host::Outgoing) -> Self {
         self.with(http::Http::limited_to(outgoing))
     }
 

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{FromRef, State};
 use axum::routing::post;
+use host::{App, Config, Push, Reply, Serving, Verdict, health};
 use model::Message;
-use service::{App, Config, Push, Reply, Serving, Verdict, health};
 
 pub use attempt::Executor;
 pub use job::{Context, Job};
@@ -82,5 +82,5 @@ async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
 
 /// The function as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    service::main("execute", |config, app| async move { Ok(serving(app, &config)) })
+    host::main("execute", |config, app| async move { Ok(serving(app, &config)) })
 }

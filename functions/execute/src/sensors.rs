@@ -11,6 +11,8 @@ mod tests;
 
 use chrono::TimeDelta;
 use engine::Command;
+use host::Verdict;
+use host::secrets::Mask;
 use language::config::{self, HttpSensor, Sensor};
 use language::expression;
 use language::kinds::kind;
@@ -19,8 +21,6 @@ use model::message::{PollDue, TaskDispatched, TaskResult, Watch};
 use model::{CloudEvent, Failure, Instant, TaskKey, TenantId, TriggerKey};
 use runtime::{Find, Look};
 use serde_json::{Value, json};
-use service::Verdict;
-use service::secrets::Mask;
 use store::TriggerRecord;
 use tracing::info;
 use uuid::Uuid;

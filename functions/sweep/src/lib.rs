@@ -17,9 +17,9 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use host::{App, Problem, Push, Reply, Verdict, health_and_load};
 use model::message::WorkerKill;
 use model::{Instant, Message, Order, OrderKind, WorkerFacts, WorkerId};
-use service::{App, Problem, Push, Reply, Verdict, health_and_load};
 use store::Sign;
 use tracing::Instrument;
 
@@ -121,8 +121,5 @@ async fn end(app: &App, kill: &WorkerKill) -> runtime::Result<Verdict> {
 
 /// The function as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    service::main(
-        "sweep",
-        |config, app| async move { Ok(router_with(app, Retention::new(config.retention))) },
-    )
+    host::main("sweep", |config, app| async move { Ok(router_with(app, Retention::new(config.retention))) })
 }

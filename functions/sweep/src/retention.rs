@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use chrono::TimeDelta;
+use host::config::{ArchiveConfig, RetentionConfig};
 use model::{Instant, RunId, RunState};
 use runtime::{Result, Runtime};
-use service::config::{ArchiveConfig, RetentionConfig};
 use store::Part;
 use tracing::{info, warn};
 

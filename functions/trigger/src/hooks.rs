@@ -13,10 +13,10 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
+use host::{App, Problem, Secrets, read_body};
 use model::{CloudEvent, Instant, TenantId, TriggerKey, TriggerOn};
 use runtime::Heard;
 use serde_json::{Value, json};
-use service::{App, Problem, Secrets, read_body};
 use store::{TriggerEvent, TriggerRecord};
 use tracing::{info, warn};
 

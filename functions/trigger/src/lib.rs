@@ -13,12 +13,12 @@ use axum::Router;
 use axum::extract::{Query, State};
 use axum::middleware::from_fn;
 use axum::routing::post;
+use host::envelope::{Incoming, Opened};
+use host::{AnyPush, App, Reply, Secrets, Verdict, health, in_time};
 use model::message::RunRequested;
 use model::{CloudEvent, Message};
 use runtime::StartRun;
 use serde::Deserialize;
-use service::envelope::{Incoming, Opened};
-use service::{AnyPush, App, Reply, Secrets, Verdict, health, in_time};
 use tracing::{info, warn};
 
 pub use hooks::hooks;
@@ -105,7 +105,7 @@ async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
 
 /// The function as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    service::main("trigger", |config, app| async move {
+    host::main("trigger", |config, app| async move {
         let api = Api::configured(&config, app.clone())?;
         if api.is_none() {
             info!("EBB_API_AUDIENCE is not set: runs are started by messages only, the API is not served");

@@ -15,9 +15,9 @@ use auth::{Gate, Grant, Identity, Policy, Recent, Seal};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use chrono::TimeDelta;
+use host::Problem;
+use host::config::ApiConfig;
 use model::TenantId;
-use service::Problem;
-use service::config::ApiConfig;
 
 use crate::{Api, Caller};
 

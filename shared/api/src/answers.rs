@@ -4,13 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use engine::Command;
+use host::Problem;
 use language::config::{self, Approval};
 use language::kinds::kind;
 use model::{RunId, TaskSpec};
 use runtime::Settled;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use service::Problem;
 
 use crate::request::{self, Path, Text};
 use crate::views::RunView;

@@ -6,10 +6,10 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures::stream;
+use host::Problem;
 use model::Instant;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use service::Problem;
 use store::{Deed, DeedFilter};
 
 use crate::openapi::shapes::Time;

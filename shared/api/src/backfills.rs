@@ -6,10 +6,10 @@ use auth::Permission::{Operate, Read};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use host::Problem;
 use model::{BackfillId, Instant, RunId, RunState};
 use runtime::{BackfillPlan, NewBackfill, Steer};
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::{BackfillRecord, BackfillState, Rerun};
 
 use crate::page::{Page, Wanted};

@@ -4,10 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::{By, Command, Operation};
+use host::Problem;
 use model::{Instant, RunId};
 use runtime::Settled;
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::{RunFilter, RunRecord};
 
 use crate::page::{MAX_LIMIT, Page, Wanted};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use auth::{DEFAULT_TENANT, Grant, Pattern, Reach, Role};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use host::Problem;
 use model::TenantId;
-use service::Problem;
 
 use crate::Api;
 

@@ -3,11 +3,11 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use host::Problem;
 use model::{Instant, RunId};
 use runtime::Replayed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use service::Problem;
 use store::{DeadLetter, LetterFilter};
 use tracing::info;
 

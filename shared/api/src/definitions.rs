@@ -2,10 +2,10 @@
 
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
+use host::Problem;
 use language::{Definition, FileKind, SourceFile};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use service::Problem;
 
 use crate::request::{Text, check_type, parse};
 

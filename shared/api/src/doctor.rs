@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use chrono::TimeDelta;
+use host::Problem;
 use model::{Instant, RunId};
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::{Fault, Finding, Health};
 
 use crate::{Api, Caller, error};

@@ -6,9 +6,9 @@
 use axum::Json;
 use axum::extract::State;
 use calendar::GRACE;
+use host::Problem;
 use model::{Instant, RunId};
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::StartRecord;
 
 use crate::request::{Path, Query};

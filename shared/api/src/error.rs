@@ -1,9 +1,9 @@
 //! What the store and the runtime say, as answers to a caller.
 
 use axum::http::StatusCode;
+use host::Problem;
 use runtime::Error;
 use serde_json::json;
-use service::Problem;
 
 /// The answer to a failure of the store.
 pub fn store(error: store::Error) -> Problem {

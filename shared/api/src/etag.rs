@@ -4,8 +4,8 @@
 use axum::Json;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use host::Problem;
 use serde::Serialize;
-use service::Problem;
 
 use crate::{Api, Caller, error};
 

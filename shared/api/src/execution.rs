@@ -14,12 +14,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::{Command, Graph};
+use host::Problem;
 use model::message::{TaskDispatched, TaskResult};
 use model::{Failure, RunId, TaskKey, TaskState, WorkerFacts, WorkerId, is_remote};
 use runtime::Settled;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use service::Problem;
 use store::{Contender, Sign, Told};
 use uuid::Uuid;
 

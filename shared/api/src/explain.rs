@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::State;
+use host::Problem;
 use model::{Event, Instant, Run, RunId, RunState, Task, TaskIndex, TaskKey, TaskSpec, TaskState, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use service::Problem;
 use store::InLine;
 
 use crate::request::{Path, Query};

@@ -54,8 +54,8 @@ use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use service::config::BusConfig;
-use service::{App, Config, Problem};
+use host::config::BusConfig;
+use host::{App, Config, Problem};
 
 pub use access::Access;
 pub use caller::Caller;
@@ -126,5 +126,5 @@ async fn bounded(request: Request, next: Next) -> Response {
         return Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
             .into_response();
     }
-    service::in_time(request, next).await
+    host::in_time(request, next).await
 }

@@ -5,9 +5,9 @@ mod contenders;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use host::Problem;
 use model::{BackfillId, Instant, Limit};
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::{LimitRecord, StandingRecord};
 
 use crate::request::{self, Path};

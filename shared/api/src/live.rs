@@ -17,9 +17,9 @@ use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, http::header};
 use futures::stream::Stream;
+use host::{Problem, Stopping};
 use model::{RunId, RunState};
 use serde::{Deserialize, Serialize};
-use service::{Problem, Stopping};
 use store::Bookmark;
 
 use crate::request::Query;

@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
+use host::Problem;
 use model::{Instant, RunId};
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::LogLine;
 
 use crate::page::{Page, Wanted};

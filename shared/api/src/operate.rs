@@ -4,11 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::{By, Command, Mark, Operation};
+use host::Problem;
 use model::{RunId, RunState, TaskState};
 use runtime::Settled;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use service::Problem;
 
 use crate::request::{self, Path};
 use crate::tasks::Found;

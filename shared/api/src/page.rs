@@ -2,9 +2,9 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use host::Problem;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use service::Problem;
 
 /// So many items stand on a page unless the caller says otherwise.
 pub const DEFAULT_LIMIT: u32 = 20;

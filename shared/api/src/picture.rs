@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use engine::Graph;
+use host::Problem;
 use model::{Instant, RunId, RunState, TaskState};
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::TaskRecord;
 
 use crate::openapi::shapes::{Id, RunStates, TaskStates, Time};

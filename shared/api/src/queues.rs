@@ -3,9 +3,9 @@
 use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
+use host::Problem;
 use model::{BackfillId, Instant, Limit};
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::{StandingRecord, TenantFilter};
 
 use crate::{Api, Caller, error};

@@ -3,8 +3,8 @@
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
+use host::{Problem, read_body};
 use serde::de::DeserializeOwned;
-use service::{Problem, read_body};
 
 use crate::BODY_LIMIT;
 

@@ -7,11 +7,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use engine::Command;
+use host::Problem;
 use model::{Instant, Run, RunId, RunState};
 use runtime::{Settled, StartRun, Started};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use service::Problem;
 use store::{LaneMember, RunRecord};
 use uuid::Uuid;
 
@@ -165,7 +165,7 @@ pub(crate) async fn post_start(
         Ok(started) => {
             let status = if started.new { StatusCode::CREATED } else { StatusCode::OK };
             let id = started.record.run.id;
-            service::note_run(id);
+            host::note_run(id);
             let run = show_found(&api, started.record).await?;
             // The run has a trace of its own: whoever asked for it can go on there.
             let trace = HeaderValue::try_from(id.traceparent()).ok();

@@ -8,10 +8,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use calendar::{Calendar, Drift, wall};
 use chrono::TimeDelta;
+use host::Problem;
 use model::{Catchup, Instant, Overlap, Schedule, When, Workflow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use service::Problem;
 use store::{Pause, ScheduleRecord};
 
 use crate::page::{Page, Wanted};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use engine::Graph;
+use host::Problem;
 use model::{Run, RunId, TaskIndex, TaskKey, TaskSpec, TaskState, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use service::Problem;
 use store::TaskRecord;
 
 use crate::page::{Page, Wanted};

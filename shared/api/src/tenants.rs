@@ -5,9 +5,9 @@ use auth::{About, Reach, may};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use host::Problem;
 use model::{Instant, Limit, TenantId};
 use serde::{Deserialize, Deserializer, Serialize};
-use service::Problem;
 use store::{TenantFilter, TenantRecord};
 
 use crate::limits::MOST_PLACES;

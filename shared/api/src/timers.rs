@@ -4,9 +4,9 @@ use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
 use engine::Graph;
+use host::Problem;
 use model::{Instant, RunId, TimerKind};
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::{TimerFilter, TimerPlace, TimerRecord};
 
 use crate::page::{Page, PageQuery, Wanted};

@@ -3,10 +3,10 @@
 use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
+use host::Problem;
 use model::{Instant, RunId, TriggerKey, TriggerOn};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use service::Problem;
 use store::{TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord};
 
 use crate::page::{Page, Wanted};

@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use host::Problem;
 use model::{Instant, Workflow};
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::{Activated, VersionRecord, WorkflowRecord};
 
 use crate::compare::{Difference, compare};

@@ -3,10 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use host::Problem;
 use model::{Order, OrderKind, WorkerId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use service::Problem;
 use store::{HeldTask, WorkerRecord};
 
 use crate::page::{Page, PageQuery, Wanted};

@@ -8,8 +8,8 @@ use auth::Permission::{Author, Read};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use host::Problem;
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::{RunFilter, WorkflowRecord};
 
 use crate::definitions::Definitions;

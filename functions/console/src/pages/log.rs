@@ -7,9 +7,9 @@ use api::views::TaskView;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use host::Problem;
 use model::{RunId, TaskKey};
 use serde::Deserialize;
-use service::Problem;
 use store::LogLine;
 
 use super::At;

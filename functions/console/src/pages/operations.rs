@@ -8,8 +8,8 @@ use api::limits::LimitList;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::{get, post};
+use host::Problem;
 use serde_json::{Map, Value, json};
-use service::Problem;
 
 use super::steer::{no_such, told};
 use crate::Console;

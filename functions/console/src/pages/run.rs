@@ -12,10 +12,10 @@ use api::views::{ChildrenView, EventView, RunView, TaskView};
 use askama::Template;
 use axum::extract::State;
 use engine::Graph;
+use host::Problem;
 use model::{Event, EventKind, Instant, RunId, RunState, Task, TaskIndex, TaskState};
 use serde::Deserialize;
 use serde_json::Value;
-use service::Problem;
 use tried::Tried;
 
 use super::fields::Field;

@@ -6,10 +6,10 @@ use api::request::Query;
 use api::views::RunView;
 use askama::Template;
 use axum::response::{IntoResponse, Response};
+use host::Problem;
 use model::RunState;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use service::Problem;
 
 use super::Answer;
 use crate::ask::query;

@@ -5,11 +5,11 @@ use api::views::RunView;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use host::Problem;
 use language::config::{self, Approval};
 use language::kinds::kind;
 use model::RunId;
 use serde_json::{Value, json};
-use service::Problem;
 
 use super::At;
 use super::fields::values;

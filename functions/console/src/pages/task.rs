@@ -9,12 +9,12 @@ use api::views::{AttemptView, RunView, TaskView};
 use askama::Template;
 use axum::extract::State;
 use engine::Graph;
+use host::Problem;
 use model::message::TaskDispatched;
 use model::{RunId, Task, TaskIndex, TaskKey, TaskState};
 use runtime::{Job, secrets_of};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use service::Problem;
 use store::{RunRecord, TaskRecord};
 
 use super::log::{self, Lines};

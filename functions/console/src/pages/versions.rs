@@ -5,9 +5,9 @@ use api::request::{Path, Query};
 use api::versions::{Comparison, Standing, VersionView};
 use askama::Template;
 use axum::response::Response;
+use host::Problem;
 use serde::Deserialize;
 use serde_json::Value;
-use service::Problem;
 
 use super::Answer;
 use super::steer::told;

@@ -8,9 +8,9 @@ use api::views::WorkflowView;
 use askama::Template;
 use auth::Permission;
 use axum::extract::State;
+use host::Problem;
 use model::RunState;
 use serde::Deserialize;
-use service::Problem;
 use store::{Glance, WorkflowRecord};
 
 use super::{Answer, At};

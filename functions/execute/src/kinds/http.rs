@@ -10,11 +10,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use host::Outgoing;
+use host::outgoing::{Reach, Refused};
 use language::config::{self, Auth};
 use reqwest::{Client, Request, Response};
 use serde_json::Value;
-use service::Outgoing;
-use service::outgoing::{Reach, Refused};
 use tokio::sync::OnceCell;
 
 use model::{ErrorClass, Failure};

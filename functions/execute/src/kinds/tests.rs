@@ -9,8 +9,8 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use host::Outgoing;
 use model::{ErrorClass, Failure, RunId, TaskIndex, TaskKey, TenantId};
-use service::Outgoing;
 use store::{LogChunk, LogLine};
 use testkit::ManualClock;
 

@@ -57,7 +57,7 @@ impl Bench {
         let folder = TempDir::new().unwrap();
         let executor =
             Executor::new(runtime.clone(), Worker::new(runtime), ".").with_secrets_in(folder.path());
-        let executor = executor.with_outgoing(service::Outgoing::anywhere());
+        let executor = executor.with_outgoing(host::Outgoing::anywhere());
         Self { executor: change(executor), clock, folder }
     }
 

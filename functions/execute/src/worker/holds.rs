@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Mutex, MutexGuard};
 
+use host::Verdict;
 use model::TaskKey;
-use service::Verdict;
 use store::Held;
 use tokio_util::sync::CancellationToken;
 use tracing::info;

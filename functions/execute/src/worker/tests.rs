@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use bus::Bus;
 use chrono::TimeDelta;
 use clock::Clock;
+use host::Verdict;
 use model::message::TaskDispatched;
 use model::{
     ErrorClass, EventKind, Message, Order, OrderKind, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId,
@@ -18,7 +19,6 @@ use model::{
 };
 use runtime::{Runtime, Settled, StartRun};
 use serde_json::{Map, Value, json};
-use service::Verdict;
 use store::{Memory, NewVersion};
 use tempfile::TempDir;
 use testkit::ManualClock;
@@ -99,7 +99,7 @@ impl World {
         let worker = Worker::new(runtime.clone());
         let folder = tempfile::tempdir().unwrap();
         let mut executor =
-            Executor::new(runtime.clone(), worker.clone(), ".").with_outgoing(service::Outgoing::anywhere());
+            Executor::new(runtime.clone(), worker.clone(), ".").with_outgoing(host::Outgoing::anywhere());
         executor.scratch = folder.path().join("scratch");
         std::fs::create_dir(&executor.scratch).unwrap();
         Self { clock, runtime, executor: Arc::new(executor), worker, listener, folder, run, version }

@@ -4,9 +4,9 @@ use auth::{Grant, Identity, Who};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use host::Problem;
 use model::Instant;
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::GrantRecord;
 use uuid::Uuid;
 

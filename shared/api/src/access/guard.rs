@@ -5,8 +5,8 @@ use axum::RequestExt;
 use axum::extract::{MatchedPath, RawPathParams, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use host::Problem;
 use model::{BackfillId, RunId, TenantId};
-use service::Problem;
 
 use super::{On, Rule, forbidden, rule};
 use crate::{Api, Caller, error};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use chrono::TimeDelta;
+use host::Problem;
 use model::{Instant, TenantId, TriggerKey};
-use service::Problem;
 use store::Usage;
 
 use super::Access;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use host::Problem;
 use model::{Instant, TenantId};
-use service::Problem;
 
 use super::Access;
 

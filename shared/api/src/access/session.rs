@@ -4,9 +4,9 @@ use auth::{Attempt, Identity, Seal, SignIn};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use chrono::TimeDelta;
+use host::Problem;
 use model::Instant;
 use serde::{Deserialize, Serialize};
-use service::Problem;
 
 use super::{Access, REMEMBERED_FOR, forbidden};
 use crate::{Api, error};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use auth::{DEFAULT_TENANT, Grant, Reach};
 use chrono::TimeDelta;
+use host::Problem;
 use model::TenantId;
-use service::Problem;
 
 use super::{Access, forbidden};
 use crate::{Api, error};

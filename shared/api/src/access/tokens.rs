@@ -5,9 +5,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::TimeDelta;
+use host::Problem;
 use model::{Instant, TenantId};
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::{IdentityFilter, RoleRecord, TokenRecord};
 use uuid::Uuid;
 

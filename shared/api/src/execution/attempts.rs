@@ -5,12 +5,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::Command;
+use host::Problem;
 use model::message::TaskResult;
 use model::{ErrorClass, Failure, RunId, TaskState, WorkerId};
 use runtime::Settled;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use service::Problem;
 use store::{Checkpoint, LogChunk, LogLine};
 
 use super::{settle, worker_id};

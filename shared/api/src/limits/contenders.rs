@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use engine::Graph;
+use host::Problem;
 use model::{Instant, Limit, RunId, TaskState, TenantId, WorkerId};
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::Contender;
 
 use super::{LimitView, named, show};

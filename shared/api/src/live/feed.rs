@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use host::Problem;
 use model::{RunId, TenantId};
 use runtime::Runtime;
-use service::Problem;
 use store::{Bookmark, News, NewsItem};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;

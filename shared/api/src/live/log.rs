@@ -11,10 +11,10 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, Stream, StreamExt};
+use host::{Problem, Stopping};
 use model::{RunId, TaskState};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use service::{Problem, Stopping};
 use tokio::time::Interval;
 
 use super::feed::Subscription;

@@ -9,10 +9,10 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use host::{Problem, Stopping};
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
-use service::{Problem, Stopping};
 
 use crate::definitions::{Definitions, Files};
 use crate::etag::Tagged;

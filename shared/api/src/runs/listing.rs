@@ -6,9 +6,9 @@
 use auth::Permission::Follow;
 use axum::Json;
 use axum::extract::State;
+use host::Problem;
 use model::{Instant, RunId};
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::{RunFilter, RunPlace, RunSort};
 
 use super::{state_named, views};

@@ -3,8 +3,8 @@
 use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
+use host::Problem;
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::{WorkflowPlace, WorkflowRecord, WorkflowSort};
 
 use crate::page::{Page, Wanted};

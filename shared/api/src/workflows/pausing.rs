@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use host::Problem;
 use model::Catchup;
 use serde::{Deserialize, Serialize};
-use service::Problem;
 use store::{Pause, Paused};
 
 use super::{find, no_such_workflow};

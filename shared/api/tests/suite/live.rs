@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use axum::body::BodyDataStream;
 use axum::http::StatusCode;
 use futures::StreamExt;
+use host::Stop;
 use serde_json::{Value, json};
-use service::Stop;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -179,7 +179,7 @@ async fn a_server_that_is_asked_to_stop_does_not_wait_for_listeners() {
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let stopped: Stop = Box::pin(async move { drop(stopped.await) });
-    let server = tokio::spawn(service::serve(listener, world.router(), stopped, service::GRACE));
+    let server = tokio::spawn(host::serve(listener, world.router(), stopped, host::GRACE));
     let mut socket = TcpStream::connect(address).await.unwrap();
     let token = token("api", 3600);
     let request = format!("GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n");

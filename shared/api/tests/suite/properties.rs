@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use service::Stop;
+use host::Stop;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
@@ -39,7 +39,7 @@ async fn check(configuration: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/api/v1/openapi.json", listener.local_addr().unwrap());
     let never: Stop = Box::pin(std::future::pending());
-    let server = tokio::spawn(service::serve(listener, world.router(), never, service::GRACE));
+    let server = tokio::spawn(host::serve(listener, world.router(), never, host::GRACE));
     let examples = std::env::var("SCHEMATHESIS_EXAMPLES").unwrap_or_else(|_| "10".into());
     let told = Command::new(program)
         .current_dir(env!("CARGO_TARGET_TMPDIR"))

@@ -14,11 +14,11 @@ use bus::Bus;
 use clock::Clock;
 use ebbflow_api::{Access, Api, Feed, Links, router};
 use engine::Command;
+use host::App;
 use model::message::TaskResult;
 use model::{Failure, Instant, Message, RunId, TaskIndex};
 use runtime::{Runtime, Settled};
 use serde_json::{Value, json};
-use service::App;
 use store::Memory;
 use tower::ServiceExt;
 

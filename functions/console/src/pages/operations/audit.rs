@@ -7,8 +7,8 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, header};
 use axum::response::Response;
+use host::Problem;
 use serde::Deserialize;
-use service::Problem;
 
 use super::super::Answer;
 use crate::ask::query;

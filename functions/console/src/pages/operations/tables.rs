@@ -9,8 +9,8 @@ use api::timers::TimerView;
 use api::triggers::TriggerView;
 use api::views::WorkerView;
 use askama::Template;
+use host::Problem;
 use serde::Deserialize;
-use service::Problem;
 
 use super::super::Answer;
 use crate::ask::{part, query};

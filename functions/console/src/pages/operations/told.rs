@@ -7,9 +7,9 @@ use api::request::Query;
 use api::views::{BreakerView, WorkerView};
 use askama::Template;
 use axum::response::Response;
+use host::Problem;
 use serde::Deserialize;
 use serde_json::json;
-use service::Problem;
 
 use super::super::Answer;
 use super::super::steer::told;

@@ -5,10 +5,10 @@ use api::views::RunView;
 use askama::Template;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use host::Problem;
 use model::RunId;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use service::Problem;
 use store::WorkflowRecord;
 
 use super::super::Answer;

@@ -1,5 +1,6 @@
 //! What to ask, out of a task's config.
 
+use host::outgoing::Reach;
 use language::config::{self, Auth};
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName,
@@ -7,7 +8,6 @@ use reqwest::header::{
 };
 use reqwest::{Client, Method, Request, Url};
 use serde_json::Value;
-use service::outgoing::Reach;
 
 use model::Failure;
 

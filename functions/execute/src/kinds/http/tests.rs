@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
+use host::Outgoing;
 use model::{ErrorClass, Failure};
-use service::Outgoing;
 
 use crate::kinds::Kinds;
 use crate::kinds::tests::Bench;

@@ -1,6 +1,6 @@
 //! Test files that cannot be used: every problem at once, with its place and how to put it right.
 
-use ebbflow_rehearsal::{Refusal, Suite, TestFile};
+use ebbflow_workflow_test::{Refusal, Suite, TestFile};
 
 use crate::{read, refused, workflow};
 

@@ -7,7 +7,7 @@ mod editing;
 
 use std::collections::BTreeSet;
 
-use ebbflow_rehearsal::{Refusal, Suite, TestFile};
+use ebbflow_workflow_test::{Refusal, Suite, TestFile};
 use editing::edits;
 use language::{Compilation, FileKind, Schema, SourceFile, compile};
 use serde_json::{Value, json};

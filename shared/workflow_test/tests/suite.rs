@@ -15,7 +15,7 @@ mod runs;
 #[path = "suite/unending.rs"]
 mod unending;
 
-use ebbflow_rehearsal::{Refusal, Suite, TestFile};
+use ebbflow_workflow_test::{Refusal, Suite, TestFile};
 use language::{Compilation, FileKind, SourceFile};
 
 /// A workflow whose run others start: it naps, works and delivers what `work` does.

@@ -197,7 +197,7 @@ pub async fn show(
     // Of all children of fan-outs only the one that is asked for.
     tasks.extend(only.filter(|task| task.child.is_some()));
     let quiet = index.is_none() && worth_a_word(tasks.iter()).0.is_empty() && !says_more(graph.workflow());
-    let events = if quiet { Vec::new() } else { read_events(api, id, index).await? };
+    let events = if quiet { Vec::new() } else { read_events(api, id, index, Story::is_telling).await? };
     let around = Around {
         lane: runs::lane(api, &run).await?,
         runs: others(api, &run, &tasks, &events).await?,
@@ -264,15 +264,20 @@ async fn read_tasks(api: &Api, id: RunId) -> Result<Vec<Task>, Problem> {
     }
 }
 
-/// The events that say why; those that only say when are left where they are.
-async fn read_events(api: &Api, id: RunId, with: Option<TaskIndex>) -> Result<Vec<Event>, Problem> {
+/// The wanted events of a run, except those of the children of fan-outs other than `with`.
+pub(crate) async fn read_events(
+    api: &Api,
+    id: RunId,
+    with: Option<TaskIndex>,
+    wanted: impl Fn(&Event) -> bool,
+) -> Result<Vec<Event>, Problem> {
     let (mut events, mut from) = (Vec::new(), 0);
     loop {
         let store = api.app.runtime.store();
         let rows = store.own_events(id, with, from, EVENTS_AT_ONCE).await.map_err(error::store)?;
         let last = rows.len() < EVENTS_AT_ONCE as usize;
         from = rows.last().map_or(from, |(seq, _)| seq + 1);
-        events.extend(rows.into_iter().map(|(_, event)| event).filter(Story::is_telling));
+        events.extend(rows.into_iter().map(|(_, event)| event).filter(&wanted));
         if last {
             return Ok(events);
         }

@@ -14,7 +14,7 @@ use store::TaskRecord;
 use crate::page::{Page, Wanted};
 use crate::request::{Path, Query};
 use crate::views::{AttemptView, ElsewhereView, TaskView};
-use crate::{Api, Caller, error, runs};
+use crate::{Api, Caller, error, explain, runs};
 
 /// Which tasks of a run to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -188,7 +188,7 @@ pub(crate) async fn get_one(
     view(&api, &found.run, &found.graph, found.record).await.map(Json)
 }
 
-/// All attempts, oldest first: those kept as history, then the one in hand.
+/// All attempts, oldest first: those kept as history, then the current one.
 pub(crate) async fn get_attempts(
     State(api): State<Api>,
     caller: Caller,
@@ -201,7 +201,10 @@ pub(crate) async fn get_attempts(
     if current.attempt > 0 && items.iter().all(|item| item.attempt != current.attempt) {
         items.push(AttemptView::from(current));
     }
+    let task = found.record.task.index;
+    let events = explain::read_events(&api, id, Some(task), |event| event.task == Some(task)).await?;
     for item in &mut items {
+        item.complete(&events);
         let name = found.graph.name_at(found.record.task.index, found.record.task.child);
         item.links = Some(api.links.of_attempt(&found.run, &name, item.attempt, api.app.now()));
     }

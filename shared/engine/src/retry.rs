@@ -1,7 +1,7 @@
 //! Whether a failed task is tried again, when, and why: one place answers for everybody.
 
 use chrono::TimeDelta;
-use model::{Backoff, ErrorClass, Failure, RetryPolicy, TaskKey};
+use model::{Backoff, ErrorClass, Failure, RetryPolicy, Task, TaskKey};
 
 /// How often a task is tried again after its worker was lost, even where its policy allows no retry:
 /// that is our trouble, not the task's.
@@ -33,13 +33,12 @@ pub fn choose(
     before: Option<&Failure>,
 ) -> Choice {
     let killed_before = before.is_some_and(|failure| failure.class == ErrorClass::Killed);
-    let allowed = match failure.class {
+    match failure.class {
         ErrorClass::Permanent => return give_up("a permanent error is not retried"),
         ErrorClass::Killed if killed_before => return give_up("it was killed twice in a row"),
-        ErrorClass::Killed => policy.max_retries.max(1),
-        ErrorClass::WorkerLost => policy.max_retries.max(RETRIES_AFTER_LOSS),
-        ErrorClass::Transient | ErrorClass::Timeout => policy.max_retries,
-    };
+        _ => {}
+    }
+    let allowed = retries_allowed(policy, failure.class);
     if attempt > allowed {
         return give_up(match allowed {
             0 => "no retries are allowed".to_owned(),
@@ -52,6 +51,27 @@ pub fn choose(
         _ => delay(policy, key, attempt),
     };
     Choice::Retry { delay, reason: format!("retry {attempt} of {allowed}") }
+}
+
+/// The retries that the policy allows after a failure of that class.
+fn retries_allowed(policy: &RetryPolicy, class: ErrorClass) -> u32 {
+    match class {
+        ErrorClass::Killed => policy.max_retries.max(1),
+        ErrorClass::WorkerLost => policy.max_retries.max(RETRIES_AFTER_LOSS),
+        ErrorClass::Permanent | ErrorClass::Transient | ErrorClass::Timeout => policy.max_retries,
+    }
+}
+
+/// The number of attempts a task may take in all: the total in "attempt 2 of 4".
+///
+/// Attempts that were handed back or voided by a clear use up no retry, so they raise the total. The class of the
+/// last failure decides the budget, as it does in [`choose`]: a lost worker is retried even where the policy allows no
+/// retry. The total is never below the current attempt.
+pub fn attempts_allowed(policy: &RetryPolicy, task: &Task) -> u32 {
+    let retries =
+        task.failure.as_ref().map_or(policy.max_retries, |failure| retries_allowed(policy, failure.class));
+    let uncounted = task.attempt - task.tries();
+    retries.saturating_add(1).saturating_add(uncounted).max(task.attempt)
 }
 
 fn give_up(reason: impl Into<String>) -> Choice {
@@ -104,6 +124,26 @@ mod tests {
         let policy = policy(max_retries, Backoff::Constant);
         let choice = choose(&policy, KEY, attempt, &Failure::new(class, "x"), before.as_ref());
         matches!(choice, Choice::Retry { .. })
+    }
+
+    #[test]
+    fn the_attempts_allowed_are_never_fewer_than_the_attempts_made() {
+        let now = model::Instant::UNIX_EPOCH;
+        for (max_retries, attempt, handed_back, voided, class, allowed) in [
+            (0, 0, 0, 0, None, 1),
+            (2, 1, 0, 0, None, 3),
+            (0, 2, 0, 0, Some(ErrorClass::WorkerLost), 4),
+            (5, 2, 0, 0, Some(ErrorClass::WorkerLost), 6),
+            (0, 2, 0, 0, Some(ErrorClass::Killed), 2),
+            (0, 2, 0, 0, Some(ErrorClass::Transient), 2),
+            (0, 2, 1, 0, None, 2),
+            (1, 4, 1, 2, None, 5),
+        ] {
+            let failure = class.map(|class| Failure::new(class, "x"));
+            let task = Task { attempt, handed_back, voided, failure, ..Task::pending(TaskIndex(0), now) };
+            let policy = policy(max_retries, Backoff::Constant);
+            assert_eq!(attempts_allowed(&policy, &task), allowed, "{task:?}");
+        }
     }
 
     #[test]

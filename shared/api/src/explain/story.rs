@@ -108,10 +108,8 @@ impl<'a> Story<'a> {
         attempts.collect()
     }
 
-    /// How many attempts a task may take, as far as its definition says; those before it was cleared do not count.
-    pub(super) fn allowed_attempts(&self, task: TaskIndex) -> u32 {
-        let spent = self.tasks.get(&task).map_or(0, |task| task.attempt - task.tries());
-        self.spec(task).retry.max_retries.saturating_add(1).saturating_add(spent)
+    pub(super) fn attempts_allowed(&self, task: &Task) -> u32 {
+        engine::retry::attempts_allowed(&self.spec(task.index).retry, task)
     }
 
     /// What a person did to a task that it stands as it does.

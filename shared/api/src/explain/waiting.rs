@@ -154,15 +154,14 @@ impl Story<'_> {
         let until = retrying.and_then(|event| Some(event.at + delay(event)?));
         let said = self.failure(task.index).map_or_else(|| "no reason was given".into(), words::failure);
         let when = until.map(|until| format!(" at {}", self.moment(until))).unwrap_or_default();
-        // Trouble of ours is retried even where the definition allows no retry.
-        let allowed = self.allowed_attempts(task.index).max(task.attempt + 1);
+        let allowed = self.attempts_allowed(task);
         let because =
             format!("Attempt {} of {allowed} failed: {said}. The next one begins{when}.", task.attempt);
         Told::new(because, json!({"attempts": self.attempts(task.index)})).until(until)
     }
 
     fn attempt_of(&self, task: &Task) -> String {
-        format!("attempt {} of {}", task.attempt, self.allowed_attempts(task.index).max(task.attempt))
+        format!("attempt {} of {}", task.attempt, self.attempts_allowed(task))
     }
 
     fn deadline(&self, until: Option<Instant>) -> String {

@@ -1,7 +1,7 @@
 //! Tasks of a run, and attempts at them.
 
 use engine::Graph;
-use model::{AttemptRecord, Failure, Fan, Instant, RunId, Task, TaskState, WorkerId};
+use model::{AttemptRecord, Event, EventKind, Failure, Fan, Instant, RunId, Task, TaskState, WorkerId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::TaskRecord;
@@ -22,7 +22,7 @@ pub struct TaskView {
     pub state: TaskState,
     /// The current attempt; 0 before the first.
     pub attempt: u32,
-    /// So many attempts are allowed, those that were handed back included.
+    /// The attempts allowed in all, including those after a lost worker and those handed back.
     pub max_attempts: u32,
     /// The lane that executes it.
     pub queue: String,
@@ -182,11 +182,7 @@ impl TaskView {
             kind: spec.kind.clone(),
             state: task.state,
             attempt: task.attempt,
-            max_attempts: spec
-                .retry
-                .max_retries
-                .saturating_add(1)
-                .saturating_add(task.attempt - task.tries()),
+            max_attempts: engine::retry::attempts_allowed(&spec.retry, &task),
             queue: spec.queue.clone(),
             parent: task.child.map(|child| graph.spec(child.of).name.clone()),
             index: task.child.map(|child| child.item),
@@ -228,6 +224,24 @@ pub struct AttemptView {
     pub links: Option<LinksView>,
 }
 
+impl AttemptView {
+    /// Adds what only the task's events tell: a task's row keeps neither the worker nor the decision of its last attempt.
+    pub(crate) fn complete(&mut self, events: &[Event]) {
+        for event in events.iter().filter(|event| event.attempt == self.attempt) {
+            let data = &event.data;
+            match event.kind {
+                EventKind::TaskStarted if self.worker.is_none() => {
+                    self.worker = WorkerId::deserialize(&data["worker"]).ok();
+                }
+                EventKind::TaskFailed if self.decision.is_none() => {
+                    self.decision = data["reason"].as_str().map(str::to_owned);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
 impl From<AttemptRecord> for AttemptView {
     fn from(record: AttemptRecord) -> Self {
         Self {
@@ -244,7 +258,7 @@ impl From<AttemptRecord> for AttemptView {
 }
 
 impl From<Task> for AttemptView {
-    /// The attempt in hand, which is in the task's own row.
+    /// The current attempt, which is in the task's own row. There, `failure` may still be that of the attempt before.
     fn from(task: Task) -> Self {
         Self {
             attempt: task.attempt,
@@ -252,7 +266,7 @@ impl From<Task> for AttemptView {
             worker: task.worker,
             started_at: task.started_at,
             finished_at: task.finished_at,
-            error: task.failure.map(ErrorView::from),
+            error: task.failure.filter(|_| task.state == TaskState::Failed).map(ErrorView::from),
             decision: None,
             links: None,
         }

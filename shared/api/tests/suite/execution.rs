@@ -1,7 +1,9 @@
 //! The worker protocol: attempts that programs elsewhere carry out.
 
 use axum::http::StatusCode;
+use engine::Command;
 use model::{Order, OrderKind, RunId, WorkerId};
+use runtime::Settled;
 use serde_json::{Value, json};
 
 use crate::world::{Answer, World, now};
@@ -39,6 +41,11 @@ impl Far {
 
     async fn say(&self, attempt: u32, what: &str, body: Value) -> Answer {
         self.world.post(&format!("/execution/{}/greet/{attempt}/{what}", self.run), body.to_string()).await
+    }
+
+    async fn attempts(&self) -> Vec<Value> {
+        let page = self.world.get(&format!("/runs/{}/tasks/greet/attempts", self.run)).await.body;
+        page["items"].as_array().unwrap().clone()
     }
 
     async fn task(&self) -> Value {
@@ -89,6 +96,50 @@ async fn what_is_not_ones_own_is_refused() {
     assert_eq!(far.say(1, "fail", json!({"worker": "w1", "message": "no"})).await.status, StatusCode::OK);
     assert_eq!(far.say(1, "complete", json!({"worker": "w1"})).await.status, StatusCode::CONFLICT);
     assert_eq!(far.task().await["state"], "up_for_retry");
+}
+
+#[tokio::test]
+async fn a_new_attempt_does_not_show_the_error_of_the_one_before() {
+    let far = Far::new().await;
+    far.lease("w1").await;
+    far.say(1, "fail", json!({"worker": "w1", "message": "no luck"})).await;
+    far.world.post(&format!("/runs/{}/tasks/greet/wake", far.run), "").await;
+    let attempts = far.attempts().await;
+    assert_eq!(attempts.len(), 2);
+    assert_eq!(attempts[0]["error"]["message"], "no luck");
+    assert_eq!((&attempts[1]["state"], &attempts[1]["error"]), (&json!("dispatched"), &json!(null)));
+}
+
+#[tokio::test]
+async fn the_last_attempt_keeps_its_worker_and_the_decision_about_it() {
+    let far = Far::new().await;
+    far.lease("w1").await;
+    let worker = far.attempts().await[0]["worker"].clone();
+    assert!(worker.is_string());
+    far.say(1, "fail", json!({"worker": "w1", "message": "no luck", "permanent": true})).await;
+    let last = &far.attempts().await[0];
+    assert_eq!((&last["state"], &last["worker"]), (&json!("failed"), &worker));
+    assert_eq!(last["decision"], "a permanent error is not retried");
+}
+
+#[tokio::test]
+async fn a_lost_worker_raises_the_attempts_that_are_allowed() {
+    let world = World::new();
+    let run = world
+        .play(
+            "name: w\ntasks: [{name: a, type: echo, config: {value: 1}, retry_policy: {max_retries: 0}}]",
+            json!({}),
+        )
+        .await;
+    let worker = WorkerId(uuid::Uuid::now_v7());
+    let (task, attempt) = (model::TaskIndex(0), 1);
+    for command in [Command::Claim { task, attempt, worker }, Command::Lose { task, attempt, worker }] {
+        assert_eq!(world.runtime.settle(run, command).await.unwrap(), Settled::Applied);
+    }
+    let shown = world.get(&format!("/runs/{run}/tasks/a")).await.body;
+    assert_eq!((&shown["attempt"], &shown["max_attempts"]), (&json!(2), &json!(4)));
+    let explained = world.get(&format!("/runs/{run}/explain")).await.body.to_string();
+    assert!(explained.contains("attempt 2 of 4"), "{explained}");
 }
 
 #[tokio::test]

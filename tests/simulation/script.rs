@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use execute::kinds::stopped;
+use execute::kinds::Unfinished;
 use execute::{Context, Job, TaskKind};
 use model::Failure;
 use rand::rngs::StdRng;
@@ -23,7 +23,7 @@ impl TaskKind for Script {
         "bash"
     }
 
-    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
+    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
         let read = |name: &str| job.config["env"][name].as_str().unwrap_or("0").to_owned();
         let name: u64 = job.task.bytes().fold(7, |hash, byte| hash.wrapping_mul(31) + u64::from(byte));
         let seed = read("SEED").parse::<u64>().unwrap() ^ (u64::from(job.attempt) << 40) ^ (name << 8);
@@ -36,10 +36,10 @@ impl TaskKind for Script {
         let end = clock.now() + if hangs { TimeDelta::days(1) } else { TimeDelta::milliseconds(takes) };
         tokio::select! {
             biased;
-            () = context.cancel.cancelled() => Err(stopped()),
+            () = context.cancel.cancelled() => Err(Unfinished::Stopped),
             () = clock.wait_until(end) => match fate {
-                fate if fate < failures * 0.4 => Err(Failure::permanent("no")),
-                fate if fate < failures => Err(Failure::transient("not yet")),
+                fate if fate < failures * 0.4 => Err(Failure::permanent("no").into()),
+                fate if fate < failures => Err(Failure::transient("not yet").into()),
                 _ => Ok(json!({"took": takes})),
             },
         }

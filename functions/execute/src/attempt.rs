@@ -13,13 +13,13 @@ use host::{Outgoing, Secrets, Verdict, secrets};
 use language::kinds::kind;
 use metrics::{counter, histogram};
 use model::message::{TaskDispatched, TaskReported, TaskResult};
-use model::{Failure, Instant, Message, TaskSpec, WorkerId};
+use model::{ErrorClass, Failure, Instant, Message, TaskSpec, WorkerId};
 use runtime::{Brief, Runtime, Settled};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, warn};
 
-use crate::kinds::{Http, is_stopped};
+use crate::kinds::{Http, Unfinished};
 use crate::sensors::{Eyes, Storage};
 use crate::worker::Halt;
 use crate::{Context, Job, Kinds, Log, Worker};
@@ -140,7 +140,7 @@ impl Executor {
                 // Without effects outside, so doing it twice is harmless: a claim would only cost a commit.
                 let brief = Briefed { brief, secrets };
                 let (started_at, result) = self.perform(work, &graph, brief, Halt::default()).await;
-                self.report(work, None, started_at, result).await
+                self.report(work, None, started_at, result.map_err(Failure::from)).await
             }
             runtime::Job::Ready(brief) => {
                 // On its own, so that a caller that hangs up does not end an attempt that was claimed.
@@ -185,11 +185,14 @@ impl Executor {
             Ok(Settled::Applied) => {
                 worker.holds.claimed(work.key, work.attempt);
                 let (started_at, result) = self.perform(work, graph, brief, halt).await;
-                match (worker.holds.handed_back(), &result) {
-                    (Some(why), Err(failure)) if is_stopped(failure) => {
+                match (worker.holds.handed_back(), result) {
+                    (Some(why), Err(Unfinished::Stopped)) => {
                         Ok(self.hand_back(work, worker.id(), why).await.into())
                     }
-                    _ => self.report(work, Some(worker.id()), started_at, result).await,
+                    (_, result) => {
+                        let result = result.map_err(Failure::from);
+                        self.report(work, Some(worker.id()), started_at, result).await
+                    }
                 }
             }
             Ok(Settled::Stale) => Ok(Verdict::Done.into()),
@@ -208,7 +211,7 @@ impl Executor {
         graph: &Graph,
         brief: Briefed,
         halt: Halt,
-    ) -> (Instant, Result<Value, Failure>) {
+    ) -> (Instant, Result<Value, Unfinished>) {
         let started_at = self.runtime.clock().now();
         let (spec, Briefed { brief, secrets }) = (spec(graph, work), brief);
         let job = Job {
@@ -234,7 +237,7 @@ impl Executor {
         let usual = Context::new(log.clone(), halt.stop, clock);
         let context = Context { scripts, scratch, kill, breakers, ..usual };
         let performed = AssertUnwindSafe(self.kinds.perform(&job, &context)).catch_unwind().await;
-        let result = performed.unwrap_or_else(|_| Err(Failure::transient("the task type broke down")));
+        let result = performed.unwrap_or_else(|_| Err(Failure::transient("the task type broke down").into()));
         log.finish().await;
         count(&job.kind, &result, self.runtime.clock().now() - started_at);
         (started_at, result)
@@ -346,8 +349,12 @@ fn say_what_it_is_about(work: &TaskDispatched, graph: &Graph) {
     span.record("task", task).record("attempt", work.attempt);
 }
 
-fn count(kind: &str, result: &Result<Value, Failure>, took: TimeDelta) {
-    let outcome = result.as_ref().map_or_else(|failure| failure.class.name(), |_| "succeeded");
+fn count(kind: &str, result: &Result<Value, Unfinished>, took: TimeDelta) {
+    let outcome = match result {
+        Ok(_) => "succeeded",
+        Err(Unfinished::Stopped) => ErrorClass::Killed.name(),
+        Err(Unfinished::Failed(failure)) => failure.class.name(),
+    };
     let labels = [("kind", kind.to_owned()), ("outcome", outcome.to_owned())];
     counter!("ebbflow_attempts_total", &labels).increment(1);
     histogram!("ebbflow_attempt_seconds", "kind" => kind.to_owned()).record(took.as_seconds_f64());

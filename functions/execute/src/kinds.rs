@@ -34,8 +34,9 @@ pub trait TaskKind: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Performs one attempt and returns its output. It may be performed again for the same attempt
-    /// after a crash, and must return soon after `context.cancel` is cancelled: with [`stopped`], if it is not done.
-    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure>;
+    /// after a crash, and must return soon after `context.cancel` is cancelled: with [`Unfinished::Stopped`], if it is
+    /// not done.
+    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Unfinished>;
 }
 
 /// The task types that this worker knows.
@@ -68,17 +69,23 @@ impl Kinds {
     }
 
     /// Performs one attempt to its end: its output, or why there is none.
-    pub async fn perform(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
+    pub async fn perform(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
         let result = match self.0.get(job.kind.as_str()) {
-            Some(kind) => in_time(kind.as_ref(), job, context).await.and_then(output::check),
-            None => Err(self.unknown(&job.kind)),
+            Some(kind) => {
+                in_time(kind.as_ref(), job, context).await.and_then(|output| Ok(output::check(output)?))
+            }
+            None => Err(self.unknown(&job.kind).into()),
         };
         match result {
             Ok(output) => Ok(masked(output, &context.log)),
-            Err(failure) => {
+            Err(Unfinished::Stopped) => {
+                context.log.line(Stream::System, Level::Error, STOPPED).await;
+                Err(Unfinished::Stopped)
+            }
+            Err(Unfinished::Failed(failure)) => {
                 let message = context.log.clean(&failure.message);
                 context.log.line(Stream::System, Level::Error, &message).await;
-                Err(Failure { message, ..failure })
+                Err(Failure { message, ..failure }.into())
             }
         }
     }
@@ -105,7 +112,7 @@ fn masked(output: Value, log: &Log) -> Value {
 
 /// Performs the attempt, but tells it to stop when its time is up. It then has the chance to end in
 /// good order; whatever it still returns, it was too late.
-async fn in_time(kind: &dyn TaskKind, job: &Job, context: &Context) -> Result<Value, Failure> {
+async fn in_time(kind: &dyn TaskKind, job: &Job, context: &Context) -> Result<Value, Unfinished> {
     let limit = job.timeout.min(LONGEST);
     let bounded = Context { cancel: context.cancel.child_token(), ..context.clone() };
     let mut work = pin!(kind.start(job, &bounded));
@@ -117,22 +124,36 @@ async fn in_time(kind: &dyn TaskKind, job: &Job, context: &Context) -> Result<Va
             let _ = work.await;
             let seconds = limit.as_secs_f64();
             let message = format!("the attempt took longer than its timeout_seconds of {seconds}");
-            Err(Failure::new(ErrorClass::Timeout, message))
+            Err(Failure::new(ErrorClass::Timeout, message).into())
         }
     }
 }
 
-/// What an attempt says that was told to stop before it was done.
-const STOPPED: &str = "the attempt was told to stop before it was done";
-
-/// The failure of an attempt that was told to stop before it was done.
-pub fn stopped() -> Failure {
-    Failure::new(ErrorClass::Killed, STOPPED)
+/// Why an attempt has no output.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Unfinished {
+    /// The worker cancelled it. That says nothing about the work, so it can be handed back.
+    Stopped,
+    /// The work failed.
+    Failed(Failure),
 }
 
-/// Whether a failure says nothing about the work: the attempt was told to stop.
-pub(crate) fn is_stopped(failure: &Failure) -> bool {
-    failure.class == ErrorClass::Killed && failure.message == STOPPED
+const STOPPED: &str = "the attempt was told to stop before it was done";
+
+impl From<Failure> for Unfinished {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// What is reported of a stopped attempt that is not handed back.
+impl From<Unfinished> for Failure {
+    fn from(unfinished: Unfinished) -> Self {
+        match unfinished {
+            Unfinished::Stopped => Self::new(ErrorClass::Killed, STOPPED),
+            Unfinished::Failed(failure) => failure,
+        }
+    }
 }
 
 /// The job's config as its type wants it.

@@ -23,6 +23,7 @@ use tokio::process::{Child, Command};
 use model::Failure;
 
 use crate::job::{Context, Job};
+use crate::kinds::Unfinished;
 use crate::log::{Level, Stream};
 use capture::Capture;
 use group::Group;
@@ -50,7 +51,7 @@ pub(crate) async fn run(
     scratch: Scratch,
     job: &Job,
     context: &Context,
-) -> Result<Value, Failure> {
+) -> Result<Value, Unfinished> {
     let mut process = Process::spawn(&program, &scratch, job, context)?;
     let status = process.end(context).await?;
     verdict::judge(status, process.capture.last_error())?;
@@ -58,7 +59,7 @@ pub(crate) async fn run(
     // The group must be gone before its directory is.
     drop(process);
     scratch.remove().await;
-    output
+    Ok(output?)
 }
 
 /// The script that a config names, found from the folder for scripts.
@@ -94,16 +95,16 @@ impl Process {
     }
 
     /// Waits for the program to end, or ends it when the attempt is told to stop.
-    async fn end(&mut self, context: &Context) -> Result<ExitStatus, Failure> {
+    async fn end(&mut self, context: &Context) -> Result<ExitStatus, Unfinished> {
         tokio::select! {
             biased;
             status = self.child.wait() => {
                 self.settle(context).await;
-                status.map_err(|error| Failure::transient(format!("lost sight of the process: {error}")))
+                Ok(status.map_err(|error| Failure::transient(format!("lost sight of the process: {error}")))?)
             }
             () = context.cancel.cancelled() => {
                 self.stop(context).await;
-                Err(crate::kinds::stopped())
+                Err(Unfinished::Stopped)
             }
         }
     }

@@ -19,7 +19,7 @@ use tokio::sync::OnceCell;
 
 use model::{ErrorClass, Failure};
 
-use super::{TaskKind, stopped};
+use super::{TaskKind, Unfinished};
 use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
 use breaker::End;
@@ -51,7 +51,7 @@ impl TaskKind for Http {
         "http"
     }
 
-    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
+    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
         let config: config::Http = super::config(job)?;
         if let Some(Auth::Basic(basic)) = &config.auth {
             // What is sent shows the password to whoever can read base64.
@@ -59,7 +59,10 @@ impl TaskKind for Http {
             context.log.mask(vec![sent]);
         }
         let exchange = self.guarded(&config, context);
-        context.cancel.run_until_cancelled(exchange).await.unwrap_or_else(|| Err(stopped()))
+        match context.cancel.run_until_cancelled(exchange).await {
+            Some(answer) => Ok(answer?),
+            None => Err(Unfinished::Stopped),
+        }
     }
 }
 

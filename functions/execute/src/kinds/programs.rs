@@ -8,9 +8,7 @@ use async_trait::async_trait;
 use language::config::{Bash as BashConfig, Process as Settings, Program as What, Python as PythonConfig};
 use serde_json::Value;
 
-use model::Failure;
-
-use super::{TaskKind, config};
+use super::{TaskKind, Unfinished, config};
 use crate::job::{Context, Job};
 use crate::process::{self, Program, Scratch};
 
@@ -23,7 +21,7 @@ impl TaskKind for Bash {
         "bash"
     }
 
-    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
+    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
         let BashConfig(settings) = config(job)?;
         run(settings, &BASH, job, context).await
     }
@@ -38,7 +36,7 @@ impl TaskKind for Python {
         "python"
     }
 
-    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Failure> {
+    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
         let PythonConfig(settings) = config(job)?;
         run(settings, &PYTHON, job, context).await
     }
@@ -69,7 +67,7 @@ async fn run(
     interpreter: &Interpreter,
     job: &Job,
     context: &Context,
-) -> Result<Value, Failure> {
+) -> Result<Value, Unfinished> {
     let scratch = Scratch::prepare(job, context).await?;
     let (interpreter, what) = match settings.program {
         // The word after the command line is what it knows itself as, its `$0`; arguments follow.

@@ -14,7 +14,7 @@ use model::{ErrorClass, Failure, RunId, TaskIndex, TaskKey, TenantId};
 use store::{LogChunk, LogLine};
 use testkit::ManualClock;
 
-use super::{Kinds, TaskKind};
+use super::{Kinds, TaskKind, Unfinished};
 use crate::job::{Context, Job};
 use crate::log::{Log, LogSink};
 
@@ -44,13 +44,13 @@ impl Bench {
     }
 
     pub(crate) async fn perform(&self) -> Result<Value, Failure> {
-        kinds().perform(&self.job, &self.context).await
+        Ok(kinds().perform(&self.job, &self.context).await?)
     }
 
     /// The attempt on its own, so that the test can watch and disturb it.
     pub(crate) fn begin(&self) -> tokio::task::JoinHandle<Result<Value, Failure>> {
         let (job, context) = (self.job.clone(), self.context.clone());
-        tokio::spawn(async move { kinds().perform(&job, &context).await })
+        tokio::spawn(async move { Ok(kinds().perform(&job, &context).await?) })
     }
 
     /// Ends the log and returns its lines as `stream: text`.
@@ -174,7 +174,7 @@ impl TaskKind for OtherNoop {
         "noop"
     }
 
-    async fn start(&self, _: &Job, _: &Context) -> Result<Value, Failure> {
+    async fn start(&self, _: &Job, _: &Context) -> Result<Value, Unfinished> {
         Ok(json!("other"))
     }
 }
@@ -184,4 +184,27 @@ async fn a_type_of_ones_own_takes_the_place_of_the_one_of_its_name() {
     let bench = Bench::new("noop", json!({}));
     let performed = Kinds::standard().with(OtherNoop).perform(&bench.job, &bench.context).await;
     assert_eq!(performed, Ok(json!("other")));
+}
+
+struct Endless;
+
+#[async_trait]
+impl TaskKind for Endless {
+    fn name(&self) -> &'static str {
+        "endless"
+    }
+
+    async fn start(&self, _: &Job, context: &Context) -> Result<Value, Unfinished> {
+        context.cancel.cancelled().await;
+        Err(Unfinished::Stopped)
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_attempt_is_recognised_even_where_a_secret_masks_its_message() {
+    let bench = Bench::new("endless", json!({}));
+    bench.context.log.mask(vec!["stop before".into()]);
+    bench.context.cancel.cancel();
+    let performed = Kinds::standard().with(Endless).perform(&bench.job, &bench.context).await;
+    assert_eq!(performed, Err(Unfinished::Stopped));
 }

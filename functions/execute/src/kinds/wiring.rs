@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use model::Failure;
 
-use super::TaskKind;
+use super::{TaskKind, Unfinished};
 use crate::job::{Context, Job};
 
 /// Does nothing and returns null.
@@ -19,7 +19,7 @@ impl TaskKind for Noop {
         "noop"
     }
 
-    async fn start(&self, _: &Job, _: &Context) -> Result<Value, Failure> {
+    async fn start(&self, _: &Job, _: &Context) -> Result<Value, Unfinished> {
         Ok(Value::Null)
     }
 }
@@ -33,7 +33,7 @@ impl TaskKind for Echo {
         "echo"
     }
 
-    async fn start(&self, job: &Job, _: &Context) -> Result<Value, Failure> {
+    async fn start(&self, job: &Job, _: &Context) -> Result<Value, Unfinished> {
         Ok(job.config.clone())
     }
 }
@@ -47,9 +47,9 @@ impl TaskKind for Fail {
         "fail"
     }
 
-    async fn start(&self, job: &Job, _: &Context) -> Result<Value, Failure> {
+    async fn start(&self, job: &Job, _: &Context) -> Result<Value, Unfinished> {
         let config::Fail { message, class } = super::config(job)?;
-        Err(Failure::new(class, message.0))
+        Err(Failure::new(class, message.0).into())
     }
 }
 
@@ -62,10 +62,11 @@ impl TaskKind for Flaky {
         "flaky"
     }
 
-    async fn start(&self, job: &Job, _: &Context) -> Result<Value, Failure> {
+    async fn start(&self, job: &Job, _: &Context) -> Result<Value, Unfinished> {
         let config::Flaky { probability, seed } = super::config(job)?;
         if draw(job, seed) < probability {
-            return Err(Failure::transient(format!("failed by chance, at a probability of {probability}")));
+            let message = format!("failed by chance, at a probability of {probability}");
+            return Err(Failure::transient(message).into());
         }
         Ok(Value::Null)
     }

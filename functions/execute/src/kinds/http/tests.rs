@@ -194,7 +194,7 @@ async fn a_server_that_never_answers_costs_no_more_than_the_time_out() {
 /// Asks as a worker does that is told so where requests may go.
 async fn ask_limited(outgoing: Outgoing, url: &str) -> Result<Value, Failure> {
     let bench = Bench::new("http", json!({ "url": url }));
-    Kinds::standard().limited_to(outgoing).perform(&bench.job, &bench.context).await
+    Ok(Kinds::standard().limited_to(outgoing).perform(&bench.job, &bench.context).await?)
 }
 
 #[tokio::test]

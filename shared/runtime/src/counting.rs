@@ -3,7 +3,7 @@
 use std::time::Instant as Stopwatch;
 
 use metrics::{counter, histogram};
-use model::{Changes, Instant, Message};
+use model::{Changes, EventKind, Instant, Message};
 use store::DueTimer;
 
 /// How long what was committed took.
@@ -25,12 +25,16 @@ pub(crate) fn durations(changes: &[Changes]) {
                 _ => {}
             }
         }
-        // An attempt that is over while its task goes on is followed by another.
-        let retries = change.timers.iter().filter(|timer| timer.kind == model::TimerKind::Retry).count();
+        let retries = retries(change);
         if retries > 0 {
             counter!("ebbflow_retries_total").increment(retries as u64);
         }
     }
+}
+
+/// How many failed attempts are followed by another, with or without a delay.
+fn retries(change: &Changes) -> usize {
+    change.events.iter().filter(|event| event.kind == EventKind::TaskRetrying).count()
 }
 
 /// Runs and tasks that ended.
@@ -81,4 +85,39 @@ pub(crate) fn drift(late: chrono::TimeDelta) {
 /// How long settling took.
 pub(crate) fn settled(since: Stopwatch) {
     histogram!("ebbflow_settle_seconds").record(since.elapsed().as_secs_f64());
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::{Command, Graph, Newborn, Scene};
+    use model::{RunId, Seat, TaskIndex, TenantId, VersionId, WorkerId};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_retry_without_delay_counts() {
+        let graph = Graph::compile(testkit::workflow("a")).unwrap();
+        let newborn = Newborn {
+            id: RunId(Uuid::nil()),
+            tenant: TenantId::DEFAULT,
+            version: VersionId(1),
+            parent: None,
+            depth: 0,
+            lane: None,
+            held: false,
+            priority: 0,
+        };
+        let (task, attempt, worker) = (TaskIndex(0), 1, WorkerId(Uuid::nil()));
+        let mut scene = Scene::birth(&graph, newborn, "test", Instant::default());
+        scene.settle();
+        scene.seat(task, Seat::Given);
+        scene.decide(&Command::Claim { task, attempt, worker });
+        scene.decide(&Command::Lose { task, attempt, worker });
+        scene.settle();
+        scene.seat(task, Seat::Given);
+        let changes = scene.close().unwrap().changes;
+        assert!(changes.timers.is_empty(), "it is tried again at once");
+        assert_eq!(retries(&changes), 1);
+    }
 }

@@ -1,13 +1,17 @@
 //! What runs have to do with each other: children, lanes, shared tasks.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use engine::Command;
+use bus::local::{Broker, Faults};
+use clock::SystemClock;
+use engine::{By, Command, Operation};
 use language::FileKind;
-use model::{RunId, RunState, TaskIndex, TaskKey, TaskState};
-use runtime::Error;
+use model::message::LaneFreed;
+use model::{RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId};
+use runtime::{Error, Runtime};
 use serde_json::json;
-use store::Store;
+use store::{Postgres, Store};
 
 use crate::world::World;
 
@@ -178,6 +182,38 @@ tasks:
         "its child had its turn before the one that waited"
     );
     assert_eq!(world.state(behind).await, RunState::Running);
+}
+
+/// Whoever begins a transaction gets all it needs through that one connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_is_admitted_over_the_only_connection() {
+    let world = World::new().await;
+    let text = "
+name: twice
+max_active_runs: 1
+inputs: {again: {type: boolean, default: true}}
+tasks:
+  - {name: gate, type: wait_for_signal, when: not inputs.again, config: {signal: go}}
+  - {name: call, type: workflow, when: inputs.again, config: {workflow: twice, inputs: {again: false}}}
+";
+    world.write(&[(FileKind::Workflow, text)]).await;
+    let run = world.trigger("twice").await;
+    assert_eq!(world.state(run).await, RunState::Running);
+    let store: Arc<dyn Store> = Arc::new(Postgres::connect(&world.database.url, 1).await.unwrap());
+    // What it publishes reaches nobody, so nobody else admits the run.
+    let bus = Broker::new(Arc::new(SystemClock), world.issuer.clone(), "nobody", Faults::default());
+    let alone = Runtime::new(store, Arc::new(bus), Arc::new(SystemClock));
+    let child = RunId::of_task(TaskKey { run, task: TaskIndex(1) }, 1);
+    world.signal(child, "go").await;
+    world.finished(run).await;
+    let by = By { actor: "test".into(), reason: None };
+    let operation = Operation::Clear(TaskIndex(0));
+    alone.settle(child, Command::Operate { operation, by }).await.unwrap();
+    let cleared = world.run(child).await.run;
+    assert!(cleared.held, "it waits for its turn again");
+    let lane = cleared.lane.unwrap();
+    alone.admit(&LaneFreed { tenant: TenantId::DEFAULT, workflow: "twice".into(), lane }).await.unwrap();
+    assert!(!world.run(child).await.run.held);
 }
 
 pub(crate) const LOAD: &str = "

@@ -49,7 +49,6 @@ impl Drop for Open {
     }
 }
 
-/// A transaction that the store itself may end.
 type Session = Mutex<Option<Open>>;
 
 /// The transactions that an instance has open. Clones share one list.
@@ -169,6 +168,7 @@ pass_on_within! {
     fn lane(tenant: TenantId, workflow: &str, lane: &str) -> Vec<LaneMember>;
     fn signal(run: RunId, name: &str) -> Option<Value>;
     fn all_tasks(runs: &[RunId]) -> Vec<(RunId, Task)>;
+    fn ancestors(run: RunId) -> BTreeSet<RunId>;
     fn has_forgotten_outputs(run: &Run) -> bool;
     fn audit(run: RunId) -> Audit;
     fn grant(at: Instant) -> ();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::{Command, Graph, Scene};
 use language::template::{self, Scope};
 use model::message::{CancelRequested, LaneFreed};
-use model::{BackfillId, Concurrency, Message, Overlap, Parent, Run, RunId, Schedule, TenantId, Workflow};
+use model::{BackfillId, Concurrency, Message, Overlap, Parent, Run, RunId, Schedule, Workflow};
 use serde_json::Value;
 use store::{LaneMember, Unit};
 use tracing::error;
@@ -48,13 +48,9 @@ pub(crate) fn of_planned(workflow: &Workflow, planning: &Planning) -> Option<Str
 }
 
 /// Enters a run into its lane, whose lock is held from here on. The runs above it wait for it and so do not count.
-pub(crate) async fn enter(
-    unit: &mut dyn Unit,
-    start: &Start,
-    lane: &str,
-    above: &BTreeSet<RunId>,
-) -> Result<Entry> {
+pub(crate) async fn enter(unit: &mut dyn Unit, start: &Start, lane: &str) -> Result<Entry> {
     let (id, workflow) = (start.newborn.id, start.graph.workflow());
+    let above = ancestors(unit, start.newborn.parent).await?;
     let members = unit.lane(start.newborn.tenant, &workflow.name, lane).await?;
     let nested = members.iter().any(|member| above.contains(&member.run));
     let others: Vec<LaneMember> =
@@ -79,6 +75,15 @@ pub(crate) async fn enter(
             let cancelled = oldest.chain(waiting).map(|run| cancel(run, id, &start.by)).collect();
             Ok(Entry { held: full, cancelled })
         }
+    }
+}
+
+/// The runs whose tasks wait for the run of this parent, directly or through others: what only waits holds no place of
+/// any limit.
+async fn ancestors(unit: &mut dyn Unit, parent: Option<Parent>) -> Result<BTreeSet<RunId>> {
+    match parent.filter(|parent| parent.waits) {
+        Some(parent) => Ok(unit.ancestors(parent.key.run).await?),
+        None => Ok(BTreeSet::new()),
     }
 }
 
@@ -125,7 +130,7 @@ impl Runtime {
                 }
                 Err(error) => return Err(error),
             };
-            let above = self.ancestors(run.tenant, run.parent).await?;
+            let above = ancestors(&mut *unit, run.parent).await?;
             let active = running.difference(&above).count() + admitted.len();
             // The limit is the one of the version that the run keeps.
             let limit = graph.workflow().limit_of(&freed.lane).map_or(u32::MAX, |limits| limits.limit);
@@ -157,21 +162,6 @@ impl Runtime {
         unsaid.announcements.extend(repeated);
         self.publish(unsaid).await;
         Ok(())
-    }
-
-    /// The runs whose tasks wait for a run, directly or through others: what only waits holds no place of any limit.
-    pub(crate) async fn ancestors(
-        &self,
-        tenant: TenantId,
-        parent: Option<Parent>,
-    ) -> Result<BTreeSet<RunId>> {
-        let (mut above, mut next) = (BTreeSet::new(), parent);
-        while let Some(parent) = next.filter(|parent| parent.waits) {
-            let record = self.store.run(tenant, parent.key.run).await?;
-            above.insert(parent.key.run);
-            next = record.and_then(|record| record.run.parent);
-        }
-        Ok(above)
     }
 
     /// Asks again for the end of the runs whose place a run shall take: they may not have heard.

@@ -1,7 +1,6 @@
 //! Creating runs.
 
 use std::borrow::Borrow;
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use engine::{Command, Graph, Newborn, Scene};
@@ -166,11 +165,6 @@ impl Runtime {
 
     /// Creates a run in a transaction of its own. Answers whether its cause had not been settled before.
     async fn create_alone(&self, start: &Start, cause: Option<&Cause>) -> Result<bool> {
-        // Before the unit has a connection: one who waits for a second one could wait for ever.
-        let above = match &start.newborn.lane {
-            Some(_) => self.ancestors(start.newborn.tenant, start.newborn.parent).await?,
-            None => BTreeSet::new(),
-        };
         let mut unit = self.store.begin().await?;
         if let Some(cause) = cause
             && !cause.settle(&mut *unit, Some(start.newborn.id)).await?
@@ -178,7 +172,7 @@ impl Runtime {
             return Ok(false);
         }
         let entry = match &start.newborn.lane {
-            Some(lane) => lane::enter(&mut *unit, start, lane, &above).await?,
+            Some(lane) => lane::enter(&mut *unit, start, lane).await?,
             None => Entry::default(),
         };
         self.check_wanted(&mut *unit, start.newborn.parent).await?;

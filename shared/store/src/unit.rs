@@ -1,6 +1,6 @@
 //! One transaction, as the runtime uses it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use model::{
@@ -57,6 +57,9 @@ pub trait Unit: TriggerUnit {
     /// Locks a lane until the unit ends, and returns its unfinished runs, oldest first. Take it before any run is
     /// locked, so that units cannot deadlock.
     async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>>;
+
+    /// This run, and above it the runs whose tasks wait for the one below. None of them is locked.
+    async fn ancestors(&mut self, run: RunId) -> Result<BTreeSet<RunId>>;
 
     /// Whether what the tasks of a run that ended had delivered was kept long enough and is deleted.
     async fn has_forgotten_outputs(&mut self, run: &Run) -> Result<bool>;

@@ -105,6 +105,12 @@ impl Unit for MemoryUnit {
         Ok(self.draft.lane(&self.shared.tables(), tenant, workflow, lane))
     }
 
+    async fn ancestors(&mut self, run: RunId) -> Result<BTreeSet<RunId>> {
+        let tables = self.shared.tables();
+        let parent = |run: &RunId| self.draft.run(&tables, *run)?.parent.filter(|parent| parent.waits);
+        Ok(std::iter::successors(Some(run), |run| Some(parent(run)?.key.run)).collect())
+    }
+
     async fn has_forgotten_outputs(&mut self, run: &Run) -> Result<bool> {
         Ok(self.shared.tables().has_forgotten(Part::Outputs, run))
     }

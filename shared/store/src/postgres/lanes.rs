@@ -1,5 +1,7 @@
 //! Lanes: runs of one workflow that share a limit.
 
+use std::collections::BTreeSet;
+
 use model::{RunId, TenantId};
 use sqlx::{PgConnection, PgExecutor, PgPool, Row};
 
@@ -20,6 +22,14 @@ pub(super) async fn lock(
         .execute(&mut *connection)
         .await?;
     members(connection, tenant, &workflow, &lane, None).await
+}
+
+pub(super) async fn ancestors(connection: &mut PgConnection, run: RunId) -> Result<BTreeSet<RunId>> {
+    let found = sqlx::query_scalar(include_str!("../../queries/select_ancestors.sql"))
+        .bind(run.0)
+        .fetch_all(connection)
+        .await?;
+    Ok(found.into_iter().map(RunId).collect())
 }
 
 pub(super) async fn read(

@@ -1,6 +1,6 @@
 //! One transaction: what is read under the run's lock, and how it ends. What it writes is in `saves`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use model::{
@@ -104,6 +104,11 @@ impl Unit for PostgresUnit {
     async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>> {
         let members = lanes::lock(&mut self.transaction, tenant, workflow, lane).await;
         self.note(members)
+    }
+
+    async fn ancestors(&mut self, run: RunId) -> Result<BTreeSet<RunId>> {
+        let found = lanes::ancestors(&mut self.transaction, run).await;
+        self.note(found)
     }
 
     async fn has_forgotten_outputs(&mut self, run: &Run) -> Result<bool> {

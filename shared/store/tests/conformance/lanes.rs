@@ -1,6 +1,6 @@
 //! Claims about lanes: runs of one workflow that share a limit.
 
-use model::{RunId, TenantId};
+use model::{Parent, RunId, TaskIndex, TaskKey, TenantId};
 use store::{Birth, Error, LaneMember, Store};
 
 use crate::Subject;
@@ -123,4 +123,25 @@ pub(crate) async fn of_runs_that_enter_a_lane_at_once_one_finds_it_free(store: S
     );
     let free = members(&store, "eu").await.into_iter().filter(|member| !member.held).count();
     assert_eq!(free, 1);
+}
+
+pub(crate) async fn the_ancestors_of_a_run_are_those_that_wait_for_it(store: Subject) {
+    for (number, parent, waits) in
+        [(1, None, true), (2, Some(1), false), (3, Some(2), true), (4, Some(3), true)]
+    {
+        let mut birth = birth(run_id(number), version(&*store).await, 1);
+        let parent = parent.map(|of| Parent {
+            key: TaskKey { run: run_id(of), task: TaskIndex(0) },
+            attempt: 1,
+            waits,
+            depth: number as u32,
+        });
+        (birth.changes.run.parent, birth.changes.run.depth) = (parent, number as u32);
+        create(&*store, &birth).await.unwrap();
+    }
+    let mut unit = store.begin().await.unwrap();
+    for (run, expected) in [(4, vec![2, 3, 4]), (3, vec![2, 3]), (2, vec![2]), (1, vec![1]), (9, vec![9])] {
+        let found = unit.ancestors(run_id(run)).await.unwrap();
+        assert_eq!(found, expected.into_iter().map(run_id).collect(), "above {run}");
+    }
 }

@@ -259,6 +259,7 @@ claims! {
     lanes {
         a_lane_has_its_unfinished_runs_oldest_first
         a_lane_is_of_one_workflow_and_tenant
+        the_ancestors_of_a_run_are_those_that_wait_for_it
         readers_see_the_oldest_runs_of_a_lane
         a_held_run_is_held_until_it_is_let_go
         only_a_run_in_a_lane_can_be_held

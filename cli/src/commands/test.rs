@@ -78,7 +78,7 @@ async fn play(file: &TestFile, workflows: &Compilation, filter: Option<&str>, re
         |name: &str| filter.is_none_or(|text| name.contains(text) || suite.workflow().contains(text));
     for test in suite.tests.iter().filter(|test| wanted(&test.name)) {
         let start = SystemClock.now();
-        let problems = suite.play(test).await;
+        let problems = suite.run(test).await;
         results.played.push(Played {
             file: suite.path().to_owned(),
             workflow: suite.workflow().to_owned(),

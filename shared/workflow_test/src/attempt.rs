@@ -1,4 +1,4 @@
-//! What an attempt comes to, and after how long.
+//! The result of an attempt, and how long it takes.
 
 use chrono::TimeDelta;
 use language::config::{self, Fail};
@@ -7,17 +7,17 @@ use model::message::TaskResult;
 use model::{ErrorClass, Failure, Instant, TaskKey, TaskSpec, WorkerId};
 use serde_json::Value;
 
-/// An attempt under way, with the end that it will come to.
+/// An active attempt, with the result it will have.
 pub(crate) struct Attempt {
     pub(crate) key: TaskKey,
     pub(crate) number: u32,
-    /// Who holds it; nobody, where a run of its own does the work.
+    /// Its worker; none if a child run does the work.
     pub(crate) worker: Option<WorkerId>,
     pub(crate) started_at: Instant,
     pub(crate) result: TaskResult,
 }
 
-/// How long an attempt with this rendered config takes, at most as long as it may, and what it comes to: what is stubbed.
+/// The duration, at most `limit`, and the result of an attempt with this rendered config and stub.
 pub(crate) fn perform(
     spec: &TaskSpec,
     stubbed: Option<(TimeDelta, TaskResult)>,
@@ -25,18 +25,18 @@ pub(crate) fn perform(
     limit: TimeDelta,
 ) -> (TimeDelta, TaskResult) {
     let Some(kind) = kind(&spec.kind) else { return failed(format!("no task type `{}`", spec.kind)) };
-    // A config that a worker would refuse is refused here, whatever the stub says.
+    // A config that a worker would reject fails here, too, whatever the stub says.
     if let Err(error) = config::read::<Value>(kind, config.clone()) {
         return failed(error.to_string());
     }
     match stubbed {
-        Some((takes, result)) => in_time(takes, result, limit),
-        None => (TimeDelta::zero(), carry_out(kind, config)),
+        Some((takes, result)) => limited(takes, result, limit),
+        None => (TimeDelta::zero(), execute(kind, config)),
     }
 }
 
-/// The types without effects do what they do; work that nobody stubbed succeeds with no output.
-fn carry_out(kind: &Kind, config: &Value) -> TaskResult {
+/// Inline tasks do what they always do; other work without a stub succeeds with no output.
+fn execute(kind: &Kind, config: &Value) -> TaskResult {
     match kind.name {
         "echo" => TaskResult::Succeeded(config.clone()),
         "fail" => match config::read::<Fail>(kind, config.clone()) {
@@ -47,8 +47,8 @@ fn carry_out(kind: &Kind, config: &Value) -> TaskResult {
     }
 }
 
-/// An attempt that would take longer than it may ends when its time is up.
-fn in_time(takes: TimeDelta, result: TaskResult, limit: TimeDelta) -> (TimeDelta, TaskResult) {
+/// Ends an attempt that would exceed its limit at the limit.
+fn limited(takes: TimeDelta, result: TaskResult, limit: TimeDelta) -> (TimeDelta, TaskResult) {
     if takes <= limit {
         return (takes, result);
     }

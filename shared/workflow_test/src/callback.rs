@@ -1,26 +1,26 @@
-//! Callbacks as tests see them: who would be told what. Nobody is.
+//! Callbacks, rendered but not sent.
 
 use model::Call;
 use model::message::CallbackDue;
 use runtime::{CallbackJob, Result, Runtime};
 use serde_json::{Map, Value, json};
 
-/// What a callback would do, rendered; secrets are shown by name.
+/// A rendered callback; secrets are shown by name.
 pub(crate) async fn render(runtime: &Runtime, due: &CallbackDue) -> Result<Value> {
     let secrets = placeholders(runtime.callback_secrets(due).await?);
-    let mut told = match runtime.callback(due, secrets).await? {
+    let mut rendered = match runtime.callback(due, secrets).await? {
         CallbackJob::Ready { call, event, .. } => describe(call, event),
         CallbackJob::Broken(failure) => json!({"broken": failure.message}),
-        CallbackJob::Gone => json!({"broken": "there is no such callback"}),
+        CallbackJob::Gone => json!({"broken": "the callback does not exist"}),
     };
-    told["on"] = due.event["on"].clone();
+    rendered["on"] = due.event["on"].clone();
     if let Some(task) = due.event.get("task") {
-        told["task"] = task.clone();
+        rendered["task"] = task.clone();
     }
-    Ok(told)
+    Ok(rendered)
 }
 
-/// The call as it is written in short, with what else belongs to it beside it.
+/// A call in the form that test files use.
 fn describe(call: Call, event: Value) -> Value {
     match call {
         Call::Webhook { url, headers, body } => {
@@ -31,7 +31,7 @@ fn describe(call: Call, event: Value) -> Value {
     }
 }
 
-/// Stands in for secrets: a test shows where they go, and needs none.
+/// Placeholders for secrets, so that a test shows where they go without needing them.
 pub(crate) fn placeholders(names: impl IntoIterator<Item = String>) -> Map<String, Value> {
     names.into_iter().map(|name| (name.clone(), Value::String(format!("secrets.{name}")))).collect()
 }

@@ -1,22 +1,22 @@
-//! Values held against what is expected of them, each difference where it is written.
+//! Compares values with expectations and reports each difference at the position of the expectation.
 
 use chrono::TimeDelta;
 use language::document::{Data, Node, Report};
 use serde_json::{Map, Number, Value};
 
-/// A value that is shown is cut after so many characters.
-const SHOWN: usize = 200;
+/// Longer values are cut in messages.
+const MAX_SHOWN_CHARS: usize = 200;
 
-/// How much of a value is expected.
+/// How much of a value an expectation covers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// All of it.
     Whole,
-    /// Of each mapping, the fields that are named.
+    /// The named fields of each mapping.
     Named,
 }
 
-/// Reports every difference between a value and what is expected of it.
+/// Reports every difference between a value and its expectation.
 pub(crate) fn compare(expected: &Node, found: &Value, extent: Extent, report: &mut Report<'_>) {
     match (&expected.data, found) {
         (Data::Map(_), Value::Object(found)) => compare_maps(expected, found, extent, report),
@@ -50,7 +50,7 @@ fn compare_maps(expected: &Node, found: &Map<String, Value>, extent: Extent, rep
         return;
     }
     for (name, value) in found.iter().filter(|(name, _)| entries.iter().all(|(key, _)| key.name != **name)) {
-        let message = format!("found a field `{name}` that is not expected: {}", show(value));
+        let message = format!("found an unexpected field `{name}`: {}", show(value));
         report.add(&expected.at, message, None);
     }
 }
@@ -67,13 +67,13 @@ fn is_same(one: &Number, other: &Number) -> bool {
 /// A value for people.
 fn show(value: &Value) -> String {
     let text = value.to_string();
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
 }
 
-/// A length of time as test files have it: `1h30m`.
+/// A duration as written in test files: `1h30m`.
 pub(crate) fn span(span: TimeDelta) -> String {
     let milliseconds = span.num_milliseconds();
     let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000)];

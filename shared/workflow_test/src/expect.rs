@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use language::document::{Data, Fields, Node, Place, Report, choice, entries, list, text, whole};
 use model::{RunState, TaskState};
 
-use crate::cast::Cast;
+use crate::fixtures::Fixtures;
 use crate::read;
 
 /// What is expected of a run.
@@ -15,7 +15,7 @@ pub(crate) struct Expect {
     pub(crate) error: Option<(Place, String)>,
     pub(crate) tasks: Vec<ExpectTask>,
     pub(crate) order: Vec<(Place, String)>,
-    /// A list; nothing if it does not matter who is told what.
+    /// A list; none if callbacks are not checked.
     pub(crate) callbacks: Option<Node>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct ExpectTask {
     pub(crate) error: Option<(Place, String)>,
 }
 
-/// A length of time: exactly so long, or within bounds.
+/// A duration: exact, or within bounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
     pub(crate) at: Place,
@@ -43,22 +43,22 @@ pub(crate) struct Range {
 }
 
 impl Expect {
-    pub(crate) fn read(node: &Node, cast: &Cast, report: &mut Report<'_>) -> Option<Self> {
+    pub(crate) fn read(node: &Node, fixtures: &Fixtures, report: &mut Report<'_>) -> Option<Self> {
         let mut fields = Fields::of(node, "`expect`", report)?;
         let states = RunState::ALL.map(RunState::name);
         let state = fields.get("state").and_then(|node| located(node, choice(node, &states, report)));
         let took = fields.get("took").and_then(|node| Range::read(node, report));
         let error = fields.get("error").and_then(|node| part(node, report));
         let tasks = fields.get("tasks").map(|node| entries(node, "`tasks`", report)).unwrap_or_default();
-        let order = fields.get("order").map(|node| names(node, cast, report)).unwrap_or_default();
+        let order = fields.get("order").map(|node| names(node, fixtures, report)).unwrap_or_default();
         let callbacks = fields.get("callbacks").filter(|node| list(node, report).is_some()).cloned();
         fields.finish(report);
         let mut expected = Vec::new();
         for (key, node) in tasks {
-            cast.find(&key.name, &key.at, report);
-            expected.extend(ExpectTask::read(&key.name, &key.at, node, cast, report));
+            fixtures.find(&key.name, &key.at, report);
+            expected.extend(ExpectTask::read(&key.name, &key.at, node, fixtures, report));
         }
-        // A run of which nothing else is said shall succeed.
+        // Unless stated otherwise, the run must succeed.
         let state = state.unwrap_or_else(|| (node.at.clone(), RunState::Succeeded));
         Some(Self { state, took, error, tasks: expected, order, callbacks })
     }
@@ -66,16 +66,22 @@ impl Expect {
 
 impl ExpectTask {
     /// A state, or a mapping.
-    fn read(name: &str, at: &Place, node: &Node, cast: &Cast, report: &mut Report<'_>) -> Option<Self> {
+    fn read(
+        name: &str,
+        at: &Place,
+        node: &Node,
+        fixtures: &Fixtures,
+        report: &mut Report<'_>,
+    ) -> Option<Self> {
         let states = TaskState::ALL.map(TaskState::name);
         let mut expected = Self::nothing(name, at);
         if let Data::Text(_) = node.data {
             expected.state = located(node, choice(node, &states, report));
             return Some(expected);
         }
-        let mut fields = Fields::of(node, "what is expected of a task", report)?;
+        let mut fields = Fields::of(node, "an expectation of a task", report)?;
         expected.state = fields.get("state").and_then(|node| located(node, choice(node, &states, report)));
-        // Nothing is an output that can be expected, too.
+        // `null` is an output that can be expected.
         expected.output = fields.get_or_null("output").cloned();
         expected.config = fields.get("config").cloned();
         let attempts = fields.get("attempts");
@@ -83,7 +89,7 @@ impl ExpectTask {
         expected.started = fields.get("started").and_then(|node| Range::read(node, report));
         expected.finished = fields.get("finished").and_then(|node| Range::read(node, report));
         let after = fields.get("started_after");
-        expected.after = after.map(|node| names(node, cast, report)).unwrap_or_default();
+        expected.after = after.map(|node| names(node, fixtures, report)).unwrap_or_default();
         expected.error = fields.get("error").and_then(|node| part(node, report));
         fields.finish(report);
         Some(expected)
@@ -111,7 +117,7 @@ impl Range {
             let exactly = read::span(node, report);
             return Some(Self { at: node.at.clone(), least: exactly, most: exactly });
         }
-        let mut fields = Fields::of(node, "a length of time", report)?;
+        let mut fields = Fields::of(node, "a duration", report)?;
         let least = fields.get("at_least").and_then(|node| read::span(node, report));
         let most = fields.get("at_most").and_then(|node| read::span(node, report));
         fields.finish(report);
@@ -128,11 +134,11 @@ fn part(node: &Node, report: &mut Report<'_>) -> Option<(Place, String)> {
 }
 
 /// One or more names of tasks.
-fn names(node: &Node, cast: &Cast, report: &mut Report<'_>) -> Vec<(Place, String)> {
+fn names(node: &Node, fixtures: &Fixtures, report: &mut Report<'_>) -> Vec<(Place, String)> {
     let mut names = Vec::new();
     for node in read::one_or_more(node) {
         let Some(word) = text(node, report) else { continue };
-        cast.find(word.text, word.at, report);
+        fixtures.find(word.text, word.at, report);
         names.push((word.at.clone(), word.text.to_owned()));
     }
     names

@@ -1,85 +1,85 @@
-//! What came of a run that was played.
+//! The outcome of a run.
 
 use chrono::TimeDelta;
 use model::{Instant, Run, TaskKey, TaskSpec};
 use serde_json::Value;
 use store::TaskRecord;
 
-use crate::line::Line;
-use crate::role::Role;
+use crate::action::Action;
+use crate::tracked_run::TrackedRun;
 
-/// How a run came to rest.
+/// Why the runner stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Rest {
+pub(crate) enum Finish {
     /// It ended.
     Ended,
     /// Nothing more happens, and it has not ended.
     Waiting,
-    /// What it waits for is further away than this.
+    /// The next event is further away than this.
     TooLong(TimeDelta),
-    /// It had not ended after so many steps.
+    /// It had not ended after this many steps.
     Endless(u32),
 }
 
-/// What came of a run that was played.
+/// The outcome of a run.
 pub(crate) struct Outcome<'t> {
-    pub(crate) rest: Rest,
+    pub(crate) finish: Finish,
     pub(crate) run: Run,
-    /// The run, and those that were played with it.
-    pub(crate) roles: Vec<Role>,
-    /// The tasks of all of them.
-    pub(crate) tasks: Vec<Played>,
-    /// The tasks that began, in the order in which they did.
+    /// The run, and the runs that it started.
+    pub(crate) runs: Vec<TrackedRun>,
+    /// The tasks of all runs.
+    pub(crate) tasks: Vec<TaskOutcome>,
+    /// The tasks that started, in order.
     pub(crate) order: Vec<TaskKey>,
-    /// Who was to be told what, in the order in which they were.
+    /// The rendered callbacks, in order.
     pub(crate) callbacks: Vec<Value>,
     pub(crate) start: Instant,
-    /// When it came to rest.
+    /// When the runner stopped.
     pub(crate) now: Instant,
-    /// The lines that came when nobody could use them, and when.
-    pub(crate) unheard: Vec<(&'t Line, Instant)>,
-    /// The lines that would have come later.
-    pub(crate) unsaid: &'t [Line],
+    /// Actions that no task was waiting for, and when they happened.
+    pub(crate) unused: Vec<(&'t Action, Instant)>,
+    /// Actions that would have happened later.
+    pub(crate) pending: &'t [Action],
 }
 
-/// A task that was played.
-pub(crate) struct Played {
-    /// As test files name it.
+/// The outcome of a task.
+pub(crate) struct TaskOutcome {
+    /// The name as written in test files.
     pub(crate) name: String,
-    /// The place of its run among the roles.
-    pub(crate) role: usize,
+    /// The index of its run among the runs.
+    pub(crate) run: usize,
     pub(crate) record: TaskRecord,
 }
 
 impl Outcome<'_> {
-    /// The task of that name; if its run was started more than once, that of the last.
-    pub(crate) fn task(&self, name: &str) -> Option<&Played> {
+    /// The task of that name; of the last run, if its run was started more than once.
+    pub(crate) fn task(&self, name: &str) -> Option<&TaskOutcome> {
         self.tasks.iter().rev().find(|task| task.name == name)
     }
 
     /// The definition of a task.
-    pub(crate) fn spec(&self, task: &Played) -> &TaskSpec {
-        self.roles[task.role].graph.spec_at(task.record.task.index, task.record.task.child)
+    pub(crate) fn spec(&self, task: &TaskOutcome) -> &TaskSpec {
+        self.runs[task.run].graph.spec_at(task.record.task.index, task.record.task.child)
     }
 
     /// The config of a task's latest attempt, rendered.
-    pub(crate) fn config(&self, task: &Played) -> Option<&Value> {
-        self.roles[task.role].configs.get(&task.record.task.index)
+    pub(crate) fn config(&self, task: &TaskOutcome) -> Option<&Value> {
+        self.runs[task.run].configs.get(&task.record.task.index)
     }
 
-    /// When a task began, if it did.
-    pub(crate) fn began(&self, task: &Played) -> Option<Instant> {
-        self.roles[task.role].began.get(&task.record.task.index).copied()
+    /// When a task started, if it did.
+    pub(crate) fn started(&self, task: &TaskOutcome) -> Option<Instant> {
+        self.runs[task.run].started.get(&task.record.task.index).copied()
     }
 
-    /// How long after the start of the run something was.
+    /// The time from the start of the run until `instant`.
     pub(crate) fn since_start(&self, instant: Instant) -> TimeDelta {
         instant - self.start
     }
 
-    /// The names of all tasks that began, in the order in which they did.
+    /// The names of all tasks that started, in order.
     pub(crate) fn order(&self) -> Vec<String> {
-        let role = |key: &TaskKey| self.roles.iter().find(|role| role.run == key.run);
-        self.order.iter().filter_map(|key| role(key).map(|role| role.name(key.task))).collect()
+        let run_of = |key: &TaskKey| self.runs.iter().find(|tracked| tracked.run == key.run);
+        self.order.iter().filter_map(|key| run_of(key).map(|tracked| tracked.name(key.task))).collect()
     }
 }

@@ -6,7 +6,7 @@ use language::duration::Duration;
 use model::Instant;
 use serde_json::{Map, Value};
 
-/// A length of time such as `30s`, or a number of seconds.
+/// A duration such as `30s`, or a number of seconds.
 pub(crate) fn span(node: &Node, report: &mut Report<'_>) -> Option<TimeDelta> {
     match serde_json::from_value::<Duration>(node.to_json()) {
         Ok(duration) => TimeDelta::from_std(duration.to_std()).ok(),
@@ -22,7 +22,7 @@ pub(crate) fn instant(node: &Node, report: &mut Report<'_>) -> Option<Instant> {
     let instant = serde_json::from_value(node.to_json()).ok();
     if instant.is_none() {
         let message = format!("expected an instant, found {}", node.describe());
-        report.add(&node.at, message, Some("write such as 2026-01-31T06:00:00Z".to_owned()));
+        report.add(&node.at, message, Some("for example 2026-01-31T06:00:00Z".to_owned()));
     }
     instant
 }
@@ -38,12 +38,12 @@ pub(crate) fn mapping(node: &Node, report: &mut Report<'_>) -> Map<String, Value
     }
 }
 
-/// The text of a field that need not be there.
+/// The text of an optional field.
 pub(crate) fn words(fields: &mut Fields<'_>, name: &'static str, report: &mut Report<'_>) -> Option<String> {
     fields.get(name).and_then(|node| text(node, report)).map(|word| word.text.to_owned())
 }
 
-/// One thing, or a list of such things.
+/// One node, or a list of nodes.
 pub(crate) fn one_or_more(node: &Node) -> &[Node] {
     match &node.data {
         Data::List(items) => items,

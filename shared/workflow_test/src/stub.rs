@@ -1,4 +1,4 @@
-//! What attempts come to, since nothing is carried out.
+//! Stubs: the results of attempts, since no task is executed.
 
 use chrono::TimeDelta;
 use language::document::{Data, Fields, Node, Place, Report, choice, entries, text};
@@ -7,12 +7,12 @@ use model::message::TaskResult;
 use model::{ErrorClass, Failure, RunId, RunState, TaskSpec};
 use serde_json::{Map, Value, json};
 
-use crate::cast::{Cast, stands_for, work_of};
+use crate::fixtures::{Fixtures, matches_task, work_of};
 use crate::read;
 
 const ENDS: [&str; 3] = ["succeeded", "failed", "cancelled"];
 
-/// What one attempt comes to.
+/// The result of one attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Stub {
     pub(crate) at: Place,
@@ -23,13 +23,13 @@ pub(crate) struct Stub {
 /// How an attempt ends.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// With this.
+    /// With this result.
     Result(TaskResult),
-    /// With the run that it started, which ended so, delivered this, or said this.
+    /// As the run that it started, which ended in this state with these outputs or this error.
     Run { state: RunState, outputs: Map<String, Value>, error: Option<String> },
 }
 
-/// The stubs of one task, by attempt; the last holds for all further ones.
+/// The stubs of one task, by attempt; the last applies to all further attempts.
 #[derive(Clone, Debug)]
 pub(crate) struct Stubs {
     pub(crate) task: String,
@@ -39,12 +39,12 @@ pub(crate) struct Stubs {
 
 impl Stubs {
     /// Reads the stubs of all tasks.
-    pub(crate) fn read(node: &Node, cast: &Cast, report: &mut Report<'_>) -> Vec<Self> {
+    pub(crate) fn read(node: &Node, fixtures: &Fixtures, report: &mut Report<'_>) -> Vec<Self> {
         let tasks = entries(node, "`tasks`", report);
         let mut stubs = Vec::new();
         for (key, node) in tasks {
-            let work = cast.find(&key.name, &key.at, report).map(work_of);
-            work.iter().for_each(|work| refuse_inside(&key.name, work, &key.at, report));
+            let work = fixtures.find(&key.name, &key.at, report).map(work_of);
+            work.iter().for_each(|work| refuse_engine_task(&key.name, work, &key.at, report));
             let attempts = read::one_or_more(node);
             if attempts.is_empty() {
                 report.add(&node.at, "a list of attempts needs at least one", None);
@@ -56,10 +56,10 @@ impl Stubs {
         stubs
     }
 
-    /// The stub of one attempt at a task: its own, or for a fan-out's child that of all its children.
+    /// The stub of one attempt: the task's own or, for a child of a fan-out, that of all its children.
     pub(crate) fn find<'s>(all: &'s [Self], task: &str, attempt: u32) -> Option<&'s Stub> {
         let own = all.iter().find(|stubs| stubs.task == task);
-        let stubs = own.or_else(|| all.iter().find(|stubs| stands_for(&stubs.task, task)))?;
+        let stubs = own.or_else(|| all.iter().find(|stubs| matches_task(&stubs.task, task)))?;
         stubs.attempts.get(attempt.saturating_sub(1) as usize).or(stubs.attempts.last())
     }
 }
@@ -75,7 +75,7 @@ impl Stub {
 }
 
 impl End {
-    /// What it means for the task, which may have started this run.
+    /// The result for the task, which may have started `run`.
     pub(crate) fn result(&self, run: RunId) -> TaskResult {
         match self {
             Self::Result(result) => result.clone(),
@@ -96,8 +96,8 @@ impl End {
 fn read_result(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<End> {
     let (output, fail) = (fields.get("output"), fields.get("fail"));
     if let (Some(_), Some(fail)) = (output, fail) {
-        let hint = "write a list for one attempt after the other".to_owned();
-        report.add(&fail.at, "an attempt has an `output` or it fails, not both", Some(hint));
+        let hint = "use a list for several attempts".to_owned();
+        report.add(&fail.at, "an attempt has either an `output` or a `fail`, not both", Some(hint));
     }
     Some(End::Result(match fail {
         Some(fail) => TaskResult::Failed(failure(fail, report)?),
@@ -105,14 +105,14 @@ fn read_result(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<End> 
     }))
 }
 
-/// How the run ended that the attempt started, which is not played then.
+/// How the run ended that the attempt started; it is not executed.
 fn read_run(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<End> {
     let state = fields.get("run").map(|node| choice(node, &ENDS, report));
     let state = state.unwrap_or(Some(RunState::Succeeded))?;
     let (outputs, error) = (fields.get("outputs"), fields.get("error"));
     for (field, of) in [(outputs, RunState::Succeeded), (error, RunState::Failed)] {
         if let Some(field) = field.filter(|_| state != of) {
-            report.add(&field.at, format!("only a run that {} has such a thing", of.name()), None);
+            report.add(&field.at, format!("only a run that {} has this field", of.name()), None);
         }
     }
     let outputs = outputs.map(|node| read::mapping(node, report)).unwrap_or_default();
@@ -120,7 +120,7 @@ fn read_run(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<End> {
     Some(End::Run { state, outputs, error })
 }
 
-/// `"connection reset"`, which may pass by itself, or `{message: …, class: permanent}`.
+/// `"connection reset"`, a transient failure, or `{message: …, class: permanent}`.
 fn failure(node: &Node, report: &mut Report<'_>) -> Option<Failure> {
     if !matches!(node.data, Data::Map(_)) {
         return text(node, report).map(|word| Failure::transient(word.text));
@@ -133,17 +133,17 @@ fn failure(node: &Node, report: &mut Report<'_>) -> Option<Failure> {
     Some(Failure::new(class.unwrap_or(Some(ErrorClass::Transient))?, message?.text))
 }
 
-/// What the engine settles itself comes to what it comes to; a run that it starts may be stubbed as a whole.
-fn refuse_inside(name: &str, work: &TaskSpec, at: &Place, report: &mut Report<'_>) {
+/// Reports a stub for an engine task. Sensors and child runs may be stubbed.
+fn refuse_engine_task(name: &str, work: &TaskSpec, at: &Place, report: &mut Report<'_>) {
     if matches!(work.kind.as_str(), "workflow" | "sensor")
         || !kind(&work.kind).is_some_and(|kind| kind.inside)
     {
         return;
     }
     let hint = match work.kind.as_str() {
-        "wait_for_signal" | "approval" => "say under `meanwhile` what comes",
-        _ => "stub the tasks before it, and expect what it makes of them",
+        "wait_for_signal" | "approval" => "provide the answer under `meanwhile`",
+        _ => "stub the tasks it depends on instead",
     };
-    let message = format!("`{name}` takes no stub: a `{}` is settled by the engine itself", work.kind);
+    let message = format!("`{name}` takes no stub: the engine executes `{}` itself", work.kind);
     report.add(at, message, Some(hint.to_owned()));
 }

@@ -8,11 +8,11 @@ use language::{Compilation, Diagnostic};
 use model::Instant;
 use serde_json::{Map, Value};
 
-use crate::cast::Cast;
+use crate::action::Action;
 use crate::expect::Expect;
-use crate::line::Line;
+use crate::fixtures::Fixtures;
 use crate::stub::Stubs;
-use crate::{judge, read, stage};
+use crate::{assertions, read, runner};
 
 /// A test file as the caller read it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,30 +23,30 @@ pub struct TestFile {
     pub text: String,
 }
 
-/// The tests of one file, known to be sound.
+/// The valid tests of one file.
 #[derive(Clone, Debug)]
 pub struct Suite {
     /// The tests, in the order of the file.
     pub tests: Vec<Test>,
     file: TestFile,
-    cast: Cast,
+    fixtures: Fixtures,
 }
 
-/// One test: what a run is given, what happens to it, and what is expected of it.
+/// One test: the inputs of a run, what happens to it, and what is expected of it.
 #[derive(Clone, Debug)]
 pub struct Test {
-    /// What it claims.
+    /// What it asserts, in words.
     pub name: String,
     pub(crate) at: Place,
     pub(crate) inputs: Map<String, Value>,
     pub(crate) logical_date: Option<Instant>,
     pub(crate) now: Option<Instant>,
     pub(crate) stubs: Vec<Stubs>,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) actions: Vec<Action>,
     pub(crate) expect: Expect,
 }
 
-/// Why the tests of a file cannot be played.
+/// Why the tests of a file cannot be run.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Refusal {
     /// The workflow of this name has problems of its own.
@@ -56,15 +56,15 @@ pub enum Refusal {
 }
 
 impl Suite {
-    /// Reads a test file against the workflows that it may be about.
+    /// Reads a test file, given all workflows.
     pub fn read(file: &TestFile, workflows: &Compilation) -> Result<Self, Refusal> {
         let mut report = Report::on(&file.path, &file.text);
         let suite = document::parse(&mut report).map(|root| read_root(&root, workflows, &mut report));
         let problems = report.finish();
         match suite {
             Some(Err(refusal)) if problems.is_empty() => Err(refusal),
-            Some(Ok(Some((cast, tests)))) if problems.is_empty() => {
-                Ok(Self { tests, cast, file: file.clone() })
+            Some(Ok(Some((fixtures, tests)))) if problems.is_empty() => {
+                Ok(Self { tests, fixtures, file: file.clone() })
             }
             _ => Err(Refusal::File(problems)),
         }
@@ -77,21 +77,21 @@ impl Suite {
 
     /// The name of the workflow.
     pub fn workflow(&self) -> &str {
-        &self.cast.workflow().name
+        &self.fixtures.workflow().name
     }
 
-    /// Plays a test of this suite, and answers with everything that is not as expected.
-    pub async fn play(&self, test: &Test) -> Vec<Diagnostic> {
+    /// Runs a test of this suite. Returns every failed expectation.
+    pub async fn run(&self, test: &Test) -> Vec<Diagnostic> {
         let mut report = Report::on(&self.file.path, &self.file.text);
-        match stage::play(&self.cast, test).await {
-            Ok(outcome) => judge::judge(test, &outcome, &mut report),
+        match runner::run(&self.fixtures, test).await {
+            Ok(outcome) => assertions::check(test, &outcome, &mut report),
             Err(error) => report.add(&test.at, in_words(&error), None),
         }
         report.finish()
     }
 }
 
-/// Why a run could not even be played: nearly always what it was given.
+/// Why a run could not be executed, nearly always because of its inputs.
 fn in_words(error: &runtime::Error) -> String {
     match error {
         runtime::Error::BadInputs(problems) => {
@@ -102,7 +102,7 @@ fn in_words(error: &runtime::Error) -> String {
     }
 }
 
-type Parts = (Cast, Vec<Test>);
+type Parts = (Fixtures, Vec<Test>);
 
 fn read_root(
     root: &Node,
@@ -123,10 +123,11 @@ fn read_root(
         return Ok(None);
     };
     let graph = Graph::compile(definition.workflow.clone()).expect("a sound definition has no circles");
-    let cast = Cast::of(definition, &workflows.definitions);
-    let tests: Vec<Test> = tests.iter().filter_map(|node| Test::read(node, &graph, &cast, report)).collect();
+    let fixtures = Fixtures::of(definition, &workflows.definitions);
+    let tests: Vec<Test> =
+        tests.iter().filter_map(|node| Test::read(node, &graph, &fixtures, report)).collect();
     check_names(&tests, report);
-    Ok(Some((cast, tests)))
+    Ok(Some((fixtures, tests)))
 }
 
 /// Whether the workflow's own file, which is called like it, could not be compiled.
@@ -140,21 +141,21 @@ fn has_problems(workflow: &str, workflows: &Compilation) -> bool {
 fn check_names(tests: &[Test], report: &mut Report<'_>) {
     let mut taken = BTreeSet::new();
     for test in tests.iter().filter(|test| !taken.insert(&test.name)) {
-        let hint = Some("say in the name what is different".to_owned());
-        report.add(&test.at, format!("there is a test `{}` already", test.name), hint);
+        let hint = Some("say in the name how it differs".to_owned());
+        report.add(&test.at, format!("the test name `{}` is not unique", test.name), hint);
     }
 }
 
 impl Test {
-    fn read(node: &Node, graph: &Graph, cast: &Cast, report: &mut Report<'_>) -> Option<Self> {
+    fn read(node: &Node, graph: &Graph, fixtures: &Fixtures, report: &mut Report<'_>) -> Option<Self> {
         let mut fields = Fields::of(node, "a test", report)?;
         let name = fields.require("name").and_then(|node| text(node, report));
         let inputs = fields.get("inputs").map(|node| read::mapping(node, report));
         let logical_date = fields.get("logical_date").and_then(|node| read::instant(node, report));
         let now = fields.get("now").and_then(|node| read::instant(node, report));
-        let stubs = fields.get("tasks").map(|node| Stubs::read(node, cast, report));
-        let lines = fields.get("meanwhile").map(|node| Line::read_all(node, graph, report));
-        let expect = fields.require("expect").and_then(|node| Expect::read(node, cast, report));
+        let stubs = fields.get("tasks").map(|node| Stubs::read(node, fixtures, report));
+        let actions = fields.get("meanwhile").map(|node| Action::read_all(node, graph, report));
+        let expect = fields.require("expect").and_then(|node| Expect::read(node, fixtures, report));
         fields.finish(report);
         Some(Self {
             name: name?.text.to_owned(),
@@ -163,7 +164,7 @@ impl Test {
             logical_date,
             now,
             stubs: stubs.unwrap_or_default(),
-            lines: lines.unwrap_or_default(),
+            actions: actions.unwrap_or_default(),
             expect: expect?,
         })
     }

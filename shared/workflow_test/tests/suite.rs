@@ -52,36 +52,38 @@ fn read(tasks: &str, tests: &str) -> Result<Suite, Refusal> {
     Suite::read(&file, &compiled)
 }
 
-/// Plays one test of `flow`, written without its name; answers with all that is not as expected.
-async fn play(tasks: &str, test: &str) -> Vec<String> {
+/// Runs one test of `flow`, written without its name; returns every failed expectation.
+async fn run_test(tasks: &str, test: &str) -> Vec<String> {
     let suite =
         read(tasks, &format!("  - name: it\n{test}")).unwrap_or_else(|refusal| panic!("{refusal:#?}"));
-    let problems = suite.play(&suite.tests[0]).await;
+    let problems = suite.run(&suite.tests[0]).await;
     problems
         .iter()
-        .map(|problem| format!("{}:{} {}: {}", problem.line, problem.column, problem.path, said(problem)))
+        .map(|problem| {
+            format!("{}:{} {}: {}", problem.line, problem.column, problem.path, message_of(problem))
+        })
         .collect()
 }
 
-fn said(problem: &language::Diagnostic) -> String {
+fn message_of(problem: &language::Diagnostic) -> String {
     let hint = problem.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
     format!("{}{hint}", problem.message)
 }
 
 /// The test passes.
 async fn passes(tasks: &str, test: &str) {
-    let problems = play(tasks, test).await;
+    let problems = run_test(tasks, test).await;
     assert!(problems.is_empty(), "{problems:#?}\nin\n{test}");
 }
 
-/// The test fails with exactly this to say.
+/// The test fails with exactly these messages.
 async fn fails(tasks: &str, test: &str, expected: &[&str]) {
-    assert_eq!(play(tasks, test).await, expected, "in\n{test}");
+    assert_eq!(run_test(tasks, test).await, expected, "in\n{test}");
 }
 
-/// The file is refused with this among what is said about it.
+/// The file is refused, with this among its problems.
 fn refused(tasks: &str, tests: &str, expected: &str) {
     let Err(Refusal::File(problems)) = read(tasks, tests) else { panic!("it is not refused:\n{tests}") };
-    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    assert!(told.iter().any(|problem| problem == expected), "`{expected}` is not among {told:#?}");
+    let message: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(message.iter().any(|problem| problem == expected), "`{expected}` is not among {message:#?}");
 }

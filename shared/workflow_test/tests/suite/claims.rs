@@ -156,6 +156,6 @@ async fn what_is_done_meanwhile_may_be_written_in_any_order() {
 async fn playing_a_test_again_gives_the_same_to_the_microsecond() {
     let jittery = RETRIED.replace("jitter: 0", "jitter: 0.5");
     let test = "    tasks: {work: {fail: x}}\n    expect: {state: failed, took: 1s}\n";
-    let first = crate::play(&jittery, test).await;
-    assert_eq!(first, crate::play(&jittery, test).await);
+    let first = crate::run_test(&jittery, test).await;
+    assert_eq!(first, crate::run_test(&jittery, test).await);
 }

@@ -45,26 +45,26 @@ async fn as_many_children_fail_as_are_tolerated() {
 
 #[tokio::test]
 async fn over_nothing_there_are_no_children() {
-    let told = "5:22 tests[0].expect.tasks.split__0: there was no such task in the run";
-    fails(SPLIT, "    inputs: {n: 0}\n    expect: {tasks: {split__0: skipped}}\n", &[told]).await;
+    let message = "5:22 tests[0].expect.tasks.split__0: the run has no such task";
+    fails(SPLIT, "    inputs: {n: 0}\n    expect: {tasks: {split__0: skipped}}\n", &[message]).await;
     let test =
         "    inputs: {n: 0}\n    expect: {took: 0s, tasks: {gather: {output: {count: 0, total: 0}}}}\n";
     passes(SPLIT, test).await;
 }
 
 #[tokio::test]
-async fn a_stub_of_a_child_that_never_was_is_told() {
+async fn a_stub_of_a_child_that_never_was_is_reported() {
     let test =
         "    inputs: {n: 1}\n    tasks: {split__0: {output: 1}, split__1: {output: 1}}\n    expect: {}\n";
-    fails(SPLIT, test, &["5:36 tests[0].tasks.split__1: `split__1` has a stub, but it never began"]).await;
+    fails(SPLIT, test, &["5:36 tests[0].tasks.split__1: `split__1` has a stub, but never started"]).await;
 }
 
 #[tokio::test]
-async fn children_that_have_not_had_their_turn_are_told_of() {
+async fn children_that_have_not_had_their_turn_are_reported() {
     let tasks = "  - {name: split, type: fan_out, for_each: '[1, 2]', max_parallel: 1, task: {type: sleep, config: {until: '2999-01-01T00:00:00Z'}}}\n";
-    let told = "4:13 tests[0].expect: the run does not end within 7320d; `split` waits for its children, `split__0` is \
+    let message = "4:13 tests[0].expect: the run does not end within 7320d; `split` waits for its children, `split__0` is \
         sleeping, `split__1` waits for its turn";
-    fails(tasks, "    expect: {}\n", &[told]).await;
+    fails(tasks, "    expect: {}\n", &[message]).await;
 }
 
 #[test]
@@ -72,11 +72,10 @@ fn only_a_fan_out_has_children_and_only_work_a_stub() {
     let test = |stub: &str| format!("  - {{name: it, tasks: {{{stub}: {{}}}}, expect: {{}}}}\n");
     for (name, hint) in [("split__x", "choose from `split`, `gather`"), ("split_0", "did you mean `split`?")]
     {
-        let told = format!("the workflow `flow` has no task `{name}` ({hint})");
-        refused(SPLIT, &test(name), &format!("tests/flow.yaml:3:24: tests[0].tasks.{name}: {told}"));
+        let message = format!("the workflow `flow` has no task `{name}` ({hint})");
+        refused(SPLIT, &test(name), &format!("tests/flow.yaml:3:24: tests[0].tasks.{name}: {message}"));
     }
     let tasks = "  - {name: split, type: fan_out, for_each: '[1]', task: {type: transform, config: {expression: '1'}}}\n";
-    let told = "tests/flow.yaml:3:24: tests[0].tasks.split: `split` takes no stub: a `transform` is settled by the engine \
-        itself (stub the tasks before it, and expect what it makes of them)";
-    refused(tasks, &test("split"), told);
+    let message = "tests/flow.yaml:3:24: tests[0].tasks.split: `split` takes no stub: the engine executes `transform` itself (stub the tasks it depends on instead)";
+    refused(tasks, &test("split"), message);
 }

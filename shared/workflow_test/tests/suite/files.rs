@@ -11,9 +11,9 @@ const FLOW: &str = "  - {name: work, type: bash, config: {command: 'true'}}
 ";
 
 #[test]
-fn what_is_wrong_is_told_with_line_column_and_a_hint() {
+fn what_is_wrong_is_reported_with_line_column_and_a_hint() {
     let test = |body: &str| format!("  - name: it\n    {body}\n    expect: {{}}\n");
-    for (body, told) in [
+    for (body, message) in [
         (
             "tasks: {wrok: {}}",
             "4:13: tests[0].tasks.wrok: the workflow `flow` has no task `wrok` (did you mean `work`?)",
@@ -21,18 +21,16 @@ fn what_is_wrong_is_told_with_line_column_and_a_hint() {
         ("taks: {work: {}}", "4:5: tests[0].taks: there is no field `taks` here (did you mean `tasks`?)"),
         (
             "tasks: {route: {}}",
-            "4:13: tests[0].tasks.route: `route` takes no stub: a `switch` is settled by the engine itself (stub the \
-             tasks before it, and expect what it makes of them)",
+            "4:13: tests[0].tasks.route: `route` takes no stub: the engine executes `switch` itself (stub the tasks it depends on instead)",
         ),
         (
             "tasks: {wait: {}}",
-            "4:13: tests[0].tasks.wait: `wait` takes no stub: a `wait_for_signal` is settled by the engine itself \
-             (say under `meanwhile` what comes)",
+            "4:13: tests[0].tasks.wait: `wait` takes no stub: the engine executes `wait_for_signal` itself \
+             (provide the answer under `meanwhile`)",
         ),
         (
             "tasks: {work: {output: 1, fail: x}}",
-            "4:37: tests[0].tasks.work.fail: an attempt has an `output` or it fails, not both (write a list for one \
-             attempt after the other)",
+            "4:37: tests[0].tasks.work.fail: an attempt has either an `output` or a `fail`, not both (use a list for several attempts)",
         ),
         ("tasks: {work: []}", "4:19: tests[0].tasks.work: a list of attempts needs at least one"),
         (
@@ -55,12 +53,12 @@ fn what_is_wrong_is_told_with_line_column_and_a_hint() {
         ),
         (
             "meanwhile: [{approve: ask, fields: {sum: 1}}]",
-            "4:17: tests[0].meanwhile[0]: someone is not among those who may answer `ask` (say who with `by`)",
+            "4:17: tests[0].meanwhile[0]: someone may not answer `ask` (name an approver with `by`)",
         ),
         ("meanwhile: [{approve: ask, by: ana}]", "4:17: tests[0].meanwhile[0]: field `sum`: it is required"),
         (
             "meanwhile: [{at: 1h}]",
-            "4:17: tests[0].meanwhile[0]: one of `signal`, `approve`, `reject` or `cancel: true` must stand here",
+            "4:17: tests[0].meanwhile[0]: expected one of `signal`, `approve`, `reject` or `cancel: true`",
         ),
         (
             "meanwhile: [{signal: go, fields: {}}]",
@@ -70,29 +68,29 @@ fn what_is_wrong_is_told_with_line_column_and_a_hint() {
         ("inputs: [1]", "4:13: tests[0].inputs: expected a mapping, found a list"),
         (
             "now: noon",
-            "4:10: tests[0].now: expected an instant, found the text `noon` (write such as 2026-01-31T06:00:00Z)",
+            "4:10: tests[0].now: expected an instant, found the text `noon` (for example 2026-01-31T06:00:00Z)",
         ),
     ] {
-        refused(FLOW, &test(body), &format!("tests/flow.yaml:{told}"));
+        refused(FLOW, &test(body), &format!("tests/flow.yaml:{message}"));
     }
 }
 
 #[test]
-fn expectations_are_checked_before_anything_is_played() {
+fn expectations_are_checked_before_anything_is_executed() {
     let test = "  - name: it
     expect:
       state: suceeded
       tasks: {wrk: succeeded, work: {outputs: 1}}
       order: [nobody]
 ";
-    for told in [
+    for message in [
         "5:14: tests[0].expect.state: `suceeded` is not one of the values allowed here (did you mean `succeeded`?)",
         "6:15: tests[0].expect.tasks.wrk: the workflow `flow` has no task `wrk` (did you mean `work`?)",
         "6:38: tests[0].expect.tasks.work.outputs: there is no field `outputs` here (did you mean `output`?)",
         "7:15: tests[0].expect.order[0]: the workflow `flow` has no task `nobody` (choose from `work`, `route`, `ask`, \
          `wait`)",
     ] {
-        refused(FLOW, test, &format!("tests/flow.yaml:{told}"));
+        refused(FLOW, test, &format!("tests/flow.yaml:{message}"));
     }
 }
 
@@ -104,7 +102,7 @@ fn a_test_needs_a_name_of_its_own_and_an_expectation() {
     refused(
         FLOW,
         twice,
-        "tests/flow.yaml:4:5: tests[1]: there is a test `it` already (say in the name what is different)",
+        "tests/flow.yaml:4:5: tests[1]: the test name `it` is not unique (say in the name how it differs)",
     );
 }
 
@@ -115,14 +113,14 @@ fn refusal(text: &str, tasks: &str) -> Refusal {
 
 #[test]
 fn a_file_that_is_no_test_file_is_refused() {
-    for (text, told) in [
+    for (text, message) in [
         ("workflow: [", "not valid YAML"),
         ("- 1", "a test file must be a mapping"),
         ("tests: []", "the field `workflow` is missing"),
         ("workflow: folw\ntests: []", "there is no workflow `folw` (did you mean `flow`?)"),
     ] {
         let Refusal::File(problems) = refusal(text, FLOW) else { panic!("{text}") };
-        assert!(problems[0].to_string().contains(told), "{problems:?}");
+        assert!(problems[0].to_string().contains(message), "{problems:?}");
     }
 }
 

@@ -23,7 +23,7 @@ async fn a_stub_stands_for_the_run_that_a_task_starts() {
 }
 
 #[tokio::test]
-async fn without_a_stub_the_run_is_played_and_its_tasks_have_names_of_their_own() {
+async fn without_a_stub_the_run_is_executed_and_its_tasks_have_names_of_their_own() {
     let test = "    tasks: {call/work: [{fail: boom, takes: 1s}, {output: 9, takes: 1m}]}
     expect:
       took: {at_least: 1m1s, at_most: 2m}
@@ -81,37 +81,37 @@ async fn every_child_of_a_fan_out_may_be_a_run() {
 #[tokio::test]
 async fn a_workflow_that_is_not_here_cannot_be_started_and_may_be_stubbed() {
     let tasks = PARENT.replace("workflow: child", "workflow: elsewhere");
-    let told = "there is no workflow `elsewhere`";
-    passes(&tasks, &format!("    expect: {{state: failed, error: '{told}'}}\n")).await;
+    let message = "there is no workflow `elsewhere`";
+    passes(&tasks, &format!("    expect: {{state: failed, error: '{message}'}}\n")).await;
     passes(&tasks, "    tasks: {call: {outputs: {work: 1}}}\n    expect: {tasks: {after: {output: 1}}}\n")
         .await;
 }
 
 #[tokio::test]
-async fn what_a_started_run_waits_for_is_told() {
+async fn what_a_started_run_waits_for_is_reported() {
     let tasks = "  - {name: call, type: workflow, config: {workflow: asking}}\n";
-    let told = "4:13 tests[0].expect: the run does not end: from 0s on nothing more happens; `call` waits for its run, \
-        `call/ask` waits for somebody's answer (say under `meanwhile` what it waits for, or expect `state: running`)";
-    fails(tasks, "    expect: {}\n", &[told]).await;
+    let message = "4:13 tests[0].expect: the run does not end: nothing happens after 0s; `call` waits for its run, \
+        `call/ask` waits for approval (provide what it waits for under `meanwhile`, or expect `state: running`)";
+    fails(tasks, "    expect: {}\n", &[message]).await;
 }
 
 #[test]
 fn names_of_tasks_of_started_runs_are_checked() {
     let test = |stubs: &str| format!("  - {{name: it, tasks: {{{stubs}}}, expect: {{}}}}\n");
-    for (stubs, told) in [
+    for (stubs, message) in [
         ("call/wrok: {}", "[\"call/wrok\"]: the workflow `child` has no task `wrok` (did you mean `work`?)"),
-        ("after/work: {}", "[\"after/work\"]: `after` starts no run, so `after/work` is no task"),
+        ("after/work: {}", "[\"after/work\"]: `after` does not start a run, so `after/work` is not a task"),
     ] {
-        refused(PARENT, &test(stubs), &format!("tests/flow.yaml:3:24: tests[0].tasks{told}"));
+        refused(PARENT, &test(stubs), &format!("tests/flow.yaml:3:24: tests[0].tasks{message}"));
     }
-    let told = "tests/flow.yaml:3:31: tests[0].tasks.call.output: there is no field `output` here (did you mean `outputs`?)";
-    refused(PARENT, &test("call: {output: 1}"), told);
-    let told = "tests/flow.yaml:3:51: tests[0].tasks.call.error: only a run that failed has such a thing";
-    refused(PARENT, &test("call: {outputs: {}, error: x}"), told);
+    let message = "tests/flow.yaml:3:31: tests[0].tasks.call.output: there is no field `output` here (did you mean `outputs`?)";
+    refused(PARENT, &test("call: {output: 1}"), message);
+    let message = "tests/flow.yaml:3:51: tests[0].tasks.call.error: only a run that failed has this field";
+    refused(PARENT, &test("call: {outputs: {}, error: x}"), message);
     let tasks = PARENT.replace("workflow: child", "workflow: elsewhere");
-    let told = "tests/flow.yaml:3:24: tests[0].tasks[\"call/work\"]: `call` starts the workflow `elsewhere`, which is not here \
+    let message = "tests/flow.yaml:3:24: tests[0].tasks[\"call/work\"]: `call` starts the workflow `elsewhere`, which is not in this folder \
         (give `call` a stub)";
-    refused(&tasks, &test("call/work: {}"), told);
+    refused(&tasks, &test("call/work: {}"), message);
 }
 
 const LIMITED: &str = "  - {name: work, type: bash, config: {command: 'true'}, timeout_seconds: 7200}
@@ -139,14 +139,14 @@ async fn a_run_misses_its_deadline_times_out_and_tells() {
 }
 
 #[tokio::test]
-async fn callbacks_that_are_not_as_expected_are_told() {
-    let told = "4:25 tests[0].expect.callbacks: expected a list of 0, found one of 1 (the next is {\"body\":{\"error\":\
+async fn callbacks_that_are_not_as_expected_are_reported() {
+    let message = "4:25 tests[0].expect.callbacks: expected a list of 0, found one of 1 (the next is {\"body\":{\"error\":\
         null,\"id\":\"";
-    let problems = crate::play(LIMITED, "    expect: {callbacks: []}\n").await;
-    assert!(problems[0].starts_with(told), "{problems:?}");
+    let problems = crate::run_test(LIMITED, "    expect: {callbacks: []}\n").await;
+    assert!(problems[0].starts_with(message), "{problems:?}");
     let test = "    expect: {callbacks: [{on: success, message: finished}]}\n";
-    let told = "4:49 tests[0].expect.callbacks[0].message: expected \"finished\", found \"done\"";
-    fails(LIMITED, test, &[told]).await;
+    let message = "4:49 tests[0].expect.callbacks[0].message: expected \"finished\", found \"done\"";
+    fails(LIMITED, test, &[message]).await;
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What people and programs do while a run goes on.
+//! What people and programs do during a run.
 
 use chrono::TimeDelta;
 use engine::Graph;
@@ -10,96 +10,97 @@ use serde_json::{Map, Value};
 
 use crate::read;
 
-/// Something that is done at a certain time.
+/// An action at a certain time.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct Action {
     pub(crate) at: Place,
     /// How long after the start of the run.
     pub(crate) after: TimeDelta,
-    /// Who does it.
+    /// The actor.
     pub(crate) by: String,
-    pub(crate) deed: Deed,
+    pub(crate) kind: ActionKind,
 }
 
-/// What is done.
+/// The kinds of actions.
 #[derive(Clone, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum ActionKind {
     Signal { name: String, payload: Value },
     Approve { task: TaskIndex, fields: Map<String, Value> },
     Reject { task: TaskIndex, reason: Option<String> },
     Cancel { reason: Option<String> },
 }
 
-impl Line {
-    /// Reads all of them, in the order in which they are done.
+impl Action {
+    /// Reads all actions, in chronological order.
     pub(crate) fn read_all(node: &Node, graph: &Graph, report: &mut Report<'_>) -> Vec<Self> {
         let nodes = list(node, report).unwrap_or_default();
-        let mut lines: Vec<Self> = nodes.iter().filter_map(|node| Self::read(node, graph, report)).collect();
-        lines.sort_by_key(|line| line.after);
-        lines
+        let mut actions: Vec<Self> =
+            nodes.iter().filter_map(|node| Self::read(node, graph, report)).collect();
+        actions.sort_by_key(|action| action.after);
+        actions
     }
 
     fn read(node: &Node, graph: &Graph, report: &mut Report<'_>) -> Option<Self> {
-        let mut fields = Fields::of(node, "what is done meanwhile", report)?;
+        let mut fields = Fields::of(node, "an action", report)?;
         let after = fields.get("at").and_then(|node| read::span(node, report)).unwrap_or_default();
         let by = read::words(&mut fields, "by", report).unwrap_or_else(|| "someone".to_owned());
         let signal = fields.get("signal").and_then(|node| text(node, report));
         let approve = fields.get("approve").and_then(|node| text(node, report));
         let reject = fields.get("reject").and_then(|node| text(node, report));
         let cancel = fields.get("cancel").and_then(|node| flag(node, report));
-        let answered = approve.or(reject).and_then(|task| asking(task, graph, report));
-        let deed = match (signal, approve, reject, cancel) {
+        let answered = approve.or(reject).and_then(|task| approval(task, graph, report));
+        let action = match (signal, approve, reject, cancel) {
             (Some(name), None, None, None) => {
                 check_signal(name, graph, report);
                 let payload = fields.get("payload").map_or(Value::Null, Node::to_json);
-                Some(Deed::Signal { name: name.text.to_owned(), payload })
+                Some(ActionKind::Signal { name: name.text.to_owned(), payload })
             }
             (None, Some(_), None, None) => {
                 let filled = fields.get("fields").map(|node| read::mapping(node, report)).unwrap_or_default();
-                answered.map(|task| Deed::Approve { task, fields: filled })
+                answered.map(|task| ActionKind::Approve { task, fields: filled })
             }
             (None, None, Some(_), None) => {
                 let reason = read::words(&mut fields, "reason", report);
-                answered.map(|task| Deed::Reject { task, reason })
+                answered.map(|task| ActionKind::Reject { task, reason })
             }
             (None, None, None, Some(true)) => {
-                Some(Deed::Cancel { reason: read::words(&mut fields, "reason", report) })
+                Some(ActionKind::Cancel { reason: read::words(&mut fields, "reason", report) })
             }
             _ => {
-                let message = "one of `signal`, `approve`, `reject` or `cancel: true` must stand here";
+                let message = "expected one of `signal`, `approve`, `reject` or `cancel: true`";
                 report.add(&node.at, message, None);
                 None
             }
         };
         fields.finish(report);
-        let line = Self { at: node.at.clone(), after, by, deed: deed? };
-        line.check_answer(graph, report);
-        Some(line)
+        let action = Self { at: node.at.clone(), after, by, kind: action? };
+        action.check_answer(graph, report);
+        Some(action)
     }
 
-    /// What nobody would take as an answer is no answer here.
+    /// Reports an answer that the real approval would reject.
     fn check_answer(&self, graph: &Graph, report: &mut Report<'_>) {
-        let (Deed::Approve { task, .. } | Deed::Reject { task, .. }) = &self.deed else { return };
+        let (ActionKind::Approve { task, .. } | ActionKind::Reject { task, .. }) = &self.kind else { return };
         let spec = graph.spec(*task);
         let ask = kind(&spec.kind).and_then(|kind| config::read::<Approval>(kind, spec.config.clone()).ok());
         let Some(ask) = ask else { return };
         if !ask.allows(&self.by) {
-            let message = format!("{} is not among those who may answer `{}`", self.by, spec.name);
-            report.add(&self.at, message, Some("say who with `by`".to_owned()));
+            let message = format!("{} may not answer `{}`", self.by, spec.name);
+            report.add(&self.at, message, Some("name an approver with `by`".to_owned()));
         }
-        if let Deed::Approve { fields, .. } = &self.deed {
+        if let ActionKind::Approve { fields, .. } = &self.kind {
             ask.problems(fields).into_iter().for_each(|problem| report.add(&self.at, problem, None));
         }
     }
 
-    /// What is done, in a few words.
+    /// The action in a few words.
     pub(crate) fn describe(&self, graph: &Graph) -> String {
         let name = |task: &TaskIndex| &graph.spec(*task).name;
-        match &self.deed {
-            Deed::Signal { name, .. } => format!("the signal `{name}`"),
-            Deed::Approve { task, .. } => format!("the approval of `{}`", name(task)),
-            Deed::Reject { task, .. } => format!("the rejection of `{}`", name(task)),
-            Deed::Cancel { .. } => "the cancellation".to_owned(),
+        match &self.kind {
+            ActionKind::Signal { name, .. } => format!("the signal `{name}`"),
+            ActionKind::Approve { task, .. } => format!("the approval of `{}`", name(task)),
+            ActionKind::Reject { task, .. } => format!("the rejection of `{}`", name(task)),
+            ActionKind::Cancel { .. } => "the cancellation".to_owned(),
         }
     }
 }
@@ -113,7 +114,7 @@ fn check_signal(name: Word<'_>, graph: &Graph, report: &mut Report<'_>) {
 }
 
 /// The approval of that name.
-fn asking(name: Word<'_>, graph: &Graph, report: &mut Report<'_>) -> Option<TaskIndex> {
+fn approval(name: Word<'_>, graph: &Graph, report: &mut Report<'_>) -> Option<TaskIndex> {
     let approvals = |spec: &&TaskSpec| spec.kind == "approval";
     let found = graph.index_of(name.text).filter(|task| approvals(&graph.spec(*task)));
     if found.is_none() {

@@ -1,4 +1,4 @@
-//! One run of a play: the run under test, or one that a task started.
+//! One run of a test: the run under test, or one that a task started.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use model::{Child, Event, EventKind, Instant, RunId, TaskIndex, TaskKey, TenantI
 use runtime::{Job, Result, Runtime};
 use serde_json::{Map, Value};
 
-/// One run of a play, and what was seen of it.
-pub(crate) struct Role {
+/// A run, and what was observed of it.
+pub(crate) struct TrackedRun {
     pub(crate) run: RunId,
     pub(crate) graph: Arc<Graph>,
     tenant: TenantId,
     version: VersionId,
-    /// What stands before the names of its tasks: `report/` for the run that `report` started.
+    /// Precedes the names of its tasks: `report/` for the run that `report` started.
     path: String,
-    /// How many of its events were seen.
+    /// How many of its events were read.
     seen: i64,
-    /// The places of children of fan-outs.
-    places: BTreeMap<TaskIndex, Child>,
-    /// When each task began.
-    pub(crate) began: BTreeMap<TaskIndex, Instant>,
+    /// The positions of children of fan-outs.
+    positions: BTreeMap<TaskIndex, Child>,
+    /// When each task started.
+    pub(crate) started: BTreeMap<TaskIndex, Instant>,
     /// The config of each task's latest attempt, rendered.
     pub(crate) configs: BTreeMap<TaskIndex, Value>,
 }
 
-impl Role {
-    /// The role of a run that exists, if it does. `path` stands before the names of its tasks.
-    pub(crate) async fn of(
+impl TrackedRun {
+    /// Tracks a run, if it exists. `path` precedes the names of its tasks.
+    pub(crate) async fn find(
         runtime: &Runtime,
         tenant: TenantId,
         run: RunId,
@@ -38,41 +38,41 @@ impl Role {
         let Some(record) = runtime.store().run(tenant, run).await? else { return Ok(None) };
         let version = record.run.version;
         let Some(graph) = runtime.graph(version).await? else { return Ok(None) };
-        let (places, began, configs) = Default::default();
-        Ok(Some(Self { run, graph, tenant, version, path, seen: 0, places, began, configs }))
+        let (positions, started, configs) = Default::default();
+        Ok(Some(Self { run, graph, tenant, version, path, seen: 0, positions, started, configs }))
     }
 
-    /// The name of a task that something happened to, as test files have it.
+    /// The name of a task with an event, as written in test files.
     pub(crate) fn name(&self, task: TaskIndex) -> String {
-        self.name_at(task, self.places.get(&task).copied())
+        self.name_at(task, self.positions.get(&task).copied())
     }
 
-    /// The name of a task, which may be a child of a fan-out, as test files have it.
+    /// The name of a task, which may be a child of a fan-out, as written in test files.
     pub(crate) fn name_at(&self, task: TaskIndex, child: Option<Child>) -> String {
         format!("{}{}", self.path, self.graph.name_at(task, child))
     }
 
-    /// Reads what happened since the last time. Answers which tasks began, in the order in which they did.
+    /// Reads new events. Returns the tasks that started, in order.
     pub(crate) async fn observe(&mut self, runtime: &Runtime) -> Result<Vec<TaskKey>> {
         let mut new = Vec::new();
         for (_, event) in runtime.store().events(self.run, self.seen, u32::MAX).await? {
             self.seen += 1;
             let Some(task) = event.task else { continue };
-            self.places.extend(event.child.map(|child| (task, child)));
-            if is_beginning(&event) && !self.began.contains_key(&task) {
-                self.began.insert(task, event.at);
+            self.positions.extend(event.child.map(|child| (task, child)));
+            if is_start(&event) && !self.started.contains_key(&task) {
+                self.started.insert(task, event.at);
                 new.push(TaskKey { run: self.run, task });
             }
-            self.keep_config(task, &event, runtime).await?;
+            self.record_config(task, &event, runtime).await?;
         }
         Ok(new)
     }
 
-    /// Keeps the config that inside tasks began with: no attempt at them is ever dispatched.
-    async fn keep_config(&mut self, task: TaskIndex, event: &Event, runtime: &Runtime) -> Result<()> {
-        let begins =
+    /// Records the config of engine tasks, of which no attempt is ever dispatched.
+    async fn record_config(&mut self, task: TaskIndex, event: &Event, runtime: &Runtime) -> Result<()> {
+        let is_start =
             matches!(event.kind, EventKind::TaskSleeping | EventKind::TaskWaiting | EventKind::TaskSucceeded);
-        if !begins || self.configs.contains_key(&task) {
+        if !is_start || self.configs.contains_key(&task) {
             return Ok(());
         }
         let work = TaskDispatched {
@@ -91,8 +91,8 @@ impl Role {
     }
 }
 
-/// Whether a task has begun with this event, if it had not before.
-fn is_beginning(event: &Event) -> bool {
+/// Whether this event starts a task that had not started.
+fn is_start(event: &Event) -> bool {
     matches!(
         event.kind,
         EventKind::TaskDispatched

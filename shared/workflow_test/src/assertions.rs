@@ -1,52 +1,52 @@
-//! What came of a run, held against what is expected of it.
+//! Compares the outcome of a run with what a test expects.
 
 use chrono::TimeDelta;
 use language::document::{Place, Report};
 use model::{Instant, RunState};
 use serde_json::Value;
 
-use crate::cast::stands_for;
 use crate::compare::{Extent, compare, span};
 use crate::expect::{Expect, ExpectTask, Range};
-use crate::outcome::{Outcome, Played, Rest};
+use crate::fixtures::matches_task;
+use crate::outcome::{Finish, Outcome, TaskOutcome};
 use crate::stub::Stubs;
 use crate::suite::Test;
 use crate::waiting;
 
-/// Reports everything that is not as expected.
-pub(crate) fn judge(test: &Test, outcome: &Outcome<'_>, report: &mut Report<'_>) {
-    judge_run(&test.expect, outcome, report);
+/// Reports every failed expectation.
+pub(crate) fn check(test: &Test, outcome: &Outcome<'_>, report: &mut Report<'_>) {
+    check_run(&test.expect, outcome, report);
     for expected in &test.expect.tasks {
         match outcome.task(&expected.name) {
-            Some(found) => judge_task(expected, found, outcome, report),
-            None => report.add(&expected.at, "there was no such task in the run", None),
+            Some(found) => check_task(expected, found, outcome, report),
+            None => report.add(&expected.at, "the run has no such task", None),
         }
     }
-    judge_order(&test.expect, outcome, report);
+    check_order(&test.expect, outcome, report);
     if let Some(callbacks) = &test.expect.callbacks {
         compare(callbacks, &Value::Array(outcome.callbacks.clone()), Extent::Named, report);
     }
-    test.stubs.iter().for_each(|stubs| judge_stubs(stubs, outcome, report));
-    judge_lines(outcome, report);
+    test.stubs.iter().for_each(|stubs| check_stubs(stubs, outcome, report));
+    check_actions(outcome, report);
 }
 
-fn judge_run(expect: &Expect, outcome: &Outcome<'_>, report: &mut Report<'_>) {
+fn check_run(expect: &Expect, outcome: &Outcome<'_>, report: &mut Report<'_>) {
     let (at, state) = &expect.state;
     let run = &outcome.run;
-    // A run that waits for ever may be what is expected.
-    let rests = outcome.rest == Rest::Waiting && run.state == *state;
-    if outcome.rest != Rest::Ended && !rests {
-        let hint = "say under `meanwhile` what it waits for, or expect `state: running`".to_owned();
-        report.add(at, waiting::explain(outcome), Some(hint).filter(|_| outcome.rest == Rest::Waiting));
+    // A test may expect a run that waits forever.
+    let waits_as_expected = outcome.finish == Finish::Waiting && run.state == *state;
+    if outcome.finish != Finish::Ended && !waits_as_expected {
+        let hint = "provide what it waits for under `meanwhile`, or expect `state: running`".to_owned();
+        report.add(at, waiting::explain(outcome), Some(hint).filter(|_| outcome.finish == Finish::Waiting));
     } else if run.state != *state {
         let why = run.error.clone().filter(|_| run.state == RunState::Failed);
-        report.add(at, format!("expected the run {}, found it {}", state.name(), run.state.name()), why);
+        report.add(at, format!("expected run state {}, found {}", state.name(), run.state.name()), why);
     }
-    judge_time(expect.took.as_ref(), run.finished_at, "the run has not ended", outcome, report);
-    judge_error(expect.error.as_ref(), run.error.as_deref(), report);
+    check_time(expect.took.as_ref(), run.finished_at, "the run has not ended", outcome, report);
+    check_error(expect.error.as_ref(), run.error.as_deref(), report);
 }
 
-fn judge_task(expected: &ExpectTask, found: &Played, outcome: &Outcome<'_>, report: &mut Report<'_>) {
+fn check_task(expected: &ExpectTask, found: &TaskOutcome, outcome: &Outcome<'_>, report: &mut Report<'_>) {
     let task = &found.record.task;
     let failure = task.failure.as_ref().map(|failure| failure.message.as_str());
     if let Some((at, state)) = expected.state.as_ref().filter(|(_, state)| *state != task.state) {
@@ -59,7 +59,7 @@ fn judge_task(expected: &ExpectTask, found: &Played, outcome: &Outcome<'_>, repo
     match (&expected.config, outcome.config(found)) {
         (Some(config), Some(found)) => compare(config, found, Extent::Named, report),
         (Some(config), None) => {
-            report.add(&config.at, "no attempt was given a config", failure.map(str::to_owned));
+            report.add(&config.at, "no attempt received a config", failure.map(str::to_owned));
         }
         (None, _) => {}
     }
@@ -67,16 +67,16 @@ fn judge_task(expected: &ExpectTask, found: &Played, outcome: &Outcome<'_>, repo
         let message = format!("expected {attempts} attempts, found {}", task.attempt);
         report.add(at, message, failure.map(str::to_owned));
     }
-    let began = outcome.began(found);
-    judge_time(expected.started.as_ref(), began, "the task never began", outcome, report);
-    judge_time(expected.finished.as_ref(), task.finished_at, "the task has not ended", outcome, report);
+    let started = outcome.started(found);
+    check_time(expected.started.as_ref(), started, "the task never started", outcome, report);
+    check_time(expected.finished.as_ref(), task.finished_at, "the task has not ended", outcome, report);
     for (at, earlier) in &expected.after {
-        judge_after(at, earlier, began, outcome, report);
+        check_after(at, earlier, started, outcome, report);
     }
-    judge_error(expected.error.as_ref(), failure, report);
+    check_error(expected.error.as_ref(), failure, report);
 }
 
-fn judge_time(
+fn check_time(
     expected: Option<&Range>,
     found: Option<Instant>,
     never: &str,
@@ -102,7 +102,7 @@ fn bounds(least: Option<TimeDelta>, most: Option<TimeDelta>) -> String {
     }
 }
 
-fn judge_error(expected: Option<&(Place, String)>, found: Option<&str>, report: &mut Report<'_>) {
+fn check_error(expected: Option<&(Place, String)>, found: Option<&str>, report: &mut Report<'_>) {
     let Some((at, part)) = expected else { return };
     match found {
         Some(found) if found.contains(part.as_str()) => {}
@@ -113,68 +113,68 @@ fn judge_error(expected: Option<&(Place, String)>, found: Option<&str>, report: 
     }
 }
 
-/// A task began once an earlier one had ended.
-fn judge_after(
+/// Checks that a task started after another one ended.
+fn check_after(
     at: &Place,
     earlier: &str,
-    began: Option<Instant>,
+    started: Option<Instant>,
     outcome: &Outcome<'_>,
     report: &mut Report<'_>,
 ) {
     let ended = outcome.task(earlier).and_then(|found| found.record.task.finished_at);
-    match (began, ended) {
-        (None, _) => report.add(at, "the task never began", None),
+    match (started, ended) {
+        (None, _) => report.add(at, "the task never started", None),
         (_, None) => report.add(at, format!("`{earlier}` has not ended"), None),
-        (Some(began), Some(ended)) if began < ended => {
-            let (began, ended) = (span(outcome.since_start(began)), span(outcome.since_start(ended)));
-            report.add(at, format!("it began at {began}, before `{earlier}` ended at {ended}"), None);
+        (Some(started), Some(ended)) if started < ended => {
+            let (started, ended) = (span(outcome.since_start(started)), span(outcome.since_start(ended)));
+            report.add(at, format!("it started at {started}, before `{earlier}` ended at {ended}"), None);
         }
         _ => {}
     }
 }
 
-fn judge_order(expect: &Expect, outcome: &Outcome<'_>, report: &mut Report<'_>) {
+fn check_order(expect: &Expect, outcome: &Outcome<'_>, report: &mut Report<'_>) {
     let order = outcome.order();
     let mut last: Option<(usize, &str)> = None;
     for (at, name) in &expect.order {
-        let Some(place) = order.iter().position(|began| began == name) else {
-            report.add(at, format!("`{name}` never began"), None);
+        let Some(place) = order.iter().position(|started| started == name) else {
+            report.add(at, format!("`{name}` never started"), None);
             continue;
         };
         if let Some((_, before)) = last.filter(|(before, _)| *before > place) {
-            let hint = format!("they began as {}", order.join(", "));
-            report.add(at, format!("`{name}` began before `{before}`"), Some(hint));
+            let hint = format!("they started as {}", order.join(", "));
+            report.add(at, format!("`{name}` started before `{before}`"), Some(hint));
         }
         last = Some((place, name));
     }
 }
 
-/// What a stub was written for must have come.
-fn judge_stubs(stubs: &Stubs, outcome: &Outcome<'_>, report: &mut Report<'_>) {
-    let meant = outcome.tasks.iter().filter(|task| stands_for(&stubs.task, &task.name));
-    let attempts = meant.map(|task| task.record.task.attempt).max().unwrap_or(0);
+/// Checks that every stub was used.
+fn check_stubs(stubs: &Stubs, outcome: &Outcome<'_>, report: &mut Report<'_>) {
+    let matching = outcome.tasks.iter().filter(|task| matches_task(&stubs.task, &task.name));
+    let attempts = matching.map(|task| task.record.task.attempt).max().unwrap_or(0);
     if attempts == 0 {
         let state = outcome.task(&stubs.task).map(|task| task.record.task.state.name());
         let state = state.map(|state| format!("it is {state}"));
-        return report.add(&stubs.at, format!("`{}` has a stub, but it never began", stubs.task), state);
+        return report.add(&stubs.at, format!("`{}` has a stub, but never started", stubs.task), state);
     }
     if let Some(unused) = stubs.attempts.get(attempts as usize) {
-        let message = format!("there was no attempt {} at `{}`", attempts + 1, stubs.task);
+        let message = format!("there was no attempt {} of `{}`", attempts + 1, stubs.task);
         report.add(&unused.at, message, None);
     }
 }
 
-/// What people do must have come to somebody.
-fn judge_lines(outcome: &Outcome<'_>, report: &mut Report<'_>) {
-    for (line, at) in &outcome.unheard {
+/// Checks that every action was used.
+fn check_actions(outcome: &Outcome<'_>, report: &mut Report<'_>) {
+    for (action, at) in &outcome.unused {
         let at = span(outcome.since_start(*at));
-        let message = format!("nobody waited for {} at {at}", line.describe(&outcome.roles[0].graph));
-        report.add(&line.at, message, None);
+        let message = format!("nothing waited for {} at {at}", action.describe(&outcome.runs[0].graph));
+        report.add(&action.at, message, None);
     }
-    for line in outcome.unsaid.iter().filter(|_| outcome.rest == Rest::Ended) {
+    for action in outcome.pending.iter().filter(|_| outcome.finish == Finish::Ended) {
         let ended = span(outcome.since_start(outcome.now));
         let message =
-            format!("{} never came: the run had ended at {ended}", line.describe(&outcome.roles[0].graph));
-        report.add(&line.at, message, None);
+            format!("{} was never sent: the run ended at {ended}", action.describe(&outcome.runs[0].graph));
+        report.add(&action.at, message, None);
     }
 }

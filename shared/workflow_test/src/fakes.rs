@@ -1,4 +1,4 @@
-//! A bus and a clock of one's own: messages wait until they are taken, and time passes when it is told to.
+//! A fake bus, which keeps messages until they are taken, and a clock that only moves on request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,19 +7,19 @@ use bus::{Bus, Error};
 use clock::Clock;
 use model::{Instant, Message};
 
-/// Messages that were published and not yet taken. Clones share one queue.
+/// Messages that were published and not taken yet. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Queue(Arc<Mutex<Vec<Message>>>);
+pub(crate) struct FakeBus(Arc<Mutex<Vec<Message>>>);
 
-impl Queue {
-    /// All that was published since the last time.
+impl FakeBus {
+    /// Everything published since the last call.
     pub(crate) fn take(&self) -> Vec<Message> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 #[async_trait]
-impl Bus for Queue {
+impl Bus for FakeBus {
     async fn publish(&self, messages: &[Message]) -> Result<(), Error> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(messages);
         Ok(())
@@ -30,7 +30,7 @@ impl Bus for Queue {
     }
 }
 
-/// Virtual time, which never goes back. Clones show the same time.
+/// Virtual time, which never goes back. Clones share it.
 #[derive(Clone)]
 pub(crate) struct VirtualClock(Arc<Mutex<Instant>>);
 
@@ -39,8 +39,8 @@ impl VirtualClock {
         Self(Arc::new(Mutex::new(instant)))
     }
 
-    /// Lets time pass until it is `instant`.
-    pub(crate) fn reach(&self, instant: Instant) {
+    /// Moves time forward to `instant`.
+    pub(crate) fn advance_to(&self, instant: Instant) {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *now = instant.max(*now);
     }
@@ -53,6 +53,6 @@ impl Clock for VirtualClock {
     }
 
     async fn wait_until(&self, instant: Instant) {
-        self.reach(instant);
+        self.advance_to(instant);
     }
 }

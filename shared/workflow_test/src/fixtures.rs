@@ -1,32 +1,32 @@
-//! The workflows that a test is about, and what the names in its file stand for.
+//! The workflows a test needs, and the tasks that names in its file refer to.
 
 use language::document::{Place, Report, hint};
 use language::{Definition, template};
 use model::{TaskSpec, Workflow};
 
-/// The workflow under test, and those whose runs its tasks start.
+/// The workflow under test, and the workflows that its tasks start.
 #[derive(Clone, Debug)]
-pub(crate) struct Cast(pub(crate) Vec<Definition>);
+pub(crate) struct Fixtures(pub(crate) Vec<Definition>);
 
-impl Cast {
-    /// The workflow and, of those beside it, all that its tasks start, and theirs.
+impl Fixtures {
+    /// The workflow and, transitively, those of `all` that its tasks start.
     pub(crate) fn of(definition: &Definition, all: &[Definition]) -> Self {
-        let mut cast = vec![definition.clone()];
+        let mut found = vec![definition.clone()];
         let mut next = 0;
-        while let Some(member) = cast.get(next) {
+        while let Some(member) = found.get(next) {
             let started: Vec<&TaskSpec> =
                 member.workflow.tasks.iter().filter(|spec| starts_run(spec)).collect();
-            // A name that is only known in a run may be that of any workflow.
+            // A name that is only known at run time may be any workflow.
             let any = started.iter().any(|spec| name_of_run(spec).is_none());
             let named = |name: &str| started.iter().any(|spec| name_of_run(spec) == Some(name));
             let new = all.iter().filter(|other| any || named(&other.workflow.name));
             let new =
-                new.filter(|other| cast.iter().all(|member| member.workflow.name != other.workflow.name));
+                new.filter(|other| found.iter().all(|member| member.workflow.name != other.workflow.name));
             let new: Vec<Definition> = new.cloned().collect();
-            cast.extend(new);
+            found.extend(new);
             next += 1;
         }
-        Self(cast)
+        Self(found)
     }
 
     /// The workflow under test.
@@ -34,22 +34,26 @@ impl Cast {
         &self.0[0].workflow
     }
 
-    /// The definition of what a name stands for: a task; a fan-out, or one of its children such as `split__3`; or
-    /// after a slash, a task of the run that a task starts. There must be one, as far as can be known.
+    /// The definition a name refers to: a task; a fan-out or one of its children, such as `split__3`; or, after a slash, a
+    /// task of the run that a task starts. Reports a name that refers to nothing.
     pub(crate) fn find(&self, name: &str, at: &Place, report: &mut Report<'_>) -> Option<&TaskSpec> {
         let mut workflow = self.workflow();
         let (path, last) = name.rsplit_once('/').map_or((None, name), |(path, last)| (Some(path), last));
         for step in path.into_iter().flat_map(|path| path.split('/')) {
             let spec = task(step, at, workflow, report)?;
             if !starts_run(spec) {
-                let message = format!("`{step}` starts no run, so `{name}` is no task");
+                let message = format!("`{step}` does not start a run, so `{name}` is not a task");
                 report.add(at, message, None);
                 return None;
             }
             let started = name_of_run(spec)?;
             let Some(found) = self.0.iter().find(|member| member.workflow.name == started) else {
                 let hint = Some(format!("give `{step}` a stub"));
-                report.add(at, format!("`{step}` starts the workflow `{started}`, which is not here"), hint);
+                report.add(
+                    at,
+                    format!("`{step}` starts the workflow `{started}`, which is not in this folder"),
+                    hint,
+                );
                 return None;
             };
             workflow = &found.workflow;
@@ -58,7 +62,7 @@ impl Cast {
     }
 }
 
-/// The task of that name: of a fan-out's child, the fan-out.
+/// The task of that name; for a child of a fan-out, the fan-out.
 fn task<'w>(name: &str, at: &Place, workflow: &'w Workflow, report: &mut Report<'_>) -> Option<&'w TaskSpec> {
     let named = |name: &str| workflow.tasks.iter().find(|spec| spec.name == name);
     let child = || fan_out_of(name).and_then(named).filter(|spec| spec.fan_out.is_some());
@@ -70,13 +74,13 @@ fn task<'w>(name: &str, at: &Place, workflow: &'w Workflow, report: &mut Report<
     found
 }
 
-/// What is carried out: of a fan-out, what each of its children does.
+/// The task that is executed: for a fan-out, the task of its children.
 pub(crate) fn work_of(spec: &TaskSpec) -> &TaskSpec {
     spec.fan_out.as_ref().map_or(spec, |fan_out| &fan_out.task)
 }
 
-/// Whether a name in a test file stands for a task: it is the task's own, or one of all children of a fan-out.
-pub(crate) fn stands_for(name: &str, task: &str) -> bool {
+/// Whether a name in a test file refers to a task: it is the task's name, or that of its fan-out.
+pub(crate) fn matches_task(name: &str, task: &str) -> bool {
     let fits = |(name, task): (&str, &str)| name == task || fan_out_of(task) == Some(name);
     name.split('/').count() == task.split('/').count() && name.split('/').zip(task.split('/')).all(fits)
 }

@@ -1,4 +1,4 @@
-//! Bugs planted on purpose, outside the product: what they do, the simulator must find.
+//! Bugs planted on purpose, outside the product, which the simulator must find.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,8 +8,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{DueTimer, Memory, Store};
 
-use crate::bus::Bag;
-use crate::points::{Interrupted, now};
+use crate::bus::InFlight;
+use crate::fault_points::{Interrupted, now};
 
 /// A mistake that somebody could make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ pub(crate) enum Bug {
     UnfencedTimer,
     /// A parent that ended is counted twice.
     DoubleRelease,
-    /// A task that ended keeps its place.
+    /// A task that ended keeps its slot.
     KeptPlace,
     /// Each task of a tenant takes turns for itself.
     GreedyTenant,
@@ -36,12 +36,12 @@ pub(crate) enum Bug {
 #[derive(Clone)]
 pub(crate) struct Planted {
     bug: Option<Bug>,
-    bag: Bag,
+    in_flight: InFlight,
     memory: Arc<Mutex<Remembered>>,
 }
 
 struct Remembered {
-    dice: StdRng,
+    rng: StdRng,
     runs: BTreeMap<RunId, Run>,
     tasks: BTreeMap<TaskKey, Task>,
     fired: Vec<DueTimer>,
@@ -50,16 +50,16 @@ struct Remembered {
 }
 
 impl Planted {
-    pub(crate) fn new(bug: Option<Bug>, bag: Bag, seed: u64) -> Self {
+    pub(crate) fn new(bug: Option<Bug>, in_flight: InFlight, seed: u64) -> Self {
         let remembered = Remembered {
-            dice: StdRng::seed_from_u64(seed),
+            rng: StdRng::seed_from_u64(seed),
             runs: BTreeMap::new(),
             tasks: BTreeMap::new(),
             fired: Vec::new(),
             said: false,
             parties: 0,
         };
-        Self { bug, bag, memory: Arc::new(Mutex::new(remembered)) }
+        Self { bug, in_flight, memory: Arc::new(Mutex::new(remembered)) }
     }
 
     fn is(&self, bug: Bug) -> bool {
@@ -73,7 +73,7 @@ impl Planted {
         }
         let mut memory = self.memory.lock().unwrap();
         let memory = &mut *memory;
-        let stale = memory.dice.random_bool(0.2);
+        let stale = memory.rng.random_bool(0.2);
         let older = |run: Run| match memory.runs.insert(run.id, run.clone()) {
             Some(before) if stale => before,
             _ => run,
@@ -87,7 +87,7 @@ impl Planted {
         }
         let mut memory = self.memory.lock().unwrap();
         let memory = &mut *memory;
-        let stale = memory.dice.random_bool(0.2);
+        let stale = memory.rng.random_bool(0.2);
         let older = |(run, task): (RunId, Task)| match memory
             .tasks
             .insert(TaskKey { run, task: task.index }, task.clone())
@@ -104,7 +104,7 @@ impl Planted {
         match self.bug {
             Some(Bug::MissingFence) => changes.iter_mut().for_each(|changes| unfence(changes, memory)),
             Some(Bug::LostOutboxRow) => {
-                // Of some runs whatever the weather, so that no fault is needed for it.
+                // For some runs regardless of faults, so that none is needed.
                 let is_kept =
                     |message: &Message| message.run().is_none_or(|run| run.0.as_bytes()[15] % 8 > 0);
                 changes.iter_mut().for_each(|changes| changes.outbox.retain(is_kept));
@@ -120,7 +120,7 @@ impl Planted {
             }
             Some(Bug::PublishBeforeCommit) => {
                 let outbox = changes.iter().flat_map(|changes| changes.outbox.iter().cloned());
-                outbox.for_each(|message| self.bag.put(message));
+                outbox.for_each(|message| self.in_flight.put(message));
                 self.memory.lock().unwrap().said = true;
             }
             Some(Bug::TimerFiredTwice | Bug::UnfencedTimer | Bug::KeptPlace | Bug::GreedyTenant) | None => {}
@@ -128,17 +128,17 @@ impl Planted {
         changes
     }
 
-    /// Who gives up a place, or is forgotten.
+    /// Which tasks release a slot, or are forgotten.
     pub(crate) fn leaves(&self, leaves: &[Leave]) -> Vec<Leave> {
         let mut leaves = leaves.to_vec();
         if self.is(Bug::KeptPlace) {
             let mut memory = self.memory.lock().unwrap();
-            leaves.retain(|leave| !leave.placed || memory.dice.random_bool(0.9));
+            leaves.retain(|leave| !leave.placed || memory.rng.random_bool(0.9));
         }
         leaves
     }
 
-    /// Who asks for a place, or for more of them than is fair.
+    /// Which tasks request a slot, or more than their share.
     pub(crate) fn asks(&self, asks: &[Ask]) -> Vec<Ask> {
         let mut asks = asks.to_vec();
         if self.is(Bug::GreedyTenant) {
@@ -158,7 +158,7 @@ impl Planted {
         }
         let mut memory = self.memory.lock().unwrap();
         let said = std::mem::take(&mut memory.said);
-        if said && memory.dice.random_bool(0.1) { Err(Interrupted) } else { Ok(()) }
+        if said && memory.rng.random_bool(0.1) { Err(Interrupted) } else { Ok(()) }
     }
 
     /// What is due, and what was due before.
@@ -173,7 +173,7 @@ impl Planted {
                 let again = again.filter(|fired| fired.timer.kind == TimerKind::Retry);
                 again.filter_map(|fired| for_the_attempt_at_hand(fired, memory)).collect()
             }
-            // Others are fenced by their attempt, or set anew when their run is.
+            // Others are fenced by their attempt, or set again with their run.
             _ => again.filter(|fired| fired.timer.kind == TimerKind::Deadline).collect(),
         };
         remembered.fired.extend(due.iter().cloned());

@@ -1,4 +1,4 @@
-//! The bus of the simulated world: a bag of messages that the world delivers as it likes.
+//! The bus of the simulated world: messages in flight, which the world delivers in any order.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use bus::{Bus, Error};
 use model::Message;
 
-use crate::points::{Interrupted, Points};
-use crate::weather::Point;
+use crate::fault_points::{Interrupted, Points};
+use crate::faults::Point;
 
-/// Messages that were published and not yet taken out by the world. Clones share one bag.
+/// Messages that were published and not taken yet. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Bag(Arc<Mutex<Vec<Message>>>);
+pub(crate) struct InFlight(Arc<Mutex<Vec<Message>>>);
 
-impl Bag {
+impl InFlight {
     pub(crate) fn put(&self, message: Message) {
         self.0.lock().unwrap().push(message);
     }
@@ -23,9 +23,9 @@ impl Bag {
     }
 }
 
-/// The bag as one instance reaches it.
+/// The bus as one instance reaches it.
 pub(crate) struct SimulatedBus {
-    pub(crate) bag: Bag,
+    pub(crate) in_flight: InFlight,
     pub(crate) points: Points,
 }
 
@@ -42,7 +42,7 @@ impl Bus for SimulatedBus {
             if place > 0 {
                 self.points.stop(Point::MidPublish).await.map_err(away)?;
             }
-            self.bag.put(message.clone());
+            self.in_flight.put(message.clone());
         }
         self.points.stop(Point::AfterPublish).await.map_err(away)
     }

@@ -1,4 +1,4 @@
-//! The time of the simulated world, and what the clock of each instance makes of it.
+//! The time of the simulated world, and the skewed clock of each instance.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -17,7 +17,7 @@ pub(crate) struct Time(Arc<Mutex<State>>);
 struct State {
     now: Instant,
     next: u64,
-    /// Whoever waits, in the order in which they came: the true time they wait for.
+    /// The waiters in order of arrival: the true time each waits for.
     waiting: BTreeMap<u64, (Instant, Waker)>,
 }
 
@@ -30,7 +30,7 @@ impl Time {
         self.state().now
     }
 
-    /// Moves on, and wakes whoever waited for that.
+    /// Moves on and wakes the waiters that are due.
     pub(crate) fn set(&self, now: Instant) {
         let mut state = self.state();
         state.now = now;
@@ -40,7 +40,7 @@ impl Time {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// The next instant, after the present one, that anyone waits for.
+    /// The next instant that a waiter waits for.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         let state = self.state();
         state.waiting.values().map(|(at, _)| *at).filter(|at| *at > state.now).min()
@@ -51,7 +51,7 @@ impl Time {
     }
 }
 
-/// How a clock differs from the true time: by so much at first, and by so many thousandths more as time passes.
+/// How a clock differs from the true time: an initial offset, and a drift in thousandths.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skew {
     pub(crate) since: Instant,
@@ -83,7 +83,7 @@ pub(crate) struct SkewedClock {
     pub(crate) skew: Skew,
 }
 
-/// A place among those who wait, given up with whoever has it.
+/// The registration of a waiter, removed when it is dropped.
 struct Place<'a>(&'a Time, Option<u64>);
 
 impl Drop for Place<'_> {

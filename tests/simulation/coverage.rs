@@ -7,7 +7,7 @@ use model::task::Tally;
 use model::{Child, Failure, Fan, RunState, Task, TaskEvent, TaskIndex, TaskState, WorkerId};
 use uuid::Uuid;
 
-use crate::weather::{self, Fault, Point};
+use crate::faults::{self, Fault, Point};
 
 /// How often each move was made: by the state it was made from and what happened.
 #[derive(Clone, Debug, Default)]
@@ -140,7 +140,7 @@ fn excuse(from: &str, event: &str) -> Option<&'static str> {
 }
 
 /// What of all that can happen has not happened.
-pub(crate) fn gaps(moves: &Moves, tally: &weather::Tally) -> Vec<String> {
+pub(crate) fn gaps(moves: &Moves, tally: &faults::Tally) -> Vec<String> {
     let moves = legal().into_iter().filter_map(|(from, event)| {
         let made = moves.0.contains_key(&(from.clone(), event));
         (!made && excuse(&from, event).is_none()).then(|| format!("nobody {from} {event}"))
@@ -149,15 +149,15 @@ pub(crate) fn gaps(moves: &Moves, tally: &weather::Tally) -> Vec<String> {
         .into_iter()
         .filter(|point| !tally.passed.contains_key(point))
         .map(|point| format!("nobody passed {point:?}"));
-    let struck = Fault::ALL.into_iter().flat_map(|fault| {
+    let injected = Fault::ALL.into_iter().flat_map(|fault| {
         let points = fault.points();
         let places: Vec<Option<Point>> =
             if points.is_empty() { vec![None] } else { points.into_iter().map(Some).collect() };
         places.into_iter().map(move |point| (fault, point))
     });
-    let struck = struck.filter(|place| !tally.struck.contains_key(place));
-    let struck = struck.map(|(fault, point)| format!("{fault:?} never struck at {point:?}"));
-    moves.chain(passed).chain(struck).collect()
+    let injected = injected.filter(|place| !tally.injected.contains_key(place));
+    let injected = injected.map(|(fault, point)| format!("{fault:?} never injected at {point:?}"));
+    moves.chain(passed).chain(injected).collect()
 }
 
 /// Moves that are excused and were made all the same: the excuse is wrong.

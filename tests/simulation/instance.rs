@@ -13,28 +13,28 @@ use runtime::Runtime;
 use store::Memory;
 
 use crate::bugs::Planted;
-use crate::bus::{Bag, SimulatedBus};
+use crate::bus::{InFlight, SimulatedBus};
 use crate::clock::{Skew, SkewedClock, Time};
-use crate::points::Points;
+use crate::fault_points::Points;
 use crate::script::Script;
 use crate::store::{Ledger, Sessions, SimulatedStore};
 
 /// What all instances share.
 #[derive(Clone)]
-pub(crate) struct Ground {
+pub(crate) struct Shared {
     pub(crate) memory: Arc<Memory>,
-    pub(crate) bag: Bag,
+    pub(crate) in_flight: InFlight,
     pub(crate) time: Time,
     pub(crate) points: Points,
     pub(crate) ledger: Ledger,
     pub(crate) planted: Planted,
 }
 
-/// One process. Dropped, everything in it ends where it stands.
+/// One process. Dropping it ends everything in it immediately.
 pub(crate) struct Instance {
     pub(crate) id: u64,
     pub(crate) app: App,
-    pub(crate) stands_still_until: Option<Instant>,
+    pub(crate) frozen_until: Option<Instant>,
     sessions: Sessions,
     pub(crate) trigger: Router,
     pub(crate) evaluate: Router,
@@ -46,17 +46,17 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    pub(crate) fn new(id: u64, ground: &Ground, skew: Skew) -> Self {
-        let (points, sessions) = (ground.points.of_instance(id), Sessions::default());
+    pub(crate) fn new(id: u64, shared: &Shared, skew: Skew) -> Self {
+        let (points, sessions) = (shared.points.of_instance(id), Sessions::default());
         let store = SimulatedStore {
-            inner: ground.memory.clone(),
+            inner: shared.memory.clone(),
             points: points.clone(),
-            ledger: ground.ledger.clone(),
-            planted: ground.planted.clone(),
+            ledger: shared.ledger.clone(),
+            planted: shared.planted.clone(),
             sessions: sessions.clone(),
         };
-        let bus = SimulatedBus { bag: ground.bag.clone(), points };
-        let clock = SkewedClock { time: ground.time.clone(), skew };
+        let bus = SimulatedBus { in_flight: shared.in_flight.clone(), points };
+        let clock = SkewedClock { time: shared.time.clone(), skew };
         let runtime = Arc::new(Runtime::new(Arc::new(store), Arc::new(bus), Arc::new(clock)));
         let app = App { runtime: runtime.clone(), push: Arc::new(PushAuth::None) };
         let kinds = Kinds::standard().with(Script);
@@ -64,7 +64,7 @@ impl Instance {
         let executor = Executor::new(runtime, worker.clone(), ".").with_kinds(kinds);
         let instance = Self {
             id,
-            stands_still_until: None,
+            frozen_until: None,
             sessions,
             trigger: trigger::router(app.clone(), None),
             evaluate: evaluate::router(app.clone()),
@@ -80,7 +80,7 @@ impl Instance {
         instance
     }
 
-    /// Asks it to end, as a platform does: what runs may finish for a while, and is handed back then.
+    /// Asks it to stop, as a platform does: active work may finish for a while and is then handed back.
     pub(crate) fn ask_to_end(&self, grace: Duration) {
         let worker = self.worker.clone();
         self.end_after(async move { worker.stop("asked to", grace).await });
@@ -94,7 +94,7 @@ impl Instance {
         });
     }
 
-    /// Whether it has come to its own end.
+    /// Whether it has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
@@ -116,16 +116,16 @@ impl Instance {
         self.process.spawn(work)
     }
 
-    /// Lets everything in it go on that can, unless it stands still.
+    /// Lets its handlers run as far as they can, unless it is frozen.
     pub(crate) fn drive(&self) {
-        if self.stands_still_until.is_none() {
+        if self.frozen_until.is_none() {
             self.process.block_on(tokio::task::yield_now());
         }
     }
 
-    /// Stands still until then. Its transactions do not outlast that.
-    pub(crate) fn stand_still(&mut self, until: Instant) {
-        self.stands_still_until = Some(until);
+    /// Freezes it until then. Its transactions end.
+    pub(crate) fn freeze(&mut self, until: Instant) {
+        self.frozen_until = Some(until);
         self.sessions.end();
     }
 }

@@ -13,23 +13,23 @@ use serde_json::{Value, json};
 use store::NewVersion;
 
 use crate::plans::{self, Step};
-use crate::shadow::Shadow;
+use crate::replay::Replay;
 use crate::workflows::{self, SIGNALS};
 
-/// Something that a person sets out to do at some instant.
+/// An action of a person at some instant.
 #[derive(Clone, Debug)]
-pub(crate) struct Errand {
+pub(crate) struct ScheduledAction {
     pub(crate) at: Instant,
-    pub(crate) what: What,
+    pub(crate) action: Action,
 }
 
-/// What it is.
+/// The kinds of actions.
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub(crate) enum Action {
     Signal(RunId, &'static str),
     Answer(RunId, TaskIndex),
     Register(Box<NewVersion>),
-    /// To look at the runs that there are then, and to steer one of them.
+    /// Steers one of the runs that exist by then.
     Steer,
     Operate(RunId, Operation),
     Cancel(RunId),
@@ -37,49 +37,52 @@ pub(crate) enum What {
     Plan(Step),
 }
 
-/// What people set out to do about a run from its request on.
-pub(crate) fn errands(seed: u64, run: RunId, from: Instant) -> Vec<Errand> {
-    let mut dice = StdRng::seed_from_u64(seed ^ run.0.as_u64_pair().1);
-    let mut errands = Vec::new();
+/// What people do to a run from its request on.
+pub(crate) fn actions(seed: u64, run: RunId, from: Instant) -> Vec<ScheduledAction> {
+    let mut rng = StdRng::seed_from_u64(seed ^ run.0.as_u64_pair().1);
+    let mut actions = Vec::new();
     for signal in SIGNALS {
-        for _ in 0..dice.random_range(0..3) {
-            let at = from + TimeDelta::seconds(dice.random_range(0..1_200));
-            let times = if dice.random_bool(0.3) { 2 } else { 1 };
-            errands.extend(std::iter::repeat_n(Errand { at, what: What::Signal(run, signal) }, times));
+        for _ in 0..rng.random_range(0..3) {
+            let at = from + TimeDelta::seconds(rng.random_range(0..1_200));
+            let times = if rng.random_bool(0.3) { 2 } else { 1 };
+            actions.extend(std::iter::repeat_n(
+                ScheduledAction { at, action: Action::Signal(run, signal) },
+                times,
+            ));
         }
     }
     let tasks = workflows::random(seed).tasks;
     for (_, index) in tasks.iter().zip(0..).filter(|(task, _)| task.kind == "approval") {
-        let at = from + TimeDelta::seconds(dice.random_range(0..1_200));
-        errands.push(Errand { at, what: What::Answer(run, TaskIndex(index)) });
+        let at = from + TimeDelta::seconds(rng.random_range(0..1_200));
+        actions.push(ScheduledAction { at, action: Action::Answer(run, TaskIndex(index)) });
     }
-    errands
+    actions
 }
 
-/// A version that differs in nothing that matters.
+/// A version that differs only in its description.
 pub(crate) fn version(seed: u64, number: u32, at: Instant) -> NewVersion {
     let (hash, source, by) = (format!("h{number}"), String::new(), String::from("simulation"));
     NewVersion { tenant: TenantId::DEFAULT, workflow: workflows::again(seed, number), source, hash, by, at }
 }
 
-/// What someone wants of a run who sees how it stands.
-pub(crate) fn steer(shadow: &Shadow, draw: impl Fn(usize) -> usize) -> What {
+/// What a person does to a run in this state.
+pub(crate) fn steer(replay: &Replay, draw: impl Fn(usize) -> usize) -> Action {
     let any = |wanted: fn(&Task) -> bool| {
         let found: Vec<TaskIndex> =
-            shadow.tasks.values().filter(|task| wanted(task)).map(|task| task.index).collect();
+            replay.tasks.values().filter(|task| wanted(task)).map(|task| task.index).collect();
         (!found.is_empty()).then(|| found[draw(found.len())])
     };
     fn there(task: &Task) -> bool {
         task.state != TaskState::Removed
     }
-    // Of each state alike, since some are passed through quickly.
+    // Each state with the same probability, since some are short.
     let of_any_state = || {
-        let found = shadow.tasks.values().filter(|task| there(task));
+        let found = replay.tasks.values().filter(|task| there(task));
         let found: BTreeMap<&str, TaskIndex> = found.map(|task| (task.state.name(), task.index)).collect();
         let found = Vec::from_iter(found.into_values());
         (!found.is_empty()).then(|| found[draw(found.len())])
     };
-    // Who waits for another attempt does so for a short while only: it is noticed first.
+    // Waiting for another attempt is short, so these come first.
     let waits = || {
         let sleeps = |task: &Task| task.state == TaskState::Sleeping;
         any(|task| task.state == TaskState::UpForRetry).or_else(|| any(sleeps))
@@ -87,13 +90,13 @@ pub(crate) fn steer(shadow: &Shadow, draw: impl Fn(usize) -> usize) -> What {
     let fans = |task: &Task| task.fan.is_some();
     // A fan-out that gave up on some of its children.
     let torn = || {
-        let skipped = shadow.tasks.values().filter(|task| task.state == TaskState::Skipped);
+        let skipped = replay.tasks.values().filter(|task| task.state == TaskState::Skipped);
         skipped.filter_map(|task| task.child).map(|child| child.of).next()
     };
     let children = |task: &Task| there(task) && task.child.is_some();
     let chosen = || Mark::Succeeded(json!({"next": ["t1", "t3", "t5"]}));
     let wanted = match draw(27) {
-        0 => return What::Cancel(shadow.run.id),
+        0 => return Action::Cancel(replay.run.id),
         1..4 => Some(Operation::Pause),
         4..8 => Some(Operation::Retry),
         8..11 => any(there).map(Operation::Clear),
@@ -106,33 +109,33 @@ pub(crate) fn steer(shadow: &Shadow, draw: impl Fn(usize) -> usize) -> What {
         20 => any(|task| task.state == TaskState::Queued).map(|task| Operation::Mark(task, Mark::Failed)),
         _ => torn().or_else(|| any(fans)).or_else(|| any(there)).map(Operation::Clear),
     };
-    What::Operate(shadow.run.id, wanted.unwrap_or(Operation::Evaluate))
+    Action::Operate(replay.run.id, wanted.unwrap_or(Operation::Evaluate))
 }
 
 /// Does it. Doing it twice does no harm.
-pub(crate) async fn run(errand: What, app: App) -> bool {
-    let (run, command) = match errand {
-        What::Signal(run, name) => {
+pub(crate) async fn run(action: Action, app: App) -> bool {
+    let (run, command) = match action {
+        Action::Signal(run, name) => {
             let (name, payload, actor) = (name.to_owned(), json!({"sent": true}), "ana".to_owned());
             (run, Command::Signal { name, payload, actor })
         }
-        What::Answer(run, task) => {
+        Action::Answer(run, task) => {
             let approved = !(run.0.as_u64_pair().1 + u64::from(task.0)).is_multiple_of(4);
             (run, Command::Answer { task, approved, payload: Value::Null, actor: "ana".into() })
         }
-        What::Cancel(run) => (run, Command::Cancel { actor: "ana".into(), reason: None }),
-        What::Operate(run, operation) => {
+        Action::Cancel(run) => (run, Command::Cancel { actor: "ana".into(), reason: None }),
+        Action::Operate(run, operation) => {
             let by = By { actor: "ana".into(), reason: None };
             (run, Command::Operate { operation, by })
         }
-        What::Register(new) => return app.runtime.store().register(&new).await.is_ok(),
-        What::Order(worker, kind) => {
+        Action::Register(new) => return app.runtime.store().register(&new).await.is_ok(),
+        Action::Order(worker, kind) => {
             let at = app.runtime.clock().now();
             let order = Order { kind, actor: "ana".into(), reason: None, at };
             return app.runtime.store().give_order(worker, &order).await.is_ok();
         }
-        What::Plan(step) => return plans::run(step, app).await,
-        What::Steer => return true,
+        Action::Plan(step) => return plans::run(step, app).await,
+        Action::Steer => return true,
     };
     app.runtime.settle(run, command).await.is_ok()
 }

@@ -1,5 +1,5 @@
-//! What begins by itself in some worlds: schedules, a backfill, events, sensors and what follows on other runs. Whoever
-//! dies between noticing something and starting its run, nothing is lost and nothing is doubled.
+//! Runs that start by themselves in some worlds: schedules, a backfill, events, sensors and upstream runs. Whichever process
+//! dies between noticing something and starting its run, nothing is lost and nothing is duplicated.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +15,9 @@ use serde_json::Value;
 use store::{BackfillState, Backfills, Memory, Rerun, RunFilter, RunRecord, Schedules, Store, TriggerStore};
 use uuid::Uuid;
 
-use crate::check::{Checked, trouble};
-use crate::people::{Errand, What};
-use crate::points::now;
+use crate::check::{Checked, violation};
+use crate::fault_points::now;
+use crate::people::{Action, ScheduledAction};
 
 const TENANT: TenantId = TenantId::DEFAULT;
 
@@ -38,17 +38,17 @@ tasks: [{name: a, type: noop}]
 ";
 
 const HEARD: &str = "
-name: heard
+name: listener
 triggers:
-  - {name: told, event: thing}
+  - {name: announced, event: thing}
   - {name: seen, sensor: {time: {at: '2026-01-01T00:03:00Z'}, interval_seconds: 30}}
 tasks: [{name: a, type: noop}]
 ";
 
-/// A world has seen some of everything after so long.
+/// By then a world has seen some of everything.
 const LEAST: TimeDelta = TimeDelta::minutes(15);
 
-/// Something that happens, or that a person does, and that is brought again until it is taken.
+/// An event or a person's action, repeated until it is accepted.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Happened(Box<CloudEvent>),
@@ -73,9 +73,9 @@ pub(crate) fn workflows() -> Vec<Workflow> {
 }
 
 /// What happens in the first minutes of a world: events, some of them twice, and a backfill that people steer.
-pub(crate) fn errands(seed: u64, start: Instant) -> Vec<Errand> {
-    let mut dice = StdRng::seed_from_u64(seed ^ 0x91A5);
-    let mut at = || start + TimeDelta::seconds(dice.random_range(0..600));
+pub(crate) fn actions(seed: u64, start: Instant) -> Vec<ScheduledAction> {
+    let mut rng = StdRng::seed_from_u64(seed ^ 0x91A5);
+    let mut at = || start + TimeDelta::seconds(rng.random_range(0..600));
     let mut steps = vec![(at(), Step::Backfill)];
     for event in events() {
         steps.push((at(), Step::Happened(Box::new(event.clone()))));
@@ -85,7 +85,7 @@ pub(crate) fn errands(seed: u64, start: Instant) -> Vec<Errand> {
     steps.extend(
         steers.into_iter().take(seed as usize / 9 % 5).map(|steer| (at(), Step::SteerBackfill(steer))),
     );
-    steps.into_iter().map(|(at, step)| Errand { at, what: What::Plan(step) }).collect()
+    steps.into_iter().map(|(at, step)| ScheduledAction { at, action: Action::Plan(step) }).collect()
 }
 
 fn events() -> impl Iterator<Item = CloudEvent> {
@@ -110,7 +110,7 @@ pub(crate) async fn run(step: Step, app: App) -> bool {
             let new = NewBackfill {
                 id: backfill(),
                 tenant: TENANT,
-                workflow: "heard".into(),
+                workflow: "listener".into(),
                 schedule: None,
                 from: "2025-12-28".into(),
                 to: "2025-12-31".into(),
@@ -132,7 +132,7 @@ pub(crate) async fn run(step: Step, app: App) -> bool {
 pub(crate) fn are_quiet(memory: &Memory, start: Instant, at: Instant) -> bool {
     let agenda = now(memory.agenda(at)).unwrap();
     let due = |instant: Option<Instant>| instant.is_some_and(|instant| instant <= at);
-    let key = TriggerKey { tenant: TENANT, workflow: "heard".into(), name: "seen".into() };
+    let key = TriggerKey { tenant: TENANT, workflow: "listener".into(), name: "seen".into() };
     let seen = now(memory.trigger(&key)).unwrap().is_some_and(|trigger| trigger.watermark != Value::Null);
     at > start + LEAST && !due(agenda.schedule) && agenda.backfill.is_none() && seen
 }
@@ -163,13 +163,13 @@ fn every_instant_has_one_run(memory: &Memory, start: Instant) -> Checked {
             found.iter().filter(of_it).filter_map(|found| found.facts.logical_date).collect();
         let mut made: BTreeSet<Instant> = dates.iter().copied().collect();
         let twice = made.len() != dates.len();
-        // Whoever made a run may have died before it said how far the schedule is.
+        // The process that created a run may have died before it moved the schedule on.
         made.retain(|date| {
             *date <= row.decided_until || calendar.following(row.decided_until).next() != Some(*date)
         });
         if twice || made != expected {
             let what = format!("{} should have {expected:?}, and has {dates:?}", row.schedule.name);
-            return trouble("every_instant_has_one_run", what);
+            return violation("every_instant_has_one_run", what);
         }
     }
     Ok(())
@@ -184,7 +184,7 @@ fn each_end_is_followed_once(memory: &Memory) -> Checked {
     };
     let (ended, followed) = (dates("planned"), dates("followed"));
     if ended != followed {
-        return trouble("each_end_is_followed_once", format!("{ended:?} were followed by {followed:?}"));
+        return violation("each_end_is_followed_once", format!("{ended:?} were followed by {followed:?}"));
     }
     Ok(())
 }
@@ -192,10 +192,10 @@ fn each_end_is_followed_once(memory: &Memory) -> Checked {
 fn each_event_starts_one_run(memory: &Memory) -> Checked {
     for (kind, expected) in [("event", events().count()), ("sensor", 1)] {
         let started =
-            runs(memory, "heard").into_iter().filter(|found| found.facts.trigger_kind == kind).count();
+            runs(memory, "listener").into_iter().filter(|found| found.facts.trigger_kind == kind).count();
         if started != expected {
             let what = format!("{started} runs by {kind}, where {expected} things happened");
-            return trouble("each_event_starts_one_run", what);
+            return violation("each_event_starts_one_run", what);
         }
     }
     Ok(())
@@ -203,16 +203,16 @@ fn each_event_starts_one_run(memory: &Memory) -> Checked {
 
 fn a_backfill_leaves_nothing_open(memory: &Memory) -> Checked {
     let Some(record) = now(memory.any_backfill(backfill())).unwrap() else {
-        return trouble("a_backfill_leaves_nothing_open", "it was never begun");
+        return violation("a_backfill_leaves_nothing_open", "it was never begun");
     };
     let (progress, turn) = (
         now(memory.backfill_progress(backfill())).unwrap(),
         now(memory.backfill_turn(backfill(), 100)).unwrap(),
     );
-    let of_it = runs(memory, "heard").into_iter().filter(|found| found.facts.trigger_kind == "backfill");
+    let of_it = runs(memory, "listener").into_iter().filter(|found| found.facts.trigger_kind == "backfill");
     let dates: Vec<Instant> = of_it.filter_map(|found| found.facts.logical_date).collect();
     let made = dates.len();
-    // A run that was cancelled waits to be done anew once its backfill goes on.
+    // A cancelled run is re-run once its backfill is resumed.
     let waiting = turn.waiting.iter().chain(&turn.claimed).map(|waiting| waiting.date);
     let all: BTreeSet<Instant> = dates.iter().copied().chain(waiting).collect();
     let twice = dates.iter().collect::<BTreeSet<_>>().len() != made;
@@ -220,7 +220,7 @@ fn a_backfill_leaves_nothing_open(memory: &Memory) -> Checked {
     let open = progress.contains_key("queued") || over && progress.contains_key("waiting");
     if open || twice || all.len() != 4 {
         let what = format!("it is {} with {progress:?} and {made} runs", record.state.name());
-        return trouble("a_backfill_leaves_nothing_open", what);
+        return violation("a_backfill_leaves_nothing_open", what);
     }
     Ok(())
 }

@@ -8,9 +8,9 @@ const SEEDS: u64 = 200;
 
 /// With the bug, some invariant fails within the seeds; the first that does is one of those it can break.
 fn is_found(bug: Bug, by: &[&str]) {
-    let trouble = (0..SEEDS).find_map(|seed| seeds::play(seed, seeds::weather(seed), Some(bug)).err());
-    let trouble = trouble.unwrap_or_else(|| panic!("{bug:?} was not found in {SEEDS} worlds"));
-    assert!(by.contains(&trouble.invariant), "{bug:?} was found by {trouble}");
+    let violation = (0..SEEDS).find_map(|seed| seeds::play(seed, seeds::rates(seed), Some(bug)).err());
+    let violation = violation.unwrap_or_else(|| panic!("{bug:?} was not found in {SEEDS} worlds"));
+    assert!(by.contains(&violation.invariant), "{bug:?} was found by {violation}");
 }
 
 #[test]
@@ -29,12 +29,12 @@ fn a_missing_fence_is_found() {
 
 #[test]
 fn a_message_published_before_its_commit_is_found() {
-    is_found(Bug::PublishBeforeCommit, &["what_is_said_is_true"]);
+    is_found(Bug::PublishBeforeCommit, &["every_message_is_true"]);
 }
 
 #[test]
 fn a_lost_outbox_row_is_found() {
-    is_found(Bug::LostOutboxRow, &["every_end_was_told"]);
+    is_found(Bug::LostOutboxRow, &["every_end_was_published"]);
 }
 
 #[test]
@@ -66,14 +66,14 @@ fn a_tenant_that_takes_more_than_its_turns_is_found() {
 fn a_failing_seed_shrinks_and_what_is_left_fails_again_the_same_way() {
     let bug = Some(Bug::LostOutboxRow);
     let failing = |seed: u64| {
-        let trouble = seeds::play(seed, seeds::weather(seed), bug).err()?;
-        (trouble.invariant == "every_end_was_told").then_some((seed, trouble))
+        let violation = seeds::play(seed, seeds::rates(seed), bug).err()?;
+        (violation.invariant == "every_end_was_published").then_some((seed, violation))
     };
-    let (seed, trouble) = (0..SEEDS).find_map(failing).expect("the bug is found");
-    let shrunk = seeds::shrink(seed, trouble, bug);
-    let (all, left) = (seeds::weather(seed).rates.len(), shrunk.weather.rates.len());
-    assert!(left <= 2 && left < all, "hardly any kind of fault is needed: {:?}", shrunk.weather);
-    let again = seeds::play(seed, shrunk.weather.clone(), bug).map(|_| ()).unwrap_err();
-    assert_eq!(again.to_string(), shrunk.trouble.to_string());
-    assert!(shrunk.tell(seed).contains(&format!("EBB_SEED={seed}")), "it says how to play it again");
+    let (seed, violation) = (0..SEEDS).find_map(failing).expect("the bug is found");
+    let shrunk = seeds::shrink(seed, violation, bug);
+    let (all, left) = (seeds::rates(seed).rates.len(), shrunk.rates.rates.len());
+    assert!(left <= 2 && left < all, "hardly any kind of fault is needed: {:?}", shrunk.rates);
+    let again = seeds::play(seed, shrunk.rates.clone(), bug).map(|_| ()).unwrap_err();
+    assert_eq!(again.to_string(), shrunk.violation.to_string());
+    assert!(shrunk.report(seed).contains(&format!("EBB_SEED={seed}")), "it says how to reproduce it");
 }

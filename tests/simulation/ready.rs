@@ -1,46 +1,46 @@
-//! What could go on at once if only somebody heard of it.
+//! What could continue at once, if its message were not lost.
 
 use model::{Instant, RunId, Task, TaskIndex, TaskKey, TaskState};
 use store::Store;
 
-use crate::points::now;
-use crate::shadow::Shadow;
-use crate::watch::Watch;
+use crate::fault_points::now;
+use crate::observer::Observer;
+use crate::replay::Replay;
 
 /// Something of a run that waits for nothing but a message: what, at which attempt.
 pub(crate) type Ready = (RunId, Option<TaskIndex>, u32, &'static str);
 
-impl Watch {
+impl Observer {
     /// When a run ended; none if it has not.
     pub(crate) fn ended_at(&self, run: RunId) -> Option<Instant> {
-        self.shadows.get(&run)?.run.finished_at
+        self.replays.get(&run)?.run.finished_at
     }
 
     /// Everything that waits for nothing but a message.
     pub(crate) fn what_is_ready(&self, at: Instant) -> Vec<Ready> {
-        let open = self.shadows.values().filter(|shadow| !shadow.run.state.is_final());
-        open.flat_map(|shadow| self.ready_in(shadow, at)).collect()
+        let open = self.replays.values().filter(|replay| !replay.run.state.is_final());
+        open.flat_map(|replay| self.ready_in(replay, at)).collect()
     }
 
-    fn ready_in(&self, shadow: &Shadow, at: Instant) -> Vec<Ready> {
-        let run = shadow.run.id;
-        if shadow.run.held {
-            let has_room = !self.is_lane_full(shadow);
+    fn ready_in(&self, replay: &Replay, at: Instant) -> Vec<Ready> {
+        let run = replay.run.id;
+        if replay.run.held {
+            let has_room = !self.is_lane_full(replay);
             return has_room.then_some((run, None, 0, "held, with room in its lane")).into_iter().collect();
         }
-        let due = shadow.timers.iter().filter(|timer| timer.wake_at <= at);
+        let due = replay.timers.iter().filter(|timer| timer.wake_at <= at);
         let due = due.map(|timer| (run, timer.task, timer.attempt, "a timer that is due"));
-        let tasks = shadow
+        let tasks = replay
             .tasks
             .values()
-            .filter_map(|task| Some((run, Some(task.index), task.attempt, self.why_ready(shadow, task)?)));
+            .filter_map(|task| Some((run, Some(task.index), task.attempt, self.why_ready(replay, task)?)));
         due.chain(tasks).collect()
     }
 
-    fn why_ready(&self, shadow: &Shadow, task: &Task) -> Option<&'static str> {
-        let key = TaskKey { run: shadow.run.id, task: task.index };
-        let spec = self.graphs[&shadow.run.version].spec_at(task.index, task.child);
-        let goes_on = |run: RunId| self.shadows.get(&run).is_some_and(|found| !found.run.state.is_final());
+    fn why_ready(&self, replay: &Replay, task: &Task) -> Option<&'static str> {
+        let key = TaskKey { run: replay.run.id, task: task.index };
+        let spec = self.graphs[&replay.run.version].spec_at(task.index, task.child);
+        let goes_on = |run: RunId| self.replays.get(&run).is_some_and(|found| !found.run.state.is_final());
         match task.state {
             TaskState::Dispatched => Some("sent to a worker"),
             TaskState::Queued => {
@@ -53,32 +53,32 @@ impl Watch {
             }
             TaskState::Sleeping if spec.global.is_some() => {
                 let name = spec.global.as_ref().map(|global| &global.name);
-                let carries_out = |other: &Shadow| {
+                let executes = |other: &Replay| {
                     let graph = &self.graphs[&other.run.version];
-                    other.run.tenant == shadow.run.tenant
+                    other.run.tenant == replay.run.tenant
                         && other.tasks.values().filter(|task| is_carried_out(task)).any(|task| {
                             let owner = graph.spec_at(task.index, task.child);
                             owner.global.as_ref().map(|global| &global.name) == name
                                 && owner.config == spec.config
                         })
                 };
-                let owned = self.shadows.values().any(carries_out);
+                let owned = self.replays.values().any(executes);
                 (!owned).then_some("waits for shared work that nobody does")
             }
             _ => None,
         }
     }
 
-    fn is_lane_full(&self, held: &Shadow) -> bool {
+    fn is_lane_full(&self, held: &Replay) -> bool {
         let graph = &self.graphs[&held.run.version];
         let limit = graph.workflow().concurrency.as_ref().map_or(u32::MAX, |limits| limits.limit);
-        let goes_on = |shadow: &&Shadow| {
-            let (one, other) = (&shadow.run, &held.run);
+        let goes_on = |replay: &&Replay| {
+            let (one, other) = (&replay.run, &held.run);
             (one.tenant, &one.workflow, &one.lane) == (other.tenant, &other.workflow, &other.lane)
                 && !one.held
                 && !one.state.is_final()
         };
-        self.shadows.values().filter(goes_on).count() >= limit as usize
+        self.replays.values().filter(goes_on).count() >= limit as usize
     }
 }
 

@@ -28,9 +28,9 @@ impl TaskKind for Script {
         let name: u64 = job.task.bytes().fold(7, |hash, byte| hash.wrapping_mul(31) + u64::from(byte));
         let seed = read("SEED").parse::<u64>().unwrap() ^ (u64::from(job.attempt) << 40) ^ (name << 8);
         let failures: f64 = read("FAILURES").parse().unwrap();
-        let mut dice = StdRng::seed_from_u64(seed);
-        let (fate, takes) = (dice.random_range(0.0..1.0), dice.random_range(0..100_000));
-        // Some of what fails never returns: it is told to stop when its time is up.
+        let mut rng = StdRng::seed_from_u64(seed);
+        let (fate, takes) = (rng.random_range(0.0..1.0), rng.random_range(0..100_000));
+        // Some failures hang: they are stopped when they time out.
         let hangs = fate < failures * 0.2;
         let clock = &context.clock;
         let end = clock.now() + if hangs { TimeDelta::days(1) } else { TimeDelta::milliseconds(takes) };

@@ -1,25 +1,25 @@
-//! Playing seeds: one, many, and a failing one with fewer and fewer faults.
+//! Runs seeds: one, many, and a failing one with fewer and fewer faults.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::bugs::Bug;
-use crate::check::{self, Trouble};
+use crate::check::{self, Violation};
 use crate::coverage::Moves;
-use crate::weather::{Fault, Tally, Weather};
+use crate::faults::{Fault, FaultRates, Tally};
 use crate::world::{Ended, World};
 
-/// No more worlds are played to find the faults that matter.
-const MOST_TRIES: u32 = 400;
+/// The maximum number of worlds to run while shrinking.
+const MAX_TRIES: u32 = 400;
 
-/// What came of the seeds that were played.
+/// The results of many seeds.
 #[derive(Default)]
 pub(crate) struct Total {
     pub(crate) moves: Moves,
     pub(crate) tally: Tally,
-    /// In how many worlds the ends were held against those in calm.
+    /// In how many worlds the ends were compared with those without faults.
     pub(crate) compared: u64,
-    pub(crate) failures: Vec<(u64, Trouble)>,
+    pub(crate) failures: Vec<(u64, Violation)>,
 }
 
 impl Total {
@@ -35,37 +35,37 @@ pub(crate) fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|value| value.parse().expect("a whole number"))
 }
 
-/// The weather of a seed, as far as the environment lets it be.
-pub(crate) fn weather(seed: u64) -> Weather {
+/// The fault rates of a seed, reduced as the environment asks.
+pub(crate) fn rates(seed: u64) -> FaultRates {
     let list = |variable: &str| {
         let value = std::env::var(variable).unwrap_or_default();
         value.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>()
     };
-    let mut weather = Weather::of(seed);
+    let mut rates = FaultRates::of(seed);
     for name in list("EBB_WITHOUT") {
-        weather = weather.without(Fault::named(&name).expect("the name of a fault"));
+        rates = rates.without(Fault::named(&name).expect("the name of a fault"));
     }
-    weather.suppressed = list("EBB_SUPPRESSED").iter().map(|number| number.parse().unwrap()).collect();
-    weather
+    rates.suppressed = list("EBB_SUPPRESSED").iter().map(|number| number.parse().unwrap()).collect();
+    rates
 }
 
-/// Plays one seed in a storm, and in calm where the end must be the same. Answers whether it was compared.
-pub(crate) fn play(seed: u64, weather: Weather, bug: Option<Bug>) -> Result<(Ended, bool), Trouble> {
-    let storm = World::new(seed, weather, bug).with_random_runs().play()?;
-    if !storm.determined {
-        return Ok((storm, false));
+/// Runs one seed with faults and, where the end must be the same, without. Returns whether the ends were compared.
+pub(crate) fn play(seed: u64, rates: FaultRates, bug: Option<Bug>) -> Result<(Ended, bool), Violation> {
+    let faulty = World::new(seed, rates, bug).with_random_runs().play()?;
+    if !faulty.determined {
+        return Ok((faulty, false));
     }
-    let calm = World::new(seed, Weather::calm(), None).with_random_runs().play()?;
-    if calm.determined {
-        let mut created =
-            calm.ends.iter().zip(&storm.ends).filter_map(|(calm, storm)| calm.as_ref().zip(storm.as_ref()));
-        created.try_for_each(|(calm, storm)| check::same_end(calm, storm))?;
+    let clean = World::new(seed, FaultRates::none(), None).with_random_runs().play()?;
+    if clean.determined {
+        let both = clean.ends.iter().zip(&faulty.ends);
+        let mut created = both.filter_map(|(clean, faulty)| clean.as_ref().zip(faulty.as_ref()));
+        created.try_for_each(|(clean, faulty)| check::same_end(clean, faulty))?;
     }
-    Ok((storm, calm.determined))
+    Ok((faulty, clean.determined))
 }
 
-/// Plays many seeds on all cores, and says how far it is.
-pub(crate) fn play_all(seeds: std::ops::Range<u64>, told: impl Fn(u64) + Sync) -> Total {
+/// Runs many seeds on all cores and reports progress.
+pub(crate) fn play_all(seeds: std::ops::Range<u64>, progress: impl Fn(u64) + Sync) -> Total {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (next, done) = (AtomicU64::new(seeds.start), AtomicU64::new(0));
     let share = || {
@@ -75,19 +75,19 @@ pub(crate) fn play_all(seeds: std::ops::Range<u64>, told: impl Fn(u64) + Sync) -
             if seed >= seeds.end {
                 return total;
             }
-            match play(seed, weather(seed), None) {
+            match play(seed, rates(seed), None) {
                 Ok((ended, compared)) => {
                     total.moves.add(&ended.moves);
                     total.tally.add(&ended.tally);
                     total.compared += u64::from(compared);
                 }
-                Err(trouble) => {
-                    // At once: many seeds take long.
-                    println!("seed {seed}: {trouble}");
-                    total.failures.push((seed, trouble));
+                Err(violation) => {
+                    // Printed at once, since many seeds take long.
+                    println!("seed {seed}: {violation}");
+                    total.failures.push((seed, violation));
                 }
             }
-            told(done.fetch_add(1, Ordering::Relaxed) + 1);
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         }
     };
     let mut total = Total::default();
@@ -99,31 +99,31 @@ pub(crate) fn play_all(seeds: std::ops::Range<u64>, told: impl Fn(u64) + Sync) -
     total
 }
 
-/// A failing seed with as few faults as it still fails with.
+/// A failing seed, with as few faults as possible.
 pub(crate) struct Shrunk {
-    pub(crate) weather: Weather,
-    pub(crate) trouble: Trouble,
+    pub(crate) rates: FaultRates,
+    pub(crate) violation: Violation,
     without: Vec<Fault>,
 }
 
-/// Takes away kinds of faults, then single ones, as long as the seed still fails.
-pub(crate) fn shrink(seed: u64, trouble: Trouble, bug: Option<Bug>) -> Shrunk {
-    let mut shrunk = Shrunk { weather: weather(seed), trouble, without: Vec::new() };
-    for fault in Fault::ALL.into_iter().filter(|fault| weather(seed).has(*fault)) {
-        let milder = shrunk.weather.clone().without(fault);
-        if let Err(trouble) = play(seed, milder.clone(), bug) {
+/// Removes kinds of faults, then single faults, while the seed still fails.
+pub(crate) fn shrink(seed: u64, violation: Violation, bug: Option<Bug>) -> Shrunk {
+    let mut shrunk = Shrunk { rates: rates(seed), violation, without: Vec::new() };
+    for fault in Fault::ALL.into_iter().filter(|fault| rates(seed).has(*fault)) {
+        let milder = shrunk.rates.clone().without(fault);
+        if let Err(violation) = play(seed, milder.clone(), bug) {
             shrunk.without.push(fault);
-            (shrunk.weather, shrunk.trouble) = (milder, trouble);
+            (shrunk.rates, shrunk.violation) = (milder, violation);
         }
     }
     let mut tries = 0;
     let mut fault = 1;
-    while !shrunk.weather.is_calm() && fault <= 200 && tries < MOST_TRIES {
-        let mut milder = shrunk.weather.clone();
+    while !shrunk.rates.is_fault_free() && fault <= 200 && tries < MAX_TRIES {
+        let mut milder = shrunk.rates.clone();
         milder.suppressed.insert(fault);
         tries += 1;
         match play(seed, milder.clone(), bug) {
-            Err(trouble) => (shrunk.weather, shrunk.trouble) = (milder, trouble),
+            Err(violation) => (shrunk.rates, shrunk.violation) = (milder, violation),
             Ok((ended, _)) if fault > ended.faults => break,
             Ok(_) => {}
         }
@@ -133,24 +133,26 @@ pub(crate) fn shrink(seed: u64, trouble: Trouble, bug: Option<Bug>) -> Shrunk {
 }
 
 impl Shrunk {
-    /// What is wrong, what is left of the weather, and the command that plays it again.
-    pub(crate) fn tell(&self, seed: u64) -> String {
+    /// The violation, the remaining faults, and the command that reproduces it.
+    pub(crate) fn report(&self, seed: u64) -> String {
         let list = |parts: Vec<String>| parts.join(",");
         let without = list(self.without.iter().map(|fault| format!("{fault:?}")).collect());
-        let suppressed = list(self.weather.suppressed.iter().map(u64::to_string).collect());
+        let suppressed = list(self.rates.suppressed.iter().map(u64::to_string).collect());
         format!(
-            "seed {seed}: {}\n  with {:?}; again by: EBB_SEED={seed} EBB_WITHOUT={without} \
+            "seed {seed}: {}\n  with {:?}; reproduce with: EBB_SEED={seed} EBB_WITHOUT={without} \
              EBB_SUPPRESSED={suppressed} cargo test -p ebbflow-tests --test simulation",
-            self.trouble,
-            self.weather.faults(),
+            self.violation,
+            self.rates.faults(),
         )
     }
 }
 
-/// The first failures in words, each shrunk.
-pub(crate) fn tell(failures: &[(u64, Trouble)], most: usize) -> String {
-    let names: BTreeSet<&str> = failures.iter().map(|(_, trouble)| trouble.invariant).collect();
-    let told = failures.iter().take(most);
-    let told = told.map(|(seed, trouble)| shrink(*seed, trouble.clone(), None).tell(*seed));
-    format!("{} seeds failed: {names:?}\n{}", failures.len(), told.collect::<Vec<_>>().join("\n"))
+/// The first failures, each shrunk.
+pub(crate) fn report(failures: &[(u64, Violation)], most: usize) -> String {
+    let names: BTreeSet<&str> = failures.iter().map(|(_, violation)| violation.invariant).collect();
+    let reports = failures
+        .iter()
+        .take(most)
+        .map(|(seed, violation)| shrink(*seed, violation.clone(), None).report(*seed));
+    format!("{} seeds failed: {names:?}\n{}", failures.len(), reports.collect::<Vec<_>>().join("\n"))
 }

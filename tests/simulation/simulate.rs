@@ -1,30 +1,30 @@
-//! Plays many simulated worlds: `cargo run -p ebbflow-tests --example simulate -- --seeds 20000 [--seed 7]`.
+//! Runs many simulated worlds: `cargo run -p ebbflow-tests --example simulate -- --seeds 20000 [--seed 7]`.
 
 #![allow(clippy::unwrap_used, reason = "it may fail where it stands")]
 #![allow(dead_code, reason = "the tests use the rest")]
 
-mod aside;
 mod bugs;
 mod bus;
 mod check;
 mod clock;
 mod coverage;
+mod fairness;
+mod fault_points;
+mod faults;
 mod identities;
 mod instance;
+mod observer;
+mod passthrough;
 mod people;
-mod places;
 mod plans;
-mod points;
 mod ready;
+mod replay;
 mod script;
 mod seeds;
-mod shadow;
+mod slots;
 mod store;
 mod timers;
 mod triggers;
-mod turns;
-mod watch;
-mod weather;
 mod workflows;
 mod world;
 
@@ -55,17 +55,17 @@ fn main() -> ExitCode {
         }
     });
     println!(
-        "{seeds} seeds in {:.0} s, {} compared with calm",
+        "{seeds} seeds in {:.0} s, {} compared with a world without faults",
         began.elapsed().as_secs_f64(),
         total.compared
     );
     println!("passed: {:?}", total.tally.passed);
-    println!("struck: {:?}", total.tally.struck);
+    println!("injected: {:?}", total.tally.injected);
     let gaps = coverage::gaps(&total.moves, &total.tally);
     println!("what never happened: {gaps:?}");
     if total.failures.is_empty() {
         return ExitCode::SUCCESS;
     }
-    println!("{}", seeds::tell(&total.failures, 5));
+    println!("{}", seeds::report(&total.failures, 5));
     ExitCode::FAILURE
 }

@@ -19,8 +19,8 @@ use store::{
 };
 
 use crate::bugs::Planted;
-use crate::points::{Interrupted, Points, now};
-use crate::weather::Point;
+use crate::fault_points::{Interrupted, Points, now};
+use crate::faults::Point;
 
 /// The runs that commits changed since somebody asked. Clones share one list.
 #[derive(Clone, Default)]
@@ -89,7 +89,7 @@ pub(crate) struct SimulatedUnit {
 impl SimulatedUnit {
     /// Where rows are written, another change may have come first.
     fn refuse(&self, at: Point, interrupted: Interrupted) -> Error {
-        let conflict = at == Point::Save && self.points.storm.draw(0..2) == 0;
+        let conflict = at == Point::Save && self.points.faults.draw(0..2) == 0;
         if conflict { Error::Conflict } else { away(interrupted) }
     }
 

@@ -6,9 +6,9 @@ use store::{
     Result, Sighting, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, TriggerStore, TriggerUnit,
 };
 
-use crate::points::now;
+use crate::fault_points::now;
+use crate::faults::Point;
 use crate::store::{SimulatedStore, SimulatedUnit, away};
-use crate::weather::Point;
 
 macro_rules! pass_on {
     (

@@ -33,7 +33,7 @@ pub(crate) const SIGNALS: [&str; 2] = ["go", "stop"];
 /// The queues that tasks are sent to.
 pub(crate) const QUEUES: [&str; 4] = ["light", "light", "light", "heavy"];
 
-/// What a fan-in makes of what there is; some of it cannot be made of everything.
+/// The aggregations of a fan-in; some fail for some outputs.
 const AGGREGATIONS: [(Aggregation, Option<&str>); 6] = [
     (Aggregation::Collect, None),
     (Aggregation::Concat, None),
@@ -43,41 +43,41 @@ const AGGREGATIONS: [(Aggregation, Option<&str>); 6] = [
     (Aggregation::Last, Some("took")),
 ];
 
-/// The pool that some tasks need a place of.
+/// The pool that some tasks need a slot of.
 pub(crate) const POOL: &str = "few";
 
 /// The workflow of a seed: up to eight tasks, edges from earlier to later ones.
 pub(crate) fn random(seed: u64) -> Workflow {
-    let mut dice = StdRng::seed_from_u64(seed);
-    let dice = &mut dice;
-    let size = dice.random_range(1..9);
-    let laborious = dice.random_bool(0.3);
-    let mut tasks: Vec<TaskSpec> = (0..size).map(|index| task(dice, index, laborious)).collect();
+    let mut rng = StdRng::seed_from_u64(seed);
+    let rng = &mut rng;
+    let size = rng.random_range(1..9);
+    let laborious = rng.random_bool(0.3);
+    let mut tasks: Vec<TaskSpec> = (0..size).map(|index| task(rng, index, laborious)).collect();
     gather(&mut tasks);
-    branch(dice, &mut tasks);
+    branch(rng, &mut tasks);
     let mut workflow = Workflow {
         name: "random".into(),
         tasks,
-        concurrency: dice.random_bool(0.3).then(|| concurrency(dice)),
-        timeout_seconds: dice.random_bool(0.1).then(|| dice.random_range(30..600)),
-        deadline_seconds: dice.random_bool(0.1).then(|| dice.random_range(1..600)),
-        callbacks: if dice.random_bool(0.3) { vec![callback(dice)] } else { Vec::new() },
+        concurrency: rng.random_bool(0.3).then(|| concurrency(rng)),
+        timeout_seconds: rng.random_bool(0.1).then(|| rng.random_range(30..600)),
+        deadline_seconds: rng.random_bool(0.1).then(|| rng.random_range(1..600)),
+        callbacks: if rng.random_bool(0.3) { vec![callback(rng)] } else { Vec::new() },
         ..Workflow::default()
     };
-    if dice.random_bool(0.2) {
-        workflow.max_active_tasks = dice.random_bool(0.5).then(|| dice.random_range(1..4));
-        let pooled = workflow.tasks.iter_mut().filter(|_| dice.random_bool(0.5));
+    if rng.random_bool(0.2) {
+        workflow.max_active_tasks = rng.random_bool(0.5).then(|| rng.random_range(1..4));
+        let pooled = workflow.tasks.iter_mut().filter(|_| rng.random_bool(0.5));
         pooled.for_each(|task| task.pool = Some(POOL.into()));
     }
     // Children that wait for their turn when their run's time is up.
     let fans = workflow.tasks.iter().any(|task| task.kind == "fan_out");
-    if fans && dice.random_bool(0.2) {
-        workflow.timeout_seconds = Some(dice.random_range(10..60));
+    if fans && rng.random_bool(0.2) {
+        workflow.timeout_seconds = Some(rng.random_range(10..60));
     }
     workflow
 }
 
-/// The same for whoever runs it, and yet another version.
+/// Behaves the same, but is another version.
 pub(crate) fn again(seed: u64, number: u32) -> Workflow {
     Workflow { description: Some(format!("version {number}")), ..random(seed) }
 }
@@ -123,84 +123,84 @@ fn usual() -> TaskSpec {
     TaskSpec { timeout_seconds: 120, queue: "light".into(), ..TaskSpec::default() }
 }
 
-fn task(dice: &mut StdRng, index: usize, laborious: bool) -> TaskSpec {
+fn task(rng: &mut StdRng, index: usize, laborious: bool) -> TaskSpec {
     let depends_on =
-        (0..index).filter(|_| dice.random_bool(0.35)).map(|parent| format!("t{parent}")).collect();
-    let (kind, config) = if laborious && dice.random_bool(0.7) { labour(dice) } else { work(dice) };
-    let fan_out = (kind == "fan_out").then(|| fan_out(dice));
-    let pacing = (kind == "sensor").then(|| pacing(dice));
-    let shared = dice.random_bool(0.3) && matches!(kind, "noop" | "fail" | "bash");
+        (0..index).filter(|_| rng.random_bool(0.35)).map(|parent| format!("t{parent}")).collect();
+    let (kind, config) = if laborious && rng.random_bool(0.7) { labour(rng) } else { work(rng) };
+    let fan_out = (kind == "fan_out").then(|| fan_out(rng));
+    let pacing = (kind == "sensor").then(|| pacing(rng));
+    let shared = rng.random_bool(0.3) && matches!(kind, "noop" | "fail" | "bash");
     TaskSpec {
         name: format!("t{index}"),
         kind: kind.into(),
         depends_on,
-        trigger_rule: *RULES.choose(dice).unwrap(),
-        when: dice.random_bool(0.15).then(|| condition(dice).to_owned()),
+        trigger_rule: *RULES.choose(rng).unwrap(),
+        when: rng.random_bool(0.15).then(|| condition(rng).to_owned()),
         config,
         retry: RetryPolicy {
-            max_retries: dice.random_range(0..4),
-            backoff: *[Backoff::Exponential, Backoff::Linear, Backoff::Constant].choose(dice).unwrap(),
-            initial_delay_seconds: *[2.0, 2.0, 40.0].choose(dice).unwrap(),
+            max_retries: rng.random_range(0..4),
+            backoff: *[Backoff::Exponential, Backoff::Linear, Backoff::Constant].choose(rng).unwrap(),
+            initial_delay_seconds: *[2.0, 2.0, 40.0].choose(rng).unwrap(),
             max_delay_seconds: 90.0,
             jitter: 0.1,
         },
-        timeout_seconds: dice.random_range(40..120),
-        retry_timeout_seconds: dice.random_bool(0.05).then(|| dice.random_range(10..300)),
-        allow_failure: dice.random_bool(0.1),
+        timeout_seconds: rng.random_range(40..120),
+        retry_timeout_seconds: rng.random_bool(0.05).then(|| rng.random_range(10..300)),
+        allow_failure: rng.random_bool(0.1),
         fan_out,
-        queue: QUEUES.choose(dice).copied().unwrap().into(),
-        priority: dice.random_range(-2..3),
+        queue: QUEUES.choose(rng).copied().unwrap().into(),
+        priority: rng.random_range(-2..3),
         pacing,
         global: shared.then(|| {
-            let reuse_for_seconds = *[0, 0, 30, 600].choose(dice).unwrap();
+            let reuse_for_seconds = *[0, 0, 30, 600].choose(rng).unwrap();
             Global { name: kind.into(), reuse_for_seconds }
         }),
-        callbacks: if dice.random_bool(0.1) { vec![callback(dice)] } else { Vec::new() },
+        callbacks: if rng.random_bool(0.1) { vec![callback(rng)] } else { Vec::new() },
         ..usual()
     }
 }
 
-fn work(dice: &mut StdRng) -> (&'static str, Value) {
-    let timeout = dice.random_bool(0.4).then(|| dice.random_range(30..600));
-    match dice.random_range(0..21) {
+fn work(rng: &mut StdRng) -> (&'static str, Value) {
+    let timeout = rng.random_bool(0.4).then(|| rng.random_range(30..600));
+    match rng.random_range(0..21) {
         0..3 => ("noop", json!({})),
         3 => ("echo", json!({"by": "{{ task.name }}"})),
         4 => ("fail", json!({"message": "no", "class": "permanent"})),
         5 => ("fail", json!({"message": "not yet", "class": "transient"})),
-        6 => ("sleep", json!({"duration": dice.random_range(1..200)})),
+        6 => ("sleep", json!({"duration": rng.random_range(1..200)})),
         7 => ("switch", json!({})),
         8 => ("transform", json!({"expression": "[1, 2] | length"})),
         9 => ("transform", json!({"expression": "1 + nothing.at_all"})),
-        10 => ("wait_for_signal", with_timeout(json!({"signal": SIGNALS.choose(dice).unwrap()}), timeout)),
+        10 => ("wait_for_signal", with_timeout(json!({"signal": SIGNALS.choose(rng).unwrap()}), timeout)),
         11 => ("approval", with_timeout(json!({"message": "well?"}), timeout)),
         12..14 => ("fan_out", json!({})),
         14 => ("fan_in", json!({})),
         15 => ("workflow", json!({"workflow": "small"})),
         16 => ("workflow", json!({"workflow": "small", "wait": false})),
-        17 => ("flaky", json!({"probability": 0.5, "seed": dice.random_range(0..1_000_000)})),
+        17 => ("flaky", json!({"probability": 0.5, "seed": rng.random_range(0..1_000_000)})),
         18 => ("workflow", json!({"workflow": "poor"})),
         19 => {
-            let at = format!("2026-01-01T00:{:02}:30Z", dice.random_range(0..8));
+            let at = format!("2026-01-01T00:{:02}:30Z", rng.random_range(0..8));
             ("sensor", json!({"time": {"at": at}}))
         }
-        _ => labour(dice),
+        _ => labour(rng),
     }
 }
 
 /// Work that a worker must claim.
-fn labour(dice: &mut StdRng) -> (&'static str, Value) {
-    let failures = if dice.random_bool(0.4) { 0.0 } else { 0.6 };
-    ("bash", script::config(dice.random_range(0..1_000_000), failures))
+fn labour(rng: &mut StdRng) -> (&'static str, Value) {
+    let failures = if rng.random_bool(0.4) { 0.0 } else { 0.6 };
+    ("bash", script::config(rng.random_range(0..1_000_000), failures))
 }
 
-/// How often a sensor looks. Some give up before what they wait for can be there.
-fn pacing(dice: &mut StdRng) -> Pacing {
+/// How often a sensor polls. Some give up before they can find anything.
+fn pacing(rng: &mut StdRng) -> Pacing {
     Pacing {
-        interval_seconds: dice.random_range(20..60),
-        factor: *[1.0, 1.5].choose(dice).unwrap(),
+        interval_seconds: rng.random_range(20..60),
+        factor: *[1.0, 1.5].choose(rng).unwrap(),
         max_interval_seconds: 60,
-        timeout_seconds: dice.random_bool(0.5).then(|| dice.random_range(20..600)),
-        soft_fail: dice.random_bool(0.7),
+        timeout_seconds: rng.random_bool(0.5).then(|| rng.random_range(20..600)),
+        soft_fail: rng.random_bool(0.7),
         max_failures: 5,
         max_events_per_hour: 100,
     }
@@ -213,18 +213,18 @@ fn with_timeout(mut config: Value, timeout: Option<u32>) -> Value {
     config
 }
 
-fn fan_out(dice: &mut StdRng) -> FanOut {
-    let (kind, config) = match dice.random_range(0..5) {
+fn fan_out(rng: &mut StdRng) -> FanOut {
+    let (kind, config) = match rng.random_range(0..5) {
         0 => ("noop", json!({})),
         1 => ("workflow", json!({"workflow": "small"})),
-        2 => ("bash", script::config(dice.random_range(0..1_000_000), 0.3)),
-        _ => ("flaky", json!({"probability": 0.3, "seed": dice.random_range(0..1_000_000)})),
+        2 => ("bash", script::config(rng.random_range(0..1_000_000), 0.3)),
+        _ => ("flaky", json!({"probability": 0.3, "seed": rng.random_range(0..1_000_000)})),
     };
     let tolerance =
-        [Tolerance::Percent(0), Tolerance::Percent(100), Tolerance::Count(1)].choose(dice).copied();
+        [Tolerance::Percent(0), Tolerance::Percent(100), Tolerance::Count(1)].choose(rng).copied();
     FanOut {
-        for_each: format!("range({}) | list", dice.random_range(0..6)),
-        max_parallel: dice.random_bool(0.5).then(|| dice.random_range(1..4)),
+        for_each: format!("range({}) | list", rng.random_range(0..6)),
+        max_parallel: rng.random_bool(0.5).then(|| rng.random_range(1..4)),
         tolerated_failures: tolerance.unwrap(),
         task: Box::new(TaskSpec {
             kind: kind.into(),
@@ -235,7 +235,7 @@ fn fan_out(dice: &mut StdRng) -> FanOut {
     }
 }
 
-/// A fan-in gathers from the fan-outs it depends on; without one it is nothing of the language.
+/// A fan-in needs a fan-out that it depends on.
 fn gather(tasks: &mut [TaskSpec]) {
     for index in 0..tasks.len() {
         if tasks[index].kind != "fan_in" {
@@ -254,36 +254,36 @@ fn gather(tasks: &mut [TaskSpec]) {
 }
 
 /// Gives every switch its branches: later tasks, shared out between a condition and the default.
-fn branch(dice: &mut StdRng, tasks: &mut [TaskSpec]) {
+fn branch(rng: &mut StdRng, tasks: &mut [TaskSpec]) {
     for index in 0..tasks.len() {
         if tasks[index].kind == "switch" {
             let later: Vec<String> = tasks[index + 1..].iter().map(|task| task.name.clone()).collect();
-            let (left, right) = later.into_iter().partition(|_| dice.random_bool(0.5));
-            let when = Some(condition(dice).to_owned());
+            let (left, right) = later.into_iter().partition(|_| rng.random_bool(0.5));
+            let when = Some(condition(rng).to_owned());
             tasks[index].cases = vec![Case { when, next: left }, Case { when: None, next: right }];
         }
     }
 }
 
-fn condition(dice: &mut StdRng) -> &'static str {
-    if dice.random_bool(0.7) { "task.attempt == 1" } else { "run.trigger == 'nobody'" }
+fn condition(rng: &mut StdRng) -> &'static str {
+    if rng.random_bool(0.7) { "task.attempt == 1" } else { "run.trigger == 'nobody'" }
 }
 
-fn concurrency(dice: &mut StdRng) -> Concurrency {
+fn concurrency(rng: &mut StdRng) -> Concurrency {
     let policy = [Overlap::Queue, Overlap::Queue, Overlap::CancelPrevious, Overlap::Skip];
     Concurrency {
-        key: dice.random_bool(0.5).then(|| "lane".into()),
-        limit: dice.random_range(1..3),
-        policy: *policy.choose(dice).unwrap(),
+        key: rng.random_bool(0.5).then(|| "lane".into()),
+        limit: rng.random_range(1..3),
+        policy: *policy.choose(rng).unwrap(),
     }
 }
 
-fn callback(dice: &mut StdRng) -> Callback {
+fn callback(rng: &mut StdRng) -> Callback {
     let on = [Occasion::Success, Occasion::Failure, Occasion::Retry, Occasion::MissedDeadline];
-    let call = if dice.random_bool(0.5) {
+    let call = if rng.random_bool(0.5) {
         Call::Message { topic: "news".into(), body: None }
     } else {
         Call::Workflow { workflow: "small".into(), inputs: Map::new() }
     };
-    Callback { on: *on.choose(dice).unwrap(), call }
+    Callback { on: *on.choose(rng).unwrap(), call }
 }

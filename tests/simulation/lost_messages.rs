@@ -1,13 +1,12 @@
 //! Every message about a run may be lost: it still ends, and in time.
 //!
 //! "Every message of a run is lost once" is read in two ways, and both are shown, over random workflows whose end follows
-//! from their definition: work that workers claim, fan-outs, child runs, shared tasks, lanes, sleeps and retries.
+//! from their definition: work that workers claim, fan-outs, child runs, shared tasks, concurrency groups, sleeps, retries.
 //!
-//! - All that is in flight at one moment is lost, at each moment of the run in turn: the run ends no later than two
-//!   minutes after it does in calm. (Where places are few, whoever comes later also finds others before it, so this is
-//!   asked of worlds with enough of them.)
+//! - Everything in flight at one moment is lost, at each moment of the run in turn: the run ends no later than two minutes
+//!   after it does without losses. (With few slots a late task also finds others before it, so these worlds have enough.)
 //! - The first copy of each message is lost. A run of many steps then loses many messages one after the other, so the
-//!   bound is one for each step: whatever waits for nothing but a message goes on within two minutes.
+//!   bound applies to each step: whatever waits only for a message continues within two minutes.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,48 +16,48 @@ use chrono::TimeDelta;
 use model::{Instant, Message, RunId};
 
 use crate::check::End;
+use crate::faults::FaultRates;
 use crate::plans;
 use crate::ready::Ready;
 use crate::seeds::number;
-use crate::weather::Weather;
 use crate::workflows;
 use crate::world::World;
 
 /// A run that has work to do moves on within this, whatever was lost.
 const SILENCE: TimeDelta = TimeDelta::minutes(2);
 
-/// Whoever goes on does so a moment later in one world than in the other.
+/// Steps may happen a moment later in one world than in the other.
 const MOMENT: TimeDelta = TimeDelta::seconds(10);
 
-/// The seeds whose runs end as their definition says, and in which nothing begins by itself.
+/// The seeds whose runs end as their definition says, and in which nothing starts by itself.
 fn seeds(usual: u64) -> impl Iterator<Item = u64> {
     let seeds = 0..number("EBB_SEEDS").unwrap_or(usual).min(2_000);
     seeds.filter(|seed| !plans::are_in(*seed) && workflows::is_determined(&workflows::random(*seed)))
 }
 
-/// Whether nobody waits for a place in the world of a seed.
+/// Whether no task waits for a slot in the world of a seed.
 fn has_room(seed: u64) -> bool {
-    !World::is_crowded(seed) && workflows::random(seed).max_active_tasks.is_none()
+    !World::has_few_slots(seed) && workflows::random(seed).max_active_tasks.is_none()
 }
 
 fn world(seed: u64) -> World {
-    World::new(seed, Weather::calm(), None).with_random_runs()
+    World::new(seed, FaultRates::none(), None).with_random_runs()
 }
 
 /// How the runs of a world ended, and when.
 type Ends = BTreeMap<RunId, (End, Instant)>;
 
-/// Plays a calm world to its end, in which all that is in flight at one instant is lost.
-fn play(seed: u64, lost_at: Option<Instant>, mut heard: impl FnMut(Instant)) -> Ends {
+/// Runs a world without faults to its end, in which everything in flight at one instant is lost.
+fn play(seed: u64, lost_at: Option<Instant>, mut on_flight: impl FnMut(Instant)) -> Ends {
     let mut world = world(seed);
     while !world.is_over() {
         if world.is_anything_in_flight() {
-            heard(world.now());
+            on_flight(world.now());
         }
         if lost_at == Some(world.now()) {
             world.lose_what_is_in_flight();
         }
-        world.play_step().unwrap_or_else(|trouble| panic!("seed {seed}, lost at {lost_at:?}: {trouble}"));
+        world.play_step().unwrap_or_else(|violation| panic!("seed {seed}, lost at {lost_at:?}: {violation}"));
         assert!(!world.takes_too_long(), "seed {seed}, lost at {lost_at:?}: {}", world.describe());
     }
     world.ends()
@@ -69,13 +68,13 @@ fn a_run_that_loses_all_that_is_in_flight_at_any_one_moment_ends_within_two_minu
     let (mut worlds, mut later) = (0, 0);
     for seed in seeds(40).filter(|seed| has_room(*seed)) {
         let mut moments = BTreeSet::new();
-        let calm = play(seed, None, |at| {
+        let clean = play(seed, None, |at| {
             moments.insert(at);
         });
         for moment in moments {
             let lost = play(seed, Some(moment), |_| {});
             worlds += 1;
-            for (run, (end, at)) in &calm {
+            for (run, (end, at)) in &clean {
                 let (found, found_at) = &lost[run];
                 assert_eq!(found, end, "seed {seed}, run {run}, lost at {moment}");
                 later += u32::from(*found_at > *at + MOMENT);
@@ -91,29 +90,29 @@ fn a_run_that_loses_all_that_is_in_flight_at_any_one_moment_ends_within_two_minu
 fn a_run_that_loses_the_first_copy_of_every_message_takes_each_step_within_two_minutes() {
     for seed in seeds(100) {
         let mut world = world(seed);
-        let (mut heard, lost) = (BTreeSet::new(), Rc::new(Cell::new(0)));
+        let (mut seen, lost) = (BTreeSet::new(), Rc::new(Cell::new(0)));
         let count = lost.clone();
-        world.censor = Some(Box::new(move |message: &Message| {
-            // What is said again is another copy.
-            let first = heard.insert(format!("{message:?}"));
+        world.loss_rule = Some(Box::new(move |message: &Message| {
+            // A message that is published again is another copy.
+            let first = seen.insert(format!("{message:?}"));
             count.set(count.get() + u32::from(first));
             first
         }));
         let mut ready: BTreeMap<Ready, Instant> = BTreeMap::new();
         while !world.is_over() {
-            world.play_step().unwrap_or_else(|trouble| panic!("seed {seed}: {trouble}"));
+            world.play_step().unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
             let (now, before) = (world.now(), ready);
             let keep = |what: Ready| (what, before.get(&what).copied().unwrap_or(now));
-            ready = world.watch.what_is_ready(now).into_iter().map(keep).collect();
+            ready = world.observer.what_is_ready(now).into_iter().map(keep).collect();
             if let Some((what, since)) = ready.iter().find(|(_, since)| now - **since > SILENCE) {
                 panic!("seed {seed}: {what:?} is ready since {since}, and it is {now}");
             }
             assert!(!world.takes_too_long(), "seed {seed}: {}", world.describe());
         }
         assert!(lost.get() > 0, "seed {seed}: messages were lost on the way");
-        let calm = play(seed, None, |_| {});
+        let clean = play(seed, None, |_| {});
         let ends = world.ends();
-        for (run, (end, _)) in calm {
+        for (run, (end, _)) in clean {
             assert_eq!(ends[&run].0, end, "seed {seed}, run {run}");
         }
     }

@@ -1,4 +1,4 @@
-//! Someone who watches every run of a world and speaks up as soon as something is not as it must be.
+//! Observes every run of a world and reports the first violation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use model::{
 };
 use store::{DeadLetter, LetterFilter, Memory, Store};
 
-use crate::check::{self, Checked, End, trouble};
+use crate::check::{self, Checked, End, violation};
 use crate::coverage::{LOST, Moves, TIMED_OUT};
-use crate::people::{self, What};
-use crate::places;
-use crate::points::now;
-use crate::shadow::{Rows, Shadow};
-use crate::turns::Turns;
-use crate::weather::Storm;
+use crate::fairness::Fairness;
+use crate::fault_points::now;
+use crate::faults::FaultInjector;
+use crate::people::{self, Action};
+use crate::replay::{Replay, Rows};
+use crate::slots;
 
 /// More rows than any world has.
 const ALL: u32 = 100_000;
@@ -28,40 +28,40 @@ pub(crate) fn dead_id(number: u64) -> String {
     format!("dead-{number}")
 }
 
-pub(crate) struct Watch {
+pub(crate) struct Observer {
     pub(crate) memory: Arc<Memory>,
     pub(crate) graphs: BTreeMap<VersionId, Arc<Graph>>,
-    pub(crate) shadows: BTreeMap<RunId, Shadow>,
+    pub(crate) replays: BTreeMap<RunId, Replay>,
     said: Vec<Message>,
     pub(crate) moves: Moves,
     lossless: bool,
     pub(crate) tenants: Vec<TenantId>,
     weights: BTreeMap<TenantId, u32>,
-    turns: Turns,
+    turns: Fairness,
 }
 
-impl Watch {
+impl Observer {
     pub(crate) fn new(memory: Arc<Memory>) -> Self {
         Self {
             memory,
             graphs: BTreeMap::new(),
-            shadows: BTreeMap::new(),
+            replays: BTreeMap::new(),
             said: Vec::new(),
             moves: Moves::default(),
             lossless: true,
             tenants: vec![TenantId::DEFAULT],
             weights: BTreeMap::new(),
-            turns: Turns::default(),
+            turns: Fairness::default(),
         }
     }
 
-    /// Looks at a run that was written to.
-    pub(crate) fn look_at(&mut self, id: RunId, truth: Instant) -> Checked {
+    /// Checks a run that was written to.
+    pub(crate) fn check_run(&mut self, id: RunId, truth: Instant) -> Checked {
         let mut tenants = self.tenants.iter();
         let record = tenants.find_map(|tenant| now(self.memory.run(*tenant, id)).unwrap());
         let Some(run) = record.map(|record| record.run) else { return Ok(()) };
         let graph = self.graph(run.version);
-        let seen = self.shadows.get(&id).map_or(0, |shadow| shadow.run.events);
+        let seen = self.replays.get(&id).map_or(0, |replay| replay.run.events);
         let events = now(self.memory.events(id, seen, ALL)).unwrap();
         let forever = truth + TimeDelta::days(10_000);
         let timers = now(self.memory.due_timers(forever, ALL)).unwrap();
@@ -83,11 +83,11 @@ impl Watch {
             let lossy = matches!(class, "worker_lost" | "timeout" | "killed");
             self.lossless &= !lossy && !changes_the_end(event.kind);
         }
-        let shadow = self.shadows.entry(id).or_insert_with(|| Shadow::of(&rows));
-        check::changed(shadow, rows, truth, &mut self.moves)?;
-        check::no_fan_out_is_too_wide(&self.shadows[&id], &graph)?;
-        check::no_lane_is_overfull(&self.shadows, &self.shadows[&id], &graph)?;
-        check::shared_work_is_done_once_at_a_time(&self.shadows, &self.graphs)
+        let replay = self.replays.entry(id).or_insert_with(|| Replay::of(&rows));
+        check::changed(replay, rows, truth, &mut self.moves)?;
+        check::no_fan_out_is_too_wide(&self.replays[&id], &graph)?;
+        check::no_concurrency_group_is_overfull(&self.replays, &self.replays[&id], &graph)?;
+        check::shared_work_is_done_once_at_a_time(&self.replays, &self.graphs)
     }
 
     fn graph(&mut self, version: VersionId) -> Arc<Graph> {
@@ -99,29 +99,29 @@ impl Watch {
         self.graphs.entry(version).or_insert_with(compile).clone()
     }
 
-    /// Looks at who has places and who waits for one, and after each single commit at who had a turn.
-    pub(crate) fn look_at_places(&mut self, after_each: bool) -> Checked {
-        let line = places::add_up(&self.memory, &self.shadows, &self.graphs, &self.tenants)?;
-        if after_each { self.turns.look(line, &self.shadows, &self.weights) } else { Ok(()) }
+    /// Checks who holds slots and who waits and, after each single commit, whose turn it was.
+    pub(crate) fn check_slots(&mut self, after_each: bool) -> Checked {
+        let line = slots::add_up(&self.memory, &self.replays, &self.graphs, &self.tenants)?;
+        if after_each { self.turns.look(line, &self.replays, &self.weights) } else { Ok(()) }
     }
 
-    /// There is a tenant more, with so many turns in each round.
-    pub(crate) fn hear_of(&mut self, tenant: TenantId, weight: u32) {
+    /// Adds a tenant with this weight.
+    pub(crate) fn add_tenant(&mut self, tenant: TenantId, weight: u32) {
         self.tenants.push(tenant);
         self.weights.insert(tenant, weight);
     }
 
-    /// What someone wants of one of the runs; none if there are none.
-    pub(crate) fn steer(&self, storm: &Storm) -> Option<What> {
-        let draw = |count: usize| storm.draw(0..count as i64) as usize;
-        let fans = |shadow: &&Shadow| shadow.tasks.values().any(|task| task.fan.is_some());
-        let all: Vec<&Shadow> = self.shadows.values().collect();
-        let wide: Vec<&Shadow> = self.shadows.values().filter(fans).collect();
+    /// What a person does to one of the runs; nothing if there are none.
+    pub(crate) fn steer(&self, faults: &FaultInjector) -> Option<Action> {
+        let draw = |count: usize| faults.draw(0..count as i64) as usize;
+        let fans = |replay: &&Replay| replay.tasks.values().any(|task| task.fan.is_some());
+        let all: Vec<&Replay> = self.replays.values().collect();
+        let wide: Vec<&Replay> = self.replays.values().filter(fans).collect();
         let runs = if wide.is_empty() || draw(3) == 0 { all } else { wide };
         (!runs.is_empty()).then(|| people::steer(runs[draw(runs.len())], draw))
     }
 
-    /// The workers that are known.
+    /// The known workers.
     pub(crate) fn workers(&self) -> Vec<WorkerId> {
         let known = now(self.memory.workers(TenantId::DEFAULT, None, ALL)).unwrap();
         known.into_iter().map(|worker| worker.id).collect()
@@ -137,9 +137,9 @@ impl Watch {
         own.into_iter().chain(children).map(|row| (row.task.index, row.task)).collect()
     }
 
-    /// Hears what is published.
-    pub(crate) fn said(&mut self, message: &Message) -> Checked {
-        check::what_is_said_is_true(message, &self.shadows)?;
+    /// Checks a published message.
+    pub(crate) fn published(&mut self, message: &Message) -> Checked {
+        check::every_message_is_true(message, &self.replays)?;
         if matches!(message, Message::RunFinished(_) | Message::TaskFinished(_)) {
             self.said.push(message.clone());
         }
@@ -147,37 +147,37 @@ impl Watch {
     }
 
     pub(crate) fn all_ended(&self) -> bool {
-        self.shadows.values().all(|shadow| shadow.run.state.is_final())
+        self.replays.values().all(|replay| replay.run.state.is_final())
     }
 
-    /// Whether no attempt was lost or taken away, and nobody ended or changed what is done: then ends do not depend on the weather.
+    /// Whether no attempt was lost and no person changed the outcome: then ends do not depend on faults.
     pub(crate) fn is_lossless(&self) -> bool {
         self.lossless
     }
 
-    /// Those who wait to be resumed, or for a signal or an answer, for as long as it takes.
-    pub(crate) fn who_waits_for_people(&self) -> Vec<What> {
-        let mut errands = Vec::new();
-        for (id, shadow) in self.shadows.iter().filter(|(_, shadow)| !shadow.run.state.is_final()) {
-            if shadow.run.state == RunState::Paused {
-                errands.push(What::Operate(*id, Operation::Resume));
+    /// Actions for runs that wait to be resumed, or for a signal or an answer, without a timeout.
+    pub(crate) fn waiting_for_people(&self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for (id, replay) in self.replays.iter().filter(|(_, replay)| !replay.run.state.is_final()) {
+            if replay.run.state == RunState::Paused {
+                actions.push(Action::Operate(*id, Operation::Resume));
             }
-            let graph = &self.graphs[&shadow.run.version];
-            let asleep = shadow.tasks.values().filter(|task| task.state == TaskState::Sleeping);
+            let graph = &self.graphs[&replay.run.version];
+            let asleep = replay.tasks.values().filter(|task| task.state == TaskState::Sleeping);
             for task in asleep.filter(|task| task.child.is_none()) {
                 let spec = graph.spec(task.index);
                 match spec.kind.as_str() {
-                    "approval" => errands.push(What::Answer(*id, task.index)),
+                    "approval" => actions.push(Action::Answer(*id, task.index)),
                     "wait_for_signal" => {
                         let named = |name: &&&str| spec.config["signal"] == **name;
                         let name = crate::workflows::SIGNALS.iter().find(named).unwrap();
-                        errands.push(What::Signal(*id, name));
+                        actions.push(Action::Signal(*id, name));
                     }
                     _ => {}
                 }
             }
         }
-        errands
+        actions
     }
 
     /// Whether the store holds nothing that is still to be done.
@@ -187,13 +187,13 @@ impl Watch {
 
     fn leftovers(&self, at: Instant) -> String {
         let agenda = now(self.memory.agenda(at)).unwrap();
-        let limits = places::limits(&self.memory, &self.tenants);
+        let limits = slots::limits(&self.memory, &self.tenants);
         let mut left = String::new();
         for (what, there) in [
-            ("a place", limits.iter().any(|limit| limit.used > 0)),
-            ("someone in line", limits.iter().any(|limit| limit.waiting > 0)),
+            ("a slot", limits.iter().any(|limit| limit.used > 0)),
+            ("a waiting task", limits.iter().any(|limit| limit.waiting > 0)),
             ("a timer", agenda.timer.is_some()),
-            ("a check-up", agenda.checkup.is_some()),
+            ("a recheck", agenda.checkup.is_some()),
             ("an outbox row", agenda.unsent.is_some()),
             ("a worker", agenda.worker.is_some()),
         ] {
@@ -205,32 +205,32 @@ impl Watch {
     }
 
     pub(crate) fn describe(&self, at: Instant) -> String {
-        let open = self.shadows.values().filter(|shadow| !shadow.run.state.is_final());
-        let stand = |shadow: &Shadow| {
-            let tasks = shadow.tasks.values();
+        let open = self.replays.values().filter(|replay| !replay.run.state.is_final());
+        let stand = |replay: &Replay| {
+            let tasks = replay.tasks.values();
             let tasks: Vec<String> =
                 tasks.map(|task| format!("{}#{}", task.state.name(), task.attempt)).collect();
             format!(
                 "run {} of {} held={} {}",
-                shadow.run.id,
-                shadow.run.workflow,
-                shadow.run.held,
+                replay.run.id,
+                replay.run.workflow,
+                replay.run.held,
                 tasks.join(" ")
             )
         };
         format!("left:{} open: {}", self.leftovers(at), open.map(stand).collect::<Vec<_>>().join("; "))
     }
 
-    /// What must hold once everything is over, and the bus gave up on so many messages.
+    /// Checks what must hold once everything is over and the bus gave up on this many messages.
     pub(crate) fn end(&self, dead: u64) -> Checked {
-        for (run, shadow) in &self.shadows {
-            check::every_end_was_told(shadow, &self.said)?;
+        for (run, replay) in &self.replays {
+            check::every_end_was_published(replay, &self.said)?;
             let waited_for = |index: &TaskIndex| {
                 let owner = TaskKey { run: *run, task: *index };
                 !now(self.memory.waiters(owner, 1)).unwrap().is_empty()
             };
-            if let Some(index) = shadow.tasks.keys().find(|index| waited_for(index)) {
-                return trouble(
+            if let Some(index) = replay.tasks.keys().find(|index| waited_for(index)) {
+                return violation(
                     "nothing_is_left_over",
                     format!("someone waits for task {} of run {run}", index.0),
                 );
@@ -245,21 +245,21 @@ impl Watch {
         let letters = now(self.memory.dead_letters(&all)).unwrap();
         let ids: BTreeSet<String> = (1..=dead).map(dead_id).collect();
         if let Some(letter) = letters.iter().find(|letter| !ids.contains(&letter.id)) {
-            return trouble("no_message_is_hopeless", letter.reason.clone());
+            return violation("no_message_is_hopeless", letter.reason.clone());
         }
         let sound =
             |letter: &DeadLetter| letter.reason.contains("deliveries") && runtime::message_of(letter).is_ok();
         if letters.len() != ids.len() || !letters.iter().all(sound) {
-            return trouble("what_is_dead_is_kept", format!("of {dead} there are {letters:?}"));
+            return violation("what_is_dead_is_kept", format!("of {dead} there are {letters:?}"));
         }
         Ok(())
     }
 
     /// How a run ended; none if it was not created.
     pub(crate) fn end_of(&self, run: RunId) -> Option<End> {
-        let shadow = self.shadows.get(&run)?;
-        let own = shadow.tasks.values().filter(|task| task.child.is_none());
-        Some((shadow.run.state, own.map(|task| task.state).collect()))
+        let replay = self.replays.get(&run)?;
+        let own = replay.tasks.values().filter(|task| task.child.is_none());
+        Some((replay.run.state, own.map(|task| task.state).collect()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where handlers stand still, so that the world decides by its seed who goes on, and what happens to whom.
+//! Where handlers stop, so that the world decides by its seed which one continues and where faults are injected.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -8,14 +8,14 @@ use std::task::{Context, Poll, Waker};
 
 use model::Instant;
 
-use crate::weather::{Fault, Point, Storm};
+use crate::faults::{Fault, FaultInjector, Point};
 
 tokio::task_local! {
-    /// The call that a handler answers; what an instance does by itself has none.
+    /// The call that a handler serves; background work has none.
     pub(crate) static CALL: u64;
 }
 
-/// The answer of something that does not wait.
+/// The result of a future that does not wait.
 pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
@@ -23,11 +23,11 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// What was called was not there, or its answer got lost.
+/// The callee was unavailable, or its response was lost.
 #[derive(Debug)]
 pub(crate) struct Interrupted;
 
-/// Someone who stands at a point.
+/// A handler that stopped at a point.
 pub(crate) struct Stop {
     pub(crate) instance: u64,
     pub(crate) call: Option<u64>,
@@ -50,7 +50,7 @@ struct State {
 /// The points that the handlers of one instance stop at. Clones share them, and all instances the one list of stops.
 #[derive(Clone)]
 pub(crate) struct Points {
-    pub(crate) storm: Storm,
+    pub(crate) faults: FaultInjector,
     instance: u64,
     state: Arc<Mutex<State>>,
 }
@@ -64,18 +64,18 @@ impl Drop for Leave<'_> {
 }
 
 impl Points {
-    pub(crate) fn new(storm: Storm) -> Self {
-        Self { storm, instance: 0, state: Arc::default() }
+    pub(crate) fn new(faults: FaultInjector) -> Self {
+        Self { faults, instance: 0, state: Arc::default() }
     }
 
     pub(crate) fn of_instance(&self, instance: u64) -> Self {
         Self { instance, ..self.clone() }
     }
 
-    /// Lets others go on, or dies here, or hears that what is called is not there.
+    /// Lets other handlers run. The caller may be dropped here, or get an error.
     pub(crate) async fn stop(&self, point: Point) -> Result<(), Interrupted> {
-        self.storm.pass(point);
-        if self.storm.is_calm() {
+        self.faults.pass(point);
+        if self.faults.is_fault_free() {
             return Ok(());
         }
         let id = {
@@ -102,11 +102,11 @@ impl Points {
         .await
     }
 
-    /// Passes a point at which nobody else goes on.
+    /// Passes a point without letting others run.
     pub(crate) fn pass(&self, point: Point) -> Result<(), Interrupted> {
-        self.storm.pass(point);
+        self.faults.pass(point);
         let away = self.is_away(point);
-        if away || self.storm.strikes(Fault::Fail, Some(point)) { Err(Interrupted) } else { Ok(()) }
+        if away || self.faults.inject(Fault::Fail, Some(point)) { Err(Interrupted) } else { Ok(()) }
     }
 
     pub(crate) fn is_away(&self, point: Point) -> bool {
@@ -127,7 +127,7 @@ impl Points {
         self.state().open -= 1;
     }
 
-    /// Those who can go on now.
+    /// The stops that can continue now.
     pub(crate) fn ready(&self, now: Instant, stands_still: impl Fn(u64) -> bool) -> Vec<u64> {
         let state = self.state();
         let free = state.open == 0;
@@ -140,13 +140,13 @@ impl Points {
         state.stops.iter().filter(|(_, stop)| ready(stop)).map(|(id, _)| *id).collect()
     }
 
-    /// The next instant at which someone who is slow goes on.
+    /// The next instant at which a slow call continues.
     pub(crate) fn next_at(&self, now: Instant) -> Option<Instant> {
         let state = self.state();
         state.stops.values().filter_map(|stop| stop.not_before).filter(|at| *at > now).min()
     }
 
-    /// Where someone stands: instance, call, point.
+    /// The instance, call and point of a stop.
     pub(crate) fn place(&self, id: u64) -> (u64, Option<u64>, Point) {
         let state = self.state();
         let stop = &state.stops[&id];
@@ -161,7 +161,7 @@ impl Points {
         self.state().stops.get_mut(&id).expect("it stands there").not_before = Some(until);
     }
 
-    /// Lets someone go on.
+    /// Continues a stopped handler.
     pub(crate) fn release(&self, id: u64, answer: Result<(), Interrupted>) {
         let waker = {
             let mut state = self.state();

@@ -1,4 +1,4 @@
-//! What the world does to messages, calls, processes and clocks, how often, and what has been done so far.
+//! The faults of a world: where they can be injected, how often they are, and how often they were.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -6,34 +6,34 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// Where a handler touches the store or the bus. Something may happen to it at each of them.
+/// Where a handler calls the store or the bus, and a fault may be injected.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Point {
     /// Before a transaction begins.
     Begin,
-    /// Its locks are not to be had yet.
+    /// It waits for its locks.
     Turn,
-    /// Something is read within it.
+    /// Something is read in it.
     UnitRead,
     /// Its rows are written.
     Save,
     /// Before it commits.
     BeforeCommit,
-    /// The same, for what several runs share: whoever has the turn has it for all of them.
+    /// The same, for what several runs share: the transaction holds the lock for all of them.
     BeforeSharedCommit,
-    /// It is committed, and the answer is on its way.
+    /// It is committed, and the response is on its way.
     AfterCommit,
     /// Something is read outside a transaction.
     Read,
     /// Something is written outside one.
     Write,
-    /// It is written, and the answer is on its way.
+    /// It is written, and the response is on its way.
     AfterWrite,
     /// Before anything is published.
     BeforePublish,
-    /// Some of several messages are out.
+    /// Some of several messages are published.
     MidPublish,
-    /// All are out, and the answer is on its way.
+    /// All are published, and the response is on its way.
     AfterPublish,
 }
 
@@ -59,51 +59,51 @@ impl Point {
         matches!(self, Self::BeforePublish | Self::MidPublish | Self::AfterPublish)
     }
 
-    /// Whether others may go on before whoever is there does.
+    /// Whether other handlers may run while one stops there.
     pub(crate) fn parks(self) -> bool {
         !matches!(self, Self::UnitRead | Self::Save)
     }
 }
 
-/// What can go wrong.
+/// The kinds of faults.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Fault {
-    /// A message comes twice.
+    /// A message is delivered twice.
     Duplicate,
-    /// A message never comes.
+    /// A message is lost.
     Drop,
-    /// A message comes up to an hour late.
+    /// A message is up to an hour late.
     Late,
-    /// A message that failed too often is delivered no more.
+    /// A message that failed too often becomes a dead letter.
     DeadLetter,
-    /// A message comes again while its first delivery is still at work.
-    Impatience,
-    /// A handler is dropped where it stands.
+    /// A message is delivered again while its first delivery is still being handled.
+    Redeliver,
+    /// A handler is dropped at a fault point.
     Die,
-    /// A call answers with an error, whether it was done or not.
+    /// A call returns an error, whether it took effect or not.
     Fail,
     /// A call takes seconds or minutes.
     Slow,
-    /// An instance ends where it stands, and a fresh one takes its place.
+    /// An instance ends immediately, and a new one takes its place.
     Crash,
-    /// An instance stands still for minutes, and goes on as if nothing had been.
+    /// An instance freezes for minutes and then continues.
     Freeze,
-    /// The store is away for a while.
+    /// The store is unavailable for a while.
     StoreOutage,
-    /// The bus is away for a while.
+    /// The bus is unavailable for a while.
     BusOutage,
     /// The instances' clocks differ.
     Skew,
-    /// Another version of a workflow is registered while runs go on.
+    /// Another version of a workflow is registered while runs are active.
     NewVersion,
     /// A person cancels a run.
     Cancel,
-    /// A person pauses a run, has parts of it done anew, says how a task ended, or does not want to wait.
+    /// A person pauses a run, re-runs parts of it, marks a task, or ends a wait.
     Steer,
-    /// An instance is asked to end, and a fresh one takes its place.
+    /// An instance is asked to stop, and a new one takes its place.
     Stop,
-    /// A worker is told to drain, or is killed by an order.
-    Order,
+    /// A person drains or kills a worker.
+    WorkerCommand,
 }
 
 impl Fault {
@@ -112,7 +112,7 @@ impl Fault {
         Self::Drop,
         Self::Late,
         Self::DeadLetter,
-        Self::Impatience,
+        Self::Redeliver,
         Self::Die,
         Self::Fail,
         Self::Slow,
@@ -125,21 +125,21 @@ impl Fault {
         Self::Cancel,
         Self::Steer,
         Self::Stop,
-        Self::Order,
+        Self::WorkerCommand,
     ];
 
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| format!("{fault:?}").eq_ignore_ascii_case(name))
     }
 
-    /// The highest chance that it strikes where it can, and how often it does at most in one world.
+    /// The maximum probability of the fault where it can occur, and its maximum number in one world.
     fn worst(self) -> (f64, u32) {
         match self {
             Self::Duplicate => (0.4, u32::MAX),
             Self::Drop => (0.2, u32::MAX),
             Self::Late => (0.2, 40),
             Self::DeadLetter => (1.0, u32::MAX),
-            Self::Impatience => (0.005, 10),
+            Self::Redeliver => (0.005, 10),
             Self::Die => (0.02, u32::MAX),
             Self::Fail => (0.02, u32::MAX),
             Self::Slow => (0.015, 20),
@@ -149,11 +149,11 @@ impl Fault {
             Self::Skew | Self::NewVersion => (1.0, 4),
             Self::Cancel => (0.15, 1),
             Self::Steer => (0.97, 12),
-            Self::Stop | Self::Order => (0.005, 4),
+            Self::Stop | Self::WorkerCommand => (0.005, 4),
         }
     }
 
-    /// Where it can strike; none for what happens outside any call.
+    /// Where it can be injected; empty for faults outside calls.
     pub(crate) fn points(self) -> Vec<Point> {
         let at = |wanted: &dyn Fn(&Point) -> bool| Point::ALL.into_iter().filter(wanted).collect();
         match self {
@@ -165,27 +165,27 @@ impl Fault {
     }
 }
 
-/// How badly a world treats whoever lives in it.
+/// The probability of each fault.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Weather {
+pub(crate) struct FaultRates {
     pub(crate) rates: BTreeMap<Fault, f64>,
-    /// Faults by their number in this world that do not strike after all: for finding out which ones matter.
+    /// The numbers of faults that are not injected after all, to find out which ones matter.
     pub(crate) suppressed: BTreeSet<u64>,
 }
 
-impl Weather {
-    /// Nothing happens to anyone.
-    pub(crate) fn calm() -> Self {
+impl FaultRates {
+    /// No faults.
+    pub(crate) fn none() -> Self {
         Self::default()
     }
 
-    /// Some of everything, by the seed: not all faults in all worlds, so that each is met with and without the others.
+    /// Rates by the seed: not all faults in all worlds, so that each occurs with and without the others.
     pub(crate) fn of(seed: u64) -> Self {
-        let mut dice = StdRng::seed_from_u64(!seed);
+        let mut rng = StdRng::seed_from_u64(!seed);
         let mut rates = BTreeMap::new();
         for fault in Fault::ALL {
-            let (rate, struck) = (dice.random_range(0.0..fault.worst().0), dice.random_bool(0.6));
-            if struck {
+            let (rate, injected) = (rng.random_range(0.0..fault.worst().0), rng.random_bool(0.6));
+            if injected {
                 rates.insert(fault, rate);
             }
         }
@@ -205,16 +205,16 @@ impl Weather {
         self.rates.keys().copied().collect()
     }
 
-    pub(crate) fn is_calm(&self) -> bool {
+    pub(crate) fn is_fault_free(&self) -> bool {
         self.rates.is_empty()
     }
 }
 
-/// How often points were passed and faults struck there.
+/// How often points were passed and faults were injected there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) passed: BTreeMap<Point, u64>,
-    pub(crate) struck: BTreeMap<(Fault, Option<Point>), u64>,
+    pub(crate) injected: BTreeMap<(Fault, Option<Point>), u64>,
 }
 
 impl Tally {
@@ -222,70 +222,70 @@ impl Tally {
         for (point, count) in &other.passed {
             *self.passed.entry(*point).or_default() += count;
         }
-        for (fault, count) in &other.struck {
-            *self.struck.entry(*fault).or_default() += count;
+        for (fault, count) in &other.injected {
+            *self.injected.entry(*fault).or_default() += count;
         }
     }
 }
 
-/// The dice that decide what strikes; clones throw the same ones.
+/// Decides which faults are injected; clones share the state.
 #[derive(Clone)]
-pub(crate) struct Storm(Arc<Mutex<State>>);
+pub(crate) struct FaultInjector(Arc<Mutex<State>>);
 
 struct State {
-    dice: StdRng,
-    weather: Weather,
-    struck: u64,
+    rng: StdRng,
+    rates: FaultRates,
+    injected: u64,
     so_far: [u32; Fault::ALL.len()],
     tally: Tally,
 }
 
-impl Storm {
-    pub(crate) fn new(seed: u64, weather: Weather) -> Self {
-        let dice = StdRng::seed_from_u64(seed ^ 0x5707_0000);
+impl FaultInjector {
+    pub(crate) fn new(seed: u64, rates: FaultRates) -> Self {
+        let rng = StdRng::seed_from_u64(seed ^ 0x5707_0000);
         Self(Arc::new(Mutex::new(State {
-            dice,
-            weather,
-            struck: 0,
+            rng,
+            rates,
+            injected: 0,
             so_far: Default::default(),
             tally: Tally::default(),
         })))
     }
 
-    pub(crate) fn is_calm(&self) -> bool {
-        self.state().weather.is_calm()
+    pub(crate) fn is_fault_free(&self) -> bool {
+        self.state().rates.is_fault_free()
     }
 
-    /// Someone passes a point.
+    /// Counts a handler that passes a point.
     pub(crate) fn pass(&self, point: Point) {
         *self.state().tally.passed.entry(point).or_default() += 1;
     }
 
-    /// Whether a fault strikes here and now.
-    pub(crate) fn strikes(&self, fault: Fault, at: Option<Point>) -> bool {
+    /// Whether a fault is injected here and now.
+    pub(crate) fn inject(&self, fault: Fault, at: Option<Point>) -> bool {
         let mut state = self.state();
-        let Some(rate) = state.weather.rates.get(&fault).copied() else { return false };
+        let Some(rate) = state.rates.rates.get(&fault).copied() else { return false };
         let so_far = state.so_far[fault as usize];
-        let strikes = so_far < fault.worst().1 && state.dice.random_bool(rate);
-        if strikes {
-            state.struck += 1;
+        let chosen = so_far < fault.worst().1 && state.rng.random_bool(rate);
+        if chosen {
+            state.injected += 1;
             state.so_far[fault as usize] += 1;
         }
-        if !strikes || state.weather.suppressed.contains(&state.struck) {
+        if !chosen || state.rates.suppressed.contains(&state.injected) {
             return false;
         }
-        *state.tally.struck.entry((fault, at)).or_default() += 1;
+        *state.tally.injected.entry((fault, at)).or_default() += 1;
         true
     }
 
-    /// A number from the same dice: how late, how long.
+    /// A random number from the same source: how late, how long.
     pub(crate) fn draw(&self, range: std::ops::Range<i64>) -> i64 {
-        self.state().dice.random_range(range)
+        self.state().rng.random_range(range)
     }
 
-    /// How many faults have struck or would have.
-    pub(crate) fn struck(&self) -> u64 {
-        self.state().struck
+    /// How many faults were injected or suppressed.
+    pub(crate) fn injected(&self) -> u64 {
+        self.state().injected
     }
 
     pub(crate) fn tally(&self) -> Tally {

@@ -1,4 +1,4 @@
-//! What must hold of places: as many are taken as tasks have them, and nobody waits for what is there.
+//! The invariants of slots: the count equals the tasks that hold one, and no task waits for a free slot.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,37 +7,37 @@ use engine::Graph;
 use model::{Limit, Needed, Run, RunState, Task, TaskKey, TaskState, TenantId, VersionId};
 use store::{LimitRecord, Memory, Store};
 
-use crate::check::{Checked, Shadows, Trouble, trouble};
-use crate::points::now;
+use crate::check::{Checked, Replays, Violation, violation};
+use crate::fault_points::now;
 
-/// How many places tasks have, and how many tasks stand in line.
+/// How many slots tasks hold, and how many tasks wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Taken {
     used: u32,
     waiting: u32,
 }
 
-/// Who has places, and who waits for one.
+/// Who holds slots, and who waits for one.
 #[derive(Default)]
 pub(crate) struct Line {
-    /// The tasks that have a place of a limit, each at its attempt.
+    /// The tasks that hold a slot of a limit, each at its attempt.
     pub(crate) held: BTreeSet<(Limit, TaskKey, u32)>,
-    /// The tasks that wait for a place of one.
+    /// The tasks that wait for a slot of a limit.
     pub(crate) waiting: BTreeSet<(Limit, TaskKey)>,
 }
 
-/// Looks at all limits of some tenants, and at every task that may have a place. Answers who stands in line.
+/// Checks all limits of some tenants and every task that may hold a slot. Returns who waits.
 pub(crate) fn add_up(
     memory: &Memory,
-    shadows: &Shadows,
+    replays: &Replays,
     graphs: &BTreeMap<VersionId, Arc<Graph>>,
     tenants: &[TenantId],
-) -> Result<Line, Trouble> {
+) -> Result<Line, Violation> {
     let mut line = Line::default();
-    for shadow in shadows.values() {
-        let graph = &graphs[&shadow.run.version];
-        for task in shadow.tasks.values() {
-            count(memory, &shadow.run, task, graph, &mut line)?;
+    for replay in replays.values() {
+        let graph = &graphs[&replay.run.version];
+        for task in replay.tasks.values() {
+            count(memory, &replay.run, task, graph, &mut line)?;
         }
     }
     the_limits_agree(&limits(memory, tenants), line.taken())?;
@@ -57,19 +57,19 @@ fn the_limits_agree(limits: &[LimitRecord], mut taken: BTreeMap<Limit, Taken>) -
         let counted = taken.remove(&limit.limit).unwrap_or_default();
         if there != counted {
             let what = format!("of {:?} there are {there:?}, by the tasks {counted:?}", limit.limit);
-            return trouble("places_equal_the_tasks", what);
+            return violation("places_equal_the_tasks", what);
         }
         if limit.waiting > 0 && limit.places.is_none_or(|places| places > limit.used) {
             let what = format!(
                 "{} wait, though {} of {:?} places are used",
                 limit.waiting, limit.used, limit.places
             );
-            return trouble("nobody_waits_while_there_is_room", what);
+            return violation("nobody_waits_while_there_is_room", what);
         }
     }
     match taken.first_key_value() {
         Some((limit, taken)) => {
-            trouble("places_equal_the_tasks", format!("{taken:?} of {limit:?}, which is not known"))
+            violation("places_equal_the_tasks", format!("{taken:?} of {limit:?}, which is not known"))
         }
         None => Ok(()),
     }
@@ -84,7 +84,7 @@ impl Line {
     }
 }
 
-/// Counts the places that a task has, and where it stands in line.
+/// Counts the slots that a task holds, and where it waits.
 fn count(memory: &Memory, run: &Run, task: &Task, graph: &Graph, whole: &mut Line) -> Checked {
     let key = TaskKey { run: run.id, task: task.index };
     let line = now(memory.in_line(key)).unwrap();
@@ -97,13 +97,13 @@ fn count(memory: &Memory, run: &Run, task: &Task, graph: &Graph, whole: &mut Lin
             run.id,
             task.state.name()
         );
-        return trouble("whoever_is_queued_stands_in_line", what);
+        return violation("every_queued_task_waits_for_a_slot", what);
     }
     for Needed { limit: need, .. } in graph.needs(run.tenant, task.index, task.child) {
         let has_one = match &line {
             Some(line) if !line.granted && line.limit == need => {
                 whole.waiting.insert((need, key));
-                break; // What comes after that it has not asked for.
+                break; // It has not requested the later ones.
             }
             Some(_) => true,
             None => task.state.is_placed(),

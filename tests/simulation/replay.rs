@@ -1,4 +1,4 @@
-//! A run as its own events tell it: each is played through the state machines, and must come to the rows there are.
+//! A run replayed from its events: the state machines must arrive at the rows in the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use crate::coverage::{self, Moves};
 
-/// What the world knows of a run from what it has seen.
-pub(crate) struct Shadow {
+/// The state of a run according to its events.
+pub(crate) struct Replay {
     pub(crate) run: Run,
     pub(crate) tasks: BTreeMap<TaskIndex, Task>,
     pub(crate) timers: Vec<Timer>,
@@ -22,11 +22,11 @@ pub(crate) struct Shadow {
     pub(crate) fired: BTreeSet<(Option<TaskIndex>, u32, TimerKind)>,
     pub(crate) released: BTreeSet<(TaskIndex, u32)>,
     pub(crate) timed_out: bool,
-    /// Tasks that somebody did not let sleep any longer.
+    /// Tasks whose sleep a person ended.
     pub(crate) woken: BTreeSet<TaskIndex>,
-    /// Children that somebody had done anew while others of their fan-out went on: they do not wait for their turn.
+    /// Children that a person re-ran while others of their fan-out were active: they do not count against its limit.
     pub(crate) hurried: BTreeSet<TaskIndex>,
-    /// How the run and its tasks have ended so far: what was done anew ended more than once.
+    /// How the run and its tasks have ended so far: what was re-run ended more than once.
     pub(crate) ends: BTreeSet<(TaskIndex, TaskState)>,
     pub(crate) run_ends: Vec<RunState>,
 }
@@ -41,8 +41,8 @@ pub(crate) struct Rows<'a> {
     pub(crate) checked_up: bool,
 }
 
-impl Shadow {
-    /// A run of which nothing is known but that it was created.
+impl Replay {
+    /// A run that was just created.
     pub(crate) fn of(rows: &Rows<'_>) -> Self {
         let run = Run { state: RunState::Queued, events: 0, ..rows.run.clone() };
         let fresh = |index: TaskIndex| (index, Task::pending(index, run.created_at));
@@ -60,7 +60,7 @@ impl Shadow {
         }
     }
 
-    /// A task as far as it is known; a child is known from when it is first heard of.
+    /// A known task; a child is known from its first event on.
     pub(crate) fn task(&mut self, event: &Event) -> Option<&mut Task> {
         let index = event.task?;
         let at = self.run.created_at;
@@ -71,15 +71,15 @@ impl Shadow {
         )
     }
 
-    /// Plays one event.
-    pub(crate) fn play(&mut self, event: &Event, moves: &mut Moves) -> Result<(), String> {
+    /// Applies one event.
+    pub(crate) fn apply(&mut self, event: &Event, moves: &mut Moves) -> Result<(), String> {
         self.timed_out |= event.kind == EventKind::RunTimedOut;
-        // A run whose time was up has time again once some of it is done anew.
+        // A run that timed out has time again once a part of it is re-run.
         if matches!(event.kind, EventKind::RunRetried | EventKind::TaskCleared) {
             self.timed_out = false;
             self.fired.remove(&(None, 0, TimerKind::Timeout));
         }
-        self.play_run(event, moves)?;
+        self.apply_to_run(event, moves)?;
         let timed_out = self.timed_out;
         let Some(task) = self.task(event).map(|task| task.index) else { return Ok(()) };
         let reopened = event.data["reopened"] == true;
@@ -94,7 +94,7 @@ impl Shadow {
             self.step(task, step, event.at, moves)?;
         }
         match event.kind {
-            EventKind::TaskFannedOut => self.bear_children(task, event),
+            EventKind::TaskFannedOut => self.create_children(task, event),
             EventKind::TaskWoken => drop(self.woken.insert(task)),
             _ => drop(self.woken.remove(&task)),
         }
@@ -120,7 +120,7 @@ impl Shadow {
     }
 
     /// A fan-out has a child for each item, at the indices after all others.
-    fn bear_children(&mut self, of: TaskIndex, event: &Event) {
+    fn create_children(&mut self, of: TaskIndex, event: &Event) {
         let (first, total) = (self.tasks.len() as u32, event.data["count"].as_u64().unwrap_or(0) as u32);
         for item in 0..total {
             let index = TaskIndex(first + item);
@@ -131,7 +131,7 @@ impl Shadow {
         self.tasks.get_mut(&of).expect("it has just been moved").fan = Some(fan);
     }
 
-    /// The children of a fan-out that begins anew, or ends as someone says, are no more.
+    /// Removes the children of a fan-out that is re-run or marked.
     fn remove_children(&mut self, of: TaskIndex, at: Instant, moves: &mut Moves) -> Result<(), String> {
         let own =
             |task: &&Task| task.child.is_some_and(|child| child.of == of) && task.state != TaskState::Removed;
@@ -139,7 +139,7 @@ impl Shadow {
         children.into_iter().try_for_each(|child| self.step(child, TaskEvent::Removed, at, moves))
     }
 
-    /// While a run is paused, what would go on is queued without a word.
+    /// While a run is paused, tasks that would continue are queued without an event.
     pub(crate) fn catch_up(&mut self, rows: &Rows<'_>, moves: &mut Moves) -> Result<(), String> {
         if self.run.state != RunState::Paused {
             return Ok(());
@@ -155,10 +155,10 @@ impl Shadow {
         Ok(())
     }
 
-    fn play_run(&mut self, event: &Event, moves: &mut Moves) -> Result<(), String> {
-        let anew =
+    fn apply_to_run(&mut self, event: &Event, moves: &mut Moves) -> Result<(), String> {
+        let reopens =
             matches!(event.kind, EventKind::RunRetried | EventKind::RunStarted | EventKind::TaskCleared);
-        if anew && self.run.state.is_final() {
+        if reopens && self.run.state.is_final() {
             self.step_run(RunEvent::Reopened, moves)?;
             self.run.started_at = None;
         }
@@ -190,14 +190,14 @@ impl Shadow {
     }
 }
 
-/// What an event says happened to a task: it may be several things at once.
+/// The transitions of a task that an event stands for, which may be several.
 fn steps(task: &Task, event: &Event, timed_out: bool) -> Vec<TaskEvent> {
     use EventKind as K;
     use TaskState as S;
     let attempt = event.attempt;
     let failure = || Failure::permanent("");
     let errored = |retry| TaskEvent::Errored { attempt, failure: failure(), retry };
-    // It waited for its next attempt, and that is the one meant.
+    // It waited for its next attempt, which the event is about.
     let next = task.state == S::UpForRetry && attempt > task.attempt;
     let mut steps = match (event.kind, task.state) {
         (K::TaskQueued | K::TaskDispatched | K::TaskSucceeded, S::Pending) => vec![TaskEvent::Readied],
@@ -219,7 +219,7 @@ fn steps(task: &Task, event: &Event, timed_out: bool) -> Vec<TaskEvent> {
         }
         (K::TaskFailed | K::TaskRetrying, _) if next => vec![TaskEvent::RetryDue, TaskEvent::FellAsleep],
         (K::TaskFailed | K::TaskRetrying, S::Pending) => vec![TaskEvent::FellAsleep],
-        // Cleared again, or marked, by the same decision that let it begin: nobody was told that it had.
+        // Cleared again, or marked, by the decision that started it, so there was no event.
         (K::TaskCleared, S::Pending) if event.data["was"] == "queued" => vec![TaskEvent::Readied],
         (K::TaskMarked, S::Pending) if attempt > task.attempt => vec![TaskEvent::Readied],
         _ => Vec::new(),

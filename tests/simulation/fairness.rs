@@ -1,47 +1,47 @@
-//! What must hold of turns: while a tenant waits in a line, each other one has at most the turns of one round before it has
-//! its next. They are counted from what becomes of the tasks, not from what the store says of turns.
+//! The invariant of fair turns: while a tenant waits in a wait queue, each other tenant gets at most its share of one round.
+//! Turns are counted from the states of tasks, not from what the store says about turns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Limit, TaskKey, TenantId};
 
-use crate::check::{Checked, Shadows, trouble};
-use crate::places::Line;
+use crate::check::{Checked, Replays, violation};
+use crate::slots::Line;
 
-/// Who had places when somebody last looked, and who has had turns since those who wait had theirs.
+/// Who held slots at the last check, and the turns since then.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(crate) struct Fairness {
     held: BTreeSet<(Limit, TaskKey, u32)>,
-    /// By limit and who waits there: how many turns each other one had meanwhile.
+    /// By limit and waiting tenant: the turns of each other tenant meanwhile.
     passed_over: BTreeMap<(Limit, TenantId), BTreeMap<TenantId, u32>>,
 }
 
-impl Turns {
-    /// Looks at the line after a change to it.
+impl Fairness {
+    /// Checks the wait queue after a change to it.
     pub(crate) fn look(
         &mut self,
         line: Line,
-        shadows: &Shadows,
+        replays: &Replays,
         weights: &BTreeMap<TenantId, u32>,
     ) -> Checked {
-        let tenant = |key: &TaskKey| shadows[&key.run].run.tenant;
+        let tenant = |key: &TaskKey| replays[&key.run].run.tenant;
         let mut turns: BTreeMap<(Limit, TenantId), u32> = BTreeMap::new();
         for (limit, key, _) in line.held.difference(&self.held) {
             *turns.entry((limit.clone(), tenant(key))).or_default() += 1;
         }
         let waiting: BTreeSet<(Limit, TenantId)> =
             line.waiting.iter().map(|(limit, key)| (limit.clone(), tenant(key))).collect();
-        // Whoever had a turn, or does not wait any more, begins anew.
+        // A tenant that had a turn, or no longer waits, starts from zero.
         self.passed_over.retain(|place, _| !turns.contains_key(place) && waiting.contains(place));
         for ((limit, other), count) in &turns {
-            // A round has as many turns of a tenant as its weight says.
+            // In one round a tenant has as many turns as its weight.
             let round = weights.get(other).copied().unwrap_or(1);
             for ((_, one), passed) in self.passed_over.iter_mut().filter(|((of, _), _)| of == limit) {
                 let passed = passed.entry(*other).or_default();
                 *passed += count;
                 if *passed > round {
                     let what = format!("{other:?} had {passed} turns of {limit:?} while {one:?} waited");
-                    return trouble("nobody_waits_for_more_than_a_round", what);
+                    return violation("nobody_waits_for_more_than_a_round", what);
                 }
             }
         }

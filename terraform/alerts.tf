@@ -1,4 +1,4 @@
-# When to call somebody. Each alert has a chapter of the same name in docs/runbook.md; a test compares them.
+# When to call somebody. Each alert has a chapter of the same name in docs/src/operations/runbook.md; a test compares them.
 
 locals {
   counted  = { for name, metric in google_logging_metric.counted : name => "metric.type=\"logging.googleapis.com/user/${metric.name}\" AND resource.type=\"cloud_run_revision\"" }
@@ -218,7 +218,7 @@ resource "google_monitoring_alert_policy" "alert" {
   documentation {
     mime_type = "text/markdown"
     subject   = each.value.means
-    content   = "${each.value.means}\n\nWhat to do: docs/runbook.md, “${local.chapters[each.key]}”."
+    content   = "${each.value.means}\n\nWhat to do: docs/src/operations/runbook.md, “${local.chapters[each.key]}”."
     dynamic "links" {
       for_each = var.runbook_url == null ? [] : ["${var.runbook_url}#${local.chapters[each.key]}"]
       content {

@@ -323,7 +323,7 @@ variable "alert_emails" {
 }
 
 variable "runbook_url" {
-  description = "Where docs/runbook.md is published, for the links in alerts. Without it, alerts name the chapter only."
+  description = "Where docs/src/operations/runbook.md is published, for the links in alerts. Without it, alerts name the chapter only."
   type        = string
   default     = null
 

@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod bench;
+pub mod cli;
 pub mod client;
 pub mod commands;
 pub mod dev;

@@ -6,56 +6,14 @@ use std::pin::Pin;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use ebb::args::{Command, Shared, Trigger};
-use ebb::bench::{self, BenchArgs};
+use ebb::bench;
+use ebb::cli::{Cli, Top};
 use ebb::commands;
 use ebb::dev::{Apart, BusKind, Dev, DevArgs};
 use ebb::fairness::{self, Fairness};
-use ebb::serve::Serve;
 use store::Postgres;
-
-/// Workflows that cost nothing while nothing runs.
-#[derive(Parser)]
-#[command(name = "ebb", version, after_help = "Start with:\n  ebb dev --run hello")]
-struct Cli {
-    #[command(flatten)]
-    shared: Shared,
-    #[command(subcommand)]
-    command: Top,
-}
-
-#[derive(Subcommand)]
-enum Top {
-    /// Run all of Ebbflow in this process, on embedded parts
-    #[command(
-        after_help = "Examples:\n  ebb dev\n  ebb dev --run hello\n  ebb dev --workflows my-workflows --port 9000\n  ebb dev --bus pubsub-emulator"
-    )]
-    Dev(DevArgs),
-    /// Bring a database up to date; safe to repeat, and while functions serve
-    #[command(after_help = "Example:\n  ebb migrate --database-url postgres://user@host/ebbflow")]
-    Migrate {
-        /// The database.
-        #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
-        database_url: String,
-        /// Users of the database, separated by commas, that may do what the migrating one may.
-        #[arg(long, env = "EBB_GRANT_TO", value_name = "USERS", value_delimiter = ',')]
-        grant_to: Vec<String>,
-    },
-    /// Measure this machine with all of Ebbflow on it, in a database of its own
-    #[command(
-        after_help = "Examples:\n  ebb bench --quick\n  ebb bench chain latency --json\n  ebb bench statements"
-    )]
-    Bench(BenchArgs),
-    /// Look at how places are shared between tenants, without a server
-    #[command(subcommand)]
-    Fairness(Fairness),
-    /// Serve one function on $PORT, with settings from the environment
-    #[command(after_help = "Examples:\n  ebb serve sweep\n  ebb serve trigger --check")]
-    Serve(Serve),
-    #[command(flatten)]
-    Other(Command),
-}
 
 fn main() -> ExitCode {
     let Cli { shared, command } = Cli::parse();

@@ -35,10 +35,14 @@ pub(crate) fn alerts(repository: &Repository) -> Vec<String> {
         .iter()
         .map(|name| kebab(name))
         .collect();
-    let runbook = repository.file("docs/runbook.md");
+    let runbook = repository.file("docs/src/operations/runbook.md");
     let chapters = runbook.lines().filter_map(|line| line.strip_prefix("## "));
     let chapters: Names = chapters.map(|title| title.to_lowercase().replace(' ', "-")).collect();
-    let mut found = compare("alerts", ("terraform/alerts.tf", sent.clone()), ("docs/runbook.md", chapters));
+    let mut found = compare(
+        "alerts",
+        ("terraform/alerts.tf", sent.clone()),
+        ("docs/src/operations/runbook.md", chapters),
+    );
     let rules = repository.file("deploy/prometheus/rules.yaml");
     let ruled: Names = quoted_after(rules, "alert: ").iter().map(|name| kebab(name)).collect();
     found.extend(compare(
@@ -46,12 +50,12 @@ pub(crate) fn alerts(repository: &Repository) -> Vec<String> {
         ("terraform/alerts.tf", sent.clone()),
         ("deploy/prometheus/rules.yaml", ruled),
     ));
-    let led: Names = quoted_after(rules, "docs/runbook.md#");
+    let led: Names = quoted_after(rules, "docs/src/operations/runbook.md#");
     found.extend(compare("chapters", ("terraform/alerts.tf", sent), ("deploy/prometheus/rules.yaml", led)));
     let commands = repository.commands();
     let told = words(runbook, "ebb ", |letter| letter.is_ascii_lowercase() || letter == '-');
     let unknown = told.iter().filter(|command| !commands.contains(command.trim_start_matches("ebb ")));
-    found.extend(unknown.map(|command| format!("docs/runbook.md: there is no `{command}`")));
+    found.extend(unknown.map(|command| format!("docs/src/operations/runbook.md: there is no `{command}`")));
     found
 }
 

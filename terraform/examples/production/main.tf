@@ -49,7 +49,7 @@ variable "alert_emails" {
 }
 
 variable "runbook_url" {
-  description = "Where docs/runbook.md is published: alerts lead there."
+  description = "Where docs/src/operations/runbook.md is published: alerts lead there."
   type        = string
 }
 

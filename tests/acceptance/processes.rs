@@ -19,7 +19,7 @@ use language::FileKind;
 use model::message::RunRequested;
 use model::{EventKind, Message, RunId, RunState, TenantId, Topic};
 use serde_json::{Map, Value, json};
-use store::{Postgres, RunRecord, Store};
+use store::{Postgres, RunRecord, Runs};
 use testkit::Database;
 use uuid::Uuid;
 

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 use std::sync::Arc;
+use store::{Runs, WorkerViews};
 
 use bus::Bus;
 use clock::SystemClock;
@@ -9,7 +10,6 @@ use model::message::WorkerKill;
 use model::{EventKind, Message, RunId, RunState, TaskIndex, TenantId};
 use runtime::Runtime;
 use serde_json::json;
-use store::Store;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 

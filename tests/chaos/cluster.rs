@@ -13,7 +13,7 @@ use language::{FileKind, SourceFile};
 use model::message::RunRequested;
 use model::{Instant, Message, RunId, TenantId};
 use serde_json::{Map, json};
-use store::{NewVersion, RunRecord, Store};
+use store::{Definitions, NewVersion, RunRecord, Runs};
 use tempfile::TempDir;
 use uuid::Uuid;
 

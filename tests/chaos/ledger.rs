@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{EventKind, Instant, RunId, RunState};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
-use store::{RunRecord, Store};
+use store::{RunRecord, Runs};
 use uuid::Uuid;
 
 use crate::cluster::Cluster;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use model::{Ask, Changes, Leave, Message, Run, RunId, Task, TaskKey, TaskState, TenantId, TimerKind};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use store::{DueTimer, Memory, Store};
+use store::{DueTimer, Memory, Runs};
 
 use crate::bus::InFlight;
 use crate::fault_points::{Interrupted, now};

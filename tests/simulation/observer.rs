@@ -9,7 +9,9 @@ use model::{
     EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskKey, TaskState, TenantId, VersionId,
     WorkerId,
 };
-use store::{DeadLetter, LetterFilter, Memory, Store};
+use store::{
+    DeadLetter, DeadLetterViews, Definitions, LetterFilter, Maintenance, Memory, Runs, Timers, WorkerViews,
+};
 
 use crate::check::{self, Checked, End, violation};
 use crate::coverage::{LOST, Moves, TIMED_OUT};

@@ -12,7 +12,9 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use runtime::{NewBackfill, Steer};
 use serde_json::Value;
-use store::{BackfillState, Backfills, Memory, Rerun, RunFilter, RunRecord, Schedules, Store, TriggerStore};
+use store::{
+    BackfillState, Backfills, Maintenance, Memory, Rerun, RunFilter, RunRecord, Runs, Schedules, Triggers,
+};
 use uuid::Uuid;
 
 use crate::check::{Checked, violation};

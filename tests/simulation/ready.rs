@@ -1,7 +1,7 @@
 //! What could continue at once, if its message were not lost.
 
 use model::{Instant, RunId, Task, TaskIndex, TaskKey, TaskState};
-use store::Store;
+use store::SlotViews;
 
 use crate::fault_points::now;
 use crate::observer::Observer;

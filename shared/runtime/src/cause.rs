@@ -3,7 +3,7 @@
 use language::template::{self, Scope};
 use model::{CloudEvent, Instant, RunId, TriggerKey};
 use serde_json::{Map, Value};
-use store::{Sighting, TriggerEvent, TriggerRecord, Unit};
+use store::{Sighting, Transaction, TriggerEvent, TriggerRecord};
 use uuid::Uuid;
 
 use crate::{Error, Result, Runtime, StartRun};
@@ -28,7 +28,7 @@ impl Cause {
 
     /// Writes it, for the run that begins, if one does. Answers whether nobody had settled it before; if not, the unit
     /// must not be committed.
-    pub(crate) async fn settle(&self, unit: &mut dyn Unit, run: Option<RunId>) -> Result<bool> {
+    pub(crate) async fn settle(&self, unit: &mut dyn Transaction, run: Option<RunId>) -> Result<bool> {
         for note in &self.notes {
             if !unit.note_event(&self.key, &TriggerEvent { run, ..note.clone() }).await? {
                 return Ok(false);

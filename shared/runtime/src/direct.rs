@@ -9,7 +9,7 @@ use language::template::Scope;
 use model::{Case, Failure, FanOut, Global, TaskIndex, TaskSpec, TaskState};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use store::{Facts, Share, ShareAsk, Unit};
+use store::{Facts, Share, ShareAsk, Transaction};
 use uuid::Uuid;
 
 use crate::sight::{Sight, placeholders};
@@ -28,7 +28,7 @@ impl Runtime {
     /// Directs tasks that are about to begin, reading what they need within the unit.
     pub(crate) async fn direct(
         &self,
-        unit: &mut dyn Unit,
+        unit: &mut dyn Transaction,
         scene: &mut Scene<'_>,
         tasks: Vec<TaskIndex>,
         newborn: Option<&Facts>,
@@ -46,7 +46,7 @@ impl Runtime {
 
     async fn directive(
         &self,
-        unit: &mut dyn Unit,
+        unit: &mut dyn Transaction,
         scene: &Scene<'_>,
         task: TaskIndex,
         scope: &Scope,
@@ -112,7 +112,7 @@ impl Runtime {
     /// Joins the runs that need the same work of a shared task: the first carries it out, for all of them.
     async fn join(
         &self,
-        unit: &mut dyn Unit,
+        unit: &mut dyn Transaction,
         scene: &Scene<'_>,
         task: TaskIndex,
         scope: &Scope,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engine::{Directive, Scene};
 use model::{Aggregation, Failure, Fan, FanIn, TaskIndex, TaskKey, TaskState};
 use serde_json::{Value, json};
-use store::Unit;
+use store::Transaction;
 
 use crate::Result;
 
@@ -13,7 +13,11 @@ use crate::Result;
 pub(crate) const OUTPUT_LIMIT: usize = 1024 * 1024;
 
 /// Gathers what the children of the fan-outs before a fan-in delivered, in the order in which it names them.
-pub(crate) async fn gather(unit: &mut dyn Unit, scene: &Scene<'_>, task: TaskIndex) -> Result<Directive> {
+pub(crate) async fn gather(
+    unit: &mut dyn Transaction,
+    scene: &Scene<'_>,
+    task: TaskIndex,
+) -> Result<Directive> {
     let Some(plan) = &scene.spec(task).fan_in else {
         return Ok(Directive::Broken(Failure::permanent("a fan_in without an aggregation cannot begin")));
     };
@@ -25,7 +29,7 @@ pub(crate) async fn gather(unit: &mut dyn Unit, scene: &Scene<'_>, task: TaskInd
 }
 
 /// How far the fan-outs have come that a fan-in depends on, in the order in which it names them.
-async fn fans(unit: &mut dyn Unit, scene: &Scene<'_>, task: TaskIndex) -> Result<Vec<Fan>> {
+async fn fans(unit: &mut dyn Transaction, scene: &Scene<'_>, task: TaskIndex) -> Result<Vec<Fan>> {
     let graph = scene.graph();
     let named = scene.spec(task).depends_on.iter().filter_map(|name| graph.index_of(name));
     let parents: Vec<TaskIndex> = named.filter(|parent| graph.spec(*parent).fan_out.is_some()).collect();
@@ -40,7 +44,7 @@ async fn fans(unit: &mut dyn Unit, scene: &Scene<'_>, task: TaskIndex) -> Result
     Ok(parents.iter().filter_map(fan).collect())
 }
 
-async fn of_fan(unit: &mut dyn Unit, scene: &Scene<'_>, fan: &Fan) -> Result<Vec<Value>> {
+async fn of_fan(unit: &mut dyn Transaction, scene: &Scene<'_>, fan: &Fan) -> Result<Vec<Value>> {
     let mut delivered = unit.delivered(scene.run().id, fan.first, fan.total).await?;
     // What ended in this scene, the store cannot know yet.
     let fresh: BTreeMap<TaskIndex, &Value> =

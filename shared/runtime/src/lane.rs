@@ -8,7 +8,7 @@ use language::template::{self, Scope};
 use model::message::{CancelRequested, LaneFreed};
 use model::{BackfillId, Concurrency, Message, Overlap, Parent, Run, RunId, Schedule, Workflow};
 use serde_json::Value;
-use store::{LaneMember, Unit};
+use store::{LaneMember, Transaction};
 use tracing::error;
 
 use crate::start::Start;
@@ -48,7 +48,7 @@ pub(crate) fn of_planned(workflow: &Workflow, planning: &Planning) -> Option<Str
 }
 
 /// Enters a run into its lane, whose lock is held from here on. The runs above it wait for it and so do not count.
-pub(crate) async fn enter(unit: &mut dyn Unit, start: &Start, lane: &str) -> Result<Entry> {
+pub(crate) async fn enter(unit: &mut dyn Transaction, start: &Start, lane: &str) -> Result<Entry> {
     let (id, workflow) = (start.newborn.id, start.graph.workflow());
     let above = ancestors(unit, start.newborn.parent).await?;
     let members = unit.lane(start.newborn.tenant, &workflow.name, lane).await?;
@@ -80,7 +80,7 @@ pub(crate) async fn enter(unit: &mut dyn Unit, start: &Start, lane: &str) -> Res
 
 /// The runs whose tasks wait for the run of this parent, directly or through others: what only waits holds no place of
 /// any limit.
-async fn ancestors(unit: &mut dyn Unit, parent: Option<Parent>) -> Result<BTreeSet<RunId>> {
+async fn ancestors(unit: &mut dyn Transaction, parent: Option<Parent>) -> Result<BTreeSet<RunId>> {
     match parent.filter(|parent| parent.waits) {
         Some(parent) => Ok(unit.ancestors(parent.key.run).await?),
         None => Ok(BTreeSet::new()),

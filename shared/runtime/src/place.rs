@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::{Command, Scene};
 use model::{Instant, Limit, RunId};
-use store::{Granted, Unit};
+use store::{Granted, Transaction};
 use tracing::error;
 
 use crate::{Result, Runtime, Settled};
@@ -25,7 +25,7 @@ pub(crate) struct Granting {
 impl Runtime {
     /// Asks for places for all tasks of these scenes that need one, and gives back those that are not needed any more.
     /// Answers whether there was anything to ask or give back.
-    pub(crate) async fn seat(&self, unit: &mut dyn Unit, scenes: Vec<&mut Scene<'_>>) -> Result<bool> {
+    pub(crate) async fn seat(&self, unit: &mut dyn Transaction, scenes: Vec<&mut Scene<'_>>) -> Result<bool> {
         let mut asks: Vec<_> = scenes.iter().flat_map(|scene| scene.asks()).collect();
         // Of those who come together, the most urgent is seated first.
         asks.sort_by_key(model::Ask::rank);

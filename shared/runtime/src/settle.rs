@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use engine::{Command, Decision, Graph, Outcome, Reach, Scene};
 use model::{Changes, Message, Run, RunId, TaskIndex, TaskKey};
-use store::{Facts, Unit};
+use store::{Facts, Transaction};
 
 use crate::combine::Wish;
 use crate::counting;
@@ -97,7 +97,7 @@ impl Runtime {
     /// Settles commands and starts runs in a unit that is open, and commits it.
     pub(crate) async fn settle_in(
         &self,
-        mut unit: Box<dyn Unit>,
+        mut unit: Box<dyn Transaction>,
         commands: &[(RunId, Command)],
         starts: &[Arc<Start>],
     ) -> Result<(Vec<Settled>, Unsaid)> {
@@ -132,7 +132,7 @@ impl Runtime {
     /// to publish.
     pub(crate) async fn conclude(
         &self,
-        mut unit: Box<dyn Unit>,
+        mut unit: Box<dyn Transaction>,
         decisions: Vec<Decision>,
         written: bool,
     ) -> Result<Unsaid> {
@@ -151,7 +151,7 @@ impl Runtime {
     /// given where it comes into being only now.
     pub(crate) async fn finish(
         &self,
-        unit: &mut dyn Unit,
+        unit: &mut dyn Transaction,
         scene: &mut Scene<'_>,
         newborn: Option<&Facts>,
     ) -> Result<()> {
@@ -174,7 +174,7 @@ impl Runtime {
 
     pub(crate) async fn graphs_of(
         &self,
-        unit: &mut dyn Unit,
+        unit: &mut dyn Transaction,
         runs: &[Run],
     ) -> Result<BTreeMap<RunId, Arc<Graph>>> {
         let mut graphs = BTreeMap::new();
@@ -203,7 +203,7 @@ impl Runtime {
 /// Tells a scene what its run needs to be done anew: what the switches chose, which stands in their outputs. Without these
 /// a branch would be taken for one that was not chosen. Where all of it is done anew, nothing is needed.
 async fn recall<'c>(
-    unit: &mut dyn Unit,
+    unit: &mut dyn Transaction,
     scene: &mut Scene<'_>,
     commands: impl Iterator<Item = &'c Command>,
 ) -> Result<()> {
@@ -234,7 +234,7 @@ impl<'g> Stage<'g> {
 
     /// Loads the tasks that the commands are about, and their dependants in the same statement, since a
     /// completion nearly always needs them.
-    async fn load(&mut self, unit: &mut dyn Unit, commands: &[(RunId, Command)]) -> Result<()> {
+    async fn load(&mut self, unit: &mut dyn Transaction, commands: &[(RunId, Command)]) -> Result<()> {
         let mut keys = BTreeSet::new();
         let (mut open, mut all) = (BTreeSet::new(), BTreeSet::new());
         for (run, command) in commands {

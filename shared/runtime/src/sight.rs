@@ -6,7 +6,7 @@ use engine::{Graph, Scene};
 use language::template::{Item, RunFacts, Scope, TaskFacts};
 use model::{Child, Run, TaskIndex};
 use serde_json::{Map, Value};
-use store::{Context, Facts, RunRecord, Unit};
+use store::{Context, Facts, RunRecord, Transaction};
 
 use crate::{Result, Runtime};
 
@@ -33,7 +33,7 @@ impl Sight {
     /// Loads what these tasks can see, each thing once: the children of a fan-out all see what it sees. A run that
     /// comes into being has no facts in the store yet: they are given.
     pub(crate) async fn load(
-        unit: &mut dyn Unit,
+        unit: &mut dyn Transaction,
         scene: &Scene<'_>,
         tasks: &[TaskIndex],
         newborn: Option<&Facts>,
@@ -70,7 +70,7 @@ fn anchor(scene: &Scene<'_>, task: TaskIndex) -> TaskIndex {
 }
 
 async fn items(
-    unit: &mut dyn Unit,
+    unit: &mut dyn Transaction,
     scene: &Scene<'_>,
     tasks: &[TaskIndex],
 ) -> Result<BTreeMap<TaskIndex, Value>> {

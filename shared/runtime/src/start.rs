@@ -8,7 +8,7 @@ use language::template::{RunFacts, Scope};
 use model::message::{ChildFinished, RunRequested, TaskResult};
 use model::{Failure, Instant, Message, Parent, Run, RunId, TaskState, TenantId, VersionId, Workflow};
 use serde_json::{Map, Value};
-use store::{Birth, Created, Facts, RunRecord, Unit};
+use store::{Birth, Created, Facts, RunRecord, Transaction};
 
 use crate::cause::Cause;
 use crate::combine::Wish;
@@ -189,7 +189,7 @@ impl Runtime {
 
     /// A task that was to wait for the run may have been cancelled meanwhile; its run stays locked, so that it cannot
     /// be between this look and the commit.
-    async fn check_wanted(&self, unit: &mut dyn Unit, parent: Option<Parent>) -> Result<()> {
+    async fn check_wanted(&self, unit: &mut dyn Transaction, parent: Option<Parent>) -> Result<()> {
         let Some(parent) = parent.filter(|parent| parent.waits) else { return Ok(()) };
         unit.lock(&[parent.key.run]).await?;
         let tasks = unit.tasks(&[parent.key]).await?;
@@ -279,7 +279,7 @@ impl Start {
 
 /// Writes runs that come into being. Answers what there is to announce; an error if one of them cannot be.
 pub(crate) async fn bear(
-    unit: &mut dyn Unit,
+    unit: &mut dyn Transaction,
     scenes: Vec<Scene<'_>>,
     starts: &[impl Borrow<Start>],
 ) -> Result<Vec<Message>> {

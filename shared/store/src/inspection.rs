@@ -1,6 +1,8 @@
 //! What an inspection looks for, and when it counts as found. Both stores read the rows; what is wrong with them is
 //! said here.
 
+use crate::Result;
+use async_trait::async_trait;
 use chrono::TimeDelta;
 use model::{Counts, Instant, Run, RunId, RunState, TaskState, VersionId};
 
@@ -187,4 +189,15 @@ impl Seen {
         ];
         found.into_iter().flatten().collect()
     }
+}
+
+/// Looks for what should not be.
+#[async_trait]
+pub trait Inspections: Send + Sync {
+    /// Looks for what should not be: of the system as a whole where `after` is none, and of a bounded number of
+    /// unfinished runs after that one. Says where to go on.
+    async fn inspect(&self, now: Instant, after: Option<RunId>) -> Result<Inspection>;
+
+    /// How the store itself is.
+    async fn health(&self) -> Result<Health>;
 }

@@ -1,7 +1,7 @@
 //! What is kept for a time, and how much of it is deleted at once.
 
 use async_trait::async_trait;
-use model::{Instant, RunId};
+use model::{Instant, RunId, RunState};
 
 use crate::Result;
 
@@ -27,17 +27,6 @@ impl Part {
     }
 }
 
-/// What is left of things that are no part of a run.
-#[async_trait]
-pub trait Remnants: Send + Sync {
-    /// Forgets dead letters that were buried by that instant, the oldest first, some at a time. Answers how many.
-    async fn forget_letters(&self, before: Instant) -> Result<u64>;
-
-    /// Forgets what triggers heard of so long before that instant that it is remembered no more, also those that are
-    /// there no more, some at a time. Answers how many.
-    async fn forget_trigger_events(&self, now: Instant) -> Result<u64>;
-}
-
 /// No more runs are forgotten in one transaction.
 pub(crate) const FORGOTTEN_AT_ONCE: u32 = 500;
 
@@ -52,4 +41,36 @@ pub(crate) fn at_once(runs: impl IntoIterator<Item = (RunId, u32)>) -> Vec<RunId
         (place == 0 || tasks <= TASKS_FORGOTTEN_AT_ONCE).then_some(run)
     };
     runs.into_iter().enumerate().map_while(fits).collect()
+}
+
+/// Deletes what has been kept long enough.
+#[async_trait]
+pub trait Retention: Send + Sync {
+    /// Takes a turn at retention, if it is free at that instant: nobody else has one before `until`.
+    async fn take_retention(&self, now: Instant, until: Instant) -> Result<bool>;
+
+    /// Lets nobody have a turn at retention before `until`.
+    async fn rest_retention(&self, until: Instant) -> Result<()>;
+
+    /// Runs that ended in that state at `before` or earlier and still have that part, as far as is known; those that
+    /// ended first come first. A bounded number of them, and no more than have a bounded number of tasks together.
+    async fn expired(&self, part: Part, state: RunState, before: Instant) -> Result<Vec<RunId>>;
+
+    /// That part of runs, as documents for an archive.
+    async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<serde_json::Value>>;
+
+    /// Makes room for events and logs that are to come, and drops what lies in partitions whose runs have all ended at
+    /// `before`, for logs, or are all gone, for events.
+    async fn turn_pages(&self, now: Instant, before: Instant) -> Result<()>;
+
+    /// Deletes that part of runs that ended, in one short transaction. The runs are those that [`expired`](Store::expired)
+    /// named, in that order. Logs and events that lie in partitions go with these. Doing it twice changes nothing.
+    async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()>;
+
+    /// Forgets dead letters that were buried by that instant, the oldest first, some at a time. Answers how many.
+    async fn forget_letters(&self, before: Instant) -> Result<u64>;
+
+    /// Forgets what triggers heard of so long before that instant that it is remembered no more, also those that are
+    /// there no more, some at a time. Answers how many.
+    async fn forget_trigger_events(&self, now: Instant) -> Result<u64>;
 }

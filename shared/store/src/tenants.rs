@@ -35,9 +35,15 @@ pub struct TenantFilter {
     pub limit: u32,
 }
 
-/// The part of a store that is about tenants.
+/// Tenants.
 #[async_trait]
 pub trait Tenants: Send + Sync {
+    /// The tenant of that name, which comes into being if there is none.
+    async fn tenant(&self, name: &str, now: Instant) -> Result<TenantId>;
+
+    /// The tenant of that name, if there is one.
+    async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>>;
+
     /// Tenants in the order in which they came into being.
     async fn tenants(&self, filter: &TenantFilter) -> Result<Vec<TenantRecord>>;
 }

@@ -87,31 +87,9 @@ pub struct TriggerFilter {
     pub limit: u32,
 }
 
-/// What a unit does about triggers.
+/// Triggers outside a transaction.
 #[async_trait]
-pub trait TriggerUnit: Send {
-    /// Notes that a trigger heard of something. Answers whether it had not before: whoever notes it first, of several at
-    /// the same time, and commits, is the one.
-    async fn note_event(&mut self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool>;
-
-    /// Holds an event back until it is due; one that was held back before is forgotten. Answers whether there is such a
-    /// trigger.
-    async fn hold_event(&mut self, key: &TriggerKey, event: &CloudEvent, due_at: Instant) -> Result<bool>;
-
-    /// Takes the event that is held back, if it is due.
-    async fn take_held(&mut self, key: &TriggerKey, now: Instant) -> Result<Option<CloudEvent>>;
-
-    /// Writes what a sensor saw over what it had seen at that revision. Answers whether it could: another look may have
-    /// come first.
-    async fn sight(&mut self, key: &TriggerKey, revision: i64, sighting: &Sighting) -> Result<bool>;
-}
-
-/// What the store knows of triggers.
-#[async_trait]
-pub trait TriggerStore: Send + Sync {
-    /// The tenant of that name, if there is one.
-    async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>>;
-
+pub trait Triggers: Send + Sync {
     /// One trigger.
     async fn trigger(&self, key: &TriggerKey) -> Result<Option<TriggerRecord>>;
 

@@ -4,7 +4,7 @@ extern crate ebbflow_store as store;
 
 use model::TenantId;
 use sqlx::{ConnectOptions, Connection, PgConnection};
-use store::{Error, Postgres, Store};
+use store::{DeadLetterViews, DefinitionViews, Error, Postgres, Slots, Transactions};
 
 #[tokio::test]
 async fn a_database_that_is_not_there_is_unavailable() {

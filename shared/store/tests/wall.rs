@@ -6,7 +6,7 @@ extern crate ebbflow_store as store;
 
 use model::{Instant, TenantId};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
-use store::{Postgres, RunFilter, Store};
+use store::{DefinitionViews, Postgres, RunFilter, Runs, Tenants};
 
 /// Tables of which the role sees one tenant's rows, and the column that says whose they are.
 const TABLES: [&str; 19] = [

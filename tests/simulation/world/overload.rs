@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use model::{Limit, RetryPolicy, TaskSpec, Workflow};
-use store::Store;
+use store::{Slots, Tenants};
 
 use super::World;
 use crate::fault_points::now;

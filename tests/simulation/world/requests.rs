@@ -6,7 +6,7 @@ use model::{Instant, Limit, Message, RunId, TenantId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Map;
-use store::{NewVersion, Store};
+use store::{Definitions, NewVersion, Slots, Tenants};
 use uuid::Uuid;
 
 use super::{Delivery, World};

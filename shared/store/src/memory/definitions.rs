@@ -1,24 +1,106 @@
 //! Workflows and their versions.
 
+use super::Memory;
+use async_trait::async_trait;
 use std::ops::Bound::{Excluded, Unbounded};
 
 use model::{Instant, TenantId, VersionId};
 
 use super::constraints::holds;
 use super::tables::{Tables, WorkflowRow};
-use crate::{Activated, NewVersion, Registered, Result, VersionRecord, WorkflowRecord, normal};
+use crate::{
+    Activated, Active, Definitions, NewVersion, Pause, Paused, Registered, Result, VersionRecord,
+    WorkflowRecord, normal,
+};
 
-impl Tables {
-    /// Registers definitions; nothing is written unless all of them can be.
-    pub(super) fn register_all(&mut self, new: &[NewVersion]) -> Result<Vec<Registered>> {
+#[async_trait]
+impl Definitions for Memory {
+    async fn register_all(&self, new: &[NewVersion]) -> Result<Vec<Registered>> {
+        let mut tables = self.shared.tables();
         for new in new {
-            let known = TenantId::DEFAULT..=self.last_tenant();
+            let known = TenantId::DEFAULT..=tables.last_tenant();
             holds(known.contains(&new.tenant), "workflows_tenant_fkey")?;
             holds(!new.workflow.name.is_empty(), "a_workflow_has_a_name")?;
         }
-        Ok(new.iter().map(|new| self.register(new)).collect())
+        Ok(new.iter().map(|new| tables.register(new)).collect())
     }
 
+    async fn archive(&self, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool> {
+        let mut tables = self.shared.tables();
+        Ok(match tables.workflows.get_mut(&(tenant, workflow.to_owned())) {
+            Some(row) if !row.archived => {
+                row.archived = true;
+                row.updated_at = row.updated_at.max(at);
+                tables.forget_schedules(tenant, workflow);
+                tables.remove_triggers(tenant, workflow);
+                true
+            }
+            _ => false,
+        })
+    }
+
+    async fn active(&self, tenant: TenantId, name: &str) -> Result<Option<Active>> {
+        let found = self.shared.tables().workflow(tenant, name);
+        Ok(found.map(|found| Active {
+            version: found.version.id,
+            number: found.version.number,
+            archived: found.archived,
+            paused: found.pause.is_some(),
+        }))
+    }
+
+    async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>> {
+        Ok(self.shared.tables().versions.get(&id).cloned())
+    }
+
+    async fn numbered_version(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        number: i32,
+    ) -> Result<Option<VersionRecord>> {
+        Ok(self.shared.tables().numbered_version(tenant, workflow, number))
+    }
+
+    async fn activate(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        number: i32,
+        at: Instant,
+    ) -> Result<Activated> {
+        Ok(self.shared.tables().activate(tenant, workflow, number, at))
+    }
+
+    async fn pause_workflow(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        pause: Option<&Pause>,
+        at: Instant,
+    ) -> Result<Paused> {
+        let _turn = self.turn.lock().await;
+        let mut tables = self.shared.tables();
+        let row = tables.workflows.get_mut(&(tenant, workflow.to_owned())).filter(|row| !row.archived);
+        let Some(row) = row else { return Ok(Paused::Unknown) };
+        if row.pause.is_some() == pause.is_some() {
+            return Ok(Paused::Already);
+        }
+        let plain = |text: &String| normal::text(text).into_owned();
+        row.pause = pause.map(|pause| Pause {
+            at: pause.at,
+            by: plain(&pause.by),
+            reason: pause.reason.as_ref().map(plain),
+        });
+        match pause {
+            Some(_) => tables.hold_triggers(tenant, workflow),
+            None => tables.release_triggers(tenant, workflow, at),
+        }
+        Ok(Paused::Changed)
+    }
+}
+
+impl Tables {
     fn register(&mut self, new: &NewVersion) -> Registered {
         let known = self
             .versions_of(new.tenant, &new.workflow.name)
@@ -34,7 +116,7 @@ impl Tables {
     }
 
     /// In the order of their numbers: ids are given in the same order.
-    fn versions_of(
+    pub(super) fn versions_of(
         &self,
         tenant: TenantId,
         workflow: &str,
@@ -75,19 +157,6 @@ impl Tables {
         row.take(version, new.at)
     }
 
-    pub(super) fn archive(&mut self, tenant: TenantId, workflow: &str, at: Instant) -> bool {
-        match self.workflows.get_mut(&(tenant, workflow.to_owned())) {
-            Some(row) if !row.archived => {
-                row.archived = true;
-                row.updated_at = row.updated_at.max(at);
-                self.forget_schedules(tenant, workflow);
-                self.remove_triggers(tenant, workflow);
-                true
-            }
-            _ => false,
-        }
-    }
-
     pub(super) fn workflow(&self, tenant: TenantId, name: &str) -> Option<WorkflowRecord> {
         let row = self.workflows.get(&(tenant, name.to_owned()))?;
         Some(self.workflow_record(tenant, name, row))
@@ -115,21 +184,6 @@ impl Tables {
             pause: row.pause.clone(),
             version: self.versions[&row.active].clone(),
         }
-    }
-
-    pub(super) fn versions(
-        &self,
-        tenant: TenantId,
-        workflow: &str,
-        before: Option<i32>,
-        limit: u32,
-    ) -> Vec<VersionRecord> {
-        self.versions_of(tenant, workflow)
-            .rev()
-            .filter(|version| before.is_none_or(|before| version.number < before))
-            .take(limit as usize)
-            .cloned()
-            .collect()
     }
 
     pub(super) fn numbered_version(

@@ -1,24 +1,34 @@
 //! Looking for what should not be.
 
+use super::Memory;
+use async_trait::async_trait;
 use std::collections::BTreeMap;
 
 use model::{Audit, Counts, Instant, RunId, TaskIndex, TaskState};
 
 use super::tables::{RunRow, Tables};
 use crate::inspection::{COUNTED, OVERDUE, PAGE, SILENCE, Seen, UNHEARD};
-use crate::{Fault, Finding, Inspection};
+use crate::{Fault, Finding, Health, Inspection, Inspections, Result};
 
-impl Tables {
-    pub(super) fn inspect(&self, now: Instant, after: Option<RunId>) -> Inspection {
-        let mut findings = if after.is_none() { self.of_the_whole(now) } else { Vec::new() };
-        let open = self.runs.values().filter(|row| row.run.finished_at.is_none());
+#[async_trait]
+impl Inspections for Memory {
+    async fn inspect(&self, now: Instant, after: Option<RunId>) -> Result<Inspection> {
+        let tables = self.shared.tables();
+        let mut findings = if after.is_none() { tables.of_the_whole(now) } else { Vec::new() };
+        let open = tables.runs.values().filter(|row| row.run.finished_at.is_none());
         let open = open.filter(|row| after.is_none_or(|after| row.run.id > after));
-        let seen: Vec<Seen> = open.take(PAGE as usize).map(|row| self.look_at(row, now)).collect();
+        let seen: Vec<Seen> = open.take(PAGE as usize).map(|row| tables.look_at(row, now)).collect();
         findings.extend(seen.iter().flat_map(|seen| seen.findings(now)));
         let next = seen.last().filter(|_| seen.len() == PAGE as usize).map(|seen| seen.run.id);
-        Inspection { findings, versions: seen.iter().map(Seen::version).collect(), next }
+        Ok(Inspection { findings, versions: seen.iter().map(Seen::version).collect(), next })
     }
 
+    async fn health(&self) -> Result<Health> {
+        Ok(Health { schema_is_current: true, ..Health::default() })
+    }
+}
+
+impl Tables {
     fn look_at(&self, row: &RunRow, now: Instant) -> Seen {
         let tasks = || self.tasks_of(row.run.id, None).map(|(_, task)| task);
         let is_unheard =

@@ -10,10 +10,75 @@ use super::Memory;
 use super::tables::Tables;
 use crate::retention::{FORGOTTEN_AT_ONCE, at_once};
 use crate::triggers::REMEMBERED;
-use crate::{Part, Remnants, Result};
+use crate::{Part, Result, Retention};
 
 #[async_trait]
-impl Remnants for Memory {
+impl Retention for Memory {
+    async fn take_retention(&self, now: Instant, until: Instant) -> Result<bool> {
+        let mut tables = self.shared.tables();
+        let free = tables.retention_at.is_none_or(|at| at <= now);
+        if free {
+            tables.retention_at = Some(until);
+        }
+        Ok(free)
+    }
+
+    async fn rest_retention(&self, until: Instant) -> Result<()> {
+        self.shared.tables().retention_at = Some(until);
+        Ok(())
+    }
+
+    async fn expired(&self, part: Part, state: RunState, before: Instant) -> Result<Vec<RunId>> {
+        let tables = self.shared.tables();
+        let ended = tables.runs.values().map(|row| &row.run).filter(|run| run.state == state);
+        let ended = ended.filter_map(|run| Some((run.finished_at?, run.id, run.counts.total())));
+        let place = tables.forgotten.get(&(part, state));
+        let mut ended: Vec<_> = ended
+            .filter(|(at, id, _)| *at <= before && place.is_none_or(|place| (*at, *id) > *place))
+            .collect();
+        ended.sort_unstable();
+        Ok(at_once(ended.into_iter().take(FORGOTTEN_AT_ONCE as usize).map(|(_, id, tasks)| (id, tasks))))
+    }
+
+    async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<Value>> {
+        Ok(self.shared.tables().documents(part, runs))
+    }
+
+    async fn turn_pages(&self, _: Instant, _: Instant) -> Result<()> {
+        // Nothing lies in partitions here.
+        Ok(())
+    }
+
+    async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()> {
+        let mut tables = self.shared.tables();
+        let ended = |run: &RunId| tables.runs.get(run).is_some_and(|row| row.run.finished_at.is_some());
+        let gone: BTreeSet<RunId> = runs.iter().copied().filter(ended).collect();
+        if let Some(row) = runs.last().and_then(|run| tables.runs.get(run)) {
+            let place = row.run.finished_at.map(|at| ((part, row.run.state), (at, row.run.id)));
+            tables.forgotten.extend(place.filter(|_| part != Part::Whole));
+        }
+        if part != Part::Logs {
+            tables.outputs.retain(|key, _| !gone.contains(&key.run));
+        }
+        if part != Part::Outputs {
+            tables.logs.retain(|(key, ..), _| !gone.contains(&key.run));
+        }
+        if part == Part::Whole {
+            tables.runs.retain(|run, _| !gone.contains(run));
+            tables.dates.retain(|_, run| !gone.contains(run));
+            tables.tasks.retain(|key, _| !gone.contains(&key.run));
+            tables.items.retain(|key, _| !gone.contains(&key.run));
+            tables.checkpoints.retain(|key, _| !gone.contains(&key.run));
+            tables.attempts.retain(|(key, _), _| !gone.contains(&key.run));
+            tables.events.retain(|(run, _), _| !gone.contains(run));
+            tables.timers.retain(|(run, ..), _| !gone.contains(run));
+            tables.signals.retain(|(run, _), _| !gone.contains(run));
+            tables.waiters.retain(|key, _| !gone.contains(&key.run));
+            tables.shares.retain(|_, share| !gone.contains(&share.owner.run));
+        }
+        Ok(())
+    }
+
     async fn forget_letters(&self, before: Instant) -> Result<u64> {
         let letters = &mut self.shared.tables().letters;
         let old = letters.values().filter(|letter| letter.at <= before);
@@ -36,25 +101,6 @@ impl Remnants for Memory {
 }
 
 impl Tables {
-    pub(super) fn take_retention(&mut self, now: Instant, until: Instant) -> bool {
-        let free = self.retention_at.is_none_or(|at| at <= now);
-        if free {
-            self.retention_at = Some(until);
-        }
-        free
-    }
-
-    pub(super) fn expired(&self, part: Part, state: RunState, before: Instant) -> Vec<RunId> {
-        let ended = self.runs.values().map(|row| &row.run).filter(|run| run.state == state);
-        let ended = ended.filter_map(|run| Some((run.finished_at?, run.id, run.counts.total())));
-        let place = self.forgotten.get(&(part, state));
-        let mut ended: Vec<_> = ended
-            .filter(|(at, id, _)| *at <= before && place.is_none_or(|place| (*at, *id) > *place))
-            .collect();
-        ended.sort_unstable();
-        at_once(ended.into_iter().take(FORGOTTEN_AT_ONCE as usize).map(|(_, id, tasks)| (id, tasks)))
-    }
-
     pub(super) fn documents(&self, part: Part, runs: &[RunId]) -> Vec<Value> {
         let wanted: BTreeSet<RunId> = runs.iter().copied().collect();
         match part {
@@ -95,33 +141,5 @@ impl Tables {
     pub(super) fn has_forgotten(&self, part: Part, run: &Run) -> bool {
         let place = self.forgotten.get(&(part, run.state));
         run.finished_at.is_some_and(|at| place.is_some_and(|place| (at, run.id) <= *place))
-    }
-
-    pub(super) fn forget(&mut self, part: Part, runs: &[RunId]) {
-        let ended = |run: &RunId| self.runs.get(run).is_some_and(|row| row.run.finished_at.is_some());
-        let gone: BTreeSet<RunId> = runs.iter().copied().filter(ended).collect();
-        if let Some(row) = runs.last().and_then(|run| self.runs.get(run)) {
-            let place = row.run.finished_at.map(|at| ((part, row.run.state), (at, row.run.id)));
-            self.forgotten.extend(place.filter(|_| part != Part::Whole));
-        }
-        if part != Part::Logs {
-            self.outputs.retain(|key, _| !gone.contains(&key.run));
-        }
-        if part != Part::Outputs {
-            self.logs.retain(|(key, ..), _| !gone.contains(&key.run));
-        }
-        if part == Part::Whole {
-            self.runs.retain(|run, _| !gone.contains(run));
-            self.dates.retain(|_, run| !gone.contains(run));
-            self.tasks.retain(|key, _| !gone.contains(&key.run));
-            self.items.retain(|key, _| !gone.contains(&key.run));
-            self.checkpoints.retain(|key, _| !gone.contains(&key.run));
-            self.attempts.retain(|(key, _), _| !gone.contains(&key.run));
-            self.events.retain(|(run, _), _| !gone.contains(run));
-            self.timers.retain(|(run, ..), _| !gone.contains(run));
-            self.signals.retain(|(run, _), _| !gone.contains(run));
-            self.waiters.retain(|key, _| !gone.contains(&key.run));
-            self.shares.retain(|_, share| !gone.contains(&share.owner.run));
-        }
     }
 }

@@ -1,14 +1,75 @@
 //! Runs as readers see them, and their logs.
 
+use super::Memory;
+use async_trait::async_trait;
 use std::collections::BTreeMap;
 
-use model::{
-    AttemptRecord, Event, Limit, Run, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind,
-};
+use model::{Event, Run, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind};
 use serde_json::Value;
 
 use super::tables::{RunRow, Tables};
-use crate::{Contender, LogChunk, LogLine, RunFilter, RunRecord, Starter, TaskRecord, chunks, normal};
+use crate::{Facts, Result, RunFilter, RunRecord, Runs, Starter, TaskRecord, chunks, normal};
+
+#[async_trait]
+impl Runs for Memory {
+    async fn run(&self, tenant: TenantId, id: RunId) -> Result<Option<RunRecord>> {
+        Ok(self.shared.tables().run(tenant, id))
+    }
+
+    async fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Result<Vec<RunRecord>> {
+        Ok(self.shared.tables().runs(tenant, filter))
+    }
+
+    async fn facts(&self, run: RunId) -> Result<Option<Facts>> {
+        Ok(self.shared.tables().runs.get(&run).map(|row| row.facts.clone()))
+    }
+
+    async fn run_tasks(
+        &self,
+        run: RunId,
+        children_of: Option<TaskIndex>,
+        after: Option<TaskIndex>,
+        limit: u32,
+    ) -> Result<Vec<TaskRecord>> {
+        let tables = self.shared.tables();
+        let record = |(key, task): (&TaskKey, &Task)| TaskRecord {
+            task: task.clone(),
+            output: tables.outputs.get(key).cloned(),
+            timer: tables.first_timer(*key).cloned(),
+            shared_with: tables.waiters.get(key).map(|(owner, _)| *owner),
+        };
+        let of = |task: &Task| task.child.map(|child| child.of) == children_of;
+        let wanted =
+            tables.tasks_of(run, after).filter(|(_, task)| of(task) && task.state != TaskState::Removed);
+        Ok(wanted.take(limit as usize).map(record).collect())
+    }
+
+    async fn item(&self, child: TaskKey) -> Result<Option<Value>> {
+        Ok(self.shared.tables().items.get(&child).cloned())
+    }
+
+    async fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
+        Ok(self.shared.tables().outputs(run, tasks))
+    }
+
+    async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>> {
+        Ok(self.shared.tables().events(run, from, limit))
+    }
+
+    async fn waiters(&self, owner: TaskKey, limit: u32) -> Result<Vec<(TaskKey, u32)>> {
+        let tables = self.shared.tables();
+        let waiting = tables.waiters.iter().filter(|(_, (waited_for, _))| *waited_for == owner);
+        Ok(waiting.map(|(key, (_, attempt))| (*key, *attempt)).take(limit as usize).collect())
+    }
+
+    async fn give_up_date(&self, run: RunId) -> Result<()> {
+        let mut tables = self.shared.tables();
+        if tables.runs.get(&run).is_some_and(|row| row.run.state.is_final()) {
+            tables.dates.retain(|_, of| *of != run);
+        }
+        Ok(())
+    }
+}
 
 fn has_label(row: &RunRow, label: &str) -> bool {
     normal::labels(&row.facts.labels).contains(&*normal::label(label))
@@ -76,53 +137,10 @@ impl Tables {
         Some(Starter { version, child: self.tasks.get(&key).and_then(|task| task.child) })
     }
 
-    pub(super) fn run_tasks(
-        &self,
-        run: RunId,
-        children_of: Option<TaskIndex>,
-        after: Option<TaskIndex>,
-        limit: u32,
-    ) -> Vec<TaskRecord> {
-        let record = |(key, task): (&TaskKey, &Task)| TaskRecord {
-            task: task.clone(),
-            output: self.outputs.get(key).cloned(),
-            timer: self.first_timer(*key).cloned(),
-            shared_with: self.waiters.get(key).map(|(owner, _)| *owner),
-        };
-        let of = |task: &Task| task.child.map(|child| child.of) == children_of;
-        let wanted =
-            self.tasks_of(run, after).filter(|(_, task)| of(task) && task.state != TaskState::Removed);
-        wanted.take(limit as usize).map(record).collect()
-    }
-
-    pub(super) fn holders(&self, tenant: TenantId, runs: u32) -> Vec<Contender> {
-        let unfinished = |row: &&RunRow| row.run.tenant == tenant && row.run.finished_at.is_none();
-        let tasks = |row: &RunRow| self.tasks_of(row.run.id, None);
-        let placed = self.runs.values().filter(unfinished).take(runs as usize).flat_map(tasks);
-        placed
-            .filter(|(_, task)| task.state.is_placed())
-            .filter_map(|(key, _)| self.contender(*key))
-            .collect()
-    }
-
-    pub(super) fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Vec<Contender> {
-        let line = self.places.line(limit, tenant).into_iter();
-        line.filter_map(|key| self.contender(key)).take(count as usize).collect()
-    }
-
-    fn contender(&self, key: TaskKey) -> Option<Contender> {
-        let (run, task) = (&self.runs.get(&key.run)?.run, self.tasks.get(&key)?.clone());
-        Some(Contender { run: key.run, workflow: run.workflow.clone(), version: run.version, task })
-    }
-
     /// The timer of a task that is due first.
     fn first_timer(&self, key: TaskKey) -> Option<&Timer> {
         let timers = TimerKind::ALL.map(|kind| self.timers.get(&(key.run, Some(key.task), kind)));
         timers.into_iter().flatten().min_by_key(|timer| (timer.wake_at, timer.kind.name()))
-    }
-
-    pub(super) fn attempts(&self, key: TaskKey) -> Vec<AttemptRecord> {
-        self.attempts.range((key, 0)..=(key, u32::MAX)).map(|(_, attempt)| attempt.clone()).collect()
     }
 
     pub(super) fn events(&self, run: RunId, from: i64, limit: u32) -> Vec<(i64, Event)> {
@@ -130,34 +148,9 @@ impl Tables {
         chunks::numbered(rows.map(|((_, first), events)| (*first, events.clone())), from, limit)
     }
 
-    pub(super) fn own_events(
-        &self,
-        run: RunId,
-        with: Option<TaskIndex>,
-        from: i64,
-        limit: u32,
-    ) -> Vec<(i64, Event)> {
-        let own = |(_, event): &(i64, Event)| event.child.is_none() || event.task == with;
-        let all = self.events(run, from, u32::MAX).into_iter();
-        all.filter(own).take(limit as usize).collect()
-    }
-
     pub(super) fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> BTreeMap<TaskIndex, Value> {
         let output =
             |task: &TaskIndex| Some((*task, self.outputs.get(&TaskKey { run, task: *task })?.clone()));
         tasks.iter().filter_map(output).collect()
-    }
-
-    pub(super) fn append_log(&mut self, chunk: &LogChunk) {
-        if !chunk.lines.is_empty() {
-            self.logs.entry((chunk.key, chunk.attempt, chunk.first)).or_insert_with(|| chunk.lines.clone());
-        }
-    }
-
-    pub(super) fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Vec<(u32, LogLine)> {
-        let rows = self.logs.range((key, attempt, 0)..=(key, attempt, u32::MAX));
-        let rows = rows.map(|((_, _, first), lines)| (i64::from(*first), lines.clone()));
-        let lines = chunks::numbered(rows, from.into(), limit);
-        lines.into_iter().map(|(number, line)| (number as u32, line)).collect()
     }
 }

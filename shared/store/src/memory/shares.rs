@@ -24,24 +24,7 @@ pub(super) struct ShareRow {
 /// Tasks that wait for a shared one, by task: the owner, and the attempt that waits.
 pub(super) type Waiter = (TaskKey, u32);
 
-impl Tables {
-    pub(super) fn waiters(&self, owner: TaskKey, limit: u32) -> Vec<(TaskKey, u32)> {
-        let waiting = self.waiters.iter().filter(|(_, (waited_for, _))| *waited_for == owner);
-        waiting.map(|(key, (_, attempt))| (*key, *attempt)).take(limit as usize).collect()
-    }
-
-    pub(super) fn in_lane(
-        &self,
-        tenant: TenantId,
-        workflow: &str,
-        lane: &str,
-        limit: u32,
-    ) -> Vec<LaneMember> {
-        let mut members = Draft::default().lane(self, tenant, workflow, lane);
-        members.truncate(limit as usize);
-        members
-    }
-}
+impl Tables {}
 
 impl Draft {
     pub(super) fn share(&mut self, tables: &Tables, ask: &ShareAsk) -> Result<Share> {

@@ -7,6 +7,30 @@ use super::Memory;
 use super::tables::Tables;
 use crate::{Result, TenantFilter, TenantRecord, Tenants, normal};
 
+#[async_trait]
+impl Tenants for Memory {
+    async fn tenant(&self, name: &str, now: Instant) -> Result<TenantId> {
+        Ok(self.shared.tables().tenant(name, now))
+    }
+
+    async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>> {
+        Ok(self.shared.tables().tenant_named(name))
+    }
+
+    async fn tenants(&self, filter: &TenantFilter) -> Result<Vec<TenantRecord>> {
+        let tables = self.shared.tables();
+        let named = |name: &str| {
+            let names = filter.names.as_ref();
+            names.is_none_or(|names| names.iter().any(|wanted| normal::text(wanted) == name))
+        };
+        let wanted = tables
+            .all_tenants()
+            .filter(|(id, name, _)| named(name) && filter.after.is_none_or(|after| *id > after));
+        let records = wanted.map(|(id, name, created_at)| tables.tenant_record(id, name, created_at));
+        Ok(records.take(filter.limit as usize).collect())
+    }
+}
+
 /// A tenant that came into being after the default one.
 pub(super) struct TenantRow {
     pub(super) name: String,
@@ -33,21 +57,5 @@ impl Tables {
             used: limit.as_ref().map_or(0, |limit| limit.used),
             waiting: limit.as_ref().map_or(0, |limit| limit.waiting),
         }
-    }
-}
-
-#[async_trait]
-impl Tenants for Memory {
-    async fn tenants(&self, filter: &TenantFilter) -> Result<Vec<TenantRecord>> {
-        let tables = self.shared.tables();
-        let named = |name: &str| {
-            let names = filter.names.as_ref();
-            names.is_none_or(|names| names.iter().any(|wanted| normal::text(wanted) == name))
-        };
-        let wanted = tables
-            .all_tenants()
-            .filter(|(id, name, _)| named(name) && filter.after.is_none_or(|after| *id > after));
-        let records = wanted.map(|(id, name, created_at)| tables.tenant_record(id, name, created_at));
-        Ok(records.take(filter.limit as usize).collect())
     }
 }

@@ -9,11 +9,11 @@ use uuid::Uuid;
 
 use super::Memory;
 use super::tables::Tables;
-use super::units::MemoryUnit;
+use super::transaction::MemoryTransaction;
 use crate::triggers::REMEMBERED;
 use crate::{
-    Result, Sighting, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, TriggerStore, TriggerUnit,
-    normal,
+    Result, Sighting, TransactionTriggers, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
+    Triggers, normal,
 };
 
 /// A trigger and how far it has come.
@@ -106,7 +106,7 @@ impl Tables {
     }
 }
 
-impl MemoryUnit {
+impl MemoryTransaction {
     /// Changes a trigger's row as the unit sees it, if the change says so. Answers what it says.
     fn change_trigger<T>(
         &mut self,
@@ -122,7 +122,7 @@ impl MemoryUnit {
 }
 
 #[async_trait]
-impl TriggerUnit for MemoryUnit {
+impl TransactionTriggers for MemoryTransaction {
     async fn note_event(&mut self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool> {
         let at = (key.clone(), event.id);
         let known = self.draft.heard.contains_key(&at) || self.shared.tables().heard.contains_key(&at);
@@ -179,11 +179,7 @@ pub(super) fn remember(heard: &mut Heard, noted: Heard) {
 }
 
 #[async_trait]
-impl TriggerStore for Memory {
-    async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>> {
-        Ok(self.shared.tables().tenant_named(name))
-    }
-
+impl Triggers for Memory {
     async fn trigger(&self, key: &TriggerKey) -> Result<Option<TriggerRecord>> {
         let tables = self.shared.tables();
         Ok(tables.triggers.get(key).map(|row| tables.trigger_record(key, row)))

@@ -1,12 +1,86 @@
 //! Workers: who lives, what each of them holds, and what they are told.
 
+use super::Memory;
+use async_trait::async_trait;
 use std::ops::Bound;
 
 use chrono::TimeDelta;
 use model::{Instant, Order, OrderKind, TenantId, WorkerFacts, WorkerId};
 
 use super::tables::Tables;
-use crate::{Held, HeldTask, Sign, Silence, Told, WorkerRecord, normal};
+use crate::{Held, HeldTask, Result, Sign, Silence, Told, WorkerRecord, WorkerViews, Workers, normal};
+
+#[async_trait]
+impl Workers for Memory {
+    async fn beat(&self, sign: &Sign) -> Result<Told> {
+        let mut tables = self.shared.tables();
+        let Sign { worker, facts, at } = normal::sign(sign);
+        // A clock that was turned back must not make a living worker look silent.
+        let later = |row: &mut WorkerRow| {
+            let after = row.heard_at + TimeDelta::microseconds(1);
+            row.heard_at = if at < row.heard_at { after } else { at };
+        };
+        let fresh = WorkerRow { facts: None, heard_at: at, order: None };
+        let row = tables.workers.entry(worker).and_modify(later).or_insert(fresh);
+        row.facts = facts.or(row.facts.take());
+        let order = row.order.clone();
+        Ok(Told { holds: tables.held().filter(|held| held.worker == worker).collect(), order })
+    }
+
+    async fn farewell(&self, worker: WorkerId) -> Result<Option<Order>> {
+        Ok(self.shared.tables().workers.remove(&worker).and_then(|row| row.order))
+    }
+
+    async fn give_order(&self, worker: WorkerId, order: &Order) -> Result<Option<Order>> {
+        let mut tables = self.shared.tables();
+        let Some(row) = tables.workers.get_mut(&worker) else { return Ok(None) };
+        let stands = row.order.as_ref().map(|stands| stands.kind);
+        if stands.is_none() || (stands == Some(OrderKind::Drain) && order.kind == OrderKind::Kill) {
+            row.order = Some(normal::order(order));
+        }
+        Ok(row.order.clone())
+    }
+
+    async fn silent(&self, since: Instant, limit: u32) -> Result<Vec<Silence>> {
+        Ok(self.shared.tables().silent(since, limit))
+    }
+
+    async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Held>> {
+        Ok(self.shared.tables().lost(silent, limit))
+    }
+
+    async fn forget_workers(&self, silent: &[Silence]) -> Result<u64> {
+        let mut tables = self.shared.tables();
+        let before = tables.workers.len();
+        tables
+            .workers
+            .retain(|worker, row| !silent.contains(&Silence { worker: *worker, heard_at: row.heard_at }));
+        Ok((before - tables.workers.len()) as u64)
+    }
+}
+
+#[async_trait]
+impl WorkerViews for Memory {
+    async fn workers(
+        &self,
+        tenant: TenantId,
+        after: Option<WorkerId>,
+        limit: u32,
+    ) -> Result<Vec<WorkerRecord>> {
+        let tables = self.shared.tables();
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let page = tables.workers.range((from, Bound::Unbounded)).take(limit as usize);
+        Ok(page
+            .map(|(id, row)| WorkerRecord {
+                id: *id,
+                facts: row.facts.clone(),
+                heard_at: row.heard_at,
+                order: row.order.clone(),
+                holds: tables.holds_of(*id, tenant),
+            })
+            .collect())
+    }
+}
 
 /// A worker that has been heard of.
 pub(super) struct WorkerRow {
@@ -16,33 +90,6 @@ pub(super) struct WorkerRow {
 }
 
 impl Tables {
-    pub(super) fn beat(&mut self, sign: &Sign) -> Told {
-        let Sign { worker, facts, at } = normal::sign(sign);
-        // A clock that was turned back must not make a living worker look silent.
-        let later = |row: &mut WorkerRow| {
-            let after = row.heard_at + TimeDelta::microseconds(1);
-            row.heard_at = if at < row.heard_at { after } else { at };
-        };
-        let fresh = WorkerRow { facts: None, heard_at: at, order: None };
-        let row = self.workers.entry(worker).and_modify(later).or_insert(fresh);
-        row.facts = facts.or(row.facts.take());
-        let order = row.order.clone();
-        Told { holds: self.held().filter(|held| held.worker == worker).collect(), order }
-    }
-
-    pub(super) fn farewell(&mut self, worker: WorkerId) -> Option<Order> {
-        self.workers.remove(&worker)?.order
-    }
-
-    pub(super) fn give_order(&mut self, worker: WorkerId, order: &Order) -> Option<Order> {
-        let row = self.workers.get_mut(&worker)?;
-        let stands = row.order.as_ref().map(|stands| stands.kind);
-        if stands.is_none() || (stands == Some(OrderKind::Drain) && order.kind == OrderKind::Kill) {
-            row.order = Some(normal::order(order));
-        }
-        row.order.clone()
-    }
-
     pub(super) fn silent(&self, since: Instant, limit: u32) -> Vec<Silence> {
         let all =
             self.workers.iter().map(|(worker, row)| Silence { worker: *worker, heard_at: row.heard_at });
@@ -59,31 +106,6 @@ impl Tables {
                 .is_none_or(|row| silent.contains(&Silence { worker: held.worker, heard_at: row.heard_at }))
         };
         self.held().filter(is_lost).take(limit as usize).collect()
-    }
-
-    pub(super) fn forget_workers(&mut self, silent: &[Silence]) -> u64 {
-        let before = self.workers.len();
-        self.workers
-            .retain(|worker, row| !silent.contains(&Silence { worker: *worker, heard_at: row.heard_at }));
-        (before - self.workers.len()) as u64
-    }
-
-    pub(super) fn list_workers(
-        &self,
-        tenant: TenantId,
-        after: Option<WorkerId>,
-        limit: u32,
-    ) -> Vec<WorkerRecord> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let page = self.workers.range((from, Bound::Unbounded)).take(limit as usize);
-        page.map(|(id, row)| WorkerRecord {
-            id: *id,
-            facts: row.facts.clone(),
-            heard_at: row.heard_at,
-            order: row.order.clone(),
-            holds: self.holds_of(*id, tenant),
-        })
-        .collect()
     }
 
     fn holds_of(&self, worker: WorkerId, tenant: TenantId) -> Vec<HeldTask> {

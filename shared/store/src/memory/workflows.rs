@@ -5,10 +5,55 @@ use model::{Instant, TenantId};
 
 use super::Memory;
 use super::tables::Tables;
-use crate::workflows::WORKFLOW_PAUSES;
+use crate::definitions::WORKFLOW_PAUSES;
 use crate::{
-    Pause, Paused, Result, TriggerPause, WorkflowPlace, WorkflowRecord, WorkflowSort, Workflows, normal,
+    DefinitionViews, Result, TriggerPause, VersionRecord, WorkflowPlace, WorkflowRecord, WorkflowSort,
 };
+
+#[async_trait]
+impl DefinitionViews for Memory {
+    async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>> {
+        Ok(self.shared.tables().workflow(tenant, name))
+    }
+
+    async fn workflows(
+        &self,
+        tenant: TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<WorkflowRecord>> {
+        Ok(self.shared.tables().workflows(tenant, after, limit))
+    }
+
+    async fn sorted_workflows(
+        &self,
+        tenant: TenantId,
+        sort: WorkflowSort,
+        after: Option<&WorkflowPlace>,
+        limit: u32,
+    ) -> Result<Vec<WorkflowRecord>> {
+        let mut found = self.shared.tables().sorted_workflows(tenant, sort, after);
+        found.truncate(limit as usize);
+        Ok(found)
+    }
+
+    async fn versions(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        before: Option<i32>,
+        limit: u32,
+    ) -> Result<Vec<VersionRecord>> {
+        let tables = self.shared.tables();
+        Ok(tables
+            .versions_of(tenant, workflow)
+            .rev()
+            .filter(|version| before.is_none_or(|before| version.number < before))
+            .take(limit as usize)
+            .cloned()
+            .collect())
+    }
+}
 
 impl Tables {
     fn sorted_workflows(
@@ -37,31 +82,6 @@ impl Tables {
         all
     }
 
-    fn pause_workflow(
-        &mut self,
-        tenant: TenantId,
-        workflow: &str,
-        pause: Option<&Pause>,
-        at: Instant,
-    ) -> Paused {
-        let row = self.workflows.get_mut(&(tenant, workflow.to_owned())).filter(|row| !row.archived);
-        let Some(row) = row else { return Paused::Unknown };
-        if row.pause.is_some() == pause.is_some() {
-            return Paused::Already;
-        }
-        let plain = |text: &String| normal::text(text).into_owned();
-        row.pause = pause.map(|pause| Pause {
-            at: pause.at,
-            by: plain(&pause.by),
-            reason: pause.reason.as_ref().map(plain),
-        });
-        match pause {
-            Some(_) => self.hold_triggers(tenant, workflow),
-            None => self.release_triggers(tenant, workflow, at),
-        }
-        Paused::Changed
-    }
-
     /// Lets the triggers of a workflow pause, if it does.
     pub(super) fn hold_triggers(&mut self, tenant: TenantId, workflow: &str) {
         let row = self.workflows.get(&(tenant, workflow.to_owned()));
@@ -72,38 +92,12 @@ impl Tables {
         }
     }
 
-    fn release_triggers(&mut self, tenant: TenantId, workflow: &str, at: Instant) {
+    pub(super) fn release_triggers(&mut self, tenant: TenantId, workflow: &str, at: Instant) {
         let own = self.triggers.iter_mut();
         for (_, row) in own.filter(|(key, _)| key.tenant == tenant && key.workflow == workflow) {
             if row.paused.as_ref().is_some_and(|pause| pause.reason == WORKFLOW_PAUSES) {
                 row.go_on(at);
             }
         }
-    }
-}
-
-#[async_trait]
-impl Workflows for Memory {
-    async fn sorted_workflows(
-        &self,
-        tenant: TenantId,
-        sort: WorkflowSort,
-        after: Option<&WorkflowPlace>,
-        limit: u32,
-    ) -> Result<Vec<WorkflowRecord>> {
-        let mut found = self.shared.tables().sorted_workflows(tenant, sort, after);
-        found.truncate(limit as usize);
-        Ok(found)
-    }
-
-    async fn pause_workflow(
-        &self,
-        tenant: TenantId,
-        workflow: &str,
-        pause: Option<&Pause>,
-        at: Instant,
-    ) -> Result<Paused> {
-        let _turn = self.turn.lock().await;
-        Ok(self.shared.tables().pause_workflow(tenant, workflow, pause, at))
     }
 }

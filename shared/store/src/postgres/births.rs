@@ -7,7 +7,7 @@ use model::{Changes, Planned, RunId};
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
-use super::outbox::Outbox;
+use super::outbox::PendingMessages;
 use super::picking;
 use super::rows::{self, column, int};
 use super::saves::{self, Bound};
@@ -17,7 +17,7 @@ use crate::{Birth, Created, Error, Facts, Result, normal};
 pub(super) async fn create(
     connection: &mut PgConnection,
     births: &[Birth],
-    outbox: &mut Outbox,
+    outbox: &mut PendingMessages,
 ) -> Result<Vec<Created>> {
     let mut seen = BTreeSet::new();
     let firsts: Vec<&Birth> = births.iter().filter(|birth| seen.insert(birth.changes.run.id)).collect();

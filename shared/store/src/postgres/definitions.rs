@@ -1,26 +1,151 @@
 //! Workflows and their versions.
 
+use async_trait::async_trait;
 use model::{Instant, TenantId, VersionId};
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, PgExecutor, PgPool, Row};
+use sqlx::{PgConnection, PgExecutor, Row};
 
 use super::beginning::begin;
-use super::{rows, schedules, triggers};
-use crate::{Activated, Active, NewVersion, Registered, Result, VersionRecord, WorkflowRecord, normal};
+use super::{Postgres, rows, schedules, triggers};
+use crate::{
+    Activated, Active, Definitions, NewVersion, Pause, Paused, Registered, Result, VersionRecord, normal,
+};
 
-/// Registers definitions in one transaction, each while its workflow's row is locked, so that numbers are given one
-/// at a time; in name order, so that two such transactions cannot wait for each other.
-pub(super) async fn register_all(pool: &PgPool, new: &[NewVersion]) -> Result<Vec<Registered>> {
-    let mut order: Vec<usize> = (0..new.len()).collect();
-    order.sort_by_key(|index| (new[*index].tenant, &new[*index].workflow.name));
-    let mut transaction = begin(pool).await?;
-    let mut done = Vec::with_capacity(new.len());
-    for index in order {
-        done.push((index, register(&mut transaction, &new[index]).await?));
+#[async_trait]
+impl Definitions for Postgres {
+    async fn register_all(&self, new: &[NewVersion]) -> Result<Vec<Registered>> {
+        // Registers definitions in one transaction, each while its workflow's row is locked, so that numbers are given one
+        // at a time; in name order, so that two such transactions cannot wait for each other.
+        let mut order: Vec<usize> = (0..new.len()).collect();
+        order.sort_by_key(|index| (new[*index].tenant, &new[*index].workflow.name));
+        let mut transaction = begin(&self.pool).await?;
+        let mut done = Vec::with_capacity(new.len());
+        for index in order {
+            done.push((index, register(&mut transaction, &new[index]).await?));
+        }
+        transaction.commit().await?;
+        done.sort_by_key(|(index, _)| *index);
+        Ok(done.into_iter().map(|(_, registered)| registered).collect())
     }
-    transaction.commit().await?;
-    done.sort_by_key(|(index, _)| *index);
-    Ok(done.into_iter().map(|(_, registered)| registered).collect())
+
+    async fn archive(&self, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool> {
+        let mut transaction = begin(&self.pool).await?;
+        let written = sqlx::query(
+            "update workflows set archived = true, updated_at = greatest(updated_at, $3)
+              where tenant = $1 and name = $2 and not archived",
+        )
+        .bind(tenant.0)
+        .bind(normal::text(workflow))
+        .bind(at)
+        .execute(&mut *transaction)
+        .await?;
+        schedules::forget(&mut transaction, tenant, workflow).await?;
+        triggers::remove(&mut *transaction, tenant, workflow).await?;
+        transaction.commit().await?;
+        Ok(written.rows_affected() == 1)
+    }
+
+    async fn active(&self, tenant: TenantId, name: &str) -> Result<Option<Active>> {
+        let found = sqlx::query(
+            "select active_version, number, archived, paused_at is not null as paused
+               from workflows join versions on versions.id = active_version
+              where workflows.tenant = $1 and name = $2",
+        )
+        .bind(tenant.0)
+        .bind(normal::text(name))
+        .fetch_optional(&self.pool)
+        .await?;
+        let active = |row: PgRow| {
+            Ok(Active {
+                version: VersionId(row.try_get("active_version")?),
+                number: row.try_get("number")?,
+                archived: row.try_get("archived")?,
+                paused: row.try_get("paused")?,
+            })
+        };
+        found.map(active).transpose()
+    }
+
+    async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>> {
+        version(&self.pool, id).await
+    }
+
+    async fn numbered_version(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        number: i32,
+    ) -> Result<Option<VersionRecord>> {
+        numbered_version(&self.pool, tenant, workflow, number).await
+    }
+
+    async fn activate(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        number: i32,
+        at: Instant,
+    ) -> Result<Activated> {
+        let mut transaction = begin(&self.pool).await?;
+        let row = sqlx::query(include_str!("../../queries/activate_version.sql"))
+            .bind(tenant.0)
+            .bind(normal::text(workflow))
+            .bind(number)
+            .bind(at)
+            .fetch_one(&mut *transaction)
+            .await?;
+        let activated = match (row.try_get("known")?, row.try_get("changed")?) {
+            (false, _) => Activated::Unknown,
+            (true, false) => Activated::Already,
+            (true, true) => Activated::Changed,
+        };
+        if activated == Activated::Changed
+            && let Some(version) = numbered_version(&mut *transaction, tenant, workflow, number).await?
+        {
+            schedules::follow(&mut transaction, tenant, &version.workflow, at).await?;
+            triggers::replace(&mut transaction, tenant, &version.workflow, at).await?;
+        }
+        transaction.commit().await?;
+        Ok(activated)
+    }
+
+    async fn pause_workflow(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        pause: Option<&Pause>,
+        at: Instant,
+    ) -> Result<Paused> {
+        let mut transaction = begin(&self.pool).await?;
+        let found = sqlx::query(
+            "select paused_at is not null as paused from workflows
+              where tenant = $1 and name = $2 and active_version is not null and not archived for update",
+        )
+        .bind(tenant.0)
+        .bind(normal::text(workflow))
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let Some(row) = found else { return Ok(Paused::Unknown) };
+        if row.try_get::<bool, _>("paused")? == pause.is_some() {
+            return Ok(Paused::Already);
+        }
+        sqlx::query(
+            "update workflows set paused_at = $3, paused_by = $4, pause_reason = $5 where tenant = $1 and name = $2",
+        )
+        .bind(tenant.0)
+        .bind(normal::text(workflow))
+        .bind(pause.map(|pause| pause.at))
+        .bind(pause.map(|pause| normal::text(&pause.by)))
+        .bind(pause.and_then(|pause| pause.reason.as_deref()).map(normal::text))
+        .execute(&mut *transaction)
+        .await?;
+        match pause {
+            Some(_) => triggers::hold_triggers(&mut transaction, tenant, workflow).await?,
+            None => triggers::release_triggers(&mut transaction, tenant, workflow, at).await?,
+        }
+        transaction.commit().await?;
+        Ok(Paused::Changed)
+    }
 }
 
 async fn register(connection: &mut PgConnection, new: &NewVersion) -> Result<Registered> {
@@ -96,72 +221,6 @@ async fn make_active(connection: &mut PgConnection, new: &NewVersion, version: V
     Ok(written.rows_affected() == 1)
 }
 
-pub(super) async fn archive(pool: &PgPool, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool> {
-    let mut transaction = begin(pool).await?;
-    let written = sqlx::query(
-        "update workflows set archived = true, updated_at = greatest(updated_at, $3)
-          where tenant = $1 and name = $2 and not archived",
-    )
-    .bind(tenant.0)
-    .bind(normal::text(workflow))
-    .bind(at)
-    .execute(&mut *transaction)
-    .await?;
-    schedules::forget(&mut transaction, tenant, workflow).await?;
-    triggers::remove(&mut *transaction, tenant, workflow).await?;
-    transaction.commit().await?;
-    Ok(written.rows_affected() == 1)
-}
-
-pub(super) async fn workflow(
-    executor: impl PgExecutor<'_>,
-    tenant: TenantId,
-    name: &str,
-) -> Result<Option<WorkflowRecord>> {
-    let found = sqlx::query(include_str!("../../queries/find_workflow.sql"))
-        .bind(tenant.0)
-        .bind(normal::text(name))
-        .fetch_optional(executor)
-        .await?;
-    found.as_ref().map(rows::workflow).transpose()
-}
-
-pub(super) async fn active(pool: &PgPool, tenant: TenantId, name: &str) -> Result<Option<Active>> {
-    let found = sqlx::query(
-        "select active_version, number, archived, paused_at is not null as paused
-           from workflows join versions on versions.id = active_version
-          where workflows.tenant = $1 and name = $2",
-    )
-    .bind(tenant.0)
-    .bind(normal::text(name))
-    .fetch_optional(pool)
-    .await?;
-    let active = |row: PgRow| {
-        Ok(Active {
-            version: VersionId(row.try_get("active_version")?),
-            number: row.try_get("number")?,
-            archived: row.try_get("archived")?,
-            paused: row.try_get("paused")?,
-        })
-    };
-    found.map(active).transpose()
-}
-
-pub(super) async fn workflows(
-    executor: impl PgExecutor<'_>,
-    tenant: TenantId,
-    after: Option<&str>,
-    limit: u32,
-) -> Result<Vec<WorkflowRecord>> {
-    let found = sqlx::query(include_str!("../../queries/list_workflows.sql"))
-        .bind(tenant.0)
-        .bind(after.map(normal::text))
-        .bind(i64::from(limit))
-        .fetch_all(executor)
-        .await?;
-    found.iter().map(rows::workflow).collect()
-}
-
 pub(super) async fn version(executor: impl PgExecutor<'_>, id: VersionId) -> Result<Option<VersionRecord>> {
     let found = sqlx::query(
         "select id, tenant, number, hash, definition, source, created_at, created_by from versions where id = $1",
@@ -170,23 +229,6 @@ pub(super) async fn version(executor: impl PgExecutor<'_>, id: VersionId) -> Res
     .fetch_optional(executor)
     .await?;
     found.as_ref().map(rows::version).transpose()
-}
-
-pub(super) async fn versions(
-    executor: impl PgExecutor<'_>,
-    tenant: TenantId,
-    workflow: &str,
-    before: Option<i32>,
-    limit: u32,
-) -> Result<Vec<VersionRecord>> {
-    let found = sqlx::query(include_str!("../../queries/list_versions.sql"))
-        .bind(tenant.0)
-        .bind(normal::text(workflow))
-        .bind(before)
-        .bind(i64::from(limit))
-        .fetch_all(executor)
-        .await?;
-    found.iter().map(rows::version).collect()
 }
 
 pub(super) async fn numbered_version(
@@ -205,34 +247,4 @@ pub(super) async fn numbered_version(
     .fetch_optional(executor)
     .await?;
     found.as_ref().map(rows::version).transpose()
-}
-
-pub(super) async fn activate(
-    pool: &PgPool,
-    tenant: TenantId,
-    workflow: &str,
-    number: i32,
-    at: Instant,
-) -> Result<Activated> {
-    let mut transaction = begin(pool).await?;
-    let row = sqlx::query(include_str!("../../queries/activate_version.sql"))
-        .bind(tenant.0)
-        .bind(normal::text(workflow))
-        .bind(number)
-        .bind(at)
-        .fetch_one(&mut *transaction)
-        .await?;
-    let activated = match (row.try_get("known")?, row.try_get("changed")?) {
-        (false, _) => Activated::Unknown,
-        (true, false) => Activated::Already,
-        (true, true) => Activated::Changed,
-    };
-    if activated == Activated::Changed
-        && let Some(version) = numbered_version(&mut *transaction, tenant, workflow, number).await?
-    {
-        schedules::follow(&mut transaction, tenant, &version.workflow, at).await?;
-        triggers::replace(&mut transaction, tenant, &version.workflow, at).await?;
-    }
-    transaction.commit().await?;
-    Ok(activated)
 }

@@ -1,29 +1,47 @@
 //! Looking for what should not be, by bounded statements that have an index to go by.
 
+use async_trait::async_trait;
 use model::{Audit, Counts, Instant, RunId, TaskIndex, TaskState};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool, Row};
 
-use super::{rows, timers};
+use super::{MIGRATIONS, Postgres, rows, timers};
 use crate::inspection::{COUNTED, OVERDUE, PAGE, SILENCE, Seen, UNHEARD};
-use crate::{Error, Fault, Finding, Health, Inspection, Result};
+use crate::{Error, Fault, Finding, Health, Inspection, Inspections, Result};
 
-pub(super) async fn inspect(pool: &PgPool, now: Instant, after: Option<RunId>) -> Result<Inspection> {
-    let mut findings = match after {
-        Some(_) => Vec::new(),
-        None => of_the_whole(pool, now).await?,
-    };
-    let found = sqlx::query(include_str!("../../queries/look_at_runs.sql"))
-        .bind(after.map(|run| run.0))
-        .bind(i64::from(PAGE))
-        .bind(now - UNHEARD)
-        .bind(TaskState::ALL.map(TaskState::name))
-        .fetch_all(pool)
-        .await?;
-    let seen: Vec<Seen> = found.iter().map(seen).collect::<Result<_>>()?;
-    findings.extend(seen.iter().flat_map(|seen| seen.findings(now)));
-    let next = seen.last().filter(|_| seen.len() == PAGE as usize).map(|seen| seen.run.id);
-    Ok(Inspection { findings, versions: seen.iter().map(Seen::version).collect(), next })
+#[async_trait]
+impl Inspections for Postgres {
+    async fn inspect(&self, now: Instant, after: Option<RunId>) -> Result<Inspection> {
+        let mut findings = match after {
+            Some(_) => Vec::new(),
+            None => of_the_whole(&self.pool, now).await?,
+        };
+        let found = sqlx::query(include_str!("../../queries/look_at_runs.sql"))
+            .bind(after.map(|run| run.0))
+            .bind(i64::from(PAGE))
+            .bind(now - UNHEARD)
+            .bind(TaskState::ALL.map(TaskState::name))
+            .fetch_all(&self.pool)
+            .await?;
+        let seen: Vec<Seen> = found.iter().map(seen).collect::<Result<_>>()?;
+        findings.extend(seen.iter().flat_map(|seen| seen.findings(now)));
+        let next = seen.last().filter(|_| seen.len() == PAGE as usize).map(|seen| seen.run.id);
+        Ok(Inspection { findings, versions: seen.iter().map(Seen::version).collect(), next })
+    }
+
+    async fn health(&self) -> Result<Health> {
+        let row = sqlx::query(include_str!("../../queries/read_health.sql")).fetch_one(&self.pool).await?;
+        let newest = MIGRATIONS.iter().map(|migration| migration.version).max();
+        let migrated: Option<i64> = row.try_get("migrated")?;
+        Ok(Health {
+            version: Some(rows::number(&row, "version")?),
+            schema_is_current: migrated == newest,
+            clock: row.try_get("clock")?,
+            connections: Some((rows::number(&row, "connections")?, rows::number(&row, "max_connections")?)),
+            oldest_transaction: row.try_get("oldest_transaction")?,
+            forbidden: row.try_get("forbidden")?,
+        })
+    }
 }
 
 fn seen(row: &PgRow) -> Result<Seen> {
@@ -103,18 +121,5 @@ pub(super) async fn audit(connection: &mut PgConnection, run: RunId) -> Result<A
         counts: counts(row.try_get("counts")?)?,
         ended_badly: ended_badly.into_iter().map(|index| TaskIndex(index.unsigned_abs())).collect(),
         orphaned_timers: orphaned.into_iter().map(timers::owner).collect(),
-    })
-}
-
-pub(super) async fn health(pool: &PgPool, newest: Option<i64>) -> Result<Health> {
-    let row = sqlx::query(include_str!("../../queries/read_health.sql")).fetch_one(pool).await?;
-    let migrated: Option<i64> = row.try_get("migrated")?;
-    Ok(Health {
-        version: Some(rows::number(&row, "version")?),
-        schema_is_current: migrated == newest,
-        clock: row.try_get("clock")?,
-        connections: Some((rows::number(&row, "connections")?, rows::number(&row, "max_connections")?)),
-        oldest_transaction: row.try_get("oldest_transaction")?,
-        forbidden: row.try_get("forbidden")?,
     })
 }

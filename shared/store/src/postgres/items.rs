@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{Changes, RunId, TaskIndex, TaskKey};
+use model::{Changes, RunId, TaskIndex};
 use serde_json::Value;
 use sqlx::types::Json;
-use sqlx::{PgConnection, PgPool, Row};
+use sqlx::{PgConnection, Row};
 
 use super::rows::{self, column, int, json};
 use super::saves::gather;
@@ -26,15 +26,6 @@ pub(super) async fn find(
         .await?;
     let item = |row| Ok((TaskIndex(rows::number(row, "idx")?), row.try_get::<Json<_>, _>("item")?.0));
     found.iter().map(item).collect()
-}
-
-pub(super) async fn find_one(pool: &PgPool, child: TaskKey) -> Result<Option<Value>> {
-    let found = sqlx::query("select item from items where run = $1 and idx = $2")
-        .bind(child.run.0)
-        .bind(int(child.task.0))
-        .fetch_optional(pool)
-        .await?;
-    Ok(found.map(|row| row.try_get::<Json<_>, _>("item")).transpose()?.map(|Json(item)| item))
 }
 
 pub(super) async fn delivered(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::{RunId, TenantId};
-use sqlx::{PgConnection, PgExecutor, PgPool, Row};
+use sqlx::{PgConnection, PgExecutor, Row};
 
 use crate::{LaneMember, Result, normal};
 
@@ -32,17 +32,7 @@ pub(super) async fn ancestors(connection: &mut PgConnection, run: RunId) -> Resu
     Ok(found.into_iter().map(RunId).collect())
 }
 
-pub(super) async fn read(
-    pool: &PgPool,
-    tenant: TenantId,
-    workflow: &str,
-    lane: &str,
-    limit: u32,
-) -> Result<Vec<LaneMember>> {
-    members(pool, tenant, &normal::text(workflow), &normal::label(lane), Some(limit)).await
-}
-
-async fn members(
+pub(super) async fn members(
     executor: impl PgExecutor<'_>,
     tenant: TenantId,
     workflow: &str,

@@ -1,22 +1,46 @@
 //! Messages that do not follow from rows. All of one transaction lie in one row: it is written and deleted whole, since
 //! rows that are only written to be deleted are the dearest ones.
 
+use async_trait::async_trait;
 use model::{Changes, Instant, Message};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use sqlx::{PgConnection, PgPool, Row};
+use sqlx::{PgConnection, Row};
 
-use super::rows;
-use crate::{Result, Unsent, normal};
+use super::{Postgres, rows};
+use crate::{Outbox, Result, Unsent, normal};
+
+#[async_trait]
+impl Outbox for Postgres {
+    async fn unsent(&self, before: Instant, limit: u32) -> Result<Vec<Unsent>> {
+        let found = sqlx::query("select id, body from outbox where created_at <= $1 order by id limit $2")
+            .bind(before)
+            .bind(i64::from(limit))
+            .fetch_all(&self.pool)
+            .await?;
+        let found: Vec<Option<Unsent>> = found.iter().map(row).collect::<Result<_>>()?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    async fn sent(&self, ids: &[i64]) -> Result<()> {
+        // Deletes rows. Nobody waits for the disk: what comes back after a crash is only said once more.
+        if !ids.is_empty() {
+            let delete = "with hasty as materialized (select set_config('synchronous_commit', 'off', true))
+                          delete from outbox using hasty where id = any($1)";
+            sqlx::query(delete).bind(ids).execute(&self.pool).await?;
+        }
+        Ok(())
+    }
+}
 
 /// The kind of a row that holds a list of messages.
 const LIST: &str = "messages";
 
 /// What a transaction has to say once it is committed.
 #[derive(Default)]
-pub(super) struct Outbox {
+pub(super) struct PendingMessages {
     decided_at: Option<Instant>,
     messages: Vec<Message>,
 }
@@ -28,7 +52,7 @@ struct Listed {
     data: Value,
 }
 
-impl Outbox {
+impl PendingMessages {
     pub(super) fn add(&mut self, changes: &[Changes]) {
         for each in changes.iter().filter(|each| !each.outbox.is_empty()) {
             let decided_at = normal::decided_at(each);
@@ -49,16 +73,6 @@ impl Outbox {
     }
 }
 
-pub(super) async fn unsent(pool: &PgPool, before: Instant, limit: u32) -> Result<Vec<Unsent>> {
-    let found = sqlx::query("select id, body from outbox where created_at <= $1 order by id limit $2")
-        .bind(before)
-        .bind(i64::from(limit))
-        .fetch_all(pool)
-        .await?;
-    let found: Vec<Option<Unsent>> = found.iter().map(row).collect::<Result<_>>()?;
-    Ok(found.into_iter().flatten().collect())
-}
-
 /// The messages of a row. A row that only a newer version can read is left to it: it must not hold up the others.
 fn row(row: &PgRow) -> Result<Option<Unsent>> {
     let id: i64 = row.try_get("id")?;
@@ -75,14 +89,4 @@ fn row(row: &PgRow) -> Result<Option<Unsent>> {
 fn decode(list: Value) -> std::result::Result<Vec<Message>, Box<dyn std::error::Error>> {
     let list: Vec<Listed> = serde_json::from_value(list)?;
     list.into_iter().map(|listed| Ok(Message::decode(&listed.kind, listed.data)?)).collect()
-}
-
-/// Deletes rows. Nobody waits for the disk: what comes back after a crash is only said once more.
-pub(super) async fn sent(pool: &PgPool, ids: &[i64]) -> Result<()> {
-    if !ids.is_empty() {
-        let delete = "with hasty as materialized (select set_config('synchronous_commit', 'off', true))
-                      delete from outbox using hasty where id = any($1)";
-        sqlx::query(delete).bind(ids).execute(pool).await?;
-    }
-    Ok(())
 }

@@ -5,34 +5,95 @@ use model::{Instant, Run, RunId, RunState};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use sqlx::{PgConnection, PgPool, Row};
+use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
-use super::Postgres;
 use super::beginning::begin;
+use super::{Postgres, partitions};
 use crate::retention::{FORGOTTEN_AT_ONCE, at_once};
 use crate::triggers::REMEMBERED;
-use crate::{Part, Remnants, Result};
-
-/// Every table with rows of a run, those that refer to others first. What lies in partitions goes with them.
-const TABLES: [&str; 13] = [
-    "delete from timers where run = any($1)",
-    "delete from signals where run = any($1)",
-    "delete from waiters where run = any($1)",
-    "delete from shared_tasks where owner_run = any($1)",
-    "delete from items where run = any($1)",
-    "delete from checkpoints where run = any($1)",
-    "delete from outputs where run = any($1)",
-    "delete from attempts where run = any($1)",
-    "delete from logs_other where run = any($1)",
-    "delete from events_other where run = any($1)",
-    "delete from tasks where run = any($1)",
-    "delete from run_labels where run = any($1)",
-    "delete from run_facts where run = any($1)",
-];
+use crate::{Part, Result, Retention};
 
 #[async_trait]
-impl Remnants for Postgres {
+impl Retention for Postgres {
+    async fn take_retention(&self, now: Instant, until: Instant) -> Result<bool> {
+        let taken = sqlx::query("update retention_turn set next_at = $2 where next_at <= $1")
+            .bind(now)
+            .bind(until)
+            .execute(&self.pool)
+            .await?;
+        Ok(taken.rows_affected() == 1)
+    }
+
+    async fn rest_retention(&self, until: Instant) -> Result<()> {
+        sqlx::query("update retention_turn set next_at = $1").bind(until).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    async fn expired(&self, part: Part, state: RunState, before: Instant) -> Result<Vec<RunId>> {
+        let found = sqlx::query(include_str!("../../queries/find_expired_runs.sql"))
+            .bind(part.name())
+            .bind(state.name())
+            .bind(before)
+            .bind(i64::from(FORGOTTEN_AT_ONCE))
+            .fetch_all(&self.pool)
+            .await?;
+        let run = |row: &PgRow| {
+            let counts: Vec<i32> = row.try_get("counts")?;
+            Ok((RunId(row.try_get("id")?), counts.into_iter().map(i32::unsigned_abs).sum::<u32>()))
+        };
+        Ok(at_once(found.iter().map(run).collect::<Result<Vec<_>>>()?))
+    }
+
+    async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<Value>> {
+        let statement = match part {
+            Part::Outputs => {
+                "select json_build_object('run', run, 'task', idx, 'output', output) as document
+                   from outputs where run = any($1) order by run, idx"
+            }
+            Part::Logs => {
+                "select to_json(logs) as document from runs join logs on logs.run = runs.id and logs.run_at = runs.created_at
+                  where runs.id = any($1) order by logs.run, idx, attempt, first"
+            }
+            Part::Whole => include_str!("../../queries/read_documents.sql"),
+        };
+        let found = sqlx::query(statement).bind(ids(runs)).fetch_all(&self.pool).await?;
+        found.iter().map(|row| Ok(row.try_get::<Json<Value>, _>("document")?.0)).collect()
+    }
+
+    async fn turn_pages(&self, now: Instant, before: Instant) -> Result<()> {
+        partitions::turn(&self.pool, now, before).await
+    }
+
+    async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()> {
+        let Some(last) = runs.last() else { return Ok(()) };
+        let mut transaction = begin(&self.pool).await?;
+        match part {
+            Part::Whole => forget_whole(&mut transaction, runs).await?,
+            Part::Outputs | Part::Logs => {
+                let ended = lock_ended(&mut transaction, runs).await?;
+                let statements: &[&'static str] = match part {
+                    Part::Logs => &["delete from logs_other where run = any($1)"],
+                    // What was delivered cannot be reused any more, either.
+                    _ => &[
+                        "delete from outputs where run = any($1)",
+                        "delete from shared_tasks where owner_run = any($1) and finished_at is not null",
+                    ],
+                };
+                for statement in statements {
+                    sqlx::query(*statement).bind(&ended).execute(&mut *transaction).await?;
+                }
+                sqlx::query(include_str!("../../queries/note_forgotten.sql"))
+                    .bind(part.name())
+                    .bind(last.0)
+                    .execute(&mut *transaction)
+                    .await?;
+            }
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+
     async fn forget_letters(&self, before: Instant) -> Result<u64> {
         let gone = sqlx::query(
             "delete from dead_letters where id in (
@@ -55,84 +116,22 @@ impl Remnants for Postgres {
     }
 }
 
-pub(super) async fn take(pool: &PgPool, now: Instant, until: Instant) -> Result<bool> {
-    let taken = sqlx::query("update retention_turn set next_at = $2 where next_at <= $1")
-        .bind(now)
-        .bind(until)
-        .execute(pool)
-        .await?;
-    Ok(taken.rows_affected() == 1)
-}
-
-pub(super) async fn rest(pool: &PgPool, until: Instant) -> Result<()> {
-    sqlx::query("update retention_turn set next_at = $1").bind(until).execute(pool).await?;
-    Ok(())
-}
-
-pub(super) async fn expired(
-    pool: &PgPool,
-    part: Part,
-    state: RunState,
-    before: Instant,
-) -> Result<Vec<RunId>> {
-    let found = sqlx::query(include_str!("../../queries/find_expired_runs.sql"))
-        .bind(part.name())
-        .bind(state.name())
-        .bind(before)
-        .bind(i64::from(FORGOTTEN_AT_ONCE))
-        .fetch_all(pool)
-        .await?;
-    let run = |row: &PgRow| {
-        let counts: Vec<i32> = row.try_get("counts")?;
-        Ok((RunId(row.try_get("id")?), counts.into_iter().map(i32::unsigned_abs).sum::<u32>()))
-    };
-    Ok(at_once(found.iter().map(run).collect::<Result<Vec<_>>>()?))
-}
-
-pub(super) async fn documents(pool: &PgPool, part: Part, runs: &[RunId]) -> Result<Vec<Value>> {
-    let statement = match part {
-        Part::Outputs => {
-            "select json_build_object('run', run, 'task', idx, 'output', output) as document
-               from outputs where run = any($1) order by run, idx"
-        }
-        Part::Logs => {
-            "select to_json(logs) as document from runs join logs on logs.run = runs.id and logs.run_at = runs.created_at
-              where runs.id = any($1) order by logs.run, idx, attempt, first"
-        }
-        Part::Whole => include_str!("../../queries/read_documents.sql"),
-    };
-    let found = sqlx::query(statement).bind(ids(runs)).fetch_all(pool).await?;
-    found.iter().map(|row| Ok(row.try_get::<Json<Value>, _>("document")?.0)).collect()
-}
-
-pub(super) async fn forget(pool: &PgPool, part: Part, runs: &[RunId]) -> Result<()> {
-    let Some(last) = runs.last() else { return Ok(()) };
-    let mut transaction = begin(pool).await?;
-    match part {
-        Part::Whole => forget_whole(&mut transaction, runs).await?,
-        Part::Outputs | Part::Logs => {
-            let ended = lock_ended(&mut transaction, runs).await?;
-            let statements: &[&'static str] = match part {
-                Part::Logs => &["delete from logs_other where run = any($1)"],
-                // What was delivered cannot be reused any more, either.
-                _ => &[
-                    "delete from outputs where run = any($1)",
-                    "delete from shared_tasks where owner_run = any($1) and finished_at is not null",
-                ],
-            };
-            for statement in statements {
-                sqlx::query(*statement).bind(&ended).execute(&mut *transaction).await?;
-            }
-            sqlx::query(include_str!("../../queries/note_forgotten.sql"))
-                .bind(part.name())
-                .bind(last.0)
-                .execute(&mut *transaction)
-                .await?;
-        }
-    }
-    transaction.commit().await?;
-    Ok(())
-}
+/// Every table with rows of a run, those that refer to others first. What lies in partitions goes with them.
+const TABLES: [&str; 13] = [
+    "delete from timers where run = any($1)",
+    "delete from signals where run = any($1)",
+    "delete from waiters where run = any($1)",
+    "delete from shared_tasks where owner_run = any($1)",
+    "delete from items where run = any($1)",
+    "delete from checkpoints where run = any($1)",
+    "delete from outputs where run = any($1)",
+    "delete from attempts where run = any($1)",
+    "delete from logs_other where run = any($1)",
+    "delete from events_other where run = any($1)",
+    "delete from tasks where run = any($1)",
+    "delete from run_labels where run = any($1)",
+    "delete from run_facts where run = any($1)",
+];
 
 /// Whether that part of a run was deleted: runs are gone through in the order of their ends.
 pub(super) async fn has_forgotten(connection: &mut PgConnection, part: Part, run: &Run) -> Result<bool> {

@@ -2,7 +2,7 @@
 
 use model::{Changes, Instant, RunId, TaskIndex, TaskKey};
 use serde_json::Value;
-use sqlx::{PgConnection, PgPool, Row};
+use sqlx::{PgConnection, Row};
 
 use super::rows::{self, column, int};
 use super::saves::gather;
@@ -50,19 +50,6 @@ async fn output(connection: &mut PgConnection, owner: TaskKey) -> Result<Value> 
         .fetch_optional(connection)
         .await?;
     Ok(found.as_ref().map(rows::output).transpose()?.flatten().unwrap_or_default())
-}
-
-pub(super) async fn waiters(pool: &PgPool, owner: TaskKey, limit: u32) -> Result<Vec<(TaskKey, u32)>> {
-    let found = sqlx::query(
-        "select run, idx, attempt from waiters where owner_run = $1 and owner_idx = $2
-          order by run, idx limit $3",
-    )
-    .bind(owner.run.0)
-    .bind(int(owner.task.0))
-    .bind(i64::from(limit))
-    .fetch_all(pool)
-    .await?;
-    found.iter().map(|row| Ok((rows::key(row)?, rows::number(row, "attempt")?))).collect()
 }
 
 /// Keeps the shared tasks that succeeded, forgets those that were carried out in vain or that count no longer, and the

@@ -1,7 +1,8 @@
 //! Tenants.
 
+use super::beginning::begin;
 use async_trait::async_trait;
-use model::TenantId;
+use model::{Instant, TenantId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -11,6 +12,31 @@ use crate::{Result, TenantFilter, TenantRecord, Tenants, normal};
 
 #[async_trait]
 impl Tenants for Postgres {
+    async fn tenant(&self, name: &str, now: Instant) -> Result<TenantId> {
+        // Numbers are given one after the other: they are small, since a line's ids are made of them.
+        let mut transaction = begin(&self.pool).await?;
+        sqlx::query("lock table tenants in share row exclusive mode").execute(&mut *transaction).await?;
+        sqlx::query(
+            "insert into tenants (id, name, created_at)
+             select max(id) + 1, $1, $2 from tenants having not bool_or(name = $1)",
+        )
+        .bind(name)
+        .bind(now)
+        .execute(&mut *transaction)
+        .await?;
+        let found = sqlx::query("select id from tenants where name = $1")
+            .bind(name)
+            .fetch_one(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(TenantId(found.try_get("id")?))
+    }
+
+    async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>> {
+        let found = sqlx::query_scalar("select id from tenants where name = $1").bind(normal::text(name));
+        Ok(found.fetch_optional(&self.pool).await?.map(TenantId))
+    }
+
     async fn tenants(&self, filter: &TenantFilter) -> Result<Vec<TenantRecord>> {
         let names = filter.names.as_ref();
         let names = names.map(|names| names.iter().map(|name| normal::text(name)).collect::<Vec<_>>());

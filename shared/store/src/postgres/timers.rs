@@ -1,13 +1,49 @@
 //! Timers to set, and those that are no longer wanted.
 
+use super::Postgres;
+use async_trait::async_trait;
 use model::{Changes, Instant, TaskIndex, TenantId, VersionId};
 use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, PgExecutor, Row};
+use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
 use super::rows::{self, column, int};
 use super::saves::gather;
-use crate::{DueTimer, Result, TimerFilter, TimerRecord, normal};
+use crate::{DueTimer, Result, TimerFilter, TimerRecord, TimerViews, Timers, normal};
+
+#[async_trait]
+impl Timers for Postgres {
+    async fn due_timers(&self, now: Instant, limit: u32) -> Result<Vec<DueTimer>> {
+        let found = sqlx::query(
+            "select run, idx, attempt, kind, wake_at from timers where wake_at <= $1
+              order by wake_at, run, idx, kind limit $2",
+        )
+        .bind(now)
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        found.iter().map(rows::due_timer).collect()
+    }
+}
+
+#[async_trait]
+impl TimerViews for Postgres {
+    async fn timers(&self, tenant: TenantId, filter: &TimerFilter) -> Result<Vec<TimerRecord>> {
+        let after = filter.after.as_ref();
+        let found = sqlx::query(include_str!("../../queries/list_timers.sql"))
+            .bind(tenant.0)
+            .bind(filter.run.map(|run| run.0))
+            .bind(filter.workflow.as_deref().map(normal::text))
+            .bind(after.map(|place| place.wake_at))
+            .bind(after.map(|place| place.run.0))
+            .bind(after.map(|place| index(place.task)))
+            .bind(after.map(|place| normal::text(&place.kind)))
+            .bind(i64::from(filter.limit))
+            .fetch_all(&mut *self.reading().await?)
+            .await?;
+        found.iter().map(record).collect()
+    }
+}
 
 /// The index of a run's own timers.
 const OF_THE_RUN: i32 = -1;
@@ -80,26 +116,6 @@ pub(super) async fn take_due(
         .fetch_all(connection)
         .await?;
     found.iter().map(rows::due_timer).collect()
-}
-
-pub(super) async fn list(
-    executor: impl PgExecutor<'_>,
-    tenant: TenantId,
-    filter: &TimerFilter,
-) -> Result<Vec<TimerRecord>> {
-    let after = filter.after.as_ref();
-    let found = sqlx::query(include_str!("../../queries/list_timers.sql"))
-        .bind(tenant.0)
-        .bind(filter.run.map(|run| run.0))
-        .bind(filter.workflow.as_deref().map(normal::text))
-        .bind(after.map(|place| place.wake_at))
-        .bind(after.map(|place| place.run.0))
-        .bind(after.map(|place| index(place.task)))
-        .bind(after.map(|place| normal::text(&place.kind)))
-        .bind(i64::from(filter.limit))
-        .fetch_all(executor)
-        .await?;
-    found.iter().map(record).collect()
 }
 
 fn record(row: &PgRow) -> Result<TimerRecord> {

@@ -7,12 +7,13 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgExecutor, Row};
 
-use super::units::PostgresUnit;
-use super::{Postgres, rows, workflows};
+use super::transaction::PostgresTransaction;
+use super::{Postgres, rows};
+use crate::definitions::WORKFLOW_PAUSES;
 use crate::triggers::REMEMBERED;
 use crate::{
-    Error, Result, Sighting, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, TriggerStore,
-    TriggerUnit, normal,
+    Error, Result, Sighting, TransactionTriggers, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
+    Triggers, normal,
 };
 
 /// Makes the triggers of a workflow those of the version that became active. One that waits for the same as before
@@ -43,7 +44,7 @@ pub(super) async fn replace(
             .execute(&mut *connection)
             .await?;
     }
-    workflows::hold_triggers(connection, tenant, &workflow.name).await
+    hold_triggers(connection, tenant, &workflow.name).await
 }
 
 pub(super) async fn remove(executor: impl PgExecutor<'_>, tenant: TenantId, workflow: &str) -> Result<()> {
@@ -99,7 +100,7 @@ fn unreadable(why: &str) -> Error {
 }
 
 #[async_trait]
-impl TriggerUnit for PostgresUnit {
+impl TransactionTriggers for PostgresTransaction {
     async fn note_event(&mut self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool> {
         let noted = note(self.connection(), key, event).await;
         self.note(noted)
@@ -171,12 +172,7 @@ async fn note(connection: &mut PgConnection, key: &TriggerKey, event: &TriggerEv
 }
 
 #[async_trait]
-impl TriggerStore for Postgres {
-    async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>> {
-        let found = sqlx::query_scalar("select id from tenants where name = $1").bind(normal::text(name));
-        Ok(found.fetch_optional(&self.pool).await?.map(TenantId))
-    }
-
+impl Triggers for Postgres {
     async fn trigger(&self, key: &TriggerKey) -> Result<Option<TriggerRecord>> {
         let found = sqlx::query(include_str!("../../queries/find_trigger.sql"))
             .bind(key.tenant.0)
@@ -296,4 +292,45 @@ impl TriggerStore for Postgres {
         .await?;
         found.as_ref().map(|row| Ok((RunId(row.try_get("id")?), rows::run_state(row)?))).transpose()
     }
+}
+
+/// Lets the triggers of a workflow pause, if it does.
+pub(super) async fn hold_triggers(
+    connection: &mut PgConnection,
+    tenant: TenantId,
+    workflow: &str,
+) -> Result<()> {
+    sqlx::query(
+        "update triggers set paused_at = workflows.paused_at, paused_reason = $3
+           from workflows
+          where triggers.tenant = $1 and triggers.workflow = $2 and triggers.paused_at is null
+            and workflows.tenant = $1 and workflows.name = $2 and workflows.paused_at is not null",
+    )
+    .bind(tenant.0)
+    .bind(normal::text(workflow))
+    .bind(WORKFLOW_PAUSES)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Lets those triggers go on that paused with their workflow; a sensor looks at once.
+pub(super) async fn release_triggers(
+    connection: &mut PgConnection,
+    tenant: TenantId,
+    workflow: &str,
+    at: Instant,
+) -> Result<()> {
+    sqlx::query(
+        "update triggers set paused_at = null, paused_reason = null,
+                due_at = case when kind = 'sensor' then $4 else due_at end
+          where tenant = $1 and workflow = $2 and paused_reason = $3",
+    )
+    .bind(tenant.0)
+    .bind(normal::text(workflow))
+    .bind(WORKFLOW_PAUSES)
+    .bind(at)
+    .execute(connection)
+    .await?;
+    Ok(())
 }

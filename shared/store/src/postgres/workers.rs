@@ -1,129 +1,140 @@
 //! Workers: who lives, what each of them holds, and what they are told.
 
+use super::Postgres;
+use async_trait::async_trait;
 use model::{Instant, Order, OrderKind, TenantId, VersionId, WorkerFacts, WorkerId};
+use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use sqlx::{PgPool, Row};
 use uuid::Uuid;
 
 use super::rows::{self, column};
-use crate::{Error, Held, HeldTask, Result, Sign, Silence, Told, WorkerRecord, normal};
+use crate::{Error, Held, HeldTask, Result, Sign, Silence, Told, WorkerRecord, WorkerViews, Workers, normal};
 
-pub(super) async fn beat(pool: &PgPool, sign: &Sign) -> Result<Told> {
-    let sign = normal::sign(sign);
-    let facts = sign.facts.as_ref();
-    let found = sqlx::query(include_str!("../../queries/record_beat.sql"))
-        .bind(sign.worker.0)
-        .bind(sign.at)
-        .bind(facts.map(|facts| &facts.function))
-        .bind(facts.and_then(|facts| facts.queue.as_ref()))
-        .bind(facts.map(|facts| &facts.host))
-        .bind(facts.map(|facts| &facts.version))
-        .bind(facts.map(|facts| facts.since))
-        .bind(facts.map(|facts| Json(&facts.breakers)))
-        .fetch_all(pool)
+#[async_trait]
+impl Workers for Postgres {
+    async fn beat(&self, sign: &Sign) -> Result<Told> {
+        let sign = normal::sign(sign);
+        let facts = sign.facts.as_ref();
+        let found = sqlx::query(include_str!("../../queries/record_beat.sql"))
+            .bind(sign.worker.0)
+            .bind(sign.at)
+            .bind(facts.map(|facts| &facts.function))
+            .bind(facts.and_then(|facts| facts.queue.as_ref()))
+            .bind(facts.map(|facts| &facts.host))
+            .bind(facts.map(|facts| &facts.version))
+            .bind(facts.map(|facts| facts.since))
+            .bind(facts.map(|facts| Json(&facts.breakers)))
+            .fetch_all(&self.pool)
+            .await?;
+        let order = found.first().map(order).transpose()?.flatten();
+        let holds = found.iter().filter_map(|row| held(row).transpose()).collect::<Result<_>>()?;
+        Ok(Told { holds, order })
+    }
+
+    async fn farewell(&self, worker: WorkerId) -> Result<Option<Order>> {
+        let gone = sqlx::query(
+            "delete from workers where id = $1 returning ordered, ordered_by, ordered_reason, ordered_at",
+        )
+        .bind(worker.0)
+        .fetch_optional(&self.pool)
         .await?;
-    let order = found.first().map(order).transpose()?.flatten();
-    let holds = found.iter().filter_map(|row| held(row).transpose()).collect::<Result<_>>()?;
-    Ok(Told { holds, order })
-}
+        gone.as_ref().map(order).transpose().map(Option::flatten)
+    }
 
-pub(super) async fn farewell(pool: &PgPool, worker: WorkerId) -> Result<Option<Order>> {
-    let gone = sqlx::query(
-        "delete from workers where id = $1 returning ordered, ordered_by, ordered_reason, ordered_at",
-    )
-    .bind(worker.0)
-    .fetch_optional(pool)
-    .await?;
-    gone.as_ref().map(order).transpose().map(Option::flatten)
-}
+    async fn give_order(&self, worker: WorkerId, order: &Order) -> Result<Option<Order>> {
+        let order = normal::order(order);
+        sqlx::query(
+            "update workers set ordered = $2, ordered_by = $3, ordered_reason = $4, ordered_at = $5
+              where id = $1 and (ordered is null or (ordered = 'drain' and $2 = 'kill'))",
+        )
+        .bind(worker.0)
+        .bind(order.kind.name())
+        .bind(order.actor)
+        .bind(order.reason)
+        .bind(order.at)
+        .execute(&self.pool)
+        .await?;
+        let stands =
+            sqlx::query("select ordered, ordered_by, ordered_reason, ordered_at from workers where id = $1")
+                .bind(worker.0)
+                .fetch_optional(&self.pool)
+                .await?;
+        stands.as_ref().map(self::order).transpose().map(Option::flatten)
+    }
 
-pub(super) async fn give_order(pool: &PgPool, worker: WorkerId, order: &Order) -> Result<Option<Order>> {
-    let order = normal::order(order);
-    sqlx::query(
-        "update workers set ordered = $2, ordered_by = $3, ordered_reason = $4, ordered_at = $5
-          where id = $1 and (ordered is null or (ordered = 'drain' and $2 = 'kill'))",
-    )
-    .bind(worker.0)
-    .bind(order.kind.name())
-    .bind(order.actor)
-    .bind(order.reason)
-    .bind(order.at)
-    .execute(pool)
-    .await?;
-    let stands =
-        sqlx::query("select ordered, ordered_by, ordered_reason, ordered_at from workers where id = $1")
-            .bind(worker.0)
-            .fetch_optional(pool)
-            .await?;
-    stands.as_ref().map(self::order).transpose().map(Option::flatten)
-}
+    async fn silent(&self, since: Instant, limit: u32) -> Result<Vec<Silence>> {
+        let found = sqlx::query(
+            "select id, heard_at from workers where heard_at < $1 order by heard_at, id limit $2",
+        )
+        .bind(since)
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        found
+            .iter()
+            .map(|row| {
+                Ok(Silence { worker: WorkerId(row.try_get("id")?), heard_at: row.try_get("heard_at")? })
+            })
+            .collect()
+    }
 
-pub(super) async fn silent(pool: &PgPool, since: Instant, limit: u32) -> Result<Vec<Silence>> {
-    let found =
-        sqlx::query("select id, heard_at from workers where heard_at < $1 order by heard_at, id limit $2")
-            .bind(since)
+    async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Held>> {
+        let found = sqlx::query(include_str!("../../queries/find_lost_attempts.sql"))
+            .bind(column(silent, |silence| silence.worker.0))
+            .bind(column(silent, |silence| silence.heard_at))
             .bind(i64::from(limit))
-            .fetch_all(pool)
+            .fetch_all(&self.pool)
             .await?;
-    found
-        .iter()
-        .map(|row| Ok(Silence { worker: WorkerId(row.try_get("id")?), heard_at: row.try_get("heard_at")? }))
-        .collect()
-}
+        found.iter().map(rows::held).collect()
+    }
 
-pub(super) async fn lost(pool: &PgPool, silent: &[Silence], limit: u32) -> Result<Vec<Held>> {
-    let found = sqlx::query(include_str!("../../queries/find_lost_attempts.sql"))
+    async fn forget_workers(&self, silent: &[Silence]) -> Result<u64> {
+        let forgotten = sqlx::query(
+            "delete from workers using unnest($1::uuid[], $2::timestamptz[]) as silent (id, heard_at)
+              where workers.id = silent.id and workers.heard_at = silent.heard_at",
+        )
         .bind(column(silent, |silence| silence.worker.0))
         .bind(column(silent, |silence| silence.heard_at))
-        .bind(i64::from(limit))
-        .fetch_all(pool)
+        .execute(&self.pool)
         .await?;
-    found.iter().map(rows::held).collect()
-}
-
-pub(super) async fn forget(pool: &PgPool, silent: &[Silence]) -> Result<u64> {
-    let forgotten = sqlx::query(
-        "delete from workers using unnest($1::uuid[], $2::timestamptz[]) as silent (id, heard_at)
-          where workers.id = silent.id and workers.heard_at = silent.heard_at",
-    )
-    .bind(column(silent, |silence| silence.worker.0))
-    .bind(column(silent, |silence| silence.heard_at))
-    .execute(pool)
-    .await?;
-    Ok(forgotten.rows_affected())
-}
-
-pub(super) async fn list(
-    pool: &PgPool,
-    tenant: TenantId,
-    after: Option<WorkerId>,
-    limit: u32,
-) -> Result<Vec<WorkerRecord>> {
-    let found = sqlx::query(include_str!("../../queries/list_workers.sql"))
-        .bind(tenant.0)
-        .bind(after.map(|worker| worker.0))
-        .bind(i64::from(limit))
-        .fetch_all(pool)
-        .await?;
-    let mut workers: Vec<WorkerRecord> = Vec::new();
-    for row in &found {
-        let id = WorkerId(row.try_get("id")?);
-        if workers.last().is_none_or(|last| last.id != id) {
-            let (facts, order) = (facts(row)?, order(row)?);
-            let heard_at = row.try_get("heard_at")?;
-            workers.push(WorkerRecord { id, facts, heard_at, order, holds: Vec::new() });
-        }
-        if let (Some(held), Some(last)) = (held(row)?, workers.last_mut()) {
-            last.holds.push(HeldTask {
-                held,
-                version: VersionId(row.try_get("run_version")?),
-                child: rows::child(row)?,
-                started_at: row.try_get("started_at")?,
-            });
-        }
+        Ok(forgotten.rows_affected())
     }
-    Ok(workers)
+}
+
+#[async_trait]
+impl WorkerViews for Postgres {
+    async fn workers(
+        &self,
+        tenant: TenantId,
+        after: Option<WorkerId>,
+        limit: u32,
+    ) -> Result<Vec<WorkerRecord>> {
+        let found = sqlx::query(include_str!("../../queries/list_workers.sql"))
+            .bind(tenant.0)
+            .bind(after.map(|worker| worker.0))
+            .bind(i64::from(limit))
+            .fetch_all(&self.pool)
+            .await?;
+        let mut workers: Vec<WorkerRecord> = Vec::new();
+        for row in &found {
+            let id = WorkerId(row.try_get("id")?);
+            if workers.last().is_none_or(|last| last.id != id) {
+                let (facts, order) = (facts(row)?, order(row)?);
+                let heard_at = row.try_get("heard_at")?;
+                workers.push(WorkerRecord { id, facts, heard_at, order, holds: Vec::new() });
+            }
+            if let (Some(held), Some(last)) = (held(row)?, workers.last_mut()) {
+                last.holds.push(HeldTask {
+                    held,
+                    version: VersionId(row.try_get("run_version")?),
+                    child: rows::child(row)?,
+                    started_at: row.try_get("started_at")?,
+                });
+            }
+        }
+        Ok(workers)
+    }
 }
 
 /// The attempt in a row that may hold none.

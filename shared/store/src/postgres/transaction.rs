@@ -7,31 +7,33 @@ use model::{
     Ask, Audit, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId,
 };
 use serde_json::Value;
-use sqlx::{PgConnection, Transaction};
+use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
-use super::outbox::Outbox;
+use super::Postgres;
+use super::beginning::{UNIT, begin_with};
+use super::outbox::PendingMessages;
 use super::places::Places;
 use super::{
     births, definitions, inspection, items, lanes, retention, rows, runs, saves, shares, signals, timers,
 };
 use crate::{
     Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Part, Result, Share, ShareAsk,
-    Unit, VersionRecord,
+    Transaction, TransactionSlots, Transactions, VersionRecord,
 };
 
 /// An open transaction, with the messages that will go out once it is committed.
-pub(super) struct PostgresUnit {
-    transaction: Transaction<'static, sqlx::Postgres>,
-    outbox: Outbox,
+pub(super) struct PostgresTransaction {
+    transaction: sqlx::Transaction<'static, sqlx::Postgres>,
+    outbox: PendingMessages,
     places: Places,
     /// Set by the first error: half of what was asked may be written, so committing is refused.
     broken: bool,
 }
 
-impl PostgresUnit {
-    pub(super) fn new(transaction: Transaction<'static, sqlx::Postgres>) -> Self {
-        Self { transaction, outbox: Outbox::default(), places: Places::default(), broken: false }
+impl PostgresTransaction {
+    pub(super) fn new(transaction: sqlx::Transaction<'static, sqlx::Postgres>) -> Self {
+        Self { transaction, outbox: PendingMessages::default(), places: Places::default(), broken: false }
     }
 
     pub(super) fn connection(&mut self) -> &mut PgConnection {
@@ -45,7 +47,7 @@ impl PostgresUnit {
 }
 
 #[async_trait]
-impl Unit for PostgresUnit {
+impl Transaction for PostgresTransaction {
     async fn lock(&mut self, runs: &[RunId]) -> Result<Vec<Run>> {
         let locked = lock(&mut self.transaction, runs).await;
         self.note(locked)
@@ -142,6 +144,20 @@ impl Unit for PostgresUnit {
         self.note(saved)
     }
 
+    async fn commit(mut self: Box<Self>) -> Result<Committed> {
+        if self.broken {
+            return Err(Error::Conflict);
+        }
+        let unsent = self.outbox.write(&mut self.transaction).await?;
+        self.places.settle(&mut self.transaction).await?;
+        self.transaction.commit().await?;
+        let Places { granted, again, .. } = self.places;
+        Ok(Committed { unsent, granted, again })
+    }
+}
+
+#[async_trait]
+impl TransactionSlots for PostgresTransaction {
     async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> Result<Vec<Seat>> {
         let seats = self.places.seat(&mut self.transaction, asks, leaves, now).await;
         self.note(seats)
@@ -155,17 +171,6 @@ impl Unit for PostgresUnit {
     async fn give_back(&mut self, granted: &[Granted], now: Instant) -> Result<()> {
         let given_back = self.places.give_back(&mut self.transaction, granted, now).await;
         self.note(given_back)
-    }
-
-    async fn commit(mut self: Box<Self>) -> Result<Committed> {
-        if self.broken {
-            return Err(Error::Conflict);
-        }
-        let unsent = self.outbox.write(&mut self.transaction).await?;
-        self.places.settle(&mut self.transaction).await?;
-        self.transaction.commit().await?;
-        let Places { granted, again, .. } = self.places;
-        Ok(Committed { unsent, granted, again })
     }
 }
 
@@ -204,4 +209,15 @@ async fn context(connection: &mut PgConnection, run: RunId, tasks: &[TaskIndex])
     let Some(facts) = runs::facts(&mut *connection, run).await? else { return Ok(None) };
     let outputs = runs::outputs(connection, run, tasks).await?;
     Ok(Some(Context { facts, outputs }))
+}
+
+#[async_trait]
+impl Transactions for Postgres {
+    async fn begin(&self) -> Result<Box<dyn Transaction>> {
+        Ok(Box::new(PostgresTransaction::new(begin_with(&self.pool, UNIT).await?)))
+    }
+
+    async fn ping(&self) -> Result<()> {
+        Ok(self.pool.acquire().await?.ping().await?)
+    }
 }

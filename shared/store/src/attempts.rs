@@ -1,10 +1,10 @@
-//! How far attempts have come, for those that follow them.
+//! What attempts report while they run.
 
 use async_trait::async_trait;
 use model::{Instant, TaskKey};
 use serde_json::Value;
 
-use crate::Result;
+use crate::{LogChunk, Result};
 
 /// How far an attempt has come.
 #[derive(Clone, PartialEq, Debug)]
@@ -17,9 +17,12 @@ pub struct Checkpoint {
     pub data: Value,
 }
 
-/// The part of a store that is about checkpoints.
+/// What attempts report while they run.
 #[async_trait]
-pub trait Checkpoints: Send + Sync {
+pub trait Attempts: Send + Sync {
+    /// Appends lines to an attempt's log. Lines are numbered from 0; the same first line again changes nothing.
+    async fn append_log(&self, chunk: &LogChunk) -> Result<()>;
+
     /// Keeps how far an attempt at a task has come, in place of what was kept before; what a later attempt said stays.
     /// Answers whether it was kept.
     async fn keep_checkpoint(&self, key: TaskKey, checkpoint: &Checkpoint) -> Result<bool>;

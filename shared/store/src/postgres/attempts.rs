@@ -5,12 +5,32 @@ use model::TaskKey;
 use sqlx::Row;
 use sqlx::types::Json;
 
-use super::Postgres;
 use super::rows::{int, json, number};
-use crate::{Checkpoint, Checkpoints, Result};
+use super::{Postgres, rows};
+use crate::{Attempts, Checkpoint, LogChunk, Result};
 
 #[async_trait]
-impl Checkpoints for Postgres {
+impl Attempts for Postgres {
+    async fn append_log(&self, chunk: &LogChunk) -> Result<()> {
+        if chunk.lines.is_empty() {
+            return Ok(());
+        }
+        sqlx::query(
+            "insert into logs (run, run_at, idx, attempt, first, count, lines)
+             select id, created_at, $2::int, $3::int, $4::int, $5::int, $6::text::json from runs where id = $1
+             on conflict do nothing",
+        )
+        .bind(chunk.key.run.0)
+        .bind(rows::int(chunk.key.task.0))
+        .bind(rows::int(chunk.attempt))
+        .bind(rows::int(chunk.first))
+        .bind(chunk.lines.len() as i32)
+        .bind(rows::json(&chunk.lines))
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
     async fn keep_checkpoint(&self, key: TaskKey, checkpoint: &Checkpoint) -> Result<bool> {
         let written = sqlx::query(
             "insert into checkpoints (run, idx, attempt, at, data) values ($1, $2, $3, $4, $5::text::json)

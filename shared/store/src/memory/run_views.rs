@@ -4,13 +4,53 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use model::{Instant, Run, RunId, RunState, Task, TenantId};
+use model::{AttemptRecord, Event, Instant, Run, RunId, RunState, Task, TaskIndex, TaskKey, TenantId};
 
 use super::Memory;
-use crate::{Glance, Outlines, Result, RunFilter, RunPlace};
+use super::draft::Draft;
+use crate::{Glance, LaneMember, LogLine, Result, RunFilter, RunPlace, RunViews, chunks};
 
 #[async_trait]
-impl Outlines for Memory {
+impl RunViews for Memory {
+    async fn in_lane(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        lane: &str,
+        limit: u32,
+    ) -> Result<Vec<LaneMember>> {
+        let tables = self.shared.tables();
+        let mut members = Draft::default().lane(&tables, tenant, workflow, lane);
+        members.truncate(limit as usize);
+        Ok(members)
+    }
+
+    async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {
+        let tables = self.shared.tables();
+        Ok(tables.attempts.range((key, 0)..=(key, u32::MAX)).map(|(_, attempt)| attempt.clone()).collect())
+    }
+
+    async fn own_events(
+        &self,
+        run: RunId,
+        with: Option<TaskIndex>,
+        from: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, Event)>> {
+        let tables = self.shared.tables();
+        let own = |(_, event): &(i64, Event)| event.child.is_none() || event.task == with;
+        let all = tables.events(run, from, u32::MAX).into_iter();
+        Ok(all.filter(own).take(limit as usize).collect())
+    }
+
+    async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>> {
+        let tables = self.shared.tables();
+        let rows = tables.logs.range((key, attempt, 0)..=(key, attempt, u32::MAX));
+        let rows = rows.map(|((_, _, first), lines)| (i64::from(*first), lines.clone()));
+        let lines = chunks::numbered(rows, from.into(), limit);
+        Ok(lines.into_iter().map(|(number, line)| (number as u32, line)).collect())
+    }
+
     async fn outline(&self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
         let tables = self.shared.tables();
         let mut runs = runs.to_vec();

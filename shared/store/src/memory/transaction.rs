@@ -9,15 +9,15 @@ use model::{
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
-use super::Shared;
 use super::draft::Draft;
+use super::{Memory, Shared};
 use crate::{
     Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Part, Result, Share, ShareAsk,
-    Unit, VersionRecord,
+    Transaction, TransactionSlots, Transactions, VersionRecord,
 };
 
 /// The one open unit. Dropped, it takes its draft with it.
-pub(super) struct MemoryUnit {
+pub(super) struct MemoryTransaction {
     pub(super) shared: Shared,
     pub(super) draft: Draft,
     /// Set by the first error: half of what was asked may be written, so committing is refused.
@@ -25,7 +25,7 @@ pub(super) struct MemoryUnit {
     _turn: OwnedMutexGuard<()>,
 }
 
-impl MemoryUnit {
+impl MemoryTransaction {
     pub(super) fn new(shared: Shared, turn: OwnedMutexGuard<()>) -> Self {
         Self { shared, draft: Draft::default(), broken: false, _turn: turn }
     }
@@ -42,7 +42,7 @@ impl MemoryUnit {
 }
 
 #[async_trait]
-impl Unit for MemoryUnit {
+impl Transaction for MemoryTransaction {
     async fn lock(&mut self, runs: &[RunId]) -> Result<Vec<Run>> {
         let tables = self.shared.tables();
         let ids: BTreeSet<RunId> = runs.iter().copied().collect();
@@ -139,6 +139,16 @@ impl Unit for MemoryUnit {
         self.note(saved)
     }
 
+    async fn commit(self: Box<Self>) -> Result<Committed> {
+        if self.broken {
+            return Err(Error::Conflict);
+        }
+        Ok(self.draft.apply(&mut self.shared.tables()))
+    }
+}
+
+#[async_trait]
+impl TransactionSlots for MemoryTransaction {
     async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> Result<Vec<Seat>> {
         Ok(self.draft.seat(&self.shared.tables(), asks, leaves, now))
     }
@@ -152,11 +162,16 @@ impl Unit for MemoryUnit {
         self.draft.give_back(&self.shared.tables(), granted, now);
         Ok(())
     }
+}
 
-    async fn commit(self: Box<Self>) -> Result<Committed> {
-        if self.broken {
-            return Err(Error::Conflict);
-        }
-        Ok(self.draft.apply(&mut self.shared.tables()))
+#[async_trait]
+impl Transactions for Memory {
+    async fn begin(&self) -> Result<Box<dyn Transaction>> {
+        let turn = self.turn.clone().lock_owned().await;
+        Ok(Box::new(MemoryTransaction::new(self.shared.clone(), turn)))
+    }
+
+    async fn ping(&self) -> Result<()> {
+        Ok(())
     }
 }

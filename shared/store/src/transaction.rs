@@ -1,20 +1,21 @@
-//! One transaction, as the runtime uses it.
+//! One transaction: all that a decision reads and writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use model::{
-    Ask, Audit, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId,
+    Ask, Audit, Changes, CloudEvent, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId,
+    TriggerKey, VersionId,
 };
 
 use crate::{
-    Birth, Committed, Context, Created, DueTimer, Granted, LaneMember, Result, Share, ShareAsk, TriggerUnit,
-    VersionRecord,
+    Birth, Committed, Context, Created, DueTimer, Granted, LaneMember, Result, Share, ShareAsk, Sighting,
+    TriggerEvent, VersionRecord,
 };
 
-/// One transaction. Dropped without [`commit`](Unit::commit), it leaves no trace.
+/// One transaction. Dropped without [`commit`](Transaction::commit), it leaves no trace.
 #[async_trait]
-pub trait Unit: TriggerUnit {
+pub trait Transaction: TransactionSlots + TransactionTriggers {
     /// Locks these runs (in id order, whatever the order given) and returns those that exist.
     async fn lock(&mut self, runs: &[RunId]) -> Result<Vec<Run>>;
 
@@ -80,6 +81,14 @@ pub trait Unit: TriggerUnit {
     /// Writes what decisions changed, each row only over the revision it was read at.
     async fn save(&mut self, changes: &[Changes]) -> Result<()>;
 
+    /// Makes it all true at once. A unit that met an error before cannot be committed: that is a conflict, and leaves no
+    /// trace.
+    async fn commit(self: Box<Self>) -> Result<Committed>;
+}
+
+/// What a transaction does about slots.
+#[async_trait]
+pub trait TransactionSlots: Send {
     /// Gives places to those who ask, as far as there are, and takes them from those who leave. Who finds none stands in
     /// line. Answers what became of each who asked. Places that got free are granted to those who wait: the commit
     /// tells to whom. At most once in a unit, after everything was read and before anything is saved.
@@ -90,8 +99,33 @@ pub trait Unit: TriggerUnit {
 
     /// Gives back what tasks were granted at these attempts. What another attempt asked for stays.
     async fn give_back(&mut self, granted: &[Granted], now: Instant) -> Result<()>;
+}
 
-    /// Makes it all true at once. A unit that met an error before cannot be committed: that is a conflict, and leaves no
-    /// trace.
-    async fn commit(self: Box<Self>) -> Result<Committed>;
+/// What a transaction does about triggers.
+#[async_trait]
+pub trait TransactionTriggers: Send {
+    /// Notes that a trigger heard of something. Answers whether it had not before: whoever notes it first, of several at
+    /// the same time, and commits, is the one.
+    async fn note_event(&mut self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool>;
+
+    /// Holds an event back until it is due; one that was held back before is forgotten. Answers whether there is such a
+    /// trigger.
+    async fn hold_event(&mut self, key: &TriggerKey, event: &CloudEvent, due_at: Instant) -> Result<bool>;
+
+    /// Takes the event that is held back, if it is due.
+    async fn take_held(&mut self, key: &TriggerKey, now: Instant) -> Result<Option<CloudEvent>>;
+
+    /// Writes what a sensor saw over what it had seen at that revision. Answers whether it could: another look may have
+    /// come first.
+    async fn sight(&mut self, key: &TriggerKey, revision: i64, sighting: &Sighting) -> Result<bool>;
+}
+
+/// Where transactions begin.
+#[async_trait]
+pub trait Transactions: Send + Sync {
+    /// Begins a transaction.
+    async fn begin(&self) -> Result<Box<dyn Transaction>>;
+
+    /// Returns without an error if the store can be reached.
+    async fn ping(&self) -> Result<()>;
 }

@@ -1,0 +1,25 @@
+//! Dead letters: messages that can never succeed.
+
+use async_trait::async_trait;
+
+use crate::{DeadLetter, LetterFilter, Result};
+
+/// Messages that can never succeed.
+#[async_trait]
+pub trait DeadLetters: Send + Sync {
+    /// Keeps a message that can never succeed. The same message id again changes nothing.
+    async fn bury(&self, letter: &DeadLetter) -> Result<()>;
+
+    /// One dead letter.
+    async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>>;
+
+    /// Throws a dead letter away. Answers whether it was there.
+    async fn discard(&self, id: &str) -> Result<bool>;
+}
+
+/// Dead letters as people see them.
+#[async_trait]
+pub trait DeadLetterViews: Send + Sync {
+    /// Dead letters, newest first.
+    async fn dead_letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>>;
+}

@@ -1,0 +1,101 @@
+//! Workflows and their versions.
+
+use async_trait::async_trait;
+use model::{Instant, TenantId, VersionId};
+
+use crate::{
+    Activated, Active, NewVersion, Pause, Registered, Result, VersionRecord, WorkflowPlace, WorkflowRecord,
+    WorkflowSort,
+};
+
+/// Why a trigger pauses whose workflow does.
+pub(crate) const WORKFLOW_PAUSES: &str = "its workflow is paused";
+
+/// What became of a workflow that was to pause, or to go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Paused {
+    /// It pauses now, or goes on, and did not before.
+    Changed,
+    /// It did already; nothing was written.
+    Already,
+    /// There is no such workflow, or it is out of use.
+    Unknown,
+}
+
+/// Workflows and their versions, as far as decisions need them.
+#[async_trait]
+pub trait Definitions: Send + Sync {
+    /// Registers definitions, all of them or none. The same content again changes nothing and answers with the
+    /// version it has; other content becomes the next version and the active one. An archived workflow becomes
+    /// active again.
+    async fn register_all(&self, new: &[NewVersion]) -> Result<Vec<Registered>>;
+
+    /// Registers one definition.
+    async fn register(&self, new: &NewVersion) -> Result<Registered> {
+        Ok(self.register_all(std::slice::from_ref(new)).await?.remove(0))
+    }
+
+    /// Takes a workflow out of use; its history stays. Answers whether it was in use.
+    async fn archive(&self, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool>;
+
+    /// Which version of a workflow is active: all that starting a run has to ask for, since versions never change.
+    async fn active(&self, tenant: TenantId, name: &str) -> Result<Option<Active>>;
+
+    /// One version.
+    async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>>;
+
+    /// The version of that number.
+    async fn numbered_version(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        number: i32,
+    ) -> Result<Option<VersionRecord>>;
+
+    /// Makes a version that exists the active one. An archived workflow becomes active again.
+    async fn activate(&self, tenant: TenantId, workflow: &str, number: i32, at: Instant)
+    -> Result<Activated>;
+
+    /// Lets nothing of a workflow begin by itself, or where no pause is given, lets it go on. Its triggers pause with it
+    /// and go on with it, but for those that pause for reasons of their own; a new version changes nothing about that.
+    async fn pause_workflow(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        pause: Option<&Pause>,
+        at: Instant,
+    ) -> Result<Paused>;
+}
+
+/// Workflows and their versions as people see them.
+#[async_trait]
+pub trait DefinitionViews: Send + Sync {
+    /// One workflow with its active version.
+    async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>>;
+
+    /// Workflows in name order, after the given name; archived ones are left out.
+    async fn workflows(
+        &self,
+        tenant: TenantId,
+        after: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<WorkflowRecord>>;
+
+    /// Workflows in use, in some order, after the given place; archived ones are left out.
+    async fn sorted_workflows(
+        &self,
+        tenant: TenantId,
+        sort: WorkflowSort,
+        after: Option<&WorkflowPlace>,
+        limit: u32,
+    ) -> Result<Vec<WorkflowRecord>>;
+
+    /// Versions of a workflow, newest first, below the given number.
+    async fn versions(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        before: Option<i32>,
+        limit: u32,
+    ) -> Result<Vec<VersionRecord>>;
+}

@@ -1,0 +1,38 @@
+//! Messages that are committed and not yet published.
+
+use super::Memory;
+use super::tables::Tables;
+use crate::{Outbox, Result, Unsent};
+use async_trait::async_trait;
+use model::{Instant, Message};
+
+#[async_trait]
+impl Outbox for Memory {
+    async fn unsent(&self, before: Instant, limit: u32) -> Result<Vec<Unsent>> {
+        let tables = self.shared.tables();
+        let old = tables.outbox.iter().filter(|(_, (at, _))| *at <= before);
+        Ok(old
+            .map(|(id, (_, messages))| Unsent { id: *id, messages: messages.clone() })
+            .take(limit as usize)
+            .collect())
+    }
+
+    async fn sent(&self, ids: &[i64]) -> Result<()> {
+        let mut tables = self.shared.tables();
+        for id in ids {
+            tables.outbox.remove(id);
+        }
+        Ok(())
+    }
+}
+
+impl Tables {
+    /// Writes what a unit has to say into the outbox.
+    pub(super) fn post(&mut self, said: Vec<(Instant, Message)>) -> Option<Unsent> {
+        let at = said.iter().map(|(at, _)| *at).min()?;
+        let messages: Vec<Message> = said.into_iter().map(|(_, message)| message).collect();
+        self.last_post += 1;
+        self.outbox.insert(self.last_post, (at, messages.clone()));
+        Some(Unsent { id: self.last_post, messages })
+    }
+}

@@ -1,0 +1,117 @@
+//! Many runs at a glance.
+
+use async_trait::async_trait;
+use model::{AttemptRecord, Event, Instant, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, VersionId};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use sqlx::types::Json;
+
+use super::{Postgres, lanes, picking, rows};
+use crate::{Glance, LaneMember, LogLine, Result, RunFilter, RunPlace, RunViews, chunks, normal};
+
+#[async_trait]
+impl RunViews for Postgres {
+    async fn in_lane(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        lane: &str,
+        limit: u32,
+    ) -> Result<Vec<LaneMember>> {
+        lanes::members(&self.pool, tenant, &normal::text(workflow), &normal::label(lane), Some(limit)).await
+    }
+
+    async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {
+        let found = sqlx::query(
+            "select idx, attempt, state, worker, started_at, finished_at, failure, decision
+               from attempts where run = $1 and idx = $2 order by attempt",
+        )
+        .bind(key.run.0)
+        .bind(rows::int(key.task.0))
+        .fetch_all(&mut *self.reading().await?)
+        .await?;
+        found.iter().map(rows::attempt).collect()
+    }
+
+    async fn own_events(
+        &self,
+        run: RunId,
+        with: Option<TaskIndex>,
+        from: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, Event)>> {
+        let found = sqlx::query(include_str!("../../queries/read_own_events.sql"))
+            .bind(run.0)
+            .bind(from)
+            .bind(with.map(|task| rows::int(task.0)))
+            .bind(i64::from(limit))
+            .fetch_all(&mut *self.reading().await?)
+            .await?;
+        let event = |row: &PgRow| Ok((row.try_get("number")?, row.try_get::<Json<_>, _>("content")?.0));
+        found.iter().map(event).collect()
+    }
+
+    async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>> {
+        let found = sqlx::query(include_str!("../../queries/read_log.sql"))
+            .bind(key.run.0)
+            .bind(rows::int(key.task.0))
+            .bind(rows::int(attempt))
+            .bind(i64::from(from))
+            .bind(i64::from(limit))
+            .fetch_all(&mut *self.reading().await?)
+            .await?;
+        let chunks: Vec<(i64, Vec<LogLine>)> = found
+            .iter()
+            .map(|row| Ok((i64::from(rows::number(row, "first")?), row.try_get::<Json<_>, _>("lines")?.0)))
+            .collect::<Result<_>>()?;
+        let lines = chunks::numbered(chunks, from.into(), limit);
+        Ok(lines.into_iter().map(|(number, line)| (number as u32, line)).collect())
+    }
+
+    async fn outline(&self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
+        let found = sqlx::query(include_str!("../../queries/read_outline.sql"))
+            .bind(rows::column(runs, |run| run.0))
+            .fetch_all(&self.pool)
+            .await?;
+        found.iter().map(rows::task).collect()
+    }
+
+    async fn pulse(&self, tenant: TenantId, since: Instant, limit: u32) -> Result<Vec<(Instant, RunState)>> {
+        let found = sqlx::query(
+            "select created_at, state from runs where tenant = $1 and created_at >= $2
+              order by created_at desc, id desc limit $3",
+        )
+        .bind(tenant.0)
+        .bind(since)
+        .bind(i64::from(limit))
+        .fetch_all(&self.pool)
+        .await?;
+        found.iter().map(|row| Ok((row.try_get("created_at")?, rows::run_state(row)?))).collect()
+    }
+
+    async fn horizon(&self, tenant: TenantId, filter: &RunFilter, rows: u32) -> Result<Option<RunPlace>> {
+        picking::horizon(&mut *self.reading().await?, tenant, filter, rows).await
+    }
+
+    async fn last_runs(&self, tenant: TenantId, workflows: &[String], each: u32) -> Result<Vec<Glance>> {
+        let found = sqlx::query(include_str!("../../queries/list_last_runs.sql"))
+            .bind(tenant.0)
+            .bind(rows::column(workflows, |workflow| normal::text(workflow).into_owned()))
+            .bind(i64::from(each))
+            .fetch_all(&mut *self.reading().await?)
+            .await?;
+        found.iter().map(glance).collect()
+    }
+}
+
+fn glance(row: &PgRow) -> Result<Glance> {
+    Ok(Glance {
+        id: RunId(row.try_get("id")?),
+        workflow: row.try_get("workflow")?,
+        version: VersionId(row.try_get("version")?),
+        state: rows::run_state(row)?,
+        created_at: row.try_get("created_at")?,
+        started_at: row.try_get("started_at")?,
+        finished_at: row.try_get("finished_at")?,
+    })
+}

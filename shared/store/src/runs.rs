@@ -1,0 +1,108 @@
+//! Runs outside a transaction.
+
+use async_trait::async_trait;
+use model::{AttemptRecord, Event, Instant, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, VersionId};
+use std::collections::BTreeMap;
+
+use crate::{Facts, LaneMember, LogLine, Result, RunFilter, RunPlace, RunRecord, TaskRecord};
+
+/// A run at a glance.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Glance {
+    /// Its id.
+    pub id: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// The version that it follows.
+    pub version: VersionId,
+    /// How it stands.
+    pub state: RunState,
+    /// When it was created.
+    pub created_at: Instant,
+    /// When its first task began.
+    pub started_at: Option<Instant>,
+    /// When it ended.
+    pub finished_at: Option<Instant>,
+}
+
+/// Runs outside a transaction. Nothing here locks, and no decision rests on it alone.
+#[async_trait]
+pub trait Runs: Send + Sync {
+    /// One run of a tenant.
+    async fn run(&self, tenant: TenantId, id: RunId) -> Result<Option<RunRecord>>;
+
+    /// Runs of a tenant, newest first.
+    async fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Result<Vec<RunRecord>>;
+
+    /// What a run was created with.
+    async fn facts(&self, run: RunId) -> Result<Option<Facts>>;
+
+    /// Tasks of a run in index order, after the given one: those of its definition, or the children of one of them.
+    async fn run_tasks(
+        &self,
+        run: RunId,
+        children_of: Option<TaskIndex>,
+        after: Option<TaskIndex>,
+        limit: u32,
+    ) -> Result<Vec<TaskRecord>>;
+
+    /// The item that a child of a fan-out is about.
+    async fn item(&self, child: TaskKey) -> Result<Option<serde_json::Value>>;
+
+    /// Outputs of the named tasks, of those that have one.
+    async fn outputs(
+        &self,
+        run: RunId,
+        tasks: &[TaskIndex],
+    ) -> Result<BTreeMap<TaskIndex, serde_json::Value>>;
+
+    /// Events of a run with a number of `from` or higher, oldest first, with their numbers.
+    async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>>;
+
+    /// Who waits for a task to be carried out for several runs: tasks with their attempts, in key order.
+    async fn waiters(&self, owner: TaskKey, limit: u32) -> Result<Vec<(TaskKey, u32)>>;
+
+    /// Lets another run have the logical date of one that has ended. Doing it again changes nothing.
+    async fn give_up_date(&self, run: RunId) -> Result<()>;
+}
+
+/// Runs as people see them, at a cost that does not grow with history or with children of fan-outs.
+#[async_trait]
+pub trait RunViews: Send + Sync {
+    /// The unfinished runs of a lane, oldest first. Unlike a unit's, nothing is locked, and no decision is made on it.
+    async fn in_lane(
+        &self,
+        tenant: TenantId,
+        workflow: &str,
+        lane: &str,
+        limit: u32,
+    ) -> Result<Vec<LaneMember>>;
+
+    /// Attempts of a task that are over, oldest first.
+    async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>>;
+
+    /// The same, but for those about children of fan-outs, save one child.
+    async fn own_events(
+        &self,
+        run: RunId,
+        with: Option<TaskIndex>,
+        from: i64,
+        limit: u32,
+    ) -> Result<Vec<(i64, Event)>>;
+
+    /// Lines of an attempt's log with a number of `from` or higher, oldest first, with their numbers.
+    async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>>;
+
+    /// The tasks of the definitions of some runs by run and index, without outputs and children.
+    async fn outline(&self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>>;
+
+    /// When runs of a tenant were created and where they stand, newest first: since an instant, at most so many.
+    async fn pulse(&self, tenant: TenantId, since: Instant, limit: u32) -> Result<Vec<(Instant, RunState)>>;
+
+    /// How far a list reaches if so many rows are looked at: the place of the last of them, of those that the index has
+    /// which serves the list. None where there are fewer.
+    async fn horizon(&self, tenant: TenantId, filter: &RunFilter, rows: u32) -> Result<Option<RunPlace>>;
+
+    /// The last runs of each of these workflows, at most so many of each: by workflow, newest first.
+    async fn last_runs(&self, tenant: TenantId, workflows: &[String], each: u32) -> Result<Vec<Glance>>;
+}

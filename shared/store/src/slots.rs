@@ -1,0 +1,38 @@
+//! Limits, and who has or waits for their slots.
+
+use async_trait::async_trait;
+use model::{Instant, Limit, TaskKey, TenantId};
+
+use crate::{Contender, Granted, InLine, LimitRecord, Result, StandingRecord};
+
+/// Limits, and who was granted a slot.
+#[async_trait]
+pub trait Slots: Send + Sync {
+    /// Says how many places a limit has; none for no bound. Who has a place keeps it.
+    async fn set_places(&self, limit: &Limit, places: Option<u32>) -> Result<()>;
+
+    /// Says how often a tenant comes in each round of a line, from 1 to 1,000.
+    async fn set_weight(&self, tenant: TenantId, weight: u32) -> Result<()>;
+
+    /// Who was granted places at `before` or earlier and has not taken them over, the longest ago first.
+    async fn untaken(&self, before: Instant, limit: u32) -> Result<Vec<Granted>>;
+}
+
+/// Limits and their wait queues as people see them.
+#[async_trait]
+pub trait SlotViews: Send + Sync {
+    /// Every limit that a tenant's tasks need a place of, by kind and name.
+    async fn limits(&self, tenant: TenantId) -> Result<Vec<LimitRecord>>;
+
+    /// What each tenant in the line of a limit has coming and was given.
+    async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>>;
+
+    /// The tasks of a tenant that have their places, those of its oldest runs first; of so many unfinished runs.
+    async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>>;
+
+    /// The tasks of a tenant in the line of a limit, whoever comes first first.
+    async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>>;
+
+    /// Where a task stands in line, if it does.
+    async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>>;
+}

@@ -1,0 +1,48 @@
+//! Workers.
+
+use async_trait::async_trait;
+use model::{Instant, Order, TenantId, WorkerId};
+
+use crate::{Held, Result, Sign, Silence, Told, WorkerRecord};
+
+/// Workers: which are alive, what they hold, what they are commanded to do.
+#[async_trait]
+pub trait Workers: Send + Sync {
+    /// Says that a worker lives. Answers which attempts it holds and what it is told to do.
+    async fn beat(&self, sign: &Sign) -> Result<Told>;
+
+    /// Says that a worker holds nothing and will beat no more. Answers what it was told to do and may not have heard.
+    async fn farewell(&self, worker: WorkerId) -> Result<Option<Order>>;
+
+    /// Tells a worker what to do; it hears of it when it next says that it lives. Of several orders the first stands,
+    /// but whoever drains can still be killed. Answers which one stands; none where no such worker is known.
+    async fn give_order(&self, worker: WorkerId, order: &Order) -> Result<Option<Order>>;
+
+    /// Workers that have not been heard of since `since`, the most silent first.
+    async fn silent(&self, since: Instant, limit: u32) -> Result<Vec<Silence>>;
+
+    /// Running attempts of these workers, if they are still silent, and of workers that never registered or have left.
+    async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Held>>;
+
+    /// Forgets these workers, if they are still silent: what they held has been taken from them.
+    async fn forget_workers(&self, silent: &[Silence]) -> Result<u64>;
+}
+
+/// Workers as people see them.
+#[async_trait]
+pub trait WorkerViews: Send + Sync {
+    /// Workers that are known, by id, after the given one, with what they hold of a tenant.
+    async fn workers(
+        &self,
+        tenant: TenantId,
+        after: Option<WorkerId>,
+        limit: u32,
+    ) -> Result<Vec<WorkerRecord>>;
+
+    /// One worker, if it is known.
+    async fn worker(&self, tenant: TenantId, id: WorkerId) -> Result<Option<WorkerRecord>> {
+        let before = id.0.as_u128().checked_sub(1).map(|before| WorkerId(uuid::Uuid::from_u128(before)));
+        let found = self.workers(tenant, before, 1).await?.pop();
+        Ok(found.filter(|found| found.id == id))
+    }
+}

@@ -1,0 +1,403 @@
+//! What the simulated store passes on to the store within, trait by trait.
+
+use model::{
+    AttemptRecord, BackfillId, CloudEvent, Event, Instant, Limit, Order, RunId, RunState, Task, TaskIndex,
+    TaskKey, TenantId, TriggerKey, VersionId, WorkerId,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+use async_trait::async_trait;
+use store::{
+    Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Bookmark, Checkpoint, Contender,
+    DateStep, DeadLetter, Deed, DeedFilter, Facts, GrantRecord, Granted, Health, Held, IdentityFilter,
+    InLine, Inspection, Known, LaneMember, LetterFilter, LimitRecord, Load, LogChunk, LogLine, NewVersion,
+    News, Part, Pause, Paused, Receipt, ReceiptKey, Registered, Result, RunFilter, RunRecord, ScheduleRecord,
+    Sighting, Sign, Silence, StandingRecord, StartRecord, TaskRecord, TenantFilter, TenantRecord,
+    TimerFilter, TimerRecord, TokenRecord, Told, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
+    Unsent, Usage, VersionRecord, WorkerRecord, WorkflowPlace, WorkflowRecord, WorkflowSort,
+};
+
+use crate::fault_points::now;
+use crate::faults::Point;
+use crate::store::{SimulatedStore, SimulatedTransaction, away};
+
+/// Passes on one trait: faults may strike before a read, before and after a write; the rest nobody calls in a simulated
+/// world.
+macro_rules! forward {
+    (
+        $part:ident
+        $(reads { $(fn $read:ident($($asked:ident: $ask:ty),*) -> $found:ty;)* })?
+        $(writes { $(fn $write:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* })?
+        $(uncalled { $(fn $name:ident($($given:ident: $gift:ty),*) -> $got:ty;)* })?
+    ) => {
+        #[async_trait]
+        impl store::$part for SimulatedStore {
+            $($(async fn $read(&self, $($asked: $ask),*) -> Result<$found> {
+                self.points.stop(Point::Read).await.map_err(away)?;
+                self.inner.$read($($asked),*).await
+            })*)?
+
+            $($(async fn $write(&self, $($argument: $type),*) -> Result<$answer> {
+                self.points.stop(Point::Write).await.map_err(away)?;
+                let answer = self.inner.$write($($argument),*).await?;
+                self.points.stop(Point::AfterWrite).await.map_err(away)?;
+                Ok(answer)
+            })*)?
+
+            $($(async fn $name(&self, $($given: $gift),*) -> Result<$got> {
+                self.inner.$name($($given),*).await
+            })*)?
+        }
+    };
+}
+
+forward! {
+    Definitions
+    reads {
+        fn active(tenant: TenantId, name: &str) -> Option<Active>;
+        fn version(id: VersionId) -> Option<VersionRecord>;
+        fn numbered_version(tenant: TenantId, workflow: &str, number: i32) -> Option<VersionRecord>;
+    }
+    writes {
+        fn register_all(new: &[NewVersion]) -> Vec<Registered>;
+        fn archive(tenant: TenantId, workflow: &str, at: Instant) -> bool;
+        fn activate(tenant: TenantId, workflow: &str, number: i32, at: Instant) -> Activated;
+    }
+    uncalled {
+        fn pause_workflow(tenant: TenantId, workflow: &str, pause: Option<&Pause>, at: Instant) -> Paused;
+    }
+}
+
+forward! {
+    DefinitionViews
+    reads {
+        fn workflow(tenant: TenantId, name: &str) -> Option<WorkflowRecord>;
+        fn workflows(tenant: TenantId, after: Option<&str>, limit: u32) -> Vec<WorkflowRecord>;
+        fn versions(tenant: TenantId, workflow: &str, before: Option<i32>, limit: u32) -> Vec<VersionRecord>;
+    }
+    uncalled {
+        fn sorted_workflows(
+            tenant: TenantId,
+            sort: WorkflowSort,
+            after: Option<&WorkflowPlace>,
+            limit: u32
+        ) -> Vec<WorkflowRecord>;
+    }
+}
+
+forward! {
+    Runs
+    reads {
+        fn run(tenant: TenantId, id: RunId) -> Option<RunRecord>;
+        fn runs(tenant: TenantId, filter: &RunFilter) -> Vec<RunRecord>;
+        fn facts(run: RunId) -> Option<Facts>;
+        fn run_tasks(
+            run: RunId,
+            children_of: Option<TaskIndex>,
+            after: Option<TaskIndex>,
+            limit: u32
+        ) -> Vec<TaskRecord>;
+        fn item(child: TaskKey) -> Option<Value>;
+        fn outputs(run: RunId, tasks: &[TaskIndex]) -> BTreeMap<TaskIndex, Value>;
+        fn events(run: RunId, from: i64, limit: u32) -> Vec<(i64, Event)>;
+        fn waiters(owner: TaskKey, limit: u32) -> Vec<(TaskKey, u32)>;
+    }
+    writes {
+        fn give_up_date(run: RunId) -> ();
+    }
+}
+
+forward! {
+    RunViews
+    reads {
+        fn in_lane(tenant: TenantId, workflow: &str, lane: &str, limit: u32) -> Vec<LaneMember>;
+        fn attempts(key: TaskKey) -> Vec<AttemptRecord>;
+        fn own_events(run: RunId, with: Option<TaskIndex>, from: i64, limit: u32) -> Vec<(i64, Event)>;
+        fn log(key: TaskKey, attempt: u32, from: u32, limit: u32) -> Vec<(u32, LogLine)>;
+        fn outline(runs: &[RunId]) -> Vec<(RunId, Task)>;
+        fn pulse(tenant: TenantId, since: Instant, limit: u32) -> Vec<(Instant, RunState)>;
+        fn horizon(tenant: TenantId, filter: &RunFilter, rows: u32) -> Option<store::RunPlace>;
+        fn last_runs(tenant: TenantId, workflows: &[String], each: u32) -> Vec<store::Glance>;
+    }
+}
+
+forward! {
+    Slots
+    reads {
+        fn untaken(before: Instant, limit: u32) -> Vec<Granted>;
+    }
+    writes {
+        fn set_places(limit: &Limit, places: Option<u32>) -> ();
+        fn set_weight(tenant: TenantId, weight: u32) -> ();
+    }
+}
+
+forward! {
+    SlotViews
+    reads {
+        fn limits(tenant: TenantId) -> Vec<LimitRecord>;
+        fn standings(limit: &Limit) -> Vec<StandingRecord>;
+        fn holders(tenant: TenantId, runs: u32) -> Vec<Contender>;
+        fn line(limit: &Limit, tenant: TenantId, count: u32) -> Vec<Contender>;
+        fn in_line(key: TaskKey) -> Option<InLine>;
+    }
+}
+
+forward! {
+    Tenants
+    reads {
+        fn tenant_named(name: &str) -> Option<TenantId>;
+    }
+    writes {
+        fn tenant(name: &str, at: Instant) -> TenantId;
+    }
+    uncalled {
+        fn tenants(filter: &TenantFilter) -> Vec<TenantRecord>;
+    }
+}
+
+forward! {
+    TimerViews
+    reads {
+        fn timers(tenant: TenantId, filter: &TimerFilter) -> Vec<TimerRecord>;
+    }
+}
+
+forward! {
+    Attempts
+    writes {
+        fn append_log(chunk: &LogChunk) -> ();
+    }
+    uncalled {
+        fn keep_checkpoint(key: TaskKey, checkpoint: &Checkpoint) -> bool;
+        fn checkpoint(key: TaskKey) -> Option<Checkpoint>;
+    }
+}
+
+forward! {
+    Maintenance
+    reads {
+        fn agenda(at: Instant) -> Agenda;
+        fn due_checkups(at: Instant, limit: u32) -> Vec<RunId>;
+    }
+    writes {
+        fn postpone(run: RunId, at: Instant, until: Instant) -> ();
+        fn check_all(at: Instant) -> u64;
+    }
+}
+
+forward! {
+    Inspections
+    reads {
+        fn inspect(at: Instant, after: Option<RunId>) -> Inspection;
+        fn health() -> Health;
+    }
+}
+
+forward! {
+    Outbox
+    reads {
+        fn unsent(before: Instant, limit: u32) -> Vec<Unsent>;
+    }
+    writes {
+        fn sent(ids: &[i64]) -> ();
+    }
+}
+
+forward! {
+    Retention
+    reads {
+        fn expired(part: Part, state: RunState, before: Instant) -> Vec<RunId>;
+        fn documents(part: Part, runs: &[RunId]) -> Vec<Value>;
+    }
+    writes {
+        fn take_retention(at: Instant, until: Instant) -> bool;
+        fn rest_retention(until: Instant) -> ();
+        fn turn_pages(at: Instant, before: Instant) -> ();
+        fn forget(part: Part, runs: &[RunId]) -> ();
+    }
+    uncalled {
+        fn forget_letters(before: Instant) -> u64;
+        fn forget_trigger_events(at: Instant) -> u64;
+    }
+}
+
+forward! {
+    Workers
+    reads {
+        fn silent(since: Instant, limit: u32) -> Vec<Silence>;
+        fn lost(silent: &[Silence], limit: u32) -> Vec<Held>;
+    }
+    writes {
+        fn beat(sign: &Sign) -> Told;
+        fn farewell(worker: WorkerId) -> Option<Order>;
+        fn give_order(worker: WorkerId, order: &Order) -> Option<Order>;
+        fn forget_workers(silent: &[Silence]) -> u64;
+    }
+}
+
+forward! {
+    WorkerViews
+    reads {
+        fn workers(tenant: TenantId, after: Option<WorkerId>, limit: u32) -> Vec<WorkerRecord>;
+    }
+}
+
+forward! {
+    DeadLetters
+    reads {
+        fn dead_letter(id: &str) -> Option<DeadLetter>;
+    }
+    writes {
+        fn bury(letter: &DeadLetter) -> ();
+        fn discard(id: &str) -> bool;
+    }
+}
+
+forward! {
+    DeadLetterViews
+    reads {
+        fn dead_letters(filter: &LetterFilter) -> Vec<DeadLetter>;
+    }
+}
+
+forward! {
+    Schedules
+    reads {
+        fn schedules(
+            tenant: TenantId,
+            workflow: Option<&str>,
+            after: Option<(&str, &str)>,
+            limit: u32
+        ) -> Vec<ScheduleRecord>;
+        fn due_schedules(at: Instant, limit: u32) -> Vec<ScheduleRecord>;
+        fn last_starts(tenant: TenantId, workflow: &str, schedule: &str, limit: u32) -> Vec<StartRecord>;
+    }
+    writes {
+        fn save_schedule(record: &ScheduleRecord) -> bool;
+    }
+}
+
+forward! {
+    Backfills
+    reads {
+        fn runs_of_dates(
+            tenant: TenantId,
+            workflow: &str,
+            schedule: &str,
+            from: Instant,
+            to: Instant
+        ) -> BTreeMap<Instant, (RunId, RunState)>;
+        fn backfill(tenant: TenantId, id: BackfillId) -> Option<BackfillRecord>;
+        fn any_backfill(id: BackfillId) -> Option<BackfillRecord>;
+        fn backfills(
+            tenant: TenantId,
+            workflow: Option<&str>,
+            after: Option<(Instant, BackfillId)>,
+            limit: u32
+        ) -> Vec<BackfillRecord>;
+        fn due_backfills(at: Instant, limit: u32) -> Vec<BackfillRecord>;
+        fn backfill_turn(id: BackfillId, limit: u32) -> BackfillTurn;
+        fn backfill_progress(id: BackfillId) -> BTreeMap<String, u32>;
+        fn backfill_runs(id: BackfillId, states: &[RunState], limit: u32) -> Vec<(BackfillDate, RunState)>;
+    }
+    writes {
+        fn create_backfill(record: &BackfillRecord, dates: &[BackfillDate]) -> ();
+        fn save_backfill(record: &BackfillRecord) -> bool;
+        fn move_date(id: BackfillId, from: DateStep, date: &BackfillDate) -> bool;
+        fn forget_backfills(before: Instant) -> u64;
+    }
+}
+
+forward! {
+    Triggers
+    reads {
+        fn trigger(key: &TriggerKey) -> Option<TriggerRecord>;
+        fn triggers(tenant: TenantId, filter: &TriggerFilter) -> Vec<TriggerRecord>;
+        fn triggers_on(tenant: TenantId, kind: &str, key: &str) -> Vec<TriggerRecord>;
+        fn due_triggers(at: Instant, limit: u32) -> Vec<TriggerRecord>;
+        fn trigger_events(key: &TriggerKey, limit: u32) -> Vec<TriggerEvent>;
+        fn runs_triggered(key: &TriggerKey, since: Instant) -> u32;
+        fn run_on(tenant: TenantId, workflow: &str, date: Instant) -> Option<(RunId, RunState)>;
+    }
+    writes {
+        fn put_off(key: &TriggerKey, due_at: Instant, until: Instant) -> bool;
+        fn pause_trigger(key: &TriggerKey, pause: Option<&TriggerPause>, at: Instant) -> bool;
+    }
+}
+
+forward! {
+    Measured
+    uncalled {
+        fn load() -> Load;
+        fn usage(tenant: TenantId, most: u32) -> Usage;
+    }
+}
+
+forward! {
+    Identities
+    uncalled {
+        fn add_token(token: &TokenRecord) -> ();
+        fn token_by_hash(hash: &[u8; 32]) -> Option<TokenRecord>;
+        fn tokens(filter: &IdentityFilter) -> Vec<TokenRecord>;
+        fn revoke_token(filter: &IdentityFilter, id: Uuid, by: &str, at: Instant) -> Option<TokenRecord>;
+        fn add_grant(grant: &GrantRecord) -> GrantRecord;
+        fn grants_of(who: &[String]) -> Vec<GrantRecord>;
+        fn grants(filter: &IdentityFilter) -> Vec<GrantRecord>;
+        fn remove_grant(filter: &IdentityFilter, id: Uuid) -> Option<GrantRecord>;
+        fn end_session(hash: &[u8; 32], until: Instant, now: Instant) -> ();
+        fn session_ended(hash: &[u8; 32]) -> bool;
+    }
+}
+
+forward! {
+    DeedStore
+    uncalled {
+        fn note_deed(deed: &Deed) -> ();
+        fn deeds(tenant: TenantId, filter: &DeedFilter) -> Vec<(i64, Deed)>;
+        fn forget_deeds(before: Instant) -> u64;
+    }
+}
+
+forward! {
+    NewsStore
+    uncalled {
+        fn news(since: Option<&Bookmark>, limit: u32) -> Option<News>;
+    }
+}
+
+forward! {
+    ReceiptStore
+    uncalled {
+        fn take_key(
+            key: &ReceiptKey,
+            fingerprint: &str,
+            at: Instant,
+            stale: Instant,
+            expired: Instant
+        ) -> Known;
+        fn keep_receipt(key: &ReceiptKey, receipt: Option<&Receipt>) -> ();
+        fn forget_receipts(before: Instant) -> u64;
+    }
+}
+
+macro_rules! forward_within {
+    ($part:ident $(fn $name:ident($($given:ident: $gift:ty),*) -> $got:ty;)*) => {
+        #[async_trait]
+        impl store::$part for SimulatedTransaction {
+            $(async fn $name(&mut self, $($given: $gift),*) -> Result<$got> {
+                self.within(Point::UnitRead, |within| now(within.$name($($given),*)))
+            })*
+        }
+    };
+}
+
+forward_within! {
+    TransactionTriggers
+    fn note_event(key: &TriggerKey, event: &TriggerEvent) -> bool;
+    fn hold_event(key: &TriggerKey, event: &CloudEvent, due_at: Instant) -> bool;
+    fn take_held(key: &TriggerKey, at: Instant) -> Option<CloudEvent>;
+    fn sight(key: &TriggerKey, revision: i64, sighting: &Sighting) -> bool;
+}

@@ -1,10 +1,9 @@
-//! Who may use which endpoint. One table says so; whatever is not in it is used by nobody.
+//! Who calls, and what they may do.
 
 mod grants;
 mod guard;
 mod quotas;
 mod rates;
-mod rules;
 mod session;
 mod tenants;
 mod tokens;
@@ -23,11 +22,9 @@ use crate::{Api, Caller};
 
 pub use grants::{GrantBody, GrantView};
 pub(crate) use grants::{delete_grant, get_grants, post_grant};
-pub use guard::check;
 pub(crate) use guard::guard;
 pub use quotas::Quotas;
 pub use rates::Rates;
-pub use rules::{On, RULES, Rule, rule};
 pub use session::{CSRF_HEADER, LOGIN, LOGIN_PREFIX, SESSION, Session, Sessions, TENANT_COOKIE};
 pub use tokens::{TokenBody, TokenView};
 pub(crate) use tokens::{delete_token, get_tokens, post_token};

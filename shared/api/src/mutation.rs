@@ -1,41 +1,41 @@
-//! The one way to every change: each mutation passes here, is done once for a key, and is noted in the audit log.
+//! The one way to every change: each mutation passes here, is carried out once per idempotency key, and is audited.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{ConnectInfo, FromRequestParts, OriginalUri, Request, State};
+use axum::extract::{ConnectInfo, FromRequestParts, OriginalUri, RawPathParams, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, response};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use chrono::TimeDelta;
 use host::{Problem, read_body};
-use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use store::{Deed, Known, Receipt, ReceiptKey};
 use tracing::{Instrument, Span, error};
 
-use crate::{Api, BODY_LIMIT, Caller, error, limits, runs};
+use crate::endpoints::{Before, Change, Endpoint, Idempotency};
+use crate::{Api, BODY_LIMIT, Caller, error, limits, runs, tasks, tenants};
 
-/// An answer is given again for so long.
-const KEPT: TimeDelta = TimeDelta::hours(24);
+/// How long a recorded response is sent again.
+const RECORD_TTL: TimeDelta = TimeDelta::hours(24);
 
-/// Whoever has not answered for so long is dead: no request may take half of it.
-const PATIENCE: TimeDelta = TimeDelta::minutes(1);
+/// A request that takes longer is dead, and its key is free again. No request may take half of it.
+const REQUEST_TIMEOUT: TimeDelta = TimeDelta::minutes(1);
 
-/// A larger answer is not kept, in bytes: the request can be made again.
-const LARGEST_RECEIPT: usize = 256 * 1024;
+/// A larger response is not recorded, in bytes.
+const MAX_RECORD: usize = 256 * 1024;
 
-/// No answer is larger, in bytes.
-const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
+/// No response is larger, in bytes.
+const MAX_RESPONSE: usize = 64 * 1024 * 1024;
 
-/// So much is noted of what a caller says of itself, in characters.
-const LONGEST_NOTE: usize = 200;
+/// The part of a header that the audit log keeps, in characters.
+const MAX_HEADER: usize = 200;
 
-/// The fields of an answer that tell how something stands now.
-const TELLING: [&str; 17] = [
+/// The fields of a response that the audit log keeps as the state after a change.
+const AFTER: [&str; 17] = [
     "id",
     "name",
     "workflow",
@@ -55,19 +55,9 @@ const TELLING: [&str; 17] = [
     "error_code",
 ];
 
-/// Starting runs and backfills makes the same thing of the same key for ever: their ids are made from it.
-const HAVE_THEIR_OWN: [&str; 2] = ["runs_post_start", "backfills_post_start"];
-
-/// What these answer is a secret that nobody is told again.
-const TOLD_ONCE: [&str; 1] = ["access_post_token"];
-
-/// What an endpoint that changes something is called, in the document and in the audit log.
-#[derive(Clone)]
-pub(crate) struct Action(pub(crate) Arc<str>);
-
-/// Lets a mutation through. It goes on even if whoever asked does not wait for the answer.
+/// Lets a change through. It goes on even if the caller does not wait for the response.
 pub(crate) async fn pass(
-    State((api, Action(action))): State<(Api, Action)>,
+    State((api, endpoint, change)): State<(Api, Arc<Endpoint>, Change)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -82,27 +72,43 @@ pub(crate) async fn pass(
         Err(problem) => return problem.into_response(),
     };
     let tenant = caller.tenant;
-    let change = Change { api, action, caller, key, parts, body };
+    let mutation = Mutation { api, endpoint, change, caller, key, parts, body };
     // What is read on the way is read for the caller, in this task as in the one that asked.
-    let done = tokio::spawn(store::walled(tenant, change.carry_out(next)).instrument(Span::current()));
+    let done = tokio::spawn(store::walled(tenant, mutation.carry_out(next)).instrument(Span::current()));
     done.await.unwrap_or_else(|panic| Problem::internal(&panic).into_response())
 }
 
-struct Change {
+/// Records a change that the guard refused.
+pub(crate) async fn record_refusal(
+    api: &Api,
+    endpoint: &Endpoint,
+    caller: &Caller,
+    parts: &Parts,
+    problem: &Problem,
+) {
+    let key = key_of(&parts.headers).ok().flatten();
+    let mut entry = audit_entry(api, caller, endpoint, parts, key);
+    entry.status = problem.status().as_u16();
+    entry.after = Some(json!({"error_code": problem.code()}));
+    record(api, &entry).await;
+}
+
+struct Mutation {
     api: Api,
-    action: Arc<str>,
+    endpoint: Arc<Endpoint>,
+    change: Change,
     caller: Caller,
     key: Option<String>,
     parts: Parts,
     body: Bytes,
 }
 
-impl Change {
+impl Mutation {
     async fn carry_out(self, next: Next) -> Response {
         let receipt_key = self
             .key
             .clone()
-            .filter(|_| !HAVE_THEIR_OWN.contains(&&*self.action))
+            .filter(|_| self.change.idempotency != Idempotency::OwnKey)
             .map(|key| ReceiptKey { tenant: self.caller.tenant, actor: self.caller.name.clone(), key });
         if let Some(key) = &receipt_key {
             match self.known(key).await {
@@ -111,24 +117,23 @@ impl Change {
                 Err(problem) => return problem.into_response(),
             }
         }
-        let Self { api, action, caller, key, parts, body } = self;
-        let before = glance(&api, &caller, parts.uri.path()).await;
-        let mut deed = deed(&api, &caller, &action, &parts, key);
-        let answer = next.run(Request::from_parts(parts, Body::from(body))).await;
-        let (mut head, body) = answer.into_parts();
-        if TOLD_ONCE.contains(&&*action) {
+        let Self { api, endpoint, change, caller, key, mut parts, body } = self;
+        let before = snapshot_before(&api, &caller, change.before, &mut parts).await;
+        let mut entry = audit_entry(&api, &caller, &endpoint, &parts, key);
+        let response = next.run(Request::from_parts(parts, Body::from(body))).await;
+        let (mut head, body) = response.into_parts();
+        if change.idempotency == Idempotency::NeverStored {
             head.headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
-        let body = match to_bytes(body, LARGEST_ANSWER).await {
+        let body = match to_bytes(body, MAX_RESPONSE).await {
             Ok(body) => body,
             Err(error) => return Problem::internal(&error).into_response(),
         };
-        (deed.status, deed.before, deed.after) = (head.status.as_u16(), before, outcome(&body));
-        if let Err(error) = api.app.runtime.store().note_deed(&deed).await {
-            error!("{} by {} is missing in the audit log: {error}", deed.action, deed.actor);
-        }
+        (entry.status, entry.before, entry.after) = (head.status.as_u16(), before, state_after(&body));
+        record(&api, &entry).await;
         if let Some(key) = receipt_key {
-            keep(&api, &key, head.status, &head.headers, &body).await;
+            let stored = change.idempotency == Idempotency::Recorded;
+            keep(&api, &key, stored, &head, &body).await;
         }
         Response::from_parts(head, Body::from(body))
     }
@@ -137,16 +142,18 @@ impl Change {
     async fn known(&self, key: &ReceiptKey) -> Result<Option<Response>, Problem> {
         let now = self.api.app.now();
         let store = self.api.app.runtime.store();
-        let known = store.take_key(key, &self.fingerprint(), now, now - PATIENCE, now - KEPT).await;
+        let known =
+            store.take_key(key, &self.fingerprint(), now, now - REQUEST_TIMEOUT, now - RECORD_TTL).await;
         match known.map_err(error::store)? {
             Known::New => Ok(None),
             Known::Answered(receipt) => Ok(Some(again(receipt))),
             Known::UnderWay => {
-                let message = "a request with this `Idempotency-Key` is under way; ask again for its answer";
+                let message =
+                    "a request with this `Idempotency-Key` is in progress; retry to get its response";
                 Err(Problem::new(StatusCode::CONFLICT, "request_under_way", message))
             }
             Known::Other => {
-                let message = "this `Idempotency-Key` came with another request already: choose another one";
+                let message = "this `Idempotency-Key` was already used for a different request";
                 Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", message))
             }
         }
@@ -194,16 +201,15 @@ fn again(receipt: Receipt) -> Response {
     response
 }
 
-/// Keeps an answer. One that may be another the next time is not kept, and the key is free again.
-async fn keep(api: &Api, key: &ReceiptKey, status: StatusCode, headers: &HeaderMap, body: &[u8]) {
-    // What must not be stored is told once, whoever asks again.
-    let secret = headers.get(header::CACHE_CONTROL).is_some_and(|value| value == "no-store");
-    let lasting = !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS && !secret;
+/// Keeps a response. The key becomes free again if the response may differ next time or must not be stored.
+async fn keep(api: &Api, key: &ReceiptKey, stored: bool, head: &response::Parts, body: &[u8]) {
+    let response::Parts { status, headers, .. } = head;
+    let lasting = !status.is_server_error() && *status != StatusCode::TOO_MANY_REQUESTS && stored;
     let header = |name: &HeaderName| {
         let value = headers.get(name)?.to_str().ok()?;
         Some((name.to_string(), value.to_owned()))
     };
-    let receipt = (lasting && body.len() <= LARGEST_RECEIPT).then(|| Receipt {
+    let receipt = (lasting && body.len() <= MAX_RECORD).then(|| Receipt {
         status: status.as_u16(),
         headers: [header::CONTENT_TYPE, header::LOCATION, header::ETAG].iter().filter_map(header).collect(),
         body: body.to_vec(),
@@ -213,10 +219,11 @@ async fn keep(api: &Api, key: &ReceiptKey, status: StatusCode, headers: &HeaderM
     }
 }
 
-fn deed(api: &Api, caller: &Caller, action: &str, parts: &Parts, key: Option<String>) -> Deed {
+/// The entry of a request whose outcome is not known yet.
+fn audit_entry(api: &Api, caller: &Caller, endpoint: &Endpoint, parts: &Parts, key: Option<String>) -> Deed {
     let note = |name: HeaderName| {
         let text = parts.headers.get(name)?.to_str().ok()?;
-        Some(text.chars().take(LONGEST_NOTE).collect())
+        Some(text.chars().take(MAX_HEADER).collect())
     };
     let origin = parts.extensions.get::<ConnectInfo<SocketAddr>>();
     let whole = parts.extensions.get::<OriginalUri>().map_or(&parts.uri, |OriginalUri(uri)| uri);
@@ -227,7 +234,7 @@ fn deed(api: &Api, caller: &Caller, action: &str, parts: &Parts, key: Option<Str
         origin: origin.map(|ConnectInfo(address)| address.ip().to_string()),
         forwarded: note(HeaderName::from_static("x-forwarded-for")),
         agent: note(header::USER_AGENT),
-        action: action.to_owned(),
+        action: endpoint.id.to_owned(),
         target: whole.path().to_owned(),
         key,
         status: 0,
@@ -236,48 +243,54 @@ fn deed(api: &Api, caller: &Caller, action: &str, parts: &Parts, key: Option<Str
     }
 }
 
-/// How the thing that a path names stands now, in short; none where it is not there or tells nothing in short.
-async fn glance(api: &Api, caller: &Caller, path: &str) -> Option<Value> {
-    let parts: Vec<_> = path.trim_start_matches('/').split('/').collect();
-    let decoded = |part: &str| percent_decode_str(part).decode_utf8_lossy().into_owned();
-    let store = api.app.runtime.store();
-    match parts.as_slice() {
-        ["runs", id, "tasks", task, _] => {
-            let found = crate::tasks::find(api, caller, id.parse().ok()?, &decoded(task)).await.ok()?;
-            let task = &found.record.task;
-            Some(json!({"state": found.run.state, "task": task.state, "attempt": task.attempt}))
-        }
-        ["runs", id, _] => {
-            let found = store.run(caller.tenant, id.parse().ok()?).await.ok()??;
-            Some(json!({"state": found.run.state}))
-        }
-        ["workflows", _, "runs"] => None,
-        ["workflows", name, ..] => {
-            let found = store.workflow(caller.tenant, &decoded(name)).await.ok()??;
-            let pause = found.pause.map(|pause| json!({"at": pause.at, "by": pause.by}));
-            Some(json!({"version": found.version.number, "archived": found.archived, "pause": pause}))
-        }
-        ["backfills", id, _] => {
-            let found = store.backfill(caller.tenant, id.parse().ok()?).await.ok()??;
-            Some(json!({"state": found.state}))
-        }
-        ["limits", kind, name] => {
-            let known = limits::show(api, caller).await.ok()?.items;
-            let limit = known.into_iter().find(|limit| limit.kind == *kind && limit.name == decoded(name))?;
-            Some(json!({"places": limit.places}))
-        }
-        ["tenants", name] => {
-            let found = crate::tenants::find(api, caller, &decoded(name)).await.ok()?;
-            Some(json!({"weight": found.weight, "max_active_tasks": found.places}))
-        }
-        _ => None,
+async fn record(api: &Api, entry: &Deed) {
+    if let Err(error) = api.app.runtime.store().note_deed(entry).await {
+        error!("Audit entry lost: {} by {}: {error}", entry.action, entry.actor);
     }
 }
 
-/// What an answer tells of how something stands, in short.
-fn outcome(body: &[u8]) -> Option<Value> {
-    let Ok(Value::Object(answer)) = serde_json::from_slice(body) else { return None };
-    let told: Map<String, Value> =
-        answer.into_iter().filter(|(name, _)| TELLING.contains(&name.as_str())).collect();
-    (!told.is_empty()).then_some(Value::Object(told))
+/// The state of what the path names before a change; `None` if it does not exist.
+async fn snapshot_before(api: &Api, caller: &Caller, before: Before, parts: &mut Parts) -> Option<Value> {
+    let params = RawPathParams::from_request_parts(parts, api).await.ok()?;
+    let param = |name| params.iter().find_map(|(known, value)| (known == name).then_some(value));
+    let store = api.app.runtime.store();
+    match before {
+        Before::Nothing => None,
+        Before::Task => {
+            let found = tasks::find(api, caller, param("id")?.parse().ok()?, param("task")?).await.ok()?;
+            let task = &found.record.task;
+            Some(json!({"state": found.run.state, "task": task.state, "attempt": task.attempt}))
+        }
+        Before::Run => {
+            let found = store.run(caller.tenant, param("id")?.parse().ok()?).await.ok()??;
+            Some(json!({"state": found.run.state}))
+        }
+        Before::Workflow => {
+            let found = store.workflow(caller.tenant, param("name")?).await.ok()??;
+            let pause = found.pause.map(|pause| json!({"at": pause.at, "by": pause.by}));
+            Some(json!({"version": found.version.number, "archived": found.archived, "pause": pause}))
+        }
+        Before::Backfill => {
+            let found = store.backfill(caller.tenant, param("id")?.parse().ok()?).await.ok()??;
+            Some(json!({"state": found.state}))
+        }
+        Before::Limit => {
+            let (kind, name) = (param("kind")?, param("name")?);
+            let known = limits::show(api, caller).await.ok()?.items;
+            let limit = known.into_iter().find(|limit| limit.kind == kind && limit.name == name)?;
+            Some(json!({"places": limit.places}))
+        }
+        Before::Tenant => {
+            let found = tenants::find(api, caller, param("name")?).await.ok()?;
+            Some(json!({"weight": found.weight, "max_active_tasks": found.places}))
+        }
+    }
+}
+
+/// The state after a change, as far as the response shows it.
+fn state_after(body: &[u8]) -> Option<Value> {
+    let Ok(Value::Object(response)) = serde_json::from_slice(body) else { return None };
+    let kept: Map<String, Value> =
+        response.into_iter().filter(|(name, _)| AFTER.contains(&name.as_str())).collect();
+    (!kept.is_empty()).then_some(Value::Object(kept))
 }

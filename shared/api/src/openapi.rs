@@ -1,4 +1,4 @@
-//! The OpenAPI document: made from the endpoints that are served, and shown as a page.
+//! The OpenAPI document: made from the table of endpoints, and shown as a page.
 
 pub mod hooks;
 mod operation;
@@ -12,15 +12,15 @@ use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use crate::endpoints::{self, Endpoint};
+use crate::endpoints::{self, Endpoint, Row};
 use crate::views::ProblemView;
 
 pub(crate) use operation::{Described, Operation, Schemas};
 
-/// What the page may do: show our own style sheet, and nothing else.
+/// The page loads our own style sheet and nothing else.
 const POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Made once: it does not change while the program runs.
+// Made once: they do not change while the program runs.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(make);
 static PAGE: LazyLock<String> = LazyLock::new(|| page::render(&DOCUMENT));
 
@@ -32,48 +32,106 @@ pub fn document() -> &'static Value {
 fn make() -> Value {
     let (mut schemas, mut paths) = (Schemas::default(), Map::new());
     let problem = operation::content("application/json", schemas.answered::<ProblemView>());
-    for endpoint in endpoints::all() {
-        let described = (endpoint.describe)(&mut schemas);
+    for Row { endpoint, describe, .. } in endpoints::rows() {
+        let described = describe(&mut schemas);
         let path = paths.entry(format!("/api/v1{}", endpoint.path)).or_insert_with(|| json!({}));
         path[endpoint.method.as_str().to_ascii_lowercase()] = show(&endpoint, described);
     }
     paths.extend(hooks::paths());
     let refused = |what: &str| json!({"description": what, "content": problem});
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Ebbflow",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Reading and steering workflows and runs.",
+            "description": "Define, run and observe workflows.",
+            "contact": {"name": "The Ebbflow authors"},
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
+        "tags": TAGS.map(|(name, description)| json!({"name": name, "description": description})),
         "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "responses": STATUSES.iter().map(|(status, what)| (status.to_string(), refused(what))).collect::<Map<_, _>>(),
             "schemas": schemas.into_named(),
         },
-    })
+    });
+    open_schemas(&mut document);
+    document
 }
 
-/// Why a request may be refused, by status.
-const STATUSES: [(u16, &str); 12] = [
-    (400, "The request cannot be understood."),
-    (401, "There is no token, or none that can be believed."),
-    (403, "The caller may not do this."),
-    (404, "There is no such thing."),
-    (409, "It does not fit how things stand."),
-    (412, "It has changed since it was read."),
-    (413, "The body is too large."),
-    (415, "The body is of a type that is not taken."),
-    (422, "The request is understood, and what it asks for is not possible."),
-    (429, "Too many requests; `Retry-After` says when to come again."),
-    (500, "A defect of ours; what it was is in our log."),
-    (503, "It may succeed later; `Retry-After` says when to come again."),
+/// Replaces the schema `true` by `{}`, which means the same and which every generator understands.
+fn open_schemas(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(open_schemas),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let schemas = match (name.as_str(), field) {
+                    ("default" | "example" | "const" | "enum", _) => continue,
+                    ("properties", Value::Object(schemas)) => schemas.values_mut().collect(),
+                    ("anyOf" | "allOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => {
+                        schemas.iter_mut().collect()
+                    }
+                    ("schema" | "items" | "additionalProperties", schema) => vec![schema],
+                    (_, other) => {
+                        open_schemas(other);
+                        continue;
+                    }
+                };
+                for schema in schemas {
+                    match schema {
+                        Value::Bool(true) => *schema = json!({}),
+                        other => open_schemas(other),
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What each group of operations is about.
+const TAGS: [(&str, &str); 20] = [
+    ("workflows", "Workflow definitions and their versions."),
+    ("runs", "Runs, their tasks, logs and outputs."),
+    ("events", "Events of runs, live."),
+    ("schedules", "Schedules of workflows."),
+    ("backfills", "Runs for past dates."),
+    ("triggers", "Events from outside that start runs."),
+    ("hooks", "Signed webhooks."),
+    ("timers", "Pending timers."),
+    ("limits", "Concurrency limits and their wait queues."),
+    ("queues", "Tasks waiting for a worker."),
+    ("tenants", "Tenants and their share of the instance."),
+    ("workers", "Workers and the attempts they hold."),
+    ("execution", "The protocol of remote workers."),
+    ("dead-letters", "Messages that could not be processed."),
+    ("audit", "Who changed what."),
+    ("doctor", "The health of the instance."),
+    ("tokens", "Service tokens."),
+    ("grants", "Roles granted over the API."),
+    ("openapi", "This document."),
+    ("docs", "This document, for people."),
 ];
 
-/// Whether an endpoint can answer so.
+/// Why a request may fail, by status.
+const STATUSES: [(u16, &str); 12] = [
+    (400, "The request is malformed."),
+    (401, "The token is missing or not accepted."),
+    (403, "The caller lacks the permission."),
+    (404, "Not found."),
+    (409, "The request conflicts with the current state."),
+    (412, "The resource has changed since it was read."),
+    (413, "The body is too large."),
+    (415, "The content type is not supported."),
+    (422, "The request is well-formed but cannot be carried out."),
+    (429, "Too many requests. Retry after the seconds in `Retry-After`."),
+    (500, "Internal error. The server's log has the details."),
+    (503, "Temporarily unavailable. Retry after the seconds in `Retry-After`."),
+];
+
+/// Whether an endpoint can return that status.
 fn can_be(status: u16, endpoint: &Endpoint, described: &Operation) -> bool {
     match status {
         401 | 403 | 429 | 503 => described.needs_token,
@@ -86,7 +144,7 @@ fn can_be(status: u16, endpoint: &Endpoint, described: &Operation) -> bool {
     }
 }
 
-/// Whether definitions are changed by it, which have ETags.
+/// Whether it changes definitions, which have ETags.
 fn is_register(endpoint: &Endpoint) -> bool {
     endpoint.method == Method::POST && endpoint.path == "/workflows"
 }
@@ -98,22 +156,26 @@ fn show(endpoint: &Endpoint, described: Operation) -> Value {
         .map(|(status, _)| (status.to_string(), json!({"$ref": format!("#/components/responses/{status}")})))
         .collect();
     for (status, content) in &described.answers {
-        let what = if *status == 201 { "It came into being." } else { "It is done, or was so already." };
-        let what = if endpoint.method == Method::GET { "What was asked for." } else { what };
+        let what = match (*status, &endpoint.method) {
+            (_, &Method::GET) => "OK.",
+            (201, _) => "Created.",
+            _ => "Done, or nothing had to be done.",
+        };
         let answer = match content {
-            Value::Null => json!({"description": "The caller has it already."}),
+            Value::Null => json!({"description": "Not modified: the caller has the current version."}),
             content => json!({"description": what, "content": content}),
         };
         responses.insert(status.to_string(), answer);
     }
-    if let Some(kind) = endpoint.answers {
+    if let Some(kind) = endpoint.content_type {
         let content = operation::content(kind, json!({"type": "string"}));
-        responses.insert("200".into(), json!({"description": "What was asked for.", "content": content}));
+        responses.insert("200".into(), json!({"description": "OK.", "content": content}));
     }
     let mut shown = json!({
-        "operationId": endpoint.name,
-        "tags": [endpoints::subject(endpoint.path)],
+        "operationId": endpoint.id,
+        "tags": [endpoints::tag(endpoint.path)],
         "summary": endpoint.summary,
+        "description": endpoint.description,
         "parameters": parameters(endpoint, &described),
         "responses": responses,
         "security": if described.needs_token { json!([{"token": []}]) } else { json!([]) },
@@ -130,31 +192,31 @@ fn parameters(endpoint: &Endpoint, described: &Operation) -> Vec<Value> {
         .map(|(name, schema)| json!({"name": name, "in": "path", "required": true, "schema": schema}))
         .collect();
     parameters.extend(described.query.iter().cloned());
-    if endpoint.changes {
+    if endpoint.change.is_some() {
         parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false,
-            "description": "The same request with the same key is done once, and answered alike for a day.",
+            "description": "The same request with the same key is carried out once and gets the same response for a day.",
             "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$"},
         }));
     }
     if described.answers.iter().any(|(status, _)| *status == 304) {
         parameters.push(json!({
             "name": "If-None-Match", "in": "header", "required": false,
-            "description": "The ETag of the definition that the caller has.",
+            "description": "The ETag of the definition the caller has.",
             "schema": {"type": "string"},
         }));
     }
     if is_register(endpoint) {
         parameters.push(json!({
             "name": "If-Match", "in": "header", "required": false,
-            "description": "The ETag of the definition that is to be changed.",
+            "description": "The ETag of the definition to replace.",
             "schema": {"type": "string", "pattern": "^[!-~]*$"},
         }));
     }
-    if endpoint.answers == Some("text/event-stream") {
+    if endpoint.content_type == Some("text/event-stream") {
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header", "required": false,
-            "description": "The id of the event that was heard last: what happened since is told first.",
+            "description": "The id of the last event received; the stream continues after it.",
             "schema": {"type": "string", "pattern": "^[!-~]*$"},
         }));
     }

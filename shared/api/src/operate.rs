@@ -4,8 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use engine::{By, Command, Mark, Operation};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use host::Problem;
-use model::{RunId, RunState, TaskState};
+use model::{RunId, RunState, TaskIndex, TaskState};
 use runtime::Settled;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -37,59 +39,34 @@ pub struct SucceedBody {
     pub reason: Option<String>,
 }
 
-/// Nothing of the run begins any more until it is resumed; what runs may finish.
-pub(crate) async fn post_pause(
-    State(api): State<Api>,
-    caller: Caller,
-    Path(id): Path<RunId>,
-    request::Json(body): request::Json<ReasonBody>,
-) -> Result<Json<RunView>, Problem> {
-    on_run(&api, &caller, id, Operation::Pause, body.reason).await
+type Reason = request::Json<ReasonBody>;
+type Response = BoxFuture<'static, Result<Json<RunView>, Problem>>;
+
+/// The handler of an operation on a run.
+pub(crate) fn on_run(
+    operation: Operation,
+) -> impl Fn(State<Api>, Caller, Path<RunId>, Reason) -> Response + Clone + Send + Sync {
+    move |State(api), caller, Path(id), request::Json(body)| {
+        let operation = operation.clone();
+        async move { operate_on_run(&api, &caller, id, operation, body.reason).await }.boxed()
+    }
 }
 
-/// What the pause held back goes on.
-pub(crate) async fn post_resume(
-    State(api): State<Api>,
-    caller: Caller,
-    Path(id): Path<RunId>,
-    request::Json(body): request::Json<ReasonBody>,
-) -> Result<Json<RunView>, Problem> {
-    on_run(&api, &caller, id, Operation::Resume, body.reason).await
+/// The handler of an operation on a task.
+pub(crate) fn on_task(
+    operation: fn(TaskIndex) -> Operation,
+) -> impl Fn(State<Api>, Caller, Path<(RunId, String)>, Reason) -> Response + Clone + Send + Sync {
+    move |State(api), caller, Path((id, task)), request::Json(body)| {
+        async move {
+            let found = tasks::find(&api, &caller, id, &task).await?;
+            let operation = operation(found.record.task.index);
+            operate_on_task(&api, &caller, &found, &task, operation, body.reason).await
+        }
+        .boxed()
+    }
 }
 
-/// Whatever failed or was cancelled is done anew, with everything downstream.
-pub(crate) async fn post_retry(
-    State(api): State<Api>,
-    caller: Caller,
-    Path(id): Path<RunId>,
-    request::Json(body): request::Json<ReasonBody>,
-) -> Result<Json<RunView>, Problem> {
-    on_run(&api, &caller, id, Operation::Retry, body.reason).await
-}
-
-/// The run is looked at now for anything that got lost.
-pub(crate) async fn post_evaluate(
-    State(api): State<Api>,
-    caller: Caller,
-    Path(id): Path<RunId>,
-    request::Json(body): request::Json<ReasonBody>,
-) -> Result<Json<RunView>, Problem> {
-    on_run(&api, &caller, id, Operation::Evaluate, body.reason).await
-}
-
-/// The task is done anew, with everything downstream.
-pub(crate) async fn post_clear(
-    State(api): State<Api>,
-    caller: Caller,
-    Path((id, task)): Path<(RunId, String)>,
-    request::Json(body): request::Json<ReasonBody>,
-) -> Result<Json<RunView>, Problem> {
-    let found = tasks::find(&api, &caller, id, &task).await?;
-    let clear = Operation::Clear(found.record.task.index);
-    on_task(&api, &caller, &found, &task, clear, body.reason).await
-}
-
-/// The task has succeeded, whatever it says itself.
+/// Marks a task as succeeded, with an output.
 pub(crate) async fn post_succeed(
     State(api): State<Api>,
     caller: Caller,
@@ -98,34 +75,10 @@ pub(crate) async fn post_succeed(
 ) -> Result<Json<RunView>, Problem> {
     let found = tasks::find(&api, &caller, id, &task).await?;
     let mark = Operation::Mark(found.record.task.index, Mark::Succeeded(body.output));
-    on_task(&api, &caller, &found, &task, mark, body.reason).await
+    operate_on_task(&api, &caller, &found, &task, mark, body.reason).await
 }
 
-/// The task has failed, whatever it says itself.
-pub(crate) async fn post_fail(
-    State(api): State<Api>,
-    caller: Caller,
-    Path((id, task)): Path<(RunId, String)>,
-    request::Json(body): request::Json<ReasonBody>,
-) -> Result<Json<RunView>, Problem> {
-    let found = tasks::find(&api, &caller, id, &task).await?;
-    let mark = Operation::Mark(found.record.task.index, Mark::Failed);
-    on_task(&api, &caller, &found, &task, mark, body.reason).await
-}
-
-/// The task's sleep, or the delay before its next attempt, is over.
-pub(crate) async fn post_wake(
-    State(api): State<Api>,
-    caller: Caller,
-    Path((id, task)): Path<(RunId, String)>,
-    request::Json(body): request::Json<ReasonBody>,
-) -> Result<Json<RunView>, Problem> {
-    let found = tasks::find(&api, &caller, id, &task).await?;
-    let wake = Operation::Wake(found.record.task.index);
-    on_task(&api, &caller, &found, &task, wake, body.reason).await
-}
-
-async fn on_run(
+async fn operate_on_run(
     api: &Api,
     caller: &Caller,
     id: RunId,
@@ -138,7 +91,7 @@ async fn on_run(
     answer(settled, run, |run| refusal(&operation, id, run.state))
 }
 
-async fn on_task(
+async fn operate_on_task(
     api: &Api,
     caller: &Caller,
     found: &Found,

@@ -34,6 +34,11 @@ impl Problem {
         self.status
     }
 
+    /// The code for programs.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
     /// What the answer says to people.
     pub fn message(&self) -> &str {
         &self.message

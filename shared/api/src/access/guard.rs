@@ -1,72 +1,91 @@
-//! What stands before every endpoint.
+//! The guard in front of every endpoint.
+
+use std::sync::Arc;
 
 use auth::{About, Permission, may};
 use axum::RequestExt;
-use axum::extract::{MatchedPath, RawPathParams, Request, State};
+use axum::extract::{RawPathParams, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use host::Problem;
 use model::{BackfillId, RunId, TenantId};
 
-use super::{On, Rule, forbidden, rule};
-use crate::{Api, Caller, error};
+use super::forbidden;
+use crate::endpoints::{Endpoint, On};
+use crate::{Api, Caller, error, mutation};
 
-/// Lets a request through if the table says that its sender may, and tells the handler who they are.
-pub(crate) async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
-    match admitted(&api, request).await {
+/// Lets a request through if its sender has the permission that the endpoint's row names, and passes the caller on to
+/// the handler.
+pub(crate) async fn guard(
+    State((api, endpoint, needs)): State<(Api, Arc<Endpoint>, (Permission, On))>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match admitted(&api, &endpoint, needs, request).await {
         Ok((tenant, request)) => store::walled(tenant, next.run(request)).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn admitted(api: &Api, mut request: Request) -> Result<(TenantId, Request), Problem> {
-    let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let path = path.unwrap_or_default();
-    let path = path.strip_prefix("/api/v1").unwrap_or(&path);
-    // An endpoint without a rule is none, whatever the router says.
-    let Some(rule) = rule(request.method(), path) else { return Err(crate::no_such_method(request).await) };
+async fn admitted(
+    api: &Api,
+    endpoint: &Endpoint,
+    needs: (Permission, On),
+    mut request: Request,
+) -> Result<(TenantId, Request), Problem> {
     let params = request.extract_parts::<RawPathParams>().await;
     let params = params.map_err(|error| Problem::bad_request(error.body_text()))?;
     let (parts, body) = request.into_parts();
-    // The console has found out who reads a page before it asks here for them. Nothing that comes over the network can
-    // put anything among the extensions.
+    // The console authenticates the reader of a page before it calls the API for them. Nothing that arrives over the
+    // network can add an extension.
     let caller = match parts.extensions.get::<Caller>() {
         Some(known) => known.clone(),
         None => api.access.caller(api, &parts).await?,
     };
     api.access.count(caller.tenant, &caller.name, api.app.now())?;
-    check(api, &caller, rule, &params.iter().collect::<Vec<_>>()).await?;
+    if let Err(problem) = check(api, &caller, needs, &params).await {
+        if endpoint.change.is_some() {
+            mutation::record_refusal(api, endpoint, &caller, &parts, &problem).await;
+        }
+        return Err(problem);
+    }
     let mut request = Request::from_parts(parts, body);
     let tenant = caller.tenant;
     request.extensions_mut().insert(caller);
     Ok((tenant, request))
 }
 
-/// Whether a caller may use an endpoint for what its address names: for pages that do the same as an endpoint.
-pub async fn check(api: &Api, caller: &Caller, rule: &Rule, params: &[(&str, &str)]) -> Result<(), Problem> {
+/// Refuses a caller without the permission for what the path names.
+async fn check(
+    api: &Api,
+    caller: &Caller,
+    (permission, on): (Permission, On),
+    params: &RawPathParams,
+) -> Result<(), Problem> {
     let param = |names: &[&str]| {
         let found = params.iter().find(|(name, _)| names.contains(name));
-        found.map(|(_, value)| (*value).to_owned()).unwrap_or_default()
+        found.map(|(_, value)| value.to_owned()).unwrap_or_default()
     };
     let here = Some(caller.tenant_name.as_str());
-    let asked = |tenant, about| may(&caller.grants, rule.permission, tenant, about).map_err(forbidden);
-    match rule.on {
+    let asked = |tenant, about| may(&caller.grants, permission, tenant, about).map_err(forbidden);
+    match on {
         On::Tenant => asked(here, About::Whole),
         On::Instance => asked(None, About::Whole),
         On::Limit if param(&["kind"]) == "queue" => asked(None, About::Whole),
         On::Limit => asked(here, About::Whole),
-        On::Some | On::Workflow | On::Run | On::Backfill => {
+        On::Some => asked(here, About::Some),
+        On::Workflow | On::Run | On::Backfill => {
             asked(here, About::Some)?;
-            if rule.on == On::Some || asked(here, About::Whole).is_ok() {
+            if asked(here, About::Whole).is_ok() {
                 return Ok(());
             }
-            let (what, workflow) = named(api, caller, rule.on, &param).await?;
-            caller.check(rule.permission, &workflow, &what)
+            let (what, workflow) = named(api, caller, on, &param).await?;
+            caller.check(permission, &workflow, &what)
         }
     }
 }
 
-/// What the address names in words, and the workflow that it is of. Asked only for callers who may not see all.
+/// What the path names in words, and its workflow. Needed only for callers with grants for some workflows.
 async fn named(
     api: &Api,
     caller: &Caller,

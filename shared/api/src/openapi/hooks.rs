@@ -1,12 +1,12 @@
-//! Signed webhooks, as the document tells of them. They are served beside the API, by whoever starts runs, and take no token.
+//! Signed webhooks in the document. The trigger function serves them beside the API, and they take no token.
 
 use serde_json::{Map, Value, json};
 
-/// Where webhooks of the tenant `default` are sent to, and those of any tenant.
+/// The path for webhooks of the tenant `default`, and the path for any tenant.
 pub const PATHS: [&str; 2] =
     ["/api/v1/hooks/{workflow}/{trigger}", "/api/v1/tenants/{tenant}/hooks/{workflow}/{trigger}"];
 
-/// What each address takes and answers, by method.
+/// The operations of each path, by method.
 pub(super) fn paths() -> impl Iterator<Item = (String, Value)> {
     let names = ["hooks_post_take", "hooks_post_take_of_tenant"];
     PATHS
@@ -24,27 +24,28 @@ fn operation(path: &str, name: &str) -> Value {
         header(
             "X-Ebb-Timestamp",
             true,
-            "When it was signed, in seconds since 1970: within five minutes of now.",
+            "When the request was signed, in seconds since 1970. At most five minutes off.",
         ),
         header(
             "X-Ebb-Signature",
             true,
-            "`v1=` and the HMAC-SHA256, in hexadecimal, of the timestamp, a dot and the body.",
+            "`v1=` and the HMAC-SHA256 of the timestamp, a dot and the body, in hexadecimal.",
         ),
         header(
             "X-Ebb-Id",
             false,
-            "Names the event: sent again, it starts nothing. Without it, its signature does.",
+            "Identifies the event, so that a repeated one starts nothing. The signature identifies it otherwise.",
         ),
     ]);
     json!({
         "operationId": name,
         "tags": ["hooks"],
-        "summary": "Send a signed webhook: it starts a run",
+        "summary": "Send a signed webhook",
+        "description": "Starts a run of the workflow if the event passes the trigger's filter. The signature replaces a token.",
         "parameters": parameters,
         "requestBody": {
-            "description": "Anything; what is no JSON is taken for a text.",
-            "content": {"application/json": {"schema": true}},
+            "description": "Any JSON. A body that is not JSON is taken as text.",
+            "content": {"application/json": {"schema": {}}},
         },
         "responses": responses(),
         "security": [],
@@ -68,18 +69,18 @@ fn responses() -> Map<String, Value> {
         (
             "200".to_owned(),
             answer(
-                "It starts no run: it came before, does not pass the filter, or the workflow wants none now.",
+                "No run was started: the event is a duplicate, was filtered out, or the workflow is paused or at its limit.",
                 json!({"id": text, "duplicate": flag, "filtered": flag, "skipped": text}),
             ),
         ),
         (
             "201".to_owned(),
-            answer("It started a run.", json!({"id": text, "run_id": text, "links": {"type": "object"}})),
+            answer("A run was started.", json!({"id": text, "run_id": text, "links": {"type": "object"}})),
         ),
         (
             "202".to_owned(),
             answer(
-                "It is held back: the last one of several starts a run.",
+                "The event is held back. The last of several starts a run.",
                 json!({"id": text, "held_until": text}),
             ),
         ),

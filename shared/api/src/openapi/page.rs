@@ -58,6 +58,7 @@ fn show(path: &str, method: &str, operation: &Value) -> String {
         "<details><summary><b>{method}</b> <code>{}</code> <span>{summary}</span></summary>",
         escape(path)
     );
+    let _ = write!(shown, "<p>{}</p>", escape(operation["description"].as_str().unwrap_or_default()));
     let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !parameters.is_empty() {
         shown.push_str("<table><tr><th>parameter</th><th>in</th><th>what</th></tr>");

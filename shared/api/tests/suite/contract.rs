@@ -120,6 +120,26 @@ fn the_document_is_one_that_others_can_read() {
     }
 }
 
+#[test]
+fn the_document_is_one_that_linters_accept() {
+    let document = openapi::document();
+    assert!(document["info"]["contact"]["name"].is_string());
+    let tags: Vec<&Value> = document["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
+    for (method, path, operation) in operations() {
+        assert!(operation["description"].as_str().is_some_and(|text| text.ends_with('.')), "{method} {path}");
+        assert!(tags.contains(&&operation["tags"][0]), "{method} {path}: {}", operation["tags"]);
+    }
+    let text = document.to_string();
+    for boolean in ["\"schema\":true", "\"items\":true", "\"additionalProperties\":true"] {
+        assert!(!text.contains(boolean), "{boolean}");
+    }
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        for (property, schema) in schema["properties"].as_object().into_iter().flatten() {
+            assert!(schema.is_object(), "{name}.{property}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn people_read_the_document_without_script_or_token() {
     let world = World::new();

@@ -1,0 +1,64 @@
+//! The protocol of remote workers.
+
+use auth::Permission::Work;
+
+use super::{On, Row, post};
+use crate::execution;
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        post("/execution/lease", execution::post_lease)
+            .attempt_step()
+            .id("execution_post_lease")
+            .needs(Work, On::Some)
+            .docs(
+                "Lease attempts",
+                "Gives a remote worker up to `limit` attempts that are waiting in its queue; none if \
+                 none are waiting.",
+            ),
+        post("/execution/heartbeat", execution::post_heartbeat)
+            .attempt_step()
+            .id("execution_post_heartbeat")
+            .needs(Work, On::Some)
+            .docs(
+                "Send a heartbeat",
+                "Keeps a worker's leases and returns the attempts it still holds. A worker that stays \
+                 silent loses its attempts.",
+            ),
+        post("/execution/{id}/{task}/{attempt}/log", execution::post_log)
+            .attempt_step()
+            .id("execution_post_log")
+            .needs(Work, On::Some)
+            .docs(
+                "Append to the log of an attempt",
+                "Appends log lines. Lines that were already received are ignored.",
+            ),
+        post("/execution/{id}/{task}/{attempt}/checkpoint", execution::post_checkpoint)
+            .attempt_step()
+            .id("execution_post_checkpoint")
+            .needs(Work, On::Some)
+            .docs("Save a checkpoint", "Saves the progress of an attempt. The next attempt starts from it."),
+        post("/execution/{id}/{task}/{attempt}/complete", execution::post_complete)
+            .attempt_step()
+            .id("execution_post_complete")
+            .needs(Work, On::Some)
+            .docs("Complete an attempt", "Reports that an attempt succeeded, with its output."),
+        post("/execution/{id}/{task}/{attempt}/fail", execution::post_fail)
+            .attempt_step()
+            .id("execution_post_fail")
+            .needs(Work, On::Some)
+            .docs(
+                "Fail an attempt",
+                "Reports that an attempt failed. The task's retry policy decides whether another \
+                 follows.",
+            ),
+        post("/execution/{id}/{task}/{attempt}/release", execution::post_release)
+            .attempt_step()
+            .id("execution_post_release")
+            .needs(Work, On::Some)
+            .docs(
+                "Hand back an attempt",
+                "Hands an attempt back. The next one follows at once and uses up no retry.",
+            ),
+    ]
+}

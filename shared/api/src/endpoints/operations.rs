@@ -1,0 +1,141 @@
+//! The instance and what it shares: limits, queues, tenants, workers, dead letters, audit log, health.
+
+use auth::Permission::{Administer, Operate, Read};
+
+use super::{Before, On, Row, get, post};
+use crate::{audit, dead_letters, doctor, limits, queues, tenants, workers};
+
+pub(super) fn rows() -> Vec<Row> {
+    [capacity(), workers(), dead_letters(), health()].into_iter().flatten().collect()
+}
+
+fn capacity() -> Vec<Row> {
+    vec![
+        get("/limits", limits::get_list).id("limits_get_list").needs(Read, On::Tenant).docs(
+            "List limits",
+            "Returns every concurrency limit with its slots in use and the tasks waiting for one.",
+        ),
+        get("/limits/{kind}/{name}", limits::get_detail)
+            .id("limits_get_detail")
+            .needs(Read, On::Tenant)
+            .docs(
+                "Show a limit",
+                "Returns the tasks that hold a slot of a limit, and the tasks next in the wait queue.",
+            ),
+        post("/limits/{kind}/{name}", limits::post_places)
+            .audited(Before::Limit)
+            .id("limits_post_places")
+            .needs(Administer, On::Limit)
+            .docs(
+                "Set the slots of a limit",
+                "Changes how many tasks may hold a slot at once. Tasks that hold one keep it; waiting \
+                 tasks start if there is room.",
+            ),
+        get("/queues", queues::get_list).id("queues_get_list").needs(Read, On::Tenant).docs(
+            "List queues",
+            "Returns the tasks waiting in each queue, for how long, by tenant, and the recent \
+             release rate.",
+        ),
+        get("/tenants", tenants::get_list)
+            .id("tenants_get_list")
+            .needs(Read, On::Some)
+            .docs("List tenants", "Returns the tenants in which the caller has a role."),
+        get("/tenants/{name}", tenants::get_one)
+            .id("tenants_get_one")
+            .needs(Read, On::Some)
+            .docs("Show a tenant", "Returns a tenant's weight, its limit and its tasks in progress."),
+        post("/tenants/{name}", tenants::post_one)
+            .audited(Before::Tenant)
+            .id("tenants_post_one")
+            .needs(Administer, On::Instance)
+            .docs(
+                "Create or configure a tenant",
+                "Sets a tenant's weight and its maximum number of active tasks. Creates the tenant if \
+                 it does not exist.",
+            ),
+    ]
+}
+
+fn workers() -> Vec<Row> {
+    vec![
+        get("/workers", workers::get_list)
+            .id("workers_get_list")
+            .needs(Read, On::Instance)
+            .docs("List workers", "Returns the known workers, their health and the attempts they hold."),
+        post("/workers/{id}/drain", workers::post_drain)
+            .audited(Before::Nothing)
+            .id("workers_post_drain")
+            .needs(Operate, On::Instance)
+            .docs("Drain a worker", "The worker takes no more attempts, finishes those it holds and exits."),
+        post("/workers/{id}/kill", workers::post_kill)
+            .audited(Before::Nothing)
+            .id("workers_post_kill")
+            .needs(Operate, On::Instance)
+            .docs(
+                "Kill a worker",
+                "The worker hands back the attempts it holds at once and exits. No retry is used up.",
+            ),
+    ]
+}
+
+fn dead_letters() -> Vec<Row> {
+    vec![
+        get("/dead-letters", dead_letters::get_list)
+            .id("dead_letters_get_list")
+            .needs(Read, On::Instance)
+            .docs("List dead letters", "Returns the messages that could not be processed, newest first."),
+        post("/dead-letters/bulk", dead_letters::post_bulk)
+            .audited(Before::Nothing)
+            .id("dead_letters_post_bulk")
+            .needs(Operate, On::Instance)
+            .docs(
+                "Replay or discard many dead letters",
+                "Applies one action to a batch of the dead letters that match a filter, newest first.",
+            ),
+        get("/dead-letters/{id}", dead_letters::get_one)
+            .id("dead_letters_get_one")
+            .needs(Read, On::Instance)
+            .docs("Show a dead letter", "Returns a dead letter with its message and the error."),
+        post("/dead-letters/{id}/replay", dead_letters::post_replay)
+            .audited(Before::Nothing)
+            .id("dead_letters_post_replay")
+            .needs(Operate, On::Instance)
+            .docs(
+                "Replay a dead letter",
+                "Publishes the message of a dead letter again and removes the dead letter.",
+            ),
+        post("/dead-letters/{id}/discard", dead_letters::post_discard)
+            .audited(Before::Nothing)
+            .id("dead_letters_post_discard")
+            .needs(Operate, On::Instance)
+            .docs("Discard a dead letter", "Deletes a dead letter. Its message is not processed."),
+    ]
+}
+
+fn health() -> Vec<Row> {
+    vec![
+        get("/audit", audit::get_list).id("audit_get_list").needs(Administer, On::Tenant).docs(
+            "Search the audit log",
+            "Returns who changed what, from where, with the state before and after, newest first. \
+             Rejected changes are included.",
+        ),
+        get("/audit/export", audit::get_export)
+            .id("audit_get_export")
+            .needs(Administer, On::Tenant)
+            .docs("Export the audit log", "Streams the audit log as one JSON object per line, newest first.")
+            .answers("application/x-ndjson"),
+        get("/doctor", doctor::get_report).id("doctor_get_report").needs(Read, On::Instance).docs(
+            "Check the health of the instance",
+            "Inspects the stored state for anything stuck or inconsistent and returns the findings.",
+        ),
+        post("/doctor/repair", doctor::post_repair)
+            .audited(Before::Nothing)
+            .id("doctor_post_repair")
+            .needs(Operate, On::Instance)
+            .docs(
+                "Repair the instance",
+                "Repairs what can be repaired without a decision by a person, and returns the remaining \
+                 findings.",
+            ),
+    ]
+}

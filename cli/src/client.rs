@@ -177,7 +177,7 @@ impl Client {
                 message: refusal.message,
                 details: refusal.details,
             }),
-            Err(_) => Err(self.strange(format!("it answered {status}"))),
+            Err(_) => Err(self.strange(format!("it returned {status}"))),
         }
     }
 

@@ -37,18 +37,18 @@ fn a_run_is_steered_from_the_command_line() {
     let run = started["id"].as_str().unwrap();
 
     assert_eq!(ask(&place, &["run", "pause", run, "--reason", "night"]), format!("run {run} is paused\n"));
-    refused(&place, &["run", "pause", run], 3, "is paused already");
+    refused(&place, &["run", "pause", run], 3, "is already paused");
     assert!(ask(&place, &["explain", run]).contains("night"));
     assert_eq!(ask(&place, &["run", "resume", run]), format!("run {run} is running\n"));
     let woken = format!("`nap` of run {run} waits no longer; the run is running\n");
     assert_eq!(ask(&place, &["run", "wake", run, "nap"]), woken);
-    refused(&place, &["run", "wake", run, "listen"], 3, "it waits for a signal: send it");
+    refused(&place, &["run", "wake", run, "listen"], 3, "it is waiting for a signal; send it");
     let marked = ask_json(&place, &["run", "mark", run, "listen", "succeeded", "--output", r#"{"n": 1}"#]);
     assert_eq!(marked["counts"]["succeeded"], 2);
     refused(&place, &["run", "mark", run, "leave", "failed", "--output", "1"], 2, "leave out --output");
     ask(&place, &["run", "watch", run]);
-    refused(&place, &["run", "retry", run], 3, "there is nothing to retry");
-    refused(&place, &["run", "evaluate", run], 3, "there is nothing left to evaluate");
+    refused(&place, &["run", "retry", run], 3, "has no failed tasks to retry");
+    refused(&place, &["run", "evaluate", run], 3, "there is nothing to re-evaluate");
     assert_eq!(ask_json(&place, &["run", "clear", run, "listen"])["state"], "running");
     let shown = ask_json(&place, &["run", "show", run]);
     assert_eq!(

@@ -116,7 +116,7 @@ fn names_and_numbers_that_do_not_exist_are_told_with_those_that_do() {
         (&["versions", "gret"][..], "there is no workflow `gret` (did you mean `greet`?)"),
         (&["archive", "gret"], "there is no workflow `gret` (did you mean `greet`?)"),
         (&["rollback", "gret", "1"], "there is no workflow `gret` (did you mean `greet`?)"),
-        (&["rollback", "greet", "7"], "workflow `greet` has no version 7: it has only version 1"),
+        (&["rollback", "greet", "7"], "workflow `greet` has no version 7; it has only version 1"),
     ] {
         let output = place.run(arguments);
         assert_eq!(output.status.code(), Some(3), "{arguments:?}");

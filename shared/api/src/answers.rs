@@ -19,7 +19,7 @@ use crate::{Api, Caller, error, runs, tasks};
 /// No signal's name is longer.
 const LONGEST_NAME: usize = 100;
 
-/// What somebody who approves fills in.
+/// The answers to the approval's form.
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApproveBody {
@@ -27,7 +27,7 @@ pub(crate) struct ApproveBody {
     fields: Map<String, Value>,
 }
 
-/// Why somebody does not approve.
+/// The reason for a rejection.
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RejectBody {
@@ -44,7 +44,7 @@ pub(crate) async fn post_signal(
 ) -> Result<Json<RunView>, Problem> {
     request::check_type(&headers, &["application/json"])?;
     if name.is_empty() || name.len() > LONGEST_NAME {
-        let message = format!("a signal's name has 1 to {LONGEST_NAME} characters");
+        let message = format!("a signal's name must have 1 to {LONGEST_NAME} characters");
         return Err(Problem::bad_request(message));
     }
     let payload = if body.trim().is_empty() { Value::Null } else { request::parse(&body)? };
@@ -108,7 +108,7 @@ async fn settle(
 /// What a task asks for; refused for one that asks for nothing.
 fn asked(spec: &TaskSpec) -> Result<Approval, Problem> {
     let approval = kind(&spec.kind).filter(|kind| kind.name == "approval").ok_or_else(|| {
-        let message = format!("`{}` is of type {}: only an approval can be answered", spec.name, spec.kind);
+        let message = format!("`{}` is of type {}; only approvals can be answered", spec.name, spec.kind);
         Problem::new(StatusCode::CONFLICT, "not_waiting", message)
     })?;
     config::read(approval, spec.config.clone()).map_err(|error| Problem::internal(&error))
@@ -119,7 +119,7 @@ fn check_approver(ask: &Approval, spec: &TaskSpec, caller: &Caller) -> Result<()
     if ask.allows(&caller.name) {
         return Ok(());
     }
-    let message = format!("{} is not among those who may answer `{}`", caller.name, spec.name);
+    let message = format!("{} is not an approver of `{}`", caller.name, spec.name);
     Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", message))
 }
 
@@ -129,6 +129,6 @@ fn check_fields(ask: &Approval, given: &Map<String, Value>) -> Result<(), Proble
     if problems.is_empty() {
         return Ok(());
     }
-    let message = format!("the answer does not fit what is asked for: {}", problems.join("; "));
+    let message = format!("the answer does not match the form: {}", problems.join("; "));
     Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer", message).with(json!(problems)))
 }

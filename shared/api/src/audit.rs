@@ -36,10 +36,10 @@ pub struct ListQuery {
     /// Only before this instant.
     #[schemars(with = "Option<Time>")]
     pub to: Option<Instant>,
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
-    /// From an earlier page.
+    /// The `next_cursor` of an earlier page.
     pub cursor: Option<String>,
 }
 
@@ -65,23 +65,23 @@ pub struct DeedView {
     pub at: Instant,
     /// Who.
     pub actor: String,
-    /// The address that the request came from.
+    /// The IP address of the client.
     pub origin: Option<String>,
-    /// The addresses that it claims to have come by before.
+    /// The `X-Forwarded-For` header.
     pub forwarded: Option<String>,
-    /// The program that sent it, as it calls itself.
+    /// The `User-Agent` header.
     pub agent: Option<String>,
-    /// What was asked for: the endpoint, as the document names it.
+    /// The operation id.
     pub action: String,
-    /// Of what: the address of the request.
+    /// The path of the request.
     pub target: String,
     /// The idempotency key, if there was one.
     pub key: Option<String>,
-    /// How it was answered.
+    /// The status of the response.
     pub status: u16,
-    /// How the thing stood before, in short.
+    /// The state before the change, in short.
     pub before: Option<Value>,
-    /// What the answer told of how it stood after, in short.
+    /// The state after the change, as far as the response shows it.
     pub after: Option<Value>,
 }
 

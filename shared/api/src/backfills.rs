@@ -31,10 +31,10 @@ const SHOWN: usize = 100;
 pub struct ListQuery {
     /// Only of this workflow.
     pub workflow: Option<String>,
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
-    /// From an earlier page.
+    /// The `next_cursor` of an earlier page.
     pub cursor: Option<String>,
 }
 
@@ -48,17 +48,17 @@ pub struct BackfillBody {
     pub from: String,
     /// Until when, that included.
     pub to: String,
-    /// So many runs go on at the same time.
+    /// The maximum number of runs in progress at once.
     #[serde(default = "parallel")]
     pub max_parallel: u32,
-    /// Where places are short, so many turns for ten of live tasks: from 1, which is usual, to 9.
+    /// The weight against live runs while slots are scarce: turns for every ten of live tasks, from 1 (the default) to 9.
     #[serde(default = "weight")]
     pub weight: u32,
     /// Which dates get a run: those that have none (`missing`), those whose run `failed`, or `all`.
     #[serde(default)]
     #[schemars(with = "crate::openapi::shapes::Reruns")]
     pub rerun: Rerun,
-    /// The number of the version that its runs take; the active one unless said.
+    /// The version its runs use; by default the active one.
     #[serde(default)]
     pub version: Option<i32>,
     /// Whose dates, where the workflow has several schedules.
@@ -90,9 +90,9 @@ pub struct PlanView {
     /// Until when.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub to: Instant,
-    /// So many runs would go on at the same time.
+    /// The maximum number of runs in progress at once.
     pub max_parallel: u32,
-    /// Where places are short, so many turns for ten of live tasks.
+    /// The weight against live runs while slots are scarce: turns for every ten of live tasks.
     pub weight: u32,
     /// Which dates get a run.
     #[schemars(with = "crate::openapi::shapes::Reruns")]
@@ -121,7 +121,7 @@ pub struct ExistingView {
     /// Its run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// Where that stands.
+    /// The current state.
     #[schemars(with = "crate::openapi::shapes::RunStates")]
     pub state: RunState,
 }
@@ -144,14 +144,14 @@ pub struct BackfillView {
     /// Until when.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub to: Instant,
-    /// So many runs go on at the same time.
+    /// The maximum number of runs in progress at once.
     pub max_parallel: u32,
-    /// Where places are short, so many turns for ten of live tasks.
+    /// The weight against live runs while slots are scarce: turns for every ten of live tasks.
     pub weight: u32,
     /// Which dates get a run.
     #[schemars(with = "crate::openapi::shapes::Reruns")]
     pub rerun: Rerun,
-    /// Where it stands.
+    /// The current state.
     #[schemars(with = "crate::openapi::shapes::BackfillStates")]
     pub state: BackfillState,
     /// When it was asked for.
@@ -162,7 +162,7 @@ pub struct BackfillView {
     /// When it ended.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub finished_at: Option<Instant>,
-    /// Who cancelled it, if somebody did.
+    /// Who cancelled it.
     pub cancelled_by: Option<String>,
     /// Why it does not go on, where it should.
     pub problem: Option<String>,

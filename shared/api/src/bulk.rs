@@ -171,7 +171,7 @@ fn place(record: &RunRecord) -> (Instant, RunId) {
 
 fn filter(given: &BulkFilter) -> Result<RunFilter, Problem> {
     if *given == BulkFilter::default() {
-        let message = "`filter` names nothing: give at least one of workflow, state, parent, label, created_after, \
+        let message = "`filter` is empty; give at least one of workflow, state, parent, label, created_after, \
                        created_before";
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "filter_missing", message));
     }
@@ -196,7 +196,7 @@ fn command(body: &BulkBody, caller: &Caller) -> Result<Command, Problem> {
         "retry" => Operation::Retry,
         "evaluate" => Operation::Evaluate,
         other => {
-            let message = format!("`action` is `{other}`, which is none of {}", ACTIONS.join(", "));
+            let message = format!("unknown action `{other}`; expected one of {}", ACTIONS.join(", "));
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unknown_action", message));
         }
     };

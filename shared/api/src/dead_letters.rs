@@ -23,10 +23,10 @@ pub struct ListQuery {
     pub source: Option<String>,
     /// Only those with this text in their reason or body.
     pub text: Option<String>,
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
-    /// From an earlier page.
+    /// The `next_cursor` of an earlier page.
     pub cursor: Option<String>,
 }
 
@@ -99,7 +99,7 @@ pub struct BulkBody {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "LetterBulkView")]
 pub struct BulkView {
-    /// How many letters this call looked at.
+    /// How many dead letters this call examined.
     pub matched: usize,
     /// How many of them it replayed or discarded; those that it would have, in a dry run.
     pub done: usize,

@@ -58,7 +58,7 @@ pub struct ReportView {
     pub now: Instant,
     /// What was looked at.
     pub checks: Vec<CheckView>,
-    /// Whether every unfinished run was looked at.
+    /// Whether every unfinished run was inspected.
     pub complete: bool,
     /// What was put right just now, if that was asked for.
     #[serde(default)]
@@ -88,34 +88,36 @@ fn words(finding: &Finding) -> (String, &'static str) {
         "see whether the scheduler calls the sweep every minute; `ebb doctor --repair` does it once";
     const REPAIR: &str = "`ebb doctor --repair` puts it right; the sweep does so by itself within minutes";
     match finding.fault {
-        Fault::OverdueTimers => (format!("{count} timers are due and nobody fires them{since}"), SWEEP),
+        Fault::OverdueTimers => (format!("{count} timers are overdue{since}"), SWEEP),
         Fault::UnsentMessages => (
-            format!("{count} messages were committed and not published{since}"),
+            format!("{count} messages are committed but not published{since}"),
             "see whether the bus is there and the sweep runs; `ebb doctor --repair` publishes them",
         ),
-        Fault::OverdueCheckups => (format!("{count} runs should have been looked at{since}"), SWEEP),
+        Fault::OverdueCheckups => (format!("{count} runs are overdue for a recheck{since}"), SWEEP),
         Fault::DeadWorkers => (
             format!("{count} attempts are held by dead workers{since}"),
             "see whether the scheduler calls the sweep every minute: it gives each a last chance, then takes them over",
         ),
         Fault::DeadLetters => (
-            format!("{count} messages could not be taken in{since}"),
+            format!("{count} messages could not be processed{since}"),
             "`ebb dead-letters` lists them; replay or discard each",
         ),
         Fault::OrphanedTimers => (format!("{count} timers{of} wait for nothing{since}"), REPAIR),
-        Fault::WrongCounts => (format!("what is noted about the tasks{of} does not fit them{since}"), REPAIR),
-        Fault::NotEnded => (format!("all tasks{of} have ended, and the run has not{since}"), REPAIR),
+        Fault::WrongCounts => (format!("the task counts{of} are wrong{since}"), REPAIR),
+        Fault::NotEnded => (format!("all tasks{of} have ended but the run has not{since}"), REPAIR),
         Fault::UnheardTasks => {
-            (format!("{count} tasks{of} were dispatched and nobody took them{since}"), UNHEARD)
+            (format!("{count} tasks{of} are dispatched but no worker took them{since}"), UNHEARD)
         }
-        Fault::AtRest => (format!("{count} tasks{of} have not begun, and nothing moves{since}"), REPAIR),
-        Fault::NotLookedAt => (format!("nobody would look whether anything{of} got lost{since}"), REPAIR),
+        Fault::AtRest => {
+            (format!("{count} tasks{of} are not started and nothing will start them{since}"), REPAIR)
+        }
+        Fault::NotLookedAt => (format!("no recheck is scheduled{of}{since}"), REPAIR),
         Fault::Stalled => (
-            format!("the run{of} cannot go on{since}"),
+            format!("the run{of} cannot continue{since}"),
             "`ebb explain RUN` says where it is; cancel it, or repair with `ebb doctor --repair`",
         ),
         Fault::Unusable => (
-            format!("this program cannot use the version{of}, so nothing of the run can go on"),
+            format!("this release cannot use the version{of}, so the run cannot continue"),
             "deploy the program that knows its definition (the log says what is wrong with it): the run goes on by \
              itself within ten minutes",
         ),
@@ -136,7 +138,7 @@ pub async fn look(api: &Api, caller: &Caller) -> Result<ReportView, Problem> {
             CheckView::new("bus", false, problem.to_string(), "see whether it is there and reachable")
         }
     });
-    let who = format!("you are {}, and may see and do what tenant {} may", caller.name, caller.tenant.0);
+    let who = format!("you are {} in tenant {}", caller.name, caller.tenant.0);
     checks.push(CheckView::new("identity", true, who, ""));
     let (findings, next) = runtime.inspect(None, LOOKS).await.map_err(error::runtime)?;
     checks.extend(findings.iter().map(CheckView::found));
@@ -158,11 +160,11 @@ fn of_database(health: &Health, now: Instant) -> Vec<CheckView> {
     let schema = CheckView::new("migrations", health.schema_is_current, says.into(), advice);
     let clock = health.clock.map(|clock| {
         let skew = (clock - now).abs();
-        let says = format!("the database's differs from ours by {} ms", skew.num_milliseconds());
+        let says = format!("the database's clock differs from ours by {} ms", skew.num_milliseconds());
         CheckView::new("clock", skew <= SKEW, says, "let both machines keep time by NTP")
     });
     let connections = health.connections.map(|(used, limit)| {
-        let says = format!("{used} of {limit} are in use");
+        let says = format!("{used} of {limit} in use");
         let advice = "lower EBB_DATABASE_CONNECTIONS or the number of instances, or raise max_connections";
         CheckView::new("connections", used * 10 < limit * 9, says, advice)
     });

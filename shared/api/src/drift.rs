@@ -26,7 +26,7 @@ const MOST: u32 = 1_000;
 pub struct DriftQuery {
     /// Only of this schedule.
     pub name: Option<String>,
-    /// So many of the last ones; a hundred unless said.
+    /// The number of runs; by default 100.
     #[schemars(range(min = 1, max = 1000))]
     pub count: Option<u32>,
 }
@@ -100,7 +100,7 @@ pub(crate) async fn get_drift(
 ) -> Result<Json<DriftList>, Problem> {
     let count = query.count.unwrap_or(RUNS);
     if !(1..=MOST).contains(&count) {
-        return Err(Problem::bad_request(format!("`count` is {count}; it must be from 1 to {MOST}")));
+        return Err(Problem::bad_request(format!("`count` must be between 1 and {MOST}, not {count}")));
     }
     let (mut items, store) = (Vec::new(), api.app.runtime.store());
     for record in schedules::find(&api, &caller, &workflow, query.name.as_deref()).await? {

@@ -33,14 +33,13 @@ pub fn runtime(error: Error) -> Problem {
             refused(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused").with(json!({ "id": run }))
         }
         Error::LaneTaken(run) => {
-            let message =
-                format!("{message}: wait until it has ended, or cancel it, and start the run again");
+            let message = format!("{message}; wait until it ends or cancel it, then start the run again");
             Problem::new(StatusCode::CONFLICT, "concurrency_key_taken", message).with(json!({ "id": run }))
         }
         Error::BadKey(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "invalid_concurrency_key"),
         Error::BadPriority(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_priority"),
         Error::OutputsForgotten(_) => {
-            let message = format!("{message}; trigger the workflow with the same inputs instead");
+            let message = format!("{message}; start a new run with the same inputs instead");
             Problem::new(StatusCode::CONFLICT, "outputs_deleted", message)
         }
         Error::BadBackfill(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_backfill"),
@@ -49,7 +48,7 @@ pub fn runtime(error: Error) -> Problem {
         Error::Bus(_) | Error::Together(_) => Problem::unavailable(message),
         Error::Store(error) => store(error),
         Error::Unusable { .. } => {
-            let message = format!("{message}; register the workflow again, or use the program that knows it");
+            let message = format!("{message}; register the workflow again, or use the release that wrote it");
             Problem::new(StatusCode::CONFLICT, "unusable_version", message)
         }
         Error::Defect => Problem::internal(&error),

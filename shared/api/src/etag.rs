@@ -50,7 +50,7 @@ pub(crate) async fn check_match(
 ) -> Result<(), Problem> {
     let Some(said) = headers.get(header::IF_MATCH) else { return Ok(()) };
     if said.to_str().is_err() {
-        return Err(Problem::bad_request("`If-Match` holds characters that no ETag has"));
+        return Err(Problem::bad_request("`If-Match` contains characters that an ETag cannot have"));
     }
     for name in names {
         check_one(api, caller, headers, name).await?;
@@ -64,6 +64,6 @@ async fn check_one(api: &Api, caller: &Caller, headers: &HeaderMap, name: &str) 
     if matches(headers, &header::IF_MATCH, hash) == Some(true) {
         return Ok(());
     }
-    let message = format!("`{name}` is not as `If-Match` says: read it again before you change it");
+    let message = format!("`{name}` has changed since `If-Match`; read it again before changing it");
     Err(Problem::new(StatusCode::PRECONDITION_FAILED, "definition_changed", message))
 }

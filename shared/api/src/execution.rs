@@ -60,7 +60,7 @@ pub struct LeaseBody {
 pub struct LeaseView {
     /// The attempts that are its own now.
     pub items: Vec<LeasedView>,
-    /// What it was told to do, if it was: `drain` or `kill`. It is given nothing then.
+    /// Its worker command, if it was given one: `drain` or `kill`. It then gets no attempts.
     pub order: Option<String>,
     /// While it holds attempts, it has to say so often that it lives.
     pub heartbeat_seconds: u32,
@@ -74,7 +74,7 @@ pub struct LeasedView {
     pub run: RunId,
     /// The task's name.
     pub task: String,
-    /// Which try: it goes with everything that is said of it.
+    /// The attempt's number; every report about the attempt names it.
     pub attempt: u32,
     /// The run's workflow.
     pub workflow: String,
@@ -87,7 +87,7 @@ pub struct LeasedView {
     pub input: Value,
     /// How long it may take.
     pub timeout_seconds: u32,
-    /// How far an earlier attempt has come, if one said so.
+    /// The checkpoint of an earlier attempt, if one saved any.
     pub checkpoint: Option<Value>,
 }
 
@@ -106,7 +106,7 @@ pub struct HeartbeatBody {
 pub struct HeartbeatView {
     /// Its attempts.
     pub held: Vec<HeldAttemptView>,
-    /// What it was told to do, if it was: `drain` or `kill`.
+    /// Its worker command, if it was given one: `drain` or `kill`.
     pub order: Option<String>,
 }
 
@@ -125,7 +125,7 @@ pub struct HeldAttemptView {
 /// The worker of that name: nobody else's can have the same id.
 fn worker_id(caller: &Caller, name: &str) -> Result<WorkerId, Problem> {
     if name.is_empty() || name.chars().count() > LONGEST_NAME {
-        let message = format!("`worker` must have from 1 to {LONGEST_NAME} characters");
+        let message = format!("`worker` must have 1 to {LONGEST_NAME} characters");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_worker", message));
     }
     let whole = format!("worker\n{}\n{}\n{name}", caller.tenant.0, caller.name);
@@ -146,7 +146,7 @@ pub(crate) async fn post_lease(
     let limit = body.limit.unwrap_or(1);
     let refused = |code, words| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, words));
     if !(1..=MOST_LEASED).contains(&limit) {
-        return refused("bad_limit", format!("`limit` must be from 1 to {MOST_LEASED}"));
+        return refused("bad_limit", format!("`limit` must be between 1 and {MOST_LEASED}"));
     }
     if !is_remote(&body.queue) {
         let words = "`queue` must be `remote` or begin with `remote-`: others are served by our own workers";

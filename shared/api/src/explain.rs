@@ -43,7 +43,7 @@ pub struct Explanation {
     /// The run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// Where it stands.
+    /// The current state.
     #[schemars(with = "crate::openapi::shapes::RunStates")]
     pub state: RunState,
     /// Why, in a few sentences.
@@ -59,7 +59,7 @@ pub struct Explanation {
 pub struct TaskExplanation {
     /// Its name.
     pub task: String,
-    /// Where it stands.
+    /// The current state.
     #[schemars(with = "crate::openapi::shapes::TaskStates")]
     pub state: TaskState,
     /// Why, in a few sentences.
@@ -239,7 +239,7 @@ async fn others(
     Ok(found)
 }
 
-/// Where queued tasks stand in line.
+/// The positions of queued tasks in the wait queue.
 async fn lines(api: &Api, run: RunId, tasks: &[Task]) -> Result<BTreeMap<TaskIndex, InLine>, Problem> {
     let queued = tasks.iter().filter(|task| task.state == TaskState::Queued).map(|task| task.index);
     let mut found = BTreeMap::new();

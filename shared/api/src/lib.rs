@@ -110,7 +110,7 @@ async fn no_such_endpoint(request: Request) -> Problem {
 }
 
 async fn no_such_method(request: Request) -> Problem {
-    let message = format!("`/api/v1{}` takes no {}", request.uri().path(), request.method());
+    let message = format!("`/api/v1{}` does not support {}", request.uri().path(), request.method());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }
 
@@ -118,11 +118,11 @@ async fn no_such_method(request: Request) -> Problem {
 async fn bounded(request: Request, next: Next) -> Response {
     // The database cannot hold a NUL in a text, so nothing has one in its name.
     if request.uri().to_string().contains("%00") {
-        return Problem::bad_request("the address holds a NUL character (%00)").into_response();
+        return Problem::bad_request("the URL contains a NUL character (%00)").into_response();
     }
     // Nothing that is sent grows: whatever would have to be unpacked is refused.
     if request.headers().get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
-        let message = "the body is compressed; send it as it is";
+        let message = "compressed bodies are not supported";
         return Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
             .into_response();
     }

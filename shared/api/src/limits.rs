@@ -39,11 +39,11 @@ pub struct LimitView {
     pub kind: String,
     /// The name of what it limits; `own` for the tenant.
     pub name: String,
-    /// How many places there are; none if there is no bound.
+    /// The number of slots; null for no limit.
     pub places: Option<u32>,
     /// How many are taken or promised.
     pub used: u32,
-    /// How many tasks stand in its line.
+    /// How many tasks are in its wait queue.
     pub waiting: u32,
     /// Since when the one that has waited longest does.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
@@ -64,7 +64,7 @@ pub struct ShareView {
     pub backfill: Option<BackfillId>,
     /// How often the tenant comes in each round.
     pub weight: u32,
-    /// Where it is a backfill: so many turns for ten of the tenant's.
+    /// For a backfill: turns for every ten of the tenant's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backfill_weight: Option<u32>,
     /// How many of its tasks wait.
@@ -72,17 +72,17 @@ pub struct ShareView {
     /// Since when the one that has waited longest does.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub oldest: Option<Instant>,
-    /// The part of the places that it is entitled to while it waits, of 1.
+    /// The share of slots it is entitled to while it waits, of 1.
     pub entitled: f64,
-    /// The part of the places given from the line that it received, of 1.
+    /// The share of slots it got from the wait queue, of 1.
     pub received: f64,
 }
 
-/// How many places a limit shall have.
+/// The slots to give a limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitBody {
-    /// So many; null for no bound.
+    /// The number; null for no limit.
     #[schemars(range(max = 1_000_000))]
     pub places: Option<u32>,
 }
@@ -161,18 +161,18 @@ fn named(caller: &Caller, kind: &str, name: &str) -> Result<Limit, Problem> {
     let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     if name.len() > LONGEST_NAME || !name.chars().all(plain) {
         let message =
-            format!("a limit's name has only small letters, digits and `-`, at most {LONGEST_NAME} of them");
+            format!("a limit's name must have at most {LONGEST_NAME} lowercase letters, digits and `-`");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_name", message));
     }
     match kind {
         "pool" => Ok(Limit::Pool(caller.tenant, name.into())),
         "queue" => Ok(Limit::Queue(name.into())),
         "tenant" if name == OWN => Ok(Limit::Tenant(caller.tenant)),
-        "tenant" => Err(Problem::not_found(format!("a tenant's limit is called `{OWN}`, not `{name}`"))),
+        "tenant" => Err(Problem::not_found(format!("a tenant's limit is named `{OWN}`, not `{name}`"))),
         "workflow" => Ok(Limit::Workflow(caller.tenant, name.into())),
         _ => {
             let kinds = "pool, queue, tenant or workflow";
-            Err(Problem::not_found(format!("there is no limit of the kind `{kind}`: {kinds}")))
+            Err(Problem::not_found(format!("unknown kind of limit `{kind}`: {kinds}")))
         }
     }
 }

@@ -31,7 +31,7 @@ use listener::Listener;
 pub(crate) use log::get_log;
 pub use log::{FollowQuery, FollowedView};
 
-/// Which events to be told.
+/// Which events to follow.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LiveQuery {
@@ -50,7 +50,7 @@ pub struct LiveView {
     pub run: RunId,
     /// The workflow's name.
     pub workflow: String,
-    /// Where the run stands now.
+    /// The run's current state.
     #[schemars(with = "crate::openapi::shapes::RunStates")]
     pub state: RunState,
     /// The event.
@@ -101,7 +101,7 @@ fn last_heard(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     match headers.get("last-event-id").map(HeaderValue::to_str) {
         None => Ok(None),
         Some(Ok(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
-        Some(Err(_)) => Err(Problem::bad_request("`Last-Event-ID` is none that was given here")),
+        Some(Err(_)) => Err(Problem::bad_request("unknown `Last-Event-ID`")),
     }
 }
 

@@ -17,10 +17,10 @@ use crate::{Api, Caller, error, tasks};
 pub struct LogQuery {
     /// Of this attempt; without it, of the current one.
     pub attempt: Option<u32>,
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
-    /// From an earlier page.
+    /// The `next_cursor` of an earlier page.
     pub cursor: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub async fn list(
     let current = found.record.task.attempt;
     let attempt = query.attempt.unwrap_or(current);
     if query.attempt.is_some_and(|attempt| !(1..=current).contains(&attempt)) {
-        let message = format!("task `{task}` has no attempt {attempt}; so far it has had {current}");
+        let message = format!("task `{task}` has no attempt {attempt}; its latest is {current}");
         return Err(Problem::not_found(message));
     }
     let from = wanted.after.map_or(0, |last| last.saturating_add(1));

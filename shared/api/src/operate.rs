@@ -17,23 +17,23 @@ use crate::tasks::Found;
 use crate::views::RunView;
 use crate::{Api, Caller, error, runs, tasks};
 
-/// Why somebody does something.
+/// The reason for a change.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReasonBody {
-    /// In words, for the timeline.
+    /// The reason, for the timeline.
     #[serde(default, deserialize_with = "crate::request::brief")]
     #[schemars(length(max = 1000))]
     pub reason: Option<String>,
 }
 
-/// What somebody says that a task delivered, and why they do.
+/// The output to give a task, and the reason.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SucceedBody {
     /// The task's output; null for none. A switch names the branches that go on: `{"next": ["left"]}`.
     pub output: Value,
-    /// In words, for the timeline.
+    /// The reason, for the timeline.
     #[serde(default, deserialize_with = "crate::request::brief")]
     #[schemars(length(max = 1000))]
     pub reason: Option<String>,
@@ -133,13 +133,13 @@ fn answer(
 fn refusal(operation: &Operation, id: RunId, state: RunState) -> String {
     let name = state.name();
     match (operation, state) {
-        (Operation::Pause, RunState::Paused) => format!("run {id} is paused already"),
-        (Operation::Pause, _) => format!("run {id} is {name}: it cannot be paused"),
-        (Operation::Resume, _) => format!("run {id} is {name}: only a paused run can be resumed"),
+        (Operation::Pause, RunState::Paused) => format!("run {id} is already paused"),
+        (Operation::Pause, _) => format!("run {id} is {name} and cannot be paused"),
+        (Operation::Resume, _) => format!("run {id} is {name}; only a paused run can be resumed"),
         (Operation::Retry, _) => {
-            format!("run {id} is {name} and nothing of it has failed: there is nothing to retry")
+            format!("run {id} is {name} and has no failed tasks to retry")
         }
-        _ => format!("run {id} is {name}: there is nothing left to evaluate"),
+        _ => format!("run {id} is {name}; there is nothing to re-evaluate"),
     }
 }
 
@@ -149,21 +149,23 @@ fn refusal_of_task(operation: &Operation, name: &str, found: &Found) -> String {
     let stands = format!("task `{name}` of run {run} is {}", task.state.name());
     match (operation, task.state) {
         (Operation::Clear(_), _) => {
-            format!("{stands}, and nothing after it has begun: there is nothing to clear")
+            format!("{stands} and has not started, nor has anything downstream; there is nothing to clear")
         }
         (Operation::Wake(_), TaskState::Sleeping) => {
             let instead = match kind {
-                "wait_for_signal" => "it waits for a signal: send it",
-                "approval" => "it waits for an answer: approve or reject it",
-                _ => "it waits for others: mark it, if it shall wait no longer",
+                "wait_for_signal" => "it is waiting for a signal; send it",
+                "approval" => "it is waiting for approval; approve or reject it",
+                _ => "it is waiting for other work; mark it to stop waiting",
             };
             format!("{stands}: {instead}")
         }
         (Operation::Wake(_), _) => {
-            format!("{stands}: only a sleep, or the delay before an attempt, can be ended early")
+            format!("{stands}; only a sleep or a retry delay can be ended early")
         }
         (Operation::Mark(..), _) if task.child.is_some() => {
-            format!("{stands}: a child is marked only while it is under way; clear it, or mark its fan-out")
+            format!(
+                "{stands}; a child can be marked only while it is in progress: clear it, or mark its fan-out"
+            )
         }
         _ => format!("{stands} already"),
     }

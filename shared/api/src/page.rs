@@ -45,7 +45,7 @@ impl<T> Page<T> {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PageQuery {
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page of the same list.
@@ -91,7 +91,7 @@ fn encode<P: Serialize>(place: &P) -> String {
 fn decode<P: DeserializeOwned>(cursor: &str) -> Result<P, Problem> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
     bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or_else(|| {
-        Problem::bad_request("`cursor` is none of this list: take it from `next_cursor` of an earlier page")
+        Problem::bad_request("invalid `cursor`; use `next_cursor` from an earlier page of this list")
     })
 }
 

@@ -22,7 +22,7 @@ pub struct GraphView {
     /// The run.
     #[schemars(with = "Id")]
     pub run: RunId,
-    /// Where it stands.
+    /// The current state.
     #[schemars(with = "RunStates")]
     pub state: RunState,
     /// The tasks of its definition, in the order in which they were written.
@@ -37,7 +37,7 @@ pub struct NodeView {
     /// The task type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it stands.
+    /// The current state.
     #[schemars(with = "TaskStates")]
     pub state: TaskState,
     /// The current attempt; 0 before the first.

@@ -59,7 +59,7 @@ pub(crate) fn check_type(headers: &HeaderMap, known: &[&str]) -> Result<(), Prob
     if known.iter().chain([&UNTOLD]).any(|known| kind.eq_ignore_ascii_case(known)) {
         return Ok(());
     }
-    let message = format!("the body is `{kind}`; it must be {}", known.join(" or "));
+    let message = format!("unsupported content type `{kind}`; expected {}", known.join(" or "));
     Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message))
 }
 
@@ -73,7 +73,7 @@ impl<S: Send + Sync> FromRequest<S> for Text {
         let bytes = read_body(request.into_body(), BODY_LIMIT).await?;
         String::from_utf8(bytes.into())
             .map(Self)
-            .map_err(|error| Problem::bad_request(format!("the body is no UTF-8: {}", error.utf8_error())))
+            .map_err(|error| Problem::bad_request(format!("the body is not UTF-8: {}", error.utf8_error())))
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn brief<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<
     let text: Option<String> = serde::Deserialize::deserialize(from)?;
     match text.as_deref().map(|text| text.chars().count()) {
         Some(length) if length > LONGEST_REASON => {
-            let message = format!("`reason` has {length} characters, at most {LONGEST_REASON} are kept");
+            let message = format!("`reason` has {length} characters; the maximum is {LONGEST_REASON}");
             Err(serde::de::Error::custom(message))
         }
         _ => Ok(text),
@@ -91,6 +91,5 @@ pub(crate) fn brief<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<
 
 /// A value out of JSON text, or what is wrong with it and at which line and column.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
-    serde_json::from_str(text)
-        .map_err(|error| Problem::bad_request(format!("the body does not fit: {error}")))
+    serde_json::from_str(text).map_err(|error| Problem::bad_request(format!("invalid body: {error}")))
 }

@@ -34,10 +34,10 @@ const LANE_SHOWN: u32 = 100;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventsQuery {
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
-    /// From an earlier page.
+    /// The `next_cursor` of an earlier page.
     pub cursor: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct StartBody {
     pub labels: Map<String, Value>,
     /// How urgent it is within its tenant: from -100 to 100.
     pub priority: i32,
-    /// Whether a run of the same logical date shall make room: it is cancelled, unless it has ended, and stays to be read.
+    /// Whether to replace a run of the same logical date: it is cancelled unless it has ended, and can still be read.
     pub replace_existing: bool,
 }
 
@@ -111,7 +111,7 @@ async fn show_found(api: &Api, record: RunRecord) -> Result<RunView, Problem> {
 pub(crate) fn state_named(name: &str) -> Result<RunState, Problem> {
     RunState::named(name).ok_or_else(|| {
         let known = RunState::ALL.map(RunState::name).join(", ");
-        Problem::bad_request(format!("`state` is `{name}`, which is none of {known}"))
+        Problem::bad_request(format!("unknown state `{name}`; expected one of {known}"))
     })
 }
 
@@ -237,6 +237,6 @@ pub(crate) async fn post_cancel(
     if settled == Settled::Applied || run.state == RunState::Cancelled {
         return Ok(Json(run));
     }
-    let message = format!("run {id} has {} already", run.state.name());
+    let message = format!("run {id} has already {}", run.state.name());
     Err(Problem::new(StatusCode::CONFLICT, "already_ended", message).with(json!(run)))
 }

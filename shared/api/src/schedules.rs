@@ -30,10 +30,10 @@ const MOST: usize = 1_000;
 pub struct ListQuery {
     /// Only of this workflow.
     pub workflow: Option<String>,
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
-    /// From an earlier page.
+    /// The `next_cursor` of an earlier page.
     pub cursor: Option<String>,
 }
 
@@ -43,9 +43,9 @@ pub struct ListQuery {
 pub struct NextQuery {
     /// Only of this schedule.
     pub name: Option<String>,
-    /// Those after this instant, or after what clocks of the schedule's zone show; now unless said.
+    /// Those after this instant, or after this local time in the schedule's zone; by default now.
     pub from: Option<String>,
-    /// So many; five unless said.
+    /// The number of instants; by default five.
     #[schemars(range(min = 1, max = 1000))]
     pub count: Option<usize>,
 }
@@ -54,7 +54,7 @@ pub struct NextQuery {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PauseBody {
-    /// Its name; all of the workflow's unless said.
+    /// The schedule's name; by default all schedules of the workflow.
     pub name: Option<String>,
     /// In words.
     #[serde(deserialize_with = "request::brief")]
@@ -66,9 +66,9 @@ pub struct PauseBody {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResumeBody {
-    /// Its name; all of the workflow's unless said.
+    /// The schedule's name; by default all schedules of the workflow.
     pub name: Option<String>,
-    /// `all`, `latest` or `none` of the missed instants get their runs; the schedule's `catchup` says so unless said.
+    /// Which missed instants get a run: `all`, `latest` or `none`; by default as the schedule's `catchup` says.
     #[schemars(with = "Option<crate::openapi::shapes::Catchups>")]
     pub missed: Option<Catchup>,
 }
@@ -152,7 +152,7 @@ pub struct PauseView {
     pub at: Instant,
     /// Who.
     pub by: String,
-    /// Why, if they said so.
+    /// The reason, if one was given.
     pub reason: Option<String>,
 }
 
@@ -185,7 +185,7 @@ pub struct MissedView {
 pub struct DriftView {
     /// How many runs were counted.
     pub runs: i64,
-    /// Half of them began within so many milliseconds; none if nothing was counted or it is more than a minute.
+    /// The median delay in milliseconds; null if nothing was counted or it exceeds a minute.
     pub p50_ms: Option<i64>,
     /// 99 of a hundred did.
     pub p99_ms: Option<i64>,
@@ -319,7 +319,7 @@ pub(crate) async fn get_next(
 ) -> Result<Json<NextList>, Problem> {
     let count = query.count.unwrap_or(SHOWN);
     if !(1..=MOST).contains(&count) {
-        return Err(Problem::bad_request(format!("`count` is {count}; it must be from 1 to {MOST}")));
+        return Err(Problem::bad_request(format!("`count` must be between 1 and {MOST}, not {count}")));
     }
     let mut items = Vec::new();
     for record in find(&api, &caller, &workflow, query.name.as_deref()).await? {
@@ -336,7 +336,9 @@ pub(crate) async fn get_next(
 }
 
 fn no_time(text: &str) -> Problem {
-    Problem::bad_request(format!("`from` is `{text}`: write such as `2026-01-31` or `2026-01-31T18:00:00Z`"))
+    Problem::bad_request(format!(
+        "invalid `from` `{text}`; use a form such as `2026-01-31` or `2026-01-31T18:00:00Z`"
+    ))
 }
 
 /// Nothing is made until it is resumed. Doing it again changes nothing.
@@ -367,7 +369,7 @@ pub(crate) async fn post_resume(
     let found = find(&api, &caller, &workflow, body.name.as_deref()).await?;
     if let Some(resting) = found.iter().find(|record| record.schedule.paused && body.name.is_some()) {
         let name = &resting.schedule.name;
-        let message = format!("the file of `{workflow}` says that `{name}` is paused: change it there");
+        let message = format!("the definition of `{workflow}` pauses `{name}`; change it there");
         return Err(Problem::new(StatusCode::CONFLICT, "defined_by_the_workflow", message));
     }
     let mut items = Vec::new();

@@ -22,10 +22,10 @@ use crate::{Api, Caller, error, explain, runs};
 pub struct ListQuery {
     /// Only the children of this fan-out; without it, the tasks of the definition.
     pub parent: Option<String>,
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
-    /// From an earlier page.
+    /// The `next_cursor` of an earlier page.
     pub cursor: Option<String>,
 }
 
@@ -128,7 +128,7 @@ fn child_named(graph: &Graph, name: &str) -> Option<(TaskIndex, usize)> {
 fn fan_out(graph: &Graph, id: RunId, name: &str) -> Result<TaskIndex, Problem> {
     let index = graph.index_of(name).ok_or_else(|| no_such_task(graph, id, name))?;
     if graph.spec(index).fan_out.is_none() {
-        return Err(Problem::bad_request(format!("`{name}` is no fan-out, so it has no children")));
+        return Err(Problem::bad_request(format!("`{name}` is not a fan-out, so it has no children")));
     }
     Ok(index)
 }
@@ -224,7 +224,7 @@ pub(crate) async fn get_output(
             Ok(Json(OutputView { attempt: record.task.attempt, output: Value::Null }))
         }
         (None, _) => {
-            let message = format!("task `{task}` has delivered nothing: it is {}", state.name());
+            let message = format!("task `{task}` has no output; it is {}", state.name());
             Err(Problem::not_found(message))
         }
         (Some(output), _) => Ok(Json(OutputView { attempt: record.task.attempt, output })),

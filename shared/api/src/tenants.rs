@@ -23,7 +23,7 @@ const HEAVIEST: u32 = 1_000;
 pub struct TenantView {
     /// Its name.
     pub name: String,
-    /// How often it comes in each round where tenants wait for places.
+    /// The weight while tenants wait for slots: turns in each round.
     pub weight: u32,
     /// How many of its tasks may be under way at the same time; none if there is no bound.
     pub max_active_tasks: Option<u32>,
@@ -53,7 +53,7 @@ impl From<TenantRecord> for TenantView {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenantBody {
-    /// How often it comes in each round where tenants wait for places: from 1 to 1,000.
+    /// The weight while tenants wait for slots: turns in each round, from 1 to 1,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000))]
     pub weight: Option<u32>,
@@ -141,7 +141,7 @@ pub(crate) async fn post_one(
         runtime.set_places(&Limit::Tenant(id), places).await.map_err(error::runtime)?;
     }
     let record = named(&api, &name).await?;
-    let record = record.ok_or_else(|| Problem::unavailable("the tenant cannot be read; ask again"))?;
+    let record = record.ok_or_else(|| Problem::unavailable("the tenant cannot be read; retry"))?;
     Ok((status, Json(record.into())))
 }
 
@@ -153,10 +153,10 @@ fn check(name: &str, body: &TenantBody) -> Result<(), Problem> {
         Err(words) => return refused("bad_name", words),
     }
     if body.weight.is_some_and(|weight| !(1..=HEAVIEST).contains(&weight)) {
-        return refused("bad_weight", format!("`weight` must be from 1 to {HEAVIEST}"));
+        return refused("bad_weight", format!("`weight` must be between 1 and {HEAVIEST}"));
     }
     if body.max_active_tasks.flatten().is_some_and(|places| places > MOST_PLACES) {
-        let words = format!("`max_active_tasks` must be from 0 to {MOST_PLACES}, or null for no bound");
+        let words = format!("`max_active_tasks` must be between 0 and {MOST_PLACES}, or null for no limit");
         return refused("bad_places", words);
     }
     Ok(())

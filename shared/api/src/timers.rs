@@ -22,10 +22,10 @@ pub struct ListQuery {
     pub run: Option<RunId>,
     /// Only of this workflow.
     pub workflow: Option<String>,
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
-    /// From an earlier page.
+    /// The `next_cursor` of an earlier page.
     pub cursor: Option<String>,
 }
 
@@ -82,11 +82,11 @@ impl TimerView {
 fn why(kind: TimerKind, task: Option<&str>, attempt: u32, looks: bool) -> String {
     match (kind, task) {
         (TimerKind::Retry, Some(task)) => {
-            format!("`{task}` is tried again after attempt {attempt} failed")
+            format!("`{task}` is retried after attempt {attempt} failed")
         }
-        (TimerKind::Sleep, Some(task)) if looks => format!("`{task}` looks again"),
-        (TimerKind::Sleep, Some(task)) => format!("`{task}` has slept long enough"),
-        (TimerKind::Timeout, Some(task)) => format!("`{task}` waits no longer and fails"),
+        (TimerKind::Sleep, Some(task)) if looks => format!("`{task}` polls again"),
+        (TimerKind::Sleep, Some(task)) => format!("`{task}` wakes up"),
+        (TimerKind::Timeout, Some(task)) => format!("`{task}` times out"),
         (TimerKind::Deadline, _) => "the run should have ended by then".into(),
         (TimerKind::Timeout | TimerKind::Retry | TimerKind::Sleep, None) => {
             "the run has taken as long as it may and ends".into()

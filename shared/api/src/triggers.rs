@@ -22,10 +22,10 @@ const SHOWN: u32 = 20;
 pub struct ListQuery {
     /// Only of this workflow.
     pub workflow: Option<String>,
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
-    /// From an earlier page.
+    /// The `next_cursor` of an earlier page.
     pub cursor: Option<String>,
 }
 
@@ -48,17 +48,17 @@ pub struct TriggerView {
     pub name: String,
     /// `event`, `webhook`, `workflow` or `sensor`.
     pub kind: String,
-    /// What it waits for.
+    /// What it is waiting for.
     pub on: Value,
     /// Its filter, if it has one.
     pub filter: Option<String>,
-    /// What it heard of last.
+    /// Its last event.
     pub last_event: Option<EventView>,
     /// What its sensor has seen.
     pub watermark: Value,
-    /// How many looks of its sensor failed, one after the other.
+    /// How many polls of its sensor failed in a row.
     pub failures: u32,
-    /// When its sensor looks next, or when the event that it holds back starts a run.
+    /// When its sensor polls next, or when an event it holds back starts a run.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub next_at: Option<Instant>,
     /// Since when it does nothing.
@@ -69,12 +69,12 @@ pub struct TriggerView {
     /// Where a webhook's requests go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// What it heard of, the latest first: only where one trigger is shown.
+    /// Its events, latest first; only where a single trigger is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventView>,
 }
 
-/// Something that a trigger heard of.
+/// An event of a trigger.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "TriggerEventView")]
 pub struct EventView {
@@ -137,7 +137,7 @@ pub async fn show(api: &Api, key: &TriggerKey) -> Result<TriggerView, Problem> {
 }
 
 fn no_such(key: &TriggerKey) -> Problem {
-    Problem::not_found(format!("the workflow `{}` has no trigger `{}`", key.workflow, key.name))
+    Problem::not_found(format!("workflow `{}` has no trigger `{}`", key.workflow, key.name))
 }
 
 async fn pause(

@@ -74,7 +74,7 @@ pub struct Comparison {
     pub difference: Difference,
 }
 
-/// How a workflow stands after it was steered.
+/// A workflow after it was paused or resumed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Standing {
     /// Its name.
@@ -131,7 +131,7 @@ async fn no_such_version(api: &Api, of: &WorkflowRecord, number: i32) -> Problem
         Err(error) => return error::store(error),
     };
     let known = if newest == 1 { "only version 1".into() } else { format!("versions 1 to {newest}") };
-    Problem::not_found(format!("workflow `{}` has no version {number}: it has {known}", of.name))
+    Problem::not_found(format!("workflow `{}` has no version {number}; it has {known}", of.name))
 }
 
 pub(crate) async fn get_list(

@@ -18,7 +18,7 @@ use crate::workflows::StatisticsView;
 pub use tasks::{AttemptView, ChildrenView, ElsewhereView, ErrorView, TaskView, WaitingView};
 pub use workers::{BreakerView, HeldView, WorkerState, WorkerView};
 
-/// Where a thing can be had and looked at.
+/// Links to a resource and its pages.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LinksView {
     /// The thing itself, in the API.
@@ -41,7 +41,7 @@ pub struct ProblemView {
     pub message: String,
     /// What else is worth knowing.
     pub details: Value,
-    /// Names this answer, for whoever looks for it in a log.
+    /// Identifies this response in the log.
     pub request_id: String,
     /// When it was answered.
     #[schemars(with = "crate::openapi::shapes::Time")]
@@ -60,7 +60,7 @@ pub struct RunView {
     pub version: i32,
     /// Whose it is.
     pub tenant: i32,
-    /// Where it stands.
+    /// The current state.
     #[schemars(with = "crate::openapi::shapes::RunStates")]
     pub state: RunState,
     /// What caused it.
@@ -83,7 +83,7 @@ pub struct RunView {
     /// When it was created.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
-    /// When its first task was given a place.
+    /// When its first task got a slot.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub started_at: Option<Instant>,
     /// When its last task ended.
@@ -101,7 +101,7 @@ pub struct RunView {
     pub waiting: Option<TurnView>,
     /// Why it failed.
     pub error: Option<String>,
-    /// Where it can be looked at.
+    /// Links to pages and logs.
     pub links: LinksView,
 }
 
@@ -155,10 +155,10 @@ pub struct TurnView {
     /// Since when.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub since: Instant,
-    /// The runs of the same key that go on. Told of a single run, not in lists.
+    /// The runs in progress with the same key. Only for a single run, not in lists.
     #[schemars(with = "Option<Vec<crate::openapi::shapes::Id>>")]
     pub runs: Option<Vec<RunId>>,
-    /// How many more wait before it. Told of a single run, not in lists.
+    /// How many wait ahead of it. Only for a single run, not in lists.
     pub ahead: Option<usize>,
 }
 
@@ -266,7 +266,7 @@ pub struct WorkflowView {
     /// When it last changed.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub updated_at: Instant,
-    /// Who lets none of its runs begin for now, if somebody does.
+    /// Who paused it, if it is paused.
     #[serde(default)]
     pub pause: Option<PauseView>,
 }
@@ -303,7 +303,7 @@ pub struct WorkflowDetail {
     pub source: String,
     /// Its newest runs, newest first.
     pub recent_runs: Vec<RunView>,
-    /// How its last runs fared.
+    /// Statistics of its last runs.
     #[serde(default)]
     pub statistics: StatisticsView,
     /// The next instants of its schedules, in order; none while it is paused.

@@ -14,11 +14,11 @@ use crate::request::{self, Path, Query};
 use crate::views::{BreakerView, HeldView, WorkerState, WorkerView};
 use crate::{Api, Caller, Links, error};
 
-/// Why a worker is told to end.
+/// The reason for ending a worker.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OrderBody {
-    /// In words, for whoever wonders.
+    /// The reason, in words.
     #[serde(default, deserialize_with = "crate::request::brief")]
     #[schemars(length(max = 1000))]
     pub reason: Option<String>,
@@ -80,14 +80,14 @@ async fn order(
     kind: OrderKind,
     body: OrderBody,
 ) -> Result<Json<WorkerView>, Problem> {
-    let no_such = || {
-        Problem::not_found(format!("there is no worker {id}: it never was, has left, or holds nothing now"))
-    };
+    let no_such =
+        || Problem::not_found(format!("there is no worker {id}; it may have left, or it holds no attempts"));
     let order = Order { kind, actor: caller.name.clone(), reason: body.reason, at: api.app.now() };
     let store = api.app.runtime.store();
     let stands = store.give_order(id, &order).await.map_err(error::store)?.ok_or_else(no_such)?;
     if stands.kind != kind {
-        let message = format!("worker {id} was told to {} by {} already", stands.kind.name(), stands.actor);
+        let message =
+            format!("worker {id} already has the command {} from {}", stands.kind.name(), stands.actor);
         return Err(Problem::new(StatusCode::CONFLICT, "already_told", message).with(json!(stands)));
     }
     let record = store.worker(caller.tenant, id).await.map_err(error::store)?.ok_or_else(no_such)?;

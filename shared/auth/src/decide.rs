@@ -33,15 +33,23 @@ pub fn may(
         return Ok(());
     }
     let roles: Vec<&str> = permission.roles().map(crate::Role::name).collect();
-    let place = tenant.map_or("every tenant (`*`)".to_owned(), |tenant| format!("tenant `{tenant}`"));
+    let place = tenant.map_or("all tenants (`*`)".to_owned(), |tenant| format!("tenant `{tenant}`"));
     let which = match about {
         About::One(name) => format!(" for workflow `{name}`"),
         About::Some => String::new(),
         About::Whole => " for all workflows".to_owned(),
     };
     let held: Vec<String> = grants.iter().map(Grant::to_string).collect();
-    let held = if held.is_empty() { "nothing".to_owned() } else { held.join(", ") };
-    Err(format!("this needs to be {} in {place}{which}; you are {held}", roles.join(" or ")))
+    let held = if held.is_empty() { "no role".to_owned() } else { held.join(", ") };
+    Err(format!("requires role {} in {place}{which}; you have {held}", one_of(&roles)))
+}
+
+/// `operator, author or admin`
+fn one_of(roles: &[&str]) -> String {
+    match roles {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        roles => roles.concat(),
+    }
 }
 
 #[cfg(test)]
@@ -87,7 +95,7 @@ mod tests {
         let words = may(&grants(&["viewer:acme"]), Permission::Operate, Some("acme"), About::One("etl"));
         assert_eq!(
             words.unwrap_err(),
-            "this needs to be operator or author or admin in tenant `acme` for workflow `etl`; you are viewer:acme"
+            "requires role operator, author or admin in tenant `acme` for workflow `etl`; you have viewer:acme"
         );
     }
 }

@@ -49,7 +49,7 @@ impl Gate {
         }
         match &self.introspector {
             Some(introspector) => Ok(Identity::new(&introspector.look_up(token, now).await?, None)),
-            None => Err(Error::Malformed("it is no JWT, or a claim is missing")),
+            None => Err(Error::Malformed("it is not a JWT, or a claim is missing")),
         }
     }
 
@@ -64,7 +64,7 @@ impl Gate {
             return Ok(only);
         }
         let claimed: Claimed = insecure_decode_claims(token)
-            .map_err(|_| Error::Malformed("it is no JWT, or a claim is missing"))?;
+            .map_err(|_| Error::Malformed("it is not a JWT, or a claim is missing"))?;
         let found = self.issuers.iter().find(|trusted| trusted.verifier.trusts(&claimed.iss));
         found.ok_or_else(|| {
             let names: Vec<&str> = self.issuers.iter().flat_map(|trusted| trusted.verifier.names()).collect();

@@ -37,10 +37,10 @@ impl Reach {
         match text {
             "*" => Ok(Self::All),
             _ if text.is_empty() || text.len() > LONGEST => {
-                Err(format!("a tenant's name has 1 to {LONGEST} characters"))
+                Err(format!("a tenant's name must have 1 to {LONGEST} characters"))
             }
             _ if text.contains(['*', '/', ',', '=', ':']) || text.contains(char::is_whitespace) => {
-                Err(format!("`{text}` is no tenant: write its name, or * for all of them"))
+                Err(format!("`{text}` is not a tenant; use its name, or * for all tenants"))
             }
             _ => Ok(Self::One(text.to_owned())),
         }

@@ -57,7 +57,7 @@ impl Introspector {
             return known.and_then(|claims| claims.check_time(now).map(|()| claims));
         }
         let Ok(_turn) = self.questions.try_acquire() else {
-            return Err(Error::KeysUnavailable("too many tokens are being asked about".into()));
+            return Err(Error::KeysUnavailable("too many tokens are being introspected".into()));
         };
         let found = self.ask(token, now).await;
         match &found {
@@ -77,7 +77,7 @@ impl Introspector {
             request.body(body).send().await.map_err(|error| away(&error.without_url().to_string()))?;
         let status = answer.status();
         if status.is_server_error() || status.as_u16() == 429 {
-            return Err(away(&format!("it answered {status}")));
+            return Err(away(&format!("it returned {status}")));
         }
         if !status.is_success() {
             return Err(Error::Malformed("its issuer does not know it"));
@@ -92,7 +92,7 @@ impl Introspector {
 }
 
 fn away(why: &str) -> Error {
-    Error::KeysUnavailable(format!("whoever knows access tokens does not say: {why}"))
+    Error::KeysUnavailable(format!("token introspection failed: {why}"))
 }
 
 async fn body_of(mut answer: Response) -> Result<Vec<u8>, Error> {
@@ -100,7 +100,7 @@ async fn body_of(mut answer: Response) -> Result<Vec<u8>, Error> {
     while let Some(chunk) = answer.chunk().await.map_err(|error| away(&error.without_url().to_string()))? {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_BODY {
-            return Err(away("the answer is too long"));
+            return Err(away("the response is too long"));
         }
     }
     Ok(body)
@@ -108,8 +108,8 @@ async fn body_of(mut answer: Response) -> Result<Vec<u8>, Error> {
 
 /// Reads an answer: Google writes numbers and truths as texts, others do not.
 fn read(body: &[u8]) -> Result<Claims, Error> {
-    let mut said: Value = serde_json::from_slice(body).map_err(|_| away("the answer is no JSON"))?;
-    let Some(fields) = said.as_object_mut() else { return Err(away("the answer is no object")) };
+    let mut said: Value = serde_json::from_slice(body).map_err(|_| away("the response is not JSON"))?;
+    let Some(fields) = said.as_object_mut() else { return Err(away("the response is not an object")) };
     if fields.get("active") == Some(&Value::Bool(false)) {
         return Err(Error::Malformed("its issuer does not know it"));
     }
@@ -127,7 +127,7 @@ fn read(body: &[u8]) -> Result<Claims, Error> {
     for field in ["iss", "sub"] {
         fields.entry(field).or_insert_with(|| Value::String(String::new()));
     }
-    serde_json::from_value(said).map_err(|_| Error::Malformed("its issuer says too little about it"))
+    serde_json::from_value(said).map_err(|_| Error::Malformed("its issuer's response lacks required claims"))
 }
 
 /// Percent-encodes everything but letters and digits.

@@ -97,7 +97,7 @@ impl Keys {
         let pause = if cold { BETWEEN_QUESTIONS_WHEN_COLD } else { BETWEEN_QUESTIONS };
         if asked.is_some_and(|at| (now - at).abs() < pause) {
             return if cold {
-                Err(Error::KeysUnavailable("asked a moment ago in vain".into()))
+                Err(Error::KeysUnavailable("the last fetch failed a moment ago".into()))
             } else {
                 Ok(())
             };

@@ -73,7 +73,7 @@ impl FromStr for Who {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is nobody: write an address, @domain or group:NAME");
+        let bad = || format!("`{text}` names nobody; use an email address, @domain or group:NAME");
         if text.len() > 320 || text.chars().any(|letter| letter.is_control()) {
             return Err(bad());
         }
@@ -105,7 +105,7 @@ impl Policy {
         for entry in text.split([',', ' ', '\n', '\t']).filter(|entry| !entry.is_empty()) {
             let read = entry
                 .rsplit_once('=')
-                .ok_or_else(|| format!("`{entry}` is no WHO=ROLE"))
+                .ok_or_else(|| format!("`{entry}` is not of the form WHO=ROLE"))
                 .and_then(|(who, grant)| Ok::<_, String>((who.parse::<Who>()?, grant.parse::<Grant>()?)));
             match read {
                 Ok(read) => entries.push(read),

@@ -52,5 +52,5 @@ fn bearer(authorization: Option<&str>) -> Result<&str, Error> {
 }
 
 fn read_claims(token: &str) -> Result<Claims, Error> {
-    insecure_decode_claims(token).map_err(|_| Error::Malformed("it is no JWT, or a claim is missing"))
+    insecure_decode_claims(token).map_err(|_| Error::Malformed("it is not a JWT, or a claim is missing"))
 }

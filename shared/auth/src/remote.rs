@@ -48,7 +48,7 @@ impl Source for Remote {
             }
         }
         let jwks = serde_json::from_slice(&body)
-            .map_err(|error| Error::KeysUnavailable(format!("{} answered no JSON: {error}", self.url)))?;
+            .map_err(|error| Error::KeysUnavailable(format!("{} did not return JSON: {error}", self.url)))?;
         Ok(Fetched { jwks, max_age })
     }
 }

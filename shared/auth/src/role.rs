@@ -93,6 +93,6 @@ impl FromStr for Role {
     fn from_str(text: &str) -> Result<Self, String> {
         let known = || Self::ALL.map(Self::name).join(", ");
         let found = Self::ALL.into_iter().find(|role| role.name() == text);
-        found.ok_or_else(|| format!("`{text}` is no role: it must be one of {}", known()))
+        found.ok_or_else(|| format!("unknown role `{text}`; expected one of {}", known()))
     }
 }

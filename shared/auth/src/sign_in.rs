@@ -100,7 +100,7 @@ impl SignIn {
         let token = self.exchange(attempt, code).await?;
         let claims = self.provider.trusted.verifier.verify(&token, now).await?;
         if claims.extra.get("nonce").and_then(|nonce| nonce.as_str()) != Some(&attempt.nonce) {
-            return Err(Error::Malformed("it was made for another sign-in"));
+            return Err(Error::Malformed("it was issued for a different sign-in"));
         }
         Ok(Identity::new(&claims, self.provider.trusted.group_claim.as_deref()))
     }
@@ -121,14 +121,14 @@ impl SignIn {
         let body = fields.query().unwrap_or_default().to_owned();
         let request = self.client.post(&self.provider.token_url);
         let request = request.header("content-type", "application/x-www-form-urlencoded").body(body);
-        let answer = request.send().await.map_err(|error| away(format!("is away: {error}")))?;
+        let answer = request.send().await.map_err(|error| away(format!("is unreachable: {error}")))?;
         if !answer.status().is_success() {
-            return Err(Error::Malformed("the provider does not know the code"));
+            return Err(Error::Malformed("the provider rejected the code"));
         }
         let tokens: Tokens = answer
             .json()
             .await
-            .map_err(|error| away(format!("answered no token: {}", error.without_url())))?;
+            .map_err(|error| away(format!("returned no token: {}", error.without_url())))?;
         Ok(tokens.id_token)
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn fingerprint(token: &str) -> Result<Fingerprint, Error> {
 
 fn read_header(token: &str) -> Result<(Header, String), Error> {
     let header = jsonwebtoken::decode_header(token)
-        .map_err(|_| Error::Malformed("it is no JWT, or of an unknown algorithm"))?;
+        .map_err(|_| Error::Malformed("it is not a JWT, or its algorithm is unknown"))?;
     // A closed list: `none`, or an HMAC keyed with a public key, must never get as far as a key.
     if !matches!(header.alg, Algorithm::RS256 | Algorithm::ES256) {
         return Err(Error::Malformed("it is not signed with RS256 or ES256"));

@@ -73,11 +73,7 @@ impl Problem {
     /// A defect of ours; what it was is in the log, not in the answer.
     pub fn internal(error: &dyn std::fmt::Display) -> Self {
         tracing::error!("Request failed: {error}");
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal",
-            "something went wrong on our side; it is in the log",
-        )
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "internal error; see the server's log")
     }
 }
 

@@ -16,18 +16,18 @@ use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
 
-/// What somebody shall be allowed.
+/// A role to grant.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GrantBody {
-    /// Whom: `ada@example.com`, `@example.com` or `group:NAME`.
+    /// The grantee: `ada@example.com`, `@example.com` or `group:NAME`.
     pub who: String,
-    /// What they shall be.
+    /// The role.
     pub role: String,
-    /// The tenant, by name, or `*` for all of them; the caller's own unless it is said.
+    /// The tenant by name, or `*` for all; by default the caller's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// For which workflows; all unless it is said.
+    /// A pattern of workflow names; by default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflows: Option<String>,
 }
@@ -42,9 +42,9 @@ pub struct GrantView {
     pub who: String,
     /// What they are.
     pub role: String,
-    /// Where; `*` for every tenant.
+    /// The tenant, or `*` for all.
     pub tenant: String,
-    /// For which workflows.
+    /// A pattern of workflow names.
     pub workflows: String,
     /// When it was given.
     #[schemars(with = "crate::openapi::shapes::Time")]

@@ -100,7 +100,7 @@ async fn named(
     let id = param(&["id"]);
     let what = if on == On::Run { format!("run {id}") } else { format!("backfill {id}") };
     let missing = || Problem::not_found(format!("there is no {what}"));
-    let id = id.parse().map_err(|_| Problem::bad_request(format!("`{id}` is no id")))?;
+    let id = id.parse().map_err(|_| Problem::bad_request(format!("`{id}` is not an id")))?;
     let workflow = match on {
         On::Run => {
             let found = store.run(caller.tenant, RunId(id)).await.map_err(error::store)?;

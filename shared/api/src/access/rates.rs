@@ -93,7 +93,7 @@ impl Access {
             let Some(rate) = rate else { continue };
             counted.take(who, rate, now).map_err(|seconds| {
                 Problem::too_many(
-                    format!("{whom} may ask {rate} times a second: try again in {seconds} s"),
+                    format!("{whom} exceeded {rate} requests per second; retry in {seconds} s"),
                     seconds,
                 )
             })?;

@@ -165,7 +165,7 @@ impl Access {
                 ended
             }
         };
-        if ended { Err(Problem::unauthorized("you have signed out: sign in again")) } else { Ok(()) }
+        if ended { Err(Problem::unauthorized("you have signed out; sign in again")) } else { Ok(()) }
     }
 
     /// Refuses what changes something and is not sent by a page of ours.
@@ -174,7 +174,7 @@ impl Access {
         match parts.method.is_safe() || sent.is_some_and(|sent| auth::same(sent, csrf)) {
             true => Ok(()),
             false => Err(forbidden(format!(
-                "a session alone changes nothing: send what the page was given in `{CSRF_HEADER}`"
+                "a session needs a CSRF token for changes; send it in `{CSRF_HEADER}`"
             ))),
         }
     }

@@ -13,9 +13,7 @@ use crate::{Api, error};
 /// The tenant that is meant: the one that is asked for, the only one there is, or the default one.
 pub(super) fn choose(who: &str, grants: &[Grant], wanted: Option<&str>) -> Result<String, Problem> {
     if grants.is_empty() {
-        return Err(forbidden(format!(
-            "{who} is known but has no role here: an admin can grant one (`ebb grants add`)"
-        )));
+        return Err(forbidden(format!("{who} has no role; an admin can grant one with `ebb grants add`")));
     }
     let everywhere = grants.iter().any(|grant| grant.tenant == Reach::All);
     let named: BTreeSet<&str> = grants.iter().filter_map(|grant| grant.tenant.tenant()).collect();
@@ -29,7 +27,7 @@ pub(super) fn choose(who: &str, grants: &[Grant], wanted: Option<&str>) -> Resul
             several => {
                 let names: Vec<String> = several.iter().map(|name| format!("`{name}`")).collect();
                 Err(Problem::bad_request(format!(
-                    "say which tenant you mean with the header X-Ebb-Tenant: {}",
+                    "choose a tenant with the header X-Ebb-Tenant: {}",
                     names.join(" or ")
                 )))
             }

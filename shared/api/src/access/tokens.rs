@@ -29,17 +29,17 @@ const LONGEST_NAME: usize = 100;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenBody {
-    /// What it is for; events of its bearer name it.
+    /// What it is for. Events and audit entries name it.
     pub name: String,
-    /// What its bearer is.
+    /// The role of its bearer.
     pub role: String,
-    /// The tenant, by name, or `*` for all of them; the caller's own unless it is said.
+    /// The tenant by name, or `*` for all; by default the caller's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
-    /// For which workflows; all unless it is said.
+    /// A pattern of workflow names; by default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflows: Option<String>,
-    /// For how many days it is good (90).
+    /// The days until it expires; by default 90.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub days: Option<i64>,
 }
@@ -52,11 +52,11 @@ pub struct TokenView {
     pub id: Uuid,
     /// What it is for.
     pub name: String,
-    /// What its bearer is.
+    /// The role of its bearer.
     pub role: String,
-    /// Where; `*` for every tenant.
+    /// The tenant, or `*` for all.
     pub tenant: String,
-    /// For which workflows.
+    /// A pattern of workflow names.
     pub workflows: String,
     /// `active`, `expired` or `revoked`.
     pub state: String,
@@ -65,7 +65,7 @@ pub struct TokenView {
     pub created_at: Instant,
     /// Who made it.
     pub created_by: String,
-    /// Until when it is good.
+    /// When it expires.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub expires_at: Instant,
     /// When it was revoked.
@@ -73,7 +73,7 @@ pub struct TokenView {
     pub revoked_at: Option<Instant>,
     /// Who revoked it.
     pub revoked_by: Option<String>,
-    /// The token itself: in the answer that made it, and nowhere else.
+    /// The token itself; only in the response that created it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
@@ -110,7 +110,7 @@ impl Access {
         api: &Api,
         token: &str,
     ) -> Result<(Identity, Vec<Grant>), Problem> {
-        let unknown = || Problem::unauthorized("the token is not known here, or was revoked");
+        let unknown = || Problem::unauthorized("unknown or revoked token");
         let (hash, now) = (service_token::hash(token).ok_or_else(unknown)?, api.app.now());
         if let Some(known) = self.0.tokens.get(&hash, now) {
             return known.ok_or_else(unknown);
@@ -198,7 +198,7 @@ pub(crate) async fn post_token(
     }
     let days = body.days.unwrap_or(USUAL_DAYS);
     if !(1..=LONGEST_DAYS).contains(&days) {
-        return Err(invalid(format!("`days` is {days}; it must be from 1 to {LONGEST_DAYS}")));
+        return Err(invalid(format!("`days` must be between 1 and {LONGEST_DAYS}, not {days}")));
     }
     let (tenant, workflows) = (body.tenant.as_deref(), body.workflows.as_deref());
     let scope = scope(&api, &caller, &body.role, tenant, workflows).await?;

@@ -38,7 +38,7 @@ pub struct CompleteBody {
     /// The worker's name.
     #[schemars(length(min = 1, max = 100))]
     pub worker: String,
-    /// What it delivered.
+    /// The output.
     #[serde(default)]
     pub output: Value,
 }
@@ -89,7 +89,7 @@ pub struct LogBody {
     /// The worker's name.
     #[schemars(length(min = 1, max = 100))]
     pub worker: String,
-    /// The number of the first line, from 0; the same one again changes nothing.
+    /// The number of the first line, from 0. Lines already received are ignored.
     pub first: u32,
     /// The lines; `stream` is `stdout` or `stderr`.
     #[schemars(length(max = 1000))]
@@ -127,7 +127,7 @@ async fn held(
 }
 
 fn lost(task: &str, attempt: u32) -> Problem {
-    let message = format!("attempt {attempt} at `{task}` is not this worker's any more: stop it");
+    let message = format!("this worker no longer holds attempt {attempt} of `{task}`; stop it");
     Problem::new(StatusCode::CONFLICT, "attempt_lost", message)
 }
 
@@ -213,7 +213,7 @@ pub(crate) async fn post_log(
 ) -> Result<Json<StepView>, Problem> {
     let refused = |words: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_lines", words);
     if body.lines.len() > MOST_LINES || body.first.checked_add(MOST_LINES as u32).is_none() {
-        return Err(refused(format!("at most {MOST_LINES} lines are taken at once")));
+        return Err(refused(format!("at most {MOST_LINES} lines are accepted per request")));
     }
     let known = |line: &LineView| STREAMS.contains(&&*line.stream) && LEVELS.contains(&&*line.level);
     if !body.lines.iter().all(known) {

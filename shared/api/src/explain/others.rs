@@ -17,7 +17,7 @@ pub struct Around {
     pub lane: Vec<LaneMember>,
     /// The runs that its tasks wait for, of those that exist.
     pub runs: BTreeMap<RunId, Other>,
-    /// Where its queued tasks stand in line.
+    /// The positions of its queued tasks in the wait queue.
     pub lines: BTreeMap<TaskIndex, InLine>,
 }
 
@@ -25,7 +25,7 @@ pub struct Around {
 pub struct Other {
     /// Its workflow's name.
     pub workflow: String,
-    /// Where it stands.
+    /// The current state.
     pub state: RunState,
     /// Whether it waits until others have ended.
     pub held: bool,

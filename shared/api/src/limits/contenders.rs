@@ -24,9 +24,9 @@ pub struct LimitDetail {
     /// The limit.
     #[serde(flatten)]
     pub limit: LimitView,
-    /// The caller's tasks that have a place, those of the oldest runs first; 50 at most.
+    /// The caller's tasks that hold a slot, those of the oldest runs first; at most 50.
     pub holders: Vec<ContenderView>,
-    /// The caller's tasks that wait, whoever comes first first; 50 at most.
+    /// The caller's waiting tasks, next first; at most 50.
     pub next: Vec<ContenderView>,
 }
 
@@ -42,13 +42,13 @@ pub struct ContenderView {
     pub task: String,
     /// Which try.
     pub attempt: u32,
-    /// How it stands.
+    /// The current state.
     #[schemars(with = "crate::openapi::shapes::TaskStates")]
     pub state: TaskState,
-    /// Since when it has the place, or waits.
+    /// Since when it holds the slot, or waits.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub since: Instant,
-    /// Who carries it out, if somebody does.
+    /// The worker that holds it, if one does.
     #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub worker: Option<WorkerId>,
     /// The task, in the API.
@@ -76,7 +76,7 @@ impl ContenderView {
 pub async fn detail(api: &Api, caller: &Caller, kind: &str, name: &str) -> Result<LimitDetail, Problem> {
     let all = show(api, caller).await?.items;
     let limit = all.into_iter().find(|limit| limit.kind == kind && limit.name == name).ok_or_else(|| {
-        Problem::not_found(format!("no task has needed a place of the {kind} `{name}` yet, or it is unknown"))
+        Problem::not_found(format!("the {kind} limit `{name}` does not exist, or no task has used it yet"))
     })?;
     let of = named(caller, kind, name)?;
     let store = api.app.runtime.store();

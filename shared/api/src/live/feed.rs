@@ -117,7 +117,7 @@ impl Feed {
             Some(reader) => place.bookmark = reader.began.clone(),
             None => {
                 let news = runtime.store().news(None, 0).await.map_err(error::store)?;
-                let missing = || Problem::unavailable("there are no news to begin with");
+                let missing = || Problem::unavailable("the change feed is not available yet");
                 place.bookmark = news.ok_or_else(missing)?.bookmark;
                 let task = tokio::spawn(self.clone().keep_reading(runtime.clone(), place.bookmark.clone()));
                 *reader = Some(Reader { task, began: place.bookmark.clone() });

@@ -30,7 +30,7 @@ const PACE: Duration = Duration::from_millis(500);
 /// So many lines are read at once.
 const AT_ONCE: u32 = 500;
 
-/// Which log to be told.
+/// Which log to follow.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FollowQuery {
@@ -142,12 +142,11 @@ pub(crate) async fn get_log(
 ) -> Result<Response, Problem> {
     let current = tasks::find(&api, &caller, run, &task).await?.record.task.attempt;
     if query.attempt.is_some_and(|attempt| !(1..=current).contains(&attempt)) {
-        let message = format!("task `{task}` has no such attempt; so far it has had {current}");
+        let message = format!("task `{task}` has no such attempt; its latest is {current}");
         return Err(Problem::not_found(message));
     }
-    let heard = last_heard(&headers)?.map(|heard| {
-        resumed(heard).ok_or_else(|| Problem::bad_request("`Last-Event-ID` is none that was given here"))
-    });
+    let heard = last_heard(&headers)?
+        .map(|heard| resumed(heard).ok_or_else(|| Problem::bad_request("unknown `Last-Event-ID`")));
     let (attempt, next) = heard.transpose()?.unwrap_or((query.attempt.unwrap_or(current.max(1)), 0));
     let place = api.feed.subscribe(&api.app.runtime, caller.tenant).await?;
     let follower = Follower {

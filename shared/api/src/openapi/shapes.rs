@@ -70,15 +70,15 @@ pub(crate) struct Input {
     choices: Vec<serde_json::Value>,
 }
 
-/// What a worker was told to do, by whom and why.
+/// A worker command, by whom it was given and why.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct Order {
     /// `drain` or `kill`.
     kind: Word,
-    /// Who said so.
+    /// Who gave the command.
     actor: String,
-    /// Why, if they said.
+    /// The reason, if one was given.
     reason: Option<String>,
     /// When.
     at: Time,

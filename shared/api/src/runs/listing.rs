@@ -47,14 +47,14 @@ pub struct ListQuery {
     /// Only those created before.
     #[schemars(with = "Option<Time>")]
     pub created_before: Option<Instant>,
-    /// Only those with this text, in capitals or not, in their id, workflow, error, labels or whoever caused them.
+    /// Only those with this text in their id, workflow, error, labels or origin, ignoring case.
     #[schemars(length(min = 1, max = 200))]
     pub text: Option<String>,
     /// By when they were created or ended, the last one first where a `-` stands before it (`-created_at`). By their
     /// ends, those that have not ended are left out.
     #[schemars(extend("enum" = SORTS))]
     pub sort: Option<String>,
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page of the same list.
@@ -67,12 +67,12 @@ impl ListQuery {
         let sort = sort_named(self.sort.as_deref().unwrap_or(SORTS[0]))?;
         check_label(self.label.as_deref())?;
         if self.label.is_some() && sort.is_by_end() {
-            let message = "runs with a `label` are only listed by `created_at` or `-created_at`";
+            let message = "a `label` filter requires `sort` to be `created_at` or `-created_at`";
             return Err(Problem::bad_request(message));
         }
         let length = self.text.as_deref().map(|text| text.chars().count());
         if length.is_some_and(|length| !(1..=LONGEST_TEXT).contains(&length)) {
-            let message = format!("`text` must have from 1 to {LONGEST_TEXT} characters");
+            let message = format!("`text` must have 1 to {LONGEST_TEXT} characters");
             return Err(Problem::bad_request(message));
         }
         Ok(RunFilter {
@@ -99,7 +99,7 @@ impl ListQuery {
 pub(crate) fn check_label(label: Option<&str>) -> Result<(), Problem> {
     match label.is_none_or(|label| label.contains('=')) {
         true => Ok(()),
-        false => Err(Problem::bad_request("`label` must be written as name=value")),
+        false => Err(Problem::bad_request("`label` must be of the form name=value")),
     }
 }
 
@@ -109,7 +109,9 @@ fn sort_named(name: &str) -> Result<RunSort, Problem> {
         "created_at" => Ok(RunSort::Oldest),
         "-finished_at" => Ok(RunSort::LastEnded),
         "finished_at" => Ok(RunSort::FirstEnded),
-        _ => Err(Problem::bad_request(format!("`sort` is `{name}`, which is none of {}", SORTS.join(", ")))),
+        _ => {
+            Err(Problem::bad_request(format!("unknown sort `{name}`; expected one of {}", SORTS.join(", "))))
+        }
     }
 }
 

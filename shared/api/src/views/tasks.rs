@@ -17,20 +17,20 @@ pub struct TaskView {
     /// The task type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it stands.
+    /// The current state.
     #[schemars(with = "crate::openapi::shapes::TaskStates")]
     pub state: TaskState,
     /// The current attempt; 0 before the first.
     pub attempt: u32,
     /// The attempts allowed in all, including those after a lost worker and those handed back.
     pub max_attempts: u32,
-    /// The lane that executes it.
+    /// The queue it is executed from.
     pub queue: String,
     /// The task that it is a child of.
     pub parent: Option<String>,
     /// Which child of its parent it is.
     pub index: Option<u32>,
-    /// How far its children have come, if it is a fan-out; each of them is had by `?parent=`.
+    /// The progress of its children, if it is a fan-out. List them with `?parent=`.
     pub children: Option<ChildrenView>,
     /// When it was created.
     #[schemars(with = "crate::openapi::shapes::Time")]
@@ -41,13 +41,13 @@ pub struct TaskView {
     /// When it ended.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub finished_at: Option<Instant>,
-    /// What it delivered.
+    /// The output.
     pub output: Option<Value>,
-    /// What went wrong last.
+    /// The last error.
     pub error: Option<ErrorView>,
-    /// What it waits for.
+    /// What it is waiting for.
     pub waiting: Option<WaitingView>,
-    /// Where it can be looked at.
+    /// Links to pages and logs.
     pub links: LinksView,
 }
 
@@ -58,13 +58,13 @@ pub struct ChildrenView {
     pub count: u32,
     /// How many have begun.
     pub begun: u32,
-    /// How many have ended, however.
+    /// How many have ended.
     pub ended: u32,
     /// How many succeeded.
     pub succeeded: u32,
     /// How many failed.
     pub failed: u32,
-    /// How many were not needed any more.
+    /// How many were skipped.
     pub skipped: u32,
 }
 
@@ -82,7 +82,7 @@ impl From<Fan> for ChildrenView {
     }
 }
 
-/// What went wrong.
+/// The error.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ErrorView {
     /// What kind of trouble.
@@ -203,23 +203,23 @@ impl TaskView {
 pub struct AttemptView {
     /// Its number, from 1.
     pub attempt: u32,
-    /// Where it stands, or how it ended.
+    /// The current or final state.
     #[schemars(with = "crate::openapi::shapes::TaskStates")]
     pub state: TaskState,
-    /// Who holds it or held it.
+    /// The worker that holds or held it.
     #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub worker: Option<WorkerId>,
-    /// When a worker took it.
+    /// When a worker claimed it.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub started_at: Option<Instant>,
     /// When it ended.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub finished_at: Option<Instant>,
-    /// What went wrong.
+    /// The error.
     pub error: Option<ErrorView>,
-    /// What was decided about another try, in words.
+    /// The decision about a retry, in words.
     pub decision: Option<String>,
-    /// Where it can be looked at.
+    /// Links to pages and logs.
     #[serde(default)]
     pub links: Option<LinksView>,
 }

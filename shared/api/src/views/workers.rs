@@ -13,28 +13,28 @@ pub struct WorkerView {
     /// Its id.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: WorkerId,
-    /// How it stands.
+    /// The current state.
     pub state: WorkerState,
-    /// Which function it is an instance of; none where it has not said.
+    /// The function it is an instance of, if it has reported one.
     pub function: Option<String>,
     /// The queue that it serves; none where it takes whatever it is sent.
     pub queue: Option<String>,
-    /// The machine, or what stands for one.
+    /// The host it runs on.
     pub host: Option<String>,
     /// The version of the program.
     pub version: Option<String>,
     /// Since when it is up.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub since: Option<Instant>,
-    /// When it was last heard of, by its own clock.
+    /// When it last sent a heartbeat, by its own clock.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub heard_at: Instant,
-    /// What it was told to do.
+    /// The worker command it was given.
     #[schemars(with = "Option<crate::openapi::shapes::Order>")]
     pub order: Option<Order>,
     /// The attempts that it holds.
     pub attempts: Vec<HeldView>,
-    /// The hosts to which it makes no calls for a while, as it said last.
+    /// The hosts whose circuit breaker is open, as last reported.
     pub breakers: Vec<BreakerView>,
 }
 
@@ -57,7 +57,7 @@ impl From<&OpenBreaker> for BreakerView {
     }
 }
 
-/// How a worker stands.
+/// The state of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerState {
@@ -65,9 +65,9 @@ pub enum WorkerState {
     Alive,
     /// It takes no more work and finishes what it holds.
     Draining,
-    /// It was told to end at once.
+    /// It was killed.
     Killed,
-    /// It has not been heard of for a minute: what it holds is given to others.
+    /// It has sent no heartbeat for a minute; its attempts are given to others.
     Silent,
 }
 

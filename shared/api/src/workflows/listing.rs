@@ -36,7 +36,7 @@ pub struct ListQuery {
     /// By name or by when they last changed; from the end where a `-` stands before it.
     #[schemars(extend("enum" = SORTS))]
     pub sort: Option<String>,
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
     /// From an earlier page of the same list.
@@ -52,7 +52,7 @@ impl ListQuery {
             "updated_at" => Ok(WorkflowSort::FirstChanged),
             other => {
                 let known = SORTS.join(", ");
-                Err(Problem::bad_request(format!("`sort` is `{other}`, which is none of {known}")))
+                Err(Problem::bad_request(format!("unknown sort `{other}`; expected one of {known}")))
             }
         }
     }
@@ -61,9 +61,7 @@ impl ListQuery {
         let length = self.text.as_deref().map(|text| text.chars().count());
         match length.is_none_or(|length| (1..=LONGEST_TEXT).contains(&length)) {
             true => Ok(()),
-            false => {
-                Err(Problem::bad_request(format!("`text` must have from 1 to {LONGEST_TEXT} characters")))
-            }
+            false => Err(Problem::bad_request(format!("`text` must have 1 to {LONGEST_TEXT} characters"))),
         }
     }
 

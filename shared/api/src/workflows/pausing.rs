@@ -18,7 +18,7 @@ use crate::{Api, Caller, error};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResumeWorkflowBody {
-    /// `all`, `latest` or `none` of the missed instants get their runs; each schedule's `catchup` says so unless said.
+    /// Which missed instants get a run: `all`, `latest` or `none`; by default as each schedule's `catchup` says.
     #[schemars(with = "Option<crate::openapi::shapes::Catchups>")]
     pub missed: Option<Catchup>,
 }
@@ -50,7 +50,7 @@ pub(crate) async fn post_resume(
 async fn tell(api: &Api, caller: &Caller, name: &str, paused: Paused) -> Result<Json<WorkflowView>, Problem> {
     match (find(api, caller, name).await?, paused) {
         (found, Paused::Unknown) if found.archived => {
-            let message = format!("workflow `{name}` is archived: nothing of it begins anyhow");
+            let message = format!("workflow `{name}` is archived; it starts no runs");
             Err(Problem::new(StatusCode::CONFLICT, "archived", message))
         }
         (_, Paused::Unknown) => Err(no_such_workflow(api, caller, name).await),

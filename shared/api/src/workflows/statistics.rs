@@ -18,7 +18,7 @@ pub struct StatisticsView {
     pub cancelled: usize,
     /// The part that succeeded of those that succeeded or failed, of 1; none where there are none.
     pub success_rate: Option<f64>,
-    /// Half of them took no longer than so many milliseconds, from their first task's beginning to their end.
+    /// The median duration in milliseconds, from the start of the first task to the end.
     pub p50_ms: Option<i64>,
     /// 95 of a hundred took no longer.
     pub p95_ms: Option<i64>,

@@ -77,7 +77,7 @@ async fn a_child_that_does_not_exist_is_not_found_and_a_plain_task_has_none() {
     }
     let answer = world.get(&format!("/runs/{run}/tasks?parent=join")).await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-    assert_eq!(answer.body["message"], "`join` is no fan-out, so it has no children");
+    assert_eq!(answer.body["message"], "`join` is not a fan-out, so it has no children");
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ async fn a_run_is_paused_and_resumed_with_who_and_why() {
     assert_eq!((paused.status, &paused.body["state"]), (StatusCode::OK, &json!("paused")));
     world.report(run, 0, Ok(Value::Null)).await;
     assert_eq!(states(&world, run).await, ["succeeded", "pending", "pending"]);
-    refused(&act(&world, run, "pause", json!({})).await, "is paused already");
+    refused(&act(&world, run, "pause", json!({})).await, "is already paused");
     let explained = world.get(&format!("/runs/{run}/explain")).await;
     let summary = explained.body["summary"].as_str().unwrap();
     assert!(summary.contains("was paused by ada@example.com at"), "{summary}");
@@ -71,7 +71,7 @@ async fn a_run_is_paused_and_resumed_with_who_and_why() {
     assert_eq!(explained.body["tasks"][0]["because"], "It could begin, but the run is paused.");
     assert_eq!(act(&world, run, "resume", json!({})).await.body["state"], "running");
     assert_eq!(states(&world, run).await, ["succeeded", "dispatched", "pending"]);
-    refused(&act(&world, run, "resume", json!({})).await, "is running: only a paused run can be resumed");
+    refused(&act(&world, run, "resume", json!({})).await, "is running; only a paused run can be resumed");
     let events = world.get(&format!("/runs/{run}/events?limit=100")).await;
     let told: Vec<&Value> = events.body["items"].as_array().unwrap().iter().collect();
     let paused = told.iter().find(|event| event["type"] == "run.paused").unwrap();
@@ -88,12 +88,9 @@ async fn a_failed_run_is_retried_from_where_it_failed() {
     assert_eq!(states(&world, run).await, ["succeeded", "dispatched", "pending"]);
     report(&world, run, 1, 2, TaskResult::Succeeded(Value::Null)).await;
     report(&world, run, 2, 1, TaskResult::Succeeded(Value::Null)).await;
-    refused(&act(&world, run, "retry", json!({})).await, "is succeeded and nothing of it has failed");
-    refused(&act(&world, run, "pause", json!({})).await, "is succeeded: it cannot be paused");
-    refused(
-        &act(&world, run, "evaluate", json!({})).await,
-        "is succeeded: there is nothing left to evaluate",
-    );
+    refused(&act(&world, run, "retry", json!({})).await, "is succeeded and has no failed tasks");
+    refused(&act(&world, run, "pause", json!({})).await, "is succeeded and cannot be paused");
+    refused(&act(&world, run, "evaluate", json!({})).await, "is succeeded; there is nothing to re-evaluate");
     let attempts = world.get(&format!("/runs/{run}/tasks/second/attempts")).await;
     let tried: Vec<&Value> =
         attempts.body["items"].as_array().unwrap().iter().map(|it| &it["state"]).collect();
@@ -140,9 +137,9 @@ async fn a_sleep_is_ended_early_and_other_waits_say_what_to_do_instead() {
     assert_eq!(act(&world, run, "tasks/nap/wake", json!({})).await.status, StatusCode::OK);
     assert_eq!(states(&world, run).await, ["succeeded", "sleeping", "sleeping"]);
     for (task, words) in [
-        ("nap", "is succeeded: only a sleep, or the delay before an attempt, can be ended early"),
-        ("listen", "is sleeping: it waits for a signal: send it"),
-        ("ask", "is sleeping: it waits for an answer: approve or reject it"),
+        ("nap", "is succeeded; only a sleep or a retry delay can be ended early"),
+        ("listen", "is sleeping: it is waiting for a signal; send it"),
+        ("ask", "is sleeping: it is waiting for approval; approve or reject it"),
     ] {
         refused(&act(&world, run, &format!("tasks/{task}/wake"), json!({})).await, words);
     }
@@ -203,7 +200,7 @@ async fn a_bulk_action_that_makes_no_sense_is_refused_in_words() {
     for (body, words) in [
         (
             json!({"filter": {"workflow": "a"}, "action": "stop"}),
-            "none of cancel, pause, resume, retry, evaluate",
+            "one of cancel, pause, resume, retry, evaluate",
         ),
         (json!({"filter": {}, "action": "retry"}), "give at least one of workflow, state, parent"),
     ] {

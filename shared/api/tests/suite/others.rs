@@ -152,5 +152,5 @@ async fn a_run_that_is_skipped_is_refused_with_the_one_in_its_way_and_what_to_do
     assert_eq!(refused.body["error_code"], "concurrency_key_taken");
     assert_eq!(refused.body["details"]["id"], json!(first));
     let said = refused.body["message"].as_str().unwrap();
-    assert!(said.ends_with(": wait until it has ended, or cancel it, and start the run again"), "{said}");
+    assert!(said.ends_with("; wait until it ends or cancel it, then start the run again"), "{said}");
 }

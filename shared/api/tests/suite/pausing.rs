@@ -158,7 +158,7 @@ async fn a_task_shows_what_it_delivered_once_it_has() {
     let output = format!("/runs/{run}/tasks/a/output");
     let early = world.get(&output).await;
     assert_eq!(early.status, StatusCode::NOT_FOUND);
-    assert_eq!(early.body["message"], "task `a` has delivered nothing: it is dispatched");
+    assert_eq!(early.body["message"], "task `a` has no output; it is dispatched");
     world.report(run, 0, Ok(json!({"rows": 3}))).await;
     assert_eq!(world.get(&output).await.body, json!({"attempt": 1, "output": {"rows": 3}}));
 }

@@ -161,7 +161,7 @@ async fn a_run_that_has_failed_cannot_be_cancelled() {
     world.report(run, 0, Err(Failure::permanent("no such table"))).await;
     let answer = world.post(&format!("/runs/{run}/cancel"), "").await;
     assert_eq!(answer.status, StatusCode::CONFLICT);
-    assert_eq!(answer.body["message"], format!("run {run} has failed already"));
+    assert_eq!(answer.body["message"], format!("run {run} has already failed"));
     assert_eq!(answer.body["details"]["state"], "failed");
 }
 

@@ -30,7 +30,7 @@ async fn pending_timers_are_listed_with_when_and_why() {
         "why": "the run should have ended by then", "link": format!("/api/v1/runs/{sleepy}"),
     });
     assert_eq!(items[0], deadline);
-    assert!(items[1..].iter().all(|item| item["why"] == "`rest` has slept long enough"), "{items:?}");
+    assert!(items[1..].iter().all(|item| item["why"] == "`rest` wakes up"), "{items:?}");
 
     let of_hello = world.get("/timers?workflow=hello").await.body;
     assert_eq!(of_hello["items"][0]["task"], "rest");

@@ -94,7 +94,7 @@ async fn a_sensor_says_that_it_looks_and_when_it_looks_again() {
     let task = &world.get(&format!("/runs/{run}/tasks")).await.body["items"][0];
     assert_eq!((&task["state"], &task["waiting"]["reason"]), (&json!("sleeping"), &json!("sensor")));
     let timers = world.get("/timers").await.body;
-    assert_eq!(timers["items"][0]["why"], "`look` looks again");
+    assert_eq!(timers["items"][0]["why"], "`look` polls again");
     let failure = Some(model::Failure::transient("the folder cannot be read"));
     let looked = engine::Command::Looked { task: model::TaskIndex(0), attempt: 1, failure };
     world.runtime.settle(run, looked).await.unwrap();

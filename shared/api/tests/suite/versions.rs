@@ -104,7 +104,7 @@ async fn a_version_that_does_not_exist_is_refused_with_those_that_do() {
     for path in ["/workflows/hello/versions/7", "/workflows/hello/versions/1/compare/7"] {
         let answer = world.get(path).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND);
-        assert_eq!(answer.body["message"], "workflow `hello` has no version 7: it has versions 1 to 2");
+        assert_eq!(answer.body["message"], "workflow `hello` has no version 7; it has versions 1 to 2");
     }
     let answer = world.post("/workflows/hello/versions/7/activate", "").await;
     assert_eq!(answer.status, StatusCode::NOT_FOUND);

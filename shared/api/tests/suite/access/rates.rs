@@ -32,7 +32,7 @@ async fn a_caller_who_asks_too_often_is_told_when_to_come_again_and_others_are_n
     assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(refused.body["error_code"], "too_many_requests");
     assert_eq!(refused.headers[header::RETRY_AFTER], "1");
-    assert!(refused.body["message"].as_str().unwrap().contains("2 times a second"), "{}", refused.body);
+    assert!(refused.body["message"].as_str().unwrap().contains("2 requests per second"), "{}", refused.body);
     assert_eq!(ask(&world, "bob").await.status, StatusCode::OK);
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use bus::Bus;
 use model::message::TaskDispatched;
-use model::{EventKind, Message, RunState, TaskIndex, TaskKey, TenantId};
+use model::{EventKind, Message, RunState, TaskIndex, TaskKey, TaskKind, TenantId};
 use serde_json::json;
 
 use crate::world::World;
@@ -16,7 +16,7 @@ async fn an_attempt_whose_message_comes_many_times_is_carried_out_once() {
     let (marks, pipe) = (folder.path().join("marks"), folder.path().join("go"));
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let mut workflow = testkit::workflow("only");
-    workflow.tasks[0].kind = "bash".into();
+    workflow.tasks[0].kind = TaskKind::Bash;
     // It says that it began, then waits until the test lets it go on.
     workflow.tasks[0].config = json!({"command": "echo began >> \"$MARKS\"; read -r _ < \"$GO\"", "env": {"MARKS": marks, "GO": pipe}});
     world.register(workflow).await;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use engine::Command;
 use language::{FileKind, SourceFile};
-use model::{RunId, RunState, TaskIndex, TenantId};
+use model::{RunId, RunState, TaskIndex, TaskKind, TenantId};
 use serde_json::{Value, json};
 use store::RunFilter;
 
@@ -174,9 +174,9 @@ async fn a_signal_that_comes_early_is_kept_for_who_will_wait_for_it() {
     let world = World::new().await;
     let mut workflow = testkit::workflow("nap -> wait, wait -> after");
     (workflow.tasks[0].kind, workflow.tasks[0].config) =
-        ("wait_for_signal".into(), json!({"signal": "first"}));
+        (TaskKind::WaitForSignal, json!({"signal": "first"}));
     (workflow.tasks[1].kind, workflow.tasks[1].config) =
-        ("wait_for_signal".into(), json!({"signal": "second"}));
+        (TaskKind::WaitForSignal, json!({"signal": "second"}));
     world.register(workflow).await;
     let run = world.trigger("example").await;
     for name in ["second", "first"] {

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use bus::{Endpoint, Subscription};
-use model::{RunState, Topic, Workflow};
+use model::{RunState, TaskKind, Topic, Workflow};
 use serde_json::json;
 
 use crate::world::{AUDIENCE, World};
@@ -57,7 +57,7 @@ async fn work_of_another_queue_is_announced() {
 #[tokio::test]
 async fn work_that_takes_time_is_announced() {
     let mut chain = testkit::workflow("a -> b");
-    chain.tasks[1].kind = "bash".into();
+    chain.tasks[1].kind = TaskKind::Bash;
     chain.tasks[1].config = json!({"command": "true"});
     assert_eq!(played(chain, "light").await, (RunState::Succeeded, 2));
 }

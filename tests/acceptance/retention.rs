@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
 use host::config::RetentionConfig;
-use model::{Instant, RunId, TenantId};
+use model::{Instant, RunId, TaskKind, TenantId};
 use runtime::Runtime;
 use serde_json::Value;
 use sqlx::Connection;
@@ -39,7 +39,7 @@ async fn is_there(world: &World, run: RunId) -> (bool, bool) {
 async fn what_has_been_kept_long_enough_is_archived_and_then_deleted() {
     let world = World::new().await;
     let mut workflow = testkit::workflow("a -> b");
-    workflow.tasks[0].kind = "echo".into();
+    workflow.tasks[0].kind = TaskKind::Echo;
     workflow.tasks[0].config = serde_json::json!({"value": "hello"});
     world.register(workflow).await;
     let run = world.trigger("example").await;

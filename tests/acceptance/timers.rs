@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
-use model::{EventKind, Instant, RunState, TimerKind};
+use model::{EventKind, Instant, RunState, TaskKind, TimerKind};
 use runtime::Runtime;
 use store::Postgres;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -56,7 +56,7 @@ async fn register_sleepers(world: &World, sleepers: usize) {
     let mut workflow =
         testkit::workflow(&(0..sleepers).map(|n| format!("s{n}")).collect::<Vec<_>>().join(", "));
     for task in &mut workflow.tasks {
-        task.kind = "sleep".into();
+        task.kind = TaskKind::Sleep;
         task.config = serde_json::json!({"duration": "1h"});
     }
     world.register(workflow).await;
@@ -149,7 +149,7 @@ async fn an_idle_tick_is_one_statement_also_while_a_task_sleeps_for_a_day() {
     assert_eq!(statements.of(async { sweep.run().await.unwrap() }).await, 1, "nothing to do");
 
     let mut workflow = testkit::workflow("rest");
-    workflow.tasks[0].kind = "sleep".into();
+    workflow.tasks[0].kind = TaskKind::Sleep;
     workflow.tasks[0].config = serde_json::json!({"duration": "24h"});
     world.register(workflow).await;
     let run = runtime.start(crate::world::request("example")).await.unwrap().record.run.id;

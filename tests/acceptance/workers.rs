@@ -7,7 +7,7 @@ use store::{Runs, WorkerViews};
 use bus::Bus;
 use clock::SystemClock;
 use model::message::WorkerKill;
-use model::{EventKind, Message, RunId, RunState, TaskIndex, TenantId};
+use model::{EventKind, Message, RunId, RunState, TaskIndex, TaskKind, TenantId};
 use runtime::Runtime;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -43,7 +43,7 @@ impl Stage {
         let cluster = Cluster::start().await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut workflow = testkit::workflow("long");
-        workflow.tasks[0].kind = "bash".into();
+        workflow.tasks[0].kind = TaskKind::Bash;
         let port = listener.local_addr().unwrap().port().to_string();
         workflow.tasks[0].config = json!({"command": TREE, "env": {"PORT": port}});
         assert_eq!(workflow.tasks[0].retry.max_retries, 0);

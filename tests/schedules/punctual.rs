@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use model::{EventKind, Instant, TaskIndex, TenantId};
+use model::{EventKind, Instant, TaskIndex, TaskKind, TenantId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use runtime::StartRun;
@@ -29,7 +29,7 @@ async fn put_to_sleep(world: &World) -> (model::RunId, BTreeMap<TaskIndex, Insta
     let names: Vec<String> = (0..TIMERS).map(|number| format!("s{number}")).collect();
     let mut workflow = testkit::workflow(&names.join(", "));
     for task in &mut workflow.tasks {
-        task.kind = "sleep".into();
+        task.kind = TaskKind::Sleep;
         task.config = json!({"duration": dice.random_range(1..LONGEST)});
     }
     let (tenant, by, at) = (TenantId::DEFAULT, "test".to_owned(), world.now());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::Graph;
 use model::message::TaskFinished;
 use model::{
-    Counts, Event, EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskState, Timer,
+    Counts, Event, EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskKind, TaskState, Timer,
     TimerKind, TriggerRule, VersionId,
 };
 
@@ -209,7 +209,7 @@ fn every_wait_has_a_reason(rows: &Rows<'_>) -> Checked {
     // may miss its end.
     let asleep = |task: &Task| {
         let spec = rows.graph.spec_at(task.index, task.child);
-        let for_others = spec.kind == "workflow" || spec.global.is_some();
+        let for_others = spec.kind == TaskKind::Workflow || spec.global.is_some();
         task.state == TaskState::UpForRetry || task.state == TaskState::Sleeping && !for_others
     };
     let mut open = rows.tasks.values().filter(|task| !task.state.is_final());
@@ -224,7 +224,7 @@ fn every_wait_has_a_reason(rows: &Rows<'_>) -> Checked {
         let spec = rows.graph.spec_at(task.index, task.child);
         let kind = match task.state {
             TaskState::UpForRetry => TimerKind::Retry,
-            TaskState::Sleeping if spec.kind == "sleep" => TimerKind::Sleep,
+            TaskState::Sleeping if spec.kind == TaskKind::Sleep => TimerKind::Sleep,
             _ => continue,
         };
         let own = |timer: &Timer| {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use engine::{Graph, Operation};
 use model::{
-    EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskKey, TaskState, TenantId, VersionId,
-    WorkerId,
+    EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskKey, TaskKind, TaskState, TenantId,
+    VersionId, WorkerId,
 };
 use store::{
     DeadLetter, DeadLetterViews, Definitions, LetterFilter, Maintenance, Memory, Runs, Timers, WorkerViews,
@@ -168,9 +168,9 @@ impl Observer {
             let asleep = replay.tasks.values().filter(|task| task.state == TaskState::Sleeping);
             for task in asleep.filter(|task| task.child.is_none()) {
                 let spec = graph.spec(task.index);
-                match spec.kind.as_str() {
-                    "approval" => actions.push(Action::Answer(*id, task.index)),
-                    "wait_for_signal" => {
+                match spec.kind {
+                    TaskKind::Approval => actions.push(Action::Answer(*id, task.index)),
+                    TaskKind::WaitForSignal => {
                         let named = |name: &&&str| spec.config["signal"] == **name;
                         let name = crate::workflows::SIGNALS.iter().find(named).unwrap();
                         actions.push(Action::Signal(*id, name));

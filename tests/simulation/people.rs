@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use engine::{By, Command, Mark, Operation};
 use host::App;
-use model::{Instant, Order, OrderKind, RunId, Task, TaskIndex, TaskState, TenantId, WorkerId};
+use model::{Instant, Order, OrderKind, RunId, Task, TaskIndex, TaskKind, TaskState, TenantId, WorkerId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ pub(crate) fn actions(seed: u64, run: RunId, from: Instant) -> Vec<ScheduledActi
         }
     }
     let tasks = workflows::random(seed).tasks;
-    for (_, index) in tasks.iter().zip(0..).filter(|(task, _)| task.kind == "approval") {
+    for (_, index) in tasks.iter().zip(0..).filter(|(task, _)| task.kind == TaskKind::Approval) {
         let at = from + TimeDelta::seconds(rng.random_range(0..1_200));
         actions.push(ScheduledAction { at, action: Action::Answer(run, TaskIndex(index)) });
     }

@@ -1,6 +1,6 @@
 //! What could continue at once, if its message were not lost.
 
-use model::{Instant, RunId, Task, TaskIndex, TaskKey, TaskState};
+use model::{Instant, RunId, Task, TaskIndex, TaskKey, TaskKind, TaskState};
 use store::SlotViews;
 
 use crate::fault_points::now;
@@ -47,7 +47,7 @@ impl Observer {
                 let granted = now(self.memory.in_line(key)).unwrap().is_some_and(|line| line.granted);
                 granted.then_some("granted its places")
             }
-            TaskState::Sleeping if spec.kind == "workflow" => {
+            TaskState::Sleeping if spec.kind == TaskKind::Workflow => {
                 let child = RunId::of_task(key, task.attempt);
                 (!goes_on(child)).then_some("waits for a run that does not go on")
             }

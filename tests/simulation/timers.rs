@@ -1,7 +1,7 @@
 //! The invariants of timers: none fires early, and each fires once.
 
 use chrono::TimeDelta;
-use model::{Event, EventKind, Instant, TaskIndex, TaskState, Timer, TimerKind};
+use model::{Event, EventKind, Instant, TaskIndex, TaskKind, TaskState, Timer, TimerKind};
 
 use crate::check::{Checked, violation};
 use crate::replay::{Replay, Rows};
@@ -53,7 +53,7 @@ fn cause(replay: &Replay, rows: &Rows<'_>, event: &Event) -> Option<Cause> {
         return Some((None, 0, kind));
     };
     // A sensor's timer only lets it poll: what it finds ends it.
-    if event.child.is_none() && rows.graph.spec(index).kind == "sensor" {
+    if event.child.is_none() && rows.graph.spec(index).kind == TaskKind::Sensor {
         return None;
     }
     let task = replay.tasks.get(&index)?;

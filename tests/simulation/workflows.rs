@@ -2,7 +2,7 @@
 
 use model::{
     Aggregation, Backoff, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, Occasion, Overlap,
-    Pacing, RetryPolicy, TaskSpec, Tolerance, TriggerRule, Workflow,
+    Pacing, RetryPolicy, TaskKind, TaskSpec, Tolerance, TriggerRule, Workflow,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -70,7 +70,7 @@ pub(crate) fn random(seed: u64) -> Workflow {
         pooled.for_each(|task| task.pool = Some(POOL.into()));
     }
     // Children that wait for their turn when their run's time is up.
-    let fans = workflow.tasks.iter().any(|task| task.kind == "fan_out");
+    let fans = workflow.tasks.iter().any(|task| task.kind == TaskKind::FanOut);
     if fans && rng.random_bool(0.2) {
         workflow.timeout_seconds = Some(rng.random_range(10..60));
     }
@@ -89,7 +89,7 @@ pub(crate) fn is_determined(workflow: &Workflow) -> bool {
             && task.config.get("timeout").is_none()
             && task.pacing.is_none_or(|pacing| pacing.timeout_seconds.is_none())
     };
-    let fans = workflow.tasks.iter().filter(|task| task.kind == "fan_out").count();
+    let fans = workflow.tasks.iter().filter(|task| task.kind == TaskKind::FanOut).count();
     workflow.timeout_seconds.is_none()
         && workflow.tasks.iter().all(patient)
         // Children are numbered in the order in which their fan-outs begin, and wavering goes by number.
@@ -100,22 +100,22 @@ pub(crate) fn is_determined(workflow: &Workflow) -> bool {
 /// A workflow that tasks of others start, and that fails.
 pub(crate) fn poor() -> Workflow {
     let config = json!({"message": "no", "class": "permanent"});
-    let only = TaskSpec { name: "only".into(), kind: "fail".into(), config, ..usual() };
+    let only = TaskSpec { name: "only".into(), kind: TaskKind::Fail, config, ..usual() };
     Workflow { name: "poor".into(), tasks: vec![only], ..Workflow::default() }
 }
 
 /// A workflow that tasks of others start, and that ends well.
 pub(crate) fn small() -> Workflow {
-    let step = |name: &str, after: &[&str], kind: &str, config: Value| TaskSpec {
+    let step = |name: &str, after: &[&str], kind: TaskKind, config: Value| TaskSpec {
         name: name.into(),
-        kind: kind.into(),
+        kind,
         depends_on: after.iter().map(|name| (*name).to_owned()).collect(),
         config,
         retry: RetryPolicy { max_retries: 2, initial_delay_seconds: 1.0, ..RetryPolicy::default() },
         ..usual()
     };
-    let first = step("first", &[], "flaky", json!({"probability": 0.3, "seed": 7}));
-    let second = step("second", &["first"], "noop", json!({}));
+    let first = step("first", &[], TaskKind::Flaky, json!({"probability": 0.3, "seed": 7}));
+    let second = step("second", &["first"], TaskKind::Noop, json!({}));
     Workflow { name: "small".into(), tasks: vec![first, second], ..Workflow::default() }
 }
 
@@ -127,12 +127,12 @@ fn task(rng: &mut StdRng, index: usize, laborious: bool) -> TaskSpec {
     let depends_on =
         (0..index).filter(|_| rng.random_bool(0.35)).map(|parent| format!("t{parent}")).collect();
     let (kind, config) = if laborious && rng.random_bool(0.7) { labour(rng) } else { work(rng) };
-    let fan_out = (kind == "fan_out").then(|| fan_out(rng));
-    let pacing = (kind == "sensor").then(|| pacing(rng));
-    let shared = rng.random_bool(0.3) && matches!(kind, "noop" | "fail" | "bash");
+    let fan_out = (kind == TaskKind::FanOut).then(|| fan_out(rng));
+    let pacing = (kind == TaskKind::Sensor).then(|| pacing(rng));
+    let shared = rng.random_bool(0.3) && matches!(kind, TaskKind::Noop | TaskKind::Fail | TaskKind::Bash);
     TaskSpec {
         name: format!("t{index}"),
-        kind: kind.into(),
+        kind,
         depends_on,
         trigger_rule: *RULES.choose(rng).unwrap(),
         when: rng.random_bool(0.15).then(|| condition(rng).to_owned()),
@@ -153,44 +153,46 @@ fn task(rng: &mut StdRng, index: usize, laborious: bool) -> TaskSpec {
         pacing,
         global: shared.then(|| {
             let reuse_for_seconds = *[0, 0, 30, 600].choose(rng).unwrap();
-            Global { name: kind.into(), reuse_for_seconds }
+            Global { name: kind.to_string(), reuse_for_seconds }
         }),
         callbacks: if rng.random_bool(0.1) { vec![callback(rng)] } else { Vec::new() },
         ..usual()
     }
 }
 
-fn work(rng: &mut StdRng) -> (&'static str, Value) {
+fn work(rng: &mut StdRng) -> (TaskKind, Value) {
     let timeout = rng.random_bool(0.4).then(|| rng.random_range(30..600));
     match rng.random_range(0..21) {
-        0..3 => ("noop", json!({})),
-        3 => ("echo", json!({"by": "{{ task.name }}"})),
-        4 => ("fail", json!({"message": "no", "class": "permanent"})),
-        5 => ("fail", json!({"message": "not yet", "class": "transient"})),
-        6 => ("sleep", json!({"duration": rng.random_range(1..200)})),
-        7 => ("switch", json!({})),
-        8 => ("transform", json!({"expression": "[1, 2] | length"})),
-        9 => ("transform", json!({"expression": "1 + nothing.at_all"})),
-        10 => ("wait_for_signal", with_timeout(json!({"signal": SIGNALS.choose(rng).unwrap()}), timeout)),
-        11 => ("approval", with_timeout(json!({"message": "well?"}), timeout)),
-        12..14 => ("fan_out", json!({})),
-        14 => ("fan_in", json!({})),
-        15 => ("workflow", json!({"workflow": "small"})),
-        16 => ("workflow", json!({"workflow": "small", "wait": false})),
-        17 => ("flaky", json!({"probability": 0.5, "seed": rng.random_range(0..1_000_000)})),
-        18 => ("workflow", json!({"workflow": "poor"})),
+        0..3 => (TaskKind::Noop, json!({})),
+        3 => (TaskKind::Echo, json!({"by": "{{ task.name }}"})),
+        4 => (TaskKind::Fail, json!({"message": "no", "class": "permanent"})),
+        5 => (TaskKind::Fail, json!({"message": "not yet", "class": "transient"})),
+        6 => (TaskKind::Sleep, json!({"duration": rng.random_range(1..200)})),
+        7 => (TaskKind::Switch, json!({})),
+        8 => (TaskKind::Transform, json!({"expression": "[1, 2] | length"})),
+        9 => (TaskKind::Transform, json!({"expression": "1 + nothing.at_all"})),
+        10 => {
+            (TaskKind::WaitForSignal, with_timeout(json!({"signal": SIGNALS.choose(rng).unwrap()}), timeout))
+        }
+        11 => (TaskKind::Approval, with_timeout(json!({"message": "well?"}), timeout)),
+        12..14 => (TaskKind::FanOut, json!({})),
+        14 => (TaskKind::FanIn, json!({})),
+        15 => (TaskKind::Workflow, json!({"workflow": "small"})),
+        16 => (TaskKind::Workflow, json!({"workflow": "small", "wait": false})),
+        17 => (TaskKind::Flaky, json!({"probability": 0.5, "seed": rng.random_range(0..1_000_000)})),
+        18 => (TaskKind::Workflow, json!({"workflow": "poor"})),
         19 => {
             let at = format!("2026-01-01T00:{:02}:30Z", rng.random_range(0..8));
-            ("sensor", json!({"time": {"at": at}}))
+            (TaskKind::Sensor, json!({"time": {"at": at}}))
         }
         _ => labour(rng),
     }
 }
 
 /// Work that a worker must claim.
-fn labour(rng: &mut StdRng) -> (&'static str, Value) {
+fn labour(rng: &mut StdRng) -> (TaskKind, Value) {
     let failures = if rng.random_bool(0.4) { 0.0 } else { 0.6 };
-    ("bash", script::config(rng.random_range(0..1_000_000), failures))
+    (TaskKind::Bash, script::config(rng.random_range(0..1_000_000), failures))
 }
 
 /// How often a sensor polls. Some give up before they can find anything.
@@ -215,10 +217,10 @@ fn with_timeout(mut config: Value, timeout: Option<u32>) -> Value {
 
 fn fan_out(rng: &mut StdRng) -> FanOut {
     let (kind, config) = match rng.random_range(0..5) {
-        0 => ("noop", json!({})),
-        1 => ("workflow", json!({"workflow": "small"})),
-        2 => ("bash", script::config(rng.random_range(0..1_000_000), 0.3)),
-        _ => ("flaky", json!({"probability": 0.3, "seed": rng.random_range(0..1_000_000)})),
+        0 => (TaskKind::Noop, json!({})),
+        1 => (TaskKind::Workflow, json!({"workflow": "small"})),
+        2 => (TaskKind::Bash, script::config(rng.random_range(0..1_000_000), 0.3)),
+        _ => (TaskKind::Flaky, json!({"probability": 0.3, "seed": rng.random_range(0..1_000_000)})),
     };
     let tolerance =
         [Tolerance::Percent(0), Tolerance::Percent(100), Tolerance::Count(1)].choose(rng).copied();
@@ -227,7 +229,7 @@ fn fan_out(rng: &mut StdRng) -> FanOut {
         max_parallel: rng.random_bool(0.5).then(|| rng.random_range(1..4)),
         tolerated_failures: tolerance.unwrap(),
         task: Box::new(TaskSpec {
-            kind: kind.into(),
+            kind,
             config,
             retry: RetryPolicy { max_retries: 1, initial_delay_seconds: 20.0, ..RetryPolicy::default() },
             ..usual()
@@ -238,17 +240,18 @@ fn fan_out(rng: &mut StdRng) -> FanOut {
 /// A fan-in needs a fan-out that it depends on.
 fn gather(tasks: &mut [TaskSpec]) {
     for index in 0..tasks.len() {
-        if tasks[index].kind != "fan_in" {
+        if tasks[index].kind != TaskKind::FanIn {
             continue;
         }
-        match tasks[..index].iter().rfind(|task| task.kind == "fan_out").map(|task| task.name.clone()) {
+        match tasks[..index].iter().rfind(|task| task.kind == TaskKind::FanOut).map(|task| task.name.clone())
+        {
             Some(fan_out) => {
                 tasks[index].depends_on.retain(|name| *name != fan_out);
                 tasks[index].depends_on.push(fan_out);
                 let (aggregation, field) = AGGREGATIONS[index % AGGREGATIONS.len()];
                 tasks[index].fan_in = Some(FanIn { aggregation, field: field.map(str::to_owned) });
             }
-            None => tasks[index].kind = "noop".into(),
+            None => tasks[index].kind = TaskKind::Noop,
         }
     }
 }
@@ -256,7 +259,7 @@ fn gather(tasks: &mut [TaskSpec]) {
 /// Gives every switch its branches: later tasks, shared out between a condition and the default.
 fn branch(rng: &mut StdRng, tasks: &mut [TaskSpec]) {
     for index in 0..tasks.len() {
-        if tasks[index].kind == "switch" {
+        if tasks[index].kind == TaskKind::Switch {
             let later: Vec<String> = tasks[index + 1..].iter().map(|task| task.name.clone()).collect();
             let (left, right) = later.into_iter().partition(|_| rng.random_bool(0.5));
             let when = Some(condition(rng).to_owned());

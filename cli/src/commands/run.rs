@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use api::views::{ChildrenView, ElsewhereView, ParentView, RunView, TaskView, TurnView, WaitingView};
-use model::RunId;
+use model::{RunId, TaskKind};
 use serde_json::json;
 
 use super::{connect, operate, watch};
@@ -103,7 +103,8 @@ fn note(task: &TaskView) -> String {
     let children = task.children.as_ref().map(children);
     let waits = task.waiting.as_ref().filter(|_| children.is_none()).map(waits);
     let started = || task.output.as_ref()?["run_id"].as_str().map(|run| format!("run {run}"));
-    let started = if task.kind == "workflow" { started() } else { None };
+    let started =
+        if TaskKind::named(&task.kind).is_some_and(TaskKind::starts_run) { started() } else { None };
     let error =
         task.error.as_ref().map(|error| format!("{}: {}", error.class, output::first_line(&error.message)));
     [children, waits, started, error].into_iter().flatten().collect::<Vec<_>>().join("; ")

@@ -10,19 +10,18 @@ use engine::{Command, Graph};
 use futures::FutureExt;
 use host::secrets::Mask;
 use host::{Outgoing, Secrets, Verdict, secrets};
-use language::kinds::kind;
 use metrics::{counter, histogram};
 use model::message::{TaskDispatched, TaskReported, TaskResult};
-use model::{ErrorClass, Failure, Instant, Message, TaskSpec, WorkerId};
+use model::{ErrorClass, Failure, Instant, Message, TaskKind, TaskSpec, WorkerId};
 use runtime::{Brief, Runtime, Settled};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, warn};
 
-use crate::kinds::{Http, Unfinished};
+use crate::performers::{Http, Unfinished};
 use crate::sensors::{Eyes, Storage};
 use crate::worker::Halt;
-use crate::{Context, Job, Kinds, Log, Worker};
+use crate::{Context, Job, Log, Performers, Worker};
 
 /// A report is tried so often, for some twelve seconds in all, before it is left to a message.
 const REPORT_TRIES: u32 = 7;
@@ -38,7 +37,7 @@ const HANDS: usize = 64;
 pub struct Executor {
     pub(crate) runtime: Arc<Runtime>,
     worker: RwLock<Arc<Worker>>,
-    pub(crate) kinds: Kinds,
+    pub(crate) performers: Performers,
     scripts: PathBuf,
     pub(crate) scratch: PathBuf,
     pub(crate) secrets: Secrets,
@@ -53,7 +52,7 @@ impl Executor {
         let (worker, scratch) = (RwLock::new(worker), std::env::temp_dir());
         let (scripts, hands) = (scripts.into(), Semaphore::new(HANDS));
         let eyes = Eyes { storage: Storage::from_env(), ..Eyes::default() };
-        Self { runtime, worker, kinds: Kinds::standard(), scripts, scratch, secrets, hands, eyes }
+        Self { runtime, worker, performers: Performers::standard(), scripts, scratch, secrets, hands, eyes }
     }
 
     /// The same with secrets that are also found in a folder, one in each file.
@@ -70,7 +69,7 @@ impl Executor {
 
     /// The same with requests that may go elsewhere: as usual, they go nowhere within.
     pub fn with_outgoing(mut self, outgoing: Outgoing) -> Self {
-        self.kinds = self.kinds.limited_to(outgoing.clone());
+        self.performers = self.performers.limited_to(outgoing.clone());
         self.eyes.http = Http::limited_to(outgoing);
         self
     }
@@ -85,9 +84,9 @@ impl Executor {
         *self.worker.write().unwrap_or_else(PoisonError::into_inner) = worker;
     }
 
-    /// The same with other task types.
-    pub fn with_kinds(mut self, kinds: Kinds) -> Self {
-        self.kinds = kinds;
+    /// The same with other performers.
+    pub fn with_performers(mut self, performers: Performers) -> Self {
+        self.performers = performers;
         self
     }
 
@@ -136,7 +135,7 @@ impl Executor {
                 let failure = Mask::of(&secrets).failure(failure);
                 self.report(work, None, self.runtime.clock().now(), Err(failure)).await
             }
-            runtime::Job::Ready(brief) if is_instant(&graph, work) => {
+            runtime::Job::Ready(brief) if spec(&graph, work).kind.is_inline() => {
                 // Without effects outside, so doing it twice is harmless: a claim would only cost a commit.
                 let brief = Briefed { brief, secrets };
                 let (started_at, result) = self.perform(work, &graph, brief, Halt::default()).await;
@@ -220,7 +219,7 @@ impl Executor {
             attempt: work.attempt,
             workflow: graph.workflow().name.clone(),
             task: graph.name_at(work.key.task, work.child),
-            kind: spec.kind.clone(),
+            kind: spec.kind,
             config: brief.config,
             document: brief.document,
             timeout: time_for(spec, work, started_at),
@@ -228,7 +227,7 @@ impl Executor {
         let clock = self.runtime.clock().clone();
         let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
         log.mask(secrets::forms(&secrets));
-        if !is_instant(graph, work) {
+        if !spec.kind.is_inline() {
             // What has effects outside may come across any secret of this worker, whether it was told of it or not.
             log.mask(self.secrets.known().await);
         }
@@ -236,10 +235,10 @@ impl Executor {
         let breakers = self.worker().breakers.clone();
         let usual = Context::new(log.clone(), halt.stop, clock);
         let context = Context { scripts, scratch, kill, breakers, ..usual };
-        let performed = AssertUnwindSafe(self.kinds.perform(&job, &context)).catch_unwind().await;
-        let result = performed.unwrap_or_else(|_| Err(Failure::transient("the task type broke down").into()));
+        let performed = AssertUnwindSafe(self.performers.perform(&job, &context)).catch_unwind().await;
+        let result = performed.unwrap_or_else(|_| Err(Failure::transient("the task type panicked").into()));
         log.finish().await;
-        count(&job.kind, &result, self.runtime.clock().now() - started_at);
+        count(job.kind, &result, self.runtime.clock().now() - started_at);
         (started_at, result)
     }
 
@@ -349,15 +348,15 @@ fn say_what_it_is_about(work: &TaskDispatched, graph: &Graph) {
     span.record("task", task).record("attempt", work.attempt);
 }
 
-fn count(kind: &str, result: &Result<Value, Unfinished>, took: TimeDelta) {
+fn count(kind: TaskKind, result: &Result<Value, Unfinished>, took: TimeDelta) {
     let outcome = match result {
         Ok(_) => "succeeded",
         Err(Unfinished::Stopped) => ErrorClass::Killed.name(),
         Err(Unfinished::Failed(failure)) => failure.class.name(),
     };
-    let labels = [("kind", kind.to_owned()), ("outcome", outcome.to_owned())];
+    let labels = [("kind", kind.name()), ("outcome", outcome)];
     counter!("ebbflow_attempts_total", &labels).increment(1);
-    histogram!("ebbflow_attempt_seconds", "kind" => kind.to_owned()).record(took.as_seconds_f64());
+    histogram!("ebbflow_attempt_seconds", "kind" => kind.name()).record(took.as_seconds_f64());
 }
 
 /// How long the attempt may take: what one may, and no longer than is left for all of them together.
@@ -365,8 +364,4 @@ fn time_for(spec: &TaskSpec, work: &TaskDispatched, now: Instant) -> Duration {
     let one = Duration::from_secs(spec.timeout_seconds.into());
     let left = work.give_up_at.map(|end| (end - now).to_std().unwrap_or_default());
     left.map_or(one, |left| one.min(left))
-}
-
-fn is_instant(graph: &Graph, work: &TaskDispatched) -> bool {
-    kind(&spec(graph, work).kind).is_some_and(|kind| kind.instant)
 }

@@ -6,7 +6,7 @@ use host::Verdict;
 use host::secrets::Mask;
 use language::config;
 use model::message::{CallbackDue, Notice};
-use model::{Call, Failure, Message, RunId};
+use model::{Call, Failure, Message, RunId, TaskKind};
 use runtime::{CallbackJob, StartRun};
 use serde_json::{Map, Value, json};
 
@@ -61,9 +61,8 @@ impl Executor {
     }
 
     async fn send(&self, config: Value, mask: &Mask) -> Result<(), Failure> {
-        let kind = language::kinds::kind("http").expect("it is one of the language");
         let config: config::Http =
-            config::read(kind, config).map_err(|error| Failure::permanent(error.to_string()))?;
+            config::read(TaskKind::Http, config).map_err(|error| Failure::permanent(error.to_string()))?;
         let hush = |text: &str| mask.text(text);
         let clock = self.runtime.clock();
         let mut tries = 1;

@@ -8,10 +8,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use clock::Clock;
-use model::{TaskKey, TenantId};
+use model::{TaskKey, TaskKind, TenantId};
 
-use crate::kinds::Breakers;
 use crate::log::Log;
+use crate::performers::Breakers;
 
 /// One attempt: everything about it that is settled before it starts.
 #[derive(Clone)]
@@ -26,8 +26,8 @@ pub struct Job {
     pub workflow: String,
     /// The task's name.
     pub task: String,
-    /// The task's type, as the workflow names it.
-    pub kind: String,
+    /// The task's type.
+    pub kind: TaskKind,
     /// The rendered config.
     pub config: Value,
     /// What a process finds in the file that `EBB_INPUT` names: `{inputs, outputs, run, task}`.

@@ -3,8 +3,8 @@
 mod attempt;
 mod callback;
 pub mod job;
-pub mod kinds;
 pub mod log;
+pub mod performers;
 mod process;
 mod sensors;
 mod worker;
@@ -20,8 +20,8 @@ use model::Message;
 
 pub use attempt::Executor;
 pub use job::{Context, Job};
-pub use kinds::{Kinds, TaskKind};
 pub use log::{Level, Log, LogSink, Stream};
+pub use performers::{Performer, Performers};
 pub use sensors::Storage;
 pub use worker::Worker;
 

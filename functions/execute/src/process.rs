@@ -23,8 +23,8 @@ use tokio::process::{Child, Command};
 use model::Failure;
 
 use crate::job::{Context, Job};
-use crate::kinds::Unfinished;
 use crate::log::{Level, Stream};
+use crate::performers::Unfinished;
 use capture::Capture;
 use group::Group;
 pub(crate) use scratch::Scratch;

@@ -15,10 +15,9 @@ use host::Verdict;
 use host::secrets::Mask;
 use language::config::{self, HttpSensor, Sensor};
 use language::expression;
-use language::kinds::kind;
 use language::template::Scope;
 use model::message::{PollDue, TaskDispatched, TaskResult, Watch};
-use model::{CloudEvent, Failure, Instant, TaskKey, TenantId, TriggerKey};
+use model::{CloudEvent, Failure, Instant, TaskKey, TaskKind, TenantId, TriggerKey};
 use runtime::{Find, Look};
 use serde_json::{Value, json};
 use store::TriggerRecord;
@@ -26,7 +25,7 @@ use tracing::info;
 use uuid::Uuid;
 
 use crate::attempt::Executor;
-use crate::kinds::{Http, Hush, OUTPUT_LIMIT};
+use crate::performers::{Http, Hush, OUTPUT_LIMIT};
 pub use storage::Storage;
 
 /// No look takes longer.
@@ -83,7 +82,7 @@ impl Executor {
         };
         let result = match seen {
             Ok(Some(output)) if output.to_string().len() > OUTPUT_LIMIT => {
-                TaskResult::Failed(crate::kinds::too_large(output.to_string().len() as u64))
+                TaskResult::Failed(crate::performers::too_large(output.to_string().len() as u64))
             }
             Ok(Some(output)) => TaskResult::Succeeded(output),
             Ok(None) if !failed => return Ok(Verdict::Done),
@@ -129,9 +128,8 @@ impl Executor {
         since: Instant,
         hush: Hush<'_>,
     ) -> Result<Option<Value>, Failure> {
-        let kind = kind("sensor").expect("it is one of the language");
         let sensor: Sensor =
-            config::read(kind, config).map_err(|error| Failure::permanent(error.to_string()))?;
+            config::read(TaskKind::Sensor, config).map_err(|error| Failure::permanent(error.to_string()))?;
         match sensor {
             Sensor::File(sensor) => {
                 let earliest = sensor.changed_since.or(sensor.changed.then_some(since));

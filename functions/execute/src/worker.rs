@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::kinds::Breakers;
+use crate::performers::Breakers;
 
 pub(crate) use holds::{Halt, Holds};
 

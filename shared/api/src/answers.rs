@@ -6,8 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use engine::Command;
 use host::Problem;
 use language::config::{self, Approval};
-use language::kinds::kind;
-use model::{RunId, TaskSpec};
+use model::{RunId, TaskKind, TaskSpec};
 use runtime::Settled;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -107,11 +106,11 @@ async fn settle(
 
 /// What a task asks for; refused for one that asks for nothing.
 fn asked(spec: &TaskSpec) -> Result<Approval, Problem> {
-    let approval = kind(&spec.kind).filter(|kind| kind.name == "approval").ok_or_else(|| {
+    if spec.kind != TaskKind::Approval {
         let message = format!("`{}` is of type {}; only approvals can be answered", spec.name, spec.kind);
-        Problem::new(StatusCode::CONFLICT, "not_waiting", message)
-    })?;
-    config::read(approval, spec.config.clone()).map_err(|error| Problem::internal(&error))
+        return Err(Problem::new(StatusCode::CONFLICT, "not_waiting", message));
+    }
+    config::read(spec.kind, spec.config.clone()).map_err(|error| Problem::internal(&error))
 }
 
 /// Where a task names who may answer, nobody else may.

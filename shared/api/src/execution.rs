@@ -240,7 +240,7 @@ async fn take(
         task: graph.name_at(task.index, task.child),
         attempt: task.attempt,
         workflow,
-        kind: spec.kind.clone(),
+        kind: spec.kind.to_string(),
         config: brief.config,
         input: brief.document,
         timeout_seconds: spec.timeout_seconds,

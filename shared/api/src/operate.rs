@@ -7,7 +7,7 @@ use engine::{By, Command, Mark, Operation};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use host::Problem;
-use model::{RunId, RunState, TaskIndex, TaskState};
+use model::{RunId, RunState, TaskIndex, TaskState, WaitsFor};
 use runtime::Settled;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -145,17 +145,19 @@ fn refusal(operation: &Operation, id: RunId, state: RunState) -> String {
 
 /// Why something cannot be done to a task that stands so.
 fn refusal_of_task(operation: &Operation, name: &str, found: &Found) -> String {
-    let (task, kind, run) = (&found.record.task, found.spec().kind.as_str(), found.run.id);
+    let (task, kind, run) = (&found.record.task, found.spec().kind, found.run.id);
     let stands = format!("task `{name}` of run {run} is {}", task.state.name());
     match (operation, task.state) {
         (Operation::Clear(_), _) => {
             format!("{stands} and has not started, nor has anything downstream; there is nothing to clear")
         }
         (Operation::Wake(_), TaskState::Sleeping) => {
-            let instead = match kind {
-                "wait_for_signal" => "it is waiting for a signal; send it",
-                "approval" => "it is waiting for approval; approve or reject it",
-                _ => "it is waiting for other work; mark it to stop waiting",
+            let instead = match kind.waits_for() {
+                Some(WaitsFor::Signal) => "it is waiting for a signal; send it",
+                Some(WaitsFor::Approval) => "it is waiting for approval; approve or reject it",
+                Some(WaitsFor::Timer | WaitsFor::Sensor | WaitsFor::Children | WaitsFor::Run) | None => {
+                    "it is waiting for other work; mark it to stop waiting"
+                }
             };
             format!("{stands}: {instead}")
         }

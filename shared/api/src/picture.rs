@@ -59,7 +59,7 @@ impl NodeView {
         let spec = graph.spec(task.index);
         Self {
             name: spec.name.clone(),
-            kind: spec.kind.clone(),
+            kind: spec.kind.to_string(),
             state: task.state,
             attempt: task.attempt,
             depends_on: graph

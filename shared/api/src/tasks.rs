@@ -157,7 +157,7 @@ async fn elsewhere(
         let name = name_of(api, run.tenant, owner).await?;
         return Ok(Some(ElsewhereView::new(owner.run, name)));
     }
-    let waits = task.state == TaskState::Sleeping && graph.spec_at(task.index, task.child).kind == "workflow";
+    let waits = task.state == TaskState::Sleeping && graph.spec_at(task.index, task.child).kind.starts_run();
     let started = || RunId::of_task(TaskKey { run: run.id, task: task.index }, task.attempt);
     Ok(waits.then(|| ElsewhereView::new(started(), None)))
 }

@@ -24,12 +24,12 @@ pub fn kind(task: &TaskSpec) -> String {
 
 /// What a fan-out does for each, how a fan-in puts together, which workflow is started.
 fn plain(task: &TaskSpec) -> String {
-    let workflow = task.config["workflow"].as_str().filter(|_| task.kind == "workflow");
+    let workflow = task.config["workflow"].as_str().filter(|_| task.kind.starts_run());
     match (&task.fan_out, &task.fan_in, workflow) {
         (Some(fan_out), ..) => format!("{} × {}", task.kind, short(&plain(&fan_out.task))),
         (_, Some(fan_in), _) => format!("{} {}", task.kind, named(serde_json::to_value(fan_in.aggregation))),
         (.., Some(workflow)) => format!("{} {}", task.kind, short(workflow)),
-        _ => task.kind.clone(),
+        _ => task.kind.to_string(),
     }
 }
 

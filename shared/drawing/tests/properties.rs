@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 
 use ebbflow_drawing::{self as drawing, Layout, Rect};
 use engine::Graph;
+use model::TaskKind;
 use proptest::prelude::*;
+use serde_json::json;
 use testkit::workflow;
 
 /// A graph of so many tasks with these edges, each turned to point to the later task.
@@ -139,7 +141,8 @@ proptest! {
         let mut definition = workflow("only");
         definition.name = name.clone();
         definition.tasks[0].name = name.clone();
-        definition.tasks[0].kind = name.clone();
+        definition.tasks[0].kind = TaskKind::Workflow;
+        definition.tasks[0].config = json!({"workflow": name});
         let svg = drawing::svg(&Graph::compile(definition).unwrap());
         let plain = drawing::svg(&Graph::compile(workflow("only")).unwrap());
         let markup = |svg: &str| svg.matches(['<', '>', '"']).count();

@@ -4,12 +4,11 @@ use chrono::TimeDelta;
 use model::message::TaskResult;
 use model::{
     AttemptRecord, ErrorClass, EventKind, Failure, Instant, Occasion, Signal, Task, TaskEvent, TaskIndex,
-    TaskState, Timer, TimerKind, WorkerId,
+    TaskKind, TaskState, Timer, TimerKind, WorkerId,
 };
 use serde_json::{Value, json};
 
 use crate::command::{Command, Outcome};
-use crate::direct::is_inside;
 use crate::retry::{self, Choice};
 use crate::scene::Scene;
 
@@ -216,7 +215,7 @@ impl Scene<'_> {
 
     fn answer(&mut self, index: TaskIndex, approved: bool, payload: &Value, actor: &str) -> Outcome {
         let asks = self.tasks.get(&index).is_some_and(|task| task.state == TaskState::Sleeping)
-            && self.spec(index).kind == "approval";
+            && self.spec(index).kind == TaskKind::Approval;
         if !asks {
             return Outcome::Stale;
         }
@@ -269,12 +268,11 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether another attempt follows. What the engine settles itself would come out the same, but for a run that it
-    /// started.
+    /// Whether another attempt follows.
     fn choose(&self, index: TaskIndex, failure: &Failure) -> Choice {
         let (task, spec) = (&self.tasks[&index], self.spec(index));
-        if is_inside(&spec.kind) && spec.kind != "workflow" {
-            return Choice::GiveUp { reason: "what the engine settles itself is not tried again".into() };
+        if !spec.kind.is_retryable() {
+            return Choice::GiveUp { reason: "engine tasks are not retried".into() };
         }
         let choice =
             retry::choose(&spec.retry, self.key(index), task.tries(), failure, task.failure.as_ref());
@@ -315,7 +313,7 @@ impl Scene<'_> {
     /// Whether a sleeping task's work is done by another run, which reports.
     pub(crate) fn waits_for_others(&self, index: TaskIndex) -> bool {
         let spec = self.spec(index);
-        spec.kind == "workflow" || spec.global.is_some()
+        spec.kind.starts_run() || spec.global.is_some()
     }
 
     pub(crate) fn moves(&mut self, index: TaskIndex, event: TaskEvent) -> bool {

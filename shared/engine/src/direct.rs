@@ -8,22 +8,6 @@ use serde_json::{Map, Value, json};
 
 use crate::scene::Scene;
 
-/// Whether tasks of this type are settled by the engine itself and never sent to a worker.
-pub fn is_inside(kind: &str) -> bool {
-    matches!(
-        kind,
-        "sleep"
-            | "switch"
-            | "transform"
-            | "wait_for_signal"
-            | "approval"
-            | "fan_out"
-            | "fan_in"
-            | "workflow"
-            | "sensor"
-    )
-}
-
 /// What a task shall do that is about to begin: its condition and its settings, rendered.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Directive {

@@ -98,7 +98,7 @@ impl<'g> Scene<'g> {
     /// The children that may go on now; once too many have failed, all that are left, since none is needed any more.
     fn wanted_children(&self, index: TaskIndex) -> Vec<TaskIndex> {
         let Some((fan, plan)) = self.fan_of(index) else { return Vec::new() };
-        let usual = if crate::is_inside(&plan.task.kind) { fan.total } else { USUAL_PARALLEL };
+        let usual = if plan.task.kind.is_engine_task() { fan.total } else { USUAL_PARALLEL };
         let cap = plan.max_parallel.unwrap_or(usual);
         let under_way = fan.released - fan.ended.done;
         let room = if is_lost(plan, &fan) { fan.total } else { cap.saturating_sub(under_way) };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Child, TaskIndex, TaskSpec, Workflow};
+use model::{Child, TaskIndex, TaskKind, TaskSpec, Workflow};
 use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 
@@ -132,7 +132,8 @@ impl Graph {
 
     /// The tasks that wait for a signal of this name.
     pub fn waiting_for<'a>(&'a self, signal: &'a str) -> impl Iterator<Item = TaskIndex> + 'a {
-        let waits = move |spec: &TaskSpec| spec.kind == "wait_for_signal" && spec.config["signal"] == signal;
+        let waits =
+            move |spec: &TaskSpec| spec.kind == TaskKind::WaitForSignal && spec.config["signal"] == signal;
         self.indices().filter(move |index| waits(self.spec(*index)))
     }
 

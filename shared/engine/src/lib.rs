@@ -21,6 +21,6 @@ mod sense;
 mod settle;
 
 pub use command::{By, Command, Mark, Operation, Outcome, Reach};
-pub use direct::{Directive, is_inside};
+pub use direct::Directive;
 pub use graph::{Cycle, Graph};
 pub use scene::{Decision, Need, Newborn, Scene};

@@ -5,7 +5,7 @@
 use chrono::TimeDelta;
 use model::change::Checkup;
 use model::run::RunEvent;
-use model::{EventKind, Failure, TaskEvent, TaskIndex, TaskState};
+use model::{EventKind, Failure, TaskEvent, TaskIndex, TaskKind, TaskState};
 use serde_json::{Value, json};
 
 use crate::command::{By, Mark, Operation, Outcome};
@@ -89,7 +89,7 @@ impl Scene<'_> {
         let task = &self.tasks[&index];
         let (state, attempt) = (task.state, task.attempt);
         match state {
-            TaskState::Sleeping if self.spec(index).kind == "sleep" => {
+            TaskState::Sleeping if self.spec(index).kind == TaskKind::Sleep => {
                 self.note(EventKind::TaskWoken, Some(index), by, json!({}));
                 let succeeded = TaskEvent::Succeeded { attempt };
                 self.must(index, succeeded, EventKind::TaskSucceeded, Value::Null);

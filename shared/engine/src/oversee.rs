@@ -89,7 +89,7 @@ impl Scene<'_> {
     /// Asks for the end of the run that a task started and waits for, if it does.
     pub(crate) fn cancel_child(&mut self, index: TaskIndex, actor: &str, reason: &str) {
         let task = &self.tasks[&index];
-        if task.state == TaskState::Sleeping && self.spec(index).kind == "workflow" {
+        if task.state == TaskState::Sleeping && self.spec(index).kind.starts_run() {
             let run = RunId::of_task(self.key(index), task.attempt);
             let (actor, reason) = (actor.into(), reason.into());
             self.outbox.push(Message::CancelRequested(CancelRequested { run, actor, reason }));

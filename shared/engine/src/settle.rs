@@ -72,14 +72,14 @@ impl<'g> Scene<'g> {
         }
     }
 
-    /// Lets a pending task begin; one that has a condition or is settled here waits for its directive.
+    /// Lets a pending task begin; one that has a condition or is an engine task waits for its directive.
     pub(crate) fn ready(&mut self, index: TaskIndex) {
         if self.run.held || self.is_paused() {
             return; // It is considered again once the run is admitted or resumed.
         }
         self.start_run();
         let spec = self.spec(index);
-        if spec.when.is_some() || spec.global.is_some() || crate::is_inside(&spec.kind) {
+        if spec.when.is_some() || spec.global.is_some() || spec.kind.is_engine_task() {
             self.undirected.insert(index);
         } else {
             self.apply(index, TaskEvent::Readied).expect("only pending tasks are readied");
@@ -92,7 +92,7 @@ impl<'g> Scene<'g> {
         if self.is_paused() {
             return; // It stays queued until the run is resumed.
         }
-        if crate::is_inside(&self.spec(index).kind) {
+        if self.spec(index).kind.is_engine_task() {
             self.undirected.insert(index);
         } else {
             self.release(index);

@@ -3,22 +3,22 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use model::{ErrorClass, Instant};
+use model::{ErrorClass, Instant, TaskKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::duration::Duration;
-use crate::kinds::Kind;
 use crate::node::Node;
 use crate::schema::{self, Extent};
+use crate::types::TaskType;
 
-mod inside;
+mod engine;
 mod process;
 mod sensor;
 
-pub use inside::{Approval, ChildWorkflow, FormField, Transform, WaitForSignal};
+pub use engine::{Approval, ChildWorkflow, FormField, Transform, WaitForSignal};
 pub use process::{Bash, Process, Program, Python};
 pub(crate) use process::{BashFields, PythonFields};
 pub use sensor::{FileSensor, HttpSensor, RunSensor, Sensor, SqlSensor, TimeSensor};
@@ -29,16 +29,16 @@ pub(crate) use sensor::{SensorFields, pacing};
 #[error("the config does not fit the task type `{kind}`: {}", problems.join("; "))]
 pub struct ConfigError {
     /// The task type.
-    pub kind: &'static str,
+    pub kind: TaskKind,
     /// Everything that is wrong.
     pub problems: Vec<String>,
 }
 
-/// Reads rendered settings as the type that `kind` works with.
-pub fn read<T: DeserializeOwned>(kind: &Kind, rendered: Value) -> Result<T, ConfigError> {
+/// Reads rendered settings as a task of this type takes them.
+pub fn read<T: DeserializeOwned>(kind: TaskKind, rendered: Value) -> Result<T, ConfigError> {
     let mut root = Node::from_json(&rendered);
     root.locate(0, String::new());
-    let findings = schema::check(&kind.schema, &root, kind.name, Extent::Rendered);
+    let findings = schema::check(&TaskType::of(kind).schema, &root, kind.name(), Extent::Rendered);
     let mut problems: Vec<String> = findings.into_iter().map(|finding| finding.in_words()).collect();
     if problems.is_empty() {
         match serde_json::from_value(rendered) {
@@ -46,7 +46,7 @@ pub fn read<T: DeserializeOwned>(kind: &Kind, rendered: Value) -> Result<T, Conf
             Err(error) => problems.push(error.to_string()),
         }
     }
-    Err(ConfigError { kind: kind.name, problems })
+    Err(ConfigError { kind, problems })
 }
 
 /// `noop` has no settings.

@@ -1,6 +1,6 @@
 //! Fan-outs, which do a task for each element of a list, and fan-ins, which gather what came of it.
 
-use model::{FanIn, FanOut, Tolerance};
+use model::{FanIn, FanOut, TaskKind, Tolerance};
 
 use crate::diagnostic::Report;
 use crate::library::Library;
@@ -13,7 +13,8 @@ pub(crate) const AGGREGATIONS: [&str; 5] = ["collect", "concat", "sum", "first",
 /// No fan-out has more children.
 pub(crate) const MAX_CHILDREN: u32 = 10_000;
 /// The types that cannot be done for each element: they belong to a graph, or wait for a person or a signal.
-pub(crate) const NO_CHILDREN: [&str; 5] = ["switch", "fan_out", "fan_in", "wait_for_signal", "approval"];
+pub(crate) const NO_CHILDREN: [TaskKind; 5] =
+    [TaskKind::Switch, TaskKind::FanOut, TaskKind::FanIn, TaskKind::WaitForSignal, TaskKind::Approval];
 const BESIDE: &str = "put it beside `for_each`, or remove it";
 /// What a task has and a fan-out's has not, and what to do instead.
 const NOT_A_CHILDS: [(&str, &str); 14] = [
@@ -131,9 +132,9 @@ fn read_child<'n>(node: &'n Node, library: &Library<'n>, report: &mut Report<'_>
 }
 
 fn check_child(child: &TaskParts<'_>, at: &Place, report: &mut Report<'_>) {
-    if let Some(kind) = child.kind.filter(|kind| NO_CHILDREN.contains(&kind.name)) {
+    if let Some(kind) = child.kind.filter(|kind| NO_CHILDREN.contains(kind)) {
         let hint = "let each child be a run: `type: workflow`, whose workflow holds such a task".to_owned();
-        report.add(at, format!("a fan-out's task cannot be of the type `{}`", kind.name), Some(hint));
+        report.add(at, format!("a fan-out's task cannot be of type `{kind}`"), Some(hint));
     }
     if let Some(global) = &child.global {
         let message = format!("`{}` is global: it is done once, and not for each element", global.name);

@@ -11,7 +11,7 @@
 //!   `names`: what a file may say, one concern each.
 //! - [`inputs`]: typed inputs, as declared and as given.
 //! - [`Schema`]: all of that as JSON Schema, for editors.
-//! - [`kinds`], [`config`], `schema`: the task types and what they may be told.
+//! - [`types`], [`config`], `schema`: the task types and what they may be told.
 //! - [`template`]: `{{ … }}`, checked before it is registered and rendered when a task is dispatched.
 //! - [`expression`]: the same without braces, in `when`, `cases`, `for_each` and `transform`.
 
@@ -27,7 +27,6 @@ pub mod duration;
 mod fan;
 pub mod inputs;
 mod json_schema;
-pub mod kinds;
 mod library;
 mod names;
 mod node;
@@ -40,6 +39,7 @@ mod switch;
 mod task;
 pub mod template;
 mod triggers;
+pub mod types;
 mod workflow;
 mod yaml;
 

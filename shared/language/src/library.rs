@@ -11,6 +11,7 @@ use crate::schema::{self, Extent};
 use crate::suggest;
 use crate::task::TaskParts;
 use crate::template;
+use crate::types::TaskType;
 
 /// Every reusable task by name; none where its file has problems of its own.
 #[derive(Default)]
@@ -63,9 +64,9 @@ fn read_root<'n>(document: &Document<'_>, root: &'n Node, report: &mut Report<'_
         document.check_name(name, report);
     }
     if let (Some(kind), Some(config)) = (parts.kind, &parts.config) {
-        report.extend(schema::check(&kind.schema, config, kind.name, Extent::Part));
+        report.extend(schema::check(&TaskType::of(kind).schema, config, kind.name(), Extent::Part));
         // Names are checked where the task is used: which exist depends on the workflow.
-        template::check_config(config, kind, None, report);
+        template::check_config(config, TaskType::of(kind), None, report);
     }
     parts.callbacks.iter().for_each(|callback| callback.check(None, report));
     Some(parts)

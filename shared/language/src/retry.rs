@@ -55,11 +55,11 @@ impl RetryParts {
         }
     }
 
-    /// The whole policy of a task whose type retries `max_retries` times by itself.
-    pub(crate) fn complete(self, max_retries: u32) -> RetryPolicy {
+    /// The whole policy: no retries unless some are asked for.
+    pub(crate) fn complete(self) -> RetryPolicy {
         let usual = RetryPolicy::default();
         RetryPolicy {
-            max_retries: self.max_retries.unwrap_or(max_retries),
+            max_retries: self.max_retries.unwrap_or(0),
             backoff: self.backoff.unwrap_or(usual.backoff),
             initial_delay_seconds: self.initial_delay_seconds.unwrap_or(usual.initial_delay_seconds),
             max_delay_seconds: self.max_delay_seconds.unwrap_or(usual.max_delay_seconds),

@@ -1,6 +1,6 @@
 //! A task as written: inline, as a reusable file, or as a reference to one.
 
-use model::{FanIn, Global, TaskSpec, TriggerRule};
+use model::{FanIn, Global, TaskKind, TaskSpec, TriggerRule};
 use serde_json::Value;
 
 use crate::callbacks::{self, CallbackParts};
@@ -8,7 +8,6 @@ use crate::config;
 use crate::dependencies;
 use crate::diagnostic::Report;
 use crate::fan::{self, FanOutParts};
-use crate::kinds::{self, Kind};
 use crate::library::Library;
 use crate::names;
 use crate::node::{Data, Node, Place};
@@ -19,6 +18,8 @@ use crate::switch::{self, CaseParts};
 
 /// The lane of a task that names none.
 pub(crate) const DEFAULT_QUEUE: &str = "light";
+/// An hour: the time-out of a task that names none.
+pub(crate) const DEFAULT_TIMEOUT: u32 = 3_600;
 /// A day: nothing may take longer.
 pub(crate) const MAX_TIMEOUT: u32 = 86_400;
 /// A week: no retries may go on for longer.
@@ -29,13 +30,13 @@ pub(crate) const PRIORITIES: std::ops::RangeInclusive<i32> = -100..=100;
 pub(crate) const MAX_REUSE: u32 = 31_536_000;
 
 /// The fields that tasks of one type have, and no others.
-pub(crate) const OWN_FIELDS: [(&str, &str); 6] = [
-    ("cases", "switch"),
-    ("for_each", "fan_out"),
-    ("max_parallel", "fan_out"),
-    ("tolerated_failures", "fan_out"),
-    ("aggregation", "fan_in"),
-    ("field", "fan_in"),
+pub(crate) const OWN_FIELDS: [(&str, TaskKind); 6] = [
+    ("cases", TaskKind::Switch),
+    ("for_each", TaskKind::FanOut),
+    ("max_parallel", TaskKind::FanOut),
+    ("tolerated_failures", TaskKind::FanOut),
+    ("aggregation", TaskKind::FanIn),
+    ("field", TaskKind::FanIn),
 ];
 
 /// Settings that a task, a reusable task and a workflow's `defaults` share.
@@ -81,7 +82,7 @@ impl Settings {
 pub(crate) struct TaskParts<'n> {
     pub(crate) at: &'n Place,
     pub(crate) name: Option<Word<'n>>,
-    pub(crate) kind: Option<&'static Kind>,
+    pub(crate) kind: Option<TaskKind>,
     pub(crate) description: Option<Word<'n>>,
     pub(crate) depends_on: Vec<Word<'n>>,
     pub(crate) when: Option<Word<'n>>,
@@ -215,16 +216,16 @@ impl<'n> TaskParts<'n> {
             }
             return;
         };
-        match kind.name {
-            "switch" => {
+        match kind {
+            TaskKind::Switch => {
                 self.cases =
                     fields.require("cases").map(|node| switch::read(node, report)).unwrap_or_default();
             }
-            "fan_out" => self.fan_out = Some(FanOutParts::read(fields, library, report)),
-            "fan_in" => self.fan_in = Some(fan::read_in(fields, report)),
+            TaskKind::FanOut => self.fan_out = Some(FanOutParts::read(fields, library, report)),
+            TaskKind::FanIn => self.fan_in = Some(fan::read_in(fields, report)),
             _ => {}
         }
-        for (field, owner) in OWN_FIELDS.into_iter().filter(|(_, owner)| *owner != kind.name) {
+        for (field, owner) in OWN_FIELDS.into_iter().filter(|(_, owner)| *owner != kind) {
             let hint = format!("write `type: {owner}`, or remove `{field}`");
             fields.refuse(field, &only(owner, field), &hint, report);
         }
@@ -249,7 +250,7 @@ impl<'n> TaskParts<'n> {
         let settings = self.settings.clone().or(defaults);
         TaskSpec {
             name: self.name.map(|name| name.text.to_owned()).unwrap_or_default(),
-            kind: self.kind.map(|kind| kind.name.to_owned()).unwrap_or_default(),
+            kind: self.kind.unwrap_or_default(),
             description: self.description.map(|description| description.text.to_owned()),
             depends_on: self.depends_on.iter().map(|word| word.text.to_owned()).collect(),
             trigger_rule: self.trigger_rule.unwrap_or_default(),
@@ -260,13 +261,10 @@ impl<'n> TaskParts<'n> {
             config: self.config.as_ref().map_or_else(|| Value::Object(Default::default()), Node::to_json),
             pacing: self
                 .kind
-                .filter(|kind| kind.name == "sensor")
+                .filter(|kind| *kind == TaskKind::Sensor)
                 .map(|_| config::pacing(&self.config.as_ref().map(Node::to_json).unwrap_or_default())),
-            retry: settings.retry.complete(self.kind.map_or(0, |kind| kind.retries)),
-            timeout_seconds: settings
-                .timeout_seconds
-                .or(self.kind.map(|kind| kind.timeout_seconds))
-                .unwrap_or(1),
+            retry: settings.retry.complete(),
+            timeout_seconds: settings.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT),
             retry_timeout_seconds: settings.retry_timeout_seconds,
             queue: settings.queue.unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
             pool: settings.pool,
@@ -305,12 +303,12 @@ fn read_name<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Word<'n>> {
 }
 
 /// The fields that stand beside `type: KIND` and nowhere else.
-pub(crate) fn own_fields(kind: &Kind) -> impl Iterator<Item = &'static str> {
-    OWN_FIELDS.into_iter().filter(|(_, owner)| *owner == kind.name).map(|(field, _)| field)
+pub(crate) fn own_fields(kind: TaskKind) -> impl Iterator<Item = &'static str> {
+    OWN_FIELDS.into_iter().filter(move |(_, owner)| *owner == kind).map(|(field, _)| field)
 }
 
-fn only(owner: &str, field: &str) -> String {
-    format!("only a task of the type `{owner}` has `{field}`")
+fn only(owner: TaskKind, field: &str) -> String {
+    format!("only a task of type `{owner}` has `{field}`")
 }
 
 fn refuse_global(fields: &mut Fields<'_>, message: &str, hint: &str, report: &mut Report<'_>) {
@@ -322,7 +320,7 @@ fn refuse_global(fields: &mut Fields<'_>, message: &str, hint: &str, report: &mu
 fn read_global(
     fields: &mut Fields<'_>,
     name: Option<Word<'_>>,
-    kind: Option<&Kind>,
+    kind: Option<TaskKind>,
     report: &mut Report<'_>,
 ) -> Option<Global> {
     let (global, reuse) = (fields.get("global"), fields.get("reuse_for_seconds"));
@@ -333,35 +331,37 @@ fn read_global(
         let hint = Some("add `global: true`".to_owned());
         report.add(&reuse.at, "only a global task is reused", hint);
     }
-    if let (Some(global), Some(kind)) = (global.filter(|_| is_global), kind.filter(|kind| kind.inside)) {
-        let message = format!("a task of the type `{}` cannot be global", kind.name);
+    if let (Some(global), Some(kind)) =
+        (global.filter(|_| is_global), kind.filter(|kind| kind.is_engine_task()))
+    {
+        let message = format!("a task of type `{kind}` cannot be global");
         let hint =
-            "only what a worker carries out can be shared, such as `http`, `bash` or `python`".to_owned();
+            "only tasks that a worker performs can be shared, such as `http`, `bash` or `python`".to_owned();
         report.add(&global.at, message, Some(hint));
     }
     let name = name.filter(|_| is_global)?.text.to_owned();
     Some(Global { name, reuse_for_seconds: seconds.unwrap_or_default() })
 }
 
-fn read_reusable_kind(node: &Node, report: &mut Report<'_>) -> Option<&'static Kind> {
+fn read_reusable_kind(node: &Node, report: &mut Report<'_>) -> Option<TaskKind> {
     let kind = read_kind(node, report)?;
     if own_fields(kind).next().is_some() {
-        let message = format!("a `{}` belongs to the tasks around it, so it cannot be reusable", kind.name);
+        let message = format!("a `{kind}` belongs to the tasks around it, so it cannot be reusable");
         report.add(&node.at, message, Some("write it into the workflow itself".to_owned()));
     }
     Some(kind)
 }
 
-fn read_kind(node: &Node, report: &mut Report<'_>) -> Option<&'static Kind> {
+fn read_kind(node: &Node, report: &mut Report<'_>) -> Option<TaskKind> {
     let word = read::text(node, report)?;
-    let kind = kinds::kind(word.text);
+    let kind = TaskKind::named(word.text);
     if kind.is_none() {
-        let names = || kinds::kinds().iter().map(|kind| kind.name);
+        let names = || TaskKind::ALL.iter().map(|kind| kind.name());
         let hint = match suggest::nearest(word.text, names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("choose from {}", suggest::list(names())),
         };
-        report.add(word.at, format!("there is no task type `{}`", word.text), Some(hint));
+        report.add(word.at, format!("unknown task type `{}`", word.text), Some(hint));
     }
     kind
 }

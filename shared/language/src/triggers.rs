@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use model::{Completion, InputSpec, Trigger, TriggerOn};
+use model::{Completion, InputSpec, TaskKind, Trigger, TriggerOn};
 use serde_json::{Map, Value};
 
 use crate::config;
 use crate::diagnostic::Report;
 use crate::inputs;
-use crate::kinds;
 use crate::names;
 use crate::node::{Data, Node};
 use crate::read::{self, Fields, Word};
 use crate::schema::{self, Extent};
 use crate::suggest;
 use crate::template::{self, Names};
+use crate::types::TaskType;
 
 /// What a trigger may wait for.
 pub(crate) const FORMS: [&str; 5] = ["event", "webhook", "workflow", "workflows", "sensor"];
@@ -161,12 +161,12 @@ fn read_workflows(
 }
 
 fn read_sensor(node: &Node, report: &mut Report<'_>) -> Option<TriggerOn> {
-    let kind = kinds::kind("sensor")?;
+    let sensor = TaskType::of(TaskKind::Sensor);
     let Data::Map(entries) = &node.data else {
         Fields::of(node, "a sensor", report);
         return None;
     };
-    report.extend(schema::check(&kind.schema, node, kind.name, Extent::Whole));
+    report.extend(schema::check(&sensor.schema, node, sensor.kind.name(), Extent::Whole));
     check_sensor(node, report);
     let only_of_tasks = [
         ("run", "a trigger follows on runs by `workflow: NAME`"),

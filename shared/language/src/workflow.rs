@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{InputSpec, Workflow};
+use model::{InputSpec, TaskKind, Workflow};
 
 use crate::callbacks::{self, CallbackParts};
 use crate::concurrency;
@@ -20,6 +20,7 @@ use crate::switch;
 use crate::task::{self, Settings, TaskParts};
 use crate::template::{self, Names};
 use crate::triggers;
+use crate::types::TaskType;
 
 /// No workflow may have more tasks.
 pub(crate) const MAX_TASKS: usize = 10_000;
@@ -109,8 +110,7 @@ fn read_tasks<'n>(node: &'n Node, library: &Library<'n>, report: &mut Report<'_>
 
 fn read_task<'n>(entry: &'n Node, library: &Library<'n>, report: &mut Report<'_>) -> Option<TaskParts<'n>> {
     let mut fields = Fields::of(entry, "a task", report)?;
-    let is_fan_out =
-        matches!(fields.peek("type"), Some(Node { data: Data::Text(kind), .. }) if kind == "fan_out");
+    let is_fan_out = matches!(fields.peek("type"), Some(Node { data: Data::Text(kind), .. }) if kind == TaskKind::FanOut.name());
     let reference = if is_fan_out { None } else { fields.get("task") };
     let Some(reference) = reference.filter(|node| !is_child(node, report)) else {
         return Some(TaskParts::read_inline(fields, library, report));
@@ -160,7 +160,7 @@ fn check_task(task: &TaskParts<'_>, names: &Names<'_>, inputs: &[InputSpec], rep
     task.callbacks.iter().for_each(|callback| callback.check(Some(&Names::of_run(inputs)), report));
     // Which settings are templates and which are programs is known only with the type.
     if let (Some(config), Some(kind)) = (&task.config, task.kind) {
-        template::check_config(config, kind, Some(names), report);
+        template::check_config(config, TaskType::of(kind), Some(names), report);
     }
 }
 
@@ -178,7 +178,7 @@ fn check_config(task: &TaskParts<'_>, report: &mut Report<'_>) {
     let Some(kind) = task.kind else { return };
     let nothing = || Node { data: Data::Map(Vec::new()), at: task.at.clone() };
     let config = task.config.clone().unwrap_or_else(nothing);
-    let mut findings = schema::check(&kind.schema, &config, kind.name, Extent::Whole);
+    let mut findings = schema::check(&TaskType::of(kind).schema, &config, kind.name(), Extent::Whole);
     for field in task::own_fields(kind) {
         let misplaced =
             findings.iter_mut().filter(|finding| finding.at.path.ends_with(&format!("config.{field}")));
@@ -186,7 +186,7 @@ fn check_config(task: &TaskParts<'_>, report: &mut Report<'_>) {
             .for_each(|finding| finding.hint = Some("put it beside `type`, not into `config`".to_owned()));
     }
     report.extend(findings);
-    if kind.name == "sensor" {
+    if kind == TaskKind::Sensor {
         triggers::check_sensor(&config, report);
     }
 }

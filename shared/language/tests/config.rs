@@ -8,38 +8,13 @@ use ebbflow_language::config::{
     self, Approval, Auth, Bash, ChildWorkflow, ConfigError, Fail, Flaky, Http, Method, Program, Python,
     Sleep, Transform, WaitForSignal,
 };
-use ebbflow_language::kinds::{kind, kinds};
-use model::ErrorClass;
+use ebbflow_language::types::TaskType;
+use model::{ErrorClass, TaskKind};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 fn read<T: DeserializeOwned>(name: &str, config: Value) -> Result<T, ConfigError> {
-    config::read(kind(name).unwrap(), config)
-}
-
-#[test]
-fn every_kind_says_how_it_is_carried_out() {
-    let of = |wanted: fn(&&ebbflow_language::kinds::Kind) -> bool| {
-        kinds().iter().filter(wanted).map(|kind| kind.name).collect::<Vec<_>>()
-    };
-    assert_eq!(of(|kind| kind.instant), ["noop", "echo", "fail", "flaky"]);
-    assert_eq!(
-        of(|kind| kind.inside),
-        [
-            "sleep",
-            "switch",
-            "transform",
-            "wait_for_signal",
-            "approval",
-            "fan_out",
-            "fan_in",
-            "workflow",
-            "sensor"
-        ]
-    );
-    assert_eq!(of(|kind| !kind.instant && !kind.inside), ["http", "bash", "python"]);
-    assert!(kinds().iter().all(|kind| kind.inside == engine::is_inside(kind.name)));
-    assert!(kinds().iter().all(|kind| kind.retries == 0 && kind.timeout_seconds == 3600));
+    config::read(TaskKind::named(name).unwrap(), config)
 }
 
 #[test]
@@ -97,7 +72,7 @@ fn a_process_has_exactly_one_program() {
 
 #[test]
 fn an_expression_is_no_template() {
-    let transform = kind("transform").unwrap();
+    let transform = TaskType::of(TaskKind::Transform);
     let config = json!({"expression": "{'a': {'{{': inputs.nope}}"});
     let rendered = transform.render(&config, &Default::default()).unwrap();
     assert_eq!(rendered, config);

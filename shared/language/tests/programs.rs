@@ -4,8 +4,9 @@
 
 use std::process::Command;
 
-use ebbflow_language::kinds::kind;
 use ebbflow_language::template::{Scope, TaskFacts};
+use ebbflow_language::types::TaskType;
+use model::TaskKind;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -29,7 +30,7 @@ fn scope(value: &Value) -> Scope {
 }
 
 fn rendered(config: Value, value: &Value) -> Value {
-    kind("bash").unwrap().render(&config, &scope(value)).unwrap()
+    TaskType::of(TaskKind::Bash).render(&config, &scope(value)).unwrap()
 }
 
 /// What bash writes when it runs the command with the value as `inputs.v`.
@@ -97,14 +98,14 @@ fn the_text_of_programs_stays_as_it_is() {
         "f\"{{}} {{{x}}}\" {'a': {'b': 1}} {% if %} {% raw %}",
     ] {
         let config = json!({"command": text, "code": text});
-        assert_eq!(kind("python").unwrap().render(&config, &scope(&json!(1))).unwrap(), config);
+        assert_eq!(TaskType::of(TaskKind::Python).render(&config, &scope(&json!(1))).unwrap(), config);
     }
 }
 
 #[test]
 fn a_value_that_is_missing_is_explained() {
     let config = json!({"command": "echo {{ inputs.nope }}"});
-    let error = kind("bash").unwrap().render(&config, &scope(&json!(1))).unwrap_err().to_string();
+    let error = TaskType::of(TaskKind::Bash).render(&config, &scope(&json!(1))).unwrap_err().to_string();
     assert_eq!(error, "command: `inputs` has no `nope` (choose from `v`)");
 }
 
@@ -144,7 +145,7 @@ proptest! {
     #[test]
     fn no_command_makes_the_renderer_panic_and_no_value_enters_its_text(text in almost_command()) {
         let config = json!({"command": text, "code": text});
-        if let Ok(rendered) = kind("python").unwrap().render(&config, &scope(&json!("secret"))) {
+        if let Ok(rendered) = TaskType::of(TaskKind::Python).render(&config, &scope(&json!("secret"))) {
             prop_assert!(!rendered["command"].as_str().unwrap().contains("secret"));
             prop_assert_eq!(&rendered["code"], &config["code"]);
         }

@@ -2,8 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use ebbflow_language::kinds::kind;
 use ebbflow_language::template::{RunFacts, Scope, TaskFacts, render};
+use ebbflow_language::types::TaskType;
+use model::TaskKind;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -144,7 +145,7 @@ fn every_string_is_rendered_and_nothing_else() {
 
 #[test]
 fn values_put_into_urls_are_encoded() {
-    let http = kind("http").unwrap();
+    let http = TaskType::of(TaskKind::Http);
     let url = |template: &str| http.render(&json!({"url": template}), &scope()).unwrap()["url"].clone();
     assert_eq!(
         url("https://x/{{ inputs.name }}?n={{ inputs.n }}"),
@@ -245,7 +246,7 @@ proptest! {
         for template in [text, wrapped] {
             let config = json!({"url": template});
             drop(render(&config, &scope()));
-            drop(kind("http").unwrap().render(&config, &scope()));
+            drop(TaskType::of(TaskKind::Http).render(&config, &scope()));
         }
     }
 }

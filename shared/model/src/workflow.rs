@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::schedule::{Schedule, one_or_many};
-use crate::{BackfillId, Pacing, RetryPolicy, Trigger};
+use crate::{BackfillId, Pacing, RetryPolicy, TaskKind, Trigger};
 
 /// A sound definition: at least one task, unique names, dependencies that exist and form no cycle.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -193,9 +193,9 @@ pub enum InputType {
 pub struct TaskSpec {
     /// Unique within the workflow.
     pub name: String,
-    /// The task type that carries it out.
+    /// Its type.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: TaskKind,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,

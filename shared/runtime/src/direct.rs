@@ -4,9 +4,9 @@ use chrono::TimeDelta;
 use engine::{Directive, Graph, Scene};
 use language::config::{self, Approval, ChildWorkflow, Sleep, Transform, WaitForSignal};
 use language::expression::{self, Evaluated};
-use language::kinds::{Kind, kind};
 use language::template::Scope;
-use model::{Case, Failure, FanOut, Global, TaskIndex, TaskSpec, TaskState};
+use language::types::TaskType;
+use model::{Case, Failure, FanOut, Global, TaskIndex, TaskKind, TaskSpec, TaskState};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use store::{Facts, Share, ShareAsk, Transaction};
@@ -63,7 +63,7 @@ impl Runtime {
                     None => Directive::Await { signal: Some(signal), until },
                 })
             }
-            Ok(Directive::Go) if spec.kind == "fan_in" => gather::gather(unit, scene, task).await,
+            Ok(Directive::Go) if spec.kind == TaskKind::FanIn => gather::gather(unit, scene, task).await,
             Ok(Directive::Go) => match &spec.global {
                 Some(global) => self.join(unit, scene, task, scope, global).await,
                 None => Ok(Directive::Go),
@@ -74,19 +74,19 @@ impl Runtime {
 
     fn decide(&self, scene: &Scene<'_>, spec: &TaskSpec, scope: &Scope) -> Judged<Directive> {
         let now = self.clock.now();
-        Ok(match spec.kind.as_str() {
-            "switch" => choose(scene.graph(), spec, scope)?,
-            "transform" => {
+        Ok(match spec.kind {
+            TaskKind::Switch => choose(scene.graph(), spec, scope)?,
+            TaskKind::Transform => {
                 let transform: Transform = settings(spec, scope)?;
                 Directive::Output(
                     expression::evaluate(&transform.expression, scope).map_err(permanent)?.value,
                 )
             }
-            "fan_out" => match &spec.fan_out {
+            TaskKind::FanOut => match &spec.fan_out {
                 Some(plan) => Directive::FanOut(items(plan, scope)?),
                 None => return Err(Failure::permanent("a fan_out without a task cannot begin")),
             },
-            "workflow" => {
+            TaskKind::Workflow => {
                 if scene.run().depth >= MAX_DEPTH {
                     let message = format!("runs start runs at most {MAX_DEPTH} deep: does one start itself?");
                     return Err(Failure::permanent(message));
@@ -94,18 +94,25 @@ impl Runtime {
                 let ChildWorkflow { workflow, inputs, wait } = settings(spec, scope)?;
                 Directive::StartChild { workflow, inputs, wait }
             }
-            "sensor" => Directive::Watch,
-            "sleep" => Directive::SleepUntil(settings::<Sleep>(spec, scope)?.ends(now)),
-            "wait_for_signal" => {
+            TaskKind::Sensor => Directive::Watch,
+            TaskKind::Sleep => Directive::SleepUntil(settings::<Sleep>(spec, scope)?.ends(now)),
+            TaskKind::WaitForSignal => {
                 let wait: WaitForSignal = settings(spec, scope)?;
                 let until = wait.timeout.map(|limit| now + limit.to_std());
                 Directive::Await { until, signal: Some(wait.signal) }
             }
-            "approval" => {
+            TaskKind::Approval => {
                 let ask: Approval = settings(spec, scope)?;
                 Directive::Await { signal: None, until: ask.deadline(now) }
             }
-            _ => Directive::Go,
+            TaskKind::FanIn
+            | TaskKind::Noop
+            | TaskKind::Echo
+            | TaskKind::Fail
+            | TaskKind::Flaky
+            | TaskKind::Http
+            | TaskKind::Bash
+            | TaskKind::Python => Directive::Go,
         })
     }
 
@@ -218,16 +225,12 @@ fn choose(graph: &Graph, spec: &TaskSpec, scope: &Scope) -> Judged<Directive> {
 
 /// A task's rendered settings, as its type wants them.
 fn settings<T: DeserializeOwned>(spec: &TaskSpec, scope: &Scope) -> Judged<T> {
-    config::read(kind_of(spec)?, render(spec, scope)?).map_err(permanent)
+    config::read(spec.kind, render(spec, scope)?).map_err(permanent)
 }
 
 /// A task's config with every template in it rendered.
 pub(crate) fn render(spec: &TaskSpec, scope: &Scope) -> Judged<Value> {
-    kind_of(spec)?.render(&spec.config, scope).map_err(permanent)
-}
-
-fn kind_of(spec: &TaskSpec) -> Judged<&'static Kind> {
-    kind(&spec.kind).ok_or_else(|| Failure::permanent(format!("there is no task type `{}`", spec.kind)))
+    TaskType::of(spec.kind).render(&spec.config, scope).map_err(permanent)
 }
 
 fn permanent(error: impl std::fmt::Display) -> Failure {

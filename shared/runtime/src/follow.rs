@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use engine::Command;
-use language::kinds::kind;
 use model::message::TaskDispatched;
 use model::{Message, RunId};
 use tracing::warn;
@@ -63,8 +62,6 @@ impl Runtime {
 
     fn takes_no_time(&self, work: &TaskDispatched) -> bool {
         let graph = self.graphs.get(work.version).filter(|graph| graph.has(work.key.task, work.child));
-        graph
-            .and_then(|graph| kind(&graph.spec_at(work.key.task, work.child).kind))
-            .is_some_and(|kind| kind.instant)
+        graph.is_some_and(|graph| graph.spec_at(work.key.task, work.child).kind.is_inline())
     }
 }

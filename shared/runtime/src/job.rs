@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use engine::Graph;
-use language::kinds::kind;
 use language::template;
 use model::message::TaskDispatched;
 use model::{Failure, TaskSpec, TenantId};
@@ -53,7 +52,7 @@ impl Runtime {
     ) -> Result<Job> {
         let (task, child) = (work.key.task, work.child);
         let spec = graph.spec_at(task, child);
-        if kind(&spec.kind).is_some_and(|kind| kind.instant) && template::is_plain(&spec.config) {
+        if spec.kind.is_inline() && template::is_plain(&spec.config) {
             return Ok(Job::Ready(Brief {
                 tenant: work.tenant,
                 config: spec.config.clone(),

@@ -6,10 +6,10 @@
 
 use chrono::TimeDelta;
 use language::config::{self, Sensor};
-use language::kinds::kind;
 use language::template::{self, Scope};
+use language::types::TaskType;
 use model::message::{PollDue, Watch};
-use model::{CloudEvent, Failure, Instant, Message, Pacing, TriggerKey, TriggerOn};
+use model::{CloudEvent, Failure, Instant, Message, Pacing, TaskKind, TriggerKey, TriggerOn};
 use serde_json::{Map, Value};
 use store::{Sighting, TriggerEvent, TriggerPause, TriggerRecord};
 use tracing::warn;
@@ -86,12 +86,12 @@ impl Runtime {
         record: &TriggerRecord,
         secrets: Map<String, Value>,
     ) -> std::result::Result<Sensor, Failure> {
-        let (Some(kind), TriggerOn::Sensor { config, .. }) = (kind("sensor"), &record.trigger.on) else {
+        let TriggerOn::Sensor { config, .. } = &record.trigger.on else {
             return Err(Failure::permanent("the trigger has no sensor"));
         };
-        let rendered = kind.render(config, &Scope { secrets, ..Scope::default() });
+        let rendered = TaskType::of(TaskKind::Sensor).render(config, &Scope { secrets, ..Scope::default() });
         let rendered = rendered.map_err(|error| Failure::permanent(error.to_string()))?;
-        config::read(kind, rendered).map_err(|error| Failure::permanent(error.to_string()))
+        config::read(TaskKind::Sensor, rendered).map_err(|error| Failure::permanent(error.to_string()))
     }
 
     /// The names of the secrets that a trigger's sensor uses.

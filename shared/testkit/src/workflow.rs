@@ -1,6 +1,6 @@
 //! Workflows in short notation.
 
-use model::{TaskSpec, Workflow};
+use model::{TaskKind, TaskSpec, Workflow};
 use serde_json::Value;
 
 /// A workflow of `noop` tasks, in order of appearance: `workflow("a -> b, a -> c, b -> d, c -> d")`.
@@ -38,7 +38,7 @@ fn depend(task: &mut TaskSpec, upstream: &str) {
 fn noop(name: &str) -> TaskSpec {
     TaskSpec {
         name: name.to_owned(),
-        kind: "noop".to_owned(),
+        kind: TaskKind::Noop,
         config: Value::Object(serde_json::Map::new()),
         timeout_seconds: 3600,
         queue: "light".to_owned(),

@@ -4,8 +4,7 @@ use chrono::TimeDelta;
 use engine::Graph;
 use language::config::{self, Approval};
 use language::document::{Fields, Node, Place, Report, Word, flag, hint, list, text};
-use language::kinds::kind;
-use model::{TaskIndex, TaskSpec};
+use model::{TaskIndex, TaskKind, TaskSpec};
 use serde_json::{Map, Value};
 
 use crate::read;
@@ -82,7 +81,7 @@ impl Action {
     fn check_answer(&self, graph: &Graph, report: &mut Report<'_>) {
         let (ActionKind::Approve { task, .. } | ActionKind::Reject { task, .. }) = &self.kind else { return };
         let spec = graph.spec(*task);
-        let ask = kind(&spec.kind).and_then(|kind| config::read::<Approval>(kind, spec.config.clone()).ok());
+        let ask = config::read::<Approval>(spec.kind, spec.config.clone()).ok();
         let Some(ask) = ask else { return };
         if !ask.allows(&self.by) {
             let message = format!("{} may not answer `{}`", self.by, spec.name);
@@ -107,7 +106,7 @@ impl Action {
 
 fn check_signal(name: Word<'_>, graph: &Graph, report: &mut Report<'_>) {
     if graph.waiting_for(name.text).next().is_none() {
-        let waiting = graph.workflow().tasks.iter().filter(|spec| spec.kind == "wait_for_signal");
+        let waiting = graph.workflow().tasks.iter().filter(|spec| spec.kind == TaskKind::WaitForSignal);
         let names = waiting.filter_map(|spec| spec.config["signal"].as_str());
         report.add(name.at, format!("no task waits for a signal `{}`", name.text), hint(name.text, names));
     }
@@ -115,7 +114,7 @@ fn check_signal(name: Word<'_>, graph: &Graph, report: &mut Report<'_>) {
 
 /// The approval of that name.
 fn approval(name: Word<'_>, graph: &Graph, report: &mut Report<'_>) -> Option<TaskIndex> {
-    let approvals = |spec: &&TaskSpec| spec.kind == "approval";
+    let approvals = |spec: &&TaskSpec| spec.kind == TaskKind::Approval;
     let found = graph.index_of(name.text).filter(|task| approvals(&graph.spec(*task)));
     if found.is_none() {
         let names = graph.workflow().tasks.iter().filter(approvals).map(|spec| spec.name.as_str());

@@ -92,7 +92,7 @@ fn fan_out_of(name: &str) -> Option<&str> {
 }
 
 fn starts_run(spec: &TaskSpec) -> bool {
-    work_of(spec).kind == "workflow"
+    work_of(spec).kind.starts_run()
 }
 
 /// The workflow whose run a task starts, if that is known before it does.

@@ -2,9 +2,8 @@
 
 use chrono::TimeDelta;
 use language::document::{Data, Fields, Node, Place, Report, choice, entries, text};
-use language::kinds::kind;
 use model::message::TaskResult;
-use model::{ErrorClass, Failure, RunId, RunState, TaskSpec};
+use model::{ErrorClass, Failure, RunId, RunState, TaskSpec, WaitsFor};
 use serde_json::{Map, Value, json};
 
 use crate::fixtures::{Fixtures, matches_task, work_of};
@@ -49,7 +48,7 @@ impl Stubs {
             if attempts.is_empty() {
                 report.add(&node.at, "a list of attempts needs at least one", None);
             }
-            let starts_run = work.is_some_and(|work| work.kind == "workflow");
+            let starts_run = work.is_some_and(|work| work.kind.starts_run());
             let attempts = attempts.iter().filter_map(|node| Stub::read(node, starts_run, report)).collect();
             stubs.push(Self { task: key.name.clone(), at: key.at.clone(), attempts });
         }
@@ -135,14 +134,13 @@ fn failure(node: &Node, report: &mut Report<'_>) -> Option<Failure> {
 
 /// Reports a stub for an engine task. Sensors and child runs may be stubbed.
 fn refuse_engine_task(name: &str, work: &TaskSpec, at: &Place, report: &mut Report<'_>) {
-    if matches!(work.kind.as_str(), "workflow" | "sensor")
-        || !kind(&work.kind).is_some_and(|kind| kind.inside)
-    {
+    if !work.kind.is_engine_task() {
         return;
     }
-    let hint = match work.kind.as_str() {
-        "wait_for_signal" | "approval" => "provide the answer under `meanwhile`",
-        _ => "stub the tasks it depends on instead",
+    let hint = match work.kind.waits_for() {
+        Some(WaitsFor::Run | WaitsFor::Sensor) => return,
+        Some(WaitsFor::Signal | WaitsFor::Approval) => "provide the answer under `meanwhile`",
+        Some(WaitsFor::Timer | WaitsFor::Children) | None => "stub the tasks it depends on instead",
     };
     let message = format!("`{name}` takes no stub: the engine executes `{}` itself", work.kind);
     report.add(at, message, Some(hint.to_owned()));

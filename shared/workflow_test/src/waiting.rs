@@ -1,6 +1,6 @@
 //! Why a run has not ended, in plain words.
 
-use model::TaskState;
+use model::{TaskState, WaitsFor};
 
 use crate::compare::span;
 use crate::outcome::{Finish, Outcome, TaskOutcome};
@@ -30,14 +30,14 @@ pub(crate) fn explain(outcome: &Outcome<'_>) -> String {
 
 fn describe(task: &TaskOutcome, outcome: &Outcome<'_>) -> String {
     let (name, spec) = (&task.name, outcome.spec(task));
-    match (task.record.task.state, spec.kind.as_str()) {
-        (TaskState::Sleeping, "wait_for_signal") => {
+    match (task.record.task.state, spec.kind.waits_for()) {
+        (TaskState::Sleeping, Some(WaitsFor::Signal)) => {
             format!("`{name}` waits for the signal {}", spec.config["signal"])
         }
-        (TaskState::Sleeping, "approval") => format!("`{name}` waits for approval"),
-        (TaskState::Sleeping, "sensor") => format!("`{name}` waits for its sensor"),
-        (TaskState::Sleeping, "workflow") => format!("`{name}` waits for its run"),
-        (TaskState::Sleeping, "fan_out") => format!("`{name}` waits for its children"),
+        (TaskState::Sleeping, Some(WaitsFor::Approval)) => format!("`{name}` waits for approval"),
+        (TaskState::Sleeping, Some(WaitsFor::Sensor)) => format!("`{name}` waits for its sensor"),
+        (TaskState::Sleeping, Some(WaitsFor::Run)) => format!("`{name}` waits for its run"),
+        (TaskState::Sleeping, Some(WaitsFor::Children)) => format!("`{name}` waits for its children"),
         (TaskState::Pending, _) => format!("`{name}` waits for {}", parents(task, outcome)),
         (state, _) => format!("`{name}` is {}", state.name()),
     }

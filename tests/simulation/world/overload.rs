@@ -1,7 +1,7 @@
 //! A world with far more work than capacity.
 
 use chrono::TimeDelta;
-use model::{Limit, RetryPolicy, TaskSpec, Workflow};
+use model::{Limit, RetryPolicy, TaskKind, TaskSpec, Workflow};
 use store::{Slots, Tenants};
 
 use super::World;
@@ -26,7 +26,7 @@ impl World {
         self.observer.add_tenant(other, 1);
         let work = TaskSpec {
             name: "work".into(),
-            kind: "bash".into(),
+            kind: TaskKind::Bash,
             config: script::config(self.seed, 0.0),
             timeout_seconds: 3_600,
             queue: "light".into(),

@@ -8,7 +8,7 @@ use api::views::{RunView, WorkerState, WorkerView};
 use askama::Template;
 use axum::extract::State;
 use chrono::TimeDelta;
-use model::{Instant, RunId, RunState, TaskState};
+use model::{Instant, RunId, RunState, TaskKind, TaskState};
 use store::{RunFilter, RunRecord};
 
 use super::{Answer, At};
@@ -119,7 +119,7 @@ async fn asking(console: &Console, reader: &Reader) -> Result<Vec<Asking>, Refus
     for record in runs {
         let sleeps = record.run.counts.present().any(|(state, _)| state == TaskState::Sleeping);
         let graph = console.graph(record.run.version).await?;
-        if sleeps && graph.workflow().tasks.iter().any(|task| task.kind == "approval") {
+        if sleeps && graph.workflow().tasks.iter().any(|task| task.kind == TaskKind::Approval) {
             asked.push((record, graph));
         }
     }
@@ -129,7 +129,7 @@ async fn asking(console: &Console, reader: &Reader) -> Result<Vec<Asking>, Refus
     for (run, task) in outline.iter().filter(|(_, task)| task.state == TaskState::Sleeping) {
         let Some((record, graph)) = asked.iter().find(|(record, _)| record.run.id == *run) else { continue };
         let spec = graph.spec(task.index);
-        if spec.kind == "approval" {
+        if spec.kind == TaskKind::Approval {
             let workflow = record.run.workflow.clone();
             found.push(Asking { run: *run, workflow, task: spec.name.clone(), since: task.since });
         }

@@ -13,7 +13,7 @@ use askama::Template;
 use axum::extract::State;
 use engine::Graph;
 use host::Problem;
-use model::{Event, EventKind, Instant, RunId, RunState, Task, TaskIndex, TaskState};
+use model::{Event, EventKind, Instant, RunId, RunState, Task, TaskIndex, TaskKind, TaskState};
 use serde::Deserialize;
 use serde_json::Value;
 use tried::Tried;
@@ -227,7 +227,7 @@ fn rows(graph: &Graph, tasks: &[Task], events: &[(i64, Event)], run: &RunView, t
         let took = task.started_at.map(|from| show::span(task.finished_at.unwrap_or(end) - from));
         Row {
             name: spec.name.clone(),
-            kind: spec.kind.clone(),
+            kind: spec.kind.to_string(),
             state: task.state,
             attempt: task.attempt,
             took: took.unwrap_or_default(),
@@ -250,11 +250,12 @@ pub(crate) async fn questions(
     tasks: &[Task],
 ) -> Result<Vec<Question>, Refused> {
     let mut found = Vec::new();
-    let waits = |task: &&Task| task.state == TaskState::Sleeping && graph.spec(task.index).kind == "approval";
+    let waits =
+        |task: &&Task| task.state == TaskState::Sleeping && graph.spec(task.index).kind == TaskKind::Approval;
     for task in tasks.iter().filter(waits).take(10) {
         let spec = graph.spec(task.index);
-        let kind = language::kinds::kind("approval").expect("the language has approvals");
-        let Ok(ask) = language::config::read::<language::config::Approval>(kind, spec.config.clone()) else {
+        let Ok(ask) = language::config::read::<language::config::Approval>(spec.kind, spec.config.clone())
+        else {
             continue;
         };
         let rendered = task::rendered(console, record, graph, task).await?;

@@ -7,8 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use host::Problem;
 use language::config::{self, Approval};
-use language::kinds::kind;
-use model::RunId;
+use model::{RunId, TaskKind};
 use serde_json::{Value, json};
 
 use super::At;
@@ -78,9 +77,10 @@ async fn asked(console: &Console, reader: &Reader, id: RunId, task: &str) -> Res
     let index =
         graph.index_of(task).ok_or_else(|| Problem::not_found(format!("there is no task `{task}`")))?;
     let spec = graph.spec(index);
-    let approval = kind(&spec.kind).filter(|kind| kind.name == "approval");
-    let approval = approval.ok_or_else(|| Problem::bad_request(format!("`{task}` asks for nothing")))?;
-    Ok(config::read(approval, spec.config.clone()).map_err(|error| Problem::internal(&error))?)
+    if spec.kind != TaskKind::Approval {
+        return Err(Problem::bad_request(format!("`{task}` is not an approval")).into());
+    }
+    Ok(config::read(spec.kind, spec.config.clone()).map_err(|error| Problem::internal(&error))?)
 }
 
 /// Leads back to where the button stood, with what became of it.

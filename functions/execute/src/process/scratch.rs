@@ -10,7 +10,7 @@ use tokio::fs;
 use model::Failure;
 
 use crate::job::{Context, Job};
-use crate::kinds::OUTPUT_LIMIT;
+use crate::performers::OUTPUT_LIMIT;
 
 /// A fresh directory that is gone once this is dropped. The process works in a folder within it,
 /// so that a file which it happens to call `output.json` is not taken for its output.
@@ -65,7 +65,7 @@ impl Scratch {
             return Err(Failure::permanent("what EBB_OUTPUT names is no longer a plain file"));
         }
         if found.len() > OUTPUT_LIMIT as u64 {
-            return Err(crate::kinds::too_large(found.len()));
+            return Err(crate::performers::too_large(found.len()));
         }
         parse(&fs::read(&path).await.map_err(unreadable)?)
     }

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use model::{ErrorClass, Failure};
 
-use crate::kinds::tests::Bench;
+use crate::performers::tests::Bench;
 
 fn bash(command: &str) -> Bench {
     Bench::new("bash", json!({ "command": command }))

@@ -14,8 +14,8 @@ use clock::Clock;
 use host::Verdict;
 use model::message::TaskDispatched;
 use model::{
-    ErrorClass, EventKind, Message, Order, OrderKind, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId,
-    VersionId,
+    ErrorClass, EventKind, Message, Order, OrderKind, RunId, Task, TaskIndex, TaskKey, TaskKind, TaskState,
+    TenantId, VersionId,
 };
 use runtime::{Runtime, Settled, StartRun};
 use serde_json::{Map, Value, json};
@@ -66,18 +66,18 @@ struct World {
 impl World {
     async fn new(before: &str) -> Self {
         let command = format!("{before}{TREE}");
-        Self::of("bash", |port| json!({"command": command, "env": {"PORT": port}}), 0).await
+        Self::of(TaskKind::Bash, |port| json!({"command": command, "env": {"PORT": port}}), 0).await
     }
 
     /// A run of one task of that kind, with settings that may name the port of the test.
-    async fn of(kind: &str, config: impl Fn(String) -> Value, max_retries: u32) -> Self {
+    async fn of(kind: TaskKind, config: impl Fn(String) -> Value, max_retries: u32) -> Self {
         let clock = ManualClock::at("2026-01-01T00:00:00Z");
         let runtime =
             Arc::new(Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(clock.clone())));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut workflow = testkit::workflow("a");
         let task = &mut workflow.tasks[0];
-        (task.kind, task.retry.max_retries) = (kind.into(), max_retries);
+        (task.kind, task.retry.max_retries) = (kind, max_retries);
         task.config = config(listener.local_addr().unwrap().port().to_string());
         let (tenant, by, at) = (TenantId::DEFAULT, "test".to_owned(), clock.now());
         let new = NewVersion { tenant, workflow, source: String::new(), hash: "h".into(), by, at };
@@ -353,7 +353,7 @@ async fn a_program_that_finds_the_disk_full_fails_and_its_last_words_are_kept() 
 #[tokio::test]
 async fn a_beat_says_which_hosts_are_not_called_for_a_while() {
     // Nobody listens there.
-    let world = World::of("http", |_| json!({"url": "http://127.0.0.1:1/"}), 20).await;
+    let world = World::of(TaskKind::Http, |_| json!({"url": "http://127.0.0.1:1/"}), 20).await;
     let store = world.runtime.store();
     for attempt in 1..=10 {
         assert_eq!(world.worker.breakers.open(), [], "attempt {attempt}");

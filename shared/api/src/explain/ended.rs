@@ -1,6 +1,6 @@
 //! Tasks that ended: how, and what led to it and followed from it.
 
-use model::{EventKind, Task, TaskIndex};
+use model::{EventKind, Task, TaskIndex, TaskKind};
 use serde_json::{Value, json};
 
 use super::{Story, Told, words};
@@ -32,7 +32,7 @@ impl Story<'_> {
     }
 
     fn choice_of_switch(&self, task: &Task) -> Option<String> {
-        let is_switch = self.spec(task.index).kind == "switch";
+        let is_switch = self.spec(task.index).kind == TaskKind::Switch;
         is_switch.then(|| self.choice(task.index))?.map(|choice| choice.told())
     }
 

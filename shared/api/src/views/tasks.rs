@@ -1,7 +1,10 @@
 //! Tasks of a run, and attempts at them.
 
 use engine::Graph;
-use model::{AttemptRecord, Event, EventKind, Failure, Fan, Instant, RunId, Task, TaskState, WorkerId};
+use model::{
+    AttemptRecord, Event, EventKind, Failure, Fan, Instant, RunId, Task, TaskKind, TaskState, WaitsFor,
+    WorkerId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::TaskRecord;
@@ -137,31 +140,19 @@ impl ElsewhereView {
 }
 
 impl WaitingView {
-    fn new(record: &TaskRecord, kind: &str, run: Option<ElsewhereView>) -> Option<Self> {
+    fn new(record: &TaskRecord, kind: TaskKind, run: Option<ElsewhereView>) -> Option<Self> {
         let task = &record.task;
         let reason = match task.state {
             TaskState::Pending if task.child.is_some() => "turn",
             TaskState::Pending => "upstream",
             TaskState::Queued | TaskState::Dispatched => "queue",
             TaskState::Sleeping if record.shared_with.is_some() => "shared",
-            TaskState::Sleeping => asleep(kind),
+            TaskState::Sleeping => kind.waits_for().unwrap_or(WaitsFor::Timer).name(),
             TaskState::UpForRetry => "timer",
             _ => return None,
         };
         let until = record.timer.as_ref().map(|timer| timer.wake_at);
         Some(Self { reason: reason.into(), since: task.since, until, run })
-    }
-}
-
-/// What a sleeping task of that type waits for.
-fn asleep(kind: &str) -> &'static str {
-    match kind {
-        "wait_for_signal" => "signal",
-        "approval" => "approval",
-        "fan_out" => "children",
-        "workflow" => "run",
-        "sensor" => "sensor",
-        _ => "timer",
     }
 }
 
@@ -175,11 +166,11 @@ impl TaskView {
         links: LinksView,
     ) -> Self {
         let spec = graph.spec_at(record.task.index, record.task.child);
-        let waiting = WaitingView::new(&record, &spec.kind, elsewhere);
+        let waiting = WaitingView::new(&record, spec.kind, elsewhere);
         let task = record.task;
         Self {
             name: graph.name_at(task.index, task.child),
-            kind: spec.kind.clone(),
+            kind: spec.kind.to_string(),
             state: task.state,
             attempt: task.attempt,
             max_attempts: engine::retry::attempts_allowed(&spec.retry, &task),

@@ -4,8 +4,8 @@ use chrono::TimeDelta;
 use ebbflow_engine::{Command, Directive, Mark, Operation, Outcome};
 use model::message::TaskResult;
 use model::{
-    Case, EventKind, Failure, FanOut, Message, RunId, RunState, TaskIndex, TaskKey, TaskSpec, TaskState,
-    TimerKind, Tolerance, TriggerRule,
+    Case, EventKind, Failure, FanOut, Message, RunId, RunState, TaskIndex, TaskKey, TaskKind, TaskSpec,
+    TaskState, TimerKind, Tolerance, TriggerRule,
 };
 use serde_json::{Map, Value, json};
 
@@ -22,7 +22,7 @@ fn tolerant(max_parallel: Option<u32>, tolerated: u32) -> Rows {
     let workflow = with("split -> after", |workflow| {
         let task = Box::new(TaskSpec { name: String::new(), ..workflow.tasks[0].clone() });
         let (for_each, tolerated_failures) = ("inputs.list".into(), Tolerance::Count(tolerated));
-        workflow.tasks[0].kind = "fan_out".into();
+        workflow.tasks[0].kind = TaskKind::FanOut;
         workflow.tasks[0].fan_out = Some(FanOut { for_each, max_parallel, tolerated_failures, task });
     });
     Rows::directed(workflow, |_, _| Directive::FanOut((0..4).map(Value::from).collect()))
@@ -131,7 +131,7 @@ fn a_fan_out_that_waits_again_knows_of_parents_that_were_cancelled_and_its_event
         let task =
             Box::new(TaskSpec { name: String::new(), depends_on: Vec::new(), ..workflow.tasks[1].clone() });
         let (for_each, tolerated_failures) = ("inputs.list".into(), Tolerance::Count(0));
-        workflow.tasks[1].kind = "fan_out".into();
+        workflow.tasks[1].kind = TaskKind::FanOut;
         workflow.tasks[1].trigger_rule = TriggerRule::Always;
         workflow.tasks[1].fan_out = Some(FanOut { for_each, max_parallel: None, tolerated_failures, task });
     });
@@ -161,7 +161,7 @@ fn a_child_is_marked_only_between_its_turn_and_its_end() {
 
 #[test]
 fn a_task_that_waits_for_a_run_and_is_cleared_starts_another_and_ends_the_first() {
-    let workflow = with("call", |workflow| workflow.tasks[0].kind = "workflow".into());
+    let workflow = with("call", |workflow| workflow.tasks[0].kind = TaskKind::Workflow);
     let mut rows = Rows::directed(workflow, |_, _| Directive::StartChild {
         workflow: "other".into(),
         inputs: Map::new(),
@@ -180,7 +180,7 @@ fn a_task_that_waits_for_a_run_and_is_cleared_starts_another_and_ends_the_first(
 /// `choose` picks `left`; `other` leads to both of its branches, too, which run whatever becomes of `other`.
 fn switch() -> Rows {
     let workflow = with("choose, other, other -> left, other -> right", |workflow| {
-        workflow.tasks[0].kind = "switch".into();
+        workflow.tasks[0].kind = TaskKind::Switch;
         let next = vec!["left".into(), "right".into()];
         workflow.tasks[0].cases = vec![Case { when: None, next }];
         workflow.tasks[2].trigger_rule = TriggerRule::AllDone;

@@ -4,7 +4,7 @@ use crate::rows::{Happened, Rows};
 use chrono::TimeDelta;
 use ebbflow_engine::{Command, Directive, Graph, Outcome};
 use model::message::TaskResult;
-use model::{Case, ErrorClass, EventKind, Instant, RunState, TaskIndex, TriggerRule, Workflow};
+use model::{Case, ErrorClass, EventKind, Instant, RunState, TaskIndex, TaskKind, TriggerRule, Workflow};
 use serde_json::json;
 
 /// Runs a graph through what happened and compares how its tasks stand.
@@ -167,7 +167,7 @@ fn a_run_that_waited_is_looked_at_soon_after_it_woke() {
 /// `a` leads to `b` and `c`, of which the switch `a` chooses some, and both lead to `d`.
 fn switch(rule: TriggerRule) -> Rows {
     let mut workflow = testkit::workflow("a, b, c, b -> d, c -> d");
-    workflow.tasks[0].kind = "switch".into();
+    workflow.tasks[0].kind = TaskKind::Switch;
     let case =
         |when: Option<&str>, next: &str| Case { when: when.map(str::to_owned), next: vec![next.into()] };
     workflow.tasks[0].cases = vec![case(Some("x"), "b"), case(None, "c")];
@@ -189,7 +189,7 @@ fn a_branch_that_was_not_chosen_is_skipped_and_the_join_goes_on() {
 #[test]
 fn a_branch_that_was_not_chosen_is_skipped_whatever_its_rule() {
     let mut workflow = testkit::workflow("a, x, b, x -> c");
-    workflow.tasks[0].kind = "switch".into();
+    workflow.tasks[0].kind = TaskKind::Switch;
     let case =
         |when: Option<&str>, next: &str| Case { when: when.map(str::to_owned), next: vec![next.into()] };
     workflow.tasks[0].cases = vec![case(Some("x"), "b"), case(None, "c")];
@@ -223,7 +223,7 @@ fn a_condition_that_does_not_hold_skips_the_task_and_says_what_it_saw() {
 /// One task that waits for the signal `go`, and one behind it.
 fn waiting() -> Workflow {
     let mut workflow = testkit::workflow("first -> wait, wait -> after");
-    workflow.tasks[1].kind = "wait_for_signal".into();
+    workflow.tasks[1].kind = TaskKind::WaitForSignal;
     workflow.tasks[1].config = json!({"signal": "go"});
     workflow
 }
@@ -262,7 +262,7 @@ fn a_wait_that_took_too_long_fails() {
 #[test]
 fn an_approval_is_answered_once() {
     let mut workflow = testkit::workflow("ask -> after");
-    workflow.tasks[0].kind = "approval".into();
+    workflow.tasks[0].kind = TaskKind::Approval;
     let ask = |_: &Graph, _| Directive::Await { signal: None, until: None };
     let answer = |approved| Command::Answer {
         task: TaskIndex(0),
@@ -286,7 +286,7 @@ fn a_branch_begins_only_after_its_switch_has_chosen_it() {
     let index =
         |workflow: &Workflow, name: &str| workflow.tasks.iter().position(|task| task.name == name).unwrap();
     let (a, c) = (index(&workflow, "a"), index(&workflow, "c"));
-    workflow.tasks[a].kind = "switch".into();
+    workflow.tasks[a].kind = TaskKind::Switch;
     let case =
         |when: Option<&str>, next: &str| Case { when: when.map(str::to_owned), next: vec![next.into()] };
     workflow.tasks[a].cases = vec![case(Some("x"), "b"), case(None, "c")];
@@ -323,7 +323,7 @@ fn a_branch_waits_for_its_switch_though_not_all_that_follow_it_are_known_yet() {
     task(&mut workflow, "route", TriggerRule::AllFailed);
     task(&mut workflow, "branch", TriggerRule::OneFailed);
     let route = workflow.tasks.iter_mut().find(|task| task.name == "route").unwrap();
-    route.kind = "switch".into();
+    route.kind = TaskKind::Switch;
     route.cases = vec![Case { when: None, next: vec!["branch".into()] }];
     let mut rows = Rows::directed(workflow, |_, _| Directive::Choose { next: vec![], why: json!(null) });
     rows.play(&Permanent("first", 1));

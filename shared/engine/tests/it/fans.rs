@@ -3,7 +3,8 @@
 use ebbflow_engine::{Command, Directive};
 use model::message::TaskResult;
 use model::{
-    EventKind, Failure, FanOut, Message, RunState, TaskIndex, TaskSpec, TaskState, Tolerance, Workflow,
+    EventKind, Failure, FanOut, Message, RunState, TaskIndex, TaskKind, TaskSpec, TaskState, Tolerance,
+    Workflow,
 };
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use crate::rows::Rows;
 fn fan(items: u64, max_parallel: Option<u32>, tolerated_failures: Tolerance) -> Rows {
     let mut workflow: Workflow = testkit::workflow("split -> after");
     let task = Box::new(TaskSpec { name: String::new(), ..workflow.tasks[0].clone() });
-    workflow.tasks[0].kind = "fan_out".into();
+    workflow.tasks[0].kind = TaskKind::FanOut;
     workflow.tasks[0].fan_out =
         Some(FanOut { for_each: "inputs.list".into(), max_parallel, tolerated_failures, task });
     Rows::directed(workflow, move |_, _| Directive::FanOut((0..items).map(Value::from).collect()))

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use ebbflow_engine::{By, Command, Directive, Mark, Operation, Outcome};
 use model::message::TaskResult;
-use model::{ErrorClass, EventKind, Message, RunState, TaskIndex, TaskState, Workflow};
+use model::{ErrorClass, EventKind, Message, RunState, TaskIndex, TaskKind, TaskState, Workflow};
 use serde_json::{Value, json};
 
 use crate::rows::{Happened, Rows};
@@ -242,11 +242,11 @@ fn marking_a_running_task_ends_it_and_its_report_changes_nothing() {
 #[test]
 fn waking_ends_a_sleep_or_the_delay_before_an_attempt_and_no_other_wait() {
     let workflow = with("nap -> ask", |workflow| {
-        workflow.tasks[0].kind = "sleep".into();
-        workflow.tasks[1].kind = "approval".into();
+        workflow.tasks[0].kind = TaskKind::Sleep;
+        workflow.tasks[1].kind = TaskKind::Approval;
     });
-    let mut rows = Rows::directed(workflow, |graph, task| match graph.spec(task).kind.as_str() {
-        "sleep" => Directive::SleepUntil(model::Instant::UNIX_EPOCH + TimeDelta::days(1)),
+    let mut rows = Rows::directed(workflow, |graph, task| match graph.spec(task).kind {
+        TaskKind::Sleep => Directive::SleepUntil(model::Instant::UNIX_EPOCH + TimeDelta::days(1)),
         _ => Directive::Await { signal: None, until: None },
     });
     assert_eq!(operate(&mut rows, Operation::Wake(TaskIndex(0))), Outcome::Applied);

@@ -5,7 +5,7 @@ use ebbflow_engine::{Command, Directive, Outcome};
 use model::message::TaskResult;
 use model::{
     Call, Callback, ErrorClass, Failure, Global, Message, Occasion, RunId, RunState, TaskIndex, TaskKey,
-    TaskState, TimerKind, Workflow,
+    TaskKind, TaskState, TimerKind, Workflow,
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -22,7 +22,7 @@ fn with(graph: &str, change: impl Fn(&mut Workflow)) -> Workflow {
 /// `call` starts a run of another workflow and waits for it; `after` follows.
 fn parent(max_retries: u32) -> Rows {
     let workflow = with("call -> after", |workflow| {
-        workflow.tasks[0].kind = "workflow".into();
+        workflow.tasks[0].kind = TaskKind::Workflow;
         workflow.tasks[0].retry.max_retries = max_retries;
     });
     Rows::directed(workflow, |_, _| start(true))
@@ -77,7 +77,7 @@ fn a_retry_starts_another_run() {
 
 #[test]
 fn a_run_that_nobody_waits_for_is_asked_for_and_let_go() {
-    let workflow = with("call -> after", |workflow| workflow.tasks[0].kind = "workflow".into());
+    let workflow = with("call -> after", |workflow| workflow.tasks[0].kind = TaskKind::Workflow);
     let rows = Rows::directed(workflow, |_, _| start(false));
     assert_eq!(rows.stand(), "call=succeeded after=dispatched run=running");
     assert_eq!(rows.outputs[0].1, json!({"run_id": requested(&rows)[0]}));
@@ -321,7 +321,7 @@ fn a_run_whose_last_task_ends_together_with_its_time_out_is_in_time() {
 #[test]
 fn a_signal_that_comes_together_with_what_lets_its_waiter_begin_is_heard() {
     let workflow = with("a -> wait", |workflow| {
-        workflow.tasks[1].kind = "wait_for_signal".into();
+        workflow.tasks[1].kind = TaskKind::WaitForSignal;
         workflow.tasks[1].config = json!({"signal": "go"});
     });
     let mut rows =

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use ebbflow_engine::{Command, Directive, Mark, Operation, Outcome};
 use model::message::TaskResult;
 use model::{
-    Case, Failure, FanOut, Message, RunState, TaskIndex, TaskSpec, TaskState, Tolerance, TriggerRule,
-    Workflow,
+    Case, Failure, FanOut, Message, RunState, TaskIndex, TaskKind, TaskSpec, TaskState, Tolerance,
+    TriggerRule, Workflow,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -78,13 +78,13 @@ fn shape(task: &mut TaskSpec, fate: &Fate, next: Option<&String>) {
         Fate::Unwanted => task.when = Some("false".into()),
         Fate::Worked(_) => {}
         Fate::Chooses(_) => {
-            task.kind = "switch".into();
+            task.kind = TaskKind::Switch;
             task.cases = vec![Case { when: None, next: next.cloned().into_iter().collect() }];
         }
         Fate::Fans(_, tolerated, max_parallel) => {
             let (for_each, tolerated_failures) = ("[]".into(), Tolerance::Count(*tolerated));
             let child = Box::new(TaskSpec { name: String::new(), ..task.clone() });
-            task.kind = "fan_out".into();
+            task.kind = TaskKind::FanOut;
             task.fan_out =
                 Some(FanOut { for_each, max_parallel: *max_parallel, tolerated_failures, task: child });
         }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use ebbflow_engine::{By, Command, Directive, Graph, Operation, Outcome};
 use model::message::{TaskResult, Watch};
-use model::{ErrorClass, Failure, Instant, Message, Pacing, TaskIndex, TimerKind, Workflow};
+use model::{ErrorClass, Failure, Instant, Message, Pacing, TaskIndex, TaskKind, TimerKind, Workflow};
 use serde_json::json;
 
 use crate::rows::Rows;
@@ -22,7 +22,7 @@ fn sensor(change: impl Fn(&mut Pacing)) -> Workflow {
         max_events_per_hour: 10,
     };
     change(&mut pacing);
-    workflow.tasks[0].kind = "sensor".into();
+    workflow.tasks[0].kind = TaskKind::Sensor;
     workflow.tasks[0].pacing = Some(pacing);
     workflow
 }

@@ -1,32 +1,34 @@
 //! The settings of each task type, as they are written: its own schema, with templates wherever one may stand.
 
+use model::TaskKind;
 use serde_json::{Map, Value, json};
 
 use super::values::{DURATION, DURATIONS, described, or_template, types};
-use crate::kinds::{Kind, kinds};
 use crate::names::{self, MAX_CHARS};
 use crate::node::{Data, Node, Place};
 use crate::schema::{self, Extent, scalar};
+use crate::types::{self, TaskType};
 
 /// The schemas of all settings, by the names that [`name`] gives them.
 pub(super) fn all(extent: Extent) -> Map<String, Value> {
-    let of = |kind: &'static Kind| {
-        let publisher = Publisher { home: format!("#/$defs/{}", name(kind)), extent };
-        let says = format!("Settings of `{}`, which {}.", kind.name, kind.summary);
-        (name(kind), described(&says, publisher.value(&kind.schema)))
+    let of = |task: &TaskType| {
+        let name = name(task.kind);
+        let publisher = Publisher { home: format!("#/$defs/{name}"), extent };
+        let says = format!("Settings of `{}`, which {}.", task.kind, task.summary);
+        (name, described(&says, publisher.value(&task.schema)))
     };
-    kinds().iter().map(of).collect()
+    types::types().iter().map(of).collect()
 }
 
 /// What the schema of a type's settings is called.
-pub(super) fn name(kind: &Kind) -> String {
-    format!("{}_config", kind.name)
+pub(super) fn name(kind: TaskKind) -> String {
+    format!("{kind}_config")
 }
 
 /// Whether a task of that type cannot do without settings.
-pub(super) fn is_needed(kind: &Kind) -> bool {
+pub(super) fn is_needed(kind: TaskKind) -> bool {
     let nothing = Node { data: Data::Map(Vec::new()), at: Place::default() };
-    !schema::check(&kind.schema, &nothing, kind.name, Extent::Whole).is_empty()
+    !schema::check(&TaskType::of(kind).schema, &nothing, kind.name(), Extent::Whole).is_empty()
 }
 
 struct Publisher {

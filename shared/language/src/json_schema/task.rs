@@ -1,5 +1,6 @@
 //! Tasks: in a workflow, as the child of a fan-out, and in a file of their own.
 
+use model::TaskKind;
 use serde_json::{Map, Value, json};
 
 use super::config;
@@ -9,9 +10,9 @@ use super::refer;
 use super::values::{described, expression, fields, flag, name, object, one_of, signed, text, whole};
 use crate::dependencies::TRIGGER_RULES;
 use crate::fan::{AGGREGATIONS, CHILDRENS, MAX_CHILDREN, NO_CHILDREN};
-use crate::kinds::{Kind, kinds};
 use crate::names;
 use crate::task::{self, MAX_RETRY_TIMEOUT, MAX_REUSE, MAX_TIMEOUT, OWN_FIELDS};
+use crate::types;
 
 /// Settings that a task, a reusable task and a workflow's `defaults` share.
 pub(super) fn settings() -> Map<String, Value> {
@@ -66,7 +67,7 @@ fn any_entry() -> Value {
     properties.extend(parts::callbacks(false));
     let mut entry = object(properties, &[]);
     entry["anyOf"] = json!([{"required": ["type"]}, {"required": ["task"]}]);
-    entry["allOf"] = kinds().iter().map(|kind| when(kind, of_type(kind))).chain([any_of()]).collect();
+    entry["allOf"] = TaskKind::ALL.iter().map(|kind| when(*kind, of_type(*kind))).chain([any_of()]).collect();
     entry
 }
 
@@ -87,12 +88,12 @@ fn own_fields() -> Map<String, Value> {
 }
 
 /// What holds for a task once its type is known.
-fn of_type(kind: &Kind) -> Value {
-    let strange = OWN_FIELDS.iter().filter(|(_, owner)| *owner != kind.name).map(|(field, _)| *field);
-    let (needed, refused): (&[&str], &[&str]) = match kind.name {
-        "switch" => (&["cases"], &["task"]),
-        "fan_out" => (&["for_each", "task"], &CHILDRENS),
-        "fan_in" => (&["depends_on"], &["task"]),
+fn of_type(kind: TaskKind) -> Value {
+    let strange = OWN_FIELDS.iter().filter(|(_, owner)| *owner != kind).map(|(field, _)| *field);
+    let (needed, refused): (&[&str], &[&str]) = match kind {
+        TaskKind::Switch => (&["cases"], &["task"]),
+        TaskKind::FanOut => (&["for_each", "task"], &CHILDRENS),
+        TaskKind::FanIn => (&["depends_on"], &["task"]),
         _ => (&[], &["task"]),
     };
     let mut properties: Map<String, Value> =
@@ -123,7 +124,7 @@ fn any_of() -> Value {
 
 /// What a fan-out does for each element: a task written there, or the name of a reusable one.
 pub(super) fn child() -> Value {
-    let is_child = |kind: &Kind| !NO_CHILDREN.contains(&kind.name);
+    let is_child = |kind: TaskKind| !NO_CHILDREN.contains(&kind);
     let mut properties = fields([
         ("type", "What each child does.", types(is_child)),
         ("task", "The name of a reusable task from `tasks/`.", text()),
@@ -132,18 +133,18 @@ pub(super) fn child() -> Value {
     properties.extend(settings());
     let mut child = object(properties, &[]);
     child["anyOf"] = json!([{"required": ["type"]}, {"required": ["task"]}]);
-    let of_type = |kind: &Kind| {
+    let of_type = |kind: TaskKind| {
         let required: &[&str] = if config::is_needed(kind) { &["config"] } else { &[] };
         let properties = json!({"config": refer(&config::name(kind)), "task": false});
         when(kind, json!({"properties": properties, "required": required}))
     };
-    child["allOf"] = kinds().iter().filter(|kind| is_child(kind)).map(of_type).collect();
+    child["allOf"] = TaskKind::ALL.iter().copied().filter(|kind| is_child(*kind)).map(of_type).collect();
     json!({"anyOf": [text(), child]})
 }
 
 /// A task in a file of its own.
 pub(super) fn reusable() -> Value {
-    let is_reusable = |kind: &Kind| task::own_fields(kind).next().is_none();
+    let is_reusable = |kind: TaskKind| task::own_fields(kind).next().is_none();
     let mut properties = fields([
         ("name", "The task's name, which is its file's.", name(&names::TASK)),
         ("type", "What the task does.", types(is_reusable)),
@@ -157,24 +158,25 @@ pub(super) fn reusable() -> Value {
     let mut reusable = object(properties, &["name", "type"]);
     let shared = json!({"properties": {"global": {"const": true}}, "required": ["global"]});
     reusable["dependentSchemas"] = json!({"reuse_for_seconds": shared});
-    let of_type = |kind: &Kind| {
+    let of_type = |kind: TaskKind| {
         let mut properties = json!({"config": refer(&config::name(kind))});
-        if kind.inside {
-            // Only what a worker carries out can be shared.
+        if kind.is_engine_task() {
+            // Only a worker's result can be shared.
             properties["global"] = json!({"const": false});
         }
         when(kind, json!({"properties": properties}))
     };
-    reusable["allOf"] = kinds().iter().filter(|kind| is_reusable(kind)).map(of_type).collect();
+    reusable["allOf"] =
+        TaskKind::ALL.iter().copied().filter(|kind| is_reusable(*kind)).map(of_type).collect();
     reusable
 }
 
-fn when(kind: &Kind, then: Value) -> Value {
-    json!({"if": {"properties": {"type": {"const": kind.name}}, "required": ["type"]}, "then": then})
+fn when(kind: TaskKind, then: Value) -> Value {
+    json!({"if": {"properties": {"type": {"const": kind}}, "required": ["type"]}, "then": then})
 }
 
 /// The types that are allowed somewhere, each with what it does.
-fn types(allowed: impl Fn(&Kind) -> bool) -> Value {
-    let each = kinds().iter().filter(|kind| allowed(kind));
-    json!({"oneOf": each.map(|kind| json!({"const": kind.name, "description": kind.summary})).collect::<Vec<_>>()})
+fn types(allowed: impl Fn(TaskKind) -> bool) -> Value {
+    let each = types::types().iter().filter(|task| allowed(task.kind));
+    json!({"oneOf": each.map(|task| json!({"const": task.kind, "description": task.summary})).collect::<Vec<_>>()})
 }

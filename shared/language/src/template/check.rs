@@ -6,9 +6,9 @@ use super::names::Names;
 use super::syntax::{self, Problem, Reference, Template, is_template};
 use super::{braces, shell};
 use crate::diagnostic::Report;
-use crate::kinds::{Dialect, Kind};
 use crate::node::{Data, Node, Place};
 use crate::read::Word;
+use crate::types::{Dialect, TaskType};
 
 /// Reports everything wrong with one text that may be a template.
 pub(crate) fn check_word(word: Word<'_>, names: &Names<'_>, report: &mut Report<'_>) {
@@ -22,12 +22,17 @@ pub(crate) fn check_expression(word: Word<'_>, names: Option<&Names<'_>>, report
 
 /// Reports everything wrong with the templates in a config, and with the values that its programs ask for. While
 /// it is not known which names exist, only what cannot be read is reported.
-pub(crate) fn check_config(config: &Node, kind: &Kind, names: Option<&Names<'_>>, report: &mut Report<'_>) {
-    let names = names.map(|names| names.with_secrets(kind.takes_secrets()));
+pub(crate) fn check_config(
+    config: &Node,
+    task: &TaskType,
+    names: Option<&Names<'_>>,
+    report: &mut Report<'_>,
+) {
+    let names = names.map(|names| names.with_secrets(task.kind.reaches_outside()));
     let names = names.as_ref();
     let Data::Map(entries) = &config.data else { return check(config, names, report) };
     for (key, node) in entries {
-        match (kind.dialect(&key.name), &node.data) {
+        match (task.dialect(&key.name), &node.data) {
             (Some(Dialect::Shell), Data::Text(text)) => {
                 check_command(Word { text, at: &node.at }, names, report)
             }

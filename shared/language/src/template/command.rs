@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::render::{Failure, RenderError, Renderer};
 use super::scope::Scope;
 use super::shell;
-use crate::kinds::{Dialect, Kind};
+use crate::types::{Dialect, TaskType};
 
 /// Renders a config as its task type wants it: URLs encoded, programs as they are written.
-pub(crate) fn render_config(config: &Value, scope: &Scope, kind: &Kind) -> Result<Value, RenderError> {
+pub(crate) fn render_config(config: &Value, scope: &Scope, kind: &TaskType) -> Result<Value, RenderError> {
     let mut renderer = Renderer::new(scope, kind.urls);
     let Value::Object(settings) = config else { return renderer.value(config, String::new()) };
     let mut rendered = Map::new();

@@ -1,8 +1,8 @@
 use serde_json::json;
 
 use super::{LONGEST, Lines};
-use crate::kinds::tests::Bench;
 use crate::log::Log;
+use crate::performers::tests::Bench;
 
 fn log() -> Log {
     Bench::new("bash", json!({})).context.log

@@ -1,8 +1,9 @@
 //! Expressions and templates in a scope with values of every kind.
 
 use ebbflow_language::expression::evaluate;
-use ebbflow_language::kinds::kind;
 use ebbflow_language::template::{is_plain, render, secrets_of};
+use ebbflow_language::types::TaskType;
+use model::TaskKind;
 use serde_json::json;
 
 use super::{MAX_RENDERED, SCOPE};
@@ -41,6 +42,6 @@ fn template(source: &str) {
         Ok(value) => assert!(value["url"].to_string().len() <= 8 * MAX_RENDERED),
         Err(error) => assert!(!error.to_string().contains("hush"), "{error}"),
     }
-    drop(kind("http").unwrap().render(&config, &SCOPE));
+    drop(TaskType::of(TaskKind::Http).render(&config, &SCOPE));
     drop(secrets_of(&config));
 }

@@ -5,21 +5,21 @@ use language::config;
 use serde_json::Value;
 use uuid::Uuid;
 
-use model::Failure;
+use model::{Failure, TaskKind};
 
-use super::{TaskKind, Unfinished};
+use super::{Performer, Unfinished};
 use crate::job::{Context, Job};
 
 /// Does nothing and returns null.
 pub(super) struct Noop;
 
 #[async_trait]
-impl TaskKind for Noop {
-    fn name(&self) -> &'static str {
-        "noop"
+impl Performer for Noop {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Noop
     }
 
-    async fn start(&self, _: &Job, _: &Context) -> Result<Value, Unfinished> {
+    async fn perform(&self, _: &Job, _: &Context) -> Result<Value, Unfinished> {
         Ok(Value::Null)
     }
 }
@@ -28,12 +28,12 @@ impl TaskKind for Noop {
 pub(super) struct Echo;
 
 #[async_trait]
-impl TaskKind for Echo {
-    fn name(&self) -> &'static str {
-        "echo"
+impl Performer for Echo {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Echo
     }
 
-    async fn start(&self, job: &Job, _: &Context) -> Result<Value, Unfinished> {
+    async fn perform(&self, job: &Job, _: &Context) -> Result<Value, Unfinished> {
         Ok(job.config.clone())
     }
 }
@@ -42,12 +42,12 @@ impl TaskKind for Echo {
 pub(super) struct Fail;
 
 #[async_trait]
-impl TaskKind for Fail {
-    fn name(&self) -> &'static str {
-        "fail"
+impl Performer for Fail {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Fail
     }
 
-    async fn start(&self, job: &Job, _: &Context) -> Result<Value, Unfinished> {
+    async fn perform(&self, job: &Job, _: &Context) -> Result<Value, Unfinished> {
         let config::Fail { message, class } = super::config(job)?;
         Err(Failure::new(class, message.0).into())
     }
@@ -57,12 +57,12 @@ impl TaskKind for Fail {
 pub(super) struct Flaky;
 
 #[async_trait]
-impl TaskKind for Flaky {
-    fn name(&self) -> &'static str {
-        "flaky"
+impl Performer for Flaky {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Flaky
     }
 
-    async fn start(&self, job: &Job, _: &Context) -> Result<Value, Unfinished> {
+    async fn perform(&self, job: &Job, _: &Context) -> Result<Value, Unfinished> {
         let config::Flaky { probability, seed } = super::config(job)?;
         if draw(job, seed) < probability {
             let message = format!("failed by chance, at a probability of {probability}");

@@ -1,7 +1,5 @@
-//! The task types that a worker performs, and what holds for all of them: the attempt's time-out,
-//! the limit of its output, and a failure in words that show no secret.
-//!
-//! `sleep` is not among them: it is a timer, and never reaches a worker.
+//! What performs attempts at each task type, and what holds for all of them: the attempt's time-out,
+//! the limit of its output, and failures whose messages show no secret.
 
 mod http;
 mod output;
@@ -16,7 +14,7 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use model::{ErrorClass, Failure};
+use model::{ErrorClass, Failure, TaskKind};
 
 use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
@@ -25,36 +23,28 @@ pub(crate) use http::{Breakers, Http, Hush};
 pub(crate) use output::{OUTPUT_LIMIT, too_large};
 
 /// No attempt takes longer, whatever its time-out says.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// One type of task.
+/// Performs attempts at tasks of one type.
 #[async_trait]
-pub trait TaskKind: Send + Sync {
-    /// The name that workflows use.
-    fn name(&self) -> &'static str;
+pub trait Performer: Send + Sync {
+    /// The type of the tasks that it performs.
+    fn kind(&self) -> TaskKind;
 
     /// Performs one attempt and returns its output. It may be performed again for the same attempt
     /// after a crash, and must return soon after `context.cancel` is cancelled: with [`Unfinished::Stopped`], if it is
     /// not done.
-    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Unfinished>;
+    async fn perform(&self, job: &Job, context: &Context) -> Result<Value, Unfinished>;
 }
 
-/// The task types that this worker knows.
-pub struct Kinds(BTreeMap<&'static str, Box<dyn TaskKind>>);
+/// The performers of this worker, one for each task type that is not an engine task.
+pub struct Performers(BTreeMap<TaskKind, Box<dyn Performer>>);
 
-impl Kinds {
-    /// All the task types that come with Ebbflow.
+impl Performers {
+    /// Performers for all the task types that come with Ebbflow.
     pub fn standard() -> Self {
-        let kinds: [Box<dyn TaskKind>; 7] = [
-            Box::new(wiring::Noop),
-            Box::new(wiring::Echo),
-            Box::new(wiring::Fail),
-            Box::new(wiring::Flaky),
-            Box::new(http::Http::default()),
-            Box::new(programs::Bash),
-            Box::new(programs::Python),
-        ];
-        Self(kinds.into_iter().map(|kind| (kind.name(), kind)).collect())
+        let performers = TaskKind::ALL.iter().filter_map(|kind| standard(*kind));
+        Self(performers.map(|performer| (performer.kind(), performer)).collect())
     }
 
     /// The same, with requests that go only where they may.
@@ -62,19 +52,22 @@ impl Kinds {
         self.with(http::Http::limited_to(outgoing))
     }
 
-    /// The same with one more type; it takes the place of another of its name.
-    pub fn with(mut self, kind: impl TaskKind + 'static) -> Self {
-        self.0.insert(kind.name(), Box::new(kind));
+    /// The same with another performer, which replaces the one of the same type.
+    pub fn with(mut self, performer: impl Performer + 'static) -> Self {
+        self.0.insert(performer.kind(), Box::new(performer));
         self
     }
 
     /// Performs one attempt to its end: its output, or why there is none.
     pub async fn perform(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
-        let result = match self.0.get(job.kind.as_str()) {
-            Some(kind) => {
-                in_time(kind.as_ref(), job, context).await.and_then(|output| Ok(output::check(output)?))
+        let result = match self.0.get(&job.kind) {
+            Some(performer) => {
+                in_time(performer.as_ref(), job, context).await.and_then(|output| Ok(output::check(output)?))
             }
-            None => Err(self.unknown(&job.kind).into()),
+            None => {
+                Err(Failure::permanent(format!("no worker performs engine tasks such as `{}`", job.kind))
+                    .into())
+            }
         };
         match result {
             Ok(output) => Ok(masked(output, &context.log)),
@@ -89,11 +82,28 @@ impl Kinds {
             }
         }
     }
+}
 
-    fn unknown(&self, kind: &str) -> Failure {
-        let known = self.0.keys().copied().collect::<Vec<_>>().join(", ");
-        Failure::permanent(format!("this worker has no task type `{kind}`; it has {known}"))
-    }
+/// The performer of a task type; engine tasks have none.
+fn standard(kind: TaskKind) -> Option<Box<dyn Performer>> {
+    Some(match kind {
+        TaskKind::Noop => Box::new(wiring::Noop),
+        TaskKind::Echo => Box::new(wiring::Echo),
+        TaskKind::Fail => Box::new(wiring::Fail),
+        TaskKind::Flaky => Box::new(wiring::Flaky),
+        TaskKind::Http => Box::new(http::Http::default()),
+        TaskKind::Bash => Box::new(programs::Bash),
+        TaskKind::Python => Box::new(programs::Python),
+        TaskKind::Sleep
+        | TaskKind::Switch
+        | TaskKind::Transform
+        | TaskKind::WaitForSignal
+        | TaskKind::Approval
+        | TaskKind::FanOut
+        | TaskKind::FanIn
+        | TaskKind::Workflow
+        | TaskKind::Sensor => return None,
+    })
 }
 
 /// The output with the secrets masked that a task may have put into it: outputs are stored and shown.
@@ -112,10 +122,10 @@ fn masked(output: Value, log: &Log) -> Value {
 
 /// Performs the attempt, but tells it to stop when its time is up. It then has the chance to end in
 /// good order; whatever it still returns, it was too late.
-async fn in_time(kind: &dyn TaskKind, job: &Job, context: &Context) -> Result<Value, Unfinished> {
-    let limit = job.timeout.min(LONGEST);
+async fn in_time(performer: &dyn Performer, job: &Job, context: &Context) -> Result<Value, Unfinished> {
+    let limit = job.timeout.min(MAX_TIMEOUT);
     let bounded = Context { cancel: context.cancel.child_token(), ..context.clone() };
-    let mut work = pin!(kind.start(job, &bounded));
+    let mut work = pin!(performer.perform(job, &bounded));
     tokio::select! {
         biased;
         result = &mut work => result,
@@ -158,9 +168,8 @@ impl From<Unfinished> for Failure {
 
 /// The job's config as its type wants it.
 fn config<T: DeserializeOwned>(job: &Job) -> Result<T, Failure> {
-    let kind =
-        language::kinds::kind(&job.kind).expect("a type that is performed here is one of the language");
-    language::config::read(kind, job.config.clone()).map_err(|error| Failure::permanent(error.to_string()))
+    language::config::read(job.kind, job.config.clone())
+        .map_err(|error| Failure::permanent(error.to_string()))
 }
 
 #[cfg(test)]

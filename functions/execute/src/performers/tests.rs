@@ -10,17 +10,17 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use host::Outgoing;
-use model::{ErrorClass, Failure, RunId, TaskIndex, TaskKey, TenantId};
+use model::{ErrorClass, Failure, RunId, TaskIndex, TaskKey, TaskKind, TenantId};
 use store::{LogChunk, LogLine};
 use testkit::ManualClock;
 
-use super::{Kinds, TaskKind, Unfinished};
+use super::{Performer, Performers, Unfinished};
 use crate::job::{Context, Job};
 use crate::log::{Log, LogSink};
 
 /// All task types; servers of tests are on this machine.
-fn kinds() -> Kinds {
-    Kinds::standard().limited_to(Outgoing::anywhere())
+fn performers() -> Performers {
+    Performers::standard().limited_to(Outgoing::anywhere())
 }
 
 /// One attempt, ready to be performed, with a clock that the test moves.
@@ -44,13 +44,13 @@ impl Bench {
     }
 
     pub(crate) async fn perform(&self) -> Result<Value, Failure> {
-        Ok(kinds().perform(&self.job, &self.context).await?)
+        Ok(performers().perform(&self.job, &self.context).await?)
     }
 
     /// The attempt on its own, so that the test can watch and disturb it.
     pub(crate) fn begin(&self) -> tokio::task::JoinHandle<Result<Value, Failure>> {
         let (job, context) = (self.job.clone(), self.context.clone());
-        tokio::spawn(async move { Ok(kinds().perform(&job, &context).await?) })
+        tokio::spawn(async move { Ok(performers().perform(&job, &context).await?) })
     }
 
     /// Ends the log and returns its lines as `stream: text`.
@@ -79,7 +79,7 @@ fn job(kind: &str, config: Value) -> Job {
         attempt: 2,
         workflow: "nightly".to_owned(),
         task: "load".to_owned(),
-        kind: kind.to_owned(),
+        kind: TaskKind::named(kind).unwrap(),
         config,
         document: json!({"inputs": {"day": "2026-01-01"}, "outputs": {}, "task": {"name": "load", "attempt": 2}}),
         timeout: Duration::from_secs(60),
@@ -169,32 +169,32 @@ async fn a_failure_is_the_last_line_of_the_log_and_shows_no_secret() {
 struct OtherNoop;
 
 #[async_trait]
-impl TaskKind for OtherNoop {
-    fn name(&self) -> &'static str {
-        "noop"
+impl Performer for OtherNoop {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Noop
     }
 
-    async fn start(&self, _: &Job, _: &Context) -> Result<Value, Unfinished> {
+    async fn perform(&self, _: &Job, _: &Context) -> Result<Value, Unfinished> {
         Ok(json!("other"))
     }
 }
 
 #[tokio::test]
-async fn a_type_of_ones_own_takes_the_place_of_the_one_of_its_name() {
+async fn a_performer_replaces_the_one_of_the_same_type() {
     let bench = Bench::new("noop", json!({}));
-    let performed = Kinds::standard().with(OtherNoop).perform(&bench.job, &bench.context).await;
+    let performed = Performers::standard().with(OtherNoop).perform(&bench.job, &bench.context).await;
     assert_eq!(performed, Ok(json!("other")));
 }
 
 struct Endless;
 
 #[async_trait]
-impl TaskKind for Endless {
-    fn name(&self) -> &'static str {
-        "endless"
+impl Performer for Endless {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Noop
     }
 
-    async fn start(&self, _: &Job, context: &Context) -> Result<Value, Unfinished> {
+    async fn perform(&self, _: &Job, context: &Context) -> Result<Value, Unfinished> {
         context.cancel.cancelled().await;
         Err(Unfinished::Stopped)
     }
@@ -202,9 +202,18 @@ impl TaskKind for Endless {
 
 #[tokio::test]
 async fn a_stopped_attempt_is_recognised_even_where_a_secret_masks_its_message() {
-    let bench = Bench::new("endless", json!({}));
+    let bench = Bench::new("noop", json!({}));
     bench.context.log.mask(vec!["stop before".into()]);
     bench.context.cancel.cancel();
-    let performed = Kinds::standard().with(Endless).perform(&bench.job, &bench.context).await;
+    let performed = Performers::standard().with(Endless).perform(&bench.job, &bench.context).await;
     assert_eq!(performed, Err(Unfinished::Stopped));
+}
+
+#[test]
+fn a_worker_has_a_performer_for_every_type_but_engine_tasks() {
+    let performers = Performers::standard();
+    for kind in TaskKind::ALL {
+        assert_eq!(performers.0.contains_key(kind), !kind.is_engine_task(), "{kind}");
+    }
+    assert!(performers.0.iter().all(|(kind, performer)| *kind == performer.kind()));
 }

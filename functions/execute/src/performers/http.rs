@@ -17,9 +17,9 @@ use reqwest::{Client, Request, Response};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use model::{ErrorClass, Failure};
+use model::{ErrorClass, Failure, TaskKind};
 
-use super::{TaskKind, Unfinished};
+use super::{Performer, Unfinished};
 use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
 use breaker::End;
@@ -46,12 +46,12 @@ pub(crate) struct Http {
 pub(crate) type Hush<'a> = &'a (dyn Fn(&str) -> String + Sync);
 
 #[async_trait]
-impl TaskKind for Http {
-    fn name(&self) -> &'static str {
-        "http"
+impl Performer for Http {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Http
     }
 
-    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
+    async fn perform(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
         let config: config::Http = super::config(job)?;
         if let Some(Auth::Basic(basic)) = &config.auth {
             // What is sent shows the password to whoever can read base64.

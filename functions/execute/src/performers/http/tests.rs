@@ -14,8 +14,8 @@ use tokio::sync::Notify;
 use host::Outgoing;
 use model::{ErrorClass, Failure};
 
-use crate::kinds::Kinds;
-use crate::kinds::tests::Bench;
+use crate::performers::Performers;
+use crate::performers::tests::Bench;
 
 /// Starts the server; returns its address and the bell that rings when `/silent` is asked.
 async fn server() -> (String, Arc<Notify>) {
@@ -194,7 +194,7 @@ async fn a_server_that_never_answers_costs_no_more_than_the_time_out() {
 /// Asks as a worker does that is told so where requests may go.
 async fn ask_limited(outgoing: Outgoing, url: &str) -> Result<Value, Failure> {
     let bench = Bench::new("http", json!({ "url": url }));
-    Ok(Kinds::standard().limited_to(outgoing).perform(&bench.job, &bench.context).await?)
+    Ok(Performers::standard().limited_to(outgoing).perform(&bench.job, &bench.context).await?)
 }
 
 #[tokio::test]

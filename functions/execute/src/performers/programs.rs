@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use language::config::{Bash as BashConfig, Process as Settings, Program as What, Python as PythonConfig};
 use serde_json::Value;
 
-use super::{TaskKind, Unfinished, config};
+use model::TaskKind;
+
+use super::{Performer, Unfinished, config};
 use crate::job::{Context, Job};
 use crate::process::{self, Program, Scratch};
 
@@ -16,12 +18,12 @@ use crate::process::{self, Program, Scratch};
 pub(super) struct Bash;
 
 #[async_trait]
-impl TaskKind for Bash {
-    fn name(&self) -> &'static str {
-        "bash"
+impl Performer for Bash {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Bash
     }
 
-    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
+    async fn perform(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
         let BashConfig(settings) = config(job)?;
         run(settings, &BASH, job, context).await
     }
@@ -31,12 +33,12 @@ impl TaskKind for Bash {
 pub(super) struct Python;
 
 #[async_trait]
-impl TaskKind for Python {
-    fn name(&self) -> &'static str {
-        "python"
+impl Performer for Python {
+    fn kind(&self) -> TaskKind {
+        TaskKind::Python
     }
 
-    async fn start(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
+    async fn perform(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
         let PythonConfig(settings) = config(job)?;
         run(settings, &PYTHON, job, context).await
     }

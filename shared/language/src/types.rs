@@ -1,0 +1,110 @@
+//! What the language knows about each task type: its settings, and how values reach them.
+
+use std::sync::LazyLock;
+
+use model::TaskKind;
+use schemars::{JsonSchema, schema_for};
+use serde_json::Value;
+
+use crate::config::{
+    Approval, BashFields, ChildWorkflow, Echo, Fail, FanIn, FanOut, Flaky, Http, Noop, PythonFields,
+    SensorFields, Sleep, Switch, Transform, WaitForSignal,
+};
+use crate::template::{self, RenderError, Scope};
+
+/// One task type.
+#[derive(Clone, Debug)]
+pub struct TaskType {
+    /// The word after `type:`.
+    pub kind: TaskKind,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// The JSON Schema of its config.
+    pub schema: Value,
+    /// The settings that are programs or expressions: they are not templates, and values never become part of
+    /// their text.
+    pub programs: &'static [(&'static str, Dialect)],
+    /// The settings that are URLs: values put into them are percent-encoded.
+    pub urls: &'static [&'static str],
+}
+
+/// What a program is written in, and so how values reach it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dialect {
+    /// A command line for bash: `{{ … }}` names a variable of the environment that holds the value.
+    Shell,
+    /// Code of any other kind: it reads values from `env` or from the file that `EBB_INPUT` names.
+    Code,
+    /// An expression of our own, without braces: it names values itself.
+    Expression,
+}
+
+impl TaskType {
+    /// What the language knows about a task type.
+    pub fn of(kind: TaskKind) -> &'static Self {
+        &TYPES[kind as usize]
+    }
+
+    fn new<Config: JsonSchema>(kind: TaskKind, summary: &'static str) -> Self {
+        Self { kind, summary, schema: schema_for!(Config).to_value(), programs: &[], urls: &[] }
+    }
+
+    /// Renders a config of this type: as [`template::render`], with values encoded where they enter a URL, and
+    /// put into `env` where they enter a command line.
+    pub fn render(&self, config: &Value, scope: &Scope) -> Result<Value, RenderError> {
+        template::render_config(config, scope, self)
+    }
+
+    /// What the setting of that name is written in, if it is not a template.
+    pub(crate) fn dialect(&self, setting: &str) -> Option<Dialect> {
+        self.programs.iter().find(|(name, _)| *name == setting).map(|(_, dialect)| *dialect)
+    }
+}
+
+static TYPES: LazyLock<Vec<TaskType>> =
+    LazyLock::new(|| TaskKind::ALL.iter().copied().map(describe).collect());
+
+fn describe(kind: TaskKind) -> TaskType {
+    match kind {
+        TaskKind::Noop => TaskType::new::<Noop>(kind, "does nothing"),
+        TaskKind::Echo => TaskType::new::<Echo>(kind, "returns its rendered config"),
+        TaskKind::Fail => TaskType::new::<Fail>(kind, "always fails"),
+        TaskKind::Flaky => TaskType::new::<Flaky>(kind, "fails with a given probability"),
+        TaskKind::Sleep => TaskType::new::<Sleep>(kind, "waits, while nothing runs"),
+        TaskKind::Switch => TaskType::new::<Switch>(kind, "chooses the tasks that go on"),
+        TaskKind::Transform => TaskType {
+            programs: &[("expression", Dialect::Expression)],
+            ..TaskType::new::<Transform>(kind, "returns the value of an expression")
+        },
+        TaskKind::WaitForSignal => {
+            TaskType::new::<WaitForSignal>(kind, "waits for a signal and returns its payload")
+        }
+        TaskKind::Approval => {
+            TaskType::new::<Approval>(kind, "waits until a person decides, and returns the answer")
+        }
+        TaskKind::FanOut => TaskType::new::<FanOut>(kind, "runs a task for each element of a list"),
+        TaskKind::FanIn => TaskType::new::<FanIn>(kind, "aggregates the outputs of a fan-out's children"),
+        TaskKind::Workflow => TaskType::new::<ChildWorkflow>(kind, "starts a run of another workflow"),
+        TaskKind::Sensor => TaskType {
+            urls: &["http.url"],
+            ..TaskType::new::<SensorFields>(kind, "waits until something is there, and returns it")
+        },
+        TaskKind::Http => TaskType {
+            urls: &["url"],
+            ..TaskType::new::<Http>(kind, "sends an HTTP request and returns the answer")
+        },
+        TaskKind::Bash => TaskType {
+            programs: &[("command", Dialect::Shell)],
+            ..TaskType::new::<BashFields>(kind, "runs a command or script with bash")
+        },
+        TaskKind::Python => TaskType {
+            programs: &[("command", Dialect::Shell), ("code", Dialect::Code)],
+            ..TaskType::new::<PythonFields>(kind, "runs a command, a script or code with Python")
+        },
+    }
+}
+
+/// Every task type.
+pub fn types() -> &'static [TaskType] {
+    &TYPES
+}

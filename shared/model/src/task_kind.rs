@@ -1,0 +1,204 @@
+//! The task types, and the facts about each that several crates need.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! task_kinds {
+    ($($(#[$attribute:meta])* $variant:ident = $name:literal,)*) => {
+        /// The type of a task: the word after `type:` in a definition.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+        pub enum TaskKind {
+            $($(#[$attribute])* #[serde(rename = $name)] $variant,)*
+        }
+
+        impl TaskKind {
+            /// Every task type, in the order in which they are declared.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The name in definitions, rows, answers and metrics.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+task_kinds! {
+    /// Does nothing.
+    #[default]
+    Noop = "noop",
+    /// Returns its rendered config.
+    Echo = "echo",
+    /// Always fails.
+    Fail = "fail",
+    /// Fails with a given probability.
+    Flaky = "flaky",
+    /// Waits for a time.
+    Sleep = "sleep",
+    /// Chooses the branches that go on.
+    Switch = "switch",
+    /// Returns the value of an expression.
+    Transform = "transform",
+    /// Waits for a signal.
+    WaitForSignal = "wait_for_signal",
+    /// Waits until a person decides.
+    Approval = "approval",
+    /// Runs a task for each element of a list.
+    FanOut = "fan_out",
+    /// Aggregates the outputs of a fan-out's children.
+    FanIn = "fan_in",
+    /// Starts a run of another workflow.
+    Workflow = "workflow",
+    /// Polls until a condition outside holds.
+    Sensor = "sensor",
+    /// Sends an HTTP request.
+    Http = "http",
+    /// Runs a command or script with bash.
+    Bash = "bash",
+    /// Runs a command, a script or code with Python.
+    Python = "python",
+}
+
+/// Where the tasks of a type are executed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Execution {
+    /// In the engine: no worker ever sees it.
+    Engine,
+    /// By a worker that does not claim the attempt first: it has no side effects, so doing it twice is harmless.
+    Inline,
+    /// By a worker that has claimed the attempt.
+    Claimed,
+}
+
+/// What a sleeping task waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitsFor {
+    /// A time.
+    Timer,
+    /// A signal.
+    Signal,
+    /// A person's decision.
+    Approval,
+    /// Its children.
+    Children,
+    /// The run that it started.
+    Run,
+    /// A condition outside, which it polls.
+    Sensor,
+}
+
+impl WaitsFor {
+    /// The name used in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Timer => "timer",
+            Self::Signal => "signal",
+            Self::Approval => "approval",
+            Self::Children => "children",
+            Self::Run => "run",
+            Self::Sensor => "sensor",
+        }
+    }
+}
+
+impl TaskKind {
+    /// The task type of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+
+    /// Where its tasks are executed.
+    pub fn execution(self) -> Execution {
+        match self {
+            Self::Noop | Self::Echo | Self::Fail | Self::Flaky => Execution::Inline,
+            Self::Http | Self::Bash | Self::Python => Execution::Claimed,
+            Self::Sleep
+            | Self::Switch
+            | Self::Transform
+            | Self::WaitForSignal
+            | Self::Approval
+            | Self::FanOut
+            | Self::FanIn
+            | Self::Workflow
+            | Self::Sensor => Execution::Engine,
+        }
+    }
+
+    /// Whether the engine executes it itself.
+    pub fn is_engine_task(self) -> bool {
+        self.execution() == Execution::Engine
+    }
+
+    /// Whether a worker performs it without a claim.
+    pub fn is_inline(self) -> bool {
+        self.execution() == Execution::Inline
+    }
+
+    /// What its tasks wait for while they sleep. The other types sleep only while another run does the work that they
+    /// share.
+    pub fn waits_for(self) -> Option<WaitsFor> {
+        match self {
+            Self::Sleep => Some(WaitsFor::Timer),
+            Self::WaitForSignal => Some(WaitsFor::Signal),
+            Self::Approval => Some(WaitsFor::Approval),
+            Self::FanOut => Some(WaitsFor::Children),
+            Self::Workflow => Some(WaitsFor::Run),
+            Self::Sensor => Some(WaitsFor::Sensor),
+            Self::Noop
+            | Self::Echo
+            | Self::Fail
+            | Self::Flaky
+            | Self::Switch
+            | Self::Transform
+            | Self::FanIn
+            | Self::Http
+            | Self::Bash
+            | Self::Python => None,
+        }
+    }
+
+    /// Whether it starts a run of another workflow.
+    pub fn starts_run(self) -> bool {
+        self.waits_for() == Some(WaitsFor::Run)
+    }
+
+    /// Whether another attempt can end differently. Engine tasks give the same result again, unless they start a run.
+    pub fn is_retryable(self) -> bool {
+        !self.is_engine_task() || self.starts_run()
+    }
+
+    /// Whether it can reach systems outside, and so may need secrets. A sensor is an engine task that polls them.
+    pub fn reaches_outside(self) -> bool {
+        self.execution() == Execution::Claimed || self == Self::Sensor
+    }
+}
+
+impl fmt::Display for TaskKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_found_by_the_name_that_is_stored() {
+        for kind in TaskKind::ALL {
+            assert_eq!(TaskKind::named(kind.name()), Some(*kind));
+            assert_eq!(serde_json::to_value(kind).ok(), Some(kind.name().into()));
+            assert_eq!(kind.to_string(), kind.name());
+        }
+        assert_eq!(TaskKind::named("bsh"), None);
+    }
+
+    #[test]
+    fn only_engine_tasks_wait() {
+        let waits = |kind: &&TaskKind| kind.waits_for().is_some();
+        assert!(TaskKind::ALL.iter().filter(waits).all(|kind| kind.is_engine_task()));
+    }
+}

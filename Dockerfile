@@ -4,7 +4,7 @@
 #   docker build --tag ebbflow .                            the functions: no shell, no root, no package manager
 #   docker build --tag ebbflow-worker --target worker .     for queues whose tasks are bash or python
 
-FROM rust:1.95-bookworm AS chef
+FROM rust:1.95.0-bookworm AS chef
 RUN cargo install cargo-chef --locked --version ^0.1
 WORKDIR /src
 

@@ -300,6 +300,18 @@ fn a_build_is_tested_before_it_is_migrated_to_and_migrated_to_before_it_is_deplo
 }
 
 #[test]
+fn tests_and_image_use_the_pinned_toolchain() {
+    let repository = Repository::read();
+    let pinned = quoted(repository.file("rust-toolchain.toml"), "channel = \"");
+    let version = |letter: char| letter.is_ascii_digit() || letter == '.';
+    for file in ["Dockerfile", "cloudbuild.yaml"] {
+        let used: Names = words(repository.file(file), "rust:", version);
+        let used: Names = used.iter().map(|image| image.replace("rust:", "")).collect();
+        assert_eq!(used, pinned, "{file}");
+    }
+}
+
+#[test]
 fn the_image_holds_one_program_and_no_root() {
     let repository = Repository::read();
     let stages: Vec<&str> = repository.file("Dockerfile").split("\nFROM ").collect();

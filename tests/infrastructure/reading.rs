@@ -22,7 +22,7 @@ impl Repository {
                 }
             }
         }
-        for name in ["Dockerfile", "docker-compose.yml", "cloudbuild.yaml"] {
+        for name in ["Dockerfile", "docker-compose.yml", "cloudbuild.yaml", "rust-toolchain.toml"] {
             texts.insert(name.into(), fs::read_to_string(root.join(name)).unwrap());
         }
         Self { texts }

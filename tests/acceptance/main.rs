@@ -8,7 +8,6 @@ mod combining;
 mod examples;
 mod fans;
 mod following;
-mod latency;
 mod letters;
 mod operators;
 mod others;

@@ -1,7 +1,6 @@
 //! Two processes of each function, on one database and one bus.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +19,7 @@ use model::message::RunRequested;
 use model::{EventKind, Message, RunId, RunState, TenantId, Topic};
 use serde_json::{Map, Value, json};
 use store::{Postgres, RunRecord, Runs};
-use testkit::Database;
+use testkit::{Database, Port};
 use uuid::Uuid;
 
 use crate::others::{LOAD, let_go, needs_load};
@@ -30,7 +29,7 @@ const FUNCTIONS: [&str; 4] = ["trigger", "evaluate", "execute", "sweep"];
 
 /// A function as a process of its own, killed when the test is over.
 pub(crate) struct Function {
-    url: String,
+    port: Port,
     pub(crate) process: Child,
 }
 
@@ -61,10 +60,10 @@ fn build() -> std::path::PathBuf {
 }
 
 async fn start(name: &str, program: &std::path::Path, database: &str, host: &str) -> Function {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = Port::reserve();
     let process = Command::new(program)
         .arg(name)
-        .env("PORT", port.to_string())
+        .env("PORT", port.number().to_string())
         .env("DATABASE_URL", database)
         .env("EBB_BROKER_URL", host)
         .env("EBB_PUSH_AUTH", "oidc")
@@ -77,8 +76,8 @@ async fn start(name: &str, program: &std::path::Path, database: &str, host: &str
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
-    let function = Function { url: format!("http://127.0.0.1:{port}"), process };
-    let ready = format!("{}/readyz", function.url);
+    let function = Function { port, process };
+    let ready = format!("{}/readyz", function.port.url());
     let client = reqwest::Client::new();
     while !client.get(&ready).send().await.is_ok_and(|answer| answer.status().is_success()) {
         tokio::task::yield_now().await;
@@ -138,7 +137,7 @@ impl Cluster {
 
     fn mount(&mut self, name: &str, processes: [Function; 2]) {
         let balancer = Balancer {
-            urls: Arc::new(processes.iter().map(|process| process.url.clone()).collect()),
+            urls: Arc::new(processes.iter().map(|process| process.port.url()).collect()),
             next: Arc::default(),
             client: reqwest::Client::new(),
         };

@@ -1,6 +1,5 @@
 //! Two processes of each function on one Postgres and one bus, and whoever restarts those that die.
 
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use model::{Instant, Message, RunId, TenantId};
 use serde_json::{Map, json};
 use store::{Definitions, NewVersion, RunRecord, Runs};
 use tempfile::TempDir;
+use testkit::Port;
 use uuid::Uuid;
 
 use crate::hub::{AUDIENCE, Hub, PUSHER, signal};
@@ -27,7 +27,7 @@ const PERSON: &str = "ada@example.com";
 const ISSUER: &str = "https://issuer.example";
 
 /// Everything has ended within this once nobody is hit any more.
-const CALM_WITHIN: TimeDelta = TimeDelta::seconds(120);
+const CALM_WITHIN: TimeDelta = TimeDelta::seconds(300);
 
 /// Work that leaves a line in a file each time it is done, fans out, waits, fails at first, and is shared with other runs.
 const WORKFLOW: &str = r#"
@@ -80,7 +80,7 @@ type Starter = dyn Fn(&str, u16) -> Child + Send + Sync;
 /// A function as a process, which is started again at the same port when it dies.
 pub(crate) struct Function {
     name: &'static str,
-    port: u16,
+    port: Port,
     start: Arc<Starter>,
     process: Child,
 }
@@ -102,7 +102,7 @@ impl Function {
     }
 
     fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        self.port.url()
     }
 }
 
@@ -162,8 +162,9 @@ impl Cluster {
         for name in FUNCTIONS {
             let pair: Vec<Function> = (0..2)
                 .map(|_| {
-                    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-                    Function { name, port, process: start(name, port), start: start.clone() }
+                    let port = Port::reserve();
+                    let process = start(name, port.number());
+                    Function { name, port, process, start: start.clone() }
                 })
                 .collect();
             cluster.hub.mount(name, pair.iter().map(Function::url).collect()).await;
@@ -232,7 +233,7 @@ impl Cluster {
     pub(crate) fn restart_the_dead(&mut self) {
         for function in &mut self.functions {
             if function.process.try_wait().unwrap().is_some() {
-                function.process = (function.start)(function.name, function.port);
+                function.process = (function.start)(function.name, function.port.number());
             }
         }
     }

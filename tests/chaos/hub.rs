@@ -1,7 +1,6 @@
 //! The bus between the processes: the local broker, or Google's emulator. Both push over HTTP.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +18,7 @@ use bus::{Bus, Endpoint, Subscription};
 use chrono::TimeDelta;
 use clock::SystemClock;
 use model::{Message, Topic};
-use testkit::Emulator;
+use testkit::{Emulator, Port, eventually};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +40,7 @@ pub(crate) struct Hub {
     balancer: Balancer,
     /// What processes reach over HTTP: the functions' pushes, the keys of tokens, and the local broker.
     router: Router,
-    address: SocketAddr,
+    port: Port,
     closed: CancellationToken,
 }
 
@@ -72,15 +71,15 @@ impl Hub {
             router = router.merge(bus::broker_http::router(broker.clone()));
         }
         let closed = CancellationToken::new();
-        let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut hub = Self { kind, balancer, router, address, closed };
+        let mut hub = Self { kind, balancer, router, port: Port::reserve(), closed };
         hub.listen().await;
         hub
     }
 
     async fn listen(&mut self) {
-        let listener = TcpListener::bind(self.address).await.unwrap();
-        self.address = listener.local_addr().unwrap();
+        // The listener of before closes in its own time.
+        let address = ("127.0.0.1", self.port.number());
+        let listener = eventually("the port is free", async || TcpListener::bind(address).await.ok()).await;
         self.closed = CancellationToken::new();
         let (router, closed) = (self.router.clone(), self.closed.clone());
         let serving = axum::serve(listener, router).with_graceful_shutdown(closed.cancelled_owned());
@@ -88,7 +87,7 @@ impl Hub {
     }
 
     fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.port.url()
     }
 
     /// What a process is told about the bus.

@@ -117,7 +117,7 @@ fn tools() -> PathBuf {
 
 #[test]
 fn people_work_with_the_console_in_a_real_browser() {
-    ["chromium", "node", "npm"].map(needs);
+    ["chromium", "node", "npm"].iter().for_each(|program| needs(program));
     let mut place = Place::new();
     let here = place.path().display().to_string();
     for (name, text) in WORKFLOWS {

@@ -9,7 +9,7 @@ name: waits
 tasks:
   - {name: nap, type: sleep, config: {duration: 1h}}
   - {name: listen, type: wait_for_signal, depends_on: [nap], config: {signal: go}}
-  - {name: leave, type: noop, depends_on: [listen]}
+  - {name: leave, type: wait_for_signal, depends_on: [listen], config: {signal: leave}}
 ";
 
 /// What a command that succeeds prints.
@@ -46,6 +46,7 @@ fn a_run_is_steered_from_the_command_line() {
     let marked = ask_json(&place, &["run", "mark", run, "listen", "succeeded", "--output", r#"{"n": 1}"#]);
     assert_eq!(marked["counts"]["succeeded"], 2);
     refused(&place, &["run", "mark", run, "leave", "failed", "--output", "1"], 2, "leave out --output");
+    ask(&place, &["signal", run, "leave"]);
     ask(&place, &["run", "watch", run]);
     refused(&place, &["run", "retry", run], 3, "has no failed tasks to retry");
     refused(&place, &["run", "evaluate", run], 3, "there is nothing to re-evaluate");

@@ -1,11 +1,15 @@
-//! What tests share: a Postgres of their own, Google's emulator where there is one, a clock they move, definitions in
-//! short notation.
+//! What tests share: a Postgres of their own, Google's emulator where there is one, a clock they move, ports, deadlines,
+//! definitions in short notation.
 
 mod clock;
 mod database;
+mod port;
+mod wait;
 mod workflow;
 
 pub use clock::ManualClock;
 pub use database::{Database, database};
 pub use embedded::Emulator;
+pub use port::Port;
+pub use wait::{DEADLINE, eventually, within_deadline};
 pub use workflow::workflow;

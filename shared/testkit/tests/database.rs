@@ -1,8 +1,6 @@
 //! Every test has a Postgres database to itself.
 #![expect(clippy::unwrap_used, reason = "a claim that cannot be tested has failed")]
 
-use std::time::Duration;
-
 use ebbflow_testkit as testkit;
 use sqlx::{Connection, PgConnection};
 
@@ -50,5 +48,5 @@ async fn a_database_goes_with_its_owner() {
     let gone = async {
         while sqlx::query_scalar::<_, i64>(count).bind(&name).fetch_one(&mut connection).await.unwrap() > 0 {}
     };
-    tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap();
+    testkit::within_deadline("the database is dropped", gone).await;
 }

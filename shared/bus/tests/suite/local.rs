@@ -138,7 +138,8 @@ async fn a_handler_past_the_deadline_goes_on_while_the_message_comes_again() {
     broker.publish(&[nudge(1)]).await.unwrap();
     done.notified().await;
     broker.idle().await;
-    assert_eq!(calls.load(Ordering::SeqCst), 2);
+    // On a busy machine a later delivery may miss the deadline, too.
+    assert!(calls.load(Ordering::SeqCst) >= 2);
 }
 
 #[tokio::test]

@@ -60,8 +60,7 @@ impl Receiver {
 
     /// The next delivery.
     pub(crate) async fn next(&mut self) -> Seen {
-        let next = tokio::time::timeout(Duration::from_secs(60), self.seen.recv()).await;
-        next.expect("a delivery within a minute").expect("the receiver lives")
+        testkit::within_deadline("a delivery", self.seen.recv()).await.expect("the receiver lives")
     }
 
     /// What was delivered and not yet looked at.

@@ -22,7 +22,7 @@ use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
 use execute::{Executor, Worker};
 use host::metrics::Exporter;
-use host::{App, Outgoing, Secrets, Stop};
+use host::{App, Operations, Outgoing, Secrets, Stop};
 use runtime::Runtime;
 use store::{Postgres, Store};
 use tokio::net::TcpListener;
@@ -87,6 +87,12 @@ fn executor(app: &App, args: &DevArgs, folder: &DataFolder) -> Arc<Executor> {
     Arc::new(executor.with_secrets_in(folder.file("secrets")).with_outgoing(Outgoing::anywhere()))
 }
 
+/// The admin operates it, and its one page of metrics is all there is.
+fn operations(issuer: &LocalIssuer) -> Operations {
+    let token = std::env::var("EBB_OPERATIONS_TOKEN").ok().filter(|token| !token.is_empty());
+    Operations { token, account: Some(Arc::new(issuer.admin_auth())), with_load: true }
+}
+
 /// Sends what there is to see to the collector that `EBB_OTLP_ENDPOINT` names, if it does.
 fn exporter() -> anyhow::Result<Option<Arc<Exporter>>> {
     let endpoint = std::env::var("EBB_OTLP_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
@@ -142,7 +148,7 @@ impl Dev {
         let broker = Broker::new(clock.clone(), issuer.issuer(), issuer::PUSHER, Faults::default());
         let bus = EveryQueue::new(broker.clone());
         let runtime = Arc::new(Runtime::new(store, bus.clone(), clock.clone()));
-        let app = App { runtime: runtime.clone(), push: Arc::new(issuer.push_auth()) };
+        let app = App::new(runtime.clone(), issuer.push_auth()).operated(operations(&issuer));
         let executor = executor(&app, args, &folder);
         let replacing = tokio::spawn(replace_whoever_ends(executor.clone(), runtime.clone()));
         let functions = Functions::mount(&app, &issuer, &url, &broker, executor.clone(), secrets(&folder))?;
@@ -153,11 +159,12 @@ impl Dev {
         let exporter = exporter()?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let stop_serving: Stop = Box::pin(async move { drop(stopped.await) });
-        let server = tokio::spawn(host::serve(listener, functions.public.clone(), stop_serving, host::GRACE));
         functions.keep_ticking(issuer.clone(), clock);
         let _watcher = workflows::load_and_watch(&args.workflows, runtime, bus).await?;
         let token = issuer.admin_token(app.now());
         folder.publish(&url, &token)?;
+        // Last: a script that waits for /readyz goes on to use the token and the workflows. Until then, connections wait.
+        let server = tokio::spawn(host::serve(listener, functions.public.clone(), stop_serving, host::GRACE));
         let database = embedded.to_string();
         Ok(Self {
             url,

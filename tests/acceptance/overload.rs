@@ -43,7 +43,7 @@ async fn api(world: &World) -> Router {
     let store: Arc<dyn Store> = Arc::new(store::Postgres::connect(&world.database.url, 2).await.unwrap());
     let clock = world.runtime.clock().clone();
     let runtime = Arc::new(runtime::Runtime::new(store, Arc::new(world.broker.clone()), clock));
-    let app = host::App { runtime, push: world.app.push.clone() };
+    let app = host::App { runtime, ..world.app.clone() };
     let auth = Verifier::new([world.issuer.url()], "api", Keys::fixed(&world.issuer.jwks()));
     let policy = Policy::read("ada@example.com=admin:*").unwrap();
     let access = Access::new(Gate::new([auth.into()]), policy);

@@ -40,8 +40,8 @@ impl World {
         let broker = Broker::new(Arc::new(SystemClock), issuer.clone(), PUSHER, Faults::default());
         let runtime = Arc::new(Runtime::new(store, Arc::new(broker.clone()), Arc::new(SystemClock)));
         let verifier = Verifier::new([issuer.url()], AUDIENCE, Keys::fixed(&issuer.jwks()));
-        let push = Arc::new(PushAuth::Oidc { verifier, service_account: PUSHER.into() });
-        let app = App { runtime: runtime.clone(), push };
+        let push = PushAuth::Oidc { verifier, service_account: PUSHER.into() };
+        let app = App::new(runtime.clone(), push);
         let secrets = tempfile::tempdir().unwrap();
         let executor = Executor::new(runtime.clone(), Worker::new(runtime.clone()), ".");
         // Those whom workflows of tests call are on this machine.

@@ -43,7 +43,7 @@ impl Company {
     }
 
     async fn ask(&self, request: Request<Body>) -> StatusCode {
-        let app = App { runtime: self.world.runtime.clone(), push: std::sync::Arc::new(PushAuth::None) };
+        let app = App::new(self.world.runtime.clone(), PushAuth::None);
         let secrets = Secrets::from_env().or_in(self.secrets.path().to_owned());
         trigger::router_with(app, None, secrets).oneshot(request).await.unwrap().status()
     }

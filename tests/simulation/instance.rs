@@ -58,7 +58,7 @@ impl Instance {
         let bus = SimulatedBus { in_flight: shared.in_flight.clone(), points };
         let clock = SkewedClock { time: shared.time.clone(), skew };
         let runtime = Arc::new(Runtime::new(Arc::new(store), Arc::new(bus), Arc::new(clock)));
-        let app = App { runtime: runtime.clone(), push: Arc::new(PushAuth::None) };
+        let app = App::new(runtime.clone(), PushAuth::None);
         let performers = Performers::standard().with(Script);
         let worker = Worker::new(runtime.clone());
         let executor = Executor::new(runtime, worker.clone(), ".").with_performers(performers);

@@ -99,12 +99,12 @@ impl Apart {
             ],
         };
         let start = |(name, port)| Function::start(name, port, &settings);
-        let functions: Vec<Function> =
-            FUNCTIONS.into_iter().zip(ports).map(start).collect::<anyhow::Result<_>>()?;
+        let mut starting = FUNCTIONS.into_iter().zip(ports);
+        let behind = starting.by_ref().take(FUNCTIONS.len() - 1).map(start);
+        let mut functions: Vec<Function> = behind.collect::<anyhow::Result<_>>()?;
         for function in &functions {
             function.wait_until_ready().await?;
         }
-        let functions = Arc::new(Mutex::new(functions));
         let store = Arc::new(Postgres::connect(embedded.url(), 1).await?);
         let runtime = Arc::new(Runtime::new(store, pubsub, Arc::new(SystemClock)));
         if embedded.is_ours_alone() {
@@ -114,6 +114,13 @@ impl Apart {
         let watcher = workflows::load_and_watch(&args.workflows, runtime, subscriber).await?;
         let token = issuer.admin_token(SystemClock.now());
         folder.publish(&url, &token)?;
+        // Last: a script that waits for the console's /readyz goes on to use the token and the workflows.
+        for console in starting.map(start) {
+            let console = console?;
+            console.wait_until_ready().await?;
+            functions.push(console);
+        }
+        let functions = Arc::new(Mutex::new(functions));
         let sweep_url = format!("http://{}:{}/sweep", Ipv4Addr::LOCALHOST, ports[3]);
         let background = vec![
             keys,

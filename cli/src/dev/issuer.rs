@@ -40,6 +40,11 @@ impl LocalIssuer {
         PushAuth::Oidc { verifier: self.verifier(PUSH_AUDIENCE), service_account: PUSHER.into() }
     }
 
+    /// Accepts the admin's token.
+    pub(super) fn admin_auth(&self) -> PushAuth {
+        PushAuth::Oidc { verifier: self.verifier(API_AUDIENCE), service_account: ADMIN.into() }
+    }
+
     pub(super) fn push_token(&self, now: Instant) -> String {
         self.issuer.push_token(PUSHER, PUSH_AUDIENCE, now)
     }

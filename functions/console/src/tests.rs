@@ -40,7 +40,7 @@ impl Bus for Mute {
 /// A console that anyone at this machine may read, with one failed run that says evil things.
 async fn console() -> (Api, RunId) {
     let runtime = Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(SystemClock));
-    let app = App { runtime: Arc::new(runtime), push: Arc::new(PushAuth::None) };
+    let app = App::new(Arc::new(runtime), PushAuth::None);
     let verifier = Verifier::new(["nobody"], "api", Keys::fixed(&json!({"keys": []})));
     let policy = Policy::read("@example.com=admin:*").unwrap();
     let access = Access::new(Gate::new([verifier.into()]), policy);

@@ -17,7 +17,7 @@ use axum::extract::{Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use host::{App, Problem, Push, Reply, Verdict, health_and_load};
+use host::{App, Problem, Push, Reply, Verdict, health};
 use model::message::WorkerKill;
 use model::{Instant, Message, Order, OrderKind, WorkerFacts, WorkerId};
 use store::Sign;
@@ -58,7 +58,7 @@ pub fn router_with(app: App, retention: Retention) -> Router {
         .route("/sweep", post(tick))
         .route("/push", post(push))
         .with_state(shared)
-        .merge(health_and_load(app))
+        .merge(health(app.reporting_load()))
 }
 
 async fn tick(State(shared): State<Shared>, request: Request) -> Response {

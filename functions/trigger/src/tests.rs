@@ -44,7 +44,7 @@ async fn app() -> App {
 /// An app with these workflows.
 async fn app_with(clock: Arc<dyn Clock>, texts: &[&str]) -> App {
     let runtime = Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), clock);
-    let app = App { runtime: Arc::new(runtime), push: Arc::new(PushAuth::None) };
+    let app = App::new(Arc::new(runtime), PushAuth::None);
     register(&app, texts).await;
     app
 }

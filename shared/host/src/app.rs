@@ -7,9 +7,9 @@ use clock::{Clock, SystemClock};
 use runtime::Runtime;
 use store::Postgres;
 
-use crate::Config;
 use crate::config::{BusConfig, DatabaseLogin};
 use crate::login::{self, AccessTokens};
+use crate::{Config, Operations};
 
 /// What a function's handlers work with; cheap to clone.
 #[derive(Clone)]
@@ -18,6 +18,8 @@ pub struct App {
     pub runtime: Arc<Runtime>,
     /// Says who may push.
     pub push: Arc<PushAuth>,
+    /// Who may operate it, and what its metrics cover.
+    pub operations: Operations,
 }
 
 /// Why a function cannot start.
@@ -38,6 +40,22 @@ pub enum StartError {
 }
 
 impl App {
+    /// An app that only the pushing account may operate.
+    pub fn new(runtime: Arc<Runtime>, push: PushAuth) -> Self {
+        Self { runtime, push: Arc::new(push), operations: Operations::default() }
+    }
+
+    /// The same app with other rules for operators.
+    pub fn operated(self, operations: Operations) -> Self {
+        Self { operations, ..self }
+    }
+
+    /// The same app, whose metrics include the load in the store.
+    pub fn reporting_load(mut self) -> Self {
+        self.operations.with_load = true;
+        self
+    }
+
     /// The parts that the configuration names, on the machine's clock.
     pub async fn connect(config: &Config) -> Result<Self, StartError> {
         let (url, connections) = (&config.database_url, config.database_connections);
@@ -55,8 +73,8 @@ impl App {
             }
             BusConfig::Broker { url } => Arc::new(bus::remote::Remote::new(url, "local")?),
         };
-        let push = Arc::new(config.push.build()?);
-        Ok(Self { runtime: Arc::new(Runtime::new(Arc::new(store), bus, clock)), push })
+        let app = Self::new(Arc::new(Runtime::new(Arc::new(store), bus, clock)), config.push.build()?);
+        Ok(app.operated(Operations { token: config.operations_token.clone(), ..Operations::default() }))
     }
 
     /// The present instant.

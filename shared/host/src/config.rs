@@ -32,6 +32,8 @@ pub struct Config {
     pub bus: BusConfig,
     /// Who may push.
     pub push: PushConfig,
+    /// `EBB_OPERATIONS_TOKEN`: a token that may read `/metrics` and set `/log-level`.
+    pub operations_token: Option<String>,
     /// Who may use the API.
     pub api: Option<ApiConfig>,
     /// How long what has ended is kept.
@@ -194,6 +196,7 @@ impl Config {
             queue: reader.optional("EBB_QUEUE"),
             bus: reader.bus(),
             push: reader.push(),
+            operations_token: reader.optional("EBB_OPERATIONS_TOKEN"),
             api: reader.api(),
             retention: reader.retention(),
             console_url: reader.optional("EBB_CONSOLE_URL"),

@@ -1,5 +1,8 @@
-//! What whoever operates a function reads and sets: its metrics, and what it logs.
+//! What operators of a function read and set: its metrics and its log level.
 
+use std::sync::Arc;
+
+use auth::PushAuth;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -9,70 +12,77 @@ use axum::routing::get;
 
 use crate::{App, Problem, metrics, read_body, telemetry};
 
-/// No filter is longer, in bytes.
-const FILTER_LIMIT: usize = 1024;
+/// The longest log filter accepted, in bytes.
+const MAX_FILTER_BYTES: usize = 1024;
 
-/// What the metrics tell of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Page {
-    /// What happened in this process.
-    OfThisInstance,
-    /// That, and how much there is in the store.
-    WithLoad,
+/// Who may operate a function, besides the account that may push to it, and what its metrics cover.
+#[derive(Clone, Default)]
+pub struct Operations {
+    /// `EBB_OPERATIONS_TOKEN`: a token that is accepted as it is.
+    pub token: Option<String>,
+    /// An account whose tokens are accepted.
+    pub account: Option<Arc<PushAuth>>,
+    /// Whether the metrics include the load in the store, not only what happened in this process.
+    pub with_load: bool,
 }
 
-#[derive(Clone)]
-struct Shared {
-    app: App,
-    page: Page,
+impl Operations {
+    async fn accepts(&self, app: &App, authorization: Option<&str>) -> bool {
+        let bearer = authorization.and_then(|text| text.strip_prefix("Bearer "));
+        if let (Some(token), Some(bearer)) = (&self.token, bearer)
+            && auth::same(token, bearer)
+        {
+            return true;
+        }
+        match &self.account {
+            Some(account) => account.check(authorization, app.now()).await.is_ok(),
+            None => false,
+        }
+    }
 }
 
-/// `GET /metrics`: in Prometheus' text format. `GET` and `PUT /log-level`: what is logged, in the words of `RUST_LOG`.
-pub(crate) fn router(app: App, page: Page) -> Router {
+/// `GET /metrics`: in Prometheus' text format. `GET` and `PUT /log-level`: the log filter, in the syntax of `RUST_LOG`.
+pub(crate) fn router(app: App) -> Router {
     Router::new()
-        .route("/metrics", get(show))
-        .route("/log-level", get(tell).put(change))
-        .with_state(Shared { app, page })
+        .route("/metrics", get(show_metrics))
+        .route("/log-level", get(show_filter).put(set_filter))
+        .with_state(app)
 }
 
-/// Whoever has the token that `EBB_OPERATIONS_TOKEN` names, or may push.
-async fn admitted(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
-    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = std::env::var("EBB_OPERATIONS_TOKEN").ok().filter(|token| !token.is_empty());
-    if let (Some(token), Some(given)) = (token, given.and_then(|given| given.strip_prefix("Bearer ")))
-        && auth::same(&token, given)
-    {
+async fn admit(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
+    let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if app.operations.accepts(app, authorization).await {
         return Ok(());
     }
-    Ok(app.push.check(given, app.now()).await?)
+    Ok(app.push.check(authorization, app.now()).await?)
 }
 
-async fn show(State(shared): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
-    admitted(&shared.app, &headers).await?;
-    let store = shared.app.runtime.store();
+async fn show_metrics(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+    admit(&app, &headers).await?;
+    let store = app.runtime.store();
     metrics::pool(&**store);
-    if shared.page == Page::WithLoad {
+    if app.operations.with_load {
         let load = store.load().await.map_err(|error| Problem::unavailable(error.to_string()))?;
-        metrics::load(&load, shared.app.now());
+        metrics::load(&load, app.now());
     }
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], metrics::page()).into_response())
 }
 
-async fn tell(State(shared): State<Shared>, headers: HeaderMap) -> Result<String, Problem> {
-    admitted(&shared.app, &headers).await?;
+async fn show_filter(State(app): State<App>, headers: HeaderMap) -> Result<String, Problem> {
+    admit(&app, &headers).await?;
     Ok(telemetry::filter().unwrap_or_default() + "\n")
 }
 
-async fn change(State(shared): State<Shared>, headers: HeaderMap, body: Body) -> Result<String, Problem> {
-    admitted(&shared.app, &headers).await?;
-    let body = read_body(body, FILTER_LIMIT).await?;
-    let words = String::from_utf8_lossy(&body).trim().to_owned();
+async fn set_filter(State(app): State<App>, headers: HeaderMap, body: Body) -> Result<String, Problem> {
+    admit(&app, &headers).await?;
+    let body = read_body(body, MAX_FILTER_BYTES).await?;
+    let filter = String::from_utf8_lossy(&body).trim().to_owned();
     let before = telemetry::filter().unwrap_or_default();
-    telemetry::set_filter(&words).map_err(|error| {
+    telemetry::set_filter(&filter).map_err(|error| {
         Problem::bad_request(format!(
             "{error}; give a level (debug) or levels by target (info,ebbflow_runtime=debug)"
         ))
     })?;
-    tracing::warn!("What is logged was changed from `{before}` to `{words}`");
-    Ok(format!("{words}\n"))
+    tracing::warn!("Changed the log filter from `{before}` to `{filter}`");
+    Ok(format!("{filter}\n"))
 }

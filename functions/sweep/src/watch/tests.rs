@@ -236,7 +236,7 @@ async fn an_attempt_of_a_worker_that_left_is_lost_at_once() {
 #[tokio::test]
 async fn a_worker_without_a_database_registers_beats_and_is_ended_by_message() {
     let world = World::new(0).await;
-    let app = App { runtime: world.runtime.clone(), push: Arc::new(PushAuth::None) };
+    let app = App::new(world.runtime.clone(), PushAuth::None);
     let router = crate::router(app);
     let (at, host, version) = (world.clock.now() + TimeDelta::hours(1), "far away".into(), "1".into());
     let (function, queue, since) = ("execute".into(), Some("heavy".into()), world.clock.now());

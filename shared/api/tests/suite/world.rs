@@ -102,7 +102,7 @@ impl World {
     pub(crate) fn with_access(access: Access) -> Self {
         let bus = Arc::<Mute>::default();
         let runtime = Arc::new(Runtime::new(Arc::new(Memory::default()), bus.clone(), Arc::new(Still)));
-        let app = App { runtime: runtime.clone(), push: Arc::new(PushAuth::None) };
+        let app = App::new(runtime.clone(), PushAuth::None);
         let links = Links::local("http://localhost:8480");
         let api = Api { app, access, links, pages_open: false, feed: Feed::default() };
         Self { runtime, bus, router: router(api) }

@@ -1,4 +1,4 @@
-# The topics that functions publish to, each with one for what could not be delivered. The names are those of
+# The topics that functions publish to, each with its dead-letter topic. The names are those of
 # `model::Topic`; a test compares them.
 
 locals {
@@ -7,8 +7,8 @@ locals {
     [for queue in keys(var.queues) : "ebbflow-work-${queue}"],
   ))
 
-  # Who is pushed what. Of what goes out by ebbflow-lifecycle, trigger hears of the ends of runs; subscribe to it as you
-  # like.
+  # Which function receives what. Of ebbflow-lifecycle, trigger receives the ends of runs; add your own subscriptions as
+  # you like.
   subscriptions = merge(
     {
       trigger           = "ebbflow-triggers"
@@ -19,7 +19,7 @@ locals {
     { for queue in keys(var.queues) : "execute-${queue}" => "ebbflow-work-${queue}" },
   )
 
-  # The function that a subscription pushes to, and the only type of message that it wants.
+  # The function that a subscription pushes to, and the only message type it receives, if limited.
   receivers = { for name in keys(local.subscriptions) : name => name == "trigger-lifecycle" ? "trigger" : name }
   filters   = { trigger-lifecycle = "attributes.\"ce-type\" = \"dev.ebbflow.run.finished.v1\"" }
 
@@ -44,7 +44,7 @@ resource "google_pubsub_topic" "dead_letters" {
   depends_on = [google_project_service.api]
 }
 
-# Whoever settles a command publishes what follows, and every function settles.
+# Every function settles commands, and publishes what follows.
 resource "google_pubsub_topic_iam_member" "function_publishes" {
   for_each = { for pair in setproduct(keys(local.functions), local.topics) : join(" ", pair) => pair }
 
@@ -63,7 +63,7 @@ resource "google_pubsub_topic_iam_member" "execute_gives_notice" {
   member  = google_service_account.function["execute-${each.value[0]}"].member
 }
 
-# As whom Pub/Sub and the scheduler call.
+# The account with which Pub/Sub and the scheduler call.
 resource "google_service_account" "invoker" {
   project      = var.project_id
   account_id   = "ebbflow-invoker"
@@ -87,7 +87,7 @@ resource "google_service_account_iam_member" "agent_signs" {
   role               = "roles/iam.serviceAccountTokenCreator"
   member             = local.pubsub_agent
 
-  # The agent is there once there is a topic.
+  # The service agent exists once there is a topic.
   depends_on = [google_pubsub_topic.topic]
 }
 
@@ -98,7 +98,7 @@ resource "google_pubsub_subscription" "push" {
   name    = "ebbflow-${each.key}"
   topic   = google_pubsub_topic.topic[each.value].id
   filter  = lookup(local.filters, each.key, null)
-  # As long as Cloud Run lets the handler go on: later the message would come again while it does.
+  # As long as Cloud Run's request timeout: a shorter deadline would redeliver the message while its handler runs.
   ack_deadline_seconds       = local.functions[local.receivers[each.key]].timeout
   message_retention_duration = "604800s"
 
@@ -119,7 +119,7 @@ resource "google_pubsub_subscription" "push" {
     maximum_backoff = "60s"
   }
 
-  # Generous, since an overloaded receiver uses attempts up too.
+  # Generous, since an overloaded receiver uses up attempts, too.
   dead_letter_policy {
     dead_letter_topic     = google_pubsub_topic.dead_letters[each.value].id
     max_delivery_attempts = 20
@@ -128,7 +128,7 @@ resource "google_pubsub_subscription" "push" {
   depends_on = [google_cloud_run_v2_service_iam_member.invoker, google_service_account_iam_member.agent_signs]
 }
 
-# Without these two, dead letters never move, and nobody says so.
+# Without these two, dead letters silently never move.
 resource "google_pubsub_subscription_iam_member" "agent_takes" {
   for_each = local.subscriptions
 
@@ -138,7 +138,7 @@ resource "google_pubsub_subscription_iam_member" "agent_takes" {
   member       = local.pubsub_agent
 }
 
-resource "google_pubsub_topic_iam_member" "agent_buries" {
+resource "google_pubsub_topic_iam_member" "agent_dead_letters" {
   for_each = local.topics
 
   project = var.project_id
@@ -149,7 +149,7 @@ resource "google_pubsub_topic_iam_member" "agent_buries" {
   depends_on = [google_pubsub_topic.topic]
 }
 
-# A dead-letter topic that nobody subscribes to forgets its letters. Evaluate keeps them for `ebb dead-letters`; while it
+# A dead-letter topic without a subscription drops its messages. Evaluate stores them for `ebb dead-letters`; while it
 # cannot, they wait here for a month.
 resource "google_pubsub_subscription" "dead_letters" {
   for_each = local.topics

@@ -229,7 +229,7 @@ fn grants(repository: &Repository) -> Vec<String> {
         ),
         (
             "resource \"google_pubsub_topic_iam_member\" ",
-            "agent_buries",
+            "agent_dead_letters",
             "roles/pubsub.publisher",
             "local.topics",
         ),
@@ -342,9 +342,9 @@ fn planted_mistakes_are_found() {
         ),
         (
             "functions/execute/src/kinds/http/breaker.rs",
-            "The breaker of {host} is open",
-            "{host} is away",
-            "open_breakers",
+            "event = \"breaker_opened\"",
+            "event = \"opened\"",
+            "breaker_opened",
         ),
         ("terraform/secrets.tf", "keys(local.secrets_by_function)", "[\"execute\"]", "secrets"),
         ("terraform/pubsub.tf", "\"ebbflow-lifecycle\"", "\"ebbflow-livecycle\"", "topics"),
@@ -367,9 +367,10 @@ fn planted_mistakes_are_found() {
             "\"other\"",
             "DATABASE_URL",
         ),
-        ("terraform/variables.tf", "  description = \"What the functions log", "  # \"What", "log_filter"),
-        ("terraform/logs.tf", "can never succeed and was buried", "was given up", "dead_letters counts"),
-        ("terraform/logs.tf", "^Found stalled ", "^Found stuck ", "stalled_runs"),
+        ("terraform/variables.tf", "  description = \"The log filter", "  # \"The", "log_filter"),
+        ("terraform/logs.tf", "\"dead_lettered\"", "\"buried\"", "events"),
+        ("terraform/logs.tf", "\"stalled\"", "\"stuck\"", "stuck"),
+        ("functions/sweep/src/sweep.rs", "event = fault", "event = \"found\"", "overdue_timers"),
         ("docs/src/operations/runbook.md", "## Dead letters", "## Letters", "alerts"),
         ("docs/src/operations/runbook.md", "ebb doctor", "ebb docter", "ebb docter"),
         ("docker-compose.yml", "EBB_PUSH_AUTH: none", "EBB_PUSH_OUT: none", "EBB_PUSH_OUT"),
@@ -384,7 +385,7 @@ fn planted_mistakes_are_found() {
         ("docker-compose.yml", "location /api/v1/hooks/ {", "location /api/v1/ {", "webhooks"),
         ("shared/model/src/message.rs", "\"ebbflow-management\"", "\"ebbflow-orders\"", "topics"),
         ("shared/host/src/config.rs", "optional(\"EBB_QUEUE\")", "optional(\"EBB_LANE\")", "EBB_LANE"),
-        ("shared/host/src/push.rs", "can never succeed and was buried", "was kept", "dead_letters counts"),
+        ("shared/host/src/push.rs", "event = \"dead_lettered\", ", "", "dead_lettered"),
     ];
     for (path, right, wrong, told) in plants {
         let mut repository = Repository::read();

@@ -134,7 +134,7 @@ run "what_cannot_be_delivered_is_kept" {
     error_message = "Pub/Sub may take dead letters from every subscription."
   }
   assert {
-    condition     = toset(keys(google_pubsub_topic_iam_member.agent_buries)) == toset(keys(google_pubsub_topic.dead_letters)) && alltrue([for name, member in google_pubsub_topic_iam_member.agent_buries : member.topic == google_pubsub_topic.dead_letters[name].name && member.role == "roles/pubsub.publisher" && member.member == local.pubsub_agent])
+    condition     = toset(keys(google_pubsub_topic_iam_member.agent_dead_letters)) == toset(keys(google_pubsub_topic.dead_letters)) && alltrue([for name, member in google_pubsub_topic_iam_member.agent_dead_letters : member.topic == google_pubsub_topic.dead_letters[name].name && member.role == "roles/pubsub.publisher" && member.member == local.pubsub_agent])
     error_message = "Pub/Sub may publish to every dead-letter topic."
   }
   assert {

@@ -166,37 +166,3 @@ pub(crate) fn one_of(text: &str, name: &str) -> bool {
     text.match_indices(name)
         .any(|(at, _)| !follows(at).is_some_and(|c| c.is_ascii_alphanumeric() || c == '_'))
 }
-
-/// Whether a line that is written with `{…}` for words could hold this text, in which `.+` stands for anything. At least
-/// six letters must be the line's own.
-pub(crate) fn could_say(line: &str, text: &str) -> bool {
-    let line: Vec<Option<char>> = wild(line, "{", "}");
-    let text: Vec<Option<char>> =
-        text.split(".+").map(|part| part.chars().map(Some).collect()).collect::<Vec<Vec<_>>>().join(&None);
-    (0..line.len()).any(|from| own_letters(&line[from..], &text).is_some_and(|own| own >= 6))
-}
-
-/// The letters of a text, where what stands between these marks is anything.
-fn wild(text: &str, open: &str, close: &str) -> Vec<Option<char>> {
-    let mut letters = Vec::new();
-    let mut parts = text.split(open);
-    letters.extend(parts.next().unwrap_or_default().chars().map(Some));
-    for part in parts {
-        letters.push(None);
-        letters.extend(part.split_once(close).map_or(part, |(_, rest)| rest).chars().map(Some));
-    }
-    letters
-}
-
-/// The most letters that a line and a text have in common from here on, if the text fits.
-fn own_letters(line: &[Option<char>], text: &[Option<char>]) -> Option<u32> {
-    match (line, text) {
-        (_, []) => Some(0),
-        ([], _) => None,
-        ([Some(a), line @ ..], [Some(b), text @ ..]) if a == b => own_letters(line, text).map(|own| own + 1),
-        ([Some(_), ..], [Some(_), ..]) => None,
-        ([None, rest @ ..], [Some(' '), ..]) => own_letters(rest, text),
-        ([None, rest @ ..], [Some(_), after @ ..]) => own_letters(rest, text).max(own_letters(line, after)),
-        ([_, rest @ ..], [None, after @ ..]) => own_letters(line, after).max(own_letters(rest, text)),
-    }
-}

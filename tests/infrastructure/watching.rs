@@ -1,31 +1,25 @@
-//! What is counted and who is called: by lines that the code writes, with chapters that the runbook has.
+//! What is counted and who is called: by events that the code logs, with chapters that the runbook has.
 
-use super::reading::{Repository, attributes, could_say, inside, literals, words};
+use super::reading::{Repository, attributes, inside, literals, quoted, words};
 use super::{Names, compare};
 
-/// Every line that is counted is one that the code writes.
+/// Every event that terraform counts is one that the code logs, and the other way round. Some of an inspection's faults are
+/// counted, too: a finding is logged with its fault as the event.
 pub(crate) fn counts(repository: &Repository) -> Vec<String> {
     let metrics = inside(repository.file("terraform/logs.tf"), "log_metrics = {");
-    let mut found = Vec::new();
-    for metric in attributes(metrics) {
-        let pattern = literals(inside(metrics, &format!("{metric} = {{")).split("message ").nth(1).unwrap())
-            .next()
-            .unwrap();
-        let sources = || repository.code("shared/").chain(repository.code("functions/"));
-        let written = |text: &str| {
-            sources().any(|(_, code)| code.lines().flat_map(literals).any(|line| could_say(line, text)))
-        };
-        let mut lines = pattern.split('|').map(|line| line.trim_start_matches('^'));
-        if lines.clone().any(|line| !written(line)) {
-            found.push(format!("{metric} counts lines that nothing writes: {pattern}"));
-        }
-        let names = repository.file("shared/store/src/inspection.rs");
-        let fault = |line: &str| line.strip_prefix("Found ").map(|name| format!("=> \"{}\"", name.trim()));
-        if lines.any(|line| fault(line).is_some_and(|fault| !names.contains(&fault))) {
-            found.push(format!("{metric} counts a fault that there is not: {pattern}"));
-        }
-    }
-    found
+    let counted: Names = metrics
+        .split("events ")
+        .skip(1)
+        .flat_map(|rest| literals(rest.split(']').next().unwrap()))
+        .map(str::to_owned)
+        .collect();
+    let sources = || repository.code("shared/").chain(repository.code("functions/"));
+    let logged: Names = sources().flat_map(|(_, code)| quoted(code, "event = \"")).collect();
+    let faults = quoted(repository.file("shared/store/src/inspection.rs"), "=> \"");
+    let findings = sources().any(|(_, code)| code.contains("event = fault"));
+    let known: Names =
+        counted.iter().filter(|event| !findings || !faults.contains(*event)).cloned().collect();
+    compare("events", ("terraform/logs.tf", known), ("the code", logged))
 }
 
 /// Each alert has a chapter in the runbook, whose commands there are.

@@ -232,7 +232,8 @@ impl Sweep {
         for finding in &findings {
             let (fault, run) = (finding.fault.name(), finding.run.map(display));
             metrics::counter!("ebbflow_findings_total", "fault" => fault).increment(1);
-            warn!(run, "Found {fault} ({}) of run {:?}", finding.count, finding.run);
+            // The fault is the event: alerts count some of them.
+            warn!(event = fault, run, count = finding.count, "Found {fault}");
         }
         self.runtime.repair(&findings).await?;
         Ok(next.is_some())
@@ -290,7 +291,7 @@ impl Sweep {
 
     /// A run that cannot be settled is tried again later and does not hold up the others.
     async fn put_off(&self, run: RunId, error: &runtime::Error) -> Result<()> {
-        error!(%run, "Run {run} cannot go on: {error}");
+        error!(event = "unsettled", %run, "Run {run} cannot be settled: {error}");
         let now = self.runtime.clock().now();
         Ok(self.runtime.store().postpone(run, now, now + PUT_OFF).await?)
     }

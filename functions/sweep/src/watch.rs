@@ -72,7 +72,10 @@ impl Sweep {
             for held in &lost {
                 let (worker, attempt, run) = (held.worker, held.attempt, held.key.run);
                 metrics::counter!("ebbflow_attempts_lost_total").increment(1);
-                warn!(%run, attempt, "Worker {worker} is dead; attempt {attempt} of a task of run {run} is lost");
+                warn!(
+                    event = "attempt_lost", %run, attempt,
+                    "Worker {worker} is dead; attempt {attempt} of a task of run {run} is lost"
+                );
             }
             let lose = lost.iter().map(|held| {
                 let (task, attempt, worker) = (held.key.task, held.attempt, held.worker);

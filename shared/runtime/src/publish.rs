@@ -86,13 +86,14 @@ impl Runtime {
     }
 }
 
-/// How often runs fail is counted from these lines. Whoever dies before it gets here leaves one out, which no rate minds.
+/// The failure rate is counted from these lines. A process that dies before this line leaves a run out, which is negligible.
 fn log_ends(messages: &[Message]) {
     for message in messages {
         if let Message::RunFinished(end) = message {
             let (run, state) = (end.run, end.state.name());
             let tenant = end.tenant.0;
-            info!(%run, tenant, workflow = end.workflow, state, "Run {run} of {} has ended: {state}", end.workflow);
+            let workflow = &end.workflow;
+            info!(event = "run_ended", %run, tenant, workflow, state, "Run {run} of {workflow} {state}");
         }
     }
 }

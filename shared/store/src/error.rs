@@ -30,6 +30,7 @@ impl From<sqlx::Error> for Error {
         let fate = fate(&error);
         if !matches!(fate, Fate::DecideAgain) {
             metrics::counter!("ebbflow_database_errors_total").increment(1);
+            tracing::warn!(event = "database_error", "Database error: {error}");
         }
         match fate {
             Fate::DecideAgain => Self::Conflict,

@@ -134,11 +134,14 @@ impl Breakers {
         match (before, breaker.open.is_some()) {
             (false, true) => {
                 gauge!("ebbflow_breakers_open").increment(1.0);
-                warn!("The breaker of {host} is open: {FAILURES} calls in a row failed");
+                warn!(
+                    event = "breaker_opened",
+                    "Opened the breaker of {host}: {FAILURES} calls in a row failed"
+                );
             }
             (true, false) => {
                 gauge!("ebbflow_breakers_open").decrement(1.0);
-                info!("The breaker of {host} is closed: it answers again");
+                info!("Closed the breaker of {host}: it answers again");
             }
             _ => {}
         }

@@ -8,7 +8,7 @@ FROM rust:1.95.0-bookworm AS chef
 RUN cargo install cargo-chef --locked --version ^0.1
 WORKDIR /src
 
-# What the dependencies are follows from the manifests alone, so that they are built again only when those change.
+# Dependencies depend only on the manifests, so they are rebuilt only when those change.
 FROM chef AS plan
 COPY . .
 RUN cargo chef prepare --recipe-path recipe.json
@@ -17,7 +17,7 @@ FROM chef AS build
 COPY --from=plan /src/recipe.json recipe.json
 RUN cargo chef cook --release --locked --package ebb --no-default-features --recipe-path recipe.json
 COPY . .
-# Without its default feature it has no Postgres in it.
+# Without the default feature, no Postgres is compiled in.
 RUN cargo build --release --locked --package ebb --no-default-features
 RUN deploy/image/assemble target/release/ebb /image
 

@@ -1,4 +1,4 @@
-# When to call somebody. Each alert has a chapter of the same name in docs/src/operations/runbook.md; a test compares them.
+# Alerts. Each has a chapter of the same name in docs/src/operations/runbook.md; a test compares them.
 
 locals {
   counted  = { for name, metric in google_logging_metric.counted : name => "metric.type=\"logging.googleapis.com/user/${metric.name}\" AND resource.type=\"cloud_run_revision\"" }
@@ -9,13 +9,13 @@ locals {
     dead_letters = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=ends_with(\"-dead-letters\")"
   }
 
-  # A threshold is passed where the aggregated series is above it for so many seconds.
+  # An alert fires when the aggregated series stays above the threshold for `seconds`.
   alerts = {
     service_down = {
       severity = "CRITICAL"
-      means    = "A service answers most requests with an error."
+      means    = "A service returns errors for most requests."
       conditions = {
-        "More than half of the answers are errors" = {
+        "More than half of the responses are errors" = {
           filter  = "${local.requests} AND metric.labels.response_code_class=\"5xx\"", of = local.requests
           aligner = "ALIGN_RATE", reducer = "REDUCE_SUM", by = ["resource.labels.service_name"]
           window  = 300, above = 0.5, seconds = 300
@@ -24,14 +24,14 @@ locals {
     }
     database_errors = {
       severity = "CRITICAL"
-      means    = "The database is away, refuses, or has hardly a connection left."
+      means    = "The database is unavailable, returns errors, or is almost out of connections."
       conditions = {
         "Functions cannot use the database" = {
           filter  = local.counted.database_errors, of = null
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
           window  = 300, above = 5, seconds = 0
         }
-        "Nine tenths of its connections are open" = {
+        "90 % of its connections are open" = {
           filter  = "metric.type=\"cloudsql.googleapis.com/database/postgresql/num_backends\" AND ${local.sql}", of = null
           aligner = "ALIGN_MAX", reducer = "REDUCE_SUM", by = []
           window  = 60, above = floor(0.9 * var.database.max_connections), seconds = 300
@@ -40,7 +40,7 @@ locals {
     }
     failure_rate = {
       severity = "ERROR"
-      means    = "More than a fifth of the runs of a workflow that ended within ten minutes failed."
+      means    = "More than 20 % of a workflow's runs that ended within ten minutes failed."
       conditions = {
         "More than 20 % of runs fail" = {
           filter  = "${local.counted.runs_ended} AND metric.labels.state=\"failed\"", of = local.counted.runs_ended
@@ -51,9 +51,9 @@ locals {
     }
     stalled_run = {
       severity = "ERROR"
-      means    = "A run has been unable to go on for half an hour."
+      means    = "A run has been unable to continue for half an hour."
       conditions = {
-        "Found unable to go on for 30 minutes" = {
+        "Unable to continue for 30 minutes" = {
           filter  = local.counted.stalled_runs, of = null
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
           window  = 600, above = 0, seconds = 1800
@@ -62,7 +62,7 @@ locals {
     }
     queue_depth = {
       severity = "WARNING"
-      means    = "More than 500 tasks were sent to a queue and no worker has taken them."
+      means    = "More than 500 tasks in a queue wait for a worker."
       conditions = {
         "More than 500 wait" = {
           filter  = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscriptions_of.work}", of = null
@@ -73,7 +73,7 @@ locals {
     }
     queue_depth_critical = {
       severity = "CRITICAL"
-      means    = "More than 1,000 tasks were sent to a queue and no worker has taken them."
+      means    = "More than 1,000 tasks in a queue wait for a worker."
       conditions = {
         "More than 1,000 wait" = {
           filter  = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscriptions_of.work}", of = null
@@ -84,9 +84,9 @@ locals {
     }
     timer_lateness = {
       severity = "ERROR"
-      means    = "Timers fire more than a minute late, or the sweep that fires them is silent."
+      means    = "Timers fire more than a minute late, or the sweep does not run."
       conditions = {
-        "Timers were found overdue" = {
+        "Timers are overdue" = {
           filter  = local.counted.late_timers, of = null
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
           window  = 600, above = 0, seconds = 0
@@ -95,14 +95,14 @@ locals {
     }
     dead_letters = {
       severity = "WARNING"
-      means    = "A message can never succeed and was kept, or waits to be kept."
+      means    = "A message was dead-lettered, or a dead letter waits to be stored."
       conditions = {
-        "A message was kept as a dead letter" = {
+        "A message was dead-lettered" = {
           filter  = local.counted.dead_letters, of = null
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
           window  = 300, above = 0, seconds = 0
         }
-        "Dead letters wait to be kept" = {
+        "Dead letters wait to be stored" = {
           filter  = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscriptions_of.dead_letters}", of = null
           aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = ["resource.labels.subscription_id"]
           window  = 60, above = 600, seconds = 300
@@ -111,7 +111,7 @@ locals {
     }
     breaker_open = {
       severity = "WARNING"
-      means    = "Tasks of one kind, or to one host, fail so often that no more are sent for a while."
+      means    = "Calls to a host fail so often that a breaker blocks them for a while."
       conditions = {
         "A breaker opened" = {
           filter  = local.counted.open_breakers, of = null
@@ -177,9 +177,9 @@ resource "google_monitoring_alert_policy" "alert" {
     }
   }
 
-  # A sweep that never answers says nothing at all.
+  # A sweep that never answers logs nothing.
   dynamic "conditions" {
-    for_each = each.key == "timer_lateness" ? ["The sweep has not answered for five minutes"] : []
+    for_each = each.key == "timer_lateness" ? ["No response from the sweep for five minutes"] : []
     content {
       display_name = conditions.value
       condition_absent {
@@ -194,7 +194,7 @@ resource "google_monitoring_alert_policy" "alert" {
     }
   }
 
-  # Nobody is asked whether the others are up: while nothing is to be done, they are not.
+  # Only the console is probed: the other functions are not up while idle.
   dynamic "conditions" {
     for_each = each.key == "service_down" && var.api != null ? ["The console does not answer"] : []
     content {
@@ -205,7 +205,7 @@ resource "google_monitoring_alert_policy" "alert" {
         threshold_value = 1
         duration        = "0s"
         aggregations {
-          # Longer than the pause between two checks.
+          # Longer than the period between two checks.
           alignment_period     = "1200s"
           per_series_aligner   = "ALIGN_NEXT_OLDER"
           cross_series_reducer = "REDUCE_COUNT_FALSE"
@@ -230,7 +230,7 @@ resource "google_monitoring_alert_policy" "alert" {
 }
 
 locals {
-  # Two alerts about one thing share a chapter.
+  # Alerts with two severities share a chapter.
   chapters = { for name in keys(local.alerts) : name => replace(trimsuffix(name, "_critical"), "_", "-") }
 }
 
@@ -240,7 +240,7 @@ resource "google_monitoring_uptime_check_config" "console" {
   project      = var.project_id
   display_name = "Ebbflow: console"
   timeout      = "10s"
-  # Asking more often would keep an instance up.
+  # More frequent checks would keep an instance up.
   period = "900s"
 
   http_check {

@@ -1,4 +1,4 @@
-# What an empty project has to switch on first.
+# The APIs that Ebbflow needs.
 
 resource "google_project_service" "api" {
   for_each = toset([
@@ -19,7 +19,7 @@ resource "google_project_service" "api" {
 
   project = var.project_id
   service = each.value
-  # Others may use it too.
+  # Other things in the project may use it, too.
   disable_on_destroy = false
 }
 

@@ -1,4 +1,4 @@
-# Where runs go before they are deleted, if they shall go anywhere.
+# The bucket for archived runs, if there is one.
 
 resource "google_storage_bucket" "archive" {
   for_each = var.archive == null ? {} : { this = var.archive }
@@ -27,7 +27,7 @@ resource "google_storage_bucket" "archive" {
   depends_on = [google_project_service.api]
 }
 
-# It may add, and neither read, write over nor delete what is there.
+# The sweep may add objects. It can neither read, overwrite nor delete them.
 resource "google_storage_bucket_iam_member" "sweep_archives" {
   for_each = google_storage_bucket.archive
 

@@ -1,20 +1,20 @@
-# How it goes, on one page.
+# One page with the main metrics.
 
 locals {
-  # Title → what is drawn: a filter, how its points are aligned and added up, by what, and in which unit.
+  # Title → chart: filter, aligner, reducer and grouping.
   charts = {
-    "Runs that ended, by how"          = { filter = local.counted.runs_ended, aligner = "ALIGN_RATE", reducer = "REDUCE_SUM", by = ["metric.label.state"] }
+    "Runs ended, by state"             = { filter = local.counted.runs_ended, aligner = "ALIGN_RATE", reducer = "REDUCE_SUM", by = ["metric.label.state"] }
     "Requests by service"              = { filter = local.requests, aligner = "ALIGN_RATE", reducer = "REDUCE_SUM", by = ["resource.label.service_name"] }
     "Errors by service"                = { filter = "${local.requests} AND metric.labels.response_code_class=\"5xx\"", aligner = "ALIGN_RATE", reducer = "REDUCE_SUM", by = ["resource.label.service_name"] }
-    "Time to answer, 99th percentile"  = { filter = replace(local.requests, "request_count", "request_latencies"), aligner = "ALIGN_PERCENTILE_99", reducer = "REDUCE_MAX", by = ["resource.label.service_name"] }
+    "Response time, p99"               = { filter = replace(local.requests, "request_count", "request_latencies"), aligner = "ALIGN_PERCENTILE_99", reducer = "REDUCE_MAX", by = ["resource.label.service_name"] }
     "Instances by service"             = { filter = replace(local.requests, "request_count", "container/instance_count"), aligner = "ALIGN_MAX", reducer = "REDUCE_SUM", by = ["resource.label.service_name"] }
-    "Tasks that no worker has taken"   = { filter = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscriptions_of.work}", aligner = "ALIGN_MAX", reducer = "REDUCE_SUM", by = ["resource.label.subscription_id"] }
+    "Tasks waiting for a worker"       = { filter = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscriptions_of.work}", aligner = "ALIGN_MAX", reducer = "REDUCE_SUM", by = ["resource.label.subscription_id"] }
     "Age of the oldest message, in s"  = { filter = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=starts_with(\"ebbflow-\")", aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = ["resource.label.subscription_id"] }
     "Dead letters"                     = { filter = local.counted.dead_letters, aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = [] }
     "Attempts lost with their workers" = { filter = local.counted.lost_attempts, aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = [] }
     "Late timers"                      = { filter = local.counted.late_timers, aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = [] }
     "Connections to the database"      = { filter = "metric.type=\"cloudsql.googleapis.com/database/postgresql/num_backends\" AND ${local.sql}", aligner = "ALIGN_MAX", reducer = "REDUCE_SUM", by = [] }
-    "Processor use of the database"    = { filter = "metric.type=\"cloudsql.googleapis.com/database/cpu/utilization\" AND ${local.sql}", aligner = "ALIGN_MEAN", reducer = "REDUCE_MAX", by = [] }
+    "CPU use of the database"          = { filter = "metric.type=\"cloudsql.googleapis.com/database/cpu/utilization\" AND ${local.sql}", aligner = "ALIGN_MEAN", reducer = "REDUCE_MAX", by = [] }
   }
   titles = keys(local.charts)
 }

@@ -1,13 +1,13 @@
-# All state. Functions log in as one user, with a password that only Secret Manager knows, or as their own accounts; people
-# as themselves.
+# All state. Functions log in as one user, with a password that only Secret Manager holds, or with their own accounts.
+# People log in with their own identity.
 
 locals {
-  # While a revision takes over from another, both have instances.
+  # While one revision replaces another, both have instances.
   connections = 2 * sum([for size in local.functions : size.max_instances * size.connections])
-  # The migration, two people, and what Postgres keeps for its superuser.
+  # For the migration, two people, and Postgres' superuser reserve.
   connections_besides = 6
 
-  # Made anew at every apply and forgotten after it: it is used only where `password_version` has changed.
+  # Generated at every apply and not stored: it takes effect only if `password_version` has changed.
   database_password = "${uuid()}${uuid()}"
 }
 
@@ -64,12 +64,12 @@ resource "google_sql_database_instance" "this" {
   }
 
   lifecycle {
-    # It grows by itself.
+    # The disk grows automatically.
     ignore_changes = [settings[0].disk_size]
 
     precondition {
       condition     = local.connections + local.connections_besides <= var.database.max_connections
-      error_message = "During a deploy the functions may open ${local.connections} connections, and ${local.connections_besides} are needed besides, but the database takes ${var.database.max_connections}. Lower max_instances or connections, or take a larger database with more max_connections."
+      error_message = "During a deploy the functions may open ${local.connections} connections, and ${local.connections_besides} more must stay free, but the database allows ${var.database.max_connections}. Lower max_instances or connections, or use a larger database with more max_connections."
     }
   }
 
@@ -90,7 +90,7 @@ resource "google_sql_user" "functions" {
   password_wo_version = var.database.password_version
 }
 
-# With `iam_login`: as their own accounts, with a token for a password. The migration lets them do what it may itself.
+# With `iam_login`, functions use their own accounts, with a token as the password. The migration grants them its own rights.
 locals {
   database_accounts = var.database.iam_login ? { for name, account in google_service_account.function : name => trimsuffix(account.email, ".gserviceaccount.com") } : {}
 }

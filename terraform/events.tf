@@ -1,4 +1,4 @@
-# Topics of others whose messages are events for triggers of workflows.
+# Topics outside Ebbflow whose messages are events for workflow triggers.
 
 resource "google_pubsub_subscription" "events" {
   for_each = var.event_topics
@@ -26,7 +26,7 @@ resource "google_pubsub_subscription" "events" {
     maximum_backoff = "60s"
   }
 
-  # What trigger cannot take in is kept with what it cannot take in of its own.
+  # Messages that trigger cannot handle join its own dead letters.
   dead_letter_policy {
     dead_letter_topic     = google_pubsub_topic.dead_letters["ebbflow-triggers"].id
     max_delivery_attempts = 20
@@ -35,7 +35,7 @@ resource "google_pubsub_subscription" "events" {
   depends_on = [google_cloud_run_v2_service_iam_member.invoker, google_service_account_iam_member.agent_signs]
 }
 
-# The agent may publish to that dead-letter topic already.
+# The service agent may already publish to that dead-letter topic.
 resource "google_pubsub_subscription_iam_member" "agent_takes_events" {
   for_each = var.event_topics
 

@@ -1,10 +1,10 @@
-# One service for each function, and one execute for each queue. All run the same program.
+# One service per function, and one execute service per queue. All run the same program.
 
 locals {
   functions = merge(
     {
       trigger = merge(var.functions.trigger, { function = "trigger", timeout = 60, public = var.api != null })
-      # Also keeps what the bus gave up on, which may be many messages at once.
+      # Also stores dead letters, of which many may come at once.
       evaluate = merge(var.functions.evaluate, { function = "evaluate", timeout = 60, public = false })
       # Stays up while timers are due soon.
       sweep   = merge(var.functions.sweep, { function = "sweep", timeout = 600, public = false })
@@ -17,7 +17,7 @@ locals {
 
   images = { for name, function in local.functions : name => function.function == "execute" ? coalesce(var.worker_image, var.image) : var.image }
 
-  # Known before the services are, unlike their addresses: a service can be told its own.
+  # Unlike addresses, these are known before the services exist, so a service can be given its own.
   audiences   = { for name in keys(local.functions) : name => "ebbflow-${name}-push" }
   console_url = coalesce(var.console_url, "https://ebbflow-console-${data.google_project.this.number}.${var.region}.run.app")
 
@@ -64,8 +64,8 @@ locals {
       {
         EBB_PROJECT              = var.project_id
         EBB_DATABASE_CONNECTIONS = tostring(function.connections)
-        # Where Cloud Run lets everyone in, the function checks tokens itself. Elsewhere Cloud Run has done so, and may
-        # have taken the signature away.
+        # A public service checks tokens itself. For the others Cloud Run has checked them, and may have removed the
+        # signature.
         EBB_PUSH_AUTH     = function.public ? "oidc" : "iam"
         EBB_PUSH_AUDIENCE = local.audiences[name]
         EBB_PUSH_ACCOUNT  = google_service_account.invoker.email
@@ -81,11 +81,11 @@ locals {
     )
   }
 
-  # The variable under which a secret is looked for: by execute for tasks, by trigger for the signatures of webhooks.
+  # The variable that holds a secret: for tasks in execute, for webhook signatures in trigger.
   workflow_secrets    = { for secret in var.workflow_secrets : "EBB_SECRET_${upper(replace(secret, "-", "_"))}" => secret }
   secrets_by_function = { execute = local.workflow_secrets, trigger = local.workflow_secrets }
 
-  # Trigger believes what the console has sealed: tokens of `ebb login`.
+  # Trigger accepts tokens that the console has sealed for `ebb login`.
   sign_in_secrets = var.sign_in == null ? {} : {
     EBB_SIGN_IN_CLIENT_SECRET = var.sign_in.client_secret
     EBB_SESSION_KEY           = var.sign_in.session_key
@@ -127,7 +127,7 @@ resource "google_cloud_run_v2_service" "function" {
     service_account                  = google_service_account.function[each.key].email
     timeout                          = "${each.value.timeout}s"
     max_instance_request_concurrency = each.value.concurrency
-    # Processes want a whole Linux; the others start faster without one.
+    # Task processes need a full Linux; the other functions start faster without one.
     execution_environment = each.value.function == "execute" ? "EXECUTION_ENVIRONMENT_GEN2" : "EXECUTION_ENVIRONMENT_GEN1"
 
     scaling {
@@ -156,7 +156,7 @@ resource "google_cloud_run_v2_service" "function" {
 
       resources {
         limits = { cpu = each.value.cpu, memory = each.value.memory }
-        # Paid for while a request is under way only. Without this line it would be paid for always.
+        # Billed only while a request is in progress.
         cpu_idle          = true
         startup_cpu_boost = true
       }
@@ -175,7 +175,7 @@ resource "google_cloud_run_v2_service" "function" {
           value_source {
             secret_key_ref {
               secret = google_secret_manager_secret.database_url.secret_id
-              # Not the latest: a new password makes a new revision.
+              # Not `latest`, so that a new password creates a new revision.
               version = google_secret_manager_secret_version.database_url.version
             }
           }
@@ -202,7 +202,7 @@ resource "google_cloud_run_v2_service" "function" {
         mount_path = "/cloudsql"
       }
 
-      # Not /readyz: while the database is away, new instances shall start and say so rather than be killed.
+      # Not /readyz: while the database is unavailable, new instances should start and report it rather than be killed.
       startup_probe {
         period_seconds    = 1
         timeout_seconds   = 1
@@ -223,7 +223,7 @@ resource "google_cloud_run_v2_service" "function" {
   }
 
   lifecycle {
-    # cloudbuild.yaml deploys images and moves traffic.
+    # cloudbuild.yaml deploys images and shifts traffic.
     ignore_changes = [client, client_version, template[0].containers[0].image, template[0].labels, template[0].revision, traffic]
   }
 

@@ -1,4 +1,4 @@
-# Brings the database up to date. It is run by hand the first time, and by cloudbuild.yaml before every deploy.
+# Migrates the database. Run it by hand the first time; cloudbuild.yaml runs it before every deploy.
 
 resource "google_service_account" "migrate" {
   project      = var.project_id
@@ -25,7 +25,7 @@ resource "google_cloud_run_v2_job" "migrate" {
     template {
       service_account = google_service_account.migrate.email
       timeout         = "1800s"
-      # Whether to try again is for whoever reads why it failed.
+      # A failed migration needs a person to look at it before another attempt.
       max_retries = 0
 
       vpc_access {
@@ -61,7 +61,7 @@ resource "google_cloud_run_v2_job" "migrate" {
           }
         }
 
-        # Whoever logs in by IAM owns nothing: the migration lets them do what it may.
+        # Accounts that log in through IAM own nothing: the migration grants them its rights.
         dynamic "env" {
           for_each = length(local.database_accounts) == 0 ? [] : [join(",", values(local.database_accounts))]
           content {

@@ -1,4 +1,4 @@
-# The database has no public address: functions reach it from a network of their own. To the internet they go directly.
+# The database has no public address: functions reach it through a private network. They reach the internet directly.
 
 resource "google_compute_network" "this" {
   project                 = var.project_id

@@ -4,17 +4,17 @@ output "urls" {
 }
 
 output "console_url" {
-  description = "Where people find the console, and programs the API below /api/v1; nothing where `api` is not set."
+  description = "The address of the console, with the API below /api/v1; null if `api` is not set."
   value       = var.api == null ? null : local.console_url
 }
 
 output "image_repository" {
-  description = "Where images are pushed to."
+  description = "The registry to push images to."
   value       = "${var.region}-docker.pkg.dev/${var.project_id}/${google_artifact_registry_repository.images.repository_id}"
 }
 
 output "topics" {
-  description = "The topics by name."
+  description = "The topics, by name."
   value       = { for name, topic in google_pubsub_topic.topic : name => topic.id }
 }
 
@@ -24,31 +24,31 @@ output "database" {
 }
 
 output "accounts" {
-  description = "The service account of each service, for grants of your own: what tasks may do, the account of their queue may."
+  description = "The service account of each service. Grant the account of a queue what its tasks need."
   value       = { for name, account in google_service_account.function : name => account.email }
 }
 
 output "deployer" {
-  description = "The service account that cloudbuild.yaml runs as."
+  description = "The service account of cloudbuild.yaml."
   value       = google_service_account.deployer.email
 }
 
 output "migrate_command" {
-  description = "Brings the database up to date."
+  description = "The command that migrates the database."
   value       = "gcloud run jobs execute ${google_cloud_run_v2_job.migrate.name} --project=${var.project_id} --region=${var.region} --wait"
 }
 
 output "dashboard_url" {
-  description = "The dashboard."
+  description = "The address of the dashboard."
   value       = "https://console.cloud.google.com/monitoring/dashboards/builder/${element(split("/", google_monitoring_dashboard.this.id), length(split("/", google_monitoring_dashboard.this.id)) - 1)}?project=${var.project_id}"
 }
 
 output "push" {
-  description = "As whom and for whom a push subscription of your own, to the trigger's address and /push, must have its tokens signed."
+  description = "The service account and audience for the tokens of your own push subscriptions to the trigger's /push."
   value       = { service_account_email = google_service_account.invoker.email, audience = local.audiences.trigger }
 }
 
 output "archive" {
-  description = "The bucket to which runs go before they are deleted; nothing where `archive` is not set."
+  description = "The bucket for archived runs; null if `archive` is not set."
   value       = one([for bucket in google_storage_bucket.archive : bucket.name])
 }

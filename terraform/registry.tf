@@ -1,4 +1,4 @@
-# Where images are pushed to, and who builds and deploys them.
+# The image registry, and the account that builds and deploys.
 
 resource "google_artifact_registry_repository" "images" {
   project       = var.project_id
@@ -7,7 +7,7 @@ resource "google_artifact_registry_repository" "images" {
   format        = "DOCKER"
   description   = "Ebbflow's images."
 
-  # What can be rolled back to stays; what nobody has deployed for a month goes.
+  # Recent images stay for rollbacks; those older than a month are deleted.
   cleanup_policies {
     id     = "keep-recent"
     action = "KEEP"
@@ -26,7 +26,7 @@ resource "google_artifact_registry_repository" "images" {
   depends_on = [google_project_service.api]
 }
 
-# As whom cloudbuild.yaml runs.
+# The account of cloudbuild.yaml.
 resource "google_service_account" "deployer" {
   project      = var.project_id
   account_id   = "ebbflow-deployer"
@@ -51,7 +51,7 @@ resource "google_project_iam_member" "deployer" {
   member  = google_service_account.deployer.member
 }
 
-# Whoever deploys a service must be allowed to act as its account.
+# Deploying a service requires the right to act as its account.
 resource "google_service_account_iam_member" "deployer_acts_as" {
   for_each = merge(
     { for name, account in google_service_account.function : name => account.name },

@@ -1,4 +1,4 @@
-# The one thing that happens while nothing happens: the sweep is woken every minute and asks the database one question.
+# The only activity while idle: the sweep wakes every minute and runs one query.
 
 resource "google_cloud_scheduler_job" "sweep" {
   project     = var.project_id
@@ -7,7 +7,7 @@ resource "google_cloud_scheduler_job" "sweep" {
   description = "Wakes Ebbflow's sweep."
   schedule    = "* * * * *"
   time_zone   = "Etc/UTC"
-  # A tick stays for about 65 s at most, so that it meets the next one, which begins once this one has ended.
+  # A tick takes about 65 s at most and so overlaps the next one, which starts when this one ends.
   attempt_deadline = "90s"
 
   retry_config {

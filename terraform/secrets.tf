@@ -1,4 +1,4 @@
-# What functions may know and nobody may read: the way into the database, and what workflows name.
+# The database's address with its password, and the secrets of workflows.
 
 resource "google_secret_manager_secret" "database_url" {
   project   = var.project_id
@@ -11,20 +11,20 @@ resource "google_secret_manager_secret" "database_url" {
   depends_on = [google_project_service.api]
 }
 
-# Written after the user it names, so that whoever reads it can log in.
+# Written after the user exists, so that a function that reads it can log in.
 resource "google_secret_manager_secret_version" "database_url" {
   secret                 = google_secret_manager_secret.database_url.id
   secret_data_wo         = "postgres://${google_sql_user.functions.name}:${local.database_password}@localhost/${google_sql_database.this.name}?host=/cloudsql/${google_sql_database_instance.this.connection_name}"
   secret_data_wo_version = var.database.password_version
 
-  # The version before goes once no revision that is to serve names it.
+  # The previous version is removed once no serving revision uses it.
   lifecycle {
     create_before_destroy = true
   }
 }
 
 resource "google_secret_manager_secret_iam_member" "database_url" {
-  # Whoever logs in as itself needs no password, and may not read one.
+  # Functions that log in through IAM need no password, and may not read one.
   for_each = merge(
     { for name, account in google_service_account.function : name => account.member if !var.database.iam_login },
     { migrate = google_service_account.migrate.member },

@@ -1,5 +1,5 @@
-# Says when a month costs more than was meant. A module of its own, since it needs rights on the billing account
-# (roles/billing.costsManager), which whoever applies the rest may not have.
+# Warns when a month costs more than planned. A separate module, since it needs a role on the billing account
+# (roles/billing.costsManager) that the person who applies the rest may not have.
 
 terraform {
   required_version = ">= 1.11"
@@ -13,7 +13,7 @@ terraform {
 }
 
 variable "project_id" {
-  description = "The project whose costs are watched."
+  description = "The project whose costs count."
   type        = string
 }
 
@@ -23,33 +23,33 @@ variable "billing_account" {
 
   validation {
     condition     = can(regex("^[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}$", var.billing_account))
-    error_message = "Write the billing account like 012345-6789AB-CDEF01; `gcloud billing accounts list` shows it."
+    error_message = "Use the form 012345-6789AB-CDEF01; `gcloud billing accounts list` shows it."
   }
 }
 
 variable "monthly_amount" {
-  description = "What a month may cost, in whole units of the account's currency. Owners of the project and whoever pays are told at half, at nine tenths and at all of it, and when all of it is to be expected."
+  description = "The monthly budget, in whole units of the account's currency. The project's owners and the billing administrators are notified at 50 %, 90 % and 100 % of it, and when the forecast reaches 100 %."
   type        = number
   default     = 100
 
   validation {
     condition     = var.monthly_amount >= 1 && floor(var.monthly_amount) == var.monthly_amount
-    error_message = "Write a whole number from 1."
+    error_message = "Use a whole number, at least 1."
   }
 }
 
 variable "notification_channels" {
-  description = "Channels of Cloud Monitoring, by full name, that are told too: five at most."
+  description = "Cloud Monitoring channels to notify as well, by full name: at most five."
   type        = list(string)
   default     = []
 
   validation {
     condition     = length(var.notification_channels) <= 5
-    error_message = "A budget takes five channels at most."
+    error_message = "A budget has at most five channels."
   }
 }
 
-# Without a quota project, budgets cannot be made as a person.
+# Without a quota project, a person's own credentials cannot create budgets.
 provider "google" {
   project               = var.project_id
   billing_project       = var.project_id

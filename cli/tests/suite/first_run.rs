@@ -59,7 +59,7 @@ fn a_changed_file_is_registered_and_a_bad_one_changes_nothing() {
 }
 
 #[tokio::test]
-async fn whoever_waits_until_it_is_ready_finds_the_token_and_the_workflows() {
+async fn once_it_is_ready_the_token_and_the_workflows_are_there() {
     let place = (0..60).fold(Place::new(), |place, number| {
         place.with(&format!("w{number}"), &format!("name: w{number}\ntasks: [{{name: a, type: noop}}]\n"))
     });

@@ -25,7 +25,7 @@ fn settings_are_checked_without_a_database() {
     let settings = [("DATABASE_URL", "postgres://x/y"), ("EBB_PROJECT", "p"), ("EBB_PUSH_AUTH", "none")];
     let output = serve("sweep", &settings);
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(said(&output), "sweep: the configuration is usable\n");
+    assert_eq!(said(&output), "sweep: the configuration is valid\n");
 }
 
 #[test]

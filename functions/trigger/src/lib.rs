@@ -73,7 +73,7 @@ async fn receive(app: &App, incoming: &Incoming) -> Reply {
     let event = &incoming.event;
     let received = match app.runtime.receive(event).await {
         Ok(received) => received,
-        Err(error) if error.is_hopeless() => return app.discard_event(incoming, error.to_string()).await,
+        Err(error) if error.is_hopeless() => return app.dead_letter_event(incoming, error.to_string()).await,
         Err(error) => return Reply::Retry(error.to_string()),
     };
     if received.heard.is_empty() {
@@ -83,7 +83,7 @@ async fn receive(app: &App, incoming: &Incoming) -> Reply {
         info!("Event {} at trigger `{}` of `{}`: {heard:?}", event.id, key.name, key.workflow);
     }
     match received.complaint() {
-        Some(reason) => app.discard_event(incoming, reason).await,
+        Some(reason) => app.dead_letter_event(incoming, reason).await,
         None => Reply::Ack,
     }
 }

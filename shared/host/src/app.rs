@@ -1,4 +1,4 @@
-//! What a function's handlers work with.
+//! The state shared by a function's handlers.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::config::{BusConfig, DatabaseLogin};
 use crate::login::{self, AccessTokens};
 use crate::{Config, Operations};
 
-/// What a function's handlers work with; cheap to clone.
+/// The state shared by a function's handlers; cheap to clone.
 #[derive(Clone)]
 pub struct App {
-    /// Changes runs.
+    /// Reads and changes runs.
     pub runtime: Arc<Runtime>,
-    /// Says who may push.
+    /// Checks who may push.
     pub push: Arc<PushAuth>,
     /// Who may operate it, and what its metrics cover.
     pub operations: Operations,
@@ -25,16 +25,16 @@ pub struct App {
 /// Why a function cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The database is away or refuses.
+    /// The database is unavailable or returned an error.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// There is no token to log in to the database with.
-    #[error("there is no token to log in to the database with: {0}")]
+    /// No token for the database login.
+    #[error("cannot get a token for the database login: {0}")]
     Login(String),
-    /// The bus is away or refuses.
+    /// The bus is unavailable or returned an error.
     #[error(transparent)]
     Bus(#[from] bus::Error),
-    /// The keys for push tokens cannot be had.
+    /// The keys for push tokens are unavailable.
     #[error(transparent)]
     Auth(#[from] auth::Error),
 }
@@ -56,7 +56,7 @@ impl App {
         self
     }
 
-    /// The parts that the configuration names, on the machine's clock.
+    /// Connects to the database and the bus that the configuration names, on the machine's clock.
     pub async fn connect(config: &Config) -> Result<Self, StartError> {
         let (url, connections) = (&config.database_url, config.database_connections);
         let store = match config.database_login {
@@ -77,7 +77,7 @@ impl App {
         Ok(app.operated(Operations { token: config.operations_token.clone(), ..Operations::default() }))
     }
 
-    /// The present instant.
+    /// The current time.
     pub fn now(&self) -> model::Instant {
         self.runtime.clock().now()
     }

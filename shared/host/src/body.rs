@@ -6,18 +6,18 @@ use futures::StreamExt;
 
 use crate::Problem;
 
-/// So much of a body that is too large is read and thrown away before it is refused. A caller that is still sending
-/// when the connection closes may never see the answer.
-const DRAINED: usize = 16 * 1024 * 1024;
+/// How much of a body that is too large is read and discarded before it is refused, in bytes. A caller that is still
+/// sending when the connection closes may never see the response.
+const MAX_DRAINED_BYTES: usize = 16 * 1024 * 1024;
 
-/// The whole body, if it is no larger than `limit` bytes.
+/// Reads the whole body, if it has at most `limit` bytes.
 pub async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
     let mut chunks = body.into_data_stream();
     let (mut read, mut size) = (Vec::new(), 0);
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|_| Problem::bad_request("the body broke off, or did not come in time"))?;
         size += chunk.len();
-        if size > DRAINED {
+        if size > MAX_DRAINED_BYTES {
             break;
         }
         if size <= limit {

@@ -1,4 +1,4 @@
-//! Configuration: read once, whole, at start. All that is wrong is said at once.
+//! Configuration, read once at start. All problems are reported together.
 
 mod access;
 
@@ -11,22 +11,22 @@ use crate::Outgoing;
 
 pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig, SignInConfig};
 
-/// What a function is told by its environment.
+/// A function's settings, from its environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
     /// `PORT`: where to listen.
     pub port: u16,
-    /// `EBB_HOST`: on which address; all of them without it.
+    /// `EBB_HOST`: the address to listen on; all of them by default.
     pub host: IpAddr,
     /// `DATABASE_URL`: the Postgres that holds all state.
     pub database_url: String,
     /// `EBB_DATABASE_LOGIN`: how to log in there.
     pub database_login: DatabaseLogin,
-    /// `EBB_DATABASE_CONNECTIONS`: the most connections this instance opens.
+    /// `EBB_DATABASE_CONNECTIONS`: the maximum number of connections of this instance.
     pub database_connections: u32,
-    /// `EBB_GRACE_SECONDS`: how long what is under way may go on after the process was asked to stop.
+    /// `EBB_GRACE_SECONDS`: how long work in progress may continue after the process was asked to stop.
     pub grace_seconds: u32,
-    /// `EBB_QUEUE`: the queue that this instance's worker serves, for people to see.
+    /// `EBB_QUEUE`: the queue that this instance's worker serves, for display.
     pub queue: Option<String>,
     /// Where to publish.
     pub bus: BusConfig,
@@ -36,27 +36,27 @@ pub struct Config {
     pub operations_token: Option<String>,
     /// Who may use the API.
     pub api: Option<ApiConfig>,
-    /// How long what has ended is kept.
+    /// How long finished runs are kept.
     pub retention: RetentionConfig,
-    /// `EBB_CONSOLE_URL`: where people find the console, for links that lead there.
+    /// `EBB_CONSOLE_URL`: the console's address, for links.
     pub console_url: Option<String>,
-    /// `EBB_OTLP_ENDPOINT`: the collector that is sent metrics and spans.
+    /// `EBB_OTLP_ENDPOINT`: the collector that receives metrics and spans.
     pub otlp_endpoint: Option<String>,
-    /// Where requests of workflows may go.
+    /// Where workflows may send requests.
     pub outgoing: Outgoing,
 }
 
 /// How to log in to the database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DatabaseLogin {
-    /// `password`: as the address says.
+    /// `password`: with the credentials in the address.
     #[default]
     Password,
-    /// `iam`: as this function's own account, with its access token for a password.
+    /// `iam`: with this function's own account and its access token as the password.
     Iam,
 }
 
-/// How long what has ended is kept, in days.
+/// How many days finished runs and their records are kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RetentionConfig {
     /// `EBB_RETENTION_SUCCEEDED_DAYS`: runs that succeeded.
@@ -69,18 +69,18 @@ pub struct RetentionConfig {
     pub outputs: u32,
     /// `EBB_RETENTION_AUDIT_DAYS`: the audit log.
     pub audit: u32,
-    /// `EBB_RETENTION_DEAD_LETTERS_DAYS`: messages that could never succeed.
+    /// `EBB_RETENTION_DEAD_LETTERS_DAYS`: dead letters.
     pub dead_letters: u32,
-    /// Where everything of a run is written before it is deleted.
+    /// Where runs are archived before they are deleted.
     pub archive: Option<ArchiveConfig>,
 }
 
-/// What keeps runs for good.
+/// Where archived runs go.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ArchiveConfig {
     /// `EBB_ARCHIVE_DIR`: a folder.
     Folder(String),
-    /// `EBB_ARCHIVE_BUCKET`: a bucket of Google Cloud Storage; `EBB_STORAGE_ENDPOINT`: of a server that speaks the same.
+    /// `EBB_ARCHIVE_BUCKET`: a Google Cloud Storage bucket; `EBB_STORAGE_ENDPOINT`: on a compatible server.
     Bucket {
         /// Its name.
         name: String,
@@ -113,7 +113,7 @@ pub enum BusConfig {
         /// The emulator's address, if it is one.
         endpoint: Option<String>,
     },
-    /// `EBB_BROKER_URL`: a local broker that takes messages over HTTP.
+    /// `EBB_BROKER_URL`: a local broker that accepts messages over HTTP.
     Broker {
         /// Its address.
         url: String,
@@ -130,7 +130,7 @@ pub enum PushConfig {
         /// `EBB_PUSH_ACCOUNT`: the only account that may push.
         account: String,
     },
-    /// `iam`: the platform has checked the signature; claims are compared here.
+    /// `iam`: the platform has checked the signature; claims are checked here.
     Iam {
         /// `EBB_PUSH_AUDIENCE`.
         audience: String,
@@ -141,12 +141,12 @@ pub enum PushConfig {
     None,
 }
 
-/// Whose tokens are believed.
+/// Which tokens are accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenConfig {
     /// The names under which the issuer signs.
     pub issuers: Vec<String>,
-    /// Whom tokens must be meant for.
+    /// The audience that tokens must have.
     pub audience: String,
     /// Where the issuer publishes its keys.
     pub keys_url: String,
@@ -229,7 +229,7 @@ impl Reader<'_> {
             None => default,
             Some(Ok(number)) => number,
             Some(Err(value)) => {
-                self.problems.push(format!("{name} is `{value}`, which is no number that fits"));
+                self.problems.push(format!("{name} is `{value}`, which is not a valid number"));
                 default
             }
         }

@@ -1,4 +1,4 @@
-//! Connections: as many as there is room for, and none that only pretends to ask something.
+//! Accepts a limited number of connections, and cuts off those that send too slowly.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,55 +20,55 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tower::ServiceExt;
 use tracing::{debug, warn};
 
-/// So many connections are open at once; one more waits until there is room. Cloud Run sends far fewer.
-const MOST: usize = 1_000;
+/// The maximum number of open connections; further ones wait. Cloud Run opens far fewer.
+const MAX_CONNECTIONS: usize = 1_000;
 
-/// How long whoever asks something may take to do so.
+/// How long a client may take to send a request.
 #[derive(Clone, Copy)]
-struct Patience {
-    /// Whoever has not sent the head of a request by then is cut off, and so is whoever sends none.
+struct Timeouts {
+    /// For the head of a request, the first one included.
     head: Duration,
-    /// Whoever has not sent all of its body by then is read no further.
+    /// For the body of a request.
     body: Duration,
 }
 
-const PATIENCE: Patience = Patience { head: Duration::from_secs(30), body: Duration::from_secs(30) };
+const TIMEOUTS: Timeouts = Timeouts { head: Duration::from_secs(30), body: Duration::from_secs(30) };
 
-/// No request has more headers, and no head is larger, in bytes.
-const MOST_HEADERS: usize = 100;
-const LARGEST_HEAD: usize = 64 * 1024;
+/// Limits of a request's head.
+const MAX_HEADERS: usize = 100;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// Resolves when the process is asked to stop.
 type Asked = Shared<BoxFuture<'static, ()>>;
 
-/// Accepts connections until `asked` resolves, then lets those that are open finish what they do.
+/// Accepts connections until `asked` resolves, then lets open ones finish.
 pub(crate) async fn serve(listener: TcpListener, router: Router, asked: Asked) {
-    serve_patiently(listener, router, asked, PATIENCE).await;
+    serve_with_timeouts(listener, router, asked, TIMEOUTS).await;
 }
 
-async fn serve_patiently(listener: TcpListener, router: Router, asked: Asked, patience: Patience) {
-    let (room, (open, closed)) = (Arc::new(Semaphore::new(MOST)), watch::channel(()));
+async fn serve_with_timeouts(listener: TcpListener, router: Router, asked: Asked, timeouts: Timeouts) {
+    let (room, (open, closed)) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), watch::channel(()));
     loop {
         let accepted = async {
-            let place = room.clone().acquire_owned().await.ok()?;
-            Some((listener.accept().await, place))
+            let permit = room.clone().acquire_owned().await.ok()?;
+            Some((listener.accept().await, permit))
         };
-        let (accepted, place) = tokio::select! {
+        let (accepted, permit) = tokio::select! {
             () = asked.clone() => break,
             Some(accepted) = accepted => accepted,
         };
         match accepted {
             Ok((stream, from)) => {
-                let connection = Connection { stream, from, asked: asked.clone(), patience, _place: place };
+                let connection = Connection { stream, from, asked: asked.clone(), timeouts, _permit: permit };
                 let (router, closed) = (router.clone(), closed.clone());
                 tokio::spawn(async move {
                     connection.serve(router).await;
                     drop(closed);
                 });
             }
-            // Whoever asked was gone before it was accepted, or there are too many files open: others come.
+            // The client has gone already, or too many files are open.
             Err(error) => {
-                warn!("A connection was not accepted: {error}");
+                warn!("Cannot accept a connection: {error}");
                 tokio::task::yield_now().await;
             }
         }
@@ -82,26 +82,26 @@ struct Connection {
     stream: TcpStream,
     from: SocketAddr,
     asked: Asked,
-    patience: Patience,
-    _place: OwnedSemaphorePermit,
+    timeouts: Timeouts,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Connection {
     async fn serve(self, router: Router) {
-        let (from, patience) = (self.from, self.patience);
+        let (from, timeouts) = (self.from, self.timeouts);
         let service = router.map_request(move |request: Request<Incoming>| {
-            let mut request = request.map(|body| in_time(body, patience.body));
+            let mut request = request.map(|body| in_time(body, timeouts.body));
             request.extensions_mut().insert(ConnectInfo(from));
             request
         });
-        // Whoever is to say first which version it speaks could take its time with that.
+        // Detecting the HTTP version would have no timeout.
         let mut builder = Builder::new(TokioExecutor::new()).http1_only();
         builder
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(patience.head)
-            .max_headers(MOST_HEADERS)
-            .max_buf_size(LARGEST_HEAD);
+            .header_read_timeout(timeouts.head)
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEAD_BYTES);
         let service = TowerToHyperService::new(service);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(self.stream), service));
         let mut asked = pin!(self.asked.fuse());
@@ -109,7 +109,7 @@ impl Connection {
             tokio::select! {
                 served = connection.as_mut() => {
                     if let Err(error) = served {
-                        debug!("A connection of {from} ended: {error}");
+                        debug!("A connection from {from} failed: {error}");
                     }
                     return;
                 }
@@ -119,7 +119,7 @@ impl Connection {
     }
 }
 
-/// The body, which breaks off where it takes too long: whoever sends a byte now and then holds nobody up for ever.
+/// The body, with a timeout for all of it: a byte now and then does not extend it.
 fn in_time(body: Incoming, within: Duration) -> Body {
     let body = Body::new(body);
     if body.is_end_stream() {

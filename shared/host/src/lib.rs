@@ -29,7 +29,7 @@ pub use observe::{note_run, observed};
 pub use operations::Operations;
 pub use outgoing::Outgoing;
 pub use problem::Problem;
-pub use push::{AnyPush, PUSH_BODY_LIMIT, Push, keep_undelivered};
+pub use push::{AnyPush, MAX_PUSH_BYTES, Push, keep_undelivered};
 pub use reply::{Reply, Verdict};
 pub use secrets::Secrets;
 pub use serve::{GRACE, Serving, Stop, Stopping, main, serve, until_asked_to_stop};

@@ -1,4 +1,4 @@
-//! No request takes for ever: a database that is there and does not answer must not hold whoever asks.
+//! A time limit for requests: a database that does not answer must not block callers.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use axum::response::{IntoResponse, Response};
 
 use crate::Problem;
 
-/// No request takes longer, a slowly sent body included: less than the bus waits for an answer.
-const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// Includes a slowly sent body. Shorter than the bus waits for a response.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Ends what takes too long, for requests that wait for nothing but the store and the bus. Whoever asked shall ask
-/// again; what was committed all the same is found to be stale then.
+/// Ends requests that take too long, for those that only wait for the store and the bus. The caller may retry: if the change
+/// was committed after all, the retry finds it.
 pub async fn in_time(request: Request, next: Next) -> Response {
-    within(TIME_LIMIT, next.run(request)).await
+    within(REQUEST_TIMEOUT, next.run(request)).await
 }
 
 async fn within(limit: Duration, answer: impl Future<Output = Response>) -> Response {
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_is_not_answered_in_time_is_told_to_come_again() {
+    async fn a_request_that_takes_too_long_may_be_retried() {
         let answer = within(Duration::from_millis(1), std::future::pending()).await;
         assert_eq!(answer.status().as_u16(), 503);
         assert_eq!(answer.headers()[RETRY_AFTER], "1");

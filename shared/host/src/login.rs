@@ -1,5 +1,5 @@
-//! Logging in to the database as the function's own account: the password is an access token, which lasts an hour and is
-//! needed only when a connection is opened.
+//! Logs in to the database with the function's own account: the password is an access token, which lasts an hour and is
+//! needed only to open a connection.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use google_cloud_auth::credentials::{AccessTokenCredentials, Builder};
 use store::Postgres;
 use tracing::warn;
 
-/// All that the token is good for.
+/// The token's only scope.
 const SCOPE: &str = "https://www.googleapis.com/auth/sqlservice.login";
 
-/// How often somebody looks whether there is a new one. Where the processor stands still between requests, at the next.
-const LOOK: Duration = Duration::from_secs(60);
+/// How often to check for a new token. Without CPU between requests, the next request does.
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Where passwords come from.
+/// A source of passwords.
 #[async_trait]
 pub(crate) trait Passwords: Send + Sync {
-    /// The one that is good now, or why there is none.
+    /// The current password, or why there is none.
     async fn current(&self) -> Result<String, String>;
 }
 
-/// Access tokens of the account that this process runs as.
+/// Access tokens of this process's account.
 pub(crate) struct AccessTokens(AccessTokenCredentials);
 
 impl AccessTokens {
@@ -38,7 +38,7 @@ impl Passwords for AccessTokens {
     }
 }
 
-/// Connects, and goes on with new passwords as they come.
+/// Connects, and switches to new passwords as they come.
 pub(crate) async fn connect(
     passwords: impl Passwords + 'static,
     url: &str,
@@ -48,7 +48,7 @@ pub(crate) async fn connect(
     let store = Postgres::connect_by(url, &password, connections).await?;
     let using = store.clone();
     tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(LOOK);
+        let mut ticks = tokio::time::interval(CHECK_INTERVAL);
         loop {
             ticks.tick().await;
             if let Some(renewed) = renewed(&passwords, &password).await {
@@ -60,12 +60,12 @@ pub(crate) async fn connect(
     Ok(store)
 }
 
-/// Another password than this one, if there is one.
+/// A new password, if there is one.
 async fn renewed(passwords: &dyn Passwords, known: &str) -> Option<String> {
     match passwords.current().await {
         Ok(password) => Some(password).filter(|password| password != known),
         Err(error) => {
-            warn!("There is no new token for the database yet: {error}");
+            warn!("Cannot renew the token for the database yet: {error}");
             None
         }
     }

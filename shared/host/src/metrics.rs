@@ -72,8 +72,8 @@ pub(crate) fn delivered(kind: &'static str, published_at: Instant, now: Instant)
     histogram!("ebbflow_delivery_seconds", "type" => kind).record(seconds);
 }
 
-/// A message was kept as a dead letter.
-pub(crate) fn buried() {
+/// A message was dead-lettered.
+pub(crate) fn dead_lettered() {
     counter!("ebbflow_dead_letters_total").increment(1);
 }
 

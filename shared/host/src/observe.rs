@@ -1,4 +1,4 @@
-//! Every request, seen from outside: what its log lines are about, how it was answered, and how long that took.
+//! Labels the log lines of each request, and logs and counts its response.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,11 @@ use tracing::{Instrument, Span, debug, error_span, warn};
 
 use crate::traces;
 
-/// Marks a request that is observed already: in one process a function lies within another's router.
+/// Marks a request as already observed: in `ebb dev` one function's router is nested in another's.
 #[derive(Clone, Copy)]
 struct Observed;
 
-/// Writes the lines of a request within a span that says what they are about, counts it, and logs how it was answered:
-/// aloud if it was not well.
+/// Runs a request in a span that labels its log lines, counts it, and logs its response: as a warning if the server failed.
 pub async fn observed(mut request: Request, next: Next) -> Response {
     if request.extensions_mut().insert(Observed).is_some() {
         return next.run(request).await;
@@ -36,7 +35,7 @@ pub async fn observed(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// Whatever is logged, this span is there: it is what lines are labelled by, and what a collector is sent.
+/// At every log level: the span labels log lines and goes to the collector.
 fn span_of(method: &Method, path: &str, headers: &HeaderMap) -> Span {
     let span = error_span!(
         "request",
@@ -51,7 +50,7 @@ fn span_of(method: &Method, path: &str, headers: &HeaderMap) -> Span {
         attempt = Empty,
         status = Empty
     );
-    // What is pushed is named by what it is.
+    // Pushes are named by their message type.
     if path != "/push" {
         span.record("name", display(format_args!("{method} {path}")));
     }
@@ -66,7 +65,7 @@ fn span_of(method: &Method, path: &str, headers: &HeaderMap) -> Span {
     span
 }
 
-/// Whether a caller keeps the spans of its trace.
+/// Whether the caller records its trace.
 fn wants_it_kept(traceparent: &str) -> bool {
     u8::from_str_radix(&traceparent[53..55], 16).is_ok_and(|flags| flags & 1 == 1)
 }
@@ -76,15 +75,14 @@ fn belong_to(span: &Span, traceparent: &str) {
     span.record("trace", trace).record("parent", parent);
 }
 
-/// Says in the lines of this request which run they are about. It is part of the run's trace; that of its caller, if it has
-/// one, is a link of its span.
+/// Labels the log lines of this request with its run. The request joins the run's trace, with a link to its caller's.
 pub fn note_run(run: RunId) {
     let span = Span::current();
     belong_to(&span, &run.traceparent());
     span.record("run", display(run));
 }
 
-/// Says in the lines of this request which message and which run they are about.
+/// Labels the log lines of this request with its message and run.
 pub(crate) fn note_delivery(delivery: &Delivery, now: model::Instant) {
     let span = Span::current();
     span.record("name", delivery.message.kind());
@@ -106,12 +104,12 @@ fn answered(method: &Method, uri: &Uri, headers: &HeaderMap, status: StatusCode,
     if status.is_server_error() {
         warn!(
             http.requestMethod = %method, http.requestUrl = path, http.status = number, http.latency = latency,
-            http.userAgent = agent, "{method} {path} was answered {number}"
+            http.userAgent = agent, "{method} {path}: {number}"
         );
     } else {
         debug!(
             http.requestMethod = %method, http.requestUrl = path, http.status = number, http.latency = latency,
-            http.userAgent = agent, "{method} {path} was answered {number}"
+            http.userAgent = agent, "{method} {path}: {number}"
         );
     }
 }

@@ -1,8 +1,8 @@
-//! Where requests of workflows may go: tasks, sensors and callbacks call addresses that authors write and that inputs
-//! may be part of, so they must not lead to what only this network can reach.
+//! Where workflows may send requests: tasks, sensors and callbacks call addresses that authors write and that may contain
+//! inputs, so they must not reach internal addresses.
 //!
-//! What counts is the address that is connected to: names are looked up here and judged by what they stand for, at
-//! each connection, and after each redirect.
+//! The rules apply to the address that is connected to: names are resolved here and checked by their addresses, at each
+//! connection and after each redirect.
 
 mod address;
 
@@ -14,19 +14,19 @@ use reqwest::{ClientBuilder, Url, redirect};
 
 use address::{Net, is_never_called, is_within, plain};
 
-/// Names of servers that give credentials away to whoever asks from within.
+/// Names of metadata servers, which hand out credentials to internal callers.
 const METADATA: [&str; 4] = ["metadata.google.internal", "metadata.goog", "metadata", "instance-data"];
 
-/// Where requests may go. By default everywhere outside, and nowhere within.
+/// Where requests may go. By default to every external address, and to no internal one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outgoing {
-    /// `EBB_OUTGOING_ONLY`: nowhere else, where any are named.
+    /// `EBB_OUTGOING_ONLY`: if not empty, the only hosts allowed.
     only: Vec<Destination>,
-    /// `EBB_OUTGOING_ALLOW`: here although it is within.
+    /// `EBB_OUTGOING_ALLOW`: internal hosts that are allowed.
     allowed: Vec<Destination>,
 }
 
-/// Somewhere that requests may go.
+/// A host or range that requests may go to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Destination {
     Host(String),
@@ -35,44 +35,42 @@ enum Destination {
     Net(Net),
 }
 
-/// Why a request may not go somewhere.
+/// Why a request is blocked.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
-    /// It leads to a metadata server, or to this link.
-    #[error("`{0}` is a metadata server or an address of this link: nobody may call it")]
+    /// The target is a metadata server or a link-local address.
+    #[error("`{0}` is a metadata server or a link-local address, which is never allowed")]
     Never(String),
-    /// It leads to this machine, or into a private network.
+    /// The target is this machine or a private network.
     #[error(
         "`{host}` is {address}, which is within: nothing calls loopback and private addresses unless whoever runs the \
          worker allows it (EBB_OUTGOING_ALLOW={host})"
     )]
     Within {
-        /// The host, as it was asked for.
+        /// The host in the request.
         host: String,
-        /// What it stands for.
+        /// The address it resolves to.
         address: IpAddr,
     },
-    /// It is none of those that are named.
-    #[error(
-        "`{0}` is none of those that may be called: whoever runs the worker names them in EBB_OUTGOING_ONLY"
-    )]
+    /// The target is not on the list.
+    #[error("`{0}` is not allowed: the operator of the worker lists allowed hosts in EBB_OUTGOING_ONLY")]
     NotNamed(String),
-    /// What was sent by HTTPS would be sent on for anyone to read.
+    /// A redirect from HTTPS to HTTP would expose the request.
     #[error("it is redirected from https to http, to `{0}`")]
     Downgraded(String),
-    /// Headers that were made for one host would be shown to another.
+    /// A redirect to another host would expose headers meant for the first.
     #[error(
         "it is redirected to `{0}`, and its headers are for the host that it was sent to: ask there by a request of its own"
     )]
     Abroad(String),
 }
 
-/// How far a request may be sent on.
+/// Which redirects a request may follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
-    /// To any host that may be called.
+    /// To any allowed host.
     Abroad,
-    /// To other addresses of its own host: what it carries is nobody else's business.
+    /// Within its own host: it carries confidential headers.
     Home,
 }
 
@@ -91,7 +89,7 @@ impl FromStr for Destination {
         let fits = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
         if rest.is_empty() || !rest.chars().all(fits) {
             return Err(format!(
-                "`{text}` is no host: write a name, *.DOMAIN, an address or a range like 10.0.0.0/8"
+                "`{text}` is not a host: use a name, *.DOMAIN, an address or a range like 10.0.0.0/8"
             ));
         }
         Ok(if below { Self::Below(format!(".{rest}")) } else { Self::Host(rest.to_owned()) })
@@ -113,12 +111,12 @@ impl Destination {
 }
 
 impl Outgoing {
-    /// Everywhere but to metadata servers: for whoever works on a machine of their own.
+    /// Everywhere but to metadata servers: for development on one's own machine.
     pub fn anywhere() -> Self {
         Self { only: Vec::new(), allowed: vec![Destination::Net(Net::V4), Destination::Net(Net::V6)] }
     }
 
-    /// As two lists say, whose entries are separated by commas; or everything that is wrong with them.
+    /// From two comma-separated lists; or everything that is wrong with them.
     pub fn read(only: Option<&str>, allowed: Option<&str>) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
         let mut list = |name: &str, text: Option<&str>| {
@@ -138,7 +136,7 @@ impl Outgoing {
         if problems.is_empty() { Ok(read) } else { Err(problems) }
     }
 
-    /// Whether a request may go to an address that a host stands for.
+    /// Whether a request may go to an address that a host resolves to.
     pub fn check(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
         let (host, address) = (bare(host), plain(address));
         if METADATA.contains(&host.as_str()) || is_never_called(address) {
@@ -148,12 +146,12 @@ impl Outgoing {
         if !self.only.is_empty() && !covered(&self.only) {
             return Err(Refused::NotNamed(host));
         }
-        // That a name is wanted does not make what it stands for today any better; that an address is, does.
+        // An allowed name does not make its current internal address acceptable; an allowed address does.
         let wanted = covered(&self.allowed) || self.only.iter().any(|entry| entry.is_net_of(address));
         if is_within(address) && !wanted { Err(Refused::Within { host, address }) } else { Ok(()) }
     }
 
-    /// Whether a request may go there, as far as the address itself says: names are judged once they are looked up.
+    /// Whether a request may go there, as far as the URL tells: names are checked once resolved.
     pub fn check_url(&self, url: &Url) -> Result<(), Refused> {
         let Some(host) = url.host_str() else { return Ok(()) };
         let host = bare(host);
@@ -164,8 +162,8 @@ impl Outgoing {
         }
     }
 
-    /// A client that goes nowhere else, and is sent on so often at most. It asks no proxy: who is asked by one is
-    /// for the proxy to know.
+    /// A client that obeys these rules, with a limited number of redirects. It uses no proxy, whose connections could not be
+    /// checked here.
     pub fn limit(&self, client: ClientBuilder, redirects: usize, reach: Reach) -> ClientBuilder {
         let (policy, usual) = (self.clone(), redirect::Policy::limited(redirects));
         let redirects =
@@ -190,12 +188,12 @@ impl Outgoing {
     }
 }
 
-/// A name as it is compared.
+/// Normalizes a name for comparison.
 fn bare(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Looks names up, and answers only the addresses that may be called.
+/// Resolves names to allowed addresses only.
 struct Resolver(Outgoing);
 
 impl Resolve for Resolver {

@@ -1,4 +1,4 @@
-//! The one shape of every error answer: `{error_code, message, details, request_id, timestamp}`.
+//! The shape of every error response: `{error_code, message, details, request_id, timestamp}`.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -7,7 +7,7 @@ use clock::{Clock, SystemClock};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// An error answer.
+/// An error response.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Problem {
     status: StatusCode,
@@ -23,13 +23,13 @@ impl Problem {
         Self { status, code, message: message.into(), details: Value::Null, retry_after: None }
     }
 
-    /// The same with details for programs.
+    /// Adds details for programs.
     pub fn with(mut self, details: Value) -> Self {
         self.details = details;
         self
     }
 
-    /// What the answer's status is.
+    /// The response's status.
     pub fn status(&self) -> StatusCode {
         self.status
     }
@@ -39,38 +39,38 @@ impl Problem {
         self.code
     }
 
-    /// What the answer says to people.
+    /// The message for people.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The request cannot be understood.
+    /// 400: the request is malformed.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
     }
 
-    /// There is no such thing.
+    /// 404.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
-    /// The caller did not say who they are, or not credibly.
+    /// 401: the caller has no valid credentials.
     pub fn unauthorized(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
-    /// The same request may succeed later.
+    /// 503: the same request may succeed later.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
 
-    /// The caller asks too often; there is room again after so many seconds.
+    /// 429: the caller may retry after `seconds`.
     pub fn too_many(message: impl Into<String>, seconds: u64) -> Self {
         let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message);
         Self { retry_after: Some(seconds), ..problem }
     }
 
-    /// A defect of ours; what it was is in the log, not in the answer.
+    /// 500: the cause is in the log, not in the response.
     pub fn internal(error: &dyn std::fmt::Display) -> Self {
         tracing::error!("Request failed: {error}");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "internal error; see the server's log")
@@ -107,7 +107,7 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status == StatusCode::PAYLOAD_TOO_LARGE {
-            // What is left of the body was not read, so no other request can follow on this connection.
+            // The rest of the body is unread, so no other request can follow on this connection.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response

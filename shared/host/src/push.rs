@@ -11,13 +11,13 @@ use uuid::Uuid;
 use crate::observe::note_delivery;
 use crate::{App, Problem, Reply, read_body};
 
-/// No pushed request is larger: a message of 1 MiB, wrapped.
-pub const PUSH_BODY_LIMIT: usize = 2 * 1024 * 1024;
+/// The largest push request, in bytes: a wrapped message of 1 MiB.
+pub const MAX_PUSH_BYTES: usize = 2 * 1024 * 1024;
 
-/// What the bus gave up on may be larger, since that may be why: the largest message of Pub/Sub, wrapped.
-const UNDELIVERED_BODY_LIMIT: usize = 14 * 1024 * 1024;
+/// The largest dead letter, in bytes: Pub/Sub's largest message, wrapped. Its size may be why it could not be delivered.
+const MAX_DEAD_LETTER_BYTES: usize = 14 * 1024 * 1024;
 
-/// A pushed message. What can never be a message of ours is buried and acknowledged before any handler sees it.
+/// A pushed message. Anything else is dead-lettered and acknowledged before a handler sees it.
 pub struct Push(pub Delivery);
 
 impl<S> FromRequest<S> for Push
@@ -29,18 +29,18 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
         let app = App::from_ref(state);
-        let (headers, body) = take_in(&app, request, PUSH_BODY_LIMIT).await?;
+        let (headers, body) = accept(&app, request, MAX_PUSH_BYTES).await?;
         match envelope::open(&headers, &body) {
             Ok(delivery) => {
                 note_delivery(&delivery, app.now());
                 Ok(Self(delivery))
             }
-            Err(rejected) => Err(app.bury(&body, rejected).await.into_response()),
+            Err(rejected) => Err(app.dead_letter_body(&body, rejected).await.into_response()),
         }
     }
 }
 
-/// A pushed message of ours, or an event from elsewhere. What is neither is buried and acknowledged.
+/// A pushed message, or an external event. Anything else is dead-lettered and acknowledged.
 pub struct AnyPush(pub Opened);
 
 impl<S> FromRequest<S> for AnyPush
@@ -52,7 +52,7 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
         let app = App::from_ref(state);
-        let (headers, body) = take_in(&app, request, PUSH_BODY_LIMIT).await?;
+        let (headers, body) = accept(&app, request, MAX_PUSH_BYTES).await?;
         match envelope::open_any(&headers, &body) {
             Ok(opened) => {
                 if let Opened::Ours(delivery) = &opened {
@@ -60,22 +60,21 @@ where
                 }
                 Ok(Self(opened))
             }
-            Err(rejected) => Err(app.bury(&body, rejected).await.into_response()),
+            Err(rejected) => Err(app.dead_letter_body(&body, rejected).await.into_response()),
         }
     }
 }
 
-/// `POST /dead-letters`: keeps what the bus gave up on. Whatever comes from a dead-letter topic is kept, also what can
-/// be no message of ours: nobody else would.
+/// `POST /dead-letters`: stores messages that the bus could not deliver, readable or not.
 pub async fn keep_undelivered(State(app): State<App>, request: Request) -> Response {
-    match take_in(&app, request, UNDELIVERED_BODY_LIMIT).await {
+    match accept(&app, request, MAX_DEAD_LETTER_BYTES).await {
         Ok((_, body)) => app.keep_undelivered(&body).await.into_response(),
         Err(refused) => refused,
     }
 }
 
-/// The headers and the body of a push, once it is known that whoever sends it may.
-async fn take_in(app: &App, request: Request, limit: usize) -> Result<(HeaderMap, Bytes), Response> {
+/// The headers and body of a push, once its sender is authenticated.
+async fn accept(app: &App, request: Request, limit: usize) -> Result<(HeaderMap, Bytes), Response> {
     let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     app.push.check(authorization, app.now()).await.map_err(|error| Problem::from(error).into_response())?;
     let (parts, body) = request.into_parts();
@@ -84,8 +83,8 @@ async fn take_in(app: &App, request: Request, limit: usize) -> Result<(HeaderMap
 }
 
 impl App {
-    /// Keeps a body that can never be a message of ours, so that it need not come again.
-    async fn bury(&self, body: &Bytes, rejected: Rejected) -> Reply {
+    /// Dead-letters a body that is not a message.
+    async fn dead_letter_body(&self, body: &Bytes, rejected: Rejected) -> Reply {
         let id = rejected.id.unwrap_or_else(|| id_of(body));
         let body = String::from_utf8_lossy(body).into_owned();
         let source = rejected.source.unwrap_or_else(|| "unknown".into());
@@ -93,16 +92,15 @@ impl App {
         self.keep(letter).await
     }
 
-    /// Keeps a message that can never succeed, so that it need not come again.
-    pub(crate) async fn discard(&self, delivery: &Delivery, reason: String) -> Reply {
+    /// Dead-letters a message that can never succeed, as an event, so that it can be published again.
+    pub(crate) async fn dead_letter(&self, delivery: &Delivery, reason: String) -> Reply {
         let source = delivery.subscription.clone().unwrap_or_else(|| delivery.message.kind().to_owned());
-        // As an event, so that it can be opened and published again.
         let body = envelope::structured(&delivery.message, &delivery.id);
         self.keep(DeadLetter { id: delivery.id.clone(), source, reason, body, at: self.now() }).await
     }
 
-    /// Keeps an event that nobody can make anything of, so that it need not come again.
-    pub async fn discard_event(&self, incoming: &Incoming, reason: String) -> Reply {
+    /// Dead-letters an event that cannot be handled.
+    pub async fn dead_letter_event(&self, incoming: &Incoming, reason: String) -> Reply {
         let event = &incoming.event;
         let source = incoming.subscription.clone().unwrap_or_else(|| event.source.clone());
         let body = serde_json::to_string(event).expect("an event has string keys only");
@@ -121,8 +119,9 @@ impl App {
     async fn keep(&self, letter: DeadLetter) -> Reply {
         match self.runtime.store().bury(&letter).await {
             Ok(()) => {
-                crate::metrics::buried();
-                tracing::error!("Message {} can never succeed and was buried: {}", letter.id, letter.reason);
+                crate::metrics::dead_lettered();
+                let (id, reason) = (&letter.id, &letter.reason);
+                tracing::error!(event = "dead_lettered", "Dead-lettered message {id}: {reason}");
                 Reply::Ack
             }
             Err(error) => Reply::Retry(error.to_string()),
@@ -130,7 +129,7 @@ impl App {
     }
 }
 
-/// An id for a message that came without one: the same body, the same id.
+/// An id for a message that came without one: equal bodies get equal ids.
 fn id_of(body: &Bytes) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, body).to_string()
 }

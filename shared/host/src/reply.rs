@@ -1,4 +1,4 @@
-//! The answers to a pushed message, as types: no handler writes a status code.
+//! Responses to pushes, as types: no handler writes a status code.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,7 +7,7 @@ use tracing::warn;
 
 use crate::App;
 
-/// What a handler has to say about a message.
+/// A handler's verdict on a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// Done, now or before.
@@ -18,7 +18,7 @@ pub enum Verdict {
     Hopeless(String),
 }
 
-/// The answer to a push.
+/// The response to a push.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply {
     /// Do not send it again.
@@ -32,7 +32,7 @@ impl IntoResponse for Reply {
         match self {
             Self::Ack => StatusCode::NO_CONTENT.into_response(),
             Self::Retry(reason) => {
-                warn!("Message was not handled and shall come again: {reason}");
+                warn!("Message will be redelivered: {reason}");
                 (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, "1")]).into_response()
             }
         }
@@ -40,14 +40,14 @@ impl IntoResponse for Reply {
 }
 
 impl App {
-    /// Turns what became of a message into the answer to its push. Only what has been committed is
-    /// acknowledged; what can never succeed is kept as a dead letter first.
+    /// Turns a verdict into the response to its push. Only committed work is acknowledged; a message that can never succeed
+    /// is dead-lettered first.
     pub async fn reply(&self, delivery: &Delivery, outcome: runtime::Result<Verdict>) -> Reply {
         match outcome {
             Ok(Verdict::Done) => Reply::Ack,
             Ok(Verdict::Later(reason)) => Reply::Retry(reason),
-            Ok(Verdict::Hopeless(reason)) => self.discard(delivery, reason).await,
-            Err(error) if error.is_hopeless() => self.discard(delivery, error.to_string()).await,
+            Ok(Verdict::Hopeless(reason)) => self.dead_letter(delivery, reason).await,
+            Err(error) if error.is_hopeless() => self.dead_letter(delivery, error.to_string()).await,
             Err(error) => Reply::Retry(error.to_string()),
         }
     }

@@ -1,7 +1,7 @@
-//! Secrets by reference: a config names them, and only whoever carries it out learns what they are.
+//! Secrets by reference: a config names them, and only the worker that runs it reads their values.
 //!
-//! They come from the environment or from a folder with one file each, which is how Cloud Run shows secrets of Secret
-//! Manager to a service. They are looked up for each attempt, so that a new value counts from the next attempt on.
+//! They come from the environment or from a folder with one file each, which is how Cloud Run provides secrets from Secret
+//! Manager. They are read for each attempt, so that a new value applies from the next attempt on.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,17 +13,17 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use serde_json::{Map, Value};
 
-/// What is shorter gives little away, and would be masked in what has nothing to do with it.
-const TELLING: usize = 8;
+/// Shorter values are not masked everywhere: they would match unrelated text.
+const MIN_MASKED_LENGTH: usize = 8;
 
-/// The folder of secrets has no more of them, and none is larger, in bytes.
-const MOST_FILES: usize = 1_000;
-const LARGEST_FILE: u64 = 64 * 1024;
+/// Limits for the folder of secrets.
+const MAX_FILES: usize = 1_000;
+const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// What this process is told besides and nobody shall see.
+/// This process's own secrets.
 const OURS: [&str; 3] = ["EBB_OPERATIONS_TOKEN", "EBB_SESSION_KEY", "EBB_SIGN_IN_CLIENT_SECRET"];
 
-/// Where secrets are found.
+/// Sources of secrets.
 #[derive(Clone, Debug)]
 pub struct Secrets {
     folders: Vec<PathBuf>,
@@ -35,13 +35,13 @@ impl Secrets {
         Self { folders: std::env::var_os("EBB_SECRETS_DIR").map(PathBuf::from).into_iter().collect() }
     }
 
-    /// The same, and files in this folder.
+    /// Adds the files in this folder.
     pub fn or_in(mut self, folder: PathBuf) -> Self {
         self.folders.push(folder);
         self
     }
 
-    /// The named secrets, or which one there is not.
+    /// The named secrets, or which one is missing.
     pub async fn resolve(&self, names: BTreeSet<String>) -> Result<Map<String, Value>, Failure> {
         let mut secrets = Map::new();
         for name in names {
@@ -54,7 +54,7 @@ impl Secrets {
     async fn find(&self, name: &str) -> Result<String, Failure> {
         for folder in &self.folders {
             match tokio::fs::read_to_string(folder.join(name)).await {
-                // Editors end files with a newline, which is no part of the secret.
+                // Editors end files with a newline, which is not part of the secret.
                 Ok(text) => return Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
@@ -73,8 +73,8 @@ impl Secrets {
 }
 
 impl Secrets {
-    /// Every form of every secret that this process has, whoever names it: somebody who looks into the worker, or asks
-    /// a server that knows it, finds it without naming it.
+    /// Every form of every secret in this process, named by the workflow or not: a task can find it in its environment, or
+    /// get it from a server that knows it.
     pub async fn known(&self) -> Vec<String> {
         let mut known: Vec<String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -85,7 +85,7 @@ impl Secrets {
         }
         let mut forms: Vec<String> = known
             .iter()
-            .filter(|secret| secret.len() >= TELLING)
+            .filter(|secret| secret.len() >= MIN_MASKED_LENGTH)
             .flat_map(|secret| forms_of(secret))
             .collect();
         arrange(&mut forms);
@@ -93,7 +93,7 @@ impl Secrets {
     }
 }
 
-/// The secrets that a variable of our environment holds.
+/// The secrets in an environment variable.
 fn hidden_in(name: &str, value: String) -> Vec<String> {
     if name.starts_with("EBB_SECRET_") || OURS.contains(&name) {
         return vec![value];
@@ -104,34 +104,34 @@ fn hidden_in(name: &str, value: String) -> Vec<String> {
     password.map(str::to_owned).into_iter().chain(decoded).collect()
 }
 
-/// What the files of a folder hold. One that cannot be read gives nothing away.
+/// The secrets in a folder's files. Unreadable files are skipped, since tasks cannot read them either.
 async fn files_in(folder: &PathBuf) -> Vec<String> {
     let mut found = Vec::new();
     let Ok(mut entries) = tokio::fs::read_dir(folder).await else { return found };
     while let Ok(Some(entry)) = entries.next_entry().await {
         let path = entry.path();
         let facts = tokio::fs::metadata(&path).await;
-        if !facts.is_ok_and(|facts| facts.is_file() && facts.len() <= LARGEST_FILE) {
+        if !facts.is_ok_and(|facts| facts.is_file() && facts.len() <= MAX_FILE_BYTES) {
             continue;
         }
         if let Ok(text) = tokio::fs::read_to_string(&path).await {
             found.push(text.trim_end_matches(['\r', '\n']).to_owned());
         }
-        if found.len() == MOST_FILES {
+        if found.len() == MAX_FILES {
             break;
         }
     }
     found
 }
 
-/// Every form in which a secret may turn up: as it is, within an address, within JSON, and in base64.
+/// Every form in which a secret may appear: plain, in a URL, in JSON, and in base64.
 pub fn forms(secrets: &Map<String, Value>) -> Vec<String> {
     let mut forms: Vec<String> = secrets.values().filter_map(Value::as_str).flat_map(forms_of).collect();
     arrange(&mut forms);
     forms
 }
 
-/// The longest first: a secret within another must not spoil the longer one's match.
+/// The longest first: a secret inside another must not break the longer one's match.
 fn arrange(forms: &mut Vec<String>) {
     forms.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
     forms.dedup();
@@ -140,12 +140,12 @@ fn arrange(forms: &mut Vec<String>) {
 
 fn forms_of(secret: &str) -> Vec<String> {
     let json = Value::from(secret).to_string();
-    // An address keeps `/` where the whole of it is a secret, and encodes it where the secret is a part.
+    // A URL keeps `/` if all of it is secret, and encodes it if the secret is a part.
     let (part, whole) = (encoded(secret, b"-._~"), encoded(secret, b"-._~/:?#[]@!$&'()*+,;=%"));
     let mut forms = vec![secret.to_owned(), json.trim_matches('"').to_owned(), part, whole];
-    if secret.len() >= TELLING {
+    if secret.len() >= MIN_MASKED_LENGTH {
         forms.extend(in_base64(secret.as_bytes()));
-        // As a client writes it that takes an address apart.
+        // As HTTP clients write it.
         if let Ok(mut url) = Url::parse("http://host/") {
             url.set_path(secret);
             url.set_query(Some(secret));
@@ -158,7 +158,7 @@ fn forms_of(secret: &str) -> Vec<String> {
     forms
 }
 
-/// Base64 wherever the secret begins in what was encoded: each time without the letters that its neighbours have a part in.
+/// Base64 for each alignment of the secret in the encoded text, without the characters it shares with its neighbours.
 fn in_base64(secret: &[u8]) -> impl Iterator<Item = String> {
     let groups = (0..3).map(|skipped| &secret[skipped..]).map(|rest| &rest[..rest.len() - rest.len() % 3]);
     groups
@@ -174,29 +174,29 @@ fn encoded(text: &str, kept: &[u8]) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// Hides secrets in what is kept and shown.
+/// Masks secrets in anything stored or shown.
 #[derive(Clone, Debug, Default)]
 pub struct Mask(Vec<String>);
 
 impl Mask {
-    /// Hides these, in every form.
+    /// Masks these, in every form.
     pub fn of(secrets: &Map<String, Value>) -> Self {
         Self(forms(secrets))
     }
 
-    /// Hides these forms, too.
+    /// Masks these forms, too.
     pub fn and(mut self, forms: Vec<String>) -> Self {
         self.0.extend(forms);
         arrange(&mut self.0);
         self
     }
 
-    /// A text as it may be shown.
+    /// Masks a text.
     pub fn text(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, form| text.replace(form.as_str(), "***"))
     }
 
-    /// A value as it may be kept.
+    /// Masks a value.
     pub fn value(&self, value: Value) -> Value {
         match value {
             _ if self.0.is_empty() => value,
@@ -210,7 +210,7 @@ impl Mask {
         }
     }
 
-    /// A failure as it may be kept and shown.
+    /// Masks a failure.
     pub fn failure(&self, failure: Failure) -> Failure {
         Failure { message: self.text(&failure.message), ..failure }
     }

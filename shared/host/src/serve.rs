@@ -1,4 +1,4 @@
-//! Serving on a port until asked to stop, and the `main` that every function shares.
+//! Serves on a port until asked to stop, and the `main` that every function shares.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -13,21 +13,21 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::metrics::{self, Exporter};
 use crate::{App, Config, connections, init_telemetry, observed};
 
-/// What is under way may go on for so long after the process was asked to stop, unless it is told otherwise. Cloud Run
-/// kills two seconds later.
+/// The default for how long work in progress may continue after the process was asked to stop. Cloud Run kills the process
+/// two seconds later.
 pub const GRACE: Duration = Duration::from_secs(8);
 
-/// How long after the grace the process ends, whatever is still under way: time to write down what was not finished. A
-/// platform with less patience may end it sooner.
+/// How long after the grace period the process ends at the latest: time to record unfinished work. The platform may end it
+/// sooner.
 const LEEWAY: Duration = Duration::from_secs(6);
 
-/// What a process serves, and what else it does when it ends.
+/// What a process serves, and how it stops.
 pub struct Serving {
-    /// What is served.
+    /// The routes.
     pub router: Router,
-    /// Resolves when the process shall end by itself.
+    /// Resolves when the process should end by itself.
     pub ended: BoxFuture<'static, ()>,
-    /// Lets go of what is under way beside requests, within the grace.
+    /// Winds down work outside requests, within the grace period.
     pub let_go: Box<dyn FnOnce(Duration) -> BoxFuture<'static, ()> + Send>,
 }
 
@@ -41,12 +41,12 @@ impl From<Router> for Serving {
 /// Resolves when the process is asked to stop.
 pub type Stop = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tells answers that go on for long that the process is asked to stop. Every request carries it as an extension.
+/// Lets long responses know that the process was asked to stop. Every request carries it as an extension.
 #[derive(Clone, Default)]
 pub struct Stopping(Option<Shared<BoxFuture<'static, ()>>>);
 
 impl Stopping {
-    /// Resolves when the process is asked to stop; never where nobody will ask.
+    /// Resolves when the process is asked to stop; never if nothing will ask.
     pub async fn asked(self) {
         match self.0 {
             Some(asked) => asked.await,
@@ -67,7 +67,7 @@ pub fn until_asked_to_stop() -> Stop {
     })
 }
 
-/// Serves until `stop` resolves or what is served ends by itself, then lets what is under way finish within the grace.
+/// Serves until `stop` or `ended` resolves, then lets work in progress finish within the grace period.
 pub async fn serve(
     listener: TcpListener,
     serving: impl Into<Serving>,
@@ -113,12 +113,12 @@ where
     let config = match Config::from_env(|variable| std::env::var(variable).ok()) {
         Ok(config) => config,
         Err(problems) => {
-            eprintln!("{name}: the configuration is not usable:\n{problems}");
+            eprintln!("{name}: invalid configuration:\n{problems}");
             return ExitCode::from(2);
         }
     };
     if std::env::args().any(|argument| argument == "--check") {
-        println!("{name}: the configuration is usable");
+        println!("{name}: the configuration is valid");
         return ExitCode::SUCCESS;
     }
     let runtime =
@@ -147,7 +147,7 @@ where
     let grace = Duration::from_secs(config.grace_seconds.into());
     let exporter = config.otlp_endpoint.as_deref().map(|url| Exporter::new(url, name)).transpose()?;
     let serving = serving(config, app).await?;
-    tracing::info!("{name} listens on {}", listener.local_addr()?);
+    tracing::info!("{name} is listening on {}", listener.local_addr()?);
     let Some(exporter) = exporter else { return Ok(serve(listener, serving, stop, grace).await?) };
     tokio::select! {
         served = serve(listener, serving, stop, grace) => served?,

@@ -1,5 +1,5 @@
-//! Logs: text on a terminal, elsewhere one JSON object a line, as Cloud Logging reads it. What is logged can be changed
-//! while the process runs.
+//! Logs: text on a terminal, elsewhere one JSON object per line, as Cloud Logging reads it. The filter can be changed while
+//! the process runs.
 
 mod cloud;
 mod labels;
@@ -16,11 +16,10 @@ pub(crate) use labels::Fields;
 
 use crate::traces::SpanLayer;
 
-/// What is logged, of the subscriber that was started first.
+/// The filter of the first subscriber that was started.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// Starts logging to standard error what `RUST_LOG` names, `info` without it. Traces are those of the project that
-/// `EBB_PROJECT` names.
+/// Starts logging to standard error, filtered by `RUST_LOG` (default `info`). Traces belong to the project `EBB_PROJECT`.
 pub fn init() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let (filter, handle) = reload::Layer::new(filter);
@@ -34,12 +33,12 @@ pub fn init() {
     }
 }
 
-/// What is logged now; nothing where logging was not started here.
+/// The current filter; none if logging was not started here.
 pub fn filter() -> Option<String> {
     FILTER.get()?.with_current(ToString::to_string).ok()
 }
 
-/// Logs what the words name from now on, as `RUST_LOG` would have: `debug`, or `info,ebbflow_runtime=trace`.
+/// Sets the filter, in the syntax of `RUST_LOG`: `debug`, or `info,ebbflow_runtime=trace`.
 pub fn set_filter(words: &str) -> Result<(), String> {
     let filter = EnvFilter::builder().parse(words).map_err(|error| format!("`{words}`: {error}"))?;
     let handle = FILTER.get().ok_or("logging was not started in this process")?;

@@ -3,7 +3,7 @@ variables {
   billing_account = "012345-6789AB-CDEF01"
 }
 
-run "whoever_pays_is_told_before_it_is_too_late" {
+run "the_budget_warns_early" {
   command = apply
 
   assert {

@@ -1,5 +1,4 @@
-# For work that matters: a database with a stand-by in another zone, functions that are up before they are needed, people
-# who are called.
+# For production: a database with a standby in another zone, functions that are always up, and alerts by email.
 
 terraform {
   required_version = ">= 1.11"
@@ -11,7 +10,7 @@ terraform {
     }
   }
 
-  # One state for everybody, with a lock: terraform init -backend-config=bucket=MY-BUCKET
+  # Shared state with a lock: terraform init -backend-config=bucket=MY-BUCKET
   backend "gcs" {
     prefix = "ebbflow"
   }
@@ -23,33 +22,33 @@ variable "project_id" {
 }
 
 variable "region" {
-  description = "Where everything runs."
+  description = "The region for everything."
   type        = string
   default     = "us-central1"
 }
 
 variable "image" {
-  description = "The image to begin with."
+  description = "The first image."
   type        = string
 }
 
 variable "worker_image" {
-  description = "The image with bash and python, for the queues to begin with."
+  description = "The first image of the queues' workers, with bash and python."
   type        = string
 }
 
 variable "accounts" {
-  description = "Who may use the API and the pages: addresses and `@domains`."
+  description = "Who may use the API and the console: email addresses and `@domains`."
   type        = list(string)
 }
 
 variable "alert_emails" {
-  description = "Who is called."
+  description = "Email addresses that receive alerts."
   type        = set(string)
 }
 
 variable "runbook_url" {
-  description = "Where docs/src/operations/runbook.md is published: alerts lead there."
+  description = "The address of docs/src/operations/runbook.md, for links in alerts."
   type        = string
 }
 
@@ -68,7 +67,7 @@ module "ebbflow" {
   api          = { accounts = var.accounts }
   alert_emails = var.alert_emails
   runbook_url  = var.runbook_url
-  # Nothing of a run is deleted before it is there.
+  # Runs are archived before they are deleted.
   archive = {}
 
   functions = {
@@ -89,7 +88,7 @@ module "ebbflow" {
     disk_gb           = 50
     max_connections   = 400
     backups           = 14
-    # No function knows a password.
+    # Functions log in through IAM.
     iam_login = true
   }
 }

@@ -1,4 +1,4 @@
-# The cheapest that does everything: all scales to zero, the smallest database that carries it.
+# The cheapest complete setup: everything scales to zero, on the smallest database that suffices.
 
 terraform {
   required_version = ">= 1.11"
@@ -17,17 +17,17 @@ variable "project_id" {
 }
 
 variable "image" {
-  description = "The image to begin with."
+  description = "The first image."
   type        = string
 }
 
 variable "worker_image" {
-  description = "The image with bash and python, for the queues to begin with."
+  description = "The first image of the queues' workers, with bash and python."
   type        = string
 }
 
 variable "accounts" {
-  description = "Who may use the API and the pages: addresses and `@domains`."
+  description = "Who may use the API and the console: email addresses and `@domains`."
   type        = list(string)
 }
 
@@ -43,7 +43,7 @@ module "ebbflow" {
   worker_image = var.worker_image
   api          = { accounts = var.accounts }
 
-  # Easily thrown away.
+  # Easy to destroy.
   deletion_protection = false
 }
 

@@ -1,4 +1,4 @@
-//! Who may use the API: whose tokens are believed, and who has which role by configuration.
+//! Who may use the API: which tokens are accepted, and who has which role by configuration.
 
 use auth::{
     GOOGLE_AUTHORIZE_URL, GOOGLE_INTROSPECTION_URL, GOOGLE_ISSUERS, GOOGLE_KEYS_URL, GOOGLE_TOKEN_URL, Gate,
@@ -8,65 +8,65 @@ use serde::Deserialize;
 
 use super::{Reader, TokenConfig};
 
-/// Far more than a person sends, and less than makes an instance stumble.
-const USUAL_RATE: u32 = 1_000;
+/// Requests a second: far more than a person sends, and less than overloads an instance.
+const DEFAULT_RATE: u32 = 1_000;
 
-/// Sessions are sealed with a key of so many characters at least.
-const SHORTEST_KEY: usize = 32;
+/// The shortest key to seal sessions with, in characters.
+const MIN_KEY_LENGTH: usize = 32;
 
 /// Who may use the API.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ApiConfig {
-    /// Whose signed tokens are believed: `EBB_API_AUDIENCE` and what goes with it, and `EBB_API_ISSUERS`.
+    /// The issuers whose signed tokens are accepted: `EBB_API_AUDIENCE` and related settings, and `EBB_API_ISSUERS`.
     pub issuers: Vec<IssuerConfig>,
-    /// Who is asked about opaque tokens.
+    /// The server that knows opaque tokens.
     pub introspection: Option<IntrospectionConfig>,
     /// Who has which role: `EBB_API_ACCOUNTS` are admins of everything, `EBB_API_GRANTS` says the rest.
     pub policy: Policy,
     /// How people sign in with a browser.
     pub sign_in: Option<SignInConfig>,
-    /// `EBB_RATE_CALLER`: requests a second of one account or token; 0 for no bound.
+    /// `EBB_RATE_CALLER`: requests a second of one account or token; 0 for no limit.
     pub rate_of_a_caller: u32,
-    /// `EBB_RATE_TENANT`: requests a second of a tenant; 0 for no bound.
+    /// `EBB_RATE_TENANT`: requests a second of a tenant; 0 for no limit.
     pub rate_of_a_tenant: u32,
-    /// `EBB_QUOTA_RUNS`: unfinished runs of a tenant, beyond which none is started over the API or by a webhook; 0 for no bound.
+    /// `EBB_QUOTA_RUNS`: unfinished runs of a tenant, beyond which the API and webhooks start no more; 0 for no limit.
     pub quota_of_runs: u32,
-    /// `EBB_QUOTA_WORKFLOWS`: workflows of a tenant; 0 for no bound.
+    /// `EBB_QUOTA_WORKFLOWS`: workflows of a tenant; 0 for no limit.
     pub quota_of_workflows: u32,
 }
 
 /// How people sign in with a browser.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignInConfig {
-    /// `EBB_SIGN_IN_CLIENT_ID`: who we are for the provider.
+    /// `EBB_SIGN_IN_CLIENT_ID`: our client id at the provider.
     pub client_id: String,
-    /// `EBB_SIGN_IN_CLIENT_SECRET`: what we prove that with, if it wants us to.
+    /// `EBB_SIGN_IN_CLIENT_SECRET`: our client secret, if the provider requires one.
     pub client_secret: Option<String>,
-    /// `EBB_SIGN_IN_AUTHORIZE_URL`: where it asks people who they are.
+    /// `EBB_SIGN_IN_AUTHORIZE_URL`: where people authenticate.
     pub authorize_url: String,
-    /// `EBB_SIGN_IN_TOKEN_URL`: where it turns codes into tokens.
+    /// `EBB_SIGN_IN_TOKEN_URL`: where codes are exchanged for tokens.
     pub token_url: String,
-    /// `EBB_CONSOLE_URL`: where it sends them back to.
+    /// `EBB_CONSOLE_URL`: where the provider redirects to.
     pub console_url: String,
-    /// `EBB_SESSION_KEY`: what sessions are sealed with; the same for all instances.
+    /// `EBB_SESSION_KEY`: seals sessions; the same for all instances.
     pub session_key: String,
 }
 
 /// An issuer of signed tokens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IssuerConfig {
-    /// Its names, its keys, and whom its tokens must be for.
+    /// Its names, its keys, and the audience of its tokens.
     pub tokens: TokenConfig,
     /// `EBB_API_GROUP_CLAIM`: the claim that names groups.
     pub group_claim: Option<String>,
 }
 
-/// Who is asked about opaque tokens.
+/// The server that knows opaque tokens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IntrospectionConfig {
-    /// `EBB_API_INTROSPECTION_URL`: Google's unless it is said.
+    /// `EBB_API_INTROSPECTION_URL`: Google's by default.
     pub url: String,
-    /// `EBB_API_INTROSPECTION_AUDIENCES`: whom tokens must have been issued for, separated by commas.
+    /// `EBB_API_INTROSPECTION_AUDIENCES`: the accepted audiences, separated by commas.
     pub audiences: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ struct IssuerEntry {
 }
 
 impl ApiConfig {
-    /// What tells who the bearer of a token is.
+    /// Identifies the bearer of a token.
     pub fn gate(&self) -> Result<Gate, auth::Error> {
         let trusted = |config: &IssuerConfig| {
             Ok(Trusted { verifier: config.tokens.build()?, group_claim: config.group_claim.clone() })
@@ -96,7 +96,7 @@ impl ApiConfig {
 }
 
 impl ApiConfig {
-    /// How people sign in: with the issuer whose tokens are believed, as the client that we are there.
+    /// How people sign in: with the trusted issuer, as its client.
     pub fn sign_in(&self) -> Result<Option<SignIn>, auth::Error> {
         let (Some(config), Some(issuer)) = (&self.sign_in, self.issuers.first()) else { return Ok(None) };
         let keys = Keys::remote(&issuer.tokens.keys_url)?;
@@ -147,8 +147,8 @@ impl Reader<'_> {
             introspection: self.introspection(),
             policy: self.policy(),
             sign_in: self.sign_in(),
-            rate_of_a_caller: self.number("EBB_RATE_CALLER", USUAL_RATE),
-            rate_of_a_tenant: self.number("EBB_RATE_TENANT", 2 * USUAL_RATE),
+            rate_of_a_caller: self.number("EBB_RATE_CALLER", DEFAULT_RATE),
+            rate_of_a_tenant: self.number("EBB_RATE_TENANT", 2 * DEFAULT_RATE),
             quota_of_runs: self.number("EBB_QUOTA_RUNS", 100_000),
             quota_of_workflows: self.number("EBB_QUOTA_WORKFLOWS", 10_000),
         })
@@ -157,8 +157,8 @@ impl Reader<'_> {
     fn sign_in(&mut self) -> Option<SignInConfig> {
         let client_id = self.optional("EBB_SIGN_IN_CLIENT_ID")?;
         let session_key = self.needed("EBB_SESSION_KEY", "64 random characters");
-        if (1..SHORTEST_KEY).contains(&session_key.len()) {
-            self.problems.push(format!("EBB_SESSION_KEY has less than {SHORTEST_KEY} characters"));
+        if (1..MIN_KEY_LENGTH).contains(&session_key.len()) {
+            self.problems.push(format!("EBB_SESSION_KEY has less than {MIN_KEY_LENGTH} characters"));
         }
         let url = |found: Option<String>, google: &str| found.unwrap_or_else(|| google.to_owned());
         Some(SignInConfig {
@@ -177,7 +177,7 @@ impl Reader<'_> {
             Ok(entries) => entries,
             Err(error) => {
                 self.problems.push(format!(
-                    "EBB_API_ISSUERS is no list of {{issuer, audience, keys_url, group_claim}} in JSON: {error}"
+                    "EBB_API_ISSUERS is not a list of {{issuer, audience, keys_url, group_claim}} in JSON: {error}"
                 ));
                 return Vec::new();
             }

@@ -21,10 +21,10 @@ struct Server {
 
 impl Server {
     async fn start(head: Duration) -> Self {
-        Self::patient(Patience { head, body: DEADLINE }).await
+        Self::with_timeouts(Timeouts { head, body: DEADLINE }).await
     }
 
-    async fn patient(patience: Patience) -> Self {
+    async fn with_timeouts(timeouts: Timeouts) -> Self {
         let origin = |ConnectInfo(from): ConnectInfo<SocketAddr>| async move { from.ip().to_string() };
         let echo = |body: Body| async move { crate::read_body(body, 10).await.map(|_| "read") };
         let drain = |body: Body| async move { crate::read_body(body, usize::MAX).await.map(|_| "read") };
@@ -34,7 +34,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let asked = async move { drop(stopped.await) }.boxed().shared();
-        let serving = tokio::spawn(serve_patiently(listener, router, asked, patience));
+        let serving = tokio::spawn(serve_with_timeouts(listener, router, asked, timeouts));
         Self { address, stop: Some(stop), serving }
     }
 
@@ -55,7 +55,7 @@ impl Server {
 }
 
 #[tokio::test]
-async fn whoever_never_ends_the_head_of_a_request_is_cut_off() {
+async fn a_request_whose_head_never_ends_is_cut_off() {
     // Long enough that a request sent at once is read in time on a busy machine.
     let server = Server::start(Duration::from_secs(1)).await;
     for beginning in ["", "GET / HT", "GET / HTTP/1.1\r\nHost: x\r\nX-More: "] {
@@ -66,8 +66,8 @@ async fn whoever_never_ends_the_head_of_a_request_is_cut_off() {
 }
 
 #[tokio::test]
-async fn whoever_never_ends_the_body_of_a_request_is_refused_and_others_are_served() {
-    let server = Server::patient(Patience { head: DEADLINE, body: Duration::from_millis(200) }).await;
+async fn a_request_whose_body_never_ends_is_refused_and_others_are_served() {
+    let server = Server::with_timeouts(Timeouts { head: DEADLINE, body: Duration::from_millis(200) }).await;
     let sized = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx";
     let chunked = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n";
     for beginning in [sized, chunked] {
@@ -79,8 +79,8 @@ async fn whoever_never_ends_the_body_of_a_request_is_refused_and_others_are_serv
 }
 
 #[tokio::test]
-async fn whoever_sends_a_byte_now_and_then_does_not_get_more_time_by_it() {
-    let server = Server::patient(Patience { head: DEADLINE, body: Duration::from_millis(200) }).await;
+async fn a_byte_now_and_then_does_not_extend_the_timeout() {
+    let server = Server::with_timeouts(Timeouts { head: DEADLINE, body: Duration::from_millis(200) }).await;
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     let head = b"POST /drain HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
     socket.write_all(head).await.unwrap();
@@ -102,8 +102,8 @@ async fn whoever_sends_a_byte_now_and_then_does_not_get_more_time_by_it() {
 #[tokio::test]
 async fn a_flood_of_headers_is_refused_and_others_are_served() {
     let server = Server::start(DEADLINE).await;
-    let many = "X-Flood: 1\r\n".repeat(MOST_HEADERS + 1);
-    let large = format!("X-Flood: {}\r\n", "x".repeat(2 * LARGEST_HEAD));
+    let many = "X-Flood: 1\r\n".repeat(MAX_HEADERS + 1);
+    let large = format!("X-Flood: {}\r\n", "x".repeat(2 * MAX_HEAD_BYTES));
     for flood in [many, large] {
         let answer = server.say(&format!("GET / HTTP/1.1\r\nHost: x\r\n{flood}\r\n")).await;
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");

@@ -1,4 +1,4 @@
-//! Addresses: which are within, and ranges of them.
+//! Internal addresses, and ranges.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -44,21 +44,21 @@ impl FromStr for Net {
     }
 }
 
-/// The address of version 4 that one of version 6 only stands for: mapped, translated (NAT64) or tunnelled (6to4).
+/// The IPv4 address that an IPv6 address embeds: mapped, translated (NAT64) or tunnelled (6to4).
 pub(super) fn plain(address: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = address else { return address };
     let parts = six.segments();
     let four = |high: u16, low: u16| IpAddr::V4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match parts {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => four(high, low),
-        // What was once called compatible; `::` and `::1` are themselves.
+        // The deprecated IPv4-compatible form; `::` and `::1` are not of it.
         [0, 0, 0, 0, 0, 0, high, low] if high > 0 => four(high, low),
         [0x2002, high, low, ..] => four(high, low),
         _ => address,
     }
 }
 
-/// Whether nobody calls it whatever is allowed: links, where metadata servers are, and those that are elsewhere.
+/// Whether it is never allowed: link-local addresses, among them metadata servers, and other known metadata addresses.
 pub(super) fn is_never_called(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(four) => four.is_link_local() || four == Ipv4Addr::new(100, 100, 100, 200),
@@ -66,7 +66,7 @@ pub(super) fn is_never_called(address: IpAddr) -> bool {
     }
 }
 
-/// Whether only this machine or this network can reach it, or nobody can.
+/// Whether it is internal: reachable only from this machine or network, or not at all.
 pub(super) fn is_within(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(four) => {
@@ -76,7 +76,7 @@ pub(super) fn is_within(address: IpAddr) -> bool {
                 || four.is_multicast()
                 || first == 0
                 || first >= 240
-                // Shared by a provider's customers, of protocols, of benchmarks.
+                // Carrier-grade NAT, protocol assignments, benchmarks.
                 || (first == 100 && second & 0xc0 == 64)
                 || (first == 192 && second == 0 && third == 0)
                 || (first == 198 && second & 0xfe == 18)
@@ -86,7 +86,7 @@ pub(super) fn is_within(address: IpAddr) -> bool {
                 || six.is_unspecified()
                 || six.is_multicast()
                 || six.is_unique_local()
-                // Once local to a site.
+                // Deprecated site-local addresses.
                 || six.segments()[0] & 0xffc0 == 0xfec0
         }
     }

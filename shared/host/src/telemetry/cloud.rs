@@ -33,7 +33,7 @@ impl<W> CloudLayer<W> {
         let mut line = fields.others;
         line.insert("severity".into(), severity(metadata.level()).into());
         line.insert("time".into(), SystemClock.now().to_rfc3339_opts(SecondsFormat::Micros, true).into());
-        // A payload of nothing but a message would be kept as a text, which no filter of ours looks at.
+        // Cloud Logging stores a payload with nothing but a message as text, which log-based metrics do not match.
         line.insert("target".into(), metadata.target().into());
         put(&mut line, "httpRequest", fields.request);
         put(&mut line, "logging.googleapis.com/labels", fields.labels);
@@ -103,7 +103,7 @@ where
         let fields = Fields { request: own.request, others: own.others, ..fields };
         let mut line = self.line(event, fields).to_string();
         line.push('\n');
-        // In one piece, so that lines of several threads do not mix. Whoever reads may have gone: that ends nothing.
+        // In one write, so that lines of several threads do not mix. A closed reader is no reason to stop.
         let _ = self.out.make_writer().write_all(line.as_bytes());
     }
 }

@@ -5,8 +5,7 @@ use std::fmt::Debug;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 
-/// The fields that become labels, each with its label. Whoever looks for a run, a task or an attempt finds its lines by
-/// these.
+/// The fields that become labels, each with its label: the way to find the lines of a run, a task or an attempt.
 const LABELS: [(&str, &str); 5] = [
     ("tenant", "tenant"),
     ("workflow", "workflow"),
@@ -15,7 +14,7 @@ const LABELS: [(&str, &str); 5] = [
     ("attempt", "attempt"),
 ];
 
-/// The fields of a line or a span, sorted by what becomes of them.
+/// The fields of a line or a span, by purpose.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Fields {
     /// What the line is about.
@@ -30,7 +29,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Lays the fields of something further in over these; what is not a label, it keeps to itself.
+    /// Overrides labels, trace and span with those of an inner span or line.
     pub(crate) fn lay_over(&mut self, inner: &Self) {
         self.labels.extend(inner.labels.clone());
         self.trace = inner.trace.clone().or(self.trace.take());
@@ -52,7 +51,7 @@ impl Fields {
         let text = || value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let name = field.name();
         if let Some((_, label)) = LABELS.iter().find(|(known, _)| *known == name) {
-            // Labels are texts, whatever they are of.
+            // Labels are strings.
             self.labels.insert((*label).into(), Value::String(text()));
         } else if name == "trace" {
             self.trace = Some(text());

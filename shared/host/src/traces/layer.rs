@@ -1,4 +1,4 @@
-//! Makes a span of each request: of what its log lines are labelled with.
+//! Turns each request into a span, with the labels of its log lines.
 
 use clock::{Clock, SystemClock};
 use model::Instant;
@@ -12,7 +12,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::{Kind, Span, gathered};
 use crate::telemetry::Fields;
 
-/// Ends a span when a request's ends. Where nobody gathers spans it does nothing.
+/// Ends a span when a request's span ends. Does nothing if spans are not exported.
 pub(crate) struct SpanLayer;
 
 /// A span in the making.
@@ -23,7 +23,7 @@ struct Open {
 }
 
 impl Open {
-    /// Whoever has a trace of its own, and asks for something of a run, is left for the trace of the run.
+    /// A request about a run joins the run's trace and leaves its caller's.
     fn lay(&mut self, record: impl FnOnce(&mut Fields)) {
         let before = (self.fields.trace.clone(), other(&self.fields, "parent"));
         record(&mut self.fields);
@@ -34,7 +34,7 @@ impl Open {
         }
     }
 
-    /// Without a trace, or with one that its caller does not want kept, there is none.
+    /// None without a trace, or if the caller does not record its trace.
     fn close(self, to: Instant) -> Option<Span> {
         let Self { fields, from, caller } = self;
         let (parent, name) = (other(&fields, "parent")?, other(&fields, "name")?);

@@ -37,8 +37,8 @@ use queues::EveryQueue;
 /// Connections to the database: enough for both cores of a small machine, and few for Postgres.
 pub(crate) const CONNECTIONS: u32 = 6;
 
-/// In one process a cancelled attempt need not wait ten seconds to hear of it.
-const BEAT: TimeDelta = TimeDelta::seconds(2);
+/// In one process a cancelled attempt need not wait ten seconds for its heartbeat.
+const HEARTBEAT: TimeDelta = TimeDelta::seconds(2);
 
 /// What carries messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -49,7 +49,7 @@ pub enum BusKind {
     PubsubEmulator,
 }
 
-/// What `ebb dev` is told.
+/// The options of `ebb dev`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DevArgs {
     /// The folder of workflows to load and watch: graphs/*.yaml, tasks/*.yaml and
@@ -79,11 +79,11 @@ fn secrets(folder: &DataFolder) -> Secrets {
     Secrets::from_env().or_in(folder.file("secrets"))
 }
 
-/// What carries out attempts; secrets are files in the data folder.
+/// Runs attempts; secrets are files in the data folder.
 fn executor(app: &App, args: &DevArgs, folder: &DataFolder) -> Arc<Executor> {
-    let worker = Worker::beating_every(BEAT, app.runtime.clone());
+    let worker = Worker::beating_every(HEARTBEAT, app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker, args.workflows.clone());
-    // What workflows call while one works on them is often on this machine.
+    // During development, workflows often call servers on this machine.
     Arc::new(executor.with_secrets_in(folder.file("secrets")).with_outgoing(Outgoing::anywhere()))
 }
 
@@ -93,7 +93,7 @@ fn operations(issuer: &LocalIssuer) -> Operations {
     Operations { token, account: Some(Arc::new(issuer.admin_auth())), with_load: true }
 }
 
-/// Sends what there is to see to the collector that `EBB_OTLP_ENDPOINT` names, if it does.
+/// Exports metrics and spans to the collector at `EBB_OTLP_ENDPOINT`, if it is set.
 fn exporter() -> anyhow::Result<Option<Arc<Exporter>>> {
     let endpoint = std::env::var("EBB_OTLP_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
     let Some(endpoint) = endpoint else { return Ok(None) };
@@ -103,11 +103,11 @@ fn exporter() -> anyhow::Result<Option<Arc<Exporter>>> {
     Ok(Some(exporter))
 }
 
-/// The only worker that was told to end is replaced by another one, as a platform replaces an instance.
-async fn replace_whoever_ends(executor: Arc<Executor>, runtime: Arc<Runtime>) {
+/// Replaces the only worker when it ends, as a platform replaces an instance.
+async fn replace_ended_workers(executor: Arc<Executor>, runtime: Arc<Runtime>) {
     loop {
         executor.worker().ended().await;
-        executor.go_on_as(Worker::beating_every(BEAT, runtime.clone()));
+        executor.go_on_as(Worker::beating_every(HEARTBEAT, runtime.clone()));
     }
 }
 
@@ -132,7 +132,7 @@ pub struct Dev {
 }
 
 impl Dev {
-    /// Starts everything, takes up what an earlier process left unfinished, and returns once it serves.
+    /// Starts everything, resumes what an earlier process left unfinished, and returns once it serves.
     pub async fn start(data: &Path, args: &DevArgs) -> anyhow::Result<Self> {
         let folder = DataFolder::open(data)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
@@ -141,7 +141,7 @@ impl Dev {
             .with_context(|| format!("cannot listen on {address}: choose another port with --port"))?;
         let url = format!("http://{}", listener.local_addr()?);
         let embedded = Database::open(args.database_url.as_deref(), &folder).await?;
-        Postgres::migrate(embedded.url()).await.context("the database cannot be brought up to date")?;
+        Postgres::migrate(embedded.url()).await.context("cannot migrate the database")?;
         let store: Arc<dyn Store> = Arc::new(Postgres::connect(embedded.url(), CONNECTIONS).await?);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let issuer = LocalIssuer::open(&folder, &url)?;
@@ -150,11 +150,11 @@ impl Dev {
         let runtime = Arc::new(Runtime::new(store, bus.clone(), clock.clone()));
         let app = App::new(runtime.clone(), issuer.push_auth()).operated(operations(&issuer));
         let executor = executor(&app, args, &folder);
-        let replacing = tokio::spawn(replace_whoever_ends(executor.clone(), runtime.clone()));
+        let replacing = tokio::spawn(replace_ended_workers(executor.clone(), runtime.clone()));
         let functions = Functions::mount(&app, &issuer, &url, &broker, executor.clone(), secrets(&folder))?;
         bus.deliver_to(functions.execute.clone(), functions.evaluate.clone());
         if embedded.is_ours_alone() {
-            functions.take_up_again(&runtime).await?;
+            functions.resume(&runtime).await?;
         }
         let exporter = exporter()?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -183,7 +183,7 @@ impl Dev {
         })
     }
 
-    /// What its functions publish to, and anyone may ask for runs by.
+    /// The broker of its functions, to which anyone may publish requests for runs.
     pub fn broker(&self) -> &Broker {
         &self.broker
     }

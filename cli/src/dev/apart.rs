@@ -1,5 +1,5 @@
-//! `ebb dev --bus pubsub-emulator`: each function a process of its own, pushed to by Google's emulator over HTTP, as they
-//! are deployed. One that dies is started again at the same address, as a platform does.
+//! `ebb dev --bus pubsub-emulator`: each function is a separate process, to which Google's emulator pushes over HTTP, as in
+//! the cloud. One that dies is restarted at the same address.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
@@ -35,17 +35,16 @@ const PROJECT: &str = "ebbflow-dev";
 /// The functions, in the order in which they are started.
 const FUNCTIONS: [&str; 5] = ["trigger", "evaluate", "execute", "sweep", "console"];
 
-/// Few for each, since a compiled-in Postgres takes eleven in all.
+/// Few for each, since a compiled-in Postgres allows eleven in all.
 const CONNECTIONS: &str = "2";
 
-/// The longest that Pub/Sub waits for an answer: an attempt that takes longer comes again, and is found to be taken.
-const LONGEST_DEADLINE: Duration = Duration::from_secs(600);
+/// The longest that Pub/Sub waits for a response: a longer attempt is redelivered, and found to be claimed.
+const MAX_ACK_DEADLINE: Duration = Duration::from_secs(600);
 
-/// A function is up within this.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often somebody looks whether all functions live.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often to check that all functions are alive.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Functions in processes of their own.
 pub struct Apart {
@@ -64,14 +63,14 @@ pub struct Apart {
 }
 
 impl Apart {
-    /// Starts everything, takes up what an earlier one left unfinished, and returns once all functions are ready.
+    /// Starts everything, resumes what an earlier process left unfinished, and returns once all functions are ready.
     pub async fn start(data: &Path, args: &DevArgs) -> anyhow::Result<Self> {
         let folder = DataFolder::open(data)?;
         let Some(emulator) = Emulator::start().await else {
             bail!("Google's Pub/Sub emulator is not installed: `gcloud components install pubsub-emulator`");
         };
         let embedded = Database::open(args.database_url.as_deref(), &folder).await?;
-        Postgres::migrate(embedded.url()).await.context("the database cannot be brought up to date")?;
+        Postgres::migrate(embedded.url()).await.context("cannot migrate the database")?;
         let ports = ports(args.port)?;
         let url = format!("http://{}:{}", Ipv4Addr::LOCALHOST, ports[FUNCTIONS.len() - 1]);
         let issuer = LocalIssuer::open(&folder, &url)?;
@@ -109,7 +108,7 @@ impl Apart {
         let runtime = Arc::new(Runtime::new(store, pubsub, Arc::new(SystemClock)));
         if embedded.is_ours_alone() {
             let sweep = sweep::Sweep::new(runtime.clone());
-            sweep.after_restart().await.context("what was left unfinished cannot be taken up")?;
+            sweep.after_restart().await.context("cannot resume what an earlier process left unfinished")?;
         }
         let watcher = workflows::load_and_watch(&args.workflows, runtime, subscriber).await?;
         let token = issuer.admin_token(SystemClock.now());
@@ -151,9 +150,9 @@ impl Apart {
     }
 }
 
-/// A free port for each function; the last one is where people look.
+/// A free port for each function; the last one is the console's.
 fn ports(last: u16) -> anyhow::Result<[u16; FUNCTIONS.len()]> {
-    // All are held until all are chosen, so that none is chosen twice.
+    // All are held until all are chosen, so that they differ.
     let mut held = Vec::new();
     for place in 1..=FUNCTIONS.len() {
         let port = if place == FUNCTIONS.len() { last } else { 0 };
@@ -175,13 +174,13 @@ async fn serve_keys(issuer: &LocalIssuer) -> anyhow::Result<(String, tokio::task
     let url = format!("http://{}/keys", listener.local_addr()?);
     let serving = tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
-            warn!("The keys of tokens are not served any more: {error}");
+            warn!("The token keys are no longer served: {error}");
         }
     });
     Ok((url, serving))
 }
 
-/// What functions are told.
+/// The environment of the functions.
 struct Settings {
     workflows: PathBuf,
     common: Vec<(&'static str, String)>,
@@ -199,7 +198,7 @@ impl Function {
         command.args(["serve", name]).stdin(Stdio::null());
         command.envs(settings.common.iter().map(|(name, value)| (name, value))).env("PORT", port.to_string());
         if settings.workflows.is_dir() {
-            // Scripts are found from there.
+            // Script paths are relative to it.
             command.current_dir(&settings.workflows);
         }
         end_with_us(&mut command);
@@ -217,8 +216,8 @@ impl Function {
                 ticks.tick().await;
             }
         };
-        let ready = tokio::time::timeout(PATIENCE, asking).await;
-        ready.with_context(|| format!("{} is not ready after {} s", self.name, PATIENCE.as_secs()))
+        let ready = tokio::time::timeout(START_TIMEOUT, asking).await;
+        ready.with_context(|| format!("{} is not ready after {} s", self.name, START_TIMEOUT.as_secs()))
     }
 
     fn has_ended(&mut self) -> bool {
@@ -236,15 +235,15 @@ impl Function {
     }
 }
 
-/// Starts whoever has died again.
+/// Restarts functions that have died.
 async fn keep_alive(functions: Arc<Mutex<Vec<Function>>>, settings: Settings) {
-    let mut ticks = tokio::time::interval(LOOK);
+    let mut ticks = tokio::time::interval(CHECK_INTERVAL);
     loop {
         ticks.tick().await;
         for function in lock(&functions).iter_mut().filter_map(|each| each.has_ended().then_some(each)) {
-            warn!("{} has died and is started again", function.name);
+            warn!("{} has died; restarting it", function.name);
             match Function::start(function.name, function.port, &settings) {
-                Ok(anew) => *function = anew,
+                Ok(restarted) => *function = restarted,
                 Err(error) => warn!("{error:#}"),
             }
         }
@@ -255,11 +254,11 @@ async fn keep_alive(functions: Arc<Mutex<Vec<Function>>>, settings: Settings) {
 async fn keep_ticking(url: String) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap_or_default();
     loop {
-        // A sweep may answer later than the next tick: that one is told to whoever sweeps.
+        // A sweep may respond after the next tick, which then joins it.
         let tick = client.post(&url).send();
         tokio::spawn(async move {
             if let Err(error) = tick.await {
-                warn!("The sweep was not reached; the next tick tries again: {error}");
+                warn!("Cannot reach the sweep; the next tick tries again: {error}");
             }
         });
         let (now, minute) = (SystemClock.now(), TimeDelta::minutes(1));
@@ -267,7 +266,7 @@ async fn keep_ticking(url: String) {
     }
 }
 
-/// Makes topics and subscriptions, as terraform does in the cloud.
+/// Creates topics and subscriptions, as terraform does in the cloud.
 struct Subscriber {
     pubsub: Arc<PubSub>,
     ports: [u16; FUNCTIONS.len()],
@@ -280,7 +279,7 @@ impl Subscriber {
         self.subscribe(Topic::Lifecycle, "trigger-lifecycle", "trigger").await?;
         self.subscribe(Topic::Evaluations, "evaluate", "evaluate").await?;
         self.subscribe(Topic::Management, "sweep", "sweep").await?;
-        // Whoever calls back does so there, whatever queues there are.
+        // Callbacks need this queue, whatever other queues there are.
         self.open([model::message::CALLBACK_QUEUE.to_owned()].into()).await
     }
 
@@ -291,7 +290,7 @@ impl Subscriber {
         };
         let usual = Subscription::new(name, address(function, "/push"), PUSH_AUDIENCE);
         let ack_deadline = match &topic {
-            Topic::Work(_) => LONGEST_DEADLINE,
+            Topic::Work(_) => MAX_ACK_DEADLINE,
             Topic::Management => SWEEP_ACK_DEADLINE,
             _ => usual.ack_deadline,
         };

@@ -26,16 +26,16 @@ use tracing::warn;
 use super::issuer::{LocalIssuer, PUSH_AUDIENCE};
 use super::sign_in;
 
-/// The sweep answers when nothing is due soon: later than the scheduler's next tick it need not.
+/// The sweep responds when nothing is due soon, and not later than the next tick.
 pub(super) const SWEEP_ACK_DEADLINE: Duration = Duration::from_secs(90);
 
-/// The only lifecycle messages that the trigger function wants.
+/// The only lifecycle messages that the trigger function receives.
 pub(super) const RUN_FINISHED: &str = "dev.ebbflow.run.finished.v1";
 
 pub(super) struct Functions {
-    /// Carries out work.
+    /// Runs attempts.
     pub(super) execute: Router,
-    /// Keeps what the broker gave up on, beside its own work.
+    /// Also stores dead letters.
     pub(super) evaluate: Router,
     /// What is served to people and programs: the console, the API, and the functions' push endpoints.
     pub(super) public: Router,
@@ -52,7 +52,7 @@ impl Functions {
         executor: Arc<Executor>,
         secrets: Secrets,
     ) -> Result<Self, auth::Error> {
-        // Pushes within this process go through no server that would observe them.
+        // Pushes within this process bypass the server, which would observe them.
         let observed = |router: Router| router.layer(from_fn(observed));
         let execute = observed(execute::router_with(app.clone(), executor));
         let trigger = observed(trigger::router_with(app.clone(), None, secrets.clone()));
@@ -68,14 +68,14 @@ impl Functions {
             broker.subscribe_dead_letters(&topic, dead_letters(&topic, &evaluate));
         }
         subscribe(Topic::Triggers, "trigger", &trigger, None);
-        // Whoever waits for the end of another workflow's run hears of it there.
+        // Triggers on the end of another workflow's run need it.
         let endpoint = Endpoint::Router(trigger.clone(), "/push".into());
         let usual = Subscription::new("trigger-lifecycle", endpoint, PUSH_AUDIENCE);
         let only = Some(RUN_FINISHED.to_owned());
         broker.subscribe(&Topic::Lifecycle, Subscription { only, ..usual });
         subscribe(Topic::Evaluations, "evaluate", &evaluate, None);
         subscribe(Topic::Management, "sweep", &sweep, Some(SWEEP_ACK_DEADLINE));
-        // Sessions end with the process: a click begins another one.
+        // Sessions end with the process: one click starts another.
         let sessions = Sessions::new(sign_in::sign_in(&issuer.issuer(), url)?, Seal::random());
         let api = Api {
             app: app.clone(),
@@ -94,10 +94,10 @@ impl Functions {
         Ok(Self { execute, evaluate, public, sweep, stop: Arc::default() })
     }
 
-    /// Takes up what an earlier process left unfinished: its messages are lost and its workers dead.
-    pub(super) async fn take_up_again(&self, runtime: &Arc<Runtime>) -> anyhow::Result<()> {
+    /// Resumes what an earlier process left unfinished: its messages are lost and its workers dead.
+    pub(super) async fn resume(&self, runtime: &Arc<Runtime>) -> anyhow::Result<()> {
         let sweep = sweep::Sweep::new(runtime.clone());
-        sweep.after_restart().await.context("what an earlier process left unfinished cannot be taken up")
+        sweep.after_restart().await.context("cannot resume what an earlier process left unfinished")
     }
 
     /// Ticks the sweep at once and at the start of every minute, as the cloud's scheduler does.
@@ -117,7 +117,7 @@ impl Functions {
                     () = clock.wait_until(next) => {}
                 }
                 if answer.is_finished() && answer.await.is_err() {
-                    warn!("The sweep broke down; the next tick tries again");
+                    warn!("The sweep panicked; the next tick tries again");
                 }
             }
         });
@@ -128,7 +128,7 @@ impl Functions {
     }
 }
 
-/// What the broker gives up on of a topic is kept by evaluate.
+/// Evaluate stores a topic's dead letters.
 pub(super) fn dead_letters(topic: &Topic, evaluate: &Router) -> Subscription {
     let endpoint = Endpoint::Router(evaluate.clone(), "/dead-letters".into());
     Subscription::new(topic.dead_letter_id(), endpoint, PUSH_AUDIENCE)

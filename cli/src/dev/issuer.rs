@@ -11,10 +11,10 @@ use super::folder::DataFolder;
 /// The account that the local broker pushes as.
 pub(super) const PUSHER: &str = "pusher@ebbflow.local";
 
-/// Whom pushes are meant for, and no API token is.
+/// The audience of pushes, which no API token has.
 pub(super) const PUSH_AUDIENCE: &str = "ebbflow-push";
 
-/// Whom API tokens are meant for, and no push token is.
+/// The audience of API tokens, which no push token has.
 pub(super) const API_AUDIENCE: &str = "ebbflow-api";
 
 /// The account that may use the API.
@@ -49,12 +49,12 @@ impl LocalIssuer {
         self.issuer.push_token(PUSHER, PUSH_AUDIENCE, now)
     }
 
-    /// Believes our own tokens for the API.
+    /// Accepts our own tokens for the API.
     pub(super) fn api_gate(&self) -> Gate {
         Gate::new([self.verifier(API_AUDIENCE).into()])
     }
 
-    /// The only one there is may do everything.
+    /// The admin may do everything.
     pub(super) fn policy(&self) -> Policy {
         Policy::read(&format!("{ADMIN}=admin:*")).expect("the address is one")
     }

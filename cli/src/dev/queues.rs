@@ -1,5 +1,5 @@
-//! In one process every queue that a workflow names has its executor at once; in production, each queue's topic
-//! and executor are deployed.
+//! In one process, every queue that a workflow names gets its executor at once; in production, each queue's topic and
+//! executor are deployed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -15,17 +15,17 @@ use super::functions::dead_letters;
 use super::issuer::PUSH_AUDIENCE;
 use super::workflows::Queues;
 
-/// As long as the longest attempt: the handler answers when the attempt has ended.
+/// As long as the longest attempt: the handler responds when the attempt has ended.
 const ACK_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// As many as a queue has places: what comes together shares transactions, and the executor itself sees to it that not
-/// too many programs run at the same time.
+/// As many as a queue has slots: messages that come together share transactions, and the executor itself limits how many
+/// programs run concurrently.
 const WINDOW: usize = 512;
 
-/// The local broker, with a subscription made for each queue when the first message for it comes.
+/// The local broker, which subscribes an executor to each queue on its first message.
 pub(super) struct EveryQueue {
     broker: Broker,
-    /// What carries out work, and what keeps the work that it never answers for.
+    /// Runs attempts, and stores dead letters.
     functions: OnceLock<(Router, Router)>,
     known: Mutex<BTreeSet<String>>,
 }
@@ -35,7 +35,7 @@ impl EveryQueue {
         Arc::new(Self { broker, functions: OnceLock::new(), known: Mutex::default() })
     }
 
-    /// Names the functions that carry out work and that keep what cannot be delivered, once they are mounted.
+    /// Sets the functions that run attempts and store dead letters, once they are mounted.
     pub(super) fn deliver_to(&self, execute: Router, evaluate: Router) {
         let _ = self.functions.set((execute, evaluate));
     }
@@ -58,7 +58,7 @@ impl EveryQueue {
     }
 }
 
-/// A queue comes into being with its first message.
+/// A queue is created on its first message.
 #[async_trait]
 impl Queues for EveryQueue {
     async fn open(&self, _: BTreeSet<String>) -> anyhow::Result<()> {

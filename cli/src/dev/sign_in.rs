@@ -15,11 +15,10 @@ use serde_json::json;
 
 use super::issuer::ADMIN;
 
-/// Who the console is for the local provider.
+/// The console's client id at the local provider.
 const CLIENT: &str = "ebbflow-console";
 
-/// How long a code is good.
-const CODE: TimeDelta = TimeDelta::minutes(1);
+const CODE_TTL: TimeDelta = TimeDelta::minutes(1);
 
 #[derive(Clone)]
 struct Local {
@@ -28,7 +27,7 @@ struct Local {
     redirect_url: String,
 }
 
-/// What the console asks for by way of the browser.
+/// The console's authorization request.
 #[derive(Deserialize)]
 struct Asked {
     client_id: String,
@@ -39,7 +38,7 @@ struct Asked {
     code_challenge_method: String,
 }
 
-/// What a code stands for.
+/// The content of a code.
 #[derive(Serialize, Deserialize)]
 struct Code {
     nonce: String,
@@ -79,7 +78,7 @@ pub(super) fn router(issuer: Arc<Issuer>, url: &str) -> Router {
         .with_state(local)
 }
 
-/// There is one person here, and they have just clicked: back they go with a code.
+/// There is only the admin, who has just clicked: redirects back with a code.
 async fn authorize(State(local): State<Local>, Query(asked): Query<Asked>) -> Response {
     let ours = asked.client_id == CLIENT
         && asked.redirect_uri == local.redirect_url
@@ -89,7 +88,7 @@ async fn authorize(State(local): State<Local>, Query(asked): Query<Asked>) -> Re
             .into_response();
     }
     let code = Code { nonce: asked.nonce, challenge: asked.code_challenge };
-    let code = local.seal.close("code", code, SystemClock.now() + CODE);
+    let code = local.seal.close("code", code, SystemClock.now() + CODE_TTL);
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     let state: String = asked.state.chars().filter(|letter| plain(*letter)).collect();
     Redirect::to(&format!("{}?code={code}&state={state}", local.redirect_url)).into_response()
@@ -110,7 +109,7 @@ async fn exchange(State(local): State<Local>, Form(exchange): Form<Exchange>) ->
         "email_verified": true,
         "nonce": code.nonce,
         "iat": now.timestamp(),
-        "exp": (now + CODE).timestamp(),
+        "exp": (now + CODE_TTL).timestamp(),
     }));
     axum::Json(json!({"id_token": token, "token_type": "Bearer"})).into_response()
 }

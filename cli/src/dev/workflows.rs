@@ -14,16 +14,16 @@ use tracing::{info, warn};
 
 use crate::files;
 
-/// An editor writes a file in several steps: changes are taken together for so long.
-const SETTLING: TimeDelta = TimeDelta::milliseconds(200);
+/// An editor writes a file in several steps: changes within this time are handled together.
+const DEBOUNCE: TimeDelta = TimeDelta::milliseconds(200);
 
 /// Keeps watching for as long as it lives.
 pub(super) struct Watcher {
     _notify: Option<RecommendedWatcher>,
 }
 
-/// Registers everything in the folder and keeps doing so when it changes. A file with problems is reported and
-/// leaves the version that is active as it is.
+/// Registers everything in the folder, and again whenever it changes. A file with errors is reported, and the active version
+/// stays in place.
 pub(super) async fn load_and_watch(
     folder: &Path,
     runtime: Arc<Runtime>,
@@ -48,7 +48,7 @@ pub(super) async fn load_and_watch(
     tokio::spawn(async move {
         while changes.recv().await.is_some() {
             let clock = loader.runtime.clock().clone();
-            clock.wait_until(clock.now() + SETTLING).await;
+            clock.wait_until(clock.now() + DEBOUNCE).await;
             while changes.try_recv().is_ok() {}
             loader.load().await;
         }
@@ -56,10 +56,10 @@ pub(super) async fn load_and_watch(
     Ok(Watcher { _notify: Some(watcher) })
 }
 
-/// Whoever must know of a queue before a task of it can be sent anywhere.
+/// Prepares queues before tasks can be sent to them.
 #[async_trait]
 pub(super) trait Queues: Send + Sync {
-    /// Makes what these queues need.
+    /// Creates what these queues need.
     async fn open(&self, queues: BTreeSet<String>) -> anyhow::Result<()>;
 }
 
@@ -67,8 +67,8 @@ struct Loader {
     folder: PathBuf,
     runtime: Arc<Runtime>,
     queues: Arc<dyn Queues>,
-    /// The workflows whose files were there last time, and the content that was registered of each. What has not
-    /// changed is left alone: someone may have rolled it back.
+    /// The workflows whose files were there last time, with the hash that was registered. Unchanged ones are left alone: they
+    /// may have been rolled back.
     loaded: BTreeMap<String, Option<String>>,
 }
 
@@ -95,7 +95,7 @@ impl Loader {
         }
     }
 
-    /// Each on its own: one that the store refuses does not hold up the others.
+    /// Registers one at a time, so that one that fails does not block the others.
     async fn register(&mut self, definition: language::Definition) {
         let (name, hash) = (definition.workflow.name.clone(), definition.hash.clone());
         if self.loaded.get(&name) == Some(&Some(hash.clone())) {
@@ -105,7 +105,7 @@ impl Loader {
         let tasks = definition.workflow.tasks.iter();
         let queues = tasks.flat_map(|task| std::iter::once(task.queue.clone()).chain(children(task)));
         if let Err(error) = self.queues.open(queues.collect()).await {
-            return warn!("The queues of {name} could not be made: {error:#}");
+            return warn!("Cannot create the queues of {name}: {error:#}");
         }
         match self.runtime.register(TenantId::DEFAULT, vec![definition], "ebb dev").await {
             Ok(registered) => {
@@ -114,7 +114,7 @@ impl Loader {
                     info!("Registered {name}, version {}", registered.number);
                 }
             }
-            Err(error) => warn!("{name} could not be registered: {error}"),
+            Err(error) => warn!("Cannot register {name}: {error}"),
         }
     }
 
@@ -124,7 +124,7 @@ impl Loader {
                 self.loaded.remove(name);
                 info!("Archived {name}: its file is gone");
             }
-            Err(error) => warn!("{name} could not be archived: {error}"),
+            Err(error) => warn!("Cannot archive {name}: {error}"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Decides, for every result that arrives, what may happen next.
 //!
-//! The decision itself is `engine`; whoever has a result and no transaction of their own sends it here.
+//! The decision itself is in `engine`; senders of results that have no transaction of their own send them here.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use model::message::CancelRequested;
 use model::{Message, RunId};
 use runtime::Settled;
 
-/// `POST /push`: a result, a request or a nudge. `POST /dead-letters`: what the bus gave up on, of any topic.
+/// `POST /push`: a result, a request or a nudge. `POST /dead-letters`: dead letters of any topic.
 pub fn router(app: App) -> Router {
     Router::new()
         .route("/push", post(push))
@@ -29,7 +29,7 @@ async fn push(State(app): State<App>, Push(delivery): Push) -> Reply {
     app.reply(&delivery, outcome).await
 }
 
-/// Settles what the message says. A message that was settled before is stale and changes nothing.
+/// Settles the message. One that was settled before is stale and changes nothing.
 async fn evaluate(app: &App, message: &Message) -> runtime::Result<Verdict> {
     let (run, command) = match message.clone() {
         Message::TaskReported(report) => {
@@ -49,7 +49,7 @@ async fn evaluate(app: &App, message: &Message) -> runtime::Result<Verdict> {
         }
         Message::LaneFreed(freed) => return app.runtime.admit(&freed).await.map(|()| Verdict::Done),
         Message::CancelRequested(CancelRequested { run, actor, reason }) => {
-            // A run that does not exist was never created, and will not be: whoever asked for it has ended.
+            // A run that does not exist was never created, and will not be: its requester has ended.
             let cancel = Command::Cancel { actor, reason: Some(reason) };
             return app.runtime.settle(run, cancel).await.map(|_| Verdict::Done);
         }

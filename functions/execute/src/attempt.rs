@@ -23,17 +23,16 @@ use crate::sensors::{Eyes, Storage};
 use crate::worker::Halt;
 use crate::{Context, Job, Log, Performers, Worker};
 
-/// A report is tried so often, for some twelve seconds in all, before it is left to a message.
-const REPORT_TRIES: u32 = 7;
+/// How often a report is tried, for about twelve seconds in all, before it is left to a message.
+const MAX_REPORT_TRIES: u32 = 7;
 
-/// So many tasks that take no time are carried out after each other, before the next one is left to a message.
-const IN_A_ROW: u32 = 50;
+/// The maximum number of inline tasks that run one after the other before the next one is left to a message.
+const MAX_INLINE_TASKS: u32 = 50;
 
-/// So many attempts with effects outside are carried out by one instance at the same time. Whoever comes then waits
-/// before it is claimed.
-const HANDS: usize = 64;
+/// The maximum number of side-effecting attempts one instance runs concurrently. Further ones wait before they are claimed.
+const MAX_CONCURRENT_ATTEMPTS: usize = 64;
 
-/// What carrying out attempts takes.
+/// Runs attempts.
 pub struct Executor {
     pub(crate) runtime: Arc<Runtime>,
     worker: RwLock<Arc<Worker>>,
@@ -50,12 +49,12 @@ impl Executor {
     pub fn new(runtime: Arc<Runtime>, worker: Arc<Worker>, scripts: impl Into<PathBuf>) -> Self {
         let secrets = Secrets::from_env();
         let (worker, scratch) = (RwLock::new(worker), std::env::temp_dir());
-        let (scripts, hands) = (scripts.into(), Semaphore::new(HANDS));
+        let (scripts, hands) = (scripts.into(), Semaphore::new(MAX_CONCURRENT_ATTEMPTS));
         let eyes = Eyes { storage: Storage::from_env(), ..Eyes::default() };
         Self { runtime, worker, performers: Performers::standard(), scripts, scratch, secrets, hands, eyes }
     }
 
-    /// The same with secrets that are also found in a folder, one in each file.
+    /// The same with secrets from a folder, too, one in each file.
     pub fn with_secrets_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.secrets = self.secrets.or_in(folder.into());
         self
@@ -67,19 +66,19 @@ impl Executor {
         self
     }
 
-    /// The same with requests that may go elsewhere: as usual, they go nowhere within.
+    /// The same with another egress policy; the default allows no internal address.
     pub fn with_outgoing(mut self, outgoing: Outgoing) -> Self {
         self.performers = self.performers.limited_to(outgoing.clone());
         self.eyes.http = Http::limited_to(outgoing);
         self
     }
 
-    /// The worker that holds what is carried out.
+    /// The worker that holds the attempts.
     pub fn worker(&self) -> Arc<Worker> {
         self.worker.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Lets another worker hold what is carried out from now on.
+    /// Replaces the worker that holds attempts from now on.
     pub fn go_on_as(&self, worker: Arc<Worker>) {
         *self.worker.write().unwrap_or_else(PoisonError::into_inner) = worker;
     }
@@ -95,7 +94,7 @@ impl Executor {
     pub async fn carry_out(self: &Arc<Self>, work: &TaskDispatched) -> runtime::Result<Verdict> {
         let Settlement { verdict, next } = self.attempt(work).await?;
         if let Some(next) = next {
-            // On its own: nobody else hears of it, so a caller that hangs up must not end it.
+            // In a separate task: the work is in no other message, so a caller that hangs up must not end it.
             let executor = self.clone();
             let going_on = async move { executor.go_on(next).await };
             let _ = tokio::spawn(going_on.in_current_span()).await;
@@ -105,11 +104,11 @@ impl Executor {
 
     /// Carries out what was taken over, and what follows from it.
     async fn go_on(self: &Arc<Self>, mut work: TaskDispatched) {
-        for _ in 0..IN_A_ROW {
+        for _ in 0..MAX_INLINE_TASKS {
             match self.attempt(&work).await {
                 Ok(Settlement { verdict: Verdict::Done, next: Some(next) }) => work = next,
                 Ok(Settlement { verdict: Verdict::Done, next: None }) => return,
-                // As a message it is tried again, or kept with the reason.
+                // As a message it is retried, or dead-lettered with the reason.
                 Ok(_) | Err(_) => break,
             }
         }
@@ -136,13 +135,13 @@ impl Executor {
                 self.report(work, None, self.runtime.clock().now(), Err(failure)).await
             }
             runtime::Job::Ready(brief) if spec(&graph, work).kind.is_inline() => {
-                // Without effects outside, so doing it twice is harmless: a claim would only cost a commit.
+                // Without side effects, so running it twice is harmless: a claim would only cost a commit.
                 let brief = Briefed { brief, secrets };
                 let (started_at, result) = self.perform(work, &graph, brief, Halt::default()).await;
                 self.report(work, None, started_at, result.map_err(Failure::from)).await
             }
             runtime::Job::Ready(brief) => {
-                // On its own, so that a caller that hangs up does not end an attempt that was claimed.
+                // In a separate task, so that a caller that hangs up does not end a claimed attempt.
                 let (executor, work, brief) = (self.clone(), work.clone(), Briefed { brief, secrets });
                 let attempt = async move { executor.carry_out_claimed(&work, &graph, brief).await };
                 let broken = |panic| Ok(Verdict::Hopeless(format!("the attempt broke down: {panic}")).into());
@@ -174,7 +173,7 @@ impl Executor {
         graph: &Graph,
         brief: Briefed,
     ) -> runtime::Result<Settlement> {
-        // Held before it is claimed: what the store says is ours and we do not hold is given back.
+        // Held before it is claimed: an attempt that is ours in the store and not held here is handed back.
         let halt = match worker.holds.add(work.key, work.attempt) {
             Ok(halt) => halt,
             Err(verdict) => return Ok(verdict.into()),
@@ -228,7 +227,7 @@ impl Executor {
         let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
         log.mask(secrets::forms(&secrets));
         if !spec.kind.is_inline() {
-            // What has effects outside may come across any secret of this worker, whether it was told of it or not.
+            // A side-effecting task may come across any secret of this worker, not only those it names.
             log.mask(self.secrets.known().await);
         }
         let (scripts, scratch, kill) = (self.scripts.clone(), self.scratch.clone(), halt.kill);
@@ -262,8 +261,7 @@ impl Executor {
         Ok(Verdict::Done.into())
     }
 
-    /// Gives an attempt that had to be stopped to whoever comes next. What cannot be written down is found by the
-    /// sweep once we are gone.
+    /// Hands back an attempt that had to be stopped. If that cannot be recorded, the sweep finds it once we are gone.
     async fn hand_back(&self, work: &TaskDispatched, worker: WorkerId, reason: String) -> Verdict {
         let (task, attempt) = (work.key.task, work.attempt);
         let hand_back = Command::HandBack { task, attempt, worker, reason };
@@ -271,9 +269,9 @@ impl Executor {
         settlement.map_or(Verdict::Done, |settlement| settlement.verdict)
     }
 
-    /// Settles what became of an attempt, again and again while the store is away; none if it stays away.
+    /// Settles the result of an attempt, retrying while the store is unavailable; none if it stays so.
     async fn settle_in_the_end(&self, work: &TaskDispatched, command: Command) -> Option<Settlement> {
-        for tries in 0..REPORT_TRIES {
+        for tries in 0..MAX_REPORT_TRIES {
             match self.settle_once(work, command.clone()).await {
                 Err(error) => self.back_off(tries, &error).await,
                 Ok((Settled::Stale, _)) if tries > 0 => {
@@ -291,11 +289,11 @@ impl Executor {
         None
     }
 
-    /// An earlier try may have been written without our hearing of it: then nobody announced what follows from it.
+    /// An earlier try may have been committed without our knowledge: then what follows from it is unpublished.
     async fn follow_up(&self, work: &TaskDispatched) {
         let look = Command::Checkup { patience: TimeDelta::zero() };
         if let Err(error) = self.runtime.settle(work.key.run, look).await {
-            warn!("What follows in run {} waits for the sweep: {error}", work.key.run);
+            warn!("The next step of run {} waits for the sweep: {error}", work.key.run);
         }
     }
 
@@ -312,7 +310,7 @@ impl Executor {
     }
 
     async fn back_off(&self, tries: u32, error: &runtime::Error) {
-        warn!("A finished attempt could not be reported yet: {error}");
+        warn!("Cannot report a finished attempt yet: {error}");
         let clock = self.runtime.clock();
         clock.wait_until(clock.now() + TimeDelta::milliseconds(100 << tries)).await;
     }
@@ -340,7 +338,7 @@ fn spec<'g>(graph: &'g Graph, work: &TaskDispatched) -> &'g TaskSpec {
     graph.spec_at(work.key.task, work.child)
 }
 
-/// Says in the lines of this request which attempt they are about.
+/// Labels the log lines of this request with its attempt.
 fn say_what_it_is_about(work: &TaskDispatched, graph: &Graph) {
     let task = graph.name_at(work.key.task, work.child);
     let span = Span::current();

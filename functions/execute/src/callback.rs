@@ -1,4 +1,4 @@
-//! Callbacks: telling someone what became of a run or a task.
+//! Callbacks: notifications about a run or a task.
 
 use chrono::TimeDelta;
 use engine::Command;
@@ -12,14 +12,14 @@ use serde_json::{Map, Value, json};
 
 use crate::attempt::Executor;
 
-/// A callback is tried so often in a row before it is left to the bus, which sends it again later.
-const TRIES: u32 = 3;
+/// How often a callback is tried in a row before it is left to the bus, which redelivers it later.
+const MAX_TRIES: u32 = 3;
 
-/// Nobody who is told takes longer to answer.
-const LONGEST: TimeDelta = TimeDelta::seconds(30);
+/// For a receiver to respond.
+const CALLBACK_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 
 impl Executor {
-    /// Tells whoever wants to be told. What is told may be told twice, with the same id.
+    /// Sends a callback. It may arrive twice, with the same id.
     pub async fn call_back(&self, due: &CallbackDue) -> runtime::Result<Verdict> {
         let secrets = match self.secrets.resolve(self.runtime.callback_secrets(due).await?).await {
             Ok(secrets) => secrets,
@@ -70,13 +70,13 @@ impl Executor {
             let exchange = self.eyes.http.exchange(&config, &hush);
             let answer = tokio::select! {
                 answer = exchange => answer,
-                () = clock.wait_until(clock.now() + LONGEST) => {
-                    Err(Failure::transient(format!("no answer within {} s", LONGEST.num_seconds())))
+                () = clock.wait_until(clock.now() + CALLBACK_TIMEOUT) => {
+                    Err(Failure::transient(format!("no answer within {} s", CALLBACK_TIMEOUT.num_seconds())))
                 }
             };
             match answer {
                 Ok(_) => return Ok(()),
-                Err(failure) if tries == TRIES || !may_pass(&failure) => return Err(failure),
+                Err(failure) if tries == MAX_TRIES || !may_pass(&failure) => return Err(failure),
                 Err(_) => clock.wait_until(clock.now() + TimeDelta::seconds(1 << tries)).await,
             }
             tries += 1;
@@ -112,7 +112,7 @@ impl Executor {
         }
     }
 
-    /// Notes in the run's timeline what became of a callback, or has it sent again later.
+    /// Records the result of a callback in the run's timeline, or has it redelivered.
     async fn called(
         &self,
         due: &CallbackDue,
@@ -135,7 +135,7 @@ fn may_pass(failure: &Failure) -> bool {
     failure.class != model::ErrorClass::Permanent
 }
 
-/// Whom a callback tells, without the path and query of an address, which may hold a secret.
+/// The target of a callback, without the path and query of its address, which may hold a secret.
 fn in_words(call: &Call) -> String {
     match call {
         Call::Webhook { url, .. } => {

@@ -1,4 +1,4 @@
-//! Carries out one attempt at a task and reports.
+//! Runs one attempt at a task and reports.
 
 mod attempt;
 mod callback;
@@ -37,15 +37,14 @@ impl FromRef<Shared> for App {
     }
 }
 
-/// `POST /push`: an attempt or a callback to carry out. Scripts are found from the working directory.
+/// `POST /push`: an attempt or a callback to run. Script paths are relative to the working directory.
 pub fn router(app: App) -> Router {
     let worker = Worker::new(app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker, ".");
     router_with(app, executor)
 }
 
-/// The same as a process of its own: asked to stop, it lets what runs finish or hands it back, and it ends when its
-/// worker is told to.
+/// The same as a process: asked to stop, it lets attempts finish or hands them back, and it ends with its worker.
 pub fn serving(app: App, config: &Config) -> Serving {
     let worker = Worker::of_queue(config.queue.clone(), app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker.clone(), ".");
@@ -60,7 +59,7 @@ pub fn serving(app: App, config: &Config) -> Serving {
     }
 }
 
-/// The same with an executor of one's own making.
+/// The same with another executor.
 pub fn router_with(app: App, executor: impl Into<Arc<Executor>>) -> Router {
     let shared = Shared { app: app.clone(), executor: executor.into() };
     Router::new().route("/push", post(push)).with_state(shared).merge(health(app))
@@ -68,7 +67,7 @@ pub fn router_with(app: App, executor: impl Into<Arc<Executor>>) -> Router {
 
 async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
     if let Some(why) = shared.executor.worker().closing() {
-        // Someone else shall do it.
+        // Another worker must run it.
         return Reply::Retry(why.to_owned());
     }
     let outcome = match &delivery.message {

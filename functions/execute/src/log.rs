@@ -42,7 +42,7 @@ pub enum Stream {
     Stdout,
     /// The process's standard error.
     Stderr,
-    /// Ourselves.
+    /// Ebbflow itself.
     System,
 }
 
@@ -82,8 +82,8 @@ impl Level {
     }
 }
 
-/// A shorter line within a secret, a brace or a comma, gives nothing away and would mask too much.
-const TELLING: usize = 8;
+/// A shorter line within a secret, such as a brace, reveals nothing and would mask too much.
+const MIN_MASKED_LENGTH: usize = 8;
 
 /// A handle to the log of one attempt; clones write to the same log.
 #[derive(Clone)]
@@ -106,8 +106,8 @@ impl Log {
     /// The longest log of one attempt, in bytes; what comes after is cut.
     pub const LIMIT: usize = 10 * 1024 * 1024;
 
-    /// How many lines may wait for the store before whoever writes them must wait, too.
-    pub const WAITING: usize = 10_000;
+    /// How many lines may wait for the store before their writer must wait, too.
+    pub const MAX_WAITING_LINES: usize = 10_000;
 
     /// Opens the log of an attempt; its lines are numbered from 0.
     pub fn open<S>(sink: Arc<S>, clock: Arc<dyn Clock>, key: TaskKey, attempt: u32) -> Self
@@ -134,11 +134,12 @@ impl Log {
     /// Has these values replaced by `***` in every later line. Of a value of several lines, each
     /// line that is long enough to be telling counts as a value: output arrives line by line.
     pub fn mask(&self, secrets: Vec<String>) {
-        let lines = secrets.iter().flat_map(|secret| secret.lines()).filter(|line| line.len() >= TELLING);
+        let lines =
+            secrets.iter().flat_map(|secret| secret.lines()).filter(|line| line.len() >= MIN_MASKED_LENGTH);
         let lines: Vec<_> = lines.map(str::to_owned).collect();
         let mut known = self.0.secrets.write().unwrap_or_else(PoisonError::into_inner);
         known.extend(secrets.into_iter().chain(lines).filter(|secret| !secret.is_empty()));
-        // A secret within another must not spoil the longer one's match.
+        // A secret inside another must not break the longer one's match.
         known.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     }
 
@@ -163,7 +164,7 @@ impl Log {
         text.replace('\0', "\u{fffd}")
     }
 
-    /// Writes one line. Waits only while [`Log::WAITING`] lines wait for the store.
+    /// Writes one line. Waits only while [`Log::MAX_WAITING_LINES`] lines wait for the store.
     pub async fn line(&self, stream: Stream, level: Level, text: &str) {
         let text = self.clean(text);
         match self.place_for(&text) {
@@ -205,7 +206,7 @@ impl Log {
 
     /// Has what comes written, by a task of its own.
     fn begin(&self) -> mpsc::Sender<LogLine> {
-        let (lines, waiting) = mpsc::channel(Self::WAITING);
+        let (lines, waiting) = mpsc::channel(Self::MAX_WAITING_LINES);
         let (writing, done) = ((self.0.write)(waiting), self.0.closed.clone().drop_guard());
         tokio::spawn(async move {
             writing.await;

@@ -20,7 +20,7 @@ use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
 
 pub(crate) use http::{Breakers, Http, Hush};
-pub(crate) use output::{OUTPUT_LIMIT, too_large};
+pub(crate) use output::{MAX_OUTPUT_BYTES, too_large};
 
 /// No attempt takes longer, whatever its time-out says.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);

@@ -29,8 +29,8 @@ use capture::Capture;
 use group::Group;
 pub(crate) use scratch::Scratch;
 
-/// How long what a program leaves behind may still write after the program itself has ended.
-const AFTERGLOW: Duration = Duration::from_secs(1);
+/// How long the children of a program may still write after it has ended.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What to run.
 pub(crate) struct Program {
@@ -111,9 +111,9 @@ impl Process {
 
     /// The program has ended, but what it started may have last words (a `tee` behind it, say).
     async fn settle(&mut self, context: &Context) {
-        within(context, AFTERGLOW, self.capture.end()).await;
+        within(context, OUTPUT_TIMEOUT, self.capture.end()).await;
         self.group.signal(Signal::KILL);
-        within(context, AFTERGLOW, self.capture.end()).await;
+        within(context, OUTPUT_TIMEOUT, self.capture.end()).await;
     }
 
     /// Asks the whole group to end, and kills what has not after the grace.
@@ -136,7 +136,7 @@ impl Process {
         }
         self.group.signal(Signal::KILL);
         let _ = self.child.wait().await;
-        within(context, AFTERGLOW, self.capture.end()).await;
+        within(context, OUTPUT_TIMEOUT, self.capture.end()).await;
     }
 }
 

@@ -25,11 +25,11 @@ use tracing::info;
 use uuid::Uuid;
 
 use crate::attempt::Executor;
-use crate::performers::{Http, Hush, OUTPUT_LIMIT};
+use crate::performers::{Http, Hush, MAX_OUTPUT_BYTES};
 pub use storage::Storage;
 
 /// No look takes longer.
-const LONGEST: TimeDelta = TimeDelta::seconds(50);
+const POLL_TIMEOUT: TimeDelta = TimeDelta::seconds(50);
 
 /// What sensors look with.
 #[derive(Default)]
@@ -81,7 +81,7 @@ impl Executor {
             }
         };
         let result = match seen {
-            Ok(Some(output)) if output.to_string().len() > OUTPUT_LIMIT => {
+            Ok(Some(output)) if output.to_string().len() > MAX_OUTPUT_BYTES => {
                 TaskResult::Failed(crate::performers::too_large(output.to_string().len() as u64))
             }
             Ok(Some(output)) => TaskResult::Succeeded(output),
@@ -114,8 +114,8 @@ impl Executor {
         let clock = self.runtime.clock();
         tokio::select! {
             seen = look => seen,
-            () = clock.wait_until(clock.now() + LONGEST) => {
-                Err(Failure::transient(format!("a look took longer than {} s", LONGEST.num_seconds())))
+            () = clock.wait_until(clock.now() + POLL_TIMEOUT) => {
+                Err(Failure::transient(format!("a look took longer than {} s", POLL_TIMEOUT.num_seconds())))
             }
         }
     }

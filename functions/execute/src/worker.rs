@@ -1,5 +1,5 @@
-//! This instance as a worker: it registers before it claims, beats while it holds attempts, stops those that were
-//! taken from it, and hands back what it cannot finish. Holding nothing, it says nothing.
+//! This instance as a worker: it registers before it claims, sends heartbeats while it holds attempts, stops those that were
+//! taken from it, and hands back what it cannot finish. While it holds nothing, it sends nothing.
 
 mod ending;
 mod holds;
@@ -22,11 +22,11 @@ use crate::performers::Breakers;
 
 pub(crate) use holds::{Halt, Holds};
 
-/// A worker beats this often while it holds attempts.
-const BEAT: TimeDelta = TimeDelta::seconds(10);
+/// How often a worker sends a heartbeat while it holds attempts.
+const HEARTBEAT_INTERVAL: TimeDelta = TimeDelta::seconds(10);
 
-/// A beat that takes longer is given up: the sweep expects the next one.
-const BEAT_LIMIT: TimeDelta = TimeDelta::seconds(5);
+/// A heartbeat that takes longer is abandoned: the sweep expects the next one.
+const HEARTBEAT_TIMEOUT: TimeDelta = TimeDelta::seconds(5);
 
 /// This instance as a worker.
 pub struct Worker {
@@ -37,8 +37,7 @@ pub struct Worker {
     pub(crate) holds: Holds,
     /// The hosts that it does not call for a while.
     pub(crate) breakers: Arc<Breakers>,
-    /// How many attempts are between registering and being let go of. The first one starts the beat, the last
-    /// one ends it.
+    /// How many attempts are registered and not yet released. The first one starts the heartbeat, the last one ends it.
     busy: AsyncMutex<Busy>,
     /// Why it takes no more work, once it does not.
     closing: OnceLock<String>,
@@ -53,17 +52,17 @@ struct Busy {
 }
 
 impl Worker {
-    /// A worker that beats every ten seconds and takes whatever it is sent.
+    /// A worker with a heartbeat every ten seconds, of any queue.
     pub fn new(runtime: Arc<Runtime>) -> Arc<Self> {
-        Self::serving(None, BEAT, runtime)
+        Self::serving(None, HEARTBEAT_INTERVAL, runtime)
     }
 
     /// A worker of that queue.
     pub fn of_queue(queue: Option<String>, runtime: Arc<Runtime>) -> Arc<Self> {
-        Self::serving(queue, BEAT, runtime)
+        Self::serving(queue, HEARTBEAT_INTERVAL, runtime)
     }
 
-    /// A worker that beats at another pace: a cancelled attempt hears of it at the next beat.
+    /// A worker with another heartbeat interval: an attempt learns of its cancellation at the next heartbeat.
     pub fn beating_every(beat: TimeDelta, runtime: Arc<Runtime>) -> Arc<Self> {
         Self::serving(None, beat, runtime)
     }
@@ -95,8 +94,8 @@ impl Worker {
         self.id
     }
 
-    /// Registers, before anything is claimed: an attempt held by nobody known counts as lost. Answers whether it may
-    /// take work.
+    /// Registers, before anything is claimed: an attempt held by an unknown worker counts as lost. Returns whether it may take
+    /// work.
     pub async fn register(self: &Arc<Self>) -> store::Result<bool> {
         let mut busy = self.busy.lock().await;
         let now = self.runtime.clock().now();
@@ -120,7 +119,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Undoes one registration. The last one out says goodbye.
+    /// Undoes one registration. The last one deregisters the worker.
     pub async fn release(&self) {
         let mut busy = self.busy.lock().await;
         busy.attempts -= 1;
@@ -129,7 +128,7 @@ impl Worker {
                 stop.cancel();
             }
             match self.runtime.store().farewell(self.id).await {
-                // What it was told since its last beat it must hear now: nobody remembers it any more.
+                // Commands since the last heartbeat must be received now: the store forgets them with the worker.
                 Ok(order) => self.heed(order),
                 Err(error) => warn!("The sweep will notice that worker {} is gone: {error}", self.id),
             }
@@ -159,7 +158,7 @@ impl Worker {
         let (now, claimed) = (clock.now(), self.holds.all_claimed());
         let told = tokio::select! {
             told = self.say_that_we_live(now) => told.map_err(|error| error.to_string()),
-            () = clock.wait_until(now + BEAT_LIMIT) => Err("the store does not answer".into()),
+            () = clock.wait_until(now + HEARTBEAT_TIMEOUT) => Err("the store does not answer".into()),
         };
         match told {
             Ok(told) => {
@@ -174,17 +173,17 @@ impl Worker {
             }
             Err(error) => {
                 metrics::counter!("ebbflow_heartbeats_missed_total").increment(1);
-                warn!("Worker {} could not say that it lives: {error}", self.id);
+                warn!("Worker {} cannot send a heartbeat: {error}", self.id);
             }
         }
     }
 
-    /// A claim whose answer got lost leaves an attempt that the store thinks we hold and nobody carries out.
+    /// A claim whose response got lost leaves an attempt that is ours in the store and that nothing runs.
     async fn give_back_what_is_unknown(&self, ours: &[Held]) {
         for held in self.holds.unknown(ours) {
             let lose = Command::Lose { task: held.key.task, attempt: held.attempt, worker: self.id };
             if let Err(error) = self.runtime.settle(held.key.run, lose).await {
-                warn!("An attempt that nobody carries out could not be given back yet: {error}");
+                warn!("Cannot hand back an attempt that nothing runs yet: {error}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Where rows go before they are deleted.
+//! Archives for rows that are about to be deleted.
 
 mod bucket;
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 pub use bucket::Bucket;
 
-/// Keeps documents for good.
+/// A permanent store for documents.
 #[async_trait::async_trait]
 pub trait Archive: Send + Sync {
-    /// Keeps documents of one kind. Once this returns well, they outlive a loss of power: only then may the rows be
-    /// deleted. The same documents may come twice.
+    /// Stores documents of one kind. Once this succeeds, they are durable, and only then may the rows be deleted. The same
+    /// documents may come twice.
     async fn keep(&self, kind: &str, now: Instant, documents: Vec<Value>) -> io::Result<()>;
 }
 
@@ -32,7 +32,7 @@ impl Archive for Folder {
             let mut file = std::fs::File::options().create(true).append(true).open(path)?;
             file.write_all(lines(&documents).as_bytes())?;
             file.sync_all()?;
-            // The folder, too: else a new file may be gone.
+            // Sync the folder, too: otherwise a new file may be lost.
             std::fs::File::open(folder)?.sync_all()
         };
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(io::Error::other(error)))

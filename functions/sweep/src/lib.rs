@@ -1,8 +1,8 @@
 //! Fires durable timers, finds lost messages and dead workers, and repairs.
 //!
-//! Woken every minute by the scheduler, and by a message when a timer is due before the next tick. It stays up
-//! only while timers are due soon or a worker may be dead; with nothing due it asks the store one question and ends. Any number of
-//! sweeps may run at once: what two of them find is decided once.
+//! The scheduler wakes it every minute, and a message does if a timer is due before the next tick. It stays up only while
+//! timers are due soon or a worker may be dead; with nothing due it runs one query and ends. Any number of sweeps may run at
+//! once: what two of them find is settled once.
 
 mod archive;
 mod retention;
@@ -50,7 +50,7 @@ pub fn router(app: App) -> Router {
     router_with(app, Retention::default())
 }
 
-/// The same, where what has ended is kept for other times.
+/// The same with another retention.
 pub fn router_with(app: App, retention: Retention) -> Router {
     let sweep = Arc::new(Sweep::new(app.runtime.clone()).keeping(retention));
     let shared = Shared { app: app.clone(), sweep };
@@ -72,7 +72,7 @@ async fn tick(State(shared): State<Shared>, request: Request) -> Response {
     }
 }
 
-/// Sweeps on its own, so that a caller that hangs up does not end what others rely on.
+/// Sweeps in a separate task, so that a caller that hangs up does not end what others rely on.
 async fn sweep(shared: &Shared, waker: Waker) -> runtime::Result<()> {
     let sweep = shared.sweep.clone();
     let sweeping = async move {
@@ -98,8 +98,8 @@ async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
     shared.app.reply(&delivery, outcome).await
 }
 
-/// A worker that cannot reach the database says by message that it lives. Nobody is heard of from the future: it would
-/// seem to live for ever.
+/// A worker that cannot reach the database sends its heartbeat as a message. Times in the future are cut off: the worker
+/// would seem to live for ever.
 async fn hear_of(
     app: &App,
     worker: WorkerId,
@@ -114,7 +114,7 @@ async fn hear_of(
 async fn end(app: &App, kill: &WorkerKill) -> runtime::Result<Verdict> {
     let (actor, reason) = (kill.actor.clone(), kill.reason.clone());
     let order = Order { kind: OrderKind::Kill, actor, reason, at: app.now() };
-    // Whoever has left meanwhile need not be ended.
+    // A worker that has left meanwhile need not be ended.
     app.runtime.store().give_order(kill.worker, &order).await?;
     Ok(Verdict::Done)
 }

@@ -1,4 +1,4 @@
-//! Once a day, what has been kept long enough is deleted, in small steps, and archived before.
+//! Once a day, expired runs and records are archived and deleted, in small steps.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use tracing::{info, warn};
 
 use crate::archive::{Archive, Bucket, Folder};
 
-/// Looked for so often.
+/// Time between two passes.
 const DAY: TimeDelta = TimeDelta::days(1);
 
-/// Whoever dies in the middle, or whose archive is full, is followed by the next tick.
+/// Time after which the next tick takes over from a pass that died or could not archive.
 const TURN: TimeDelta = TimeDelta::seconds(50);
 
-/// How long what has ended is kept, and where it goes before it is deleted.
+/// How long finished runs and records are kept, and where they are archived.
 #[derive(Clone)]
 pub struct Retention {
     days: RetentionConfig,
@@ -45,8 +45,8 @@ impl Retention {
         Self { archive: Some(archive), ..self }
     }
 
-    /// Takes a turn, if nobody else has it, and deletes some of what has been kept long enough. Answers whether there
-    /// was any: then there may be more.
+    /// Deletes a batch of expired runs and records, unless another instance is at it. Returns whether there was any: then there
+    /// may be more.
     pub(crate) async fn step(&self, runtime: &Runtime, now: Instant) -> Result<bool> {
         let store = runtime.store();
         if !store.take_retention(now, now + TURN).await? {
@@ -62,7 +62,7 @@ impl Retention {
                 return Ok(false);
             }
             store.forget(part, &runs).await?;
-            info!("The {} of {} runs that {} were kept long enough", part.name(), runs.len(), state.name());
+            info!("Deleted the {} of {} runs that {}", part.name(), runs.len(), state.name());
             store.rest_retention(now).await?;
             return Ok(true);
         }
@@ -70,27 +70,27 @@ impl Retention {
         let RetentionConfig { succeeded, failed, .. } = self.days;
         let backfills = store.forget_backfills(now - TimeDelta::days(succeeded.max(failed).into())).await?;
         if backfills > 0 {
-            info!("{backfills} backfills were kept long enough");
+            info!("Deleted {backfills} backfills");
             store.rest_retention(now).await?;
             return Ok(true);
         }
         let (deeds, receipts) = (now - TimeDelta::days(self.days.audit.into()), now - DAY);
         let gone = store.forget_deeds(deeds).await? + store.forget_receipts(receipts).await?;
         if gone > 0 {
-            info!("{gone} entries of the audit log and kept answers were kept long enough");
+            info!("Deleted {gone} audit entries and idempotency records");
             store.rest_retention(now).await?;
             return Ok(true);
         }
         let letters = store.forget_letters(now - TimeDelta::days(self.days.dead_letters.into())).await?;
         let events = store.forget_trigger_events(now).await?;
         if letters + events > 0 {
-            info!("{letters} dead letters and {events} events of triggers were kept long enough");
+            info!("Deleted {letters} dead letters and {events} trigger events");
             store.rest_retention(now).await?;
             return Ok(true);
         }
-        // By now all logs up to there are archived, if any archive wants them.
+        // By now all logs up to there are archived, if there is an archive.
         if let Err(error) = store.turn_pages(now, now - TimeDelta::days(self.days.logs.into())).await {
-            warn!("Partitions are left as they are until tomorrow: {error}");
+            warn!("Cannot maintain partitions until tomorrow: {error}");
         }
         store.rest_retention(now + DAY).await?;
         Ok(false)
@@ -106,14 +106,14 @@ impl Retention {
         ends.into_iter().flat_map(parts).collect()
     }
 
-    /// Archives what is about to be deleted. Answers whether it may be deleted.
+    /// Archives what is about to be deleted. Returns whether it may be deleted.
     async fn keep(&self, runtime: &Runtime, part: Part, runs: &[RunId], now: Instant) -> Result<bool> {
         let Some(archive) = &self.archive else { return Ok(true) };
         let documents = runtime.store().documents(part, runs).await?;
         match archive.keep(part.name(), now, documents).await {
             Ok(()) => Ok(true),
             Err(error) => {
-                warn!("Nothing is deleted, since the archive does not take it: {error}");
+                warn!("Deleting nothing, since it cannot be archived: {error}");
                 Ok(false)
             }
         }

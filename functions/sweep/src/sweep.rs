@@ -1,4 +1,4 @@
-//! One sweep: look what is due, do it, wait for what is due soon, end.
+//! One sweep: does what is due, waits for what is due soon, and ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,54 +16,54 @@ use tracing::{error, info, warn};
 use crate::Retention;
 use crate::watch::Watch;
 
-/// The scheduler ticks every minute and may be late by a few seconds: whatever is due before the next tick is surely there
-/// is waited for. So two sweeps overlap, and no instant falls between them.
+/// The scheduler ticks every minute and may be a few seconds late: a sweep waits for whatever is due until the next one has
+/// surely begun. So two sweeps overlap, and no instant falls between them.
 const TICK: TimeDelta = TimeDelta::seconds(65);
 
-/// A dispatched task that nobody took for so long needs its message again.
-const PATIENCE: TimeDelta = TimeDelta::seconds(30);
+/// A dispatched task that no worker has claimed for this long gets its message again.
+const CLAIM_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 
-/// An outbox message as old as this was not published by the process that wrote it.
-const UNSENT: TimeDelta = TimeDelta::seconds(5);
+/// An outbox message of this age was not published by the process that wrote it.
+const OUTBOX_TIMEOUT: TimeDelta = TimeDelta::seconds(5);
 
-/// So many things are done in one transaction.
+/// The maximum number of commands in one transaction.
 pub(crate) const BATCH: u32 = 200;
 
-/// So many timers are fired in one transaction: what a transaction costs is then little beside what they cost.
-const TIMERS: u32 = 1_000;
+/// The maximum number of timers fired in one transaction, whose own cost is then negligible.
+const MAX_TIMERS: u32 = 1_000;
 
-/// A check-up reads all that is unfinished of a run while the run waits: only so many at a time.
+/// The maximum number of rechecks at a time: each reads all that is unfinished of a run while holding its lock.
 const CHECKUPS: u32 = 20;
 
-/// Everything that is unfinished is looked through no more often than this.
-const RECONCILE: TimeDelta = TimeDelta::minutes(5);
+/// The minimum time between two inspections of everything unfinished.
+const INSPECTION_INTERVAL: TimeDelta = TimeDelta::minutes(5);
 
-/// A timer that is overdue by so much and does not fire may be one that nothing waits for.
-const FORGOTTEN: TimeDelta = TimeDelta::minutes(1);
+/// A timer overdue by this much that does not fire may be orphaned.
+const ORPHANED_AFTER: TimeDelta = TimeDelta::minutes(1);
 
-/// So many pages of unfinished runs are looked through in one slice.
-const LOOKS: u32 = 20;
+/// The number of pages of unfinished runs that one slice of an inspection reads.
+const PAGES_PER_SLICE: u32 = 20;
 
-/// A run that cannot be settled is left alone for so long.
-const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
+/// A run that cannot be settled is retried after this.
+const RETRY_AFTER: TimeDelta = TimeDelta::minutes(10);
 
-/// The sweep of one instance. While one call is under way, others hand over to it and return at once; but a tick takes
-/// its place.
+/// The sweep of one instance. While one call is in progress, others hand over to it and return at once; but a tick replaces
+/// it.
 pub struct Sweep {
     pub(crate) runtime: Arc<Runtime>,
     turn: Mutex<Watch>,
     news: Notify,
-    /// How many ticks wait for the turn.
+    /// How many ticks wait for their turn.
     successors: AtomicUsize,
     round: std::sync::Mutex<Round>,
     retention: Retention,
 }
 
-/// How far this instance has come in looking through everything for what should not be.
+/// How far this instance's inspection has come.
 #[derive(Default)]
 struct Round {
     began: Option<Instant>,
-    /// The run after which to go on, while there are more.
+    /// The run after which to continue, while there are more.
     after: Option<RunId>,
 }
 
@@ -80,18 +80,18 @@ impl Sweep {
         }
     }
 
-    /// The same sweep, where what has ended is kept for other times.
+    /// The same sweep with another retention.
     pub fn keeping(self, retention: Retention) -> Self {
         Self { retention, ..self }
     }
 
-    /// Does what is due and stays while timers are due before the next tick. Doing it twice changes nothing.
+    /// Does what is due, and stays while timers are due before the next tick. It is idempotent.
     pub async fn run(&self) -> Result<()> {
         loop {
             let Ok(mut turn) = self.turn.try_lock() else {
                 self.news.notify_one();
                 if self.turn.try_lock().is_ok() {
-                    // Whoever had the turn left before they could hear the news.
+                    // The other sweep left before it noticed the new work.
                     continue;
                 }
                 return Ok(());
@@ -112,19 +112,19 @@ impl Sweep {
         self.news.notify_one();
         let mut turn = self.turn.lock().await;
         drop(successor);
-        // What was said until now is seen by the first look.
+        // The first round sees everything notified until now.
         let _ = self.news.notified().now_or_never();
         self.stay(Stay::UntilTheNextTick, &mut turn).await?;
         drop(turn);
-        // Whoever handed over while this one was about to leave relies on another look.
+        // A caller that handed over while this one was about to leave relies on another round.
         match self.news.notified().now_or_never() {
             Some(()) => self.run().await,
             None => Ok(()),
         }
     }
 
-    /// Goes on with the doubts of whoever handed over, and hands its own on to whoever takes its place: ticks that come in
-    /// quick succession put off no verdict. Nobody else has seen that the store answered all the while.
+    /// Takes over the doubts of the previous sweep, and passes its own on to the next: ticks in quick succession postpone no
+    /// verdict. Only the chain of sweeps has seen that the store answered all the while.
     async fn stay(&self, how: Stay, handed_on: &mut Watch) -> Result<()> {
         let clock = self.runtime.clock();
         let (mut end, mut watch) = (clock.now() + TICK, std::mem::take(handed_on));
@@ -132,10 +132,11 @@ impl Sweep {
             let now = clock.now();
             let agenda = self.runtime.store().agenda(now).await?;
             let taken = self.watch(&mut watch, &agenda, now).await?;
-            let worked = self.work(&agenda, now, PATIENCE).await? || taken > 0;
-            // While nothing is due, nothing more is asked; what only waits is looked through once a day.
+            let worked = self.work(&agenda, now, CLAIM_TIMEOUT).await? || taken > 0;
+            // While nothing is due, nothing more is read; waiting runs are inspected once a day.
             let expires = due(agenda.retention, TimeDelta::zero(), now);
-            let overdue = due(agenda.checkup, TimeDelta::zero(), now) || due(agenda.timer, FORGOTTEN, now);
+            let overdue =
+                due(agenda.checkup, TimeDelta::zero(), now) || due(agenda.timer, ORPHANED_AFTER, now);
             let more = self.reconcile(overdue || agenda.neglected || expires, now).await?;
             if self.successors.load(Ordering::SeqCst) > 0 {
                 *handed_on = watch;
@@ -144,25 +145,25 @@ impl Sweep {
             if worked || more {
                 continue;
             }
-            // Last, and a little at a time: timers must not be late for it.
+            // Last, and a little at a time, so that no timer is late.
             if expires && self.retention.step(&self.runtime, now).await? {
                 continue;
             }
             let soon = [agenda.next_timer, agenda.trigger].into_iter().flatten().filter(|next| *next < end);
             let Some(next) = soon.chain(watch.verdict_at()).min() else { return Ok(()) };
-            if self.hears_news_before(next).await && how == Stay::WhileThereIsNews {
+            if self.is_notified_before(next).await && how == Stay::WhileThereIsNews {
                 end = clock.now() + TICK;
             }
         }
     }
 
-    /// Takes up everything again after a restart of the only process there is: all its messages are lost,
-    /// and whoever held an attempt is dead.
+    /// Resumes everything after a restart of the only process there is: all its messages are lost, and all its workers are
+    /// dead.
     pub async fn after_restart(&self) -> Result<()> {
         let now = self.runtime.clock().now();
         let runs = self.runtime.store().check_all(now).await?;
         if runs > 0 {
-            info!("Taking up {runs} unfinished runs");
+            info!("Resuming {runs} unfinished runs");
         }
         let workers = self.runtime.store().silent(now, u32::MAX).await?;
         self.give_up_on(&workers).await?;
@@ -171,7 +172,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Does a batch of each kind of work that is due. Answers whether there was any.
+    /// Does a batch of each kind of work that is due. Returns whether there was any.
     async fn work(&self, agenda: &Agenda, now: Instant, patience: TimeDelta) -> Result<bool> {
         let due = |at, after| due(at, after, now);
         let mut done = 0;
@@ -187,30 +188,30 @@ impl Sweep {
         if due(agenda.checkup, TimeDelta::zero()) {
             done += self.check_up(now, patience).await?;
         }
-        if due(agenda.unsent, UNSENT) {
-            done += self.relay(now - UNSENT).await;
+        if due(agenda.unsent, OUTBOX_TIMEOUT) {
+            done += self.relay(now - OUTBOX_TIMEOUT).await;
         }
-        if due(agenda.granted, UNSENT) {
-            done += self.runtime.take_up_untaken(now - UNSENT, BATCH).await?;
+        if due(agenda.granted, OUTBOX_TIMEOUT) {
+            done += self.runtime.take_up_untaken(now - OUTBOX_TIMEOUT, BATCH).await?;
         }
         if due(agenda.trigger, TimeDelta::zero()) {
             done += self.runtime.attend_triggers(now, BATCH).await?;
         }
         if agenda.room {
-            // Whoever gave the places back did not live to pass them on.
+            // A process released these slots and died before it granted them.
             self.runtime.grant().await?;
         }
         Ok(done > 0)
     }
 
-    /// Fires a large batch of timers of runs that nobody else is at. Where that comes to nothing, a run was busy with
-    /// something else, or cannot be settled: a small batch then waits for its turn.
+    /// Fires a large batch of timers of unlocked runs. If that fires none, a run was locked or cannot be settled: a small batch
+    /// then waits for its locks.
     async fn fire_timers(&self, now: Instant) -> Result<usize> {
-        match self.runtime.fire(now, TIMERS).await {
+        match self.runtime.fire(now, MAX_TIMERS).await {
             Ok(fired) if fired.applied > 0 => return Ok(fired.applied),
             Ok(_) => {}
             Err(error) if error.is_passing() => return Err(error),
-            Err(error) => warn!("A batch of timers was spoiled, a smaller one is tried: {error}"),
+            Err(error) => warn!("A batch of timers failed, trying a smaller one: {error}"),
         }
         let due = self.runtime.store().due_timers(now, BATCH).await?;
         self.settle(due.into_iter().map(runtime::wake).collect()).await
@@ -221,13 +222,13 @@ impl Sweep {
         self.settle(runs.into_iter().map(|run| (run, Command::Checkup { patience })).collect()).await
     }
 
-    /// Every few minutes, looks through everything that is unfinished for what should not be, and puts it right: a slice at
-    /// a time, so that nothing else is late for it. Answers whether there is more to look through.
+    /// Every few minutes, inspects everything unfinished and repairs what is wrong: a slice at a time, so that nothing else is
+    /// late. Returns whether there is more to inspect.
     async fn reconcile(&self, suspicious: bool, now: Instant) -> Result<bool> {
         let Some(after) = self.next_slice(suspicious, now) else { return Ok(false) };
-        let (mut findings, next) = self.runtime.inspect(after, LOOKS).await?;
+        let (mut findings, next) = self.runtime.inspect(after, PAGES_PER_SLICE).await?;
         self.round().after = next;
-        // Workers are judged by the watch, which compares no clocks.
+        // The watch decides about workers, without comparing clocks.
         findings.retain(|finding| finding.fault != Fault::DeadWorkers);
         for finding in &findings {
             let (fault, run) = (finding.fault.name(), finding.run.map(display));
@@ -239,10 +240,10 @@ impl Sweep {
         Ok(next.is_some())
     }
 
-    /// After which run to look, if it is time to.
+    /// The run after which to inspect, if it is time to.
     fn next_slice(&self, suspicious: bool, now: Instant) -> Option<Option<RunId>> {
         let mut round = self.round();
-        let rests = round.began.is_some_and(|began| began + RECONCILE > now);
+        let rests = round.began.is_some_and(|began| began + INSPECTION_INTERVAL > now);
         match round.after.take() {
             Some(after) => Some(Some(after)),
             None if !suspicious || rests => None,
@@ -257,7 +258,7 @@ impl Sweep {
         self.round.lock().expect("nothing panics while it is held")
     }
 
-    /// Publishes what was committed and not sent. A bus that is away must not keep timers from firing.
+    /// Publishes what was committed and not sent. An unavailable bus must not keep timers from firing.
     async fn relay(&self, before: Instant) -> usize {
         self.runtime.relay(before, BATCH).await.unwrap_or_else(|error| {
             warn!("Outbox messages wait for the next tick: {error}");
@@ -265,8 +266,8 @@ impl Sweep {
         })
     }
 
-    /// Settles a batch; where one command spoils it, each on its own, so that the others do not wait for it.
-    /// Answers how many changed anything.
+    /// Settles a batch; if one command fails it, each on its own, so that the others need not wait. Returns how many changed
+    /// anything.
     pub(crate) async fn settle(&self, commands: Vec<(RunId, Command)>) -> Result<usize> {
         if commands.is_empty() {
             return Ok(0);
@@ -276,28 +277,28 @@ impl Sweep {
                 return Ok(settled.into_iter().filter(|settled| *settled == Settled::Applied).count());
             }
             Err(error) if error.is_passing() => return Err(error),
-            Err(error) => warn!("A batch was spoiled, its parts are settled one by one: {error}"),
+            Err(error) => warn!("A batch failed, settling its commands one by one: {error}"),
         }
         let mut applied = 0;
         for (run, command) in commands {
             match self.runtime.settle(run, command).await {
                 Ok(settled) => applied += usize::from(settled == Settled::Applied),
                 Err(error) if error.is_passing() => return Err(error),
-                Err(error) => self.put_off(run, &error).await?,
+                Err(error) => self.postpone_run(run, &error).await?,
             }
         }
         Ok(applied)
     }
 
-    /// A run that cannot be settled is tried again later and does not hold up the others.
-    async fn put_off(&self, run: RunId, error: &runtime::Error) -> Result<()> {
+    /// Postpones a run that cannot be settled, so that it does not block the others.
+    async fn postpone_run(&self, run: RunId, error: &runtime::Error) -> Result<()> {
         error!(event = "unsettled", %run, "Run {run} cannot be settled: {error}");
         let now = self.runtime.clock().now();
-        Ok(self.runtime.store().postpone(run, now, now + PUT_OFF).await?)
+        Ok(self.runtime.store().postpone(run, now, now + RETRY_AFTER).await?)
     }
 
-    /// Waits for an instant, or for news that may bring an earlier one. Answers which it was.
-    async fn hears_news_before(&self, instant: Instant) -> bool {
+    /// Waits for an instant, or for a notification that may bring an earlier one. Returns whether it was the notification.
+    async fn is_notified_before(&self, instant: Instant) -> bool {
         tokio::select! {
             biased;
             () = self.news.notified() => true,
@@ -306,16 +307,16 @@ impl Sweep {
     }
 }
 
-/// For how long a sweep stays.
+/// How long a sweep stays.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stay {
-    /// Until the next tick is surely there.
+    /// Until the next tick has surely come.
     UntilTheNextTick,
-    /// The same from the last time on that someone said that more is due.
+    /// The same, counted from the last notification that more is due.
     WhileThereIsNews,
 }
 
-/// One who waits for the turn, until it has it or gives up.
+/// A tick that waits for its turn, until it has it or gives up.
 struct Successor<'a>(&'a AtomicUsize);
 
 impl<'a> Successor<'a> {
@@ -331,7 +332,7 @@ impl Drop for Successor<'_> {
     }
 }
 
-/// Whether something that is to happen so long after an instant is due.
+/// Whether something due a while after an instant is due now.
 fn due(at: Option<Instant>, after: TimeDelta, now: Instant) -> bool {
     at.is_some_and(|at| at + after <= now)
 }

@@ -1,9 +1,9 @@
-//! The sweep's eye on workers. Silence only raises a doubt: the worker's clock may differ from ours, and while the
-//! store was away nobody could beat.
+//! Detects dead workers. Silence only raises a doubt: the worker's clock may differ from ours, and while the store was
+//! unavailable no worker could send a heartbeat.
 //!
-//! The verdict compares no clocks. A worker is dead if it has said nothing while this sweep, by its own clock, waited
-//! longer than a living worker takes to try again, and the store answered before and after. An error in between ends
-//! the sweep, and the next one begins with a doubt of its own.
+//! The verdict compares no clocks. A worker is dead if it sent nothing while this sweep, by its own clock, waited longer
+//! than a live worker takes to try again, and the store answered before and after. An error in between ends the sweep, and
+//! the next one starts with a doubt of its own.
 
 use chrono::TimeDelta;
 use engine::Command;
@@ -14,17 +14,17 @@ use tracing::warn;
 
 use crate::sweep::{BATCH, Sweep};
 
-/// A worker that was silent for so long may be dead.
+/// A worker that was silent for this long may be dead.
 const DOUBT: TimeDelta = TimeDelta::seconds(40);
 
-/// How long it has to say otherwise. It beats every ten seconds and gives up a try after five, so a living one tries
-/// at least once. Together with the doubt this is the minute after which a silent worker is dead.
+/// How long it then has to send a heartbeat. It sends one every ten seconds and gives up after five, so a live one tries at
+/// least once. Together with the doubt this is the minute after which a silent worker is dead.
 const LAST_CHANCE: TimeDelta = TimeDelta::seconds(20);
 
-/// A worker that lives and whose clock is slow seems dead again at once: it is left alone for a while.
+/// A live worker whose clock is slow would be in doubt again at once: it is left alone for this long.
 const REST: TimeDelta = TimeDelta::seconds(30);
 
-/// Whom the sweep doubts, and when it looks again.
+/// The workers in doubt, and when to check again.
 #[derive(Default)]
 pub(crate) struct Watch {
     doubted: Vec<Silence>,
@@ -39,7 +39,7 @@ impl Watch {
 }
 
 impl Sweep {
-    /// Looks after workers that seem dead. Answers how many attempts were taken from them.
+    /// Checks workers that seem dead. Returns how many attempts were taken from them.
     pub(crate) async fn watch(&self, watch: &mut Watch, agenda: &Agenda, now: Instant) -> Result<usize> {
         if agenda.worker.is_none_or(|heard_at| now <= heard_at + DOUBT) {
             *watch = Watch::default();
@@ -48,14 +48,14 @@ impl Sweep {
         if watch.look_at.is_some_and(|look_at| now < look_at) {
             return Ok(0);
         }
-        // Whoever was to take over went away first: nobody knows whether the store answered all the while.
+        // The sweep that was to take over ended first: it is unknown whether the store answered all the while.
         if watch.verdict_at().is_some_and(|verdict_at| now > verdict_at + LAST_CHANCE) {
             watch.doubted.clear();
         }
         if watch.doubted.is_empty() {
             watch.doubted = self.runtime.store().silent(now - DOUBT, BATCH).await?;
             watch.look_at = Some(now + LAST_CHANCE);
-            // What is held by someone who is not even known is lost without a doubt.
+            // An attempt held by an unknown worker is lost for certain.
             return self.give_up_on(&[]).await;
         }
         let doubted = std::mem::take(&mut watch.doubted);
@@ -63,8 +63,7 @@ impl Sweep {
         self.give_up_on(&doubted).await
     }
 
-    /// Takes what these workers hold from them, if they are still silent, and forgets them. Answers how many attempts
-    /// that were.
+    /// Takes their attempts from these workers, if they are still silent, and removes them. Returns the number of attempts.
     pub(crate) async fn give_up_on(&self, silent: &[Silence]) -> Result<usize> {
         let mut taken = 0;
         loop {

@@ -1,8 +1,8 @@
-//! Signed webhooks: requests that start runs, from whoever shares a secret with us.
+//! Signed webhooks: requests that start runs, from callers that share a secret with us.
 //!
 //! `X-Ebb-Timestamp` is the time in seconds since 1970, `X-Ebb-Signature` is `v1=` and the HMAC-SHA256, in hexadecimal, of
-//! the timestamp, a dot and the body. What is older than five minutes is refused, and what was taken is remembered for
-//! longer than that, so no request counts twice. `X-Ebb-Id` names the event: sent again, newly signed, it starts nothing.
+//! the timestamp, a dot and the body. Requests older than five minutes are refused, and accepted ones are remembered for
+//! longer, so no request counts twice. `X-Ebb-Id` identifies the event: sent again with a new signature, it starts nothing.
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,17 @@ use serde_json::{Value, json};
 use store::{TriggerEvent, TriggerRecord};
 use tracing::{info, warn};
 
-/// No body is larger, in bytes.
-const BODY_LIMIT: usize = 1024 * 1024;
+const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// A timestamp may differ by so many seconds from ours.
-const TOLERANCE: i64 = 300;
+/// How far a timestamp may be from our clock, in seconds.
+const MAX_CLOCK_SKEW: i64 = 300;
 
-/// No id of an event is longer.
-const LONGEST_ID: usize = 256;
+const MAX_ID_LENGTH: usize = 256;
 
 #[derive(Clone)]
 struct Shared {
     app: App,
-    /// Says how much may be asked for; none where the function has no API.
+    /// Applies rate limits and quotas; none if the function has no API.
     api: Option<Api>,
     secrets: Secrets,
 }
@@ -70,7 +68,7 @@ async fn take_at(
     request: Request,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let (parts, body) = request.into_parts();
-    let body = read_body(body, BODY_LIMIT).await?;
+    let body = read_body(body, MAX_BODY_BYTES).await?;
     let (record, secret) = find(&shared, &key).await?;
     let signature = check(&parts.headers, &body, secret.as_bytes(), shared.app.now())?;
     if let Some(pause) = &record.paused {
@@ -95,14 +93,14 @@ fn refused() -> Problem {
     Problem::unauthorized("there is no such webhook, or the signature does not fit")
 }
 
-/// The trigger and its secret. Who does not know the secret is not told whether there is such a trigger.
+/// The trigger and its secret. A caller without the secret does not learn whether the trigger exists.
 async fn find(shared: &Shared, key: &TriggerKey) -> Result<(TriggerRecord, String), Problem> {
     let found = shared.app.runtime.store().trigger(key).await.map_err(api::error::store)?;
     let record = found.ok_or_else(refused)?;
     let TriggerOn::Webhook { secret } = &record.trigger.on else { return Err(refused()) };
     let secret = secret.clone();
     let mut resolved = shared.secrets.resolve([secret.clone()].into()).await.map_err(|failure| {
-        warn!("A webhook of `{}` cannot be checked: {}", key.workflow, failure.message);
+        warn!("Cannot check a webhook of `{}`: {}", key.workflow, failure.message);
         Problem::unavailable("the webhook's secret cannot be read")
     })?;
     match resolved.remove(&secret) {
@@ -111,8 +109,7 @@ async fn find(shared: &Shared, key: &TriggerKey) -> Result<(TriggerRecord, Strin
     }
 }
 
-/// Checks time and signature; answers the signature in its one spelling, since what is remembered must not depend on how it
-/// was written.
+/// Checks time and signature; returns the signature in canonical form, since it is remembered.
 fn check(headers: &HeaderMap, body: &Bytes, secret: &[u8], now: Instant) -> Result<String, Problem> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let (Some(timestamp), Some(signature)) = (header("x-ebb-timestamp"), header("x-ebb-signature")) else {
@@ -124,9 +121,9 @@ fn check(headers: &HeaderMap, body: &Bytes, secret: &[u8], now: Instant) -> Resu
     hmac::verify(&secret, &signed, &claimed).map_err(|_| refused())?;
     let age = timestamp.parse::<i64>().ok().map(|at| now.timestamp().saturating_sub(at));
     match age {
-        Some(age) if (-TOLERANCE..=TOLERANCE).contains(&age) => Ok(format!("v1={}", hex(&claimed))),
+        Some(age) if (-MAX_CLOCK_SKEW..=MAX_CLOCK_SKEW).contains(&age) => Ok(format!("v1={}", hex(&claimed))),
         _ => {
-            let message = format!("`X-Ebb-Timestamp` must be within {TOLERANCE} s of now");
+            let message = format!("`X-Ebb-Timestamp` must be within {MAX_CLOCK_SKEW} s of now");
             Err(Problem::new(StatusCode::UNAUTHORIZED, "too_old", message))
         }
     }
@@ -136,7 +133,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes that hexadecimal digits stand for; nothing but digits is read.
+/// Decodes hexadecimal digits; anything else is refused.
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pairs = text.as_bytes().chunks(2).map(|pair| match pair {
@@ -146,13 +143,13 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// Words in the names of headers that hold what nobody else shall know.
-const TELLING: [&str; 8] =
+/// Parts of the names of headers that hold secrets.
+const SECRET_HEADERS: [&str; 8] =
     ["auth", "cookie", "credential", "key", "password", "secret", "signature", "token"];
 
 /// Whether a header becomes part of the event, which is stored and shown.
 fn is_kept(name: &str) -> bool {
-    let telling = TELLING.iter().any(|word| name.contains(word));
+    let telling = SECRET_HEADERS.iter().any(|word| name.contains(word));
     name == "content-type" || name.starts_with("x-") && !telling
 }
 
@@ -165,8 +162,8 @@ fn event(
 ) -> Result<CloudEvent, Problem> {
     let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
     let id = text("x-ebb-id").unwrap_or_else(|| signature.to_owned());
-    if id.is_empty() || id.len() > LONGEST_ID {
-        return Err(Problem::bad_request(format!("`X-Ebb-Id` must have 1 to {LONGEST_ID} characters")));
+    if id.is_empty() || id.len() > MAX_ID_LENGTH {
+        return Err(Problem::bad_request(format!("`X-Ebb-Id` must have 1 to {MAX_ID_LENGTH} characters")));
     }
     let attributes: BTreeMap<String, String> = headers
         .iter()

@@ -1,8 +1,8 @@
 //! Accepts requests, schedules and events, and creates runs.
 //!
-//! A request comes as a message, or over HTTP where the API is mounted. Either may come twice: the id of the
-//! run is part of it, so that the second one finds the run that the first one created. Events from elsewhere start runs
-//! through the triggers that they concern; the same event again starts none.
+//! A request comes as a message, or over HTTP if the API is mounted. Either may come twice: it contains the run's id, so
+//! the second one finds the run that the first one created. External events start runs through matching triggers; the same
+//! event again starts none.
 
 mod hooks;
 
@@ -23,13 +23,13 @@ use tracing::{info, warn};
 
 pub use hooks::hooks;
 
-/// `POST /push`, or `/push?tenant=NAME`: a run is asked for, or something happened. `POST /api/v1/hooks/WORKFLOW/TRIGGER`,
-/// or `/api/v1/tenants/NAME/hooks/…`: signed webhooks. Below `/api/v1`, where given: the API.
+/// `POST /push`, or `/push?tenant=NAME`: a request for a run, or an event. `POST /api/v1/hooks/WORKFLOW/TRIGGER`,
+/// or `/api/v1/tenants/NAME/hooks/…`: signed webhooks. Below `/api/v1`, if given: the API.
 pub fn router(app: App, api: Option<Api>) -> Router {
     router_with(app, api, Secrets::from_env())
 }
 
-/// The same with secrets found elsewhere, too.
+/// The same with other sources of secrets.
 pub fn router_with(app: App, api: Option<Api>, secrets: Secrets) -> Router {
     let router = Router::new().route("/push", post(push)).with_state(app.clone());
     let router = router.merge(hooks(app.clone(), api.clone(), secrets)).merge(health(app));
@@ -39,7 +39,7 @@ pub fn router_with(app: App, api: Option<Api>, secrets: Secrets) -> Router {
     }
 }
 
-/// To whom events belong that are pushed to an address: the address of a subscription can say so where its events cannot.
+/// The tenant of pushed events: a subscription's address names it, since its events cannot.
 #[derive(Deserialize)]
 struct Addressed {
     tenant: Option<String>,
@@ -53,14 +53,14 @@ async fn push(State(app): State<App>, Query(addressed): Query<Addressed>, AnyPus
                 Message::RunFinished(finished) => {
                     app.runtime.follow_on(&finished).await.map(|()| Verdict::Done)
                 }
-                // Where a subscription has no filter, the ends of tasks come along.
+                // Without a filter, a subscription also gets the ends of tasks.
                 Message::TaskFinished(_) => Ok(Verdict::Done),
                 other => Ok(Verdict::Hopeless(format!("trigger takes no `{}`", other.kind()))),
             };
             app.reply(&delivery, outcome).await
         }
         Opened::Foreign(mut incoming) => {
-            // Kept with the event, so that it is known if the event has to be heard of again.
+            // Part of the event, so that it survives a redelivery.
             let tenant = addressed.tenant.map(|tenant| (CloudEvent::TENANT.to_owned(), tenant));
             incoming.event.attributes.extend(tenant);
             receive(&app, &incoming).await
@@ -68,7 +68,7 @@ async fn push(State(app): State<App>, Query(addressed): Query<Addressed>, AnyPus
     }
 }
 
-/// Lets the triggers hear of an event. One that concerns none of them is nobody's mistake.
+/// Passes an event to its triggers. An event without a trigger is not an error.
 async fn receive(app: &App, incoming: &Incoming) -> Reply {
     let event = &incoming.event;
     let received = match app.runtime.receive(event).await {
@@ -77,7 +77,7 @@ async fn receive(app: &App, incoming: &Incoming) -> Reply {
         Err(error) => return Reply::Retry(error.to_string()),
     };
     if received.heard.is_empty() {
-        warn!(event.kind, event.source, "Event {} concerns no trigger", event.id);
+        warn!(event.kind, event.source, "Event {} matches no trigger", event.id);
     }
     for (key, heard) in &received.heard {
         info!("Event {} at trigger `{}` of `{}`: {heard:?}", event.id, key.name, key.workflow);
@@ -97,7 +97,7 @@ async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
         None => app.runtime.start(start).await.map(|_| ()),
     };
     match started {
-        // That others of its key go on is what the workflow asks for, and no mistake of the message.
+        // Skipping the run while another of its key is active is what the workflow asks for, not an error.
         Ok(()) | Err(runtime::Error::LaneTaken(_)) => Ok(Verdict::Done),
         Err(error) => Err(error),
     }
@@ -108,7 +108,7 @@ pub fn main() -> ExitCode {
     host::main("trigger", |config, app| async move {
         let api = Api::configured(&config, app.clone())?;
         if api.is_none() {
-            info!("EBB_API_AUDIENCE is not set: runs are started by messages only, the API is not served");
+            info!("EBB_API_AUDIENCE is not set: the API is not served, only messages start runs");
         }
         Ok(router(app, api).layer(from_fn(in_time)))
     })

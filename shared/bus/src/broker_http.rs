@@ -1,4 +1,4 @@
-//! Publishing to a local broker from other processes, by the words of Pub/Sub's REST interface.
+//! Publishing to a local broker from other processes, in the form of Pub/Sub's REST interface.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::local::Broker;
 pub(crate) const MAX_MESSAGES: usize = 1000;
 const MAX_BODY: usize = 10_000_000;
 
-/// What is asked for: `{"messages": [{"data": "<base64>", "attributes": {}}]}`.
+/// A publish request: `{"messages": [{"data": "<base64>", "attributes": {}}]}`.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Publish {
     pub(crate) messages: Vec<Posted>,
@@ -36,9 +36,9 @@ type Attributes = BTreeMap<String, String>;
 
 type Refusal = (StatusCode, Json<Value>);
 
-/// The routes of a broker: `POST /v1/projects/{project}/topics/{topic}:publish`, and `GET /` to see that it is there.
+/// The routes of a broker: `POST /v1/projects/{project}/topics/{topic}:publish`, and `GET /` as a health check.
 ///
-/// They ask for no token: bind them where only this machine's own processes can reach them.
+/// They require no token: bind them where only processes on this machine can reach them.
 pub fn router(broker: Broker) -> Router {
     Router::new()
         .route("/", get(async || "Ok"))
@@ -61,7 +61,7 @@ async fn publish(
     })?;
     let unavailable =
         |error: Error| refusal(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", &error.to_string());
-    // All are looked at before the first is published.
+    // All are checked before the first is published.
     let messages = decode(request.messages)?;
     let ids = messages.into_iter().map(|(attributes, data)| broker.post(topic, attributes, data));
     let ids = ids.collect::<Result<Vec<_>, _>>().map_err(unavailable)?;

@@ -38,16 +38,16 @@ pub struct Delivery {
     pub subscription: Option<String>,
     /// The trace that it belongs to (W3C trace context).
     pub traceparent: Option<String>,
-    /// When it was made, as far as it says so.
+    /// When it was created, if known.
     pub made_at: Option<Instant>,
 }
 
-/// Something that can never be a message of ours, however often it is delivered.
+/// A request that is not a message, and would not become one if delivered again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rejected {
     /// Its id, if it has one.
     pub id: Option<String>,
-    /// The subscription or the event source that it came from, if it says so.
+    /// The subscription or event source it came from, if known.
     pub source: Option<String>,
     /// What is wrong with it.
     pub reason: String,
@@ -76,21 +76,21 @@ pub fn open(headers: &HeaderMap, body: &[u8]) -> Result<Delivery, Rejected> {
     }
 }
 
-/// What was within the wrapping.
+/// The content of a wrapper.
 enum Content {
     Event(Box<Event>),
-    /// A message of the bus that is no event.
+    /// A bus message that is not an event.
     Message(Plain),
 }
 
-/// A message of the bus that is no event: its attributes and its data.
+/// A bus message that is not an event: its attributes and its data.
 struct Plain {
     attributes: BTreeMap<String, String>,
     data: Vec<u8>,
     published_at: Option<Instant>,
 }
 
-/// Takes off whatever a request is wrapped into.
+/// Unwraps a request.
 fn unwrap(headers: &HeaderMap, body: &[u8]) -> Result<(Origin, Content), Rejected> {
     let mut origin = Origin::of(headers);
     match read_event(headers, body) {
@@ -105,7 +105,7 @@ fn unwrap(headers: &HeaderMap, body: &[u8]) -> Result<(Origin, Content), Rejecte
     }
 }
 
-/// Opens a body that was kept without its headers: a wrapped push, or an event that says itself what it is.
+/// Opens a body that was stored without its headers: a wrapped push, or a structured event.
 pub fn reopen(body: &[u8]) -> Result<Delivery, Rejected> {
     open(&HeaderMap::new(), body)
 }
@@ -142,11 +142,11 @@ fn read_event(headers: &HeaderMap, body: &[u8]) -> Result<Option<Event>, String>
         let event = http_binding::to_event(headers, body.to_vec());
         return event.map(Some).map_err(|error| format!("no binary CloudEvent: {error}"));
     }
-    // A push that was unwrapped without its metadata has lost its content type: the body must speak for itself.
+    // A push unwrapped without its metadata has no content type, so the body decides.
     Ok(serde_json::from_slice(body).ok())
 }
 
-/// What an attribute says, a header of the same name would. Attributes that cannot be headers mean nothing to us.
+/// Attributes as headers of the same name. Those that cannot be headers are ignored.
 fn attribute_headers(attributes: impl IntoIterator<Item = (String, String)>) -> HeaderMap {
     let header = |(name, value): (String, String)| {
         Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
@@ -160,7 +160,7 @@ fn event_data(mut event: Event) -> Result<Value, String> {
     data.try_into().map_err(|error: serde_json::Error| format!("the event's data is not JSON: {error}"))
 }
 
-/// What is known about where a message comes from, gathered from the outside in.
+/// A message's origin, gathered from the outermost wrapper inwards.
 #[derive(Default)]
 struct Origin {
     id: Option<String>,
@@ -181,7 +181,7 @@ impl Origin {
         }
     }
 
-    /// What the event says counts where the bus has not spoken.
+    /// The event's own fields apply where the bus gives none.
     fn note(&mut self, event: &Event) {
         self.id.get_or_insert_with(|| event.id().to_owned());
         self.source = Some(event.source().to_string());

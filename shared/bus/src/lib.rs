@@ -1,6 +1,6 @@
 //! Publishing messages, and the shape in which they are pushed to the functions.
 //!
-//! At least once, in any order, possibly late and twice: whoever receives must be able to take that.
+//! At least once, in any order, possibly late and twice: receivers must be idempotent.
 
 pub mod broker_http;
 pub mod envelope;
@@ -17,14 +17,14 @@ pub use subscription::{Endpoint, Subscription};
 /// A way to publish.
 #[async_trait]
 pub trait Bus: Send + Sync {
-    /// Publishes all of them, or says that it may not have. Returns only once the bus has taken them.
+    /// Publishes all of them, or fails if some may be missing. Returns once the bus has accepted them.
     async fn publish(&self, messages: &[Message]) -> Result<(), Error>;
 
-    /// Answers if the bus is there.
+    /// Succeeds if the bus is reachable.
     async fn ping(&self) -> Result<(), Error>;
 }
 
-/// Those of the messages that somebody is pushed: workers elsewhere ask for the work of their queues.
+/// The messages that are pushed: remote workers poll for the work of their queues.
 pub fn pushed(messages: &[Message]) -> impl Iterator<Item = &Message> {
     let asked_for = |message: &&Message| match message {
         Message::TaskDispatched(work) => model::is_remote(&work.queue),
@@ -36,13 +36,13 @@ pub fn pushed(messages: &[Message]) -> impl Iterator<Item = &Message> {
 /// What can go wrong on the bus.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The bus is away or refuses for now; the same call may succeed later.
+    /// The bus is unavailable; the same call may succeed later.
     #[error("the bus is not available: {0}")]
     Unavailable(String),
 }
 
 impl Error {
-    /// With all that led to it: client libraries tell the cause only when asked.
+    /// With all sources: client libraries leave them out of their message.
     pub(crate) fn unavailable(error: impl std::error::Error) -> Self {
         let mut text = error.to_string();
         let mut cause = error.source();

@@ -1,8 +1,8 @@
-//! A broker inside the process: Pub/Sub's manners without Pub/Sub.
+//! An in-process broker that behaves like Pub/Sub.
 //!
-//! Each subscription has a lane: a queue, and up to `window` workers that push from it until it is empty. What is
-//! not acknowledged in time comes back after a pause, and in the end becomes a dead letter. Nothing outlives the
-//! process: whoever publishes must be able to publish again.
+//! Each subscription has a lane: a queue, and up to `window` workers that push from it until it is empty. A message that is
+//! not acknowledged in time is redelivered after a pause, and dead-lettered in the end. Nothing outlives the process:
+//! publishers must be able to publish again.
 
 mod faults;
 mod lane;
@@ -27,14 +27,14 @@ pub use faults::Faults;
 use lane::{Lane, Parcel, Ticket};
 use pusher::Pusher;
 
-/// The project that local subscriptions say they are in.
+/// The project id in the names of local subscriptions.
 pub(crate) const PROJECT: &str = "local";
 
-/// How long `close` waits for what is being delivered.
-const CLOSE_WITHIN: Duration = Duration::from_secs(10);
+/// How long `close` waits for deliveries in progress.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Of each dead-letter topic so many letters are kept for looking at.
-const DEAD_LETTERS_KEPT: usize = 1000;
+/// How many messages of each dead-letter topic are kept for inspection.
+const MAX_DEAD_LETTERS: usize = 1000;
 
 /// A broker. Clones are the same broker.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ impl Broker {
         service_account: impl Into<String>,
         faults: Faults,
     ) -> Self {
-        // Ids must not come again after a restart: receivers may know a message by its id.
+        // Ids must not repeat after a restart: receivers may remember them.
         let first_id = clock.now().timestamp_micros().unsigned_abs();
         Self(Arc::new(Shared {
             pusher: Pusher::new(clock.clone(), issuer, service_account.into()),
@@ -81,18 +81,18 @@ impl Broker {
         self.add_lane(topic.id(), Lane::new(subscription, Some(topic.dead_letter_id())));
     }
 
-    /// Pushes what could not be delivered from the topic; tries for ever.
+    /// Pushes the topic's dead letters, without a limit on deliveries.
     pub fn subscribe_dead_letters(&self, topic: &Topic, subscription: Subscription) {
         self.add_lane(topic.dead_letter_id(), Lane::new(subscription, None));
     }
 
-    /// The latest letters that could not be delivered from the topic.
+    /// The topic's latest dead letters.
     pub fn dead_letters(&self, topic: &Topic) -> Vec<Letter> {
         let letters = self.0.dead_letters.lock().expect("no holder panics");
         letters.get(&topic.dead_letter_id()).into_iter().flatten().cloned().collect()
     }
 
-    /// Publishes any data to a topic by its id and gives the message's id. Without a subscription it is gone.
+    /// Publishes any data to a topic by its id and returns the message's id. Without a subscription it is dropped.
     pub fn post(
         &self,
         topic: &str,
@@ -116,7 +116,7 @@ impl Broker {
         debug_assert!(waited, "the sender lives as long as the broker");
     }
 
-    /// Stops delivering, forgets what is queued and waits a while for what is being delivered.
+    /// Stops delivering, drops queued messages and waits a while for deliveries in progress.
     pub async fn close(&self) {
         self.0.closed.send_replace(true);
         for lane in self.0.lanes.read().expect("no holder panics").values().flatten() {
@@ -124,7 +124,7 @@ impl Broker {
         }
         tokio::select! {
             () = self.idle() => (),
-            () = self.0.clock.wait_until(self.0.clock.now() + CLOSE_WITHIN) => (),
+            () = self.0.clock.wait_until(self.0.clock.now() + CLOSE_TIMEOUT) => (),
         }
     }
 
@@ -147,7 +147,7 @@ impl Broker {
         }
     }
 
-    /// Whether anybody wants messages of that type.
+    /// Whether any subscription takes messages of that type.
     fn is_wanted(&self, topic: &str, kind: &str) -> bool {
         let lanes = self.0.lanes.read().expect("no holder panics");
         let wants = |lane: &Arc<Lane>| lane.subscription.only.as_ref().is_none_or(|only| only == kind);
@@ -203,17 +203,17 @@ impl Broker {
         let (name, id, attempts) = (&lane.subscription.name, &parcel.letter.id, parcel.attempts);
         match &lane.dead_letter_topic {
             Some(topic) if attempts >= lane.subscription.max_delivery_attempts => {
-                tracing::warn!(%name, %id, "Message {id} of `{name}` is dead after {attempts} deliveries");
+                tracing::warn!(%name, %id, "Message {id} of `{name}` was dead-lettered after {attempts} deliveries");
                 self.bury(topic, lane, &parcel);
             }
             _ => {
-                tracing::debug!(%name, %id, "Delivery {attempts} of message {id} of `{name}` was in vain");
+                tracing::debug!(%name, %id, "Delivery {attempts} of message {id} of `{name}` failed");
                 self.enqueue_after(lane.subscription.backoff(attempts), lane, parcel);
             }
         }
     }
 
-    /// Forwards a message to the dead-letter topic: a new id, and where it comes from.
+    /// Forwards a message to the dead-letter topic, with a new id and its origin.
     fn bury(&self, topic: &str, lane: &Lane, parcel: &Parcel) {
         let (id, published_at) = self.next_stamp();
         let mut letter = Letter { id, published_at, ..Letter::clone(&parcel.letter) };
@@ -235,7 +235,7 @@ impl Broker {
         let mut letters = self.0.dead_letters.lock().expect("no holder panics");
         let letters = letters.entry(topic.into()).or_default();
         letters.push_back(letter);
-        if letters.len() > DEAD_LETTERS_KEPT {
+        if letters.len() > MAX_DEAD_LETTERS {
             letters.pop_front();
         }
     }
@@ -247,7 +247,7 @@ impl Bus for Broker {
         self.check_open()?;
         for message in messages {
             let (topic, (id, now)) = (message.topic().id(), self.next_stamp());
-            // What nobody wants need not be written down.
+            // Messages that no subscription takes need not be serialized.
             if self.is_wanted(&topic, message.kind()) {
                 self.spread(&topic, Letter::new(message, id, now));
             }

@@ -23,14 +23,12 @@ use uuid::Uuid;
 use crate::envelope::Letter;
 use crate::{Bus, Error};
 
-/// What could not be published by then is left to whoever publishes again later.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
+/// Messages that cannot be published by then are published again later by the sweep.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a ping may take.
-const PING_WITHIN: Duration = Duration::from_secs(2);
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Tries again whatever may pass by itself. The client's own policy is not for calls that must not happen twice;
-/// publishing may.
+/// Retries transient errors. The client's own policy does not, since it assumes that calls are not idempotent; publishing is.
 #[derive(Debug)]
 struct Transient;
 
@@ -59,7 +57,7 @@ pub struct PubSub {
 impl PubSub {
     /// Connects with the credentials of the environment, or without any to the emulator at `endpoint`.
     pub async fn connect(project: impl Into<String>, endpoint: Option<String>) -> Result<Self, Error> {
-        let mut base = BasePublisher::builder().with_retry_policy(Transient.with_time_limit(GIVE_UP_AFTER));
+        let mut base = BasePublisher::builder().with_retry_policy(Transient.with_time_limit(PUBLISH_TIMEOUT));
         let mut topics = TopicAdmin::builder();
         let mut subscriptions = SubscriptionAdmin::builder();
         if let Some(endpoint) = endpoint {
@@ -85,7 +83,7 @@ impl PubSub {
         let id = topic.id();
         let mut publishers = self.publishers.lock().expect("no holder panics");
         let start = || {
-            // Batches what is there; the default waits 10 ms for company, which every single message would pay.
+            // Sends batches at once; the default waits 10 ms for more, which would delay every single message.
             let publisher = self.base.publisher(self.topic_name(&id));
             publisher.set_delay_threshold(Duration::ZERO).build()
         };
@@ -96,7 +94,7 @@ impl PubSub {
 #[async_trait]
 impl Bus for PubSub {
     async fn publish(&self, messages: &[Message]) -> Result<(), Error> {
-        // All are handed over before the first is awaited, so that they share requests.
+        // All are submitted before the first is awaited, so that they share requests.
         let taken: Vec<_> = crate::pushed(messages)
             .map(|message| self.publisher(&message.topic()).publish(post(message)))
             .collect();
@@ -106,10 +104,10 @@ impl Bus for PubSub {
     async fn ping(&self) -> Result<(), Error> {
         let topic = self.topic_name(&Topic::Evaluations.id());
         let question = self.topics.get_topic().set_topic(topic);
-        let question = question.with_attempt_timeout(PING_WITHIN).with_retry_policy(NeverRetry);
+        let question = question.with_attempt_timeout(PING_TIMEOUT).with_retry_policy(NeverRetry);
         match question.send().await {
             Ok(_) => Ok(()),
-            // A publisher need not be allowed to look at topics: being told so is an answer.
+            // A publisher may lack the right to read topics: a refusal shows that Pub/Sub answers.
             Err(error) if error.status().is_some_and(|status| status.code == Code::PermissionDenied) => {
                 Ok(())
             }
@@ -119,7 +117,7 @@ impl Bus for PubSub {
 }
 
 fn post(message: &Message) -> PubSubMessage {
-    // Real time, since the bus is in the real world; it only tells when the event was made.
+    // Wall-clock time: it only says when the event was created.
     let letter = Letter::new(message, Uuid::now_v7(), SystemClock.now());
     PubSubMessage::new().set_data(letter.data).set_attributes(letter.attributes)
 }

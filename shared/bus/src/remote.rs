@@ -14,7 +14,7 @@ use crate::broker_http::{MAX_MESSAGES, Posted, Publish};
 use crate::envelope::Letter;
 use crate::{Bus, Error};
 
-const TIMEOUT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Publishes to the broker behind an address.
 pub struct Remote {
@@ -26,7 +26,7 @@ pub struct Remote {
 impl Remote {
     /// The broker at this address, such as `http://127.0.0.1:8085`.
     pub fn new(url: impl Into<String>, project: impl Into<String>) -> Result<Self, Error> {
-        let client = Client::builder().timeout(TIMEOUT).build().map_err(Error::unavailable)?;
+        let client = Client::builder().timeout(REQUEST_TIMEOUT).build().map_err(Error::unavailable)?;
         Ok(Self { client, url: url.into().trim_end_matches('/').into(), project: project.into() })
     }
 
@@ -57,7 +57,7 @@ impl Bus for Remote {
 }
 
 fn posted(message: &Message) -> Posted {
-    // Real time, since the broker is in the real world; it only tells when the event was made.
+    // Wall-clock time: it only says when the event was created.
     let letter = Letter::new(message, Uuid::now_v7(), SystemClock.now());
     Posted { data: BASE64_STANDARD.encode(letter.data), attributes: letter.attributes }
 }

@@ -1,4 +1,4 @@
-//! To whom a topic's messages are pushed, and on what terms.
+//! Where a topic's messages are pushed, and how.
 
 use std::time::Duration;
 
@@ -20,31 +20,31 @@ pub struct Subscription<E = Endpoint> {
     pub name: String,
     /// Where it pushes to.
     pub endpoint: E,
-    /// For whom its tokens are issued.
+    /// The audience of its tokens.
     pub audience: String,
     /// How long the receiver may take before the message is delivered again.
     pub ack_deadline: Duration,
-    /// After how many deliveries in vain the message becomes a dead letter.
+    /// After how many failed deliveries a message is dead-lettered.
     pub max_delivery_attempts: u32,
-    /// The pause after the first delivery in vain; it doubles with each.
+    /// The pause after the first failed delivery; it doubles each time.
     pub min_backoff: Duration,
-    /// The longest pause.
+    /// The maximum pause.
     pub max_backoff: Duration,
-    /// How many messages may be with the receiver at a time.
+    /// The maximum number of concurrent deliveries.
     pub window: usize,
-    /// The only type of message that it wants; all of them if none is named.
+    /// The only message type it receives; all types if none.
     pub only: Option<String>,
 }
 
 impl<E> Subscription<E> {
-    /// A subscription on the usual terms.
+    /// A subscription with default settings.
     pub fn new(name: impl Into<String>, endpoint: E, audience: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             endpoint,
             audience: audience.into(),
             ack_deadline: Duration::from_secs(60),
-            // Generous, since an overloaded receiver uses attempts up too.
+            // Generous, since an overloaded receiver uses up attempts, too.
             max_delivery_attempts: 20,
             min_backoff: Duration::from_millis(100),
             max_backoff: Duration::from_secs(60),
@@ -53,7 +53,7 @@ impl<E> Subscription<E> {
         }
     }
 
-    /// The pause after that many deliveries in vain.
+    /// The pause after that many failed deliveries.
     pub(crate) fn backoff(&self, attempts: u32) -> Duration {
         let doublings = attempts.saturating_sub(1).min(31);
         self.min_backoff.saturating_mul(1 << doublings).min(self.max_backoff)

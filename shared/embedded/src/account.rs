@@ -1,4 +1,4 @@
-//! Who runs the server.
+//! The account that runs the server.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -16,12 +16,12 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Whoever runs this program.
+    /// The account of this process.
     pub(crate) fn current() -> Account {
         Account { uid: geteuid().as_raw(), gid: getegid().as_raw() }
     }
 
-    /// Whoever may run Postgres, which refuses root: then `postgres`, or else `nobody`.
+    /// An account that may run Postgres: this one, or for root, which Postgres refuses, `postgres` or else `nobody`.
     pub(crate) fn for_postgres() -> Account {
         if !geteuid().is_root() {
             return Account::current();

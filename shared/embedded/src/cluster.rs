@@ -11,13 +11,13 @@ use crate::place::Place;
 use crate::postmaster::Postmaster;
 use crate::{Durability, Error, Options, orphan};
 
-/// The superuser of every cluster; only who may enter the socket's folder can be it.
+/// The superuser of every cluster. Access to the socket's folder is access to it.
 pub(crate) const USER: &str = "postgres";
 
-/// How long replaying the log may take, or an old server may take to go.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// For replaying the log at start, and for an old server to stop.
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Settings of every server: modest, and deaf to the network.
+/// Settings of every server: small, and without a network port.
 const SETTINGS: [&str; 6] = [
     "listen_addresses=",
     "port=5432",
@@ -27,8 +27,8 @@ const SETTINGS: [&str; 6] = [
     "log_timezone=UTC",
 ];
 
-/// Settings of a server whose data may be lost when the machine stops.
-const FORGETFUL: [&str; 3] = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
+/// Settings of a server whose data need not survive a crash of the machine.
+const NOT_DURABLE: [&str; 3] = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
 
 /// The data of one server, and the programs that serve it.
 #[derive(Debug)]
@@ -71,12 +71,12 @@ impl Cluster {
 
     /// Starts a server and waits until it takes connections.
     pub(crate) async fn serve(&self, options: Options) -> Result<Postmaster, Error> {
-        orphan::end(&self.data, PATIENCE).await?;
+        orphan::end(&self.data, START_TIMEOUT).await?;
         let log = self.place.home.join("postgres.log");
         let file = File::create(&log).map_err(Error::at(&log))?;
         let command = self.server_command(options, file);
         let postmaster = Postmaster::spawn(command).await.map_err(Error::at(&self.programs))?;
-        match timeout(PATIENCE, postmaster.ready(&self.data)).await {
+        match timeout(START_TIMEOUT, postmaster.ready(&self.data)).await {
             Ok(true) => Ok(postmaster),
             _ => Err(Error::NotStarted { tail: tail(&log), log }),
         }
@@ -85,7 +85,7 @@ impl Cluster {
     fn server_command(&self, options: Options, log: File) -> Command {
         let mut command = self.command("postgres");
         command.arg("-D").arg(&self.data).arg("-k").arg(&self.place.socket);
-        let forgetful = if options.durability == Durability::None { FORGETFUL.as_slice() } else { &[] };
+        let forgetful = if options.durability == Durability::None { NOT_DURABLE.as_slice() } else { &[] };
         for setting in SETTINGS.iter().chain(forgetful).chain(options.settings) {
             command.args(["-c", setting]);
         }
@@ -93,8 +93,8 @@ impl Cluster {
         command
     }
 
-    /// One of the programs, run by the right account in a process group of its own: an interrupt from the
-    /// keyboard is for the owner, who stops the server when it is done with it.
+    /// One of the programs, run by the right account in its own process group: an interrupt from the keyboard reaches
+    /// only the owner, which then stops the server.
     fn command(&self, program: &str) -> Command {
         use std::os::unix::process::CommandExt;
 

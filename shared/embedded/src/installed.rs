@@ -8,11 +8,11 @@ use std::{env, fs};
 use crate::Kind;
 use crate::kind::major;
 
-/// The oldest major version that will do.
-const OLDEST: u32 = 15;
+/// The oldest supported major version.
+const MIN_VERSION: u32 = 15;
 
 /// Folders whose entries are installations, by version: Debian, Red Hat, Homebrew on either processor.
-const PLACES: [(&str, &str); 4] = [
+const PREFIXES: [(&str, &str); 4] = [
     ("/usr/lib/postgresql", ""),
     ("/usr", "pgsql-"),
     ("/opt/homebrew/opt", "postgresql@"),
@@ -22,7 +22,7 @@ const PLACES: [(&str, &str); 4] = [
 /// The installations that will do: what the PATH offers first, then the newest.
 pub(crate) fn installed() -> Vec<Kind> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let mut usual: Vec<Kind> = PLACES.iter().flat_map(|place| below(*place)).filter_map(inspect).collect();
+    let mut usual: Vec<Kind> = PREFIXES.iter().flat_map(|place| below(*place)).filter_map(inspect).collect();
     usual.sort_by_key(|kind| std::cmp::Reverse(number(kind)));
 
     let mut seen = BTreeSet::new();
@@ -42,7 +42,7 @@ fn inspect(bin: PathBuf) -> Option<Kind> {
     let server = fs::canonicalize(bin.join("postgres")).ok()?;
     let bin = server.parent().filter(|bin| bin.join("initdb").exists())?;
     let kind = Kind::Installed { version: version(&server)?, bin: bin.to_owned() };
-    (number(&kind) >= OLDEST).then_some(kind)
+    (number(&kind) >= MIN_VERSION).then_some(kind)
 }
 
 /// `postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)` → `15.14`.

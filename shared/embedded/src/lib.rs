@@ -1,8 +1,8 @@
-//! A Postgres of one's own: an installed one in a private folder, or one compiled in.
+//! A private Postgres: an installed one in its own folder, or one compiled in.
 //!
-//! [`Server::start`] takes a folder and gives back a running server that listens on a unix socket which
-//! nobody else may enter. The server lives as long as its owner: it goes when the [`Server`] is stopped or
-//! dropped, and when the owning process is killed. What was committed is there at the next start.
+//! [`Server::start`] takes a folder and returns a running server that listens on a unix socket with private
+//! permissions. The server lives as long as its owner: it stops when the [`Server`] is stopped or dropped, and when
+//! the owning process is killed. Committed data is there at the next start.
 //!
 //! An installed Postgres is preferred. Where there is none, the feature `pglite` brings the programs of
 //! one: they are unpacked into the folder and run from there.

@@ -8,13 +8,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{interval, timeout};
 
 use crate::Error;
-use crate::postmaster::LOOK_EVERY;
+use crate::postmaster::POLL_INTERVAL;
 
-/// Ends what still serves `cluster`. Only for whoever holds the folder's lock: the owner is gone then.
+/// Ends any process that still serves `cluster`. The caller holds the folder's lock, so the owner is gone.
 pub(crate) async fn end(cluster: &Path, limit: Duration) -> Result<(), Error> {
     let mut left = None;
     let gone = async {
-        let mut ticks = interval(LOOK_EVERY);
+        let mut ticks = interval(POLL_INTERVAL);
         loop {
             let servers = servers(cluster);
             left = servers.first().copied();
@@ -37,8 +37,8 @@ fn end_at_once(pid: Pid) {
     let _ = kill_process(pid, Signal::QUIT);
 }
 
-/// Nobody serves the cluster, but the number in this file may be that of an innocent process by now, and
-/// Postgres would take it for another server.
+/// Nothing serves the cluster, but the pid in this file may belong to an unrelated process by now, which Postgres would
+/// take for another server.
 fn forget(postmaster_pid: &Path) -> Result<(), Error> {
     match fs::remove_file(postmaster_pid) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::at(postmaster_pid)(e)),

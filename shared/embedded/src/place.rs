@@ -10,8 +10,8 @@ use uuid::Uuid;
 use crate::Error;
 use crate::account::Account;
 
-/// The longest folder that a unix socket fits into on every system.
-const LONGEST_SOCKET_FOLDER: usize = 80;
+/// The longest folder path for a unix socket on every system.
+const MAX_SOCKET_FOLDER_LENGTH: usize = 80;
 
 /// The folders of one server, and the account that they belong to.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Place {
         let aside = aside(folder);
         let home = if account.reaches(parent) { folder.to_owned() } else { aside.clone() };
         let socket = home.join("socket");
-        let fits = socket.as_os_str().len() <= LONGEST_SOCKET_FOLDER;
+        let fits = socket.as_os_str().len() <= MAX_SOCKET_FOLDER_LENGTH;
         Place { home, socket: if fits { socket } else { aside.join("socket") }, account }
     }
 
@@ -64,7 +64,7 @@ impl Place {
         self.claim(&self.socket)
     }
 
-    /// Makes `folder`, or makes sure that it is nobody else's, and gives it to the account.
+    /// Creates `folder`, or checks that no other account owns it, and gives it to the account.
     fn claim(&self, folder: &Path) -> Result<(), Error> {
         match DirBuilder::new().mode(0o700).create(folder) {
             Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(Error::at(folder)(e)),
@@ -73,7 +73,7 @@ impl Place {
         self.account.own(folder).map_err(Error::at(folder))
     }
 
-    /// `/var/tmp` is open to all: what lies there may be a trap.
+    /// `/var/tmp` is writable by all: an existing folder may be a trap.
     fn check(&self, folder: &Path) -> Result<(), Error> {
         let metadata = fs::symlink_metadata(folder).map_err(Error::at(folder))?;
         let ours = [self.account, Account::current()].iter().any(|account| account.uid == metadata.uid());
@@ -115,7 +115,7 @@ mod tests {
         let long = Path::new("/usr").join("l".repeat(100));
         let place = Place::of(&long, Account::current());
         assert_eq!(place.home, long);
-        assert!(place.socket.as_os_str().len() <= LONGEST_SOCKET_FOLDER);
+        assert!(place.socket.as_os_str().len() <= MAX_SOCKET_FOLDER_LENGTH);
     }
 
     #[test]

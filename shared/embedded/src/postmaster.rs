@@ -13,8 +13,8 @@ use tokio::time::{interval, timeout};
 
 use crate::tether::tether;
 
-/// How often to look for what nobody announces.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How often to poll for what sends no notification.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A running server, ended on drop.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Postmaster {
                 Err(e) => return drop(started.send(Err(e))),
             };
             if started.send(Ok(Pid::from_child(&child))).is_err() {
-                // Whoever asked for it has gone, and nobody else would end it.
+                // The caller has gone, and nothing else would end it.
                 let _ = child.kill();
             }
             let _ = child.wait();
@@ -49,7 +49,7 @@ impl Postmaster {
 
     /// Waits until the server of `cluster` takes connections; false if it ended instead.
     pub(crate) async fn ready(&self, cluster: &Path) -> bool {
-        let mut ticks = interval(LOOK_EVERY);
+        let mut ticks = interval(POLL_INTERVAL);
         while *self.running.borrow() {
             if takes_connections(cluster, self.pid) {
                 return true;
@@ -59,7 +59,7 @@ impl Postmaster {
         false
     }
 
-    /// Ends all sessions, writes everything down and ends, or gives up after `limit`.
+    /// Ends all sessions, flushes everything and stops, or gives up after `limit`.
     pub(crate) async fn stop(mut self, limit: Duration) {
         self.signal(Signal::INT);
         let _ = timeout(limit, self.running.wait_for(|running| !running)).await;
@@ -67,7 +67,7 @@ impl Postmaster {
 
     fn signal(&self, signal: Signal) {
         if *self.running.borrow() {
-            // It may just have ended by itself, which is what is wanted.
+            // It may just have ended by itself.
             let _ = kill_process(self.pid, signal);
         }
     }
@@ -82,7 +82,7 @@ impl Drop for Postmaster {
     }
 }
 
-/// Whether process `pid` says in the cluster's `postmaster.pid` that it takes connections.
+/// Whether the cluster's `postmaster.pid` says that process `pid` accepts connections.
 fn takes_connections(cluster: &Path, pid: Pid) -> bool {
     let status = fs::read_to_string(cluster.join("postmaster.pid")).unwrap_or_default();
     let lines: Vec<&str> = status.lines().map(str::trim).collect();

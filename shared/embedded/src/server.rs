@@ -9,13 +9,13 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::account::Account;
 use crate::choice::choose;
-use crate::cluster::{Cluster, PATIENCE, USER};
+use crate::cluster::{Cluster, START_TIMEOUT, USER};
 use crate::place::Place;
 use crate::postmaster::Postmaster;
 use crate::{Error, Kind, Preference, orphan};
 
-/// How long a server may take to write everything down when it is stopped.
-const STOP_LIMIT: Duration = Duration::from_secs(30);
+/// For a server to flush everything when it is stopped.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The file whose lock says that the folder is in use.
 const LOCK: &str = "ebbflow.lock";
@@ -93,13 +93,13 @@ impl Server {
     /// Removes `folder` and all data of its servers; refused while one of them is in use.
     pub async fn remove(folder: &Path) -> Result<(), Error> {
         let folder = folder.canonicalize().map_err(Error::at(folder))?;
-        // No such file, no folder of ours: a mistake must not cost anyone's data.
+        // Without this file the folder is not ours: a mistake must not delete data.
         folder.join(LOCK).metadata().map_err(Error::at(&folder.join(LOCK)))?;
         let _lock = lock(&folder)?;
         for account in [Account::for_postgres(), Account::current()] {
             let place = Place::of(&folder, account);
             for cluster in place.clusters() {
-                orphan::end(&cluster, PATIENCE).await?;
+                orphan::end(&cluster, START_TIMEOUT).await?;
             }
             place.remove()?;
         }
@@ -138,11 +138,11 @@ impl Server {
 
     /// Ends all sessions and the server.
     pub async fn stop(self) {
-        self.postmaster.stop(STOP_LIMIT).await;
+        self.postmaster.stop(STOP_TIMEOUT).await;
     }
 }
 
-/// Unpacking takes a second or two, which the other tasks of the runtime need not wait for.
+/// Unpacking takes a second or two, off the runtime's threads.
 async fn programs(kind: &Kind, home: &Path) -> Result<PathBuf, Error> {
     let (kind, home) = (kind.clone(), home.to_owned());
     let unpacked = tokio::task::spawn_blocking(move || kind.programs(&home)).await;
@@ -154,7 +154,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Keeps other processes out of `folder`; the system lets go of it however this process ends.
+/// Locks `folder`; the system releases the lock however this process ends.
 fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK);
     let file = File::create(&path).map_err(Error::at(&path))?;

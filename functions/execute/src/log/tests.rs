@@ -153,7 +153,7 @@ async fn whoever_writes_waits_while_too_many_lines_wait_for_the_store() {
         bench.say("x").await;
     }
     bench.settle().await;
-    for _ in 0..Log::WAITING {
+    for _ in 0..Log::MAX_WAITING_LINES {
         bench.say("x").await;
     }
     assert!(bench.say("one too many").now_or_never().is_none());

@@ -17,9 +17,9 @@ use super::LogSink;
 /// A chunk goes out with this many lines at the latest.
 const CHUNK: usize = 100;
 /// A line waits for others no longer than this; also the pause before a failed chunk is tried again.
-const PATIENCE: Duration = Duration::from_millis(250);
+const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
 /// How often a chunk is tried once the log is to end.
-const LAST_TRIES: u32 = 3;
+const MAX_LAST_TRIES: u32 = 3;
 
 pub(super) struct Writer<S: ?Sized> {
     sink: Arc<S>,
@@ -64,7 +64,7 @@ impl<S: LogSink + ?Sized> Writer<S> {
             return None;
         }
         let clock = self.clock.clone();
-        let mut due = pin!(clock.wait_until(clock.now() + PATIENCE));
+        let mut due = pin!(clock.wait_until(clock.now() + FLUSH_INTERVAL));
         while lines.len() < CHUNK {
             tokio::select! {
                 biased;
@@ -108,11 +108,13 @@ impl<S: LogSink + ?Sized> Writer<S> {
             }
             if self.closing.is_cancelled() {
                 last_tries += 1;
-                if last_tries == LAST_TRIES {
+                if last_tries == MAX_LAST_TRIES {
                     break;
                 }
             } else {
-                self.closing.run_until_cancelled(self.clock.wait_until(self.clock.now() + PATIENCE)).await;
+                self.closing
+                    .run_until_cancelled(self.clock.wait_until(self.clock.now() + FLUSH_INTERVAL))
+                    .await;
             }
         }
         false

@@ -27,9 +27,9 @@ use breaker::End;
 pub(crate) use breaker::Breakers;
 
 /// How often a request is sent on to another address.
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 /// A host that does not take the connection by then is not there.
-const CONNECT: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Sends one request. The client is made for the first one, so a worker that never sends any needs
 /// no certificates.
@@ -119,9 +119,10 @@ async fn send(client: &Client, request: Request, log: Option<&Log>) -> (String, 
 }
 
 fn make_client(outgoing: &Outgoing, reach: Reach) -> Result<Client, Failure> {
-    let builder =
-        Client::builder().user_agent(concat!("ebbflow/", env!("CARGO_PKG_VERSION"))).connect_timeout(CONNECT);
-    outgoing.limit(builder, REDIRECTS, reach).build().map_err(|error| {
+    let builder = Client::builder()
+        .user_agent(concat!("ebbflow/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT);
+    outgoing.limit(builder, MAX_REDIRECTS, reach).build().map_err(|error| {
         Failure::transient(format!(
             "this worker cannot send requests (are its root certificates installed?): {}",
             reasons(&error)

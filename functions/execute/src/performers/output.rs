@@ -5,12 +5,12 @@ use serde_json::Value;
 use model::Failure;
 
 /// The largest output of one attempt, in bytes of JSON.
-pub(crate) const OUTPUT_LIMIT: usize = 1024 * 1024;
+pub(crate) const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
 
 /// The output itself, if it can be kept.
 pub(super) fn check(output: Value) -> Result<Value, Failure> {
     let size = output.to_string().len();
-    if size > OUTPUT_LIMIT {
+    if size > MAX_OUTPUT_BYTES {
         return Err(too_large(size as u64));
     }
     Ok(output)
@@ -19,7 +19,7 @@ pub(super) fn check(output: Value) -> Result<Value, Failure> {
 /// The failure of an output that is too large.
 pub(crate) fn too_large(size: u64) -> Failure {
     Failure::permanent(format!(
-        "the output is {size} bytes of JSON and may be {OUTPUT_LIMIT} (1 MiB): store it elsewhere, in a bucket \
+        "the output is {size} bytes of JSON and may be {MAX_OUTPUT_BYTES} (1 MiB): store it elsewhere, in a bucket \
          or a table, and pass a reference to it"
     ))
 }

@@ -1,4 +1,4 @@
-//! What a process says, line by line into the log.
+//! Reads a process's output, line by line, into the log.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::log::{Level, Log, Stream};
 
 /// A longer line is broken into several.
-const LONGEST: usize = 64 * 1024;
+const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// The two readers of a process's output. Dropped, they read no further.
 pub(super) struct Capture {
@@ -43,7 +43,7 @@ impl Capture {
         Self { readers, last_error }
     }
 
-    /// Returns once nobody holds the outputs any more and all of them is in the log.
+    /// Returns once no process holds the outputs and all of them is in the log.
     pub(super) async fn end(&mut self) {
         while self.readers.join_next().await.is_some() {}
     }
@@ -68,12 +68,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// The next line without its end; the last one needs none. A broken pipe is an end, too.
     async fn next(&mut self) -> Option<String> {
-        let room = (LONGEST + 1).saturating_sub(self.bytes.len()) as u64;
+        let room = (MAX_LINE_BYTES + 1).saturating_sub(self.bytes.len()) as u64;
         let read = (&mut self.source).take(room).read_until(b'\n', &mut self.bytes).await;
         if self.bytes.is_empty() || (read.is_err() && !self.bytes.ends_with(b"\n")) {
             return None;
         }
-        let rest = if self.bytes.len() > LONGEST && !self.bytes.ends_with(b"\n") {
+        let rest = if self.bytes.len() > MAX_LINE_BYTES && !self.bytes.ends_with(b"\n") {
             self.break_off()
         } else {
             Vec::new()
@@ -84,11 +84,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Some(String::from_utf8_lossy(line).into_owned())
     }
 
-    /// Breaks a line that is too long; answers what begins the next one. Secrets are masked first, and what may be the
-    /// beginning of one is left for later: of one that is broken with its line nobody would know.
+    /// Breaks a line that is too long; returns the start of the next one. Secrets are masked first, and a possible start of one
+    /// is kept for the next line: a secret broken with its line would not be recognized.
     fn break_off(&mut self) -> Vec<u8> {
         let mut rest = self.bytes.split_off(last_boundary(&self.bytes));
-        let secret = self.log.longest_secret().min(LONGEST / 2);
+        let secret = self.log.longest_secret().min(MAX_LINE_BYTES / 2);
         if secret > 0 {
             let mut text = self.log.clean(&String::from_utf8_lossy(&self.bytes));
             let kept = text.split_off(text.floor_char_boundary(text.len().saturating_sub(secret)));
@@ -102,7 +102,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 /// Where to break a line that is too long without breaking a character.
 fn last_boundary(bytes: &[u8]) -> usize {
     let is_boundary = |at: &usize| bytes[*at] & 0b1100_0000 != 0b1000_0000;
-    (LONGEST - 3..=LONGEST).rev().find(is_boundary).unwrap_or(LONGEST)
+    (MAX_LINE_BYTES - 3..=MAX_LINE_BYTES).rev().find(is_boundary).unwrap_or(MAX_LINE_BYTES)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
 
-/// The group that a process leads. Whoever is left in it when this is dropped is killed.
+/// The group that a process leads. Processes left in it when this is dropped are killed.
 pub(super) struct Group(Pid);
 
 impl Group {
@@ -15,7 +15,7 @@ impl Group {
 
     /// Sends a signal to everyone in the group.
     pub(super) fn signal(&self, signal: Signal) {
-        // The only way to fail is that nobody is left, and that is as good.
+        // It only fails if no process is left, which is fine.
         let _ = kill_process_group(self.0, signal);
     }
 }

@@ -10,7 +10,7 @@ use tokio::fs;
 use model::Failure;
 
 use crate::job::{Context, Job};
-use crate::performers::OUTPUT_LIMIT;
+use crate::performers::MAX_OUTPUT_BYTES;
 
 /// A fresh directory that is gone once this is dropped. The process works in a folder within it,
 /// so that a file which it happens to call `output.json` is not taken for its output.
@@ -64,7 +64,7 @@ impl Scratch {
             // Reading a pipe or a device would wait, or never end.
             return Err(Failure::permanent("what EBB_OUTPUT names is no longer a plain file"));
         }
-        if found.len() > OUTPUT_LIMIT as u64 {
+        if found.len() > MAX_OUTPUT_BYTES as u64 {
             return Err(crate::performers::too_large(found.len()));
         }
         parse(&fs::read(&path).await.map_err(unreadable)?)

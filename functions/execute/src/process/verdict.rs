@@ -8,8 +8,8 @@ use model::{ErrorClass, Failure};
 
 use super::Program;
 
-/// No more than this of a process's last words goes into the message.
-const LAST_WORDS: usize = 500;
+/// How much of a process's last output goes into the message.
+const MAX_MESSAGE_LENGTH: usize = 500;
 
 /// Success, or the failure with what the process said last.
 pub(super) fn judge(status: ExitStatus, last_error: Option<String>) -> Result<(), Failure> {
@@ -20,7 +20,7 @@ pub(super) fn judge(status: ExitStatus, last_error: Option<String>) -> Result<()
     };
     if let Some(line) = last_error {
         failure.message.push_str(": ");
-        failure.message.extend(line.trim().chars().take(LAST_WORDS));
+        failure.message.extend(line.trim().chars().take(MAX_MESSAGE_LENGTH));
     }
     Err(failure)
 }

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::storage::Storage;
 
-/// No sensor looks at more files at once.
-const MOST: usize = 1_000;
+/// The maximum number of files that a sensor reads at once.
+const MAX_FILES: usize = 1_000;
 
 /// A file or an object.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,13 +36,13 @@ pub(super) async fn list(path: &str, storage: &Storage) -> Result<Vec<File>, Fai
                 place.split_once('/').filter(|(_, object)| !object.is_empty()).ok_or_else(|| {
                     Failure::permanent(format!("`{path}` names no object: write `gs://BUCKET/OBJECT`"))
                 })?;
-            storage.list(bucket, object, MOST).await?
+            storage.list(bucket, object, MAX_FILES).await?
         }
         None => in_folder(Path::new(path)).await?,
     };
-    if found.len() > MOST {
+    if found.len() > MAX_FILES {
         let message =
-            format!("more than {MOST} files fit `{path}`: name fewer, or move away those that are done");
+            format!("more than {MAX_FILES} files fit `{path}`: name fewer, or move away those that are done");
         return Err(Failure::permanent(message));
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
@@ -76,7 +76,7 @@ async fn in_folder(path: &Path) -> Result<Vec<File>, Failure> {
         {
             found.push(file(&entry.path(), &facts));
         }
-        if found.len() > MOST {
+        if found.len() > MAX_FILES {
             break;
         }
     }

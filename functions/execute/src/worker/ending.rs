@@ -1,4 +1,4 @@
-//! How a worker ends: told to by an order, or asked to by the platform. What it holds may finish or is handed back.
+//! How a worker ends: by a command, or at the platform's request. What it holds may finish or is handed back.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use tracing::{info, warn};
 
 use super::{Busy, Worker};
 
-/// How long what is handed back may take to stop in good order. The platform is about to kill us all.
+/// How long attempts that are handed back may take to stop: the platform is about to kill us.
 const LAST_GRACE: Duration = Duration::from_millis(500);
 
-/// How long it may take to write down what was handed back: the sweep finds what was not.
-const WRITING: Duration = Duration::from_secs(5);
+/// For recording what was handed back: the sweep finds the rest.
+const HAND_BACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Worker {
-    /// Takes no more work. What is held may finish within the grace; what still runs then is stopped and handed back.
+    /// Takes no more work. Attempts may finish within the grace period; those that still run then are stopped and handed back.
     pub async fn stop(&self, why: &str, grace: Duration) {
         let _ = self.closing.set(why.to_owned());
         if self.ends_within(grace).await {
@@ -24,11 +24,11 @@ impl Worker {
         self.holds.hand_back(why);
         if !self.ends_within(LAST_GRACE).await {
             self.holds.kill();
-            self.ends_within(WRITING).await;
+            self.ends_within(HAND_BACK_TIMEOUT).await;
         }
     }
 
-    /// Returns once the worker was told to end and holds nothing any more.
+    /// Returns once the worker was asked to end and holds nothing.
     pub async fn ended(&self) {
         self.ended.cancelled().await;
     }
@@ -38,7 +38,7 @@ impl Worker {
         self.closing.get().map(String::as_str)
     }
 
-    /// Does as it is told.
+    /// Obeys a command.
     pub(super) fn heed(&self, order: Option<Order>) {
         let Some(order) = order else { return };
         let why = in_words(&order);
@@ -59,7 +59,7 @@ impl Worker {
         }
     }
 
-    /// Whether nothing is held any more before so much time has passed.
+    /// Whether everything is released within that time.
     async fn ends_within(&self, limit: Duration) -> bool {
         let clock = self.runtime.clock();
         let end = async {

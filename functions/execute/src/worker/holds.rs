@@ -1,4 +1,4 @@
-//! The attempts that a worker holds, and how they hear that they shall end.
+//! The attempts that a worker holds, and their signals to stop.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,12 +10,12 @@ use store::Held;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-/// How an attempt hears that it shall end: it is asked to, and what does not listen is killed.
+/// An attempt's signals to stop: it is asked to, then killed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Halt {
     /// Cancelled when it should stop before it is done.
     pub(crate) stop: CancellationToken,
-    /// Cancelled when there is no time left to do so in good order.
+    /// Cancelled when there is no time left to stop gracefully.
     pub(crate) kill: CancellationToken,
 }
 
@@ -37,8 +37,8 @@ struct Hold {
 }
 
 impl Holds {
-    /// Holds an attempt that is about to be claimed. Where it cannot be, says what to make of its message: we hold it
-    /// already, since its message came twice, or someone else shall.
+    /// Holds an attempt that is about to be claimed, or returns the verdict on its message: we hold it already, since the message
+    /// came twice, or another worker must take it.
     pub(crate) fn add(&self, key: TaskKey, attempt: u32) -> Result<Halt, Verdict> {
         let mut held = self.lock();
         if let Some(why) = &held.handing_back {
@@ -78,13 +78,13 @@ impl Holds {
         };
         for taken in claimed.iter().filter(|attempt| !is_ours(attempt)) {
             if let Some(hold) = self.lock().attempts.get(taken) {
-                info!("Attempt {} of a task of run {} is no longer ours: stopping it", taken.1, taken.0.run);
+                info!("Stopping attempt {} of a task of run {}: it is no longer ours", taken.1, taken.0.run);
                 hold.halt.stop.cancel();
             }
         }
     }
 
-    /// Those that are said to be ours and that nobody here carries out.
+    /// Attempts that are ours in the store and that nothing here runs.
     pub(crate) fn unknown(&self, ours: &[Held]) -> Vec<Held> {
         let held = self.lock();
         ours.iter().filter(|ours| !held.attempts.contains_key(&(ours.key, ours.attempt))).copied().collect()

@@ -16,25 +16,25 @@ use super::{Archive, lines};
 /// Where the API is, unless the configuration says otherwise.
 const GOOGLE: &str = "https://storage.googleapis.com";
 
-/// What a writer of objects needs.
+/// The scope for writing objects.
 const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_write";
 
-/// A turn is over by then; the next one tries again.
-const WITHIN: Duration = Duration::from_secs(40);
+/// Shorter than a retention pass; the next one tries again.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// An archive in a bucket: an object for each batch, below its kind and day, a document a line. What an object is called
-/// follows from what is in it, so that a batch that comes twice is there once.
+/// An archive in a bucket: an object per batch, below its kind and day, one document per line. An object's name is derived
+/// from its content, so that a batch that comes twice is stored once.
 #[derive(Debug)]
 pub struct Bucket {
     name: String,
-    /// Another server that speaks the same, without credentials.
+    /// Another compatible server, without credentials.
     endpoint: Option<String>,
     client: OnceCell<Client>,
     credentials: OnceCell<Credentials>,
 }
 
 impl Bucket {
-    /// That bucket, of Google or of another server that speaks the same. Nothing is asked of it before it is used.
+    /// That bucket, on Google or another compatible server. Sends no request yet.
     pub fn new(name: impl Into<String>, endpoint: Option<String>) -> Self {
         Self { name: name.into(), endpoint, client: OnceCell::new(), credentials: OnceCell::new() }
     }
@@ -43,7 +43,7 @@ impl Bucket {
         let base = self.endpoint.as_deref().unwrap_or(GOOGLE).trim_end_matches('/');
         let url = Url::parse(&format!("{base}/upload/storage/v1/b")).ok().and_then(|mut url| {
             url.path_segments_mut().ok()?.push(&self.name).push("o");
-            // Only if there is none of that name: what is archived is never written over.
+            // Only if there is no object of that name: archived objects are never overwritten.
             let query = [("uploadType", "media"), ("name", object), ("ifGenerationMatch", "0")];
             url.query_pairs_mut().extend_pairs(query);
             Some(url)
@@ -79,13 +79,14 @@ impl Archive for Bucket {
         let batch = Uuid::new_v5(&Uuid::NAMESPACE_OID, body.as_bytes());
         let object = format!("{kind}/{}/{batch}.ndjson", now.format("%Y-%m-%d"));
         let client = self.client.get_or_init(|| async { Client::new() }).await;
-        let request = client.post(self.address(&object)?).headers(self.headers().await?).timeout(WITHIN);
+        let request =
+            client.post(self.address(&object)?).headers(self.headers().await?).timeout(REQUEST_TIMEOUT);
         let sent = request.header(header::CONTENT_TYPE, "application/x-ndjson").body(body).send().await;
         let what = format!("writing `gs://{}/{object}`", self.name);
         let answer =
             sent.map_err(|error| io::Error::other(format!("{what} failed: {}", error.without_url())))?;
         match answer.status() {
-            // It is there already.
+            // It exists already.
             StatusCode::PRECONDITION_FAILED => Ok(()),
             status if status.is_success() => Ok(()),
             status => {

@@ -1,4 +1,4 @@
-//! Events that are no messages of ours: whatever else may start runs.
+//! External events, which may start runs.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use super::{Content, Delivery, Origin, Plain, Rejected, own, unwrap};
 
-/// The beginning of the types of all our messages.
+/// The prefix of our own message types.
 const OURS: &str = "dev.ebbflow.";
 
-/// What someone wanted to be told by message: sent back to us, it is an event like any other.
+/// A callback published as a message: pushed back to us, it is an external event.
 const NOTICE: &str = "dev.ebbflow.notice.v1";
 
-/// An event from elsewhere, and how it came.
+/// An external event, and its subscription.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Incoming {
     /// The event.
@@ -27,14 +27,13 @@ pub struct Incoming {
 /// What a request holds.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Opened {
-    /// A message of ours.
+    /// One of our messages.
     Ours(Delivery),
-    /// An event from elsewhere.
+    /// An external event.
     Foreign(Incoming),
 }
 
-/// Opens a request as [`open`](super::open) does, where other events than ours are welcome, and messages of the bus that
-/// are no events.
+/// Opens a request as [`open`](super::open) does, and accepts external events and bus messages that are not events.
 pub fn open_any(headers: &HeaderMap, body: &[u8]) -> Result<Opened, Rejected> {
     if let Some(delivery) = own::open(headers, body).filter(|it| it.message.kind() != NOTICE) {
         return Ok(Opened::Ours(delivery));
@@ -52,7 +51,7 @@ pub fn open_any(headers: &HeaderMap, body: &[u8]) -> Result<Opened, Rejected> {
 }
 
 impl Origin {
-    /// A message without an event has the words that Eventarc would give it.
+    /// A message without an event gets the attributes that Eventarc would give it.
     fn plain(self, message: Plain) -> Result<Incoming, Rejected> {
         let Some(id) = self.id.clone() else {
             return Err(self.reject("neither a push nor a CloudEvent: it has no id".into()));
@@ -71,7 +70,7 @@ impl Origin {
     }
 }
 
-/// The event in our words.
+/// The event as our own type.
 fn told(mut event: Event) -> CloudEvent {
     let attributes: BTreeMap<String, String> =
         event.iter_extensions().map(|(name, value)| (name.to_owned(), value.to_string())).collect();

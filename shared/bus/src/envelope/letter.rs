@@ -16,9 +16,9 @@ const SOURCE: &str = "/ebbflow";
 /// A message as it lies on the bus: a binary CloudEvent, its attributes prefixed with `ce-`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Letter {
-    /// The bus's id of it.
+    /// Its id on the bus.
     pub id: String,
-    /// When the bus took it.
+    /// When the bus accepted it.
     pub published_at: Instant,
     /// The event's attributes, and whatever else the publisher added.
     pub attributes: BTreeMap<String, String>,
@@ -47,7 +47,7 @@ impl Letter {
         Self { id, published_at, attributes, data: message.written() }
     }
 
-    /// The body of a push. The attempt is told only where the subscription has a dead-letter policy.
+    /// The body of a push. It has the attempt only if the subscription has a dead-letter policy.
     pub fn push_body(&self, subscription: &str, attempt: Option<u32>) -> Vec<u8> {
         let published_at = rfc3339(self.published_at);
         let message = Wrapped {

@@ -1,5 +1,5 @@
-//! The short way to open a request: a push that wraps a message of ours, as nearly all do. What it does not understand is
-//! left to the long way, which also has words for what is wrong.
+//! The fast path for opening a request: a push that wraps one of our messages, as nearly all do. Anything else takes the
+//! slow path, which also explains errors.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ struct Pushed<'a> {
     message_id: String,
 }
 
-/// All that an event of ours has.
+/// The fields of our own events.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Attributes<'a> {
@@ -51,7 +51,7 @@ struct Attributes<'a> {
     _source: serde::de::IgnoredAny,
 }
 
-/// The message of ours that a push wraps, if it does.
+/// Our message in a push, if it wraps one.
 pub(super) fn open(headers: &HeaderMap, body: &[u8]) -> Option<Delivery> {
     if headers.get(CONTENT_TYPE)? != JSON || headers.contains_key(SPEC_VERSION_HEADER) {
         return None;

@@ -1,4 +1,4 @@
-//! What a bus says about a message that it gave up on.
+//! A dead letter as the bus describes it.
 
 use super::letter::Push;
 
@@ -7,14 +7,14 @@ use super::letter::Push;
 pub struct Undelivered {
     /// Its id on the dead-letter topic, if it has one.
     pub id: Option<String>,
-    /// The subscription that could not deliver it, if that is told.
+    /// The subscription that could not deliver it, if known.
     pub subscription: Option<String>,
-    /// How often it was delivered in vain, if that is told.
+    /// How many deliveries failed, if known.
     pub deliveries: Option<u32>,
 }
 
 impl Undelivered {
-    /// Reads the body of a push. Whatever is not told stays open: nothing that comes from there is refused.
+    /// Reads the body of a push. Missing fields stay empty: a dead letter is never refused.
     pub fn read(body: &[u8]) -> Self {
         let Ok(Push { message, subscription, .. }) = serde_json::from_slice::<Push>(body) else {
             return Self::default();
@@ -27,7 +27,7 @@ impl Undelivered {
         }
     }
 
-    /// Why it is here, in words.
+    /// Why it was dead-lettered, for people.
     pub fn reason(&self) -> String {
         match self.deliveries {
             Some(1) => "given up after 1 delivery".into(),

@@ -1,4 +1,4 @@
-//! Misbehaviour on demand: what a bus may do to messages, done often.
+//! Fault injection: whatever a bus may do to messages, done often.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// How a broker should misbehave; by default it does not.
+/// The faults to inject; none by default.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Faults {
-    /// What chance begins with: the same seed, the same fate of the same messages.
+    /// The seed: the same seed has the same faults for the same messages.
     pub seed: u64,
     /// How likely a message is delivered twice.
     pub duplicate: f64,
@@ -22,14 +22,14 @@ pub struct Faults {
     pub reorder: bool,
 }
 
-/// Chance, applied to messages.
+/// Applies faults to messages.
 pub(super) struct Dice {
     faults: Faults,
     rng: Mutex<StdRng>,
 }
 
 impl Dice {
-    /// Nothing to throw without faults.
+    /// None without faults.
     pub(super) fn new(faults: Faults) -> Option<Self> {
         let rng = Mutex::new(StdRng::seed_from_u64(faults.seed));
         (faults != Faults { seed: faults.seed, ..Faults::default() }).then_some(Self { faults, rng })
@@ -46,7 +46,7 @@ impl Dice {
         (0..copies).map(|_| range.clone().map(|range| rng.random_range(range))).collect()
     }
 
-    /// Where in a queue of that length a message is put.
+    /// The position for a message in a queue of that length.
     pub(super) fn place(&self, length: usize) -> usize {
         match self.faults.reorder {
             true => self.rng.lock().expect("no holder panics").random_range(0..=length),

@@ -1,4 +1,4 @@
-//! The queue of one subscription, and who works on it.
+//! The queue of one subscription, and its workers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::envelope::Letter;
 pub(super) struct Lane {
     pub(super) subscription: Subscription,
     pub(super) dead_letter_topic: Option<String>,
-    /// The token that its pushes carry at present.
+    /// The current token of its pushes.
     pub(super) pass: Mutex<Option<Pass>>,
     state: Mutex<State>,
 }
@@ -25,12 +25,12 @@ struct State {
     closed: bool,
 }
 
-/// A letter on its way to one subscription.
+/// A message on its way to one subscription.
 pub(super) struct Parcel {
     pub(super) letter: Arc<Letter>,
     /// How often it was delivered.
     pub(super) attempts: u32,
-    /// Makes the broker count it until it is dropped, wherever that is.
+    /// Counts it as pending in the broker until it is dropped.
     #[expect(dead_code, reason = "it works by being dropped")]
     pub(super) ticket: Ticket,
 }
@@ -40,13 +40,13 @@ impl Lane {
         Self { subscription, dead_letter_topic, pass: Mutex::default(), state: Mutex::default() }
     }
 
-    /// Whether the subscription is for letters of that type.
+    /// Whether the subscription takes messages of that type.
     pub(super) fn wants(&self, letter: &Letter) -> bool {
         self.subscription.only.as_ref().is_none_or(|only| letter.attributes.get("ce-type") == Some(only))
     }
 
-    /// Queues a parcel at the place that is chosen by the length of the queue. If it says `true`, the caller owes
-    /// the lane a worker.
+    /// Queues a parcel at the position that `place` picks for the queue's length. If it returns `true`, the caller must start a
+    /// worker.
     pub(super) fn add(&self, parcel: Parcel, place: impl FnOnce(usize) -> usize) -> bool {
         let mut state = self.state.lock().expect("no holder panics");
         if state.closed {
@@ -59,7 +59,7 @@ impl Lane {
         wanted
     }
 
-    /// The next parcel for a worker; with none left the worker is dismissed.
+    /// The next parcel for a worker; with none left the worker ends.
     pub(super) fn next(&self) -> Option<Parcel> {
         let mut state = self.state.lock().expect("no holder panics");
         let next = state.queue.pop_front();
@@ -67,7 +67,7 @@ impl Lane {
         next
     }
 
-    /// Forgets what is queued and takes no more.
+    /// Drops the queue and accepts no more.
     pub(super) fn close(&self) {
         let mut state = self.state.lock().expect("no holder panics");
         state.closed = true;

@@ -1,4 +1,4 @@
-//! One push: exactly the request that Pub/Sub would send, and what its answer means.
+//! One push: exactly the request that Pub/Sub would send, and the meaning of its response.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,15 +16,15 @@ use super::PROJECT;
 use super::lane::{Lane, Parcel};
 use crate::Endpoint;
 
-/// Tokens last an hour; a new one is made well before a receiver could find the old one expired.
-const USE_TOKEN_FOR: TimeDelta = TimeDelta::minutes(50);
+/// Tokens last an hour and are renewed well before they expire.
+const TOKEN_TTL: TimeDelta = TimeDelta::minutes(50);
 
-/// Sends pushes in the name of an account.
+/// Sends pushes as an account.
 pub(super) struct Pusher {
     clock: Arc<dyn Clock>,
     issuer: Arc<Issuer>,
     service_account: String,
-    /// Made when first needed: it reads the system's certificates, and most brokers call routers only.
+    /// Created on first use: it reads the system's certificates, and most brokers only call routers.
     client: OnceLock<reqwest::Client>,
 }
 
@@ -39,10 +39,10 @@ impl Pusher {
         Self { clock, issuer, service_account, client: OnceLock::new() }
     }
 
-    /// Pushes once and says whether the message was acknowledged in time.
+    /// Pushes once and returns whether the message was acknowledged in time.
     pub(super) async fn push(&self, lane: &Lane, parcel: &Parcel) -> bool {
         let deadline = self.clock.now() + lane.subscription.ack_deadline;
-        // A task of its own: a panic is an answer too, and one that is late goes on while the message comes again.
+        // A separate task: a panic is a response, too, and a late handler continues while the message is redelivered.
         let answer = self.send(lane, parcel);
         tokio::select! {
             biased;
@@ -76,7 +76,7 @@ impl Pusher {
         }
     }
 
-    /// The lane's token, renewed in good time.
+    /// The lane's token, renewed before it expires.
     fn pass(&self, lane: &Lane) -> HeaderValue {
         let now = self.clock.now();
         let mut pass = lane.pass.lock().expect("no holder panics");
@@ -86,7 +86,7 @@ impl Pusher {
                 let token = self.issuer.push_token(&self.service_account, &lane.subscription.audience, now);
                 let mut header = HeaderValue::try_from(format!("Bearer {token}")).expect("tokens are ASCII");
                 header.set_sensitive(true);
-                *pass = Some(Pass { header: header.clone(), until: now + USE_TOKEN_FOR });
+                *pass = Some(Pass { header: header.clone(), until: now + TOKEN_TTL });
                 header
             }
         }

@@ -1,4 +1,4 @@
-//! Making topics and subscriptions where no infrastructure tool has done so: on the emulator.
+//! Creates topics and subscriptions where terraform has not: on the emulator.
 
 use google_cloud_gax::error::rpc::Code;
 use google_cloud_pubsub::Error as PubSubError;
@@ -12,8 +12,8 @@ use super::PubSub;
 use crate::{Error, Subscription};
 
 impl PubSub {
-    /// Makes the topic, its dead-letter topic with a subscription that holds the letters, and the push subscription.
-    /// What is there already stays as it is, but for the address that is pushed to.
+    /// Creates the topic, its dead-letter topic with a subscription that retains messages, and the push subscription. Those
+    /// that exist stay as they are, except for the push address.
     pub async fn provision(
         &self,
         topic: &Topic,
@@ -53,7 +53,7 @@ impl PubSub {
         moved.send().await.map_err(Error::unavailable)
     }
 
-    /// Has what is given up on of a topic that was provisioned pushed to that address.
+    /// Pushes the dead letters of a provisioned topic to that address.
     pub async fn push_dead_letters(&self, topic: &Topic, endpoint: &str) -> Result<(), Error> {
         let name = format!("projects/{}/subscriptions/{}", self.project, topic.dead_letter_id());
         let push = PushConfig::new().set_push_endpoint(endpoint);
@@ -78,7 +78,7 @@ impl PubSub {
     }
 }
 
-/// That it is there already is as good as having made it.
+/// Treats an existing resource as created.
 fn exists<T>(made: Result<T, PubSubError>) -> Result<(), Error> {
     match made {
         Err(error) if error.status().is_some_and(|status| status.code == Code::AlreadyExists) => Ok(()),

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use model::Failure;
 
-use super::super::OUTPUT_LIMIT;
+use super::super::MAX_OUTPUT_BYTES;
 use super::{Hush, broken};
 
 /// How much of an answer goes into the message of a failure, in characters.
-const EXCERPT: usize = 200;
+const MAX_EXCERPT_LENGTH: usize = 200;
 
 /// The output of an expected answer, or the failure that another one is.
 pub(super) async fn judge(
@@ -29,9 +29,9 @@ pub(super) async fn judge(
 
 async fn accept(mut response: Response, asked: &str) -> Result<Value, Failure> {
     let body = read(&mut response).await.map_err(|error| broken(asked, error))?;
-    if body.len() > OUTPUT_LIMIT {
+    if body.len() > MAX_OUTPUT_BYTES {
         return Err(Failure::permanent(format!(
-            "{asked} answered with more than {OUTPUT_LIMIT} bytes (1 MiB), too much for an output: have the answer \
+            "{asked} answered with more than {MAX_OUTPUT_BYTES} bytes (1 MiB), too much for an output: have the answer \
              stored elsewhere and pass a reference to it"
         )));
     }
@@ -55,7 +55,7 @@ async fn refuse(mut response: Response, asked: &str, hush: Hush<'_>) -> Failure 
     let text = hush(&String::from_utf8_lossy(&body));
     if !text.trim().is_empty() {
         message.push_str(": ");
-        message.extend(text.trim().chars().take(EXCERPT));
+        message.extend(text.trim().chars().take(MAX_EXCERPT_LENGTH));
     }
     if may_pass(status) { Failure::transient(message) } else { Failure::permanent(message) }
 }
@@ -67,7 +67,7 @@ fn may_pass(status: StatusCode) -> bool {
 /// The body, or as much of it as shows that it is too large.
 async fn read(response: &mut Response) -> reqwest::Result<Vec<u8>> {
     let mut body = Vec::new();
-    while body.len() <= OUTPUT_LIMIT
+    while body.len() <= MAX_OUTPUT_BYTES
         && let Some(chunk) = response.chunk().await?
     {
         body.extend_from_slice(&chunk);

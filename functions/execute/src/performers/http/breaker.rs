@@ -1,5 +1,5 @@
-//! A breaker for each host: where calls fail again and again, none are made for a while, then one at a time until one
-//! succeeds. It is this worker's own; others find out for themselves.
+//! A circuit breaker per host: after repeated failures it blocks calls for a while, then allows one at a time until one
+//! succeeds. Each worker has its own.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,17 +12,17 @@ use tracing::{info, warn};
 
 use crate::log::{Level, Log, Stream};
 
-/// So many calls in a row must fail.
-const FAILURES: u32 = 10;
+/// How many calls in a row must fail to open a breaker.
+const MAX_FAILURES: u32 = 10;
 
-/// How long no calls are made the first time; twice as long after each probe in vain.
+/// How long calls are blocked at first; twice as long after each failed probe.
 const FIRST_PAUSE: TimeDelta = TimeDelta::seconds(5);
 
-/// No longer than this.
-const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(60);
+/// How long calls are blocked at most.
+const MAX_PAUSE: TimeDelta = TimeDelta::seconds(60);
 
-/// While a probe is under way, others look this often what became of it.
-const LOOK: TimeDelta = TimeDelta::milliseconds(500);
+/// While a probe is in progress, how often other calls check its result.
+const PROBE_POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(500);
 
 /// The breakers of all hosts that were called.
 #[derive(Default)]
@@ -41,18 +41,18 @@ struct Open {
     since: Instant,
     until: Instant,
     pause: TimeDelta,
-    /// Whether a call is under way that shows whether the host is back.
+    /// Whether a probe is in progress.
     probing: bool,
 }
 
-/// How a call ended, as far as it says something of its host.
+/// How a call ended, as far as it tells about the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
-    /// It answered. That it refuses, or has had enough for now, is an answer.
+    /// It responded. A refusal or a rate limit is a response.
     Answered,
-    /// It is away, or broken.
+    /// It is unreachable or broken.
     Failed,
-    /// Nobody waited for its end.
+    /// The call was dropped.
     Unknown,
 }
 
@@ -62,7 +62,7 @@ impl Breaker {
         match &mut self.open {
             None => Ok(()),
             Some(open) if now < open.until => Err(open.until),
-            Some(open) if open.probing => Err(now + LOOK),
+            Some(open) if open.probing => Err(now + PROBE_POLL_INTERVAL),
             Some(open) => {
                 open.probing = true;
                 Ok(())
@@ -70,29 +70,29 @@ impl Breaker {
         }
     }
 
-    /// Takes note of how a call ended.
+    /// Records how a call ended.
     fn note(&mut self, end: End, now: Instant) {
         match (end, &mut self.open) {
             (End::Answered, _) => *self = Self::default(),
             (End::Failed, Some(open)) if open.probing => {
-                let pause = LONGEST_PAUSE.min(open.pause * 2);
+                let pause = MAX_PAUSE.min(open.pause * 2);
                 *open = Open { until: now + pause, pause, probing: false, ..*open };
             }
             (End::Failed, None) => {
                 self.failures += 1;
-                if self.failures >= FAILURES {
+                if self.failures >= MAX_FAILURES {
                     let (until, pause) = (now + FIRST_PAUSE, FIRST_PAUSE);
                     self.open = Some(Open { since: now, until, pause, probing: false });
                 }
             }
             (End::Unknown, Some(open)) => open.probing = false,
-            // A call that was made before it opened.
+            // A call from before it opened.
             (End::Failed, Some(_)) | (End::Unknown, None) => {}
         }
     }
 }
 
-/// A call that was admitted. Dropped without its end being told, it was given up.
+/// An admitted call. If dropped without a result, it was abandoned.
 pub(super) struct Call<'b> {
     breakers: &'b Breakers,
     host: String,
@@ -136,7 +136,7 @@ impl Breakers {
                 gauge!("ebbflow_breakers_open").increment(1.0);
                 warn!(
                     event = "breaker_opened",
-                    "Opened the breaker of {host}: {FAILURES} calls in a row failed"
+                    "Opened the breaker of {host}: {MAX_FAILURES} calls in a row failed"
                 );
             }
             (true, false) => {
@@ -178,7 +178,7 @@ mod tests {
 
     fn opened() -> Breaker {
         let mut breaker = Breaker::default();
-        for _ in 0..FAILURES {
+        for _ in 0..MAX_FAILURES {
             assert_eq!(breaker.admit(at(0)), Ok(()));
             breaker.note(End::Failed, at(0));
         }
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn it_opens_after_enough_failures_in_a_row() {
         let mut breaker = Breaker::default();
-        for _ in 1..FAILURES {
+        for _ in 1..MAX_FAILURES {
             breaker.note(End::Failed, at(0));
         }
         breaker.note(End::Answered, at(0));
@@ -201,7 +201,7 @@ mod tests {
     fn one_probe_at_a_time_shows_whether_the_host_is_back() {
         let mut breaker = opened();
         assert_eq!(breaker.admit(at(5)), Ok(()));
-        assert_eq!(breaker.admit(at(5)), Err(at(5) + LOOK), "others wait for the probe");
+        assert_eq!(breaker.admit(at(5)), Err(at(5) + PROBE_POLL_INTERVAL), "others wait for the probe");
         breaker.note(End::Failed, at(6));
         assert_eq!(breaker.admit(at(6)), Err(at(16)), "twice as long");
         assert_eq!(breaker.admit(at(16)), Ok(()));
@@ -221,7 +221,7 @@ mod tests {
     fn those_that_are_open_are_told_with_since_and_until_when() {
         let breakers = Breakers::default();
         breakers.note("fine.example", End::Failed, at(0));
-        for second in 0..i64::from(FAILURES) {
+        for second in 0..i64::from(MAX_FAILURES) {
             breakers.note("away.example", End::Failed, at(second));
         }
         let (since, until) = (at(9), at(14));

@@ -12,7 +12,7 @@ use serde_json::Value;
 use model::Failure;
 
 /// Headers that tell no secret, or that the client takes off a request by itself before it is sent on to another host.
-const SENT_ON: [HeaderName; 8] = [
+const SAFE_HEADERS: [HeaderName; 8] = [
     ACCEPT,
     ACCEPT_ENCODING,
     ACCEPT_LANGUAGE,
@@ -25,7 +25,7 @@ const SENT_ON: [HeaderName; 8] = [
 
 /// Whether other hosts may see the headers that the config asks for.
 pub(super) fn reach(config: &config::Http) -> Reach {
-    let known = |name: &String| SENT_ON.iter().any(|known| name.eq_ignore_ascii_case(known.as_str()));
+    let known = |name: &String| SAFE_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known.as_str()));
     if config.headers.keys().all(known) { Reach::Abroad } else { Reach::Home }
 }
 

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{LONGEST, Lines};
+use super::{Lines, MAX_LINE_BYTES};
 use crate::log::Log;
 use crate::performers::tests::Bench;
 
@@ -31,21 +31,21 @@ async fn a_line_ends_where_its_program_says_or_where_the_output_does() {
 
 #[tokio::test]
 async fn a_line_that_is_too_long_is_broken_into_several() {
-    let full = "x".repeat(LONGEST);
+    let full = "x".repeat(MAX_LINE_BYTES);
     check(format!("{full}\nnext").as_bytes(), &[&full, "next"]).await;
     check(format!("{full}yz\nnext").as_bytes(), &[&full, "yz", "next"]).await;
 }
 
 #[tokio::test]
 async fn no_character_is_broken_with_its_line() {
-    let almost = "x".repeat(LONGEST - 1);
+    let almost = "x".repeat(MAX_LINE_BYTES - 1);
     check(format!("{almost}é!\n").as_bytes(), &[&almost, "é!"]).await;
 }
 
 #[tokio::test]
 async fn no_secret_is_broken_with_its_line() {
     let secret = "hunter2-hunter2";
-    for before in (LONGEST - 40)..(LONGEST + 20) {
+    for before in (MAX_LINE_BYTES - 40)..(MAX_LINE_BYTES + 20) {
         let log = log();
         log.mask(vec![secret.to_owned()]);
         let said = format!("{}{secret}{}\n", "x".repeat(before), "y".repeat(100));

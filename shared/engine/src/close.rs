@@ -1,4 +1,4 @@
-//! Closing a scene: what ended, what the run has come to, and what there is to write and say.
+//! Closing a slice: what ended, what the run has come to, and what there is to write and say.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use model::{
 };
 use serde_json::{Value, json};
 
-use crate::scene::{CHECKUP_AFTER, Decision, Scene};
+use crate::run_slice::{CHECKUP_AFTER, Decision, RunSlice};
 
 /// A timer due sooner than this is announced, since the sweep's next tick may come too late for it.
 const ANNOUNCED_AHEAD: TimeDelta = TimeDelta::seconds(60);
 
-impl Scene<'_> {
-    /// Closes the scene: the run's end is derived, and everything that changed comes out; nothing if nothing did.
+impl RunSlice<'_> {
+    /// Closes the slice: the run's end is derived, and everything that changed comes out; nothing if nothing did.
     pub fn close(mut self) -> Option<Decision> {
         debug_assert!(self.is_at_rest(), "closed before it was settled");
         self.derive_end();
@@ -33,7 +33,7 @@ impl Scene<'_> {
             _ => {}
         }
         let idle = self.changed.is_empty()
-            && self.born.is_empty()
+            && self.new_tasks.is_empty()
             && self.events.is_empty()
             && self.checkup == Checkup::Keep;
         if idle && self.announcements.is_empty() {
@@ -42,7 +42,7 @@ impl Scene<'_> {
         let tasks = &mut self.tasks;
         Some(Decision {
             changes: Changes {
-                new_tasks: self.born.iter().filter_map(|index| tasks.remove(index)).collect(),
+                new_tasks: self.new_tasks.iter().filter_map(|index| tasks.remove(index)).collect(),
                 items: self.items,
                 // Those that came into being here are no longer among them.
                 tasks: self.changed.iter().filter_map(|index| tasks.remove(index)).collect(),

@@ -192,7 +192,7 @@ pub enum Reach {
 }
 
 impl Command {
-    /// Which tasks must be in the scene before the command is decided.
+    /// Which tasks must be in the slice before the command is decided.
     pub fn reach(&self) -> Reach {
         match self {
             Self::Claim { task, .. }

@@ -1,4 +1,4 @@
-//! What each command means for a scene. State in, changes out; the same scene and command, the same changes.
+//! What each command means for a slice. State in, changes out; the same slice and command, the same changes.
 
 use chrono::TimeDelta;
 use model::message::TaskResult;
@@ -8,12 +8,13 @@ use model::{
 };
 use serde_json::{Value, json};
 
+use crate::activate::is_inside;
 use crate::command::{Command, Outcome};
 use crate::retry::{self, Choice};
-use crate::scene::Scene;
+use crate::run_slice::RunSlice;
 
-impl Scene<'_> {
-    /// Decides a command. The tasks in its reach must be in the scene; one that is not does not exist.
+impl RunSlice<'_> {
+    /// Decides a command. The tasks in its reach must be in the slice; one that is not does not exist.
     pub fn decide(&mut self, command: &Command) -> Outcome {
         match command {
             Command::Claim { task, attempt, worker } => self.claim(*task, *attempt, *worker),
@@ -198,8 +199,8 @@ impl Scene<'_> {
         }
         self.record(EventKind::RunSignalled, None, Some(actor), json!({"signal": name}));
         let graph = self.graph;
-        let asleep = |scene: &Self, task: &TaskIndex| {
-            scene.tasks.get(task).is_some_and(|task| task.state == TaskState::Sleeping)
+        let asleep = |slice: &Self, task: &TaskIndex| {
+            slice.tasks.get(task).is_some_and(|task| task.state == TaskState::Sleeping)
         };
         let waiting: Vec<TaskIndex> = graph.waiting_for(name).filter(|task| asleep(self, task)).collect();
         if waiting.is_empty() {

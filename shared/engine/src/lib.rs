@@ -1,26 +1,26 @@
 //! The decisions: pure functions of a run's rows and an instant. No I/O, no clock, no async.
 //!
-//! A [`Scene`] holds the part of a run that a [`Command`] touches; deciding changes the scene, and closing it
+//! A [`RunSlice`] holds the part of a run that a [`Command`] touches; deciding changes the slice, and closing it
 //! gives the rows to write and the messages to send.
 
-mod anew;
+mod activate;
 mod close;
 mod command;
 mod decide;
-mod direct;
-mod fan;
+mod fan_out;
 mod graph;
 mod operate;
 mod oversee;
 mod place;
+mod propagate;
 mod repair;
+mod rerun;
 pub mod retry;
 pub mod rule;
-mod scene;
-mod sense;
-mod settle;
+mod run_slice;
+mod sensor;
 
+pub use activate::Directive;
 pub use command::{By, Command, Mark, Operation, Outcome, Reach};
-pub use direct::Directive;
 pub use graph::{Cycle, Graph};
-pub use scene::{Decision, Need, Newborn, Scene};
+pub use run_slice::{Decision, Need, NewRun, RunSlice};

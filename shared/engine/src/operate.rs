@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use crate::command::{By, Mark, Operation, Outcome};
 use crate::oversee::CHECKUP_WHILE_WAITING;
-use crate::scene::{CHECKUP_AFTER, Scene};
+use crate::run_slice::{CHECKUP_AFTER, RunSlice};
 
-impl Scene<'_> {
+impl RunSlice<'_> {
     /// Decides what someone wants of the run or of one of its tasks.
     pub(crate) fn operate(&mut self, operation: &Operation, by: &By) -> Outcome {
         let applied = match operation {
@@ -128,7 +128,7 @@ impl Scene<'_> {
             self.let_go_of_work(index, by);
         }
         self.end_as(index, mark, by);
-        self.consider_anew(&anew);
+        self.reconsider(&anew);
         true
     }
 

@@ -10,7 +10,7 @@ use model::{
 use serde_json::{Value, json};
 
 use crate::command::Outcome;
-use crate::scene::{CHECKUP_AFTER, Scene};
+use crate::run_slice::{CHECKUP_AFTER, RunSlice};
 
 /// How long past its time-out an attempt is left to the worker that holds it, which asks it to end, gives it half a
 /// minute and then kills it.
@@ -19,7 +19,7 @@ const TIMEOUT_SLACK: TimeDelta = TimeDelta::seconds(60);
 /// The sweep looks at a run again after so long while it waits for timers only, or is paused.
 pub(crate) const CHECKUP_WHILE_WAITING: TimeDelta = TimeDelta::minutes(10);
 
-impl Scene<'_> {
+impl RunSlice<'_> {
     /// Others in the run's lane have ended: it begins.
     pub(crate) fn admit(&mut self) -> Outcome {
         if self.run.state.is_final() || !self.run.held {

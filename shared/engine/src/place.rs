@@ -1,6 +1,6 @@
 //! Places: a task that is to be carried out asks for one, and holds it until it ends or only waits.
 //!
-//! Who has a place is decided by the store, for all runs together; a scene says who asks and who leaves.
+//! Who has a place is decided by the store, for all runs together; a slice says who asks and who leaves.
 
 use model::{
     Ask, BackfillId, Child, EventKind, Leave, Limit, Needed, Seat, TaskEvent, TaskIndex, TaskState, TenantId,
@@ -8,9 +8,9 @@ use model::{
 use serde_json::json;
 
 use crate::Graph;
-use crate::scene::Scene;
+use crate::run_slice::RunSlice;
 
-impl Scene<'_> {
+impl RunSlice<'_> {
     /// Lets a queued task ask for a place. Its work message goes out once it has one.
     pub(crate) fn release(&mut self, index: TaskIndex) {
         if self.is_paused() {

@@ -5,9 +5,9 @@ use model::{Audit, Counts, EventKind};
 use serde_json::{Map, Value, json};
 
 use crate::command::Outcome;
-use crate::scene::Scene;
+use crate::run_slice::RunSlice;
 
-impl Scene<'_> {
+impl RunSlice<'_> {
     /// Makes the run's counters fit its tasks, and drops timers that nothing waits for. Doing it again finds nothing.
     pub(crate) fn put_right(&mut self, audit: &Audit) -> Outcome {
         let mut repaired = Map::new();

@@ -41,7 +41,7 @@ impl Wish {
     pub(crate) fn run(&self) -> RunId {
         match self {
             Self::Settle(run, _) => *run,
-            Self::Start(start) => start.newborn.id,
+            Self::Start(start) => start.new_run.id,
         }
     }
 }

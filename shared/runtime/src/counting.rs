@@ -89,7 +89,7 @@ pub(crate) fn settled(since: Stopwatch) {
 
 #[cfg(test)]
 mod tests {
-    use engine::{Command, Graph, Newborn, Scene};
+    use engine::{Command, Graph, NewRun, RunSlice};
     use model::{RunId, Seat, TaskIndex, TenantId, VersionId, WorkerId};
     use uuid::Uuid;
 
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_retry_without_delay_counts() {
         let graph = Graph::compile(testkit::workflow("a")).unwrap();
-        let newborn = Newborn {
+        let new_run = NewRun {
             id: RunId(Uuid::nil()),
             tenant: TenantId::DEFAULT,
             version: VersionId(1),
@@ -109,14 +109,14 @@ mod tests {
             priority: 0,
         };
         let (task, attempt, worker) = (TaskIndex(0), 1, WorkerId(Uuid::nil()));
-        let mut scene = Scene::birth(&graph, newborn, "test", Instant::default());
-        scene.settle();
-        scene.seat(task, Seat::Given);
-        scene.decide(&Command::Claim { task, attempt, worker });
-        scene.decide(&Command::Lose { task, attempt, worker });
-        scene.settle();
-        scene.seat(task, Seat::Given);
-        let changes = scene.close().unwrap().changes;
+        let mut slice = RunSlice::create(&graph, new_run, "test", Instant::default());
+        slice.propagate();
+        slice.seat(task, Seat::Given);
+        slice.decide(&Command::Claim { task, attempt, worker });
+        slice.decide(&Command::Lose { task, attempt, worker });
+        slice.propagate();
+        slice.seat(task, Seat::Given);
+        let changes = slice.close().unwrap().changes;
         assert!(changes.timers.is_empty(), "it is tried again at once");
         assert_eq!(retries(&changes), 1);
     }

@@ -1,7 +1,7 @@
 //! What tasks shall do that begin: their conditions and settings, rendered from what they can see.
 
 use chrono::TimeDelta;
-use engine::{Directive, Graph, Scene};
+use engine::{Directive, Graph, RunSlice};
 use language::config::{self, Approval, ChildWorkflow, Sleep, Transform, WaitForSignal};
 use language::expression::{self, Evaluated};
 use language::template::Scope;
@@ -29,17 +29,17 @@ impl Runtime {
     pub(crate) async fn direct(
         &self,
         unit: &mut dyn Transaction,
-        scene: &mut Scene<'_>,
+        slice: &mut RunSlice<'_>,
         tasks: Vec<TaskIndex>,
-        newborn: Option<&Facts>,
+        new_run: Option<&Facts>,
     ) -> Result<()> {
-        let sight = Sight::load(unit, scene, &tasks, newborn).await?;
+        let sight = Sight::load(unit, slice, &tasks, new_run).await?;
         for task in tasks {
-            let directive = match sight.scope(scene, task) {
-                Some(scope) => self.directive(unit, scene, task, &scope).await?,
+            let directive = match sight.scope(slice, task) {
+                Some(scope) => self.directive(unit, slice, task, &scope).await?,
                 None => Directive::Broken(Failure::permanent("the run's inputs are gone")),
             };
-            scene.direct(task, directive);
+            slice.activate(task, directive);
         }
         Ok(())
     }
@@ -47,35 +47,35 @@ impl Runtime {
     async fn directive(
         &self,
         unit: &mut dyn Transaction,
-        scene: &Scene<'_>,
+        slice: &RunSlice<'_>,
         task: TaskIndex,
         scope: &Scope,
     ) -> Result<Directive> {
-        let spec = scene.spec(task);
-        if let Some(directive) = unmet(scene, task, scope) {
+        let spec = slice.spec(task);
+        if let Some(directive) = unmet(slice, task, scope) {
             return Ok(directive);
         }
-        match self.decide(scene, spec, scope) {
+        match self.decide(slice, spec, scope) {
             Err(failure) => Ok(Directive::Broken(failure)),
             Ok(Directive::Await { signal: Some(signal), until }) => {
-                Ok(match unit.signal(scene.run().id, &signal).await? {
+                Ok(match unit.signal(slice.run().id, &signal).await? {
                     Some(payload) => Directive::Received { signal, payload, until },
                     None => Directive::Await { signal: Some(signal), until },
                 })
             }
-            Ok(Directive::Go) if spec.kind == TaskKind::FanIn => gather::gather(unit, scene, task).await,
+            Ok(Directive::Go) if spec.kind == TaskKind::FanIn => gather::gather(unit, slice, task).await,
             Ok(Directive::Go) => match &spec.global {
-                Some(global) => self.join(unit, scene, task, scope, global).await,
+                Some(global) => self.join(unit, slice, task, scope, global).await,
                 None => Ok(Directive::Go),
             },
             Ok(directive) => Ok(directive),
         }
     }
 
-    fn decide(&self, scene: &Scene<'_>, spec: &TaskSpec, scope: &Scope) -> Judged<Directive> {
+    fn decide(&self, slice: &RunSlice<'_>, spec: &TaskSpec, scope: &Scope) -> Judged<Directive> {
         let now = self.clock.now();
         Ok(match spec.kind {
-            TaskKind::Switch => choose(scene.graph(), spec, scope)?,
+            TaskKind::Switch => choose(slice.graph(), spec, scope)?,
             TaskKind::Transform => {
                 let transform: Transform = settings(spec, scope)?;
                 Directive::Output(
@@ -87,7 +87,7 @@ impl Runtime {
                 None => return Err(Failure::permanent("a fan_out without a task cannot begin")),
             },
             TaskKind::Workflow => {
-                if scene.run().depth >= MAX_DEPTH {
+                if slice.run().depth >= MAX_DEPTH {
                     let message = format!("runs start runs at most {MAX_DEPTH} deep: does one start itself?");
                     return Err(Failure::permanent(message));
                 }
@@ -120,28 +120,28 @@ impl Runtime {
     async fn join(
         &self,
         unit: &mut dyn Transaction,
-        scene: &Scene<'_>,
+        slice: &RunSlice<'_>,
         task: TaskIndex,
         scope: &Scope,
         global: &Global,
     ) -> Result<Directive> {
-        let spec = scene.spec(task);
+        let spec = slice.spec(task);
         let key = match work_key(spec, scope) {
             Ok(key) => key,
             Err(failure) => return Ok(Directive::Broken(failure)),
         };
         let now = self.clock.now();
-        let row = scene.task(task);
+        let row = slice.task(task);
         // What was delivered while a task waited for it serves, even if nobody told the task.
         let waits_since = row.filter(|row| row.state == TaskState::Sleeping).map_or(now, |row| row.since);
         // What was delivered before a task was cleared does not serve it any more.
         let cleared = row.filter(|row| row.state == TaskState::Pending && row.voided > 0);
         let fresh_since = waits_since.min(now - TimeDelta::seconds(global.reuse_for_seconds.into()));
         let ask = ShareAsk {
-            tenant: scene.run().tenant,
+            tenant: slice.run().tenant,
             name: global.name.clone(),
             key,
-            by: scene.key(task),
+            by: slice.key(task),
             attempt: row.map_or(1, |row| row.attempt.max(1)),
             fresh_since: cleared.map_or(fresh_since, |row| fresh_since.max(row.since)),
         };
@@ -154,9 +154,9 @@ impl Runtime {
 }
 
 /// What becomes of a task whose condition does not hold. One that began before is not asked again.
-fn unmet(scene: &Scene<'_>, task: TaskIndex, scope: &Scope) -> Option<Directive> {
-    let begins = scene.task(task).is_some_and(|row| row.state == TaskState::Pending);
-    let condition = scene.spec(task).when.as_ref().filter(|_| begins)?;
+fn unmet(slice: &RunSlice<'_>, task: TaskIndex, scope: &Scope) -> Option<Directive> {
+    let begins = slice.task(task).is_some_and(|row| row.state == TaskState::Pending);
+    let condition = slice.spec(task).when.as_ref().filter(|_| begins)?;
     match expression::evaluate(condition, scope) {
         Ok(Evaluated { truth: true, .. }) => None,
         Ok(Evaluated { seen, .. }) => {

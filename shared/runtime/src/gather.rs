@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::{Directive, Scene};
+use engine::{Directive, RunSlice};
 use model::{Aggregation, Failure, Fan, FanIn, TaskIndex, TaskKey, TaskState};
 use serde_json::{Value, json};
 use store::Transaction;
@@ -15,41 +15,41 @@ pub(crate) const OUTPUT_LIMIT: usize = 1024 * 1024;
 /// Gathers what the children of the fan-outs before a fan-in delivered, in the order in which it names them.
 pub(crate) async fn gather(
     unit: &mut dyn Transaction,
-    scene: &Scene<'_>,
+    slice: &RunSlice<'_>,
     task: TaskIndex,
 ) -> Result<Directive> {
-    let Some(plan) = &scene.spec(task).fan_in else {
+    let Some(plan) = &slice.spec(task).fan_in else {
         return Ok(Directive::Broken(Failure::permanent("a fan_in without an aggregation cannot begin")));
     };
     let mut delivered = Vec::new();
-    for fan in fans(unit, scene, task).await? {
-        delivered.extend(of_fan(unit, scene, &fan).await?);
+    for fan in fans(unit, slice, task).await? {
+        delivered.extend(of_fan(unit, slice, &fan).await?);
     }
     Ok(aggregate(plan, delivered).map_or_else(Directive::Broken, Directive::Output))
 }
 
 /// How far the fan-outs have come that a fan-in depends on, in the order in which it names them.
-async fn fans(unit: &mut dyn Transaction, scene: &Scene<'_>, task: TaskIndex) -> Result<Vec<Fan>> {
-    let graph = scene.graph();
-    let named = scene.spec(task).depends_on.iter().filter_map(|name| graph.index_of(name));
+async fn fans(unit: &mut dyn Transaction, slice: &RunSlice<'_>, task: TaskIndex) -> Result<Vec<Fan>> {
+    let graph = slice.graph();
+    let named = slice.spec(task).depends_on.iter().filter_map(|name| graph.index_of(name));
     let parents: Vec<TaskIndex> = named.filter(|parent| graph.spec(*parent).fan_out.is_some()).collect();
     let keys: Vec<TaskKey> =
-        parents.iter().filter(|parent| !scene.knows(**parent)).map(|parent| scene.key(*parent)).collect();
+        parents.iter().filter(|parent| !slice.knows(**parent)).map(|parent| slice.key(*parent)).collect();
     let stored: BTreeMap<TaskIndex, Option<Fan>> =
         unit.tasks(&keys).await?.into_iter().map(|(_, task)| (task.index, task.fan)).collect();
-    let fan = |parent: &TaskIndex| match scene.task(*parent) {
+    let fan = |parent: &TaskIndex| match slice.task(*parent) {
         Some(row) => row.fan,
         None => stored.get(parent).copied().flatten(),
     };
     Ok(parents.iter().filter_map(fan).collect())
 }
 
-async fn of_fan(unit: &mut dyn Transaction, scene: &Scene<'_>, fan: &Fan) -> Result<Vec<Value>> {
-    let mut delivered = unit.delivered(scene.run().id, fan.first, fan.total).await?;
-    // What ended in this scene, the store cannot know yet.
+async fn of_fan(unit: &mut dyn Transaction, slice: &RunSlice<'_>, fan: &Fan) -> Result<Vec<Value>> {
+    let mut delivered = unit.delivered(slice.run().id, fan.first, fan.total).await?;
+    // What ended in this slice, the store cannot know yet.
     let fresh: BTreeMap<TaskIndex, &Value> =
-        scene.fresh_outputs().iter().map(|(task, output)| (*task, output)).collect();
-    let ended = |child: &TaskIndex| scene.task(*child).is_some_and(|row| row.state == TaskState::Succeeded);
+        slice.fresh_outputs().iter().map(|(task, output)| (*task, output)).collect();
+    let ended = |child: &TaskIndex| slice.task(*child).is_some_and(|row| row.state == TaskState::Succeeded);
     for child in fan.children().filter(ended) {
         let output = fresh.get(&child).copied().cloned();
         delivered.entry(child).or_insert(output.unwrap_or(Value::Null));

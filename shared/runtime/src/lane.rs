@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use engine::{Command, Graph, Scene};
+use engine::{Command, Graph, RunSlice};
 use language::template::{self, Scope};
 use model::message::{CancelRequested, LaneFreed};
 use model::{BackfillId, Concurrency, Message, Overlap, Parent, Run, RunId, Schedule, Workflow};
@@ -49,9 +49,9 @@ pub(crate) fn of_planned(workflow: &Workflow, planning: &Planning) -> Option<Str
 
 /// Enters a run into its lane, whose lock is held from here on. The runs above it wait for it and so do not count.
 pub(crate) async fn enter(unit: &mut dyn Transaction, start: &Start, lane: &str) -> Result<Entry> {
-    let (id, workflow) = (start.newborn.id, start.graph.workflow());
-    let above = ancestors(unit, start.newborn.parent).await?;
-    let members = unit.lane(start.newborn.tenant, &workflow.name, lane).await?;
+    let (id, workflow) = (start.new_run.id, start.graph.workflow());
+    let above = ancestors(unit, start.new_run.parent).await?;
+    let members = unit.lane(start.new_run.tenant, &workflow.name, lane).await?;
     let nested = members.iter().any(|member| above.contains(&member.run));
     let others: Vec<LaneMember> =
         members.into_iter().filter(|member| member.run != id && !above.contains(&member.run)).collect();
@@ -148,16 +148,16 @@ impl Runtime {
                 admitted.push((run, graph));
             }
         }
-        let mut scenes = Vec::new();
+        let mut slices = Vec::new();
         for (run, graph) in &admitted {
-            let mut scene = Scene::of(graph, run.clone(), self.clock.now());
-            unit.unfinished(&[run.id]).await?.into_iter().for_each(|(_, task)| scene.add(task));
-            scene.decide(&Command::Admit);
-            self.finish(&mut *unit, &mut scene, None).await?;
-            scenes.push(scene);
+            let mut slice = RunSlice::of(graph, run.clone(), self.clock.now());
+            unit.unfinished(&[run.id]).await?.into_iter().for_each(|(_, task)| slice.add(task));
+            slice.decide(&Command::Admit);
+            self.finish(&mut *unit, &mut slice, None).await?;
+            slices.push(slice);
         }
-        let seated = self.seat(&mut *unit, scenes.iter_mut().collect()).await?;
-        let decisions = scenes.into_iter().filter_map(Scene::close).collect();
+        let seated = self.seat(&mut *unit, slices.iter_mut().collect()).await?;
+        let decisions = slices.into_iter().filter_map(RunSlice::close).collect();
         let mut unsaid = self.conclude(unit, decisions, seated).await?;
         unsaid.announcements.extend(repeated);
         self.publish(unsaid).await;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::{Command, Scene};
+use engine::{Command, RunSlice};
 use model::{Instant, Limit, RunId};
 use store::{Granted, Transaction};
 use tracing::error;
@@ -23,22 +23,26 @@ pub(crate) struct Granting {
 }
 
 impl Runtime {
-    /// Asks for places for all tasks of these scenes that need one, and gives back those that are not needed any more.
+    /// Asks for places for all tasks of these slices that need one, and gives back those that are not needed any more.
     /// Answers whether there was anything to ask or give back.
-    pub(crate) async fn seat(&self, unit: &mut dyn Transaction, scenes: Vec<&mut Scene<'_>>) -> Result<bool> {
-        let mut asks: Vec<_> = scenes.iter().flat_map(|scene| scene.asks()).collect();
+    pub(crate) async fn seat(
+        &self,
+        unit: &mut dyn Transaction,
+        slices: Vec<&mut RunSlice<'_>>,
+    ) -> Result<bool> {
+        let mut asks: Vec<_> = slices.iter().flat_map(|slice| slice.asks()).collect();
         // Of those who come together, the most urgent is seated first.
         asks.sort_by_key(model::Ask::rank);
-        let leaves: Vec<_> = scenes.iter().flat_map(|scene| scene.leaves()).collect();
+        let leaves: Vec<_> = slices.iter().flat_map(|slice| slice.leaves()).collect();
         if asks.is_empty() && leaves.is_empty() {
             return Ok(false);
         }
         let seats = unit.seat(&asks, &leaves, self.clock.now()).await?;
-        let mut scenes: BTreeMap<RunId, &mut Scene<'_>> =
-            scenes.into_iter().map(|scene| (scene.run().id, scene)).collect();
+        let mut slices: BTreeMap<RunId, &mut RunSlice<'_>> =
+            slices.into_iter().map(|slice| (slice.run().id, slice)).collect();
         for (ask, seat) in asks.into_iter().zip(seats) {
-            if let Some(scene) = scenes.get_mut(&ask.key.run) {
-                scene.seat(ask.key.task, seat);
+            if let Some(slice) = slices.get_mut(&ask.key.run) {
+                slice.seat(ask.key.task, seat);
             }
         }
         Ok(true)

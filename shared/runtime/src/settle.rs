@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use engine::{Command, Decision, Graph, Outcome, Reach, Scene};
+use engine::{Command, Decision, Graph, Outcome, Reach, RunSlice};
 use model::{Changes, Message, Run, RunId, TaskIndex, TaskKey};
 use store::{Facts, Transaction};
 
@@ -110,17 +110,17 @@ impl Runtime {
         let mut stage = Stage::set(&graphs, runs, self.clock.now());
         stage.load(&mut *unit, commands).await?;
         let settled = commands.iter().map(|(run, command)| stage.decide(*run, command)).collect();
-        for scene in stage.0.values_mut() {
-            self.finish(&mut *unit, scene, None).await?;
+        for slice in stage.0.values_mut() {
+            self.finish(&mut *unit, slice, None).await?;
         }
-        let mut newborn: Vec<Scene<'_>> = starts.iter().map(|start| start.scene()).collect();
-        for (scene, start) in newborn.iter_mut().zip(starts) {
-            self.finish(&mut *unit, scene, Some(&start.facts)).await?;
+        let mut new_run: Vec<RunSlice<'_>> = starts.iter().map(|start| start.slice()).collect();
+        for (slice, start) in new_run.iter_mut().zip(starts) {
+            self.finish(&mut *unit, slice, Some(&start.facts)).await?;
         }
-        let seated = self.seat(&mut *unit, stage.0.values_mut().chain(&mut newborn).collect()).await?;
+        let seated = self.seat(&mut *unit, stage.0.values_mut().chain(&mut new_run).collect()).await?;
         let mut announcements = Vec::new();
         if !starts.is_empty() {
-            announcements = start::bear(&mut *unit, newborn, starts).await?;
+            announcements = start::bear(&mut *unit, new_run, starts).await?;
         }
         let mut unsaid = self.conclude(unit, stage.close(), seated || !starts.is_empty()).await?;
         counting::starts(starts.len());
@@ -147,28 +147,28 @@ impl Runtime {
         Ok(Unsaid { announcements: announcements.concat(), committed })
     }
 
-    /// Gives a scene the rows and directives that it asks for, until it asks no more. What a run was created with is
+    /// Gives a slice the rows and directives that it asks for, until it asks no more. What a run was created with is
     /// given where it comes into being only now.
     pub(crate) async fn finish(
         &self,
         unit: &mut dyn Transaction,
-        scene: &mut Scene<'_>,
-        newborn: Option<&Facts>,
+        slice: &mut RunSlice<'_>,
+        new_run: Option<&Facts>,
     ) -> Result<()> {
         loop {
-            let need = scene.settle();
+            let need = slice.propagate();
             if need.is_nothing() {
                 return Ok(());
             }
-            let keys: Vec<TaskKey> = need.tasks.iter().map(|task| scene.key(*task)).collect();
+            let keys: Vec<TaskKey> = need.tasks.iter().map(|task| slice.key(*task)).collect();
             if !keys.is_empty() {
-                unit.tasks(&keys).await?.into_iter().for_each(|(_, task)| scene.add(task));
+                unit.tasks(&keys).await?.into_iter().for_each(|(_, task)| slice.add(task));
             }
-            if let Some(gone) = need.tasks.iter().find(|task| !scene.knows(**task)) {
-                let why = format!("task {} of run {} has no row", gone.0, scene.run().id);
+            if let Some(gone) = need.tasks.iter().find(|task| !slice.knows(**task)) {
+                let why = format!("task {} of run {} has no row", gone.0, slice.run().id);
                 return Err(store::Error::Unreadable { what: "task", why }.into());
             }
-            self.direct(unit, scene, need.directives, newborn).await?;
+            self.direct(unit, slice, need.directives, new_run).await?;
         }
     }
 
@@ -200,36 +200,36 @@ impl Runtime {
     }
 }
 
-/// Tells a scene what its run needs to be done anew: what the switches chose, which stands in their outputs. Without these
+/// Tells a slice what its run needs to be done anew: what the switches chose, which stands in their outputs. Without these
 /// a branch would be taken for one that was not chosen. Where all of it is done anew, nothing is needed.
 async fn recall<'c>(
     unit: &mut dyn Transaction,
-    scene: &mut Scene<'_>,
+    slice: &mut RunSlice<'_>,
     commands: impl Iterator<Item = &'c Command>,
 ) -> Result<()> {
-    if unit.has_forgotten_outputs(scene.run()).await? {
-        return match scene.is_begun_anew_by(commands) {
+    if unit.has_forgotten_outputs(slice.run()).await? {
+        return match slice.is_rerun_by(commands) {
             true => Ok(()),
-            false => Err(Error::OutputsForgotten(scene.run().id)),
+            false => Err(Error::OutputsForgotten(slice.run().id)),
         };
     }
-    let graph = scene.graph();
+    let graph = slice.graph();
     let switches: Vec<TaskIndex> =
         graph.indices().filter(|task| !graph.spec(*task).cases.is_empty()).collect();
     if !switches.is_empty()
-        && let Some(context) = unit.context(scene.run().id, &switches).await?
+        && let Some(context) = unit.context(slice.run().id, &switches).await?
     {
-        context.outputs.iter().for_each(|(switch, output)| scene.recall_choice(*switch, output));
+        context.outputs.iter().for_each(|(switch, output)| slice.recall_choice(*switch, output));
     }
     Ok(())
 }
 
-/// The scenes of all runs that one transaction is about, in id order.
-struct Stage<'g>(BTreeMap<RunId, Scene<'g>>);
+/// The slices of all runs that one transaction is about, in id order.
+struct Stage<'g>(BTreeMap<RunId, RunSlice<'g>>);
 
 impl<'g> Stage<'g> {
     fn set(graphs: &'g BTreeMap<RunId, Arc<Graph>>, runs: Vec<Run>, now: model::Instant) -> Self {
-        Self(runs.into_iter().map(|run| (run.id, Scene::of(&graphs[&run.id], run, now))).collect())
+        Self(runs.into_iter().map(|run| (run.id, RunSlice::of(&graphs[&run.id], run, now))).collect())
     }
 
     /// Loads the tasks that the commands are about, and their dependants in the same statement, since a
@@ -238,17 +238,17 @@ impl<'g> Stage<'g> {
         let mut keys = BTreeSet::new();
         let (mut open, mut all) = (BTreeSet::new(), BTreeSet::new());
         for (run, command) in commands {
-            let Some(scene) = self.0.get(run) else { continue };
+            let Some(slice) = self.0.get(run) else { continue };
             match command.reach() {
                 Reach::Run => true,
-                Reach::One(task) => keys.insert(scene.key(task)),
+                Reach::One(task) => keys.insert(slice.key(task)),
                 Reach::Neighbourhood(task) => {
-                    keys.extend(scene.neighbourhood(task).map(|task| TaskKey { run: *run, task }));
+                    keys.extend(slice.neighbourhood(task).map(|task| TaskKey { run: *run, task }));
                     true
                 }
                 Reach::Waiting(signal) => {
-                    let waiting: Vec<TaskIndex> = scene.graph().waiting_for(&signal).collect();
-                    let near = waiting.into_iter().flat_map(|task| scene.neighbourhood(task));
+                    let waiting: Vec<TaskIndex> = slice.graph().waiting_for(&signal).collect();
+                    let near = waiting.into_iter().flat_map(|task| slice.neighbourhood(task));
                     keys.extend(near.map(|task| TaskKey { run: *run, task }));
                     true
                 }
@@ -268,21 +268,21 @@ impl<'g> Stage<'g> {
             rows.extend(unit.all_tasks(&all).await?);
         }
         for (run, task) in rows {
-            if let Some(scene) = self.0.get_mut(&run) {
-                scene.add(task);
+            if let Some(slice) = self.0.get_mut(&run) {
+                slice.add(task);
             }
         }
         for run in all {
-            if let Some(scene) = self.0.get_mut(&run) {
+            if let Some(slice) = self.0.get_mut(&run) {
                 let about = commands.iter().filter(|(about, _)| *about == run).map(|(_, command)| command);
-                recall(unit, scene, about).await?;
+                recall(unit, slice, about).await?;
             }
         }
         Ok(())
     }
 
     fn decide(&mut self, run: RunId, command: &Command) -> Settled {
-        match self.0.get_mut(&run).map(|scene| scene.decide(command)) {
+        match self.0.get_mut(&run).map(|slice| slice.decide(command)) {
             Some(Outcome::Applied) => Settled::Applied,
             Some(Outcome::Stale) => Settled::Stale,
             None => Settled::NoSuchRun,
@@ -290,6 +290,6 @@ impl<'g> Stage<'g> {
     }
 
     fn close(self) -> Vec<Decision> {
-        self.0.into_values().filter_map(Scene::close).collect()
+        self.0.into_values().filter_map(RunSlice::close).collect()
     }
 }

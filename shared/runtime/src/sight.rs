@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::{Graph, Scene};
+use engine::{Graph, RunSlice};
 use language::template::{Item, RunFacts, Scope, TaskFacts};
 use model::{Child, Run, TaskIndex};
 use serde_json::{Map, Value};
@@ -34,52 +34,52 @@ impl Sight {
     /// comes into being has no facts in the store yet: they are given.
     pub(crate) async fn load(
         unit: &mut dyn Transaction,
-        scene: &Scene<'_>,
+        slice: &RunSlice<'_>,
         tasks: &[TaskIndex],
-        newborn: Option<&Facts>,
+        new_run: Option<&Facts>,
     ) -> Result<Self> {
         let mut contexts = BTreeMap::new();
-        for anchor in tasks.iter().map(|task| anchor(scene, *task)).collect::<BTreeSet<_>>() {
-            let upstream = scene.graph().ancestors(anchor);
-            let context = match newborn {
+        for anchor in tasks.iter().map(|task| anchor(slice, *task)).collect::<BTreeSet<_>>() {
+            let upstream = slice.graph().ancestors(anchor);
+            let context = match new_run {
                 Some(facts) => Some(Context { facts: facts.clone(), outputs: BTreeMap::new() }),
-                None => unit.context(scene.run().id, &upstream).await?,
+                None => unit.context(slice.run().id, &upstream).await?,
             };
             if let Some(mut context) = context {
-                context.outputs.retain(|task, _| !scene.has_withdrawn(*task));
-                let fresh = scene.fresh_outputs().iter().filter(|(task, _)| upstream.contains(task));
+                context.outputs.retain(|task, _| !slice.has_withdrawn(*task));
+                let fresh = slice.fresh_outputs().iter().filter(|(task, _)| upstream.contains(task));
                 context.outputs.extend(fresh.cloned());
                 contexts.insert(anchor, context);
             }
         }
-        Ok(Self { contexts, items: items(unit, scene, tasks).await? })
+        Ok(Self { contexts, items: items(unit, slice, tasks).await? })
     }
 
     /// The names that a task's templates can use; none if the run's inputs are gone.
-    pub(crate) fn scope(&self, scene: &Scene<'_>, task: TaskIndex) -> Option<Scope> {
-        let context = self.contexts.get(&anchor(scene, task))?;
-        let row = scene.task(task)?;
+    pub(crate) fn scope(&self, slice: &RunSlice<'_>, task: TaskIndex) -> Option<Scope> {
+        let context = self.contexts.get(&anchor(slice, task))?;
+        let row = slice.task(task)?;
         let place = Place { task, child: row.child, attempt: row.attempt.max(1) };
-        Some(scope(scene.graph(), scene.run(), place, context, self.items.get(&task).cloned()))
+        Some(scope(slice.graph(), slice.run(), place, context, self.items.get(&task).cloned()))
     }
 }
 
 /// The task of the definition that a task belongs to: itself, or the fan-out it is a child of.
-fn anchor(scene: &Scene<'_>, task: TaskIndex) -> TaskIndex {
-    scene.task(task).and_then(|row| row.child).map_or(task, |child| child.of)
+fn anchor(slice: &RunSlice<'_>, task: TaskIndex) -> TaskIndex {
+    slice.task(task).and_then(|row| row.child).map_or(task, |child| child.of)
 }
 
 async fn items(
     unit: &mut dyn Transaction,
-    scene: &Scene<'_>,
+    slice: &RunSlice<'_>,
     tasks: &[TaskIndex],
 ) -> Result<BTreeMap<TaskIndex, Value>> {
-    let mut items: BTreeMap<TaskIndex, Value> = scene.fresh_items().iter().cloned().collect();
-    let is_child = |task: &TaskIndex| scene.task(*task).is_some_and(|row| row.child.is_some());
+    let mut items: BTreeMap<TaskIndex, Value> = slice.fresh_items().iter().cloned().collect();
+    let is_child = |task: &TaskIndex| slice.task(*task).is_some_and(|row| row.child.is_some());
     let stored: Vec<TaskIndex> =
         tasks.iter().copied().filter(|task| is_child(task) && !items.contains_key(task)).collect();
     if !stored.is_empty() {
-        items.extend(unit.items(scene.run().id, &stored).await?);
+        items.extend(unit.items(slice.run().id, &stored).await?);
     }
     Ok(items)
 }

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::sync::{Arc, Mutex};
 
-use engine::{Command, Graph, Newborn, Scene};
+use engine::{Command, Graph, NewRun, RunSlice};
 use language::template::{RunFacts, Scope};
 use model::message::{ChildFinished, RunRequested, TaskResult};
 use model::{Failure, Instant, Message, Parent, Run, RunId, TaskState, TenantId, VersionId, Workflow};
@@ -142,7 +142,7 @@ impl Runtime {
             Some(lane) => Some(lane),
             None => lane::key(workflow, &scope(request, &facts, now))?,
         };
-        let newborn = Newborn {
+        let new_run = NewRun {
             id: request.id,
             tenant: request.tenant,
             version,
@@ -152,7 +152,7 @@ impl Runtime {
             held: false,
             priority: request.priority,
         };
-        Ok(Start { newborn, number, by: request.by.clone(), graph, facts, now, born: Mutex::default() })
+        Ok(Start { new_run, number, by: request.by.clone(), graph, facts, now, born: Mutex::default() })
     }
 
     /// Creates a run in one transaction with what is to be written about its cause; none where that has been settled
@@ -167,21 +167,21 @@ impl Runtime {
     async fn create_alone(&self, start: &Start, cause: Option<&Cause>) -> Result<bool> {
         let mut unit = self.store.begin().await?;
         if let Some(cause) = cause
-            && !cause.settle(&mut *unit, Some(start.newborn.id)).await?
+            && !cause.settle(&mut *unit, Some(start.new_run.id)).await?
         {
             return Ok(false);
         }
-        let entry = match &start.newborn.lane {
+        let entry = match &start.new_run.lane {
             Some(lane) => lane::enter(&mut *unit, start, lane).await?,
             None => Entry::default(),
         };
-        self.check_wanted(&mut *unit, start.newborn.parent).await?;
-        let newborn = Newborn { held: entry.held, ..start.newborn.clone() };
-        let mut scene = Scene::birth(&start.graph, newborn, &start.by, start.now);
-        self.finish(&mut *unit, &mut scene, Some(&start.facts)).await?;
-        self.seat(&mut *unit, vec![&mut scene]).await?;
-        scene.say(entry.cancelled);
-        let announcements = bear(&mut *unit, vec![scene], std::slice::from_ref(start)).await?;
+        self.check_wanted(&mut *unit, start.new_run.parent).await?;
+        let new_run = NewRun { held: entry.held, ..start.new_run.clone() };
+        let mut slice = RunSlice::create(&start.graph, new_run, &start.by, start.now);
+        self.finish(&mut *unit, &mut slice, Some(&start.facts)).await?;
+        self.seat(&mut *unit, vec![&mut slice]).await?;
+        slice.say(entry.cancelled);
+        let announcements = bear(&mut *unit, vec![slice], std::slice::from_ref(start)).await?;
         let committed = unit.commit().await?;
         self.publish(Unsaid { announcements, committed }).await;
         Ok(true)
@@ -244,7 +244,7 @@ impl Runtime {
 
 /// A run that is about to come into being.
 pub(crate) struct Start {
-    pub(crate) newborn: Newborn,
+    pub(crate) new_run: NewRun,
     /// Its version's number within the workflow.
     number: i32,
     pub(crate) by: String,
@@ -256,8 +256,8 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    pub(crate) fn scene(&self) -> Scene<'_> {
-        Scene::birth(&self.graph, self.newborn.clone(), &self.by, self.now)
+    pub(crate) fn slice(&self) -> RunSlice<'_> {
+        RunSlice::create(&self.graph, self.new_run.clone(), &self.by, self.now)
     }
 
     fn is_born(&self, run: &Run) {
@@ -273,19 +273,19 @@ impl Start {
 
     /// Whether others have to be locked first: then it shares no transaction.
     fn comes_alone(&self) -> bool {
-        self.newborn.lane.is_some() || self.newborn.parent.is_some_and(|parent| parent.waits)
+        self.new_run.lane.is_some() || self.new_run.parent.is_some_and(|parent| parent.waits)
     }
 }
 
 /// Writes runs that come into being. Answers what there is to announce; an error if one of them cannot be.
 pub(crate) async fn bear(
     unit: &mut dyn Transaction,
-    scenes: Vec<Scene<'_>>,
+    slices: Vec<RunSlice<'_>>,
     starts: &[impl Borrow<Start>],
 ) -> Result<Vec<Message>> {
     let (mut births, mut announcements) = (Vec::new(), Vec::new());
-    for (scene, start) in scenes.into_iter().zip(starts) {
-        let mut decision = scene.close().expect("a run that comes into being changes something");
+    for (slice, start) in slices.into_iter().zip(starts) {
+        let mut decision = slice.close().expect("a run that comes into being changes something");
         announcements.append(&mut decision.announcements);
         births.push(Birth { facts: start.borrow().facts.clone(), changes: decision.changes });
     }

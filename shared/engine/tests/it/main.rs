@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
-mod anew;
 mod decisions;
 mod fans;
 mod hand_back;
@@ -10,5 +9,6 @@ mod operators;
 mod oversight;
 mod places;
 mod random_graphs;
+mod reruns;
 mod rows;
 mod sensors;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use ebbflow_engine::{Command, Decision, Directive, Graph, Newborn, Outcome, Reach, Scene};
+use ebbflow_engine::{Command, Decision, Directive, Graph, NewRun, Outcome, Reach, RunSlice};
 use model::change::Checkup;
 use model::message::TaskResult;
 use model::{
@@ -80,7 +80,7 @@ impl Rows {
     fn boxed(workflow: Workflow, director: Director, lane: Option<&str>) -> Self {
         let graph = Graph::compile(workflow.clone()).unwrap();
         let now = Instant::UNIX_EPOCH;
-        let newborn = Newborn {
+        let new_run = NewRun {
             id: RunId(Uuid::from_u128(1)),
             tenant: TenantId(1),
             version: VersionId(1),
@@ -90,7 +90,7 @@ impl Rows {
             held: lane.is_some(),
             priority: 0,
         };
-        let mut birth = Scene::birth(&graph, newborn, "test", now);
+        let mut birth = RunSlice::create(&graph, new_run, "test", now);
         settle(&mut birth, &BTreeMap::new(), &director);
         seat(&mut birth, false);
         let decision = birth.close().unwrap();
@@ -169,51 +169,51 @@ impl Rows {
         self.decide(&command);
     }
 
-    /// Decides a command as the runtime does: only the rows that are asked for are in the scene.
+    /// Decides a command as the runtime does: only the rows that are asked for are in the slice.
     pub(crate) fn decide(&mut self, command: &Command) -> Outcome {
         self.decide_all(std::slice::from_ref(command)).remove(0)
     }
 
-    /// Decides commands that came together, in one scene.
+    /// Decides commands that came together, in one slice.
     pub(crate) fn decide_all(&mut self, commands: &[Command]) -> Vec<Outcome> {
-        let mut scene = Scene::of(&self.graph, self.run.clone(), self.now);
-        commands.iter().for_each(|command| self.load(&mut scene, command));
-        let outcomes = commands.iter().map(|command| scene.decide(command)).collect();
-        settle(&mut scene, &self.tasks, &self.director);
-        let left = scene.leaves();
-        seat(&mut scene, self.full);
-        if let Some(decision) = scene.close() {
+        let mut slice = RunSlice::of(&self.graph, self.run.clone(), self.now);
+        commands.iter().for_each(|command| self.load(&mut slice, command));
+        let outcomes = commands.iter().map(|command| slice.decide(command)).collect();
+        settle(&mut slice, &self.tasks, &self.director);
+        let left = slice.leaves();
+        seat(&mut slice, self.full);
+        if let Some(decision) = slice.close() {
             self.apply(decision);
         }
         self.left = left;
         outcomes
     }
 
-    fn load(&self, scene: &mut Scene<'_>, command: &Command) {
+    fn load(&self, slice: &mut RunSlice<'_>, command: &Command) {
         match command.reach() {
             Reach::Run => {}
-            Reach::One(task) => self.tasks.get(&task).cloned().into_iter().for_each(|task| scene.add(task)),
+            Reach::One(task) => self.tasks.get(&task).cloned().into_iter().for_each(|task| slice.add(task)),
             Reach::Neighbourhood(task) => {
-                let wanted: Vec<TaskIndex> = scene.neighbourhood(task).collect();
-                wanted.iter().for_each(|task| scene.add(self.tasks[task].clone()));
+                let wanted: Vec<TaskIndex> = slice.neighbourhood(task).collect();
+                wanted.iter().for_each(|task| slice.add(self.tasks[task].clone()));
             }
             Reach::Waiting(signal) => {
                 let waiting: Vec<TaskIndex> = self.graph.waiting_for(&signal).collect();
                 let near: Vec<TaskIndex> =
-                    waiting.into_iter().flat_map(|task| scene.neighbourhood(task)).collect();
-                near.iter().for_each(|task| scene.add(self.tasks[task].clone()));
+                    waiting.into_iter().flat_map(|task| slice.neighbourhood(task)).collect();
+                near.iter().for_each(|task| slice.add(self.tasks[task].clone()));
             }
             Reach::Unfinished => {
                 let open = self.tasks.values().filter(|task| !task.state.is_final());
-                open.for_each(|task| scene.add(task.clone()));
+                open.for_each(|task| slice.add(task.clone()));
             }
             Reach::All => {
-                self.tasks.values().for_each(|task| scene.add(task.clone()));
+                self.tasks.values().for_each(|task| slice.add(task.clone()));
                 let switch = |task: TaskIndex| {
                     self.graph.indices().any(|of| of == task) && !self.graph.spec(task).cases.is_empty()
                 };
                 let choices = self.outputs.iter().filter(|(task, _)| switch(*task));
-                choices.for_each(|(task, output)| scene.recall_choice(*task, output));
+                choices.for_each(|(task, output)| slice.recall_choice(*task, output));
             }
         }
     }
@@ -270,28 +270,28 @@ impl Rows {
 }
 
 /// Gives every task that asks a place, or none.
-fn seat(scene: &mut Scene<'_>, full: bool) {
-    for ask in scene.asks() {
+fn seat(slice: &mut RunSlice<'_>, full: bool) {
+    for ask in slice.asks() {
         let limit = ask.needs.last().unwrap().limit.clone();
         let seat = match (full, ask.waited) {
             (false, _) => Seat::Given,
             (true, false) => Seat::Waits(limit),
             (true, true) => Seat::Still,
         };
-        scene.seat(ask.key.task, seat);
+        slice.seat(ask.key.task, seat);
     }
 }
 
-/// Gives a scene what it asks for, as the runtime does, until it asks no more.
-fn settle(scene: &mut Scene<'_>, tasks: &BTreeMap<TaskIndex, Task>, director: &Director) {
+/// Gives a slice what it asks for, as the runtime does, until it asks no more.
+fn settle(slice: &mut RunSlice<'_>, tasks: &BTreeMap<TaskIndex, Task>, director: &Director) {
     loop {
-        let need = scene.settle();
+        let need = slice.propagate();
         if need.is_nothing() {
             return;
         }
-        need.tasks.iter().for_each(|task| scene.add(tasks[task].clone()));
+        need.tasks.iter().for_each(|task| slice.add(tasks[task].clone()));
         for task in need.directives {
-            scene.direct(task, director(scene.graph(), task));
+            slice.activate(task, director(slice.graph(), task));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! A scene: the part of a run that a decision touches, and what the decision changed in it.
+//! A slice: the part of a run that a decision touches, and what the decision changed in it.
 //!
-//! It holds the run and the few tasks that are looked at. Whoever owns the rows adds tasks as the scene asks
-//! for them ([`Need`]), until it asks no more; then [`Scene::close`] gives back what to write and what to
+//! It holds the run and the few tasks that are looked at. Whoever owns the rows adds tasks as the slice asks
+//! for them ([`Need`]), until it asks no more; then [`RunSlice::close`] gives back what to write and what to
 //! announce. Completing a task needs that task and its direct dependants, however large the run is.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use crate::Graph;
 /// check-up due just after one tick is not left to the next but one.
 pub(crate) const CHECKUP_AFTER: TimeDelta = TimeDelta::seconds(45);
 
-/// What a scene cannot go on without.
+/// What a slice cannot go on without.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Need {
     /// Tasks whose rows must be added.
@@ -31,7 +31,7 @@ pub struct Need {
 }
 
 impl Need {
-    /// Whether the scene can be closed.
+    /// Whether the slice can be closed.
     pub fn is_nothing(&self) -> bool {
         self.tasks.is_empty() && self.directives.is_empty()
     }
@@ -48,7 +48,7 @@ pub struct Decision {
 
 /// A run that comes into being.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Newborn {
+pub struct NewRun {
     /// The id it shall have.
     pub id: RunId,
     /// For whom.
@@ -69,7 +69,7 @@ pub struct Newborn {
 
 /// The part of a run that a decision touches.
 #[derive(Debug)]
-pub struct Scene<'g> {
+pub struct RunSlice<'g> {
     pub(crate) graph: &'g Graph,
     pub(crate) now: Instant,
     pub(crate) run: Run,
@@ -92,7 +92,7 @@ pub struct Scene<'g> {
     pub(crate) abandoned: bool,
     pub(crate) changed: BTreeSet<TaskIndex>,
     /// Tasks that came into being here.
-    pub(crate) born: BTreeSet<TaskIndex>,
+    pub(crate) new_tasks: BTreeSet<TaskIndex>,
     pub(crate) items: Vec<(TaskIndex, Value)>,
     pub(crate) outputs: Vec<(TaskIndex, Value)>,
     /// Tasks whose earlier output counts no longer.
@@ -112,8 +112,8 @@ pub struct Scene<'g> {
     pub(crate) checkup: Checkup,
 }
 
-impl<'g> Scene<'g> {
-    /// The scene of a run that exists; tasks are added as they are asked for.
+impl<'g> RunSlice<'g> {
+    /// The slice of a run that exists; tasks are added as they are asked for.
     pub fn of(graph: &'g Graph, run: Run, now: Instant) -> Self {
         Self {
             graph,
@@ -129,7 +129,7 @@ impl<'g> Scene<'g> {
             before: BTreeMap::new(),
             abandoned: false,
             changed: BTreeSet::new(),
-            born: BTreeSet::new(),
+            new_tasks: BTreeSet::new(),
             items: Vec::new(),
             outputs: Vec::new(),
             withdrawn: BTreeSet::new(),
@@ -148,14 +148,14 @@ impl<'g> Scene<'g> {
         }
     }
 
-    /// The scene of a run that comes into being: all its tasks, those without parents already on their way, unless it
+    /// The slice of a run that comes into being: all its tasks, those without parents already on their way, unless it
     /// is held.
-    pub fn birth(graph: &'g Graph, newborn: Newborn, by: &str, now: Instant) -> Self {
+    pub fn create(graph: &'g Graph, new_run: NewRun, by: &str, now: Instant) -> Self {
         let run = Run {
-            id: newborn.id,
-            tenant: newborn.tenant,
+            id: new_run.id,
+            tenant: new_run.tenant,
             workflow: graph.workflow().name.clone(),
-            version: newborn.version,
+            version: new_run.version,
             state: RunState::Queued,
             revision: 0,
             counts: Counts::all_pending(graph.len()),
@@ -165,22 +165,22 @@ impl<'g> Scene<'g> {
             started_at: None,
             finished_at: None,
             error: None,
-            depth: newborn.depth,
-            parent: newborn.parent,
-            lane: newborn.lane,
-            held: newborn.held,
-            priority: newborn.priority,
+            depth: new_run.depth,
+            parent: new_run.parent,
+            lane: new_run.lane,
+            held: new_run.held,
+            priority: new_run.priority,
         };
-        let mut scene = Self::of(graph, run, now);
-        scene.tasks = graph.indices().map(|index| (index, Task::pending(index, now))).collect();
-        scene.born = graph.indices().collect();
-        scene.checkup = Checkup::At(now + CHECKUP_AFTER);
-        scene.record(EventKind::RunCreated, None, Some(by), Value::Null);
-        scene.set_deadline();
-        if !scene.run.held {
-            graph.indices().for_each(|index| scene.consider(index));
+        let mut slice = Self::of(graph, run, now);
+        slice.tasks = graph.indices().map(|index| (index, Task::pending(index, now))).collect();
+        slice.new_tasks = graph.indices().collect();
+        slice.checkup = Checkup::At(now + CHECKUP_AFTER);
+        slice.record(EventKind::RunCreated, None, Some(by), Value::Null);
+        slice.set_deadline();
+        if !slice.run.held {
+            graph.indices().for_each(|index| slice.consider(index));
         }
-        scene
+        slice
     }
 
     /// Adds a task's row. One that is here already stays as it is here.
@@ -198,7 +198,7 @@ impl<'g> Scene<'g> {
         self.graph
     }
 
-    /// The run as it stands in this scene.
+    /// The run as it stands in this slice.
     pub fn run(&self) -> &Run {
         &self.run
     }
@@ -224,12 +224,12 @@ impl<'g> Scene<'g> {
         std::iter::once(task).chain(dependants.iter().copied())
     }
 
-    /// The items of children that came into being in this scene, which no reader of the store can see yet.
+    /// The items of children that came into being in this slice, which no reader of the store can see yet.
     pub fn fresh_items(&self) -> &[(TaskIndex, Value)] {
         &self.items
     }
 
-    /// The outputs recorded in this scene, which no reader of the store can see yet.
+    /// The outputs recorded in this slice, which no reader of the store can see yet.
     pub fn fresh_outputs(&self) -> &[(TaskIndex, Value)] {
         &self.outputs
     }

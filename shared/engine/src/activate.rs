@@ -6,7 +6,7 @@ use model::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::scene::Scene;
+use crate::run_slice::RunSlice;
 
 /// What a task shall do that is about to begin: its condition and its settings, rendered.
 #[derive(Clone, PartialEq, Debug)]
@@ -66,9 +66,9 @@ pub enum Directive {
     Broken(Failure),
 }
 
-impl Scene<'_> {
+impl RunSlice<'_> {
     /// Lets a task begin, or not, as its directive says.
-    pub fn direct(&mut self, index: TaskIndex, directive: Directive) {
+    pub fn activate(&mut self, index: TaskIndex, directive: Directive) {
         self.directed(index);
         match directive {
             Directive::Go => {

@@ -9,9 +9,9 @@ use model::{
 use serde_json::json;
 
 use crate::command::Outcome;
-use crate::scene::Scene;
+use crate::run_slice::RunSlice;
 
-impl Scene<'_> {
+impl RunSlice<'_> {
     /// Lets a sensor begin to look.
     pub(crate) fn watch(&mut self, index: TaskIndex) {
         let Some(pacing) = self.spec(index).pacing else {

@@ -12,12 +12,12 @@ use model::{AttemptRecord, Child, EventKind, Fan, Task, TaskEvent, TaskIndex, Ta
 use serde_json::{Value, json};
 
 use crate::command::{By, Command, Operation};
-use crate::scene::{CHECKUP_AFTER, Scene};
+use crate::run_slice::{CHECKUP_AFTER, RunSlice};
 
 /// Why a run ends that a task started and waited for.
 const TAKEN_BACK: &str = "the task that started it was cleared or marked";
 
-impl Scene<'_> {
+impl RunSlice<'_> {
     /// Remembers what a switch that has ended chose, as its output tells it.
     pub fn recall_choice(&mut self, switch: TaskIndex, output: &Value) {
         let names = output["next"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -26,7 +26,7 @@ impl Scene<'_> {
     }
 
     /// Whether these commands have every task of the definition done anew: nothing that was delivered before is needed then.
-    pub fn is_begun_anew_by<'c>(&self, commands: impl IntoIterator<Item = &'c Command>) -> bool {
+    pub fn is_rerun_by<'c>(&self, commands: impl IntoIterator<Item = &'c Command>) -> bool {
         let operations = commands.into_iter().filter_map(|command| match command {
             Command::Operate { operation, .. } => Some(operation),
             _ => None,
@@ -67,7 +67,7 @@ impl Scene<'_> {
             self.reopen_fan(fan_out, |task| task.state != TaskState::Succeeded, by);
         }
         self.take_back(&anew, by);
-        self.consider_anew(&anew);
+        self.reconsider(&anew);
         true
     }
 
@@ -82,7 +82,7 @@ impl Scene<'_> {
             return false;
         }
         self.take_back(&anew, by);
-        self.consider_anew(&anew);
+        self.reconsider(&anew);
         true
     }
 
@@ -100,7 +100,7 @@ impl Scene<'_> {
         }
         let anew = self.graph.descendants([place.of]);
         self.take_back(&anew, by);
-        self.consider_anew(&anew);
+        self.reconsider(&anew);
         true
     }
 
@@ -131,7 +131,7 @@ impl Scene<'_> {
     }
 
     /// Lets tasks that were taken back begin, as far as they may.
-    pub(crate) fn consider_anew(&mut self, anew: &BTreeSet<TaskIndex>) {
+    pub(crate) fn reconsider(&mut self, anew: &BTreeSet<TaskIndex>) {
         for index in anew.iter().copied() {
             let passed_over =
                 |parent: &&TaskIndex| self.is_told(**parent) && self.is_passed_over(**parent, index);

@@ -7,11 +7,11 @@ use model::{EventKind, Message, TaskEvent, TaskIndex, TaskState};
 use serde_json::{Value, json};
 
 use crate::rule::{self, Verdict};
-use crate::scene::{Need, Scene};
+use crate::run_slice::{Need, RunSlice};
 
-impl<'g> Scene<'g> {
+impl<'g> RunSlice<'g> {
     /// Tells dependants of what ended, and they theirs, as far as the rows here reach. Says what is missing.
-    pub fn settle(&mut self) -> Need {
+    pub fn propagate(&mut self) -> Need {
         let mut missing = BTreeSet::new();
         while let Some(ended) = self.ended.pop() {
             let unknown: Vec<TaskIndex> =
@@ -28,7 +28,7 @@ impl<'g> Scene<'g> {
         let open = !self.ended.is_empty() && missing.is_empty();
         if open {
             // A turn ended something at once, such as the children that are not needed any more.
-            return self.settle();
+            return self.propagate();
         }
         Need { tasks: missing.into_iter().collect(), directives: self.undirected.iter().copied().collect() }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{Child, EventKind, Failure, Fan, FanOut, Task, TaskEvent, TaskIndex, TaskState, Tolerance};
 use serde_json::{Value, json};
 
-use crate::scene::Scene;
+use crate::run_slice::RunSlice;
 
 /// Of a fan-out that says nothing of it, so many children are under way at the same time, if they need places: it goes
 /// on as they end, and others do not wait behind all of it.
@@ -13,7 +13,7 @@ const USUAL_PARALLEL: u32 = 256;
 /// So many children are looked at together, where some of them had ended before their turn.
 const LOOKED_AHEAD: usize = 200;
 
-impl<'g> Scene<'g> {
+impl<'g> RunSlice<'g> {
     /// Brings a child into being for each item; over nothing, the fan-out succeeds at once.
     pub(crate) fn fan_out(&mut self, index: TaskIndex, items: Vec<Value>) {
         let total = items.len() as u32;
@@ -32,7 +32,7 @@ impl<'g> Scene<'g> {
         for ((child, item), place) in fan.children().zip(items).zip(0..) {
             let place = Child { of: index, item: place };
             self.tasks.insert(child, Task { child: Some(place), ..Task::pending(child, self.now) });
-            self.born.insert(child);
+            self.new_tasks.insert(child);
             self.items.push((child, item));
         }
         self.tasks.get_mut(&index).expect("it has just been moved").fan = Some(fan);

@@ -7,11 +7,11 @@ use chrono::TimeDelta;
 use engine::Command;
 use futures::FutureExt;
 use model::{Instant, RunId};
-use runtime::{Result, Runtime, Settled};
+use runtime::{Result, Runtime};
 use store::{Agenda, Fault};
 use tokio::sync::{Mutex, Notify};
 use tracing::field::display;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use crate::Retention;
 use crate::watch::Watch;
@@ -43,9 +43,6 @@ const ORPHANED_AFTER: TimeDelta = TimeDelta::minutes(1);
 
 /// The number of pages of unfinished runs that one slice of an inspection reads.
 const PAGES_PER_SLICE: u32 = 20;
-
-/// A run that cannot be settled is retried after this.
-const RETRY_AFTER: TimeDelta = TimeDelta::minutes(10);
 
 /// The sweep of one instance. While one call is in progress, others hand over to it and return at once; but a tick replaces
 /// it.
@@ -214,12 +211,13 @@ impl Sweep {
             Err(error) => warn!("A batch of timers failed, trying a smaller one: {error}"),
         }
         let due = self.runtime.store().due_timers(now, BATCH).await?;
-        self.settle(due.into_iter().map(runtime::wake).collect()).await
+        self.runtime.settle_or_postpone(due.into_iter().map(runtime::wake).collect()).await
     }
 
     async fn check_up(&self, now: Instant, patience: TimeDelta) -> Result<usize> {
         let runs = self.runtime.store().due_checkups(now, CHECKUPS).await?;
-        self.settle(runs.into_iter().map(|run| (run, Command::Checkup { patience })).collect()).await
+        let commands = runs.into_iter().map(|run| (run, Command::Checkup { patience })).collect();
+        self.runtime.settle_or_postpone(commands).await
     }
 
     /// Every few minutes, inspects everything unfinished and repairs what is wrong: a slice at a time, so that nothing else is
@@ -264,37 +262,6 @@ impl Sweep {
             warn!("Outbox messages wait for the next tick: {error}");
             0
         })
-    }
-
-    /// Settles a batch; if one command fails it, each on its own, so that the others need not wait. Returns how many changed
-    /// anything.
-    pub(crate) async fn settle(&self, commands: Vec<(RunId, Command)>) -> Result<usize> {
-        if commands.is_empty() {
-            return Ok(0);
-        }
-        match self.runtime.settle_all(&commands).await {
-            Ok(settled) => {
-                return Ok(settled.into_iter().filter(|settled| *settled == Settled::Applied).count());
-            }
-            Err(error) if error.is_passing() => return Err(error),
-            Err(error) => warn!("A batch failed, settling its commands one by one: {error}"),
-        }
-        let mut applied = 0;
-        for (run, command) in commands {
-            match self.runtime.settle(run, command).await {
-                Ok(settled) => applied += usize::from(settled == Settled::Applied),
-                Err(error) if error.is_passing() => return Err(error),
-                Err(error) => self.postpone_run(run, &error).await?,
-            }
-        }
-        Ok(applied)
-    }
-
-    /// Postpones a run that cannot be settled, so that it does not block the others.
-    async fn postpone_run(&self, run: RunId, error: &runtime::Error) -> Result<()> {
-        error!(event = "unsettled", %run, "Run {run} cannot be settled: {error}");
-        let now = self.runtime.clock().now();
-        Ok(self.runtime.store().postpone(run, now, now + RETRY_AFTER).await?)
     }
 
     /// Waits for an instant, or for a notification that may bring an earlier one. Returns whether it was the notification.

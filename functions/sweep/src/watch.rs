@@ -80,7 +80,7 @@ impl Sweep {
                 let (task, attempt, worker) = (held.key.task, held.attempt, held.worker);
                 (held.key.run, Command::Lose { task, attempt, worker })
             });
-            let done = self.settle(lose.collect()).await?;
+            let done = self.runtime.settle_or_postpone(lose.collect()).await?;
             taken += done;
             if done == 0 || lost.len() < BATCH as usize {
                 break;

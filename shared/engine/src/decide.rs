@@ -8,7 +8,6 @@ use model::{
 };
 use serde_json::{Value, json};
 
-use crate::activate::is_inside;
 use crate::command::{Command, Outcome};
 use crate::retry::{self, Choice};
 use crate::run_slice::RunSlice;

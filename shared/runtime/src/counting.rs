@@ -6,9 +6,12 @@ use metrics::{counter, histogram};
 use model::{Changes, EventKind, Instant, Message};
 use store::DueTimer;
 
-/// How long what was committed took.
-pub(crate) fn durations(changes: &[Changes]) {
-    for change in changes {
+/// What a transaction changed, in runs that existed and in those that it created.
+pub(crate) fn committed(changes: &[Changes], created: &[Changes]) {
+    if !created.is_empty() {
+        counter!("ebbflow_runs_started_total").increment(created.len() as u64);
+    }
+    for change in changes.iter().chain(created) {
         for message in &change.outbox {
             match message {
                 Message::RunFinished(end) => {
@@ -53,14 +56,7 @@ pub(crate) fn ends(messages: &[Message]) {
     }
 }
 
-/// Runs that came into being.
-pub(crate) fn starts(runs: usize) {
-    if runs > 0 {
-        counter!("ebbflow_runs_started_total").increment(runs as u64);
-    }
-}
-
-/// A transaction has to be made anew.
+/// A transaction met a conflict and is repeated.
 pub(crate) fn conflict() {
     counter!("ebbflow_conflicts_total").increment(1);
 }

@@ -6,28 +6,28 @@
 mod backfill;
 mod callback;
 mod cause;
-mod combine;
 mod complete;
+mod concurrency;
 mod counting;
 mod direct;
 mod error;
-mod fire;
-mod follow;
 mod gather;
 mod graphs;
+mod inbox;
+mod inline_next;
 mod job;
-mod lane;
 mod letters;
 mod others;
-mod place;
+mod pipeline;
 mod publish;
 mod receive;
 mod register;
 mod repair;
 mod schedule;
-mod settle;
 mod sight;
+mod slots;
 mod start;
+mod timers;
 mod watch;
 
 use std::sync::Arc;
@@ -39,13 +39,13 @@ use store::Store;
 pub use backfill::{BackfillPlan, NewBackfill, Steer};
 pub use callback::CallbackJob;
 pub use error::{Error, Result};
-pub use fire::{Fired, wake};
 pub use job::{Brief, Job, secrets_of};
 pub use letters::{Replayed, message_of};
+pub use pipeline::Settled;
 pub use receive::{Heard, Received};
 pub use schedule::Planning;
-pub use settle::Settled;
 pub use start::{StartRun, Started};
+pub use timers::{Fired, wake};
 pub use watch::{Find, Look};
 
 /// What a function needs to change runs: the store, the bus and a clock.
@@ -54,13 +54,13 @@ pub struct Runtime {
     bus: Arc<dyn Bus>,
     clock: Arc<dyn Clock>,
     graphs: graphs::Graphs,
-    combiner: combine::Combiner,
+    inbox: inbox::Inbox<Runtime>,
 }
 
 impl Runtime {
     /// A runtime over these parts.
     pub fn new(store: Arc<dyn Store>, bus: Arc<dyn Bus>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, bus, clock, graphs: Default::default(), combiner: Default::default() }
+        Self { store, bus, clock, graphs: Default::default(), inbox: Default::default() }
     }
 
     /// The store, for reading.

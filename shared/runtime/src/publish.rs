@@ -1,4 +1,4 @@
-//! Publishing after the commit. It never fails the caller: what is lost here, the sweep says again.
+//! After the commit: publishing. It never fails the caller: what is lost here, the sweep publishes again.
 
 use chrono::TimeDelta;
 use model::Message;
@@ -6,70 +6,69 @@ use store::Committed;
 use tracing::{Instrument, info, warn};
 
 use crate::counting;
-use crate::place::Granting;
+use crate::slots::Granting;
 use crate::{Result, Runtime};
 
-/// While the bus is away, messages are said again so often: for two minutes in all.
-const TRIES: u32 = 26;
+/// How many times messages are published while the bus is away: for two minutes in all.
+const MAX_TRIES: u32 = 26;
 
-/// With no longer pause in between.
-const LONGEST_PAUSE: TimeDelta = TimeDelta::seconds(5);
+const MAX_PAUSE: TimeDelta = TimeDelta::seconds(5);
 
-/// What a commit left to be said: announcements, which follow from the rows themselves, outbox messages, and who was
-/// granted a place.
+/// What is left to do after a commit: publish messages, which follow from the rows themselves, and those of the outbox,
+/// and let tasks begin that were granted a slot.
 #[derive(Default)]
-pub(crate) struct Unsaid {
-    pub(crate) announcements: Vec<Message>,
+pub(crate) struct Pending {
+    pub(crate) messages: Vec<Message>,
     pub(crate) committed: Committed,
 }
 
 impl Runtime {
-    /// Publishes what a commit left to be said, marks outbox messages as sent, and tells those who were granted places.
-    pub(crate) async fn publish(&self, unsaid: Unsaid) {
-        let granted = self.say(unsaid).await;
+    /// Does what a commit left to do.
+    pub(crate) async fn publish(&self, pending: Pending) {
+        let granted = self.publish_messages(pending).await;
         if let Err(error) = self.take_up(granted).await {
-            warn!("Tasks that were granted places wait for the sweep: {error}");
+            warn!("Tasks that were granted slots wait for the sweep: {error}");
         }
     }
 
-    /// Publishes messages. Answers who was granted a place, and whether more may be.
-    pub(crate) async fn say(&self, Unsaid { mut announcements, committed }: Unsaid) -> Granting {
+    /// Publishes messages and marks those of the outbox as sent. Returns which tasks were granted a slot.
+    pub(crate) async fn publish_messages(&self, Pending { mut messages, committed }: Pending) -> Granting {
         let ids: Vec<i64> = committed.unsent.iter().map(|row| row.id).collect();
-        announcements.extend(committed.unsent.into_iter().flat_map(|row| row.messages));
-        counting::ends(&announcements);
-        log_ends(&announcements);
-        if announcements.is_empty() {
-            // Nothing to say.
-        } else if let Err(error) = self.bus.publish(&announcements).await {
+        messages.extend(committed.unsent.into_iter().flat_map(|row| row.messages));
+        counting::ends(&messages);
+        log_ends(&messages);
+        if messages.is_empty() {
+            // There is nothing to publish.
+        } else if let Err(error) = self.bus.publish(&messages).await {
             counting::unpublished();
-            warn!("{} messages are said again in a moment: {error}", announcements.len());
-            self.say_later(announcements, ids);
+            warn!("{} messages are published again in a moment: {error}", messages.len());
+            self.publish_later(messages, ids);
         } else if let Err(error) = self.mark_sent(&ids).await {
-            warn!("{} messages will be sent again by the sweep: {error}", announcements.len());
+            warn!("{} messages will be sent again by the sweep: {error}", messages.len());
         }
         Granting { granted: committed.granted, again: committed.again }
     }
 
-    /// Says messages again while the bus is away, so that work goes on soon after its return. Nobody waits for it, and
-    /// should this process end before, the sweep says them.
-    fn say_later(&self, messages: Vec<Message>, ids: Vec<i64>) {
+    /// Publishes messages again while the bus is away, so that work goes on soon after its return. Nobody waits for it,
+    /// and should this process end before, the sweep publishes them.
+    fn publish_later(&self, messages: Vec<Message>, ids: Vec<i64>) {
         let (bus, store, clock) = (self.bus.clone(), self.store.clone(), self.clock.clone());
-        let say = async move {
-            for tries in 0..TRIES {
-                let pause = LONGEST_PAUSE.min(TimeDelta::seconds(1 << tries.min(8)));
+        let publish = async move {
+            for tries in 0..MAX_TRIES {
+                let pause = MAX_PAUSE.min(TimeDelta::seconds(1 << tries.min(8)));
                 clock.wait_until(clock.now() + pause).await;
                 if bus.publish(&messages).await.is_ok() {
-                    // Messages that are not marked are only said once more.
+                    // Messages that are not marked are only published once more.
                     let _ = store.sent(&ids).await;
                     return;
                 }
             }
             warn!("{} messages wait for the sweep", messages.len());
         };
-        tokio::spawn(say.in_current_span());
+        tokio::spawn(publish.in_current_span());
     }
 
-    /// Publishes outbox messages that their own process did not live to publish. Answers how many.
+    /// Publishes outbox messages whose own process ended before it could. Returns how many.
     pub async fn relay(&self, before: model::Instant, limit: u32) -> Result<usize> {
         let unsent = self.store.unsent(before, limit).await?;
         let ids: Vec<i64> = unsent.iter().map(|row| row.id).collect();

@@ -8,6 +8,8 @@ use model::{RunId, VersionId};
 use store::{Fault, Finding};
 use tracing::{info, warn};
 
+use crate::pipeline::Pipeline;
+use crate::publish::Pending;
 use crate::{Result, Runtime, Settled};
 
 /// So many things of one kind are put right in one transaction.
@@ -83,21 +85,22 @@ impl Runtime {
     /// Makes what is noted about a run fit its rows, and looks whether anything of it got lost. Answers whether
     /// anything was wrong.
     pub async fn put_right(&self, run: RunId) -> Result<bool> {
-        let (changed, unsaid) = self.despite_conflicts(run, || self.try_put_right(run)).await?;
-        self.publish(unsaid).await;
+        let (changed, pending) = self.despite_conflicts(run, || self.try_put_right(run)).await?;
+        self.publish(pending).await;
         Ok(changed)
     }
 
-    async fn try_put_right(&self, run: RunId) -> Result<(bool, crate::publish::Unsaid)> {
-        let mut unit = self.store.begin().await?;
-        let Some(row) = unit.lock(&[run]).await?.pop() else { return Ok(Default::default()) };
-        let audit = unit.audit(run).await?;
+    async fn try_put_right(&self, run: RunId) -> Result<(bool, Pending)> {
+        let mut pipeline = Pipeline::open(self).await?;
+        let locked = pipeline.unit().lock(&[run]).await?;
+        let Some(row) = locked.first() else { return Ok(Default::default()) };
+        let audit = pipeline.unit().audit(run).await?;
         let mut commands = vec![(run, Command::PutRight { audit })];
         if !row.state.is_final() {
             commands.push((run, Command::Checkup { patience: PATIENCE }));
         }
-        let (settled, unsaid) = self.settle_in(unit, &commands, &[]).await?;
-        Ok((settled.contains(&Settled::Applied), unsaid))
+        let written = pipeline.settle(locked, &commands, Vec::new()).await?;
+        Ok((written.settled.contains(&Settled::Applied), written.pending))
     }
 
     async fn repair_all(&self, fault: Fault) -> Result<bool> {

@@ -1,19 +1,17 @@
 //! Creating runs.
 
-use std::borrow::Borrow;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use engine::{Command, Graph, NewRun, RunSlice};
 use language::template::{RunFacts, Scope};
 use model::message::{ChildFinished, RunRequested, TaskResult};
-use model::{Failure, Instant, Message, Parent, Run, RunId, TaskState, TenantId, VersionId, Workflow};
+use model::{Failure, Instant, Parent, Run, RunId, TaskState, TenantId, VersionId, Workflow};
 use serde_json::{Map, Value};
-use store::{Birth, Created, Facts, RunRecord, Transaction};
+use store::{Facts, RunRecord, Transaction};
 
 use crate::cause::Cause;
-use crate::combine::Wish;
-use crate::lane::{self, Entry};
-use crate::publish::Unsaid;
+use crate::concurrency;
+use crate::pipeline::{Creation, Pipeline};
 use crate::{Error, Planning, Result, Runtime};
 
 /// A run that is asked for.
@@ -120,17 +118,19 @@ impl Runtime {
     }
 
     async fn create(&self, request: &StartRun, planning: Option<&Planning>) -> Result<Started> {
-        let start = Arc::new(self.prepare(request, planning).await?);
-        if start.comes_alone() {
-            self.despite_conflicts(request.id, || self.create_alone(&start, None)).await?;
+        let prepared = Arc::new(self.prepare(request, planning).await?);
+        let run = if prepared.needs_locks() {
+            let created = self.despite_conflicts(request.id, || self.create_alone(&prepared, None)).await?;
+            created.expect("without a cause, nobody can have settled it before")
         } else {
-            self.bring(Wish::Start(start.clone()), None).await?;
-        }
-        Ok(Started { record: start.record(), new: true })
+            self.submit_run(prepared.clone()).await?
+        };
+        let (facts, version_number) = (prepared.facts.clone(), prepared.number);
+        Ok(Started { record: RunRecord { run, facts, version_number, starter: None }, new: true })
     }
 
-    /// All that can be known of a run before it comes into being.
-    async fn prepare(&self, request: &StartRun, planning: Option<&Planning>) -> Result<Start> {
+    /// All that can be known of a run before it is created.
+    async fn prepare(&self, request: &StartRun, planning: Option<&Planning>) -> Result<Prepared> {
         if !(-100..=100).contains(&request.priority) {
             return Err(Error::BadPriority(request.priority));
         }
@@ -138,9 +138,9 @@ impl Runtime {
         let (version, number, graph) = self.startable(request, number).await?;
         let (now, workflow) = (self.clock.now(), graph.workflow());
         let facts = facts(request, planning, workflow, now)?;
-        let lane = match planning.and_then(|planning| lane::of_planned(workflow, planning)) {
+        let lane = match planning.and_then(|planning| concurrency::of_planned(workflow, planning)) {
             Some(lane) => Some(lane),
-            None => lane::key(workflow, &scope(request, &facts, now))?,
+            None => concurrency::key(workflow, &scope(request, &facts, now))?,
         };
         let new_run = NewRun {
             id: request.id,
@@ -152,53 +152,35 @@ impl Runtime {
             held: false,
             priority: request.priority,
         };
-        Ok(Start { new_run, number, by: request.by.clone(), graph, facts, now, born: Mutex::default() })
+        Ok(Prepared { new_run, number, by: request.by.clone(), graph, facts, now })
     }
 
     /// Creates a run in one transaction with what is to be written about its cause; none where that has been settled
     /// before.
     pub(crate) async fn create_because(&self, request: &StartRun, cause: &Cause) -> Result<Option<RunId>> {
-        let start = self.prepare(request, None).await?;
-        let new = self.despite_conflicts(request.id, || self.create_alone(&start, Some(cause))).await?;
-        Ok(new.then_some(request.id))
+        let prepared = self.prepare(request, None).await?;
+        let created =
+            self.despite_conflicts(request.id, || self.create_alone(&prepared, Some(cause))).await?;
+        Ok(created.map(|run| run.id))
     }
 
-    /// Creates a run in a transaction of its own. Answers whether its cause had not been settled before.
-    async fn create_alone(&self, start: &Start, cause: Option<&Cause>) -> Result<bool> {
-        let mut unit = self.store.begin().await?;
+    /// Creates a run in a transaction of its own; none where its cause had been settled before.
+    async fn create_alone(&self, prepared: &Prepared, cause: Option<&Cause>) -> Result<Option<Run>> {
+        let mut pipeline = Pipeline::open(self).await?;
         if let Some(cause) = cause
-            && !cause.settle(&mut *unit, Some(start.new_run.id)).await?
+            && !cause.settle(pipeline.unit(), Some(prepared.new_run.id)).await?
         {
-            return Ok(false);
+            return Ok(None);
         }
-        let entry = match &start.new_run.lane {
-            Some(lane) => lane::enter(&mut *unit, start, lane).await?,
-            None => Entry::default(),
+        // The group's lock comes before the parent's, as everywhere.
+        let creation = match &prepared.new_run.lane {
+            Some(group) => concurrency::enter(pipeline.unit(), prepared, group).await?,
+            None => Creation::of(prepared),
         };
-        self.check_wanted(&mut *unit, start.new_run.parent).await?;
-        let new_run = NewRun { held: entry.held, ..start.new_run.clone() };
-        let mut slice = RunSlice::create(&start.graph, new_run, &start.by, start.now);
-        self.finish(&mut *unit, &mut slice, Some(&start.facts)).await?;
-        self.seat(&mut *unit, vec![&mut slice]).await?;
-        slice.say(entry.cancelled);
-        let announcements = bear(&mut *unit, vec![slice], std::slice::from_ref(start)).await?;
-        let committed = unit.commit().await?;
-        self.publish(Unsaid { announcements, committed }).await;
-        Ok(true)
-    }
-
-    /// A task that was to wait for the run may have been cancelled meanwhile; its run stays locked, so that it cannot
-    /// be between this look and the commit.
-    async fn check_wanted(&self, unit: &mut dyn Transaction, parent: Option<Parent>) -> Result<()> {
-        let Some(parent) = parent.filter(|parent| parent.waits) else { return Ok(()) };
-        unit.lock(&[parent.key.run]).await?;
-        let tasks = unit.tasks(&[parent.key]).await?;
-        let waits = tasks.iter().any(|(_, task)| {
-            task.index == parent.key.task
-                && task.attempt == parent.attempt
-                && task.state == TaskState::Sleeping
-        });
-        if waits { Ok(()) } else { Err(Error::Unwanted) }
+        check_wanted(pipeline.unit(), prepared.new_run.parent).await?;
+        let mut written = pipeline.settle(Vec::new(), &[], vec![creation]).await?;
+        self.publish(written.pending).await;
+        Ok(written.created.pop())
     }
 
     /// The run that this very request created earlier: of the same workflow, with the inputs that are given now.
@@ -242,8 +224,8 @@ impl Runtime {
     }
 }
 
-/// A run that is about to come into being.
-pub(crate) struct Start {
+/// A run that is about to be created.
+pub(crate) struct Prepared {
     pub(crate) new_run: NewRun,
     /// Its version's number within the workflow.
     number: i32,
@@ -251,52 +233,32 @@ pub(crate) struct Start {
     pub(crate) graph: Arc<Graph>,
     pub(crate) facts: Facts,
     now: Instant,
-    /// How it came into being, for whoever asked for it.
-    born: Mutex<Option<Run>>,
 }
 
-impl Start {
-    pub(crate) fn slice(&self) -> RunSlice<'_> {
-        RunSlice::create(&self.graph, self.new_run.clone(), &self.by, self.now)
+impl Prepared {
+    /// The slice that creates it.
+    pub(crate) fn slice(&self, waiting: bool) -> RunSlice<'_> {
+        let new_run = NewRun { held: waiting, ..self.new_run.clone() };
+        RunSlice::create(&self.graph, new_run, &self.by, self.now)
     }
 
-    fn is_born(&self, run: &Run) {
-        *self.born.lock().expect("nothing panics while it is held") = Some(run.clone());
-    }
-
-    /// The run, once it came into being.
-    fn record(&self) -> RunRecord {
-        let born = self.born.lock().expect("nothing panics while it is held").take();
-        let run = born.expect("it came into being");
-        RunRecord { run, facts: self.facts.clone(), version_number: self.number, starter: None }
-    }
-
-    /// Whether others have to be locked first: then it shares no transaction.
-    fn comes_alone(&self) -> bool {
+    /// Whether its group or its parent must be locked first: then it shares no transaction, since another submission of
+    /// the batch might hold one of these locks.
+    fn needs_locks(&self) -> bool {
         self.new_run.lane.is_some() || self.new_run.parent.is_some_and(|parent| parent.waits)
     }
 }
 
-/// Writes runs that come into being. Answers what there is to announce; an error if one of them cannot be.
-pub(crate) async fn bear(
-    unit: &mut dyn Transaction,
-    slices: Vec<RunSlice<'_>>,
-    starts: &[impl Borrow<Start>],
-) -> Result<Vec<Message>> {
-    let (mut births, mut announcements) = (Vec::new(), Vec::new());
-    for (slice, start) in slices.into_iter().zip(starts) {
-        let mut decision = slice.close().expect("a run that comes into being changes something");
-        announcements.append(&mut decision.announcements);
-        births.push(Birth { facts: start.borrow().facts.clone(), changes: decision.changes });
-    }
-    for ((created, birth), start) in unit.create(&births).await?.into_iter().zip(&births).zip(starts) {
-        match created {
-            Created::New => start.borrow().is_born(&birth.changes.run),
-            Created::DateTaken(run) => return Err(Error::DateTaken(run)),
-            Created::Already => return Err(Error::KeyReused(birth.changes.run.id)),
-        }
-    }
-    Ok(announcements)
+/// A task that was to wait for the run may have been cancelled meanwhile; its run stays locked, so that it cannot
+/// be between this look and the commit.
+async fn check_wanted(unit: &mut dyn Transaction, parent: Option<Parent>) -> Result<()> {
+    let Some(parent) = parent.filter(|parent| parent.waits) else { return Ok(()) };
+    unit.lock(&[parent.key.run]).await?;
+    let tasks = unit.tasks(&[parent.key]).await?;
+    let waits = tasks.iter().any(|(_, task)| {
+        task.index == parent.key.task && task.attempt == parent.attempt && task.state == TaskState::Sleeping
+    });
+    if waits { Ok(()) } else { Err(Error::Unwanted) }
 }
 
 fn facts(

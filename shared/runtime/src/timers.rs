@@ -6,7 +6,8 @@ use store::DueTimer;
 use uuid::Uuid;
 
 use crate::counting;
-use crate::publish::Unsaid;
+use crate::pipeline::Pipeline;
+use crate::publish::Pending;
 use crate::{Result, Runtime, Settled};
 
 /// What became of timers that were due.
@@ -19,26 +20,27 @@ pub struct Fired {
 }
 
 impl Runtime {
-    /// Fires timers that are due, in one transaction, of runs that nobody else is at. Whoever fires at the same time
-    /// fires others, and what two have seen is decided once.
+    /// Fires due timers in one transaction, of runs that no other transaction has locked. Two that fire at the same time
+    /// fire different ones.
     pub async fn fire(&self, now: Instant, limit: u32) -> Result<Fired> {
-        let (fired, unsaid) =
+        let (fired, pending) =
             self.despite_conflicts(RunId(Uuid::nil()), || self.try_fire(now, limit)).await?;
-        self.publish(unsaid).await;
+        self.publish(pending).await;
         Ok(fired)
     }
 
-    async fn try_fire(&self, now: Instant, limit: u32) -> Result<(Fired, Unsaid)> {
-        let mut unit = self.store.begin().await?;
-        let due = unit.due_timers(now, limit).await?;
+    async fn try_fire(&self, now: Instant, limit: u32) -> Result<(Fired, Pending)> {
+        let mut pipeline = Pipeline::open(self).await?;
+        let due = pipeline.unit().due_timers(now, limit).await?;
         if due.is_empty() {
             return Ok(Default::default());
         }
         counting::lateness(&due, now);
         let commands: Vec<(RunId, Command)> = due.into_iter().map(wake).collect();
-        let (settled, unsaid) = self.settle_in(unit, &commands, &[]).await?;
-        let applied = settled.iter().filter(|settled| **settled == Settled::Applied).count();
-        Ok((Fired { due: commands.len(), applied }, unsaid))
+        let locked = pipeline.lock(&commands).await?;
+        let written = pipeline.settle(locked, &commands, Vec::new()).await?;
+        let applied = written.settled.iter().filter(|settled| **settled == Settled::Applied).count();
+        Ok((Fired { due: commands.len(), applied }, written.pending))
     }
 }
 

@@ -127,13 +127,10 @@ async fn flaky_without_a_seed_fails_a_fifth_of_all_runs() {
 }
 
 #[tokio::test]
-async fn an_unknown_type_is_refused_with_those_there_are() {
-    let failure = failure_of("bsh", json!({})).await;
+async fn a_worker_refuses_engine_tasks() {
+    let failure = failure_of("sleep", json!({"duration": "1s"})).await;
     assert_eq!(failure.class, ErrorClass::Permanent);
-    assert_eq!(
-        failure.message,
-        "this worker has no task type `bsh`; it has bash, echo, fail, flaky, http, noop, python"
-    );
+    assert_eq!(failure.message, "no worker performs engine tasks such as `sleep`");
 }
 
 #[tokio::test]

@@ -82,9 +82,8 @@ async fn next(shared: &Shared, arguments: NextInstants) -> Result<ExitCode> {
 /// The instants of a pattern, for which no server is needed.
 fn of_pattern(cron: &str, arguments: &NextInstants) -> Result<Vec<NextView>> {
     let zone = arguments.timezone.as_deref().unwrap_or("UTC");
-    let zone: Tz = zone
-        .parse()
-        .map_err(|_| anyhow!("there is no time zone `{zone}` ({})", language::zone_hint(zone)))?;
+    let zone: Tz =
+        zone.parse().map_err(|_| anyhow!("unknown time zone `{zone}` ({})", language::zone_hint(zone)))?;
     let pattern = Pattern::read(cron).map_err(|mistakes| {
         let told = mistakes.into_iter().map(|mistake| match mistake.hint {
             Some(hint) => format!("{} ({hint})", mistake.message),
@@ -94,7 +93,7 @@ fn of_pattern(cron: &str, arguments: &NextInstants) -> Result<Vec<NextView>> {
     })?;
     let from = match &arguments.from {
         Some(text) => wall::read(text, zone).ok_or_else(|| {
-            anyhow!("--from is `{text}`: write such as 2026-01-31T18:00 or 2026-01-31T18:00:00Z")
+            anyhow!("--from is `{text}`: write, for example, 2026-01-31T18:00 or 2026-01-31T18:00:00Z")
         })?,
         None => SystemClock.now(),
     };

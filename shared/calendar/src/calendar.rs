@@ -7,7 +7,7 @@ use model::{Instant, Interval, Schedule, When};
 use crate::Pattern;
 use crate::wall;
 
-/// Within so many days every pattern comes that ever does: five Mondays in a February are the rarest, and come after
+/// Every pattern that ever occurs does so within this many days: five Mondays in a February are the rarest, and come after
 /// forty years at most.
 const LOOKED_THROUGH: u64 = 41 * 366;
 
@@ -35,7 +35,7 @@ pub enum Unreadable {
     #[error("{0}")]
     Pattern(#[from] crate::pattern::Mistake),
     /// Its time zone is unknown.
-    #[error("there is no time zone `{0}`")]
+    #[error("unknown time zone `{0}`")]
     Zone(String),
 }
 

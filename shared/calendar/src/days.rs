@@ -45,7 +45,7 @@ impl Days {
                 },
                 None => {
                     let entry = pattern::day(entry)?;
-                    // Whoever names the 31st means the end of the month; who counts in steps does not name it.
+                    // Naming the 31st means the end of the month; counting in steps does not.
                     days.last |= matches!(entry, Entry::Span(_, 31, None));
                     days.set |= pattern::set_of(entry, false);
                 }

@@ -42,8 +42,8 @@ impl Drift {
         self.counts.iter().sum()
     }
 
-    /// So many milliseconds at most, for that share of them (0 to 100); none if nothing was counted, or if it is more
-    /// than is told apart.
+    /// The drift in milliseconds at that percentile (0 to 100); none if nothing was counted, or if it exceeds the
+    /// largest bucket.
     pub fn percentile(&self, share: i64) -> Option<i64> {
         let wanted = (self.count() * share + 99) / 100;
         let mut seen = 0;

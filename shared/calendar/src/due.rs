@@ -5,13 +5,13 @@ use model::{Catchup, Instant, Schedule};
 
 use crate::Calendar;
 
-/// An instant counts as missed once it is so long ago: the sweep looks every minute.
+/// An instant counts as missed after this time: the sweep runs every minute.
 pub const GRACE: TimeDelta = TimeDelta::minutes(2);
 
-/// So many are made at once unless the schedule says otherwise.
+/// The number of runs created at once unless the schedule sets another.
 const CAP: u32 = 100;
 
-/// Where more are due than are made at once, the others follow after so long.
+/// Where more are due than are created at once, the others follow after this time.
 const BREATH: TimeDelta = TimeDelta::minutes(1);
 
 /// How far a schedule has come.

@@ -80,7 +80,7 @@ pub struct Mistake {
 pub(crate) enum Entry {
     /// Everything.
     Any,
-    /// From, to, every so many; the last is none where no step was written.
+    /// From, to, step; the last is none where no step was written.
     Span(u32, u32, Option<u32>),
 }
 

@@ -7,7 +7,7 @@ use crate::layout::{BOX_HEIGHT, GRID};
 const BOX_GAP: i32 = 20;
 /// The distance between two lanes.
 const LANE_GAP: i32 = 12;
-/// After so many rounds nothing moves any more that one could see.
+/// After this many rounds, nothing moves visibly any more.
 const ROUNDS: usize = 24;
 
 /// The middle of each place, counted from an arbitrary height, on the grid.

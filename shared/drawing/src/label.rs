@@ -4,14 +4,14 @@ use model::{TaskSpec, TriggerRule};
 use serde_json::Value;
 
 /// A longer name is cut short; the tooltip has all of it.
-const LONGEST: usize = 36;
+const MAX_NAME_CHARS: usize = 36;
 
 /// The name, short enough for a box.
 pub fn short(name: &str) -> String {
-    if name.chars().count() <= LONGEST {
+    if name.chars().count() <= MAX_NAME_CHARS {
         return name.to_owned();
     }
-    name.chars().take(LONGEST - 1).chain(['…']).collect()
+    name.chars().take(MAX_NAME_CHARS - 1).chain(['…']).collect()
 }
 
 /// The task's type with what that is about, and its trigger rule where that is not the usual one.

@@ -64,7 +64,7 @@ pub struct Edge {
     pub points: Vec<Point>,
 }
 
-/// The places of a graph's tasks and edges, for whoever draws something over them.
+/// The places of a graph's tasks and edges, for drawing over them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// How wide the picture is, margins included.

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use testkit::workflow;
 
-/// A graph of so many tasks with these edges, each turned to point to the later task.
+/// A graph with this number of tasks and these edges, each turned to point to the later task.
 fn graph(tasks: usize, edges: &[(usize, usize)]) -> Graph {
     let names = (0..tasks).map(|task| format!("t{task}"));
     let edges = edges
@@ -66,7 +66,7 @@ fn read(text: &str) -> BTreeSet<(String, String)> {
 
 proptest! {
     #[test]
-    fn whoever_follows_the_rails_finds_every_edge_and_no_other(graph in any_graph()) {
+    fn following_the_rails_finds_every_edge_and_no_other(graph in any_graph()) {
         let text = drawing::text(&graph);
         let tasks = graph.workflow().tasks.iter();
         let edges = tasks.flat_map(|task| task.depends_on.iter().map(|from| (from.clone(), task.name.clone())));

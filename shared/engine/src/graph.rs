@@ -22,7 +22,7 @@ struct Node {
 
 /// Tasks that wait for each other, in the order in which they do; the first stands again at the end.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the tasks depend on each other in a circle: {}", chain.join(" → "))]
+#[error("the tasks depend on each other in a cycle: {}", chain.join(" → "))]
 pub struct Cycle {
     /// The names along the circle.
     pub chain: Vec<String>,

@@ -20,7 +20,7 @@
 //! Schema), `minimum` and `maximum` (of numbers). One without a `default` is required; `required: true` says so aloud.
 //! A workflow gives them under `parameters`, or within `extends: {template: …, parameters: {…}}`, which is also how a
 //! template gives them to another: its own `parameters` are what it declares. What it does not give stays open for
-//! whoever extends it, and one that it declares again must fit both declarations.
+//! the file that extends it, and one that it declares again must fit both declarations.
 //!
 //! **`${{ parameters.NAME }}`** is where a value is put in. It looks different from `{{ … }}`, since it means another
 //! time: the one is put in when files are compiled, the other when a task is dispatched. It needs no quotes after
@@ -92,7 +92,7 @@ impl<'n> Blueprints<'n> {
             let name = read.as_ref().map_or(document.stem(), |blueprint| blueprint.name.text);
             if let (Some(Some(first)), Some(again)) = (blueprints.all.get(name), &read) {
                 let first = report.location(first.name.at);
-                let message = format!("there is a workflow template `{name}` already, in {first}");
+                let message = format!("the workflow template `{name}` is already defined in {first}");
                 report.add(again.name.at, message, Some("rename one of the two".to_owned()));
                 continue;
             }
@@ -107,7 +107,7 @@ impl<'n> Blueprints<'n> {
     pub(crate) fn resolve<'r>(&self, root: &'r Node, report: &mut Report<'_>) -> Option<Cow<'r, Node>> {
         marker::refuse(root, report);
         let extends = field(root, "extends");
-        if !slips(root, if extends.is_some() { "parameters" } else { "extends" }, report).is_empty() {
+        if !misspelled(root, if extends.is_some() { "parameters" } else { "extends" }, report).is_empty() {
             return None;
         }
         let Some(extends) = extends else { return Some(Cow::Borrowed(root)) };
@@ -153,7 +153,7 @@ impl<'n> Blueprints<'n> {
         Some(merge::workflow(lower, own, report))
     }
 
-    /// The parameters that whoever extends a template may give: its own, and what it leaves open of its base's.
+    /// The parameters that a file extending a template may give: its own, and what it leaves open of its base's.
     fn open<'b>(&'b self, blueprint: &'b Blueprint<'n>) -> Vec<&'b Parameter<'n>> {
         let mut open: Vec<&Parameter<'n>> = blueprint.parameters.iter().collect();
         if let Some(extends) = &blueprint.base {
@@ -170,7 +170,7 @@ impl<'n> Blueprints<'n> {
         self.all.get(name)?.as_ref()
     }
 
-    /// Checks what takes more than one file to know. Whoever has problems cannot be used.
+    /// Checks what takes more than one file to know. A template with problems cannot be used.
     fn check_together(&mut self, report: &mut Report<'_>) {
         let mut broken = Vec::new();
         for blueprint in self.all.values().flatten() {
@@ -217,8 +217,8 @@ impl<'n> Blueprint<'n> {
         let parameters = field(root, "parameters").filter(|node| !node.is_null());
         let parameters = parameters.map(|node| parameter::read(node, report)).unwrap_or_default();
         let base = field(root, "extends").map(|node| Extends::read(node, report));
-        let slips = SPENT.map(|name| slips(root, name, report)).concat();
-        draft::check(&without(root, &slips), library, report);
+        let misspelled = SPENT.map(|name| misspelled(root, name, report)).concat();
+        draft::check(&without(root, &misspelled), library, report);
         let Some(name) = field(root, "name").filter(|node| !node.is_null()) else {
             report.add(&root.at, "the field `name` is missing", None);
             return None;
@@ -239,18 +239,18 @@ fn field<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
 }
 
 /// Reports the fields that seem to stand for the one of that name, which is not there, and says how they are called.
-fn slips<'n>(root: &'n Node, meant: &str, report: &mut Report<'_>) -> Vec<&'n str> {
+fn misspelled<'n>(root: &'n Node, meant: &str, report: &mut Report<'_>) -> Vec<&'n str> {
     let Data::Map(entries) = &root.data else { return Vec::new() };
     if field(root, meant).is_some() {
         return Vec::new();
     }
     let keys = entries.iter().map(|(key, _)| key);
-    let slips: Vec<&Key> = keys.filter(|key| suggest::nearest(&key.name, [meant]).is_some()).collect();
-    for key in &slips {
+    let misspelled: Vec<&Key> = keys.filter(|key| suggest::nearest(&key.name, [meant]).is_some()).collect();
+    for key in &misspelled {
         let hint = Some(format!("did you mean `{meant}`?"));
-        report.add(&key.at, format!("there is no field `{}` here", key.name), hint);
+        report.add(&key.at, format!("unknown field `{}`", key.name), hint);
     }
-    slips.into_iter().map(|key| key.name.as_str()).collect()
+    misspelled.into_iter().map(|key| key.name.as_str()).collect()
 }
 
 /// The tree without some of its fields.

@@ -57,7 +57,7 @@ pub(crate) fn read_of_workflow<'n>(
     let mut found = read(fields, report);
     if let Some(node) = fields.get(DEADLINE) {
         if !deadline {
-            let hint = Some("add such as `deadline_seconds: 3600`".to_owned());
+            let hint = Some("add, for example, `deadline_seconds: 3600`".to_owned());
             report.add(&node.at, "there is no deadline that could be missed", hint);
         }
         found.extend(read_list(node, Occasion::MissedDeadline, report));
@@ -89,14 +89,14 @@ fn read_list<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> Vec<C
 fn read_notify<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<&'n Node> {
     if let Data::Text(text) = &node.data {
         let hint = Some(format!("write {{notify: {}}}", as_target(text)));
-        report.add(&node.at, "whom to tell stands under `notify`", hint);
+        report.add(&node.at, "put the recipient under `notify`", hint);
         return None;
     }
     let mut fields = Fields::of(node, "a callback", report)?;
     let bare = TARGETS.into_iter().filter(|target| fields.has(target)).collect::<Vec<_>>();
     for target in &bare {
         let hint = format!("write {{notify: {{{target}: …}}}}");
-        fields.refuse(target, "whom to tell stands under `notify`", &hint, report);
+        fields.refuse(target, "put the recipient under `notify`", &hint, report);
     }
     let notify = if bare.is_empty() { fields.require("notify") } else { fields.get("notify") };
     fields.finish(report);
@@ -111,7 +111,7 @@ fn as_target(text: &str) -> String {
 fn read_target<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> Option<CallbackParts<'n>> {
     if let Data::Text(text) = &node.data {
         let hint = Some(format!("write {}", as_target(text)));
-        report.add(&node.at, "this says nothing of how to tell", hint);
+        report.add(&node.at, "this does not say how to notify", hint);
         return None;
     }
     let mut fields = Fields::of(node, "whom to tell", report)?;
@@ -137,7 +137,7 @@ fn read_webhook<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> Op
     let word = read::text(url?, report)?;
     if !template::is_template(word.text) && !read::is_url(word.text) {
         let hint = Some("begin it with `https://`".to_owned());
-        report.add(word.at, format!("`{}` is no URL for HTTP", word.text), hint);
+        report.add(word.at, format!("`{}` is not an HTTP URL", word.text), hint);
     }
     let call = Call::Webhook {
         url: word.text.to_owned(),
@@ -164,7 +164,7 @@ fn read_message<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> Op
     let word = read::text(topic?, report)?;
     if let Some((_, id)) = word.text.rsplit_once('/').filter(|_| !template::is_template(word.text)) {
         let hint = Some(format!("write its id alone: `{id}`"));
-        report.add(word.at, format!("`{}` is no id of a topic", word.text), hint);
+        report.add(word.at, format!("`{}` is not a topic id", word.text), hint);
     }
     let call = Call::Message { topic: word.text.to_owned(), body: body.map(Node::to_json) };
     let templates = [topic, body].into_iter().flatten().map(|node| (node, false)).collect();

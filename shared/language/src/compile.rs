@@ -136,7 +136,7 @@ fn check_unique<'n>(taken: &mut BTreeMap<&'n str, &'n Place>, name: Word<'n>, re
     match taken.get(name.text) {
         Some(first) => {
             let message =
-                format!("there is a workflow `{}` already, in {}", name.text, report.location(first));
+                format!("the workflow `{}` is already defined in {}", name.text, report.location(first));
             report.add(name.at, message, Some("rename one of the two".to_owned()));
         }
         None => drop(taken.insert(name.text, name.at)),

@@ -31,12 +31,16 @@ pub(crate) fn read(
         }
         (Some(whole), Some(short)) => {
             let hint = Some("write `limit` within `concurrency`, and remove this".to_owned());
-            report.add(&short.at, "`max_active_runs` is short for `concurrency`, and both stand here", hint);
+            report.add(&short.at, "`max_active_runs` is short for `concurrency`; use one of the two", hint);
             read_whole(whole, inputs, report)
         }
         (None, Some(short)) if scheduled.is_some() => {
             let hint = Some("remove it here or in `schedule`".to_owned());
-            report.add(&short.at, "`max_active_runs` stands in `schedule`, too, and is the same limit", hint);
+            report.add(
+                &short.at,
+                "`max_active_runs` is already set in `schedule`, and is the same limit",
+                hint,
+            );
             None
         }
         (Some(whole), None) => read_whole(whole, inputs, report),
@@ -83,7 +87,7 @@ fn check_key(key: Word<'_>, inputs: &[InputSpec], report: &mut Report<'_>) {
     }
     let hint = match key.text.split_once('.') {
         Some(("inputs" | "run", _)) => format!("write \"{{{{ {} }}}}\"", key.text),
-        _ => "write such as \"{{ inputs.customer }}\", or leave `key` out".to_owned(),
+        _ => "write, for example, \"{{ inputs.customer }}\", or leave `key` out".to_owned(),
     };
     report.add(key.at, "this key is the same for every run", Some(hint));
 }

@@ -81,12 +81,13 @@ pub(crate) fn read<'n>(
     let (list, any_of) = fields.get("depends_on").map(|node| read_list(node, report)).unwrap_or_default();
     let Some(rule) = fields.get("trigger_rule") else { return (list, any_of) };
     if any_of.is_some() {
-        let message = "`any_of` says itself when the task goes on, so there can be no trigger rule beside it";
+        let message =
+            "`any_of` already decides when the task starts, so it cannot be combined with a trigger rule";
         let hint = Some("remove `trigger_rule`, or write `depends_on` as a list".to_owned());
         report.add(&rule.at, message, hint);
     } else if matches!(&rule.data, Data::Text(word) if word == "any_of") {
         let hint = Some("write `depends_on: {any_of: […]}`".to_owned());
-        report.add(&rule.at, "`any_of` is no trigger rule", hint);
+        report.add(&rule.at, "`any_of` is not a trigger rule", hint);
     } else {
         return (list, read::choice(rule, &TRIGGER_RULES, report));
     }
@@ -110,7 +111,11 @@ fn read_list<'n>(node: &'n Node, report: &mut Report<'_>) -> (Vec<Word<'n>>, Opt
         }
         (Some(_), Some(any)) => {
             let hint = Some("put a `noop` task in between that waits for one of the two".to_owned());
-            report.add(&any.at, "a task waits for all of its list or for any of it, not for both", hint);
+            report.add(
+                &any.at,
+                "a task waits either for all tasks in its list or for any of them, not both",
+                hint,
+            );
             Default::default()
         }
         (None, None) => Default::default(),
@@ -192,7 +197,7 @@ fn check_list(
         } else if list[..place].iter().any(|earlier| earlier.text == word.text) {
             report.add(
                 word.at,
-                format!("`{}` stands twice in this list", word.text),
+                format!("`{}` appears twice in this list", word.text),
                 Some("remove one".to_owned()),
             );
         }
@@ -208,7 +213,7 @@ fn report_circle(tasks: &[TaskParts<'_>], cycle: &Cycle, report: &mut Report<'_>
     if let Some(word) = waits.or_else(|| nexts.find(|word| word.text == first)) {
         let switches = cycle.chain.iter().any(|name| named(name).is_some_and(|task| !task.cases.is_empty()));
         let lists = if switches { "a `depends_on` or a `next`" } else { "a `depends_on`" };
-        report.add(word.at, cycle.to_string(), Some(format!("take one of them out of {lists}")));
+        report.add(word.at, cycle.to_string(), Some(format!("remove one of them from {lists}")));
     }
 }
 

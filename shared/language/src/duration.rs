@@ -14,15 +14,15 @@ pub struct Duration(std::time::Duration);
 
 /// A text that is no duration.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is no duration: write such as `30s`, `5m`, `1h30m` or `2d`, at most ten years")]
+#[error("`{0}` is not a duration: write, for example, `30s`, `5m`, `1h30m` or `2d`, at most ten years")]
 pub struct NotADuration(String);
 
-const LONGEST_SECONDS: f64 = 10.0 * 366.0 * 86_400.0;
+const MAX_SECONDS: f64 = 10.0 * 366.0 * 86_400.0;
 
 impl Duration {
     /// That many seconds, if it is a length of time within the limit.
     pub fn from_seconds(seconds: f64) -> Result<Self, NotADuration> {
-        match (0.0..=LONGEST_SECONDS).contains(&seconds) {
+        match (0.0..=MAX_SECONDS).contains(&seconds) {
             true => Ok(Self(std::time::Duration::from_secs_f64(seconds))),
             false => Err(NotADuration(seconds.to_string())),
         }
@@ -111,7 +111,7 @@ impl JsonSchema for Duration {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["string", "number"], "format": "duration", "minimum": 0, "maximum": LONGEST_SECONDS })
+        json_schema!({ "type": ["string", "number"], "format": "duration", "minimum": 0, "maximum": MAX_SECONDS })
     }
 }
 

@@ -133,11 +133,12 @@ fn read_child<'n>(node: &'n Node, library: &Library<'n>, report: &mut Report<'_>
 
 fn check_child(child: &TaskParts<'_>, at: &Place, report: &mut Report<'_>) {
     if let Some(kind) = child.kind.filter(|kind| NO_CHILDREN.contains(kind)) {
-        let hint = "let each child be a run: `type: workflow`, whose workflow holds such a task".to_owned();
+        let hint =
+            "make each child a run: use `type: workflow` with a workflow that contains this task".to_owned();
         report.add(at, format!("a fan-out's task cannot be of type `{kind}`"), Some(hint));
     }
     if let Some(global) = &child.global {
-        let message = format!("`{}` is global: it is done once, and not for each element", global.name);
+        let message = format!("`{}` is global: it runs once, not once per element", global.name);
         let hint = "let the fan-out depend on it, or refer to a task that is not global".to_owned();
         report.add(at, message, Some(hint));
     }
@@ -165,8 +166,12 @@ pub(crate) fn check_in(tasks: &[TaskParts<'_>], report: &mut Report<'_>) {
         let other = tasks.iter().find(|task| task.fan_out.is_some()).and_then(|task| task.name);
         let hint = match other {
             Some(name) => format!("add `{}` to its `depends_on`", name.text),
-            None => "let it depend on a task of the type `fan_out`".to_owned(),
+            None => "add a task of type `fan_out` to its `depends_on`".to_owned(),
         };
-        report.add(task.at, "a fan-in gathers what a fan-out did, and it depends on none", Some(hint));
+        report.add(
+            task.at,
+            "a fan-in aggregates the results of a fan-out, but this one depends on none",
+            Some(hint),
+        );
     }
 }

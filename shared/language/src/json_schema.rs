@@ -122,7 +122,7 @@ fn workflow_fields() -> Map<String, Value> {
         ("timeout_seconds", "How long a run may take before it is ended.", whole(1..=MAX_SECONDS)),
         (
             "deadline_seconds",
-            "How long a run should take; later, `on_missed_deadline` is told.",
+            "How long a run should take; after that, `on_missed_deadline` is called.",
             whole(1..=MAX_SECONDS),
         ),
         ("defaults", "For every task that says nothing else.", object(task::settings(), &[])),

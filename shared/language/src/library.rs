@@ -29,7 +29,7 @@ impl<'n> Library<'n> {
             let name = parts.as_ref().and_then(|parts| parts.name).map_or(document.stem(), |name| name.text);
             if let (Some(Some(first)), Some(again)) = (library.tasks.get(name), &parts) {
                 let message =
-                    format!("there is a reusable task `{name}` already, in {}", report.location(first.at));
+                    format!("the reusable task `{name}` is already defined in {}", report.location(first.at));
                 report.add(again.at, message, Some("rename one of the two".to_owned()));
                 continue;
             }
@@ -43,7 +43,7 @@ impl<'n> Library<'n> {
         match self.tasks.get(name.text) {
             Some(Some(task)) => Some(task),
             Some(None) => {
-                let hint = Some("put right the problems in its own file first".to_owned());
+                let hint = Some("fix the problems in its own file first".to_owned());
                 report.add(name.at, format!("the reusable task `{}` cannot be used", name.text), hint);
                 None
             }

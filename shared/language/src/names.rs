@@ -18,42 +18,42 @@ pub(crate) struct Rule {
 pub(crate) const PLAIN: Rule = Rule {
     fits: is_plain,
     pattern: "^[a-z0-9-]+$",
-    says: "a name has only small letters, digits and `-`, at most 100 of them",
+    says: "a name has only lowercase letters, digits and `-`, and at most 100 characters",
 };
 
 /// Tasks; two underscores in a row are kept for the children of fan-outs.
 pub(crate) const TASK: Rule = Rule {
     fits: is_task,
     pattern: "^(_|_?([a-z0-9-]_?)+)$",
-    says: "a task's name has only small letters, digits, `-` and single `_` (`a__3` is a child of the fan-out `a`), at most 100 of them",
+    says: "a task's name has only lowercase letters, digits, `-` and single `_` (`a__3` is a child of the fan-out `a`), and at most 100 characters",
 };
 
 /// Inputs, which are written after a dot in templates.
 pub(crate) const INPUT: Rule = Rule {
     fits: is_input,
     pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
-    says: "an input's name has only letters, digits and `_`, begins with no digit, and has at most 100 characters",
+    says: "an input's name has only letters, digits and `_`, does not start with a digit, and has at most 100 characters",
 };
 
 /// Parameters of workflow templates, which are written after a dot too.
 pub(crate) const PARAMETER: Rule = Rule {
     fits: is_input,
     pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
-    says: "a parameter's name has only letters, digits and `_`, begins with no digit, and has at most 100 characters",
+    says: "a parameter's name has only letters, digits and `_`, does not start with a digit, and has at most 100 characters",
 };
 
 /// Fields of a form, which are written after a dot too.
 pub(crate) const FIELD: Rule = Rule {
     fits: is_input,
     pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
-    says: "a field's name has only letters, digits and `_`, begins with no digit, and has at most 100 characters",
+    says: "a field's name has only letters, digits and `_`, does not start with a digit, and has at most 100 characters",
 };
 
 /// Signals, whose senders must know them before anything runs.
 pub(crate) const SIGNAL: Rule = Rule {
     fits: is_signal,
     pattern: "^[a-z0-9_-]+$",
-    says: "a signal's name has only small letters, digits, `-` and `_`, at most 100 of them",
+    says: "a signal's name has only lowercase letters, digits, `-` and `_`, and at most 100 characters",
 };
 
 /// Reports a name that the rule does not allow.
@@ -71,7 +71,7 @@ pub(crate) fn refusal(name: &str, rule: &Rule) -> Option<(String, Option<String>
     let words = || name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let joined = ["-", "_"].map(|between| words().collect::<Vec<_>>().join(between).to_lowercase());
     let hint = joined.iter().find(|name| (rule.fits)(name)).map(|better| format!("such as `{better}`"));
-    Some((format!("`{}` is no valid name: {}", name.escape_debug(), rule.says), hint))
+    Some((format!("`{}` is not a valid name: {}", name.escape_debug(), rule.says), hint))
 }
 
 fn is_plain(name: &str) -> bool {

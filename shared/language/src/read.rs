@@ -103,7 +103,7 @@ impl<'n> Fields<'n> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known here: {}", suggest::list(asked.iter().copied())),
             };
-            report.add(&key.at, format!("there is no field `{}` here", key.name), Some(hint));
+            report.add(&key.at, format!("unknown field `{}`", key.name), Some(hint));
             found = true;
         }
         missing.iter().for_each(|name| report.add(at, format!("the field `{name}` is missing"), None));

@@ -11,7 +11,7 @@ pub(crate) const BACKOFFS: [&str; 3] = ["exponential", "linear", "constant"];
 /// Nothing is tried again more often.
 pub(crate) const MAX_RETRIES: u32 = 100;
 /// A day: no delay may be longer.
-pub(crate) const LONGEST_DELAY: f64 = 86_400.0;
+pub(crate) const MAX_DELAY_SECONDS: f64 = 86_400.0;
 
 /// What was written of a retry policy; the rest comes from elsewhere.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,7 +26,7 @@ pub(crate) struct RetryParts {
 impl RetryParts {
     pub(crate) fn read(node: &Node, report: &mut Report<'_>) -> Self {
         let Some(mut fields) = Fields::of(node, "a retry policy", report) else { return Self::default() };
-        let delays = 0.0..=LONGEST_DELAY;
+        let delays = 0.0..=MAX_DELAY_SECONDS;
         let parts = Self {
             max_retries: fields
                 .get("max_retries")

@@ -24,14 +24,14 @@ pub(crate) const MAX_CAP: u32 = 1_000;
 /// No workflow has more schedules.
 pub(crate) const MAX_SCHEDULES: usize = 100;
 /// No interval is longer: ten years.
-pub(crate) const LONGEST: u32 = 10 * 366 * 86_400;
+pub(crate) const MAX_PERIOD_SECONDS: u32 = 10 * 366 * 86_400;
 
 /// Reads `schedule` or `schedules`: one, or a list of several with names.
 pub(crate) fn read(fields: &mut Fields<'_>, inputs: &[InputSpec], report: &mut Report<'_>) -> Vec<Schedule> {
     let (one, many) = (fields.get("schedule"), fields.get("schedules"));
     if let (Some(_), Some(many)) = (one, many) {
         let hint = Some("put all of them into `schedules`".to_owned());
-        report.add(&many.at, "`schedule` and `schedules` say the same, and both stand here", hint);
+        report.add(&many.at, "`schedule` and `schedules` mean the same; use one of the two", hint);
     }
     let Some(node) = one.or(many) else { return Vec::new() };
     let Data::List(entries) = &node.data else {
@@ -47,8 +47,8 @@ pub(crate) fn read(fields: &mut Fields<'_>, inputs: &[InputSpec], report: &mut R
     for entry in entries.iter().take(MAX_SCHEDULES) {
         let Some(schedule) = read_one(entry, alone, inputs, report) else { continue };
         if let Some(line) = taken.insert(schedule.name.clone(), entry.at.line) {
-            let message = format!("there is a schedule `{}` already, in line {line}", schedule.name);
-            report.add(&entry.at, message, Some("give one of the two another `name`".to_owned()));
+            let message = format!("the schedule `{}` is already defined in line {line}", schedule.name);
+            report.add(&entry.at, message, Some("rename one of the two".to_owned()));
         }
         schedules.push(schedule);
     }

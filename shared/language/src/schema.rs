@@ -16,7 +16,7 @@ pub(crate) mod scalar;
 /// How much of a config is at hand.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// A reusable task's: whoever refers to it may add to it.
+    /// A reusable task's: a reference may add to it.
     Part,
     /// All of it, before rendering.
     Whole,
@@ -101,7 +101,7 @@ impl<'s> Checker<'s> {
             return;
         }
         let given = |name: &str| entries.iter().any(|(key, value)| key.name == name && !value.is_null());
-        // A key that is a slip of the finger was reported already; what it stands for is not missing.
+        // A misspelled key was reported already; what it stands for is not missing.
         let strange = || entries.iter().filter(|(key, _)| properties(schema).all(|name| name != key.name));
         let meant = |name: &str| strange().any(|(key, _)| suggest::nearest(&key.name, [name]).is_some());
         for name in names(schema.get("required")).filter(|name| !given(name) && !meant(name)) {

@@ -1,10 +1,10 @@
 //! "Did you mean": the nearest right word to a wrong one.
 
-/// No longer word is a slip of the finger: comparing takes time and space by the product of the lengths.
+/// Longer words are not compared: it takes time and space by the product of the lengths.
 const MAX_BYTES: usize = 400;
-/// Of so many the nearest is looked for: a file can hold thousands of names and as many mistakes.
+/// The maximum number of candidates compared: a file can hold thousands of names and as many mistakes.
 const MAX_CANDIDATES: usize = 1_000;
-/// So many are listed if none is near.
+/// The maximum number listed if none is near.
 const FEW: usize = 12;
 
 /// The candidate that `word` most probably stands for, if any is near enough.
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_finger_finds_its_word() {
+    fn a_misspelling_finds_its_word() {
         assert_eq!(nearest("trasform", ["extract", "transform"]), Some("transform"));
         assert_eq!(nearest("depend_on", ["depends_on", "description"]), Some("depends_on"));
         assert_eq!(nearest("timeout", ["queue", "timeout_seconds"]), Some("timeout_seconds"));

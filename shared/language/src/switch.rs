@@ -101,9 +101,9 @@ impl<'n> Earlier<'n> {
         let twin = case.when.and_then(|when| self.conditions.get(when.text));
         if let Some(line) = self.default {
             Some(match case.when {
-                None => (format!("there is a default already, in line {line}"), "remove one of the two"),
+                None => (format!("a default is already defined in line {line}"), "remove one of the two"),
                 Some(_) => (
-                    never(format!("the default in line {line} takes all that is left")),
+                    never(format!("the default in line {line} matches everything that remains")),
                     "move the default to the end",
                 ),
             })

@@ -150,8 +150,8 @@ impl<'n> TaskParts<'n> {
         for (field, owner) in OWN_FIELDS {
             fields.refuse(field, &only(owner, field), hint, report);
         }
-        let hint = "say it there, or remove it";
-        refuse_global(&mut fields, "whether a task is global is said in its own file", hint, report);
+        let hint = "set it there, or remove it";
+        refuse_global(&mut fields, "whether a task is global is set in its own file", hint, report);
         fields.finish(report);
         task
     }
@@ -329,7 +329,7 @@ fn read_global(
     let seconds = reuse.and_then(|node| read::whole(node, 0..=MAX_REUSE, report));
     if let (Some(reuse), None | Some(Some(false))) = (reuse, flag) {
         let hint = Some("add `global: true`".to_owned());
-        report.add(&reuse.at, "only a global task is reused", hint);
+        report.add(&reuse.at, "only global tasks can be reused", hint);
     }
     if let (Some(global), Some(kind)) =
         (global.filter(|_| is_global), kind.filter(|kind| kind.is_engine_task()))

@@ -35,7 +35,7 @@ pub use render::{RenderError, render};
 pub use scope::{Item, RunFacts, Scope, TaskFacts};
 pub use secrets::secrets_of;
 pub(crate) use syntax::is_template;
-pub use try_out::{Slip, try_out};
+pub use try_out::{ExpressionError, try_out};
 
 /// Whether there is no template anywhere in a value: rendering it would change nothing.
 pub fn is_plain(value: &serde_json::Value) -> bool {

@@ -42,8 +42,12 @@ pub(crate) fn read(
     for entry in entries.iter().take(MAX_TRIGGERS) {
         let Some((name, trigger)) = read_one(entry, workflow, declared, report) else { continue };
         if let Some(line) = taken.insert(name.text, name.at.line) {
-            let hint = Some("give one of the two another `name`".to_owned());
-            report.add(name.at, format!("there is a trigger `{}` already, in line {line}", name.text), hint);
+            let hint = Some("rename one of the two".to_owned());
+            report.add(
+                name.at,
+                format!("the trigger `{}` is already defined in line {line}", name.text),
+                hint,
+            );
         }
         found.push(trigger);
     }
@@ -126,7 +130,7 @@ fn read_webhook(node: &Node, report: &mut Report<'_>) -> Option<TriggerOn> {
     });
     if plain.is_none() {
         let hint = Some("write \"{{ secrets.NAME }}\"".to_owned());
-        report.add(word.at, "a webhook's secret is named, never written out", hint);
+        report.add(word.at, "a webhook's secret is referenced by name, never written into the file", hint);
     }
     Some(TriggerOn::Webhook { secret: plain?.clone() })
 }
@@ -145,7 +149,7 @@ fn read_workflows(
     for word in words {
         names::check(word, &names::PLAIN, report);
         if Some(word.text) == own {
-            report.add(word.at, "a workflow that starts itself when it ends never comes to an end", None);
+            report.add(word.at, "a workflow that triggers itself on completion never stops", None);
         }
         if workflows.iter().any(|known| known == word.text) {
             report.add(word.at, format!("`{}` is named twice", word.text), None);
@@ -215,8 +219,10 @@ fn read_inputs(
     let is_given = |input: &InputSpec| entries.iter().any(|(key, _)| key.name == input.name);
     for input in declared.iter().filter(|input| input.default.is_none() && !is_given(input)) {
         let message = format!("the input `{}` has no default, and the trigger gives none", input.name);
-        let hint =
-            format!("add such as `inputs: {{{}: \"{{{{ event.data.{} }}}}\"}}`", input.name, input.name);
+        let hint = format!(
+            "add, for example, `inputs: {{{}: \"{{{{ event.data.{} }}}}\"}}`",
+            input.name, input.name
+        );
         report.add(&trigger.at, message, Some(hint));
     }
     entries.iter().map(|(key, value)| (key.name.clone(), value.to_json())).collect()

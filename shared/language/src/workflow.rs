@@ -168,8 +168,8 @@ fn check_duplicates<'n>(tasks: &[TaskParts<'n>], report: &mut Report<'_>) {
     let mut taken = BTreeMap::new();
     for name in tasks.iter().filter_map(|task| task.name) {
         if let Some(line) = taken.insert(name.text, name.at.line) {
-            let hint = Some("give one of the two another `name`".to_owned());
-            report.add(name.at, format!("there is a task `{}` already, in line {line}", name.text), hint);
+            let hint = Some("rename one of the two".to_owned());
+            report.add(name.at, format!("the task `{}` is already defined in line {line}", name.text), hint);
         }
     }
 }

@@ -93,7 +93,8 @@ fn finding(file: usize, text: &str, error: &Error) -> Finding {
     let at = error.location().map_or_else(|| start_of(file), |location| Place { file, ..place(&location) });
     match error.without_snippet() {
         Error::DuplicateMappingKey { key, .. } => {
-            let message = format!("the key `{}` stands twice in this mapping", key.as_deref().unwrap_or("?"));
+            let message =
+                format!("the key `{}` appears twice in this mapping", key.as_deref().unwrap_or("?"));
             Finding { at, message, hint: Some("remove one of the two".to_owned()) }
         }
         Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => {
@@ -108,7 +109,7 @@ fn finding(file: usize, text: &str, error: &Error) -> Finding {
             let shown = other.to_string();
             let message = shown.split(" at line ").next().unwrap_or(&shown);
             let hint =
-                unquoted(text, &at).map(|mark| format!("a text that begins with `{mark}` goes into quotes"));
+                unquoted(text, &at).map(|mark| format!("put text that begins with `{mark}` in quotes"));
             Finding { at, message: format!("this is not valid YAML: {message}"), hint }
         }
     }
@@ -255,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_key_that_stands_twice_is_refused_and_the_rest_is_read() {
-        assert_eq!(refusal("a: 1\nb: 2\na: 3\n"), "3:1: the key `a` stands twice in this mapping");
+        assert_eq!(refusal("a: 1\nb: 2\na: 3\n"), "3:1: the key `a` appears twice in this mapping");
         assert_eq!(parse(0, "a: 1\na: 2\n").0.unwrap().to_json(), json!({"a": 1}));
     }
 

@@ -176,7 +176,7 @@ fn a_reusable_task_of_a_template_can_be_changed_and_replaced() {
 }
 
 #[test]
-fn what_a_template_leaves_open_is_given_by_whoever_extends_it() {
+fn what_a_template_leaves_open_is_given_by_the_file_that_extends_it() {
     let middle = template("middle", "name: middle\nextends: base\ntasks: [{name: y, remove: true}]\n");
     let user = workflow("a", "name: a\nextends: middle\nparameters: {p: two}\n");
     let files = [template("base", BASE), middle, user];

@@ -206,17 +206,17 @@ fn what_is_tried_out_gives_a_value_and_what_it_saw_with_braces_or_without() {
 
 #[test]
 fn what_is_wrong_is_told_at_its_place() {
-    let slip = |source: &'static str| {
-        let slip = try_out(source, &scope()).unwrap_err();
-        (&source[slip.at.clone()], slip)
+    let error = |source: &'static str| {
+        let error = try_out(source, &scope()).unwrap_err();
+        (&source[error.at.clone()], error)
     };
-    let (at, missing) = slip("inputs.n + outputs.extract.lines");
+    let (at, missing) = error("inputs.n + outputs.extract.lines");
     assert_eq!(at, "outputs.extract.lines");
     assert!(missing.message.contains("has no `lines`") && missing.hint.is_some(), "{missing:?}");
-    let (at, unread) = slip("inputs.n = 3");
+    let (at, unread) = error("inputs.n = 3");
     assert!(at.starts_with('=') && unread.hint.is_some(), "{at}: {unread:?}");
-    assert_eq!(slip("é{{ nowhere }}").0, "nowhere");
-    assert_eq!(slip("secrets.key").0, "secrets.key", "there are none to be seen");
+    assert_eq!(error("é{{ nowhere }}").0, "nowhere");
+    assert_eq!(error("secrets.key").0, "secrets.key", "there are none to be seen");
 }
 
 proptest! {
@@ -228,8 +228,8 @@ proptest! {
             prop_assert!(evaluated.value.to_string().len() <= 1024 * 1024);
             prop_assert!(evaluated.seen.values().all(|value| value.to_string().chars().count() <= 1_000));
         }
-        if let Err(slip) = try_out(&source, &scope()) {
-            prop_assert!(source.get(slip.at.clone()).is_some(), "{slip:?}");
+        if let Err(error) = try_out(&source, &scope()) {
+            prop_assert!(source.get(error.at.clone()).is_some(), "{error:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The published JSON Schemas against the language itself.
 //!
-//! After a change of the language, write the files anew and read what changed:
+//! After a change of the language, rewrite the files and read what changed:
 //! `INSTA_UPDATE=always cargo test -p ebbflow-language --test json_schema`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -83,7 +83,7 @@ fn the_published_files_are_those_of_the_language() {
         let published: Value =
             serde_json::from_str(&fs::read_to_string(&path).unwrap_or_default()).unwrap_or_default();
         let command = "INSTA_UPDATE=always cargo test -p ebbflow-language --test json_schema";
-        assert!(published == schema, "workflows/schemas/{name}.json is old; write it anew: {command}");
+        assert!(published == schema, "workflows/schemas/{name}.json is old; update it with: {command}");
     }
 }
 

@@ -80,7 +80,7 @@ fn nested_loops(levels: usize, over: &str, end: &str) -> String {
 fn nothing_doubles_from_loop_to_loop() {
     for over in ["[X ~ X]", "[X + X]", "[[X, X]]", "[{'a': X, 'b': X}]", "[(X, X)]", "[X | join(X)]"] {
         let template = nested_loops(40, over, "{{ X | length }}");
-        refused(&template, "a loop cannot go over something made of `x0`");
+        refused(&template, "a loop cannot iterate over a value built from `x0`");
     }
     let rows = "{% for row in inputs.rows %}{% for n in range(row.id + 1) %}{{ n }}{% endfor %};{% endfor %}";
     check(rows, json!("01;012;"));

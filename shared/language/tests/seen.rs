@@ -90,5 +90,5 @@ fn a_callback_is_rendered_with_its_url_encoded() {
     assert_eq!((url.as_str(), &headers["A"]), ("https://x/load%20it", &json!("Bearer hush")));
     assert_eq!(body.unwrap(), json!({"why": "gone", "event": {"task": "load it", "error": "gone"}}));
     let broken = Call::Message { topic: "{{ event }}".to_owned(), body: None };
-    assert_eq!(render_call(&broken, &scope()).unwrap_err().message, "what was rendered is no callback");
+    assert_eq!(render_call(&broken, &scope()).unwrap_err().message, "the rendered value is not a callback");
 }

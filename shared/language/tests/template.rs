@@ -93,8 +93,8 @@ fn dates_are_moved_and_written() {
     check("{{ logical_date | add_hours(7) }}", json!("2026-02-01T01:00:00Z"));
     check("{{ logical_date | add_minutes(-1) }}", json!("2026-01-31T17:59:00Z"));
     check("{{ inputs.day | timestamp }}", json!(1_769_817_600));
-    refused("{{ inputs.name | date }}", "is no date such as `2026-01-31`");
-    refused("{{ inputs.day | date('%Q') }}", "is no pattern for dates");
+    refused("{{ inputs.name | date }}", "is neither a date such as `2026-01-31`");
+    refused("{{ inputs.day | date('%Q') }}", "is not a date format");
     refused("{{ inputs.day | add_days(99999999999) }}", "too far away");
 }
 

@@ -63,7 +63,7 @@ pub enum EventKind {
     /// A person resumed it.
     #[serde(rename = "run.resumed")]
     RunResumed,
-    /// A person wants what failed in it done anew.
+    /// A person retried what failed in it.
     #[serde(rename = "run.retried")]
     RunRetried,
     /// A person wants it looked at for anything that got lost.
@@ -126,7 +126,7 @@ pub enum EventKind {
     /// It was cancelled.
     #[serde(rename = "task.cancelled")]
     TaskCancelled,
-    /// It begins anew, since a person cleared it or what it depends on, or retried the run.
+    /// It is re-run, since a person cleared it or what it depends on, or retried the run.
     #[serde(rename = "task.cleared")]
     TaskCleared,
     /// A person said how it ended.

@@ -88,7 +88,7 @@ pub enum RunEvent {
         /// Whether its first task had been given a place before.
         started: bool,
     },
-    /// A person wants some of its tasks done anew, although it has ended.
+    /// A person re-runs some of its tasks after it has ended.
     Reopened,
     /// Nothing can go on and nothing is waited for.
     Stalled,

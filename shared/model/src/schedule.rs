@@ -21,7 +21,7 @@ pub struct Schedule {
     pub inputs: Map<String, Value>,
     /// What becomes of instants that were missed.
     pub catchup: Catchup,
-    /// So many runs are made at once, at most.
+    /// The maximum number of runs created at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<u32>,
     /// No more of its runs go on at the same time.
@@ -41,7 +41,7 @@ pub struct Schedule {
 pub enum When {
     /// A pattern of five fields, or six with seconds first.
     Cron(String),
-    /// Every so many seconds, counted from the epoch.
+    /// Every this many seconds, counted from the epoch.
     Every(u32),
     /// Once.
     At(Instant),

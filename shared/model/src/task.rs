@@ -197,9 +197,9 @@ pub enum TaskEvent {
     Skipped,
     /// The run was cancelled.
     Cancelled,
-    /// A person wants it done anew: it waits again for what it depends on, and its attempts so far are void.
+    /// A person re-runs it: it waits again for what it depends on, and its attempts so far are void.
     Cleared,
-    /// A fan-out that ended waits for children again that a person wants done anew.
+    /// A fan-out that ended waits again for children that a person re-runs.
     Reopened,
     /// Its fan-out was cleared or marked: it is no longer part of the run.
     Removed,

@@ -105,7 +105,7 @@ pub struct Pacing {
 }
 
 impl Pacing {
-    /// The time to the next look after so many that grew it.
+    /// The time to the next poll, after a number of polls that each grew it.
     pub fn delay(&self, looks: u32) -> TimeDelta {
         let longest = f64::from(self.max_interval_seconds.max(self.interval_seconds));
         let grown = f64::from(self.interval_seconds) * self.factor.powi(looks.min(1_000) as i32);

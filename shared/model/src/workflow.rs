@@ -32,7 +32,7 @@ pub struct Workflow {
     /// How many of its runs go on at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
-    /// So many of its tasks are under way at the same time, in all its runs together.
+    /// The maximum number of its tasks under way at the same time, in all its runs together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_active_tasks: Option<u32>,
     /// How long a run may take from its start.
@@ -72,7 +72,7 @@ pub struct Concurrency {
     /// A template: runs for which it renders to the same text share the limit. Without one, all runs do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// So many at the same time.
+    /// The maximum number of runs at the same time.
     pub limit: u32,
     /// What becomes of one too many.
     pub policy: Overlap,
@@ -258,7 +258,7 @@ fn is_zero(number: &i32) -> bool {
 pub struct FanOut {
     /// An expression whose value is the list.
     pub for_each: String,
-    /// So many children at the same time; all at once if none is given.
+    /// The maximum number of children under way at the same time; all at once if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
     /// How many children may fail without the fan-out failing.
@@ -272,9 +272,9 @@ pub struct FanOut {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tolerance {
-    /// So many.
+    /// An absolute number.
     Count(u32),
-    /// So many of a hundred.
+    /// A percentage.
     Percent(u32),
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// How a reader says that a shape is wrong.
 const OF_SHAPE: [&str; 7] = [
-    "there is no field",
+    "unknown field",
     "expected ",
     "must be a mapping",
     "` is missing",

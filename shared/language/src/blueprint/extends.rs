@@ -50,7 +50,7 @@ fn given<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<&'n [(Key, Node)
     match &node.data {
         Data::Map(entries) => Some(entries),
         _ => {
-            let hint = Some("write such as `{source: orders}`".to_owned());
+            let hint = Some("write, for example, `{source: orders}`".to_owned());
             let message = format!("`parameters` must be a mapping, but this is {}", node.describe());
             report.add(&node.at, message, hint);
             None

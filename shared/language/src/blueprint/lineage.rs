@@ -5,7 +5,7 @@ use super::{Blueprint, Blueprints};
 use crate::diagnostic::Report;
 use crate::suggest;
 
-/// So many templates may extend one another in turn.
+/// The maximum depth of templates that extend one another.
 const MAX_DEPTH: usize = 10;
 
 /// Why a chain of templates leads nowhere.
@@ -68,11 +68,12 @@ impl<'n> Blueprints<'n> {
             }
             Trouble::Cycle(chain) => {
                 let chain = chain.join(" → ");
-                let hint = "let one of them extend nothing".to_owned();
-                (format!("workflow templates extend one another in a circle: {chain}"), hint)
+                let hint = "remove `extends` from one of them".to_owned();
+                (format!("workflow templates extend one another in a cycle: {chain}"), hint)
             }
             Trouble::TooDeep => {
-                let message = format!("more than {MAX_DEPTH} workflow templates extend one another in turn");
+                let message =
+                    format!("workflow templates extend one another more than {MAX_DEPTH} levels deep");
                 (message, "leave some of them out".to_owned())
             }
             Trouble::Unknown(_) => unusable(direct.text),
@@ -83,6 +84,6 @@ impl<'n> Blueprints<'n> {
 }
 
 fn unusable(name: &str) -> (String, String) {
-    let hint = "put right the problems in its own file first".to_owned();
+    let hint = "fix the problems in its own file first".to_owned();
     (format!("the workflow template `{name}` cannot be used"), hint)
 }

@@ -7,7 +7,7 @@ use crate::node::{Data, Node, Place};
 use crate::suggest;
 
 const WORD: &str = "parameters";
-/// So many are shown of one text: to find the place of each takes time.
+/// The maximum number reported for one text: locating each takes time.
 const MOST_PROBLEMS: usize = 20;
 
 /// A place where a parameter seems to be meant.

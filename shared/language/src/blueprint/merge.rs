@@ -91,7 +91,7 @@ fn differs(lower: &[(Key, Node)], upper: &Node, name: &str) -> bool {
     !matches!(old, Some(Data::Text(old)) if old == new)
 }
 
-/// Mappings merged so many levels deep; of anything else, the upper one stands.
+/// Merges mappings down to a number of levels; of anything else, the upper one wins.
 fn by_key(lower: Node, upper: Node, depth: u32) -> Node {
     match depth {
         0 => upper,

@@ -25,7 +25,7 @@ pub(super) struct Parameter<'n> {
 /// Reads the declared parameters, in the order in which they were written.
 pub(super) fn read<'n>(node: &'n Node, report: &mut Report<'_>) -> Vec<Parameter<'n>> {
     let Data::Map(entries) = &node.data else {
-        let hint = Some("write such as `source: {type: string}`".to_owned());
+        let hint = Some("write, for example, `source: {type: string}`".to_owned());
         let message = format!("`parameters` must be a mapping, but this is {}", node.describe());
         report.add(&node.at, message, hint);
         return Vec::new();
@@ -74,8 +74,9 @@ impl<'n> Parameter<'n> {
         let value = node.to_json();
         marker::each_text(node, &mut |text, at, _| {
             if template::is_template(text) {
-                let message = "a parameter is put in before there is a run, so it cannot hold a template";
-                let hint = "write `{{ … }}` into the task that shall render it, or use an input";
+                let message =
+                    "parameters are filled in before a run exists, so they cannot contain templates";
+                let hint = "write `{{ … }}` into the task that renders it, or use an input";
                 report.add(at, message, Some(hint.to_owned()));
             }
         });
@@ -109,11 +110,11 @@ fn check_required(required: Option<&Node>, default: Option<&Node>, report: &mut 
     match (read::flag(node, report), default) {
         (Some(true), Some(_)) => {
             let hint = Some("remove one of the two".to_owned());
-            report.add(&node.at, "a parameter with a default is never missing, so it is not required", hint);
+            report.add(&node.at, "a parameter with a default cannot be required", hint);
         }
         (Some(false), None) => {
             let hint = Some("add `default: …`, or remove `required`".to_owned());
-            report.add(&node.at, "a parameter that may be left out needs a default", hint);
+            report.add(&node.at, "an optional parameter needs a default", hint);
         }
         _ => {}
     }

@@ -24,7 +24,7 @@ pub struct Transform {
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitForSignal {
-    /// The signal's name, which is no template: whoever sends it must know it.
+    /// The signal's name, which is not a template: senders must know it.
     #[schemars(extend("format" = "signal-name", "pattern" = "^[a-z0-9_-]+$"))]
     pub signal: String,
     /// How long to wait; without it, for as long as it takes.

@@ -10,8 +10,8 @@ use super::Http;
 /// The time between two looks, unless said.
 const USUAL_INTERVAL: u32 = 60;
 /// No time between two looks is longer, unless said.
-const USUAL_LONGEST: u32 = 3_600;
-/// After so many looks in vain at a source that is down a trigger pauses, unless said.
+const DEFAULT_MAX_INTERVAL: u32 = 3_600;
+/// The default number of failed polls in a row after which a trigger pauses.
 const USUAL_FAILURES: u32 = 10;
 /// A trigger that starts more runs within an hour pauses, unless said otherwise.
 const USUAL_EVENTS: u32 = 600;
@@ -220,7 +220,7 @@ pub(crate) fn pacing(config: &Value) -> Pacing {
     let pace: Pace = serde_json::from_value(config.clone()).unwrap_or_default();
     let interval_seconds = pace.interval_seconds.unwrap_or(USUAL_INTERVAL);
     let growth = pace.backoff.as_ref();
-    let longest = growth.and_then(|growth| growth.max_seconds).unwrap_or(USUAL_LONGEST);
+    let longest = growth.and_then(|growth| growth.max_seconds).unwrap_or(DEFAULT_MAX_INTERVAL);
     Pacing {
         interval_seconds,
         factor: growth.map_or(1.0, |growth| growth.factor),

@@ -13,7 +13,7 @@ use crate::template;
 /// Reads the declared inputs, in the order in which they were written.
 pub(crate) fn read(node: &Node, report: &mut Report<'_>) -> Vec<InputSpec> {
     let Data::Map(entries) = &node.data else {
-        let hint = Some("write such as `day: {type: date}`".to_owned());
+        let hint = Some("write, for example, `day: {type: date}`".to_owned());
         report.add(&node.at, format!("`inputs` must be a mapping, but this is {}", node.describe()), hint);
         return Vec::new();
     };

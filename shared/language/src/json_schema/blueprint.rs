@@ -57,7 +57,7 @@ pub(super) fn template(whole: &Map<String, Value>) -> Value {
         ("extends", super::EXTENDS, or_nothing(extends())),
         (
             "parameters",
-            "What whoever extends the template gives, by name. `${{ parameters.NAME }}` is where it is put in.",
+            "The parameters of the template, by name. `${{ parameters.NAME }}` inserts one.",
             or_nothing(parameters()),
         ),
     ]));
@@ -111,7 +111,7 @@ fn parameter() -> Value {
         fields([
             ("type", "What a value must be.", one_of(&TYPES)),
             ("description", "For people.", text()),
-            ("required", "Says aloud that there is no default.", flag()),
+            ("required", "States explicitly that there is no default.", flag()),
             ("default", "Taken where none is given; without it, the parameter is required.", json!({})),
             ("enum", "The values allowed.", json!({"type": "array"})),
             ("pattern", "A regular expression that a text must match.", text()),

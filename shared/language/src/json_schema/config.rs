@@ -109,7 +109,7 @@ fn explain(shape: &mut Map<String, Value>) {
     }
 }
 
-/// Without the `null` of settings that may be absent: whoever writes one gives it a value.
+/// Without the `null` of optional settings: a setting that is written has a value.
 fn without_nothing(mut schema: Map<String, Value>) -> Map<String, Value> {
     if let Some(Value::Array(words)) = schema.get_mut("enum") {
         words.retain(|word| !word.is_null());

@@ -1,4 +1,4 @@
-//! What is only a part: whoever extends a template is laid over it, and the template itself is filled in later.
+//! Schemas of partial files: a file that extends a template is merged over it, and a template is filled in later.
 //!
 //! Such a thing has the shape of the whole, with nothing required and gaps where values stand.
 

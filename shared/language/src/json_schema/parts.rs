@@ -13,8 +13,8 @@ use crate::callbacks::{DEADLINE, OF_TASK, TARGETS};
 use crate::concurrency::{MAX_RUNS, POLICIES};
 use crate::inputs::TYPES;
 use crate::names;
-use crate::retry::{BACKOFFS, LONGEST_DELAY, MAX_RETRIES};
-use crate::schedule::{CATCHUPS, LONGEST, MAX_CAP, MAX_SCHEDULES};
+use crate::retry::{BACKOFFS, MAX_DELAY_SECONDS, MAX_RETRIES};
+use crate::schedule::{CATCHUPS, MAX_CAP, MAX_PERIOD_SECONDS, MAX_SCHEDULES};
 
 pub(super) fn inputs() -> Value {
     json!({"type": "object", "propertyNames": name(&names::INPUT), "additionalProperties": refer("input")})
@@ -122,7 +122,7 @@ fn one_schedule() -> Value {
 fn every() -> Value {
     let text = r"^\s*([0-9.]+[dhms])+\s*$|^\s*\+?[0-9.]+([eE]\+?[0-9]+)?\s*$";
     json!({
-        "anyOf": [{"type": "string", "pattern": text}, {"type": "integer", "minimum": 1, "maximum": LONGEST}],
+        "anyOf": [{"type": "string", "pattern": text}, {"type": "integer", "minimum": 1, "maximum": MAX_PERIOD_SECONDS}],
         "examples": ["15m", "1h30m", "1d"],
     })
 }
@@ -154,7 +154,7 @@ pub(super) fn concurrency() -> Value {
 pub(super) fn retry_policy() -> Value {
     let usual = RetryPolicy::default();
     let delay = |seconds: f64| {
-        let mut delay = number(0.0..=LONGEST_DELAY);
+        let mut delay = number(0.0..=MAX_DELAY_SECONDS);
         delay["default"] = seconds.into();
         delay
     };

@@ -122,7 +122,7 @@ fn expect() -> Value {
             ("tasks", "What comes of tasks, by name: a state, or more.", by_task(refer("task"))),
             (
                 "callbacks",
-                "Who is told what, in order: `{on: failure, webhook: …}`; of each, only what is named.",
+                "The callbacks, in order: `{on: failure, webhook: …}`; only the fields named are compared.",
                 json!({"type": "array"}),
             ),
         ]),
@@ -149,7 +149,7 @@ fn task() -> Value {
     json!({"anyOf": [state, more]})
 }
 
-/// A length of time: exactly so long, or within bounds.
+/// A duration: exact, or within bounds.
 fn span() -> Value {
     let bounds = fields([
         ("at_least", "No less than this.", duration()),

@@ -5,7 +5,7 @@ use calendar::{Calendar, Pattern, wall};
 use chrono_tz::{TZ_VARIANTS, Tz};
 use model::{Instant, When};
 
-use super::LONGEST;
+use super::MAX_PERIOD_SECONDS;
 use crate::diagnostic::Report;
 use crate::duration::Duration;
 use crate::node::{Data, Node};
@@ -18,7 +18,7 @@ pub(super) fn read(fields: &mut Fields<'_>, zone: Option<Tz>, report: &mut Repor
     let (cron, every, once) = (fields.get("cron"), fields.get("every"), fields.get("at"));
     if [cron, every, once].into_iter().flatten().count() > 1 {
         let hint = Some("make it a list of several schedules, each with a `name`".to_owned());
-        report.add(at, "a schedule has one of `cron`, `every` and `at`, and here are several", hint);
+        report.add(at, "a schedule takes one of `cron`, `every` and `at`, but several are given", hint);
     }
     match (cron, every, once) {
         (Some(node), ..) => read_cron(node, report).map(When::Cron),
@@ -70,7 +70,7 @@ fn alias(word: Word<'_>, report: &mut Report<'_>) -> Option<&'static str> {
 fn check_comes(word: Word<'_>, pattern: Pattern, report: &mut Report<'_>) {
     if Calendar::cron(pattern, Tz::UTC).after(Instant::UNIX_EPOCH).is_none() {
         let hint = Some("for the last day of the month, write `L`".to_owned());
-        report.add(word.at, "this never comes: February has no 30th", hint);
+        report.add(word.at, "this never occurs: February has no 30th", hint);
     }
 }
 
@@ -82,9 +82,9 @@ fn read_every(node: &Node, report: &mut Report<'_>) -> Option<u32> {
     };
     let whole = seconds.map(Duration::to_std).filter(|length| length.subsec_nanos() == 0);
     let found = whole.and_then(|length| u32::try_from(length.as_secs()).ok());
-    let found = found.filter(|seconds| (1..=LONGEST).contains(seconds));
+    let found = found.filter(|seconds| (1..=MAX_PERIOD_SECONDS).contains(seconds));
     if found.is_none() {
-        let hint = Some("write such as `30s`, `15m`, `1h30m` or `1d`".to_owned());
+        let hint = Some("write, for example, `30s`, `15m`, `1h30m` or `1d`".to_owned());
         report.add(
             &node.at,
             format!("expected whole seconds, at least one, found {}", node.describe()),
@@ -99,8 +99,8 @@ fn read_at(node: &Node, zone: Option<Tz>, report: &mut Report<'_>) -> Option<Ins
     let word = read::text(node, report)?;
     let instant = wall::read(word.text, zone.unwrap_or(Tz::UTC));
     if instant.is_none() {
-        let hint = Some("write such as `2030-01-31T09:00`, in the schedule's time zone".to_owned());
-        report.add(word.at, format!("`{}` is no time", word.text), hint);
+        let hint = Some("write, for example, `2030-01-31T09:00`, in the schedule's time zone".to_owned());
+        report.add(word.at, format!("`{}` is not a time", word.text), hint);
     }
     instant
 }
@@ -111,7 +111,7 @@ pub(super) fn read_timezone(fields: &mut Fields<'_>, report: &mut Report<'_>) ->
     let word = read::text(node, report)?;
     let zone = word.text.parse().ok();
     if zone.is_none() {
-        report.add(word.at, format!("there is no time zone `{}`", word.text), Some(zone_hint(word.text)));
+        report.add(word.at, format!("unknown time zone `{}`", word.text), Some(zone_hint(word.text)));
     }
     zone
 }
@@ -124,7 +124,7 @@ pub fn zone_hint(text: &str) -> String {
     }
 }
 
-/// The zone that was meant: in other letters, without its region, or with a slip of the finger.
+/// The zone that was meant: in other letters, without its region, or misspelled.
 fn nearest_zone(text: &str) -> Option<&'static str> {
     let written = text.replace(' ', "_");
     let names = || TZ_VARIANTS.iter().map(|zone| zone.name());

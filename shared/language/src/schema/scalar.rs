@@ -122,14 +122,14 @@ fn wrong_format(schema: &Value, node: &Node) -> Option<Problem> {
         "duration" => text.parse::<Duration>().err().and_then(|error| Problem::of(error.to_string(), None)),
         "date-time" if DateTime::parse_from_rfc3339(text).is_err() => {
             let hint = Some("such as `2026-01-31T18:00:00Z`".to_owned());
-            Problem::of(format!("`{text}` is no instant in the form of RFC 3339"), hint)
+            Problem::of(format!("`{text}` is not an RFC 3339 timestamp"), hint)
         }
         "http-url" if !read::is_url(text) => {
             let hint = Some("begin it with `https://`".to_owned());
-            Problem::of(format!("`{text}` is no URL for HTTP"), hint)
+            Problem::of(format!("`{text}` is not an HTTP URL"), hint)
         }
         "signal-name" if template::is_template(text) => {
-            let hint = "whoever sends it must know it: write it out, and send what differs as payload";
+            let hint = "senders must know it: use a fixed name, and send variable data as the payload";
             Problem::of("a signal's name cannot be a template".to_owned(), Some(hint.to_owned()))
         }
         "signal-name" => wrong_name(text, &names::SIGNAL),

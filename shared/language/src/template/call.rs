@@ -21,7 +21,7 @@ fn fitting(rendered: Value) -> Result<Call, RenderError> {
     // The reason would quote what was rendered, which may hold a secret.
     serde_json::from_value(rendered).map_err(|_| RenderError {
         path: String::new(),
-        message: "what was rendered is no callback".to_owned(),
+        message: "the rendered value is not a callback".to_owned(),
         hint: Some("a URL, a topic and a workflow's name are texts, headers and inputs mappings".to_owned()),
     })
 }

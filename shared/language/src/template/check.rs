@@ -72,7 +72,7 @@ fn check_code(word: Word<'_>, names: Option<&Names<'_>>, report: &mut Report<'_>
     let item = names.is_some_and(|names| names.has_item());
     for span in braces::in_code(word.text, item) {
         let value = &word.text[span.clone()];
-        let message = "this is code, and values are not put into code".to_owned();
+        let message = "values are not inserted into code".to_owned();
         let hint = format!(
             "write env: {{VALUE: \"{value} }}}}\"}} and read os.environ[\"VALUE\"], or read the JSON file that EBB_INPUT names"
         );

@@ -19,7 +19,9 @@ impl Moment {
         }
         match DateTime::parse_from_rfc3339(text) {
             Ok(instant) => Ok(Self::Instant(instant.to_utc())),
-            Err(_) => Err(invalid(format!("`{text}` is no date such as `2026-01-31` and no instant"))),
+            Err(_) => {
+                Err(invalid(format!("`{text}` is neither a date such as `2026-01-31` nor a timestamp")))
+            }
         }
     }
 
@@ -48,7 +50,7 @@ fn invalid(message: String) -> Error {
 pub(super) fn date(text: &str, pattern: Option<&str>) -> Result<String, Error> {
     let pattern = pattern.unwrap_or("%Y-%m-%d");
     let moment = Moment::parse(text)?.instant();
-    let wrong = || invalid(format!("`{pattern}` is no pattern for dates, such as `%Y-%m-%d`"));
+    let wrong = || invalid(format!("`{pattern}` is not a date format such as `%Y-%m-%d`"));
     if StrftimeItems::new(pattern).any(|item| item == Item::Error) {
         return Err(wrong());
     }
@@ -62,17 +64,17 @@ pub(super) fn timestamp(text: &str) -> Result<i64, Error> {
     Ok(Moment::parse(text)?.instant().timestamp())
 }
 
-/// So many days later, or earlier if negative.
+/// Adds days; a negative number subtracts.
 pub(super) fn add_days(text: &str, days: i64) -> Result<String, Error> {
     Moment::parse(text)?.plus(TimeDelta::try_days(days))
 }
 
-/// So many hours later, or earlier if negative.
+/// Adds hours; a negative number subtracts.
 pub(super) fn add_hours(text: &str, hours: i64) -> Result<String, Error> {
     Moment::parse(text)?.plus(TimeDelta::try_hours(hours))
 }
 
-/// So many minutes later, or earlier if negative.
+/// Adds minutes; a negative number subtracts.
 pub(super) fn add_minutes(text: &str, minutes: i64) -> Result<String, Error> {
     Moment::parse(text)?.plus(TimeDelta::try_minutes(minutes))
 }

@@ -18,7 +18,8 @@ pub(super) fn check(source: &str, in_expression: bool) -> Result<(), Problem> {
         depth.take(&token);
         if depth.total() > MAX_DEPTH || depth.elifs > MAX_ELIFS {
             let what = if in_expression { "expression" } else { "template" };
-            let message = format!("the {what} is not valid: it is nested too deep, or chains too much");
+            let message =
+                format!("the {what} is not valid: it is nested too deeply, or chains too many operations");
             let hint = Some("split it, or compute parts of it in tasks of their own".to_owned());
             let span = span.start_offset as usize..span.end_offset as usize;
             return Err(Problem { message, hint, span });

@@ -31,7 +31,7 @@ fn environment(
     environment
 }
 
-/// The same environment, for a template that may take so many steps.
+/// The same environment, for a template with a limit on its steps.
 pub(super) fn with_fuel<'e>(
     environment: &'e Environment<'static>,
     fuel: u64,

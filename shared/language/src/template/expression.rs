@@ -8,8 +8,8 @@ use super::render::{RenderError, Renderer};
 use super::scope::Scope;
 use super::syntax::{self, Reference};
 
-/// Values that are shown have at most so many characters.
-const SHOWN_CHARS: usize = 200;
+/// The maximum number of characters of a value that is shown.
+const MAX_PREVIEW_CHARS: usize = 200;
 
 /// What came of an expression.
 #[derive(Clone, PartialEq, Debug)]
@@ -78,9 +78,9 @@ fn shortened(value: &Value) -> Value {
         Value::String(text) => text.clone(),
         other => beginning(other),
     };
-    match text.char_indices().nth(SHOWN_CHARS) {
+    match text.char_indices().nth(MAX_PREVIEW_CHARS) {
         None => value.clone(),
-        Some(_) => text.chars().take(SHOWN_CHARS - 1).chain(['…']).collect::<String>().into(),
+        Some(_) => text.chars().take(MAX_PREVIEW_CHARS - 1).chain(['…']).collect::<String>().into(),
     }
 }
 
@@ -97,7 +97,7 @@ struct Beginning(Vec<u8>);
 
 impl Beginning {
     /// No character of UTF-8 takes more than four bytes.
-    const LIMIT: usize = (SHOWN_CHARS + 1) * 4;
+    const LIMIT: usize = (MAX_PREVIEW_CHARS + 1) * 4;
 }
 
 impl Write for Beginning {

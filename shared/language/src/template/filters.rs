@@ -16,7 +16,7 @@ use super::dates;
 const BUDGET: usize = 8 * 1024 * 1024;
 /// What a call counts beside what it handles.
 const CALL: usize = 32;
-/// What any value counts that is no text or list: to compare two takes as long as to compare so many bytes, or longer.
+/// The size that a value other than a text or list counts as: comparing two takes at least as long as this many bytes.
 pub(super) const ITEM: usize = 8;
 /// No value made by a filter, and no rendered config, is larger.
 pub(super) const MAX_BYTES: usize = 1024 * 1024;
@@ -167,7 +167,7 @@ fn tojson(value: &Value) -> Result<String, Error> {
     String::from_utf8(json(value, MAX_BYTES)?).map_err(|error| invalid(error.to_string()))
 }
 
-/// Compact JSON, of at most so many bytes and with nothing undefined in it.
+/// Compact JSON, limited in bytes, with nothing undefined in it.
 pub(super) fn json(value: &Value, limit: usize) -> Result<Vec<u8>, Error> {
     let mut written = Bounded::new(limit);
     serde_json::to_writer(&mut written, value).map_err(|error| match error.is_io() {

@@ -12,9 +12,9 @@ use super::filters::{GIVES_NUMBER, ITEM};
 /// With values up to this size, a template has all its steps.
 const SMALL: usize = 1024;
 /// What operators may work on in all, each value as often as it is named.
-const MOST: usize = 4 * 1024 * 1024;
+const MAX_OPERAND_BYTES: usize = 4 * 1024 * 1024;
 /// The longest list that `range` makes.
-const LONGEST_RANGE: usize = 100_000;
+const MAX_RANGE: usize = 100_000;
 /// Filters that give what goes in or elements of it.
 const GIVES_ELEMENTS: [&str; 17] = [
     "d",
@@ -110,9 +110,9 @@ pub(super) fn is_operator(expr: &Expr<'_>) -> bool {
 pub(super) fn range_length(call: &Call<'_>) -> usize {
     let bound = |arg: &CallArg<'_>| match arg {
         CallArg::Pos(Expr::Const(bound)) => {
-            bound.value.as_usize().map_or(LONGEST_RANGE, |end| end.min(LONGEST_RANGE))
+            bound.value.as_usize().map_or(MAX_RANGE, |end| end.min(MAX_RANGE))
         }
-        _ => LONGEST_RANGE,
+        _ => MAX_RANGE,
     };
     call.args.iter().map(bound).max().unwrap_or_default()
 }
@@ -138,17 +138,17 @@ impl Load {
         let (mut total, mut element) = (source.len() + self.ranges * ITEM, 0);
         for (counts, value) in values {
             match counts {
-                Counts::Whole => total += size(value, MOST),
+                Counts::Whole => total += size(value, MAX_OPERAND_BYTES),
                 Counts::Element => element = element.max(largest(value)),
                 Counts::Nothing => {}
             }
-            if total > MOST {
+            if total > MAX_OPERAND_BYTES {
                 return None;
             }
         }
         total = total.saturating_add(self.locals.saturating_mul(element));
         let fuel = if self.repeats { FUEL * SMALL as u64 / total.max(SMALL) as u64 } else { FUEL };
-        (total <= MOST).then_some(fuel)
+        (total <= MAX_OPERAND_BYTES).then_some(fuel)
     }
 }
 
@@ -182,8 +182,10 @@ fn size(value: &Value, limit: usize) -> usize {
 fn largest(value: &Value) -> usize {
     let most = |sizes: &mut dyn Iterator<Item = usize>| sizes.max().unwrap_or_default();
     match value {
-        Value::Array(items) => most(&mut items.iter().map(|item| size(item, MOST))),
-        Value::Object(fields) => most(&mut fields.iter().map(|(name, field)| name.len() + size(field, MOST))),
-        other => size(other, MOST),
+        Value::Array(items) => most(&mut items.iter().map(|item| size(item, MAX_OPERAND_BYTES))),
+        Value::Object(fields) => {
+            most(&mut fields.iter().map(|(name, field)| name.len() + size(field, MAX_OPERAND_BYTES)))
+        }
+        other => size(other, MAX_OPERAND_BYTES),
     }
 }

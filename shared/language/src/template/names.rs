@@ -160,13 +160,13 @@ impl<'a> Names<'a> {
             (Some(name), Some(rest)) => {
                 let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-');
                 let whole = format!("{name}-{}", &rest[..end.unwrap_or(rest.len())]);
-                let hint = format!("a name with `-` goes into brackets: `secrets['{whole}']`");
+                let hint = format!("put a name that contains `-` in brackets: `secrets['{whole}']`");
                 Some((format!("`secrets.{whole}` would be a subtraction"), Some(hint)))
             }
             (Some(name), None) if !secrets::is_name(name) => {
                 let rule =
                     "a secret's name has only letters, digits, `_` and `-`, and begins with a letter or `_`";
-                Some((format!("`{}` is no valid name: {rule}", name.escape_debug()), None))
+                Some((format!("`{}` is not a valid name: {rule}", name.escape_debug()), None))
             }
             (Some(_), None) => None,
         }
@@ -195,16 +195,16 @@ fn unknown_output(upstream: &Upstream, task: usize, name: &str) -> Option<Unknow
     } else if name == own {
         Some((format!("the task `{own}` cannot see its own output"), None))
     } else if upstream.is_after(task, name) {
-        Some((format!("`{name}` comes after `{own}`, so its output cannot be seen here"), None))
+        Some((format!("`{name}` comes after `{own}`, so its output is not available here"), None))
     } else if upstream.knows(name) {
-        let message = format!("`{name}` is not upstream of `{own}`, so its output cannot be seen here");
+        let message = format!("`{name}` is not upstream of `{own}`, so its output is not available here");
         Some((message, Some(format!("add `{name}` to the `depends_on` of `{own}`"))))
     } else {
         let candidates = upstream.of(task);
         // `outputs.my-task` reads as `outputs.my` minus `task`.
         let dashed = candidates.iter().find(|candidate| candidate.starts_with(&format!("{name}-")));
         let hint = match dashed {
-            Some(dashed) => Some(format!("a name with `-` goes into brackets: `outputs['{dashed}']`")),
+            Some(dashed) => Some(format!("put a name that contains `-` in brackets: `outputs['{dashed}']`")),
             None => suggest::hint(name, candidates.iter().copied()),
         };
         Some((format!("there is no task `{name}` in this workflow"), hint))

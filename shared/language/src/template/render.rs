@@ -150,7 +150,8 @@ impl<'u> Renderer<'u> {
         match self.resolve(&factor.path) {
             Ok(Value::Number(_) | Value::Bool(_) | Value::Null) => Ok(()),
             Ok(_) => {
-                let message = format!("`*` multiplies numbers, and `{}` is none", factor.path.join("."));
+                let message =
+                    format!("`*` multiplies numbers, and `{}` is not a number", factor.path.join("."));
                 Err(Failure(message, Some("make it a number first: `value | float`".to_owned())))
             }
             Err(_) => Err(self.explain_missing(template)),

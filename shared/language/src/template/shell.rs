@@ -73,7 +73,7 @@ impl Refusal {
             Self::Literal => "a here-document with a quoted delimiter",
             Self::Dollar => "a name that begins with `$`",
         };
-        format!("no value can be put into {place}")
+        format!("values cannot be inserted into {place}")
     }
 
     /// How to put it right.

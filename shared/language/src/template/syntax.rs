@@ -91,7 +91,7 @@ pub(super) fn parse_expression(source: &str) -> Result<Template, Problem> {
     }
     let tree = parse_expr(source).map_err(|error| {
         let span = error.range().unwrap_or(0..0);
-        let hint = slip(source, span.clone()).map(str::to_owned);
+        let hint = hint_for(source, span.clone()).map(str::to_owned);
         Problem { message: format!("the expression is not valid: {}", said(&error)), hint, span }
     })?;
     let mut walk = Walk::default();
@@ -106,7 +106,7 @@ fn without_braces(source: &str) -> String {
 }
 
 /// What people write who have another language in mind.
-fn slip(source: &str, span: Range<usize>) -> Option<&'static str> {
+fn hint_for(source: &str, span: Range<usize>) -> Option<&'static str> {
     let rest = source.get(span.start..).unwrap_or_default().trim_start();
     match rest {
         _ if source.contains("{{") => Some("leave out the braces: names stand in an expression as they are"),

@@ -9,7 +9,7 @@ use super::syntax::{self, is_template};
 
 /// What is wrong with a text that was tried out.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Slip {
+pub struct ExpressionError {
     /// In words.
     pub message: String,
     /// How to put it right.
@@ -19,11 +19,11 @@ pub struct Slip {
 }
 
 /// Evaluates an expression, or renders a text with braces in it. It knows no secrets, since what comes of it is shown.
-pub fn try_out(source: &str, scope: &Scope) -> Result<Evaluated, Slip> {
+pub fn try_out(source: &str, scope: &Scope) -> Result<Evaluated, ExpressionError> {
     let parse = if is_template(source) { syntax::parse } else { syntax::parse_expression };
     let template = parse(source).map_err(|problem| {
         let at = if problem.span.is_empty() { 0..source.len() } else { problem.span };
-        Slip { message: problem.message, hint: problem.hint, at: within(source, at) }
+        ExpressionError { message: problem.message, hint: problem.hint, at: within(source, at) }
     })?;
     let mut renderer = Renderer::without_secrets(scope);
     let result = match is_template(source) {
@@ -39,7 +39,7 @@ pub fn try_out(source: &str, scope: &Scope) -> Result<Evaluated, Slip> {
             // Whatever an operator says of it, a value that is not there is what is wrong.
             let told = if missing.is_some() { renderer.explain_missing(&template) } else { failure };
             let at = within(source, missing.unwrap_or(0..source.len()));
-            Err(Slip { message: told.0, hint: told.1, at })
+            Err(ExpressionError { message: told.0, hint: told.1, at })
         }
     }
 }

@@ -259,8 +259,9 @@ fn known(what: &str, name: &str, names: Vec<&'static str>, span: Span) -> Result
 }
 
 fn doubles(name: &str, span: Span) -> Problem {
-    let message = format!("a loop cannot go over something made of `{name}`, which a loop around it gives");
-    let hint = Some("go over the value itself, such as `{% for part in row.parts %}`".to_owned());
+    let message =
+        format!("a loop cannot iterate over a value built from `{name}`, the variable of an enclosing loop");
+    let hint = Some("iterate over the value itself, such as `{% for part in row.parts %}`".to_owned());
     Problem { message, hint, span: bytes(span) }
 }
 

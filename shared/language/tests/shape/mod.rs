@@ -70,7 +70,7 @@ pub(crate) const NOT_BY_SHAPE: [(&str, &[&str]); 7] = [
 
 /// How the language says that a shape is wrong.
 pub(crate) const OF_SHAPE: [&str; 12] = [
-    "there is no field",
+    "unknown field",
     ": expected ",
     "must be a mapping",
     "` is missing",
@@ -78,18 +78,18 @@ pub(crate) const OF_SHAPE: [&str; 12] = [
     "needs the setting",
     "needs exactly one of",
     "is not one of the values",
-    "there is no task type",
-    "only a task of the type",
-    "is no valid name",
+    "unknown task type",
+    "only a task of type",
+    "is not a valid name",
     "needs at least one",
 ];
 
 /// The same of what is laid over something else: what it lacks, that may have.
 pub(crate) const OF_SHAPE_OF_PARTS: [&str; 6] = [
-    "there is no field",
+    "unknown field",
     ": expected ",
     "must be a mapping",
     "is not one of the values",
-    "there is no task type",
-    "is no valid name",
+    "unknown task type",
+    "is not a valid name",
 ];

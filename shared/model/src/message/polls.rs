@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Child, Instant, TaskKey, TenantId, VersionId};
 
-/// A sensor should look. Whoever looks twice sees the same.
+/// A sensor should poll. Polling twice is harmless.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PollDue {
     /// Whose.

@@ -223,7 +223,7 @@ fn bound(which: &str, text: &str, zone: Tz, is_end: bool) -> Result<Instant> {
     };
     let wrong = || {
         Error::BadBackfill(format!(
-            "`{which}` is `{text}`: write such as `2026-01-31` or `2026-01-31T18:00:00Z`"
+            "`{which}` is `{text}`: write, for example, `2026-01-31` or `2026-01-31T18:00:00Z`"
         ))
     };
     found.ok_or_else(wrong)

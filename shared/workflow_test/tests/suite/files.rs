@@ -18,7 +18,7 @@ fn what_is_wrong_is_reported_with_line_column_and_a_hint() {
             "tasks: {wrok: {}}",
             "4:13: tests[0].tasks.wrok: the workflow `flow` has no task `wrok` (did you mean `work`?)",
         ),
-        ("taks: {work: {}}", "4:5: tests[0].taks: there is no field `taks` here (did you mean `tasks`?)"),
+        ("taks: {work: {}}", "4:5: tests[0].taks: unknown field `taks` (did you mean `tasks`?)"),
         (
             "tasks: {route: {}}",
             "4:13: tests[0].tasks.route: `route` takes no stub: the engine executes `switch` itself (stub the tasks it depends on instead)",
@@ -40,7 +40,7 @@ fn what_is_wrong_is_reported_with_line_column_and_a_hint() {
         ),
         (
             "tasks: {work: {takes: soon}}",
-            "4:27: tests[0].tasks.work.takes: `soon` is no duration: write such as `30s`, `5m`, `1h30m` or `2d`, at \
+            "4:27: tests[0].tasks.work.takes: `soon` is not a duration: write, for example, `30s`, `5m`, `1h30m` or `2d`, at \
              most ten years",
         ),
         (
@@ -62,7 +62,7 @@ fn what_is_wrong_is_reported_with_line_column_and_a_hint() {
         ),
         (
             "meanwhile: [{signal: go, fields: {}}]",
-            "4:30: tests[0].meanwhile[0].fields: there is no field `fields` here (known here: `at`, `by`, `signal`, \
+            "4:30: tests[0].meanwhile[0].fields: unknown field `fields` (known here: `at`, `by`, `signal`, \
              `approve`, `reject`, `cancel`, `payload`)",
         ),
         ("inputs: [1]", "4:13: tests[0].inputs: expected a mapping, found a list"),
@@ -86,7 +86,7 @@ fn expectations_are_checked_before_anything_is_executed() {
     for message in [
         "5:14: tests[0].expect.state: `suceeded` is not one of the values allowed here (did you mean `succeeded`?)",
         "6:15: tests[0].expect.tasks.wrk: the workflow `flow` has no task `wrk` (did you mean `work`?)",
-        "6:38: tests[0].expect.tasks.work.outputs: there is no field `outputs` here (did you mean `output`?)",
+        "6:38: tests[0].expect.tasks.work.outputs: unknown field `outputs` (did you mean `output`?)",
         "7:15: tests[0].expect.order[0]: the workflow `flow` has no task `nobody` (choose from `work`, `route`, `ask`, \
          `wait`)",
     ] {

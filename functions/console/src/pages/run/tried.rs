@@ -2,7 +2,7 @@
 
 use engine::Graph;
 use language::expression::Evaluated;
-use language::template::{Slip, try_out};
+use language::template::{ExpressionError, try_out};
 use serde_json::Value;
 use store::RunRecord;
 
@@ -21,7 +21,7 @@ pub(super) struct Tried {
     /// What can be named.
     pub(super) names: Value,
     /// Its value and what it saw, or what is wrong with it and the text with that place marked.
-    pub(super) outcome: Option<Result<Evaluated, (Slip, Markup)>>,
+    pub(super) outcome: Option<Result<Evaluated, (ExpressionError, Markup)>>,
 }
 
 impl Tried {
@@ -37,9 +37,9 @@ impl Tried {
         let scope = sight.map_err(api::error::runtime)?;
         // A field of a form has other ends of lines than the language.
         let expression = wanted.expression.clone().unwrap_or_default().replace("\r\n", "\n");
-        let with_place = |slip: Slip| {
-            let marked = marked(&expression, &slip);
-            (slip, marked)
+        let with_place = |error: ExpressionError| {
+            let marked = marked(&expression, &error);
+            (error, marked)
         };
         let outcome = || try_out(&expression, &scope).map_err(with_place);
         let outcome = (!expression.trim().is_empty()).then(outcome);
@@ -61,9 +61,9 @@ impl Tried {
 }
 
 /// The text with the place marked at which something is wrong.
-fn marked(text: &str, slip: &Slip) -> Markup {
+fn marked(text: &str, error: &ExpressionError) -> Markup {
     let part = |range: std::ops::Range<usize>| show::escaped(text.get(range).unwrap_or_default());
-    let (start, end) = (slip.at.start, slip.at.end);
+    let (start, end) = (error.at.start, error.at.end);
     Markup(format!("{}<mark>{}</mark>{}", part(0..start), part(start..end), part(end..text.len())))
 }
 

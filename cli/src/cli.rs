@@ -8,7 +8,7 @@ use crate::dev::DevArgs;
 use crate::fairness::Fairness;
 use crate::serve::Serve;
 
-/// Workflows that cost nothing while nothing runs.
+/// A workflow orchestrator on stateless functions and Postgres
 #[derive(Parser)]
 #[command(name = "ebb", version, after_help = "Start with:\n  ebb dev --run hello")]
 pub struct Cli {
@@ -23,27 +23,27 @@ pub struct Cli {
 /// The commands.
 #[derive(Subcommand)]
 pub enum Top {
-    /// Run all of Ebbflow in this process, on embedded parts
+    /// Run all of Ebbflow in this process, on an embedded database and broker
     #[command(
         after_help = "Examples:\n  ebb dev\n  ebb dev --run hello\n  ebb dev --workflows my-workflows --port 9000\n  ebb dev --bus pubsub-emulator"
     )]
     Dev(DevArgs),
-    /// Bring a database up to date; safe to repeat, and while functions serve
+    /// Create or update the database schema; safe to repeat, and while functions serve
     #[command(after_help = "Example:\n  ebb migrate --database-url postgres://user@host/ebbflow")]
     Migrate {
-        /// The database.
+        /// The database
         #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
         database_url: String,
-        /// Users of the database, separated by commas, that may do what the migrating one may.
+        /// Database users, separated by commas, that get the same rights as the migrating user
         #[arg(long, env = "EBB_GRANT_TO", value_name = "USERS", value_delimiter = ',')]
         grant_to: Vec<String>,
     },
-    /// Measure this machine with all of Ebbflow on it, in a database of its own
+    /// Benchmark all of Ebbflow on this machine, in a temporary database
     #[command(
         after_help = "Examples:\n  ebb bench --quick\n  ebb bench chain latency --json\n  ebb bench statements"
     )]
     Bench(BenchArgs),
-    /// Look at how places are shared between tenants, without a server
+    /// Simulate how tenants share slots, without a server
     #[command(subcommand)]
     Fairness(Fairness),
     /// Serve one function on $PORT, with settings from the environment

@@ -1,8 +1,8 @@
-//! Talking to an Ebbflow: its address and token, requests, and answers that say no.
+//! The HTTP client: address, token, requests and errors.
 
 mod credentials;
 mod follow;
-mod place;
+mod server;
 mod sign_in;
 
 use std::time::Duration;
@@ -16,44 +16,44 @@ use serde_json::Value;
 
 pub use credentials::Credentials;
 pub use follow::Follower;
-pub use place::{DevFile, Place};
+pub use server::{DevFile, Server};
 pub use sign_in::sign_in;
 
-/// The server bounds its own work at half a minute.
+/// The server limits its own work to half a minute.
 const TIMEOUT: Duration = Duration::from_secs(40);
 
-/// What can go wrong on the way to an answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is not known which Ebbflow is meant.
+    /// The server or token is not known.
     #[error("{0}")]
     Settings(String),
-    /// Nothing answers.
-    #[error("nothing answers at {url}: is `ebb dev` running? ({why})")]
+    /// The server cannot be reached.
+    #[error("no response from {url}: is `ebb dev` running? ({why})")]
     Unreachable {
         /// The address.
         url: String,
-        /// What the network said.
+        /// The error of the network.
         why: String,
     },
-    /// The server said no.
+    /// The server refused the request.
     #[error("{message}")]
     Refused {
         /// The status of the answer.
         status: u16,
-        /// What it is, for programs.
+        /// The error code.
         code: String,
-        /// In words.
+        /// The message.
         message: String,
-        /// For programs: problems, or what is in the way.
+        /// Details for programs.
         details: Value,
     },
-    /// Something answers, but no Ebbflow.
-    #[error("what answers at {url} is no Ebbflow: {why}")]
+    /// The server is not Ebbflow.
+    #[error("the server at {url} is not Ebbflow: {why}")]
     Strange {
         /// The address.
         url: String,
-        /// What is wrong with the answer.
+        /// What is wrong with the response.
         why: String,
     },
 }
@@ -61,7 +61,7 @@ pub enum Error {
 /// A result of the client.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The shape of an answer that says no.
+/// The body of an error response.
 #[derive(Deserialize)]
 struct Refusal {
     #[serde(default)]
@@ -71,7 +71,7 @@ struct Refusal {
     details: Value,
 }
 
-/// A client of one Ebbflow.
+/// A client of one server.
 pub struct Client {
     http: reqwest::Client,
     base: Url,
@@ -80,24 +80,23 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the Ebbflow at that place.
-    pub fn new(place: Place) -> Result<Self> {
-        let bad =
-            |why: String| Error::Settings(format!("`{}` is no address of an Ebbflow: {why}", place.url));
-        let base = Url::parse(&place.url).map_err(|error| bad(error.to_string()))?;
+    /// A client of the server.
+    pub fn new(server: Server) -> Result<Self> {
+        let bad = |why: String| Error::Settings(format!("`{}` is not a valid address: {why}", server.url));
+        let base = Url::parse(&server.url).map_err(|error| bad(error.to_string()))?;
         if base.cannot_be_a_base() || !base.scheme().starts_with("http") {
-            return Err(bad("write http://host:port or https://host".into()));
+            return Err(bad("expected http://host:port or https://host".into()));
         }
         let mut http = reqwest::Client::builder().timeout(TIMEOUT);
         if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
-            // A proxy would look for it on its own machine.
+            // A proxy would resolve it on its own machine.
             http = http.no_proxy();
         }
         let http = http.build().map_err(|error| bad(error.to_string()))?;
-        Ok(Self { http, base, token: place.token, tenant: place.tenant })
+        Ok(Self { http, base, token: server.token, tenant: server.tenant })
     }
 
-    /// Asks for one thing.
+    /// Sends a GET request.
     pub async fn get<T: DeserializeOwned>(&self, path: &[&str], query: &[(&str, String)]) -> Result<T> {
         let mut url = self.url(path);
         if !query.is_empty() {
@@ -106,7 +105,7 @@ impl Client {
         self.send(self.http.request(Method::GET, url)).await
     }
 
-    /// Asks for something to be done.
+    /// Sends a POST request.
     pub async fn post<T: DeserializeOwned>(
         &self,
         path: &[&str],
@@ -116,17 +115,17 @@ impl Client {
         self.send(self.http.request(Method::POST, self.url(path)).headers(headers).json(body)).await
     }
 
-    /// Asks for something to be taken away.
+    /// Sends a DELETE request.
     pub async fn delete<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T> {
         self.send(self.http.request(Method::DELETE, self.url(path))).await
     }
 
     /// All items of a list.
     pub async fn all<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Vec<T>> {
-        Follower::new(path, &[]).news(self).await
+        Follower::new(path, &[]).new_items(self).await
     }
 
-    /// A page of the console, as it is sent.
+    /// A page of the console.
     pub async fn console(&self, path: &str) -> Result<String> {
         let url = self.base.join(path).map_err(|error| self.strange(error.to_string()))?;
         let request = self.http.get(url).bearer_auth(&self.token);
@@ -135,7 +134,7 @@ impl Client {
         let body = self.body(answer).await?;
         match status.is_success() {
             true => Ok(String::from_utf8_lossy(&body).into_owned()),
-            false => Err(self.strange(format!("{path} is answered with {status}"))),
+            false => Err(self.strange(format!("{path} returned {status}"))),
         }
     }
 
@@ -194,7 +193,7 @@ impl Client {
     }
 }
 
-/// The last cause says the most: "Connection refused", where the first one says "error sending request".
+/// The root cause is the most specific: "Connection refused" instead of "error sending request".
 fn root_of(error: &dyn std::error::Error) -> String {
     let mut root = error;
     while let Some(cause) = root.source() {

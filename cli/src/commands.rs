@@ -1,7 +1,7 @@
-//! The commands that talk to an Ebbflow or look at files, one module each.
+//! The commands that talk to a server or read files, one module each.
 //!
-//! Exit codes: 0 it went well, 1 the run or the check failed, 2 wrong usage or settings, 3 the server cannot be
-//! reached or refused.
+//! Exit codes: 0 success, 1 the run or the check failed, 2 wrong usage or settings, 3 the server cannot be reached or
+//! refused the request.
 
 mod answers;
 mod apply;
@@ -42,16 +42,16 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::args::{Command, Shared};
-use crate::client::{self, Client, Place};
+use crate::client::{self, Client, Server};
 
 /// The run or the check failed.
 const FAILED: u8 = 1;
 /// Wrong usage or settings.
 const MISUSED: u8 = 2;
-/// The server cannot be reached or refused.
+/// The server cannot be reached, or refused the request.
 const REFUSED: u8 = 3;
 
-/// Carries out one command.
+/// Runs a command.
 pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
     match command {
         Command::Validate(arguments) => validate::run(shared, &arguments),
@@ -77,7 +77,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Tenants(arguments) => tenants::run(shared, arguments).await,
         Command::Logs(arguments) => logs::run(shared, arguments).await,
         Command::Workers => workers::list(shared).await,
-        Command::Worker(arguments) => workers::order(shared, arguments).await,
+        Command::Worker(arguments) => workers::stop(shared, arguments).await,
         Command::Doctor(arguments) => doctor::run(shared, &arguments).await,
         Command::Audit(arguments) => audit::run(shared, arguments).await,
         Command::Timers(arguments) => timers::run(shared, arguments).await,
@@ -92,11 +92,11 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
     }
 }
 
-/// Says why a command could not be carried out, and with which code to end.
+/// Prints why a command failed, and returns the exit code.
 pub fn failure(error: &anyhow::Error) -> ExitCode {
     let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     if error.downcast_ref::<io::Error>().is_some_and(is_closed) {
-        // Whoever read what we print has seen enough.
+        // The reader of our output has seen enough.
         return ExitCode::SUCCESS;
     }
     eprintln!("error: {error:#}");
@@ -111,7 +111,7 @@ fn code_of(error: &anyhow::Error) -> u8 {
 }
 
 fn connect(shared: &Shared) -> Result<Client> {
-    Ok(Client::new(Place::find(shared)?)?)
+    Ok(Client::new(Server::find(shared)?)?)
 }
 
 #[cfg(test)]

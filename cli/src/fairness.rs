@@ -1,6 +1,6 @@
-//! `ebb fairness simulate`: what each of several tenants would get, by the decision that the stores make.
+//! `ebb fairness simulate`: how tenants would share slots, by the decision that the engine makes.
 
-mod play;
+mod simulation;
 mod tenant;
 
 use std::process::ExitCode;
@@ -11,62 +11,62 @@ use serde::Serialize;
 
 use crate::args::Shared;
 use crate::output;
-use play::{Played, play};
+use simulation::{Simulated, simulate_all};
 use tenant::Tenant;
 
-/// What to look at.
+/// What to simulate.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Fairness {
-    /// Play through who would be given a place when
+    /// Simulate which tenant gets a slot when
     #[command(
-        after_help = "Examples:\n  ebb fairness simulate --party a:tasks=10000 --party b:tasks=1,at=500\n  ebb fairness simulate --party a:weight=3,tasks=300 --party b:tasks=300 --places 8\n\nEach task takes as long as any other. Time and waits are counted in releases: places that were given."
+        after_help = "Examples:\n  ebb fairness simulate --group a:tasks=10000 --group b:tasks=1,at=500\n  ebb fairness simulate --group a:weight=3,tasks=300 --group b:tasks=300 --slots 8\n\nAll tasks take equally long. Time is counted in releases: slots that were granted."
     )]
     Simulate(Simulate),
 }
 
-/// Who comes when with how much.
+/// The tenants and their tasks.
 #[derive(Args, Clone, Debug)]
 pub struct Simulate {
-    /// A tenant: its name, and any of weight=N (1), tasks=N (1), at=N (0: after how many releases its
-    /// tasks come) and every=N (0: how many releases lie between two of them)
-    #[arg(long = "party", value_name = "NAME[:KEY=N,…]", required = true)]
+    /// A tenant: its name, and any of weight=N (1), tasks=N (1), at=N (0: the release at which its tasks arrive) and every=N
+    /// (0: releases between two tasks)
+    #[arg(long = "group", value_name = "NAME[:KEY=N,…]", required = true)]
     tenants: Vec<Tenant>,
-    /// How many tasks may be under way at the same time
+    /// The number of slots
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
-    places: u32,
+    slots: u32,
 }
 
-/// What a tenant got.
+/// The share of a tenant.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct Share {
     tenant: String,
     weight: u32,
     tasks: u32,
-    /// In parts of a hundred, of the places that were given while several tenants waited.
+    /// Percent of the slots that were granted while several tenants waited.
     entitled: f64,
     received: f64,
-    /// How many places were given while a task waited.
+    /// How many slots were granted while a task waited.
     first_wait: u32,
     mean_wait: f64,
     longest_wait: u32,
 }
 
-/// What everyone got.
+/// The shares of all tenants.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct Shares {
-    places: u32,
+    slots: u32,
     releases: u32,
-    /// Releases while several tenants waited: only these can be fair or not.
+    /// Releases while several tenants waited: only these can be unfair.
     contended: u32,
     tenants: Vec<Share>,
 }
 
-/// Plays it through and shows what each tenant would get.
+/// Simulates and prints what each tenant would get.
 pub fn simulate(shared: &Shared, args: &Simulate) -> Result<ExitCode> {
     let mut names: Vec<&str> = args.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    ensure!(names.len() == args.tenants.len(), "two tenants have the same name: name each once");
+    ensure!(names.len() == args.tenants.len(), "two tenants have the same name");
     let shares = Shares::of(args);
     match shared.json {
         true => output::json(&shares)?,
@@ -77,9 +77,9 @@ pub fn simulate(shared: &Shared, args: &Simulate) -> Result<ExitCode> {
 
 impl Shares {
     fn of(args: &Simulate) -> Self {
-        let Played { releases, contended, tenants } = play(&args.tenants, args.places);
+        let Simulated { releases, contended, tenants } = simulate_all(&args.tenants, args.slots);
         let percent = |part: f64| (part * 1_000.0 / f64::from(contended.max(1))).round() / 10.0;
-        let share = |(tenant, got): (&Tenant, play::Got)| Share {
+        let share = |(tenant, got): (&Tenant, simulation::Got)| Share {
             tenant: tenant.name.clone(),
             weight: tenant.weight,
             tasks: tenant.tasks,
@@ -90,7 +90,7 @@ impl Shares {
             longest_wait: got.waits.iter().copied().max().unwrap_or_default(),
         };
         let tenants = args.tenants.iter().zip(tenants).map(share).collect();
-        Self { places: args.places, releases, contended, tenants }
+        Self { slots: args.slots, releases, contended, tenants }
     }
 
     fn table(&self) -> String {
@@ -110,11 +110,11 @@ impl Shares {
         let rows: Vec<Vec<String>> =
             std::iter::once(head.map(String::from).to_vec()).chain(self.tenants.iter().map(row)).collect();
         format!(
-            "{}\n\n{} releases over {} places, {} of them while several tenants waited: shares are of these.\n\
+            "{}\n\n{} releases over {} slots, {} of them while several tenants waited; shares refer to these.\n\
              Waits are counted in releases.",
             output::table(&rows, |_, _, cell| cell),
             self.releases,
-            self.places,
+            self.slots,
             self.contended,
         )
     }

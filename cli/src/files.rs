@@ -17,7 +17,7 @@ const TEMPLATES: &str = "templates";
 /// All files of a folder of workflows, in the order of their names.
 pub fn read(folder: &Path) -> Result<Vec<SourceFile>> {
     if !folder.join(GRAPHS).is_dir() {
-        bail!("{} has no folder `{GRAPHS}` with workflows in it", folder.display());
+        bail!("{} has no folder `{GRAPHS}` with workflows", folder.display());
     }
     let mut files = read_kind(&folder.join(GRAPHS), FileKind::Workflow)?;
     files.extend(read_shared(folder)?);
@@ -36,7 +36,7 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// The test files that are meant, each with the folder of workflows that it is about: all of a folder, or single ones.
+/// The test files by the folder of workflows they test: all of a folder, or single files.
 pub fn read_tests(paths: &[PathBuf]) -> Result<BTreeMap<PathBuf, Vec<TestFile>>> {
     let mut folders: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
     for path in paths {
@@ -56,12 +56,12 @@ pub fn read_tests(paths: &[PathBuf]) -> Result<BTreeMap<PathBuf, Vec<TestFile>>>
     folders.into_iter().map(read).collect()
 }
 
-/// The folder of workflows that a test file is about.
+/// The folder of workflows that a file tests.
 fn tested_by(path: &Path) -> Result<PathBuf> {
     match path.parent().filter(|folder| folder.ends_with(TESTS)) {
         Some(folder) => Ok(folder.parent().map_or_else(PathBuf::new, Path::to_owned)),
         None => {
-            bail!("{} is not in a folder `{TESTS}` beside `{GRAPHS}`, where tests belong", path.display())
+            bail!("{} is not in a folder `{TESTS}` next to `{GRAPHS}`", path.display())
         }
     }
 }
@@ -86,7 +86,7 @@ fn read_with_shared(path: &Path) -> Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// What the workflows of a folder may build on.
+/// The reusable tasks and templates of a folder.
 fn read_shared(folder: &Path) -> Result<Vec<SourceFile>> {
     let tasks = read_kind(&folder.join(TASKS), FileKind::Task)?;
     Ok([tasks, read_kind(&folder.join(TEMPLATES), FileKind::Template)?].concat())
@@ -96,7 +96,7 @@ fn read_kind(folder: &Path, kind: FileKind) -> Result<Vec<SourceFile>> {
     list(folder)?.iter().map(|path| read_file(path, kind)).collect()
 }
 
-/// The YAML files of a folder by name; a folder that is not there has none.
+/// The YAML files of a folder by name; none if the folder does not exist.
 fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(Vec::new());

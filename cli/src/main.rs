@@ -61,7 +61,7 @@ async fn dev(shared: &Shared, args: &DevArgs) -> anyhow::Result<ExitCode> {
     host::metrics::init();
     let stop = host::until_asked_to_stop();
     let dev = start(shared, args).await?;
-    // Whoever reads this may stop reading: that ends nothing.
+    // A closed pipe must not end the server.
     let _ = writeln!(
         std::io::stdout(),
         "Ebbflow is up at {} on {}.\nTrigger a workflow with `ebb trigger NAME --watch`; stop with Ctrl-C.",
@@ -81,8 +81,8 @@ async fn dev(shared: &Shared, args: &DevArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn migrate(url: &str, grant_to: &[String]) -> anyhow::Result<ExitCode> {
-    Postgres::migrate(url).await.context("the database could not be brought up to date")?;
-    Postgres::grant_to(url, grant_to).await.context("its users could not be let in")?;
-    println!("The database is up to date.");
+    Postgres::migrate(url).await.context("cannot update the database schema")?;
+    Postgres::grant_to(url, grant_to).await.context("cannot grant rights to the database users")?;
+    println!("The database schema is up to date.");
     Ok(ExitCode::SUCCESS)
 }

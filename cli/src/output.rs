@@ -29,7 +29,7 @@ pub enum Colour {
     Good,
     /// It went badly.
     Bad,
-    /// It is under way.
+    /// It is active.
     Busy,
     /// It is of less interest.
     Quiet,
@@ -109,12 +109,12 @@ pub fn time(instant: Instant) -> String {
     instant.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
-/// How long something took; nothing where it has not ended.
+/// How long something took; empty if it has not ended.
 pub fn took(from: Option<Instant>, to: Option<Instant>) -> String {
     from.zip(to).map(|(from, to)| span(to - from)).unwrap_or_default()
 }
 
-/// A length of time for people.
+/// A duration for people.
 pub fn span(span: TimeDelta) -> String {
     let milliseconds = span.num_milliseconds().max(0);
     match milliseconds / 1_000 {

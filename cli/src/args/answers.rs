@@ -1,4 +1,4 @@
-//! What can be said to a run that waits.
+//! Arguments that answer a waiting run.
 
 use clap::Args;
 use model::RunId;
@@ -13,7 +13,7 @@ pub struct Signal {
     pub run: RunId,
     /// The signal's name
     pub name: String,
-    /// What it carries, in JSON
+    /// The payload, in JSON
     #[arg(long, value_name = "JSON", default_value = "null", value_parser = json)]
     pub payload: Value,
 }
@@ -23,19 +23,19 @@ pub struct Signal {
 pub struct Approve {
     /// The run
     pub run: RunId,
-    /// The task that asks
+    /// The task that waits for approval
     pub task: String,
-    /// What the form asks for; JSON, or plain text
+    /// A field of the form: JSON, or plain text
     #[arg(long = "field", value_name = "NAME=VALUE", value_parser = pair)]
     pub fields: Vec<(String, String)>,
 }
 
-/// What not to approve.
+/// What to reject.
 #[derive(Args, Clone, Debug)]
 pub struct Reject {
     /// The run
     pub run: RunId,
-    /// The task that asks
+    /// The task that waits for approval
     pub task: String,
     /// Why
     #[arg(long)]
@@ -43,5 +43,5 @@ pub struct Reject {
 }
 
 pub(super) fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("not valid JSON: {error}"))
 }

@@ -1,4 +1,4 @@
-//! What can be said to keep an Ebbflow healthy.
+//! Arguments of commands for operators.
 
 use clap::{Args, Subcommand};
 use model::RunId;
@@ -14,54 +14,54 @@ pub struct DeadLetters {
 /// What to do with dead letters.
 #[derive(Subcommand, Clone, Debug)]
 pub enum LetterAction {
-    /// List them, newest first
+    /// List dead letters, newest first
     List(ListLetters),
-    /// Show one with its body
+    /// Show a dead letter with its body
     Show {
-        /// The letter
+        /// The dead letter
         id: String,
     },
-    /// Publish the message again, and forget the letter
+    /// Publish the message again and remove the dead letter
     Replay(Letters),
-    /// Throw the letter away
+    /// Remove the dead letter
     Discard(Letters),
 }
 
 /// Which dead letters to list.
 #[derive(Args, Clone, Debug)]
 pub struct ListLetters {
-    /// Which of them.
+    /// The filter.
     #[command(flatten)]
     pub filter: LetterFilter,
-    /// At most so many
+    /// The maximum number
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,
 }
 
-/// Which dead letters are meant.
+/// A filter for dead letters.
 #[derive(Args, Clone, Debug, Default)]
 pub struct LetterFilter {
     /// Only of this source
     #[arg(long)]
     pub source: Option<String>,
-    /// Only those with this text in their reason or body
+    /// Only with this text in the reason or body
     #[arg(long)]
     pub text: Option<String>,
 }
 
-/// One dead letter, or all that a filter lets pass.
+/// One dead letter, or all that match a filter.
 #[derive(Args, Clone, Debug)]
 pub struct Letters {
-    /// The letter
+    /// The dead letter
     #[arg(required_unless_present = "all")]
     pub id: Option<String>,
-    /// All of them, or all that --source and --text let pass
+    /// All that match --source and --text
     #[arg(long, conflicts_with = "id")]
     pub all: bool,
-    /// Which of them.
+    /// The filter.
     #[command(flatten)]
     pub filter: LetterFilter,
-    /// Only say how many it would be
+    /// Only count them
     #[arg(long, requires = "all")]
     pub dry_run: bool,
 }
@@ -72,10 +72,10 @@ pub struct Audit {
     /// Only of this person or program
     #[arg(long)]
     pub actor: Option<String>,
-    /// Only of this endpoint, as the OpenAPI document names it
+    /// Only of this action, as the OpenAPI document names it
     #[arg(long)]
     pub action: Option<String>,
-    /// Only those with this text in their address
+    /// Only with this text in the path
     #[arg(long)]
     pub text: Option<String>,
     /// Only from this instant on
@@ -84,10 +84,10 @@ pub struct Audit {
     /// Only before this instant
     #[arg(long, value_name = "TIME")]
     pub to: Option<String>,
-    /// At most so many
+    /// The maximum number
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,
-    /// All of them, a JSON object a line
+    /// Print all entries, one JSON object per line
     #[arg(long)]
     pub export: bool,
 }
@@ -101,15 +101,15 @@ pub struct Timers {
     /// Only of this workflow
     #[arg(long, value_name = "NAME")]
     pub workflow: Option<String>,
-    /// At most so many
+    /// The maximum number
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,
 }
 
-/// How thoroughly to look.
+/// How to check.
 #[derive(Args, Clone, Debug)]
 pub struct Doctor {
-    /// Put right what can be put right without a person
+    /// Repair what needs no human decision
     #[arg(long)]
     pub repair: bool,
 }

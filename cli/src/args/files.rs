@@ -1,4 +1,4 @@
-//! Which files to look at.
+//! Arguments that name files.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub struct Graph {
     /// Draw an SVG instead of text
     #[arg(long, conflicts_with = "json")]
     pub svg: bool,
-    /// The folder to look for the name in
+    /// The folder that contains the workflow
     #[arg(long, value_name = "DIR", default_value = "workflows")]
     pub workflows: PathBuf,
 }
@@ -29,7 +29,7 @@ pub struct Graph {
 /// Whose schema to print.
 #[derive(Args, Clone, Debug)]
 pub struct Schema {
-    /// What the files hold
+    /// The kind of file
     #[arg(value_name = "KIND", default_value = "workflow", value_parser = language::Schema::ALL.map(language::Schema::name))]
     pub kind: String,
 }
@@ -40,7 +40,7 @@ pub struct Plan {
     /// A folder with graphs/, tasks/ and templates/
     #[arg(value_name = "DIR", default_value = "workflows")]
     pub folder: PathBuf,
-    /// Plan to archive every workflow in use that the folder does not have
+    /// Plan to archive every active workflow that is not in the folder
     #[arg(long)]
     pub prune: bool,
 }
@@ -51,7 +51,7 @@ pub struct Apply {
     /// A folder with graphs/, tasks/ and templates/
     #[arg(value_name = "DIR", default_value = "workflows")]
     pub folder: PathBuf,
-    /// Archive every workflow in use that the folder does not have
+    /// Archive every active workflow that is not in the folder
     #[arg(long)]
     pub prune: bool,
 }

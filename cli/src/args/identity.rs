@@ -1,4 +1,4 @@
-//! Who may do what: tokens for programs, grants for people, and signing in.
+//! Arguments about access: service tokens, grants and signing in.
 
 use clap::{Args, Subcommand};
 use uuid::Uuid;
@@ -6,21 +6,21 @@ use uuid::Uuid;
 /// What to do about service tokens.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Tokens {
-    /// Make a token for a program; it is shown once
+    /// Create a service token; it is shown once
     #[command(
-        after_help = "Examples:\n  ebb tokens create ci --role author\n  ebb tokens create shop --role partner --workflows 'orders-*' --days 30\n\nOnly the token stands on standard output."
+        after_help = "Examples:\n  ebb tokens create ci --role author\n  ebb tokens create shop --role partner --workflows 'orders-*' --days 30\n\nOnly the token is printed to standard output."
     )]
     Create(NewToken),
-    /// List tokens, without the tokens themselves
+    /// List tokens, without their secrets
     List,
-    /// Revoke a token: within seconds nobody can use it
+    /// Revoke a token; it takes effect within seconds
     Revoke {
         /// Its id, as `ebb tokens list` shows it
         id: Uuid,
     },
 }
 
-/// A token to be made.
+/// A token to create.
 #[derive(Args, Clone, Debug)]
 pub struct NewToken {
     /// What it is for
@@ -28,21 +28,21 @@ pub struct NewToken {
     /// What its bearer may do
     #[command(flatten)]
     pub scope: Scope,
-    /// For how many days it is good
+    /// How many days it is valid
     #[arg(long, default_value_t = 90, value_name = "N")]
     pub days: i64,
 }
 
-/// What somebody may do, and where.
+/// A role, and where it applies.
 #[derive(Args, Clone, Debug)]
 pub struct Scope {
     /// viewer, operator, author, admin, worker or partner
     #[arg(long)]
     pub role: String,
-    /// In which tenant; * for all of them [default: the one that is used]
+    /// The tenant, or * for all [default: the current tenant]
     #[arg(long = "in", value_name = "TENANT")]
     pub reach: Option<String>,
-    /// For which workflows; * stands for any characters [default: all]
+    /// The workflows; * matches any text [default: all]
     #[arg(long, value_name = "PATTERN")]
     pub workflows: Option<String>,
 }
@@ -50,7 +50,7 @@ pub struct Scope {
 /// What to do about grants.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Grants {
-    /// Give somebody a role
+    /// Grant a role
     #[command(
         after_help = "Examples:\n  ebb grants add ada@example.com --role author\n  ebb grants add @example.com --role viewer\n  ebb grants add group:night-shift --role operator --workflows 'etl-*'"
     )]
@@ -61,9 +61,9 @@ pub enum Grants {
         #[command(flatten)]
         scope: Scope,
     },
-    /// List the roles that were given; those of the configuration are not among them
+    /// List grants, except those of the configuration
     List,
-    /// Take a role back
+    /// Remove a grant
     Remove {
         /// Its id, as `ebb grants list` shows it
         id: Uuid,
@@ -73,7 +73,7 @@ pub enum Grants {
 /// How to sign in.
 #[derive(Args, Clone, Debug)]
 pub struct Login {
-    /// Read a token from standard input instead of asking a browser for one
+    /// Read a token from standard input instead of using a browser
     #[arg(long)]
     pub with_token: bool,
 }

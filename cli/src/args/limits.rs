@@ -1,4 +1,4 @@
-//! How many tasks shall be under way at the same time.
+//! Arguments about limits and tenants.
 
 use clap::{Args, Subcommand};
 
@@ -13,40 +13,40 @@ pub struct Limits {
 /// What to show or change about limits.
 #[derive(Subcommand, Clone, Debug)]
 pub enum LimitAction {
-    /// Show who has the places of a limit, and who comes next
+    /// Show who holds the slots of a limit, and who is next
     Show {
         /// pool, queue, tenant or workflow
         kind: String,
         /// The name of the pool, queue or workflow; `own` for the tenant
         name: String,
     },
-    /// Say how many places a limit has
+    /// Set the number of slots of a limit
     Set {
         /// pool, queue or tenant
         kind: String,
         /// The name of the pool or queue; `own` for the tenant
         name: String,
-        /// So many, or `none` for no bound
-        #[arg(value_parser = places)]
-        places: Places,
+        /// The number of slots, or `none` for no limit
+        #[arg(value_parser = slots)]
+        slots: Slots,
     },
 }
 
-/// A number of places; none for no bound.
+/// A number of slots; none for no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Places(pub Option<u32>);
+pub struct Slots(pub Option<u32>);
 
-fn places(text: &str) -> Result<Places, String> {
+fn slots(text: &str) -> Result<Slots, String> {
     match text {
-        "none" => Ok(Places(None)),
-        _ => text.parse().map(|places| Places(Some(places))).map_err(|_| "write a number, or `none`".into()),
+        "none" => Ok(Slots(None)),
+        _ => text.parse().map(|slots| Slots(Some(slots))).map_err(|_| "expected a number or `none`".into()),
     }
 }
 
 /// Which tenants to show, or what to set.
 #[derive(Args, Clone, Debug)]
 pub struct Tenants {
-    /// What to show or change [default: list all that you have to do with]
+    /// What to show or change [default: list the tenants in which you have a role]
     #[command(subcommand)]
     pub action: Option<TenantAction>,
 }
@@ -54,20 +54,20 @@ pub struct Tenants {
 /// What to show or change about tenants.
 #[derive(Subcommand, Clone, Debug)]
 pub enum TenantAction {
-    /// Show one
+    /// Show a tenant
     Show {
         /// The tenant
         name: String,
     },
-    /// Say what a tenant has coming; a new one comes into being
+    /// Set a tenant's weight and limits; creates the tenant if it does not exist
     Set {
         /// The tenant
         name: String,
-        /// How often it comes in each round where tenants wait for places, from 1 to 1000
+        /// Slots in each round while tenants wait for slots, from 1 to 1000
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
         weight: Option<u32>,
-        /// How many of its tasks may be under way at the same time, or `none` for no bound
-        #[arg(long, value_name = "N", value_parser = places)]
-        max_active_tasks: Option<Places>,
+        /// The maximum number of active tasks, or `none` for no limit
+        #[arg(long, value_name = "N", value_parser = slots)]
+        max_active_tasks: Option<Slots>,
     },
 }

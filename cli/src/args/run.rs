@@ -1,4 +1,4 @@
-//! What can be done with one run, and with many at once.
+//! Arguments about one run, and about many.
 
 use clap::{Args, Subcommand};
 use model::{Instant, RunId, RunState};
@@ -14,28 +14,28 @@ pub enum Run {
         /// The run
         id: RunId,
     },
-    /// Show progress until the run has ended; exit code 1 if it failed or was cancelled
+    /// Show progress until the run has ended; the exit code is 1 if it failed or was cancelled
     Watch {
         /// The run
         id: RunId,
     },
-    /// End a run
+    /// Cancel a run
     Cancel(OnRun),
-    /// Begin nothing new of a run until it is resumed; what runs may finish
+    /// Start no more tasks of a run until it is resumed; running tasks finish
     Pause(OnRun),
-    /// Let a paused run go on
+    /// Resume a paused run
     Resume(OnRun),
-    /// Do whatever failed or was cancelled anew, with everything downstream
+    /// Re-run what failed or was cancelled, and everything downstream
     #[command(after_help = "Example:\n  ebb run retry RUN --reason 'the disk is larger now'")]
     Retry(OnRun),
-    /// Look at a run now for anything that got lost
+    /// Re-evaluate a run now, in case a message was lost
     Evaluate(OnRun),
-    /// Do a task anew, with everything downstream
+    /// Re-run a task, and everything downstream
     #[command(after_help = "Examples:\n  ebb run clear RUN load\n  ebb run clear RUN split__3")]
     Clear(OnTask),
-    /// Say that a task succeeded or failed, whatever it says itself
+    /// Mark a task as succeeded or failed
     #[command(
-        after_help = "Examples:\n  ebb run mark RUN load succeeded --output '{\"rows\": 12}'\n  ebb run mark RUN load failed --reason 'the numbers are wrong'\n\nWhat follows a task that had ended otherwise is done anew."
+        after_help = "Examples:\n  ebb run mark RUN load succeeded --output '{\"rows\": 12}'\n  ebb run mark RUN load failed --reason 'the numbers are wrong'\n\nIf the task had ended in another state, tasks downstream are re-run."
     )]
     Mark(Mark),
     /// End a task's sleep, or the delay before its next attempt
@@ -64,17 +64,17 @@ pub struct OnTask {
     pub reason: Option<String>,
 }
 
-/// How a task ended.
+/// A task, and its state.
 #[derive(Args, Clone, Debug)]
 pub struct Mark {
     /// The run
     pub id: RunId,
     /// The task
     pub task: String,
-    /// How it ended
+    /// The state
     #[arg(value_parser = ["succeeded", "failed"])]
     pub end: String,
-    /// What it delivered, in JSON; only if it succeeded
+    /// The output, in JSON; only for `succeeded`
     #[arg(long, value_name = "JSON", default_value = "null", value_parser = answers::json)]
     pub output: Value,
     /// Why, for the timeline
@@ -85,7 +85,7 @@ pub struct Mark {
 /// What to do with many runs.
 #[derive(Args, Clone, Debug)]
 pub struct Bulk {
-    /// What to do with each
+    /// The action
     #[arg(value_parser = api::bulk::ACTIONS)]
     pub action: String,
     /// Only of this workflow
@@ -94,16 +94,16 @@ pub struct Bulk {
     /// Only in this state
     #[arg(long, value_parser = state)]
     pub state: Option<RunState>,
-    /// Only those that tasks of this run started
+    /// Only runs that tasks of this run started
     #[arg(long, value_name = "RUN")]
     pub parent: Option<RunId>,
-    /// Only those with this label
+    /// Only with this label
     #[arg(long, value_name = "NAME=VALUE")]
     pub label: Option<String>,
-    /// Only those created then or later: 2026-01-31 or 2026-01-31T06:00:00Z
+    /// Only created at this time or later: 2026-01-31 or 2026-01-31T06:00:00Z
     #[arg(long, value_name = "TIME", value_parser = date)]
     pub created_after: Option<Instant>,
-    /// Only those created before
+    /// Only created before this time
     #[arg(long, value_name = "TIME", value_parser = date)]
     pub created_before: Option<Instant>,
     /// Only count them

@@ -1,16 +1,16 @@
-//! What can be said about tests of workflows.
+//! Arguments of `ebb test`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// Which tests to play, and where to write what came of them.
+/// Which tests to run, and where to write the results.
 #[derive(Args, Clone, Debug)]
 pub struct Test {
     /// A folder with graphs/ and tests/, or test files
     #[arg(value_name = "DIR|FILE", default_value = "workflows")]
     pub paths: Vec<PathBuf>,
-    /// Only tests with this text in the name of their workflow or in their own
+    /// Only tests with this text in their name or their workflow's name
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
     /// Also write the results to this file, as JUnit XML

@@ -1,4 +1,4 @@
-//! What starts runs by itself.
+//! Arguments about triggers.
 
 use clap::{Args, Subcommand};
 
@@ -8,7 +8,7 @@ pub struct Triggers {
     /// What to do [default: list]
     #[command(subcommand)]
     pub action: Option<TriggerAction>,
-    /// Which of them.
+    /// The filter.
     #[command(flatten)]
     pub list: ListTriggers,
 }
@@ -16,20 +16,20 @@ pub struct Triggers {
 /// What to do with triggers.
 #[derive(Subcommand, Clone, Debug)]
 pub enum TriggerAction {
-    /// List triggers with what they heard of last
+    /// List triggers with their last event
     List(ListTriggers),
-    /// Show one trigger: what it waits for, what it has seen and heard of
+    /// Show a trigger: its condition, its watermark and its events
     Show(TriggerName),
-    /// Let a trigger start nothing until it is resumed
+    /// Pause a trigger
     Pause {
-        /// Which one.
+        /// The trigger.
         #[command(flatten)]
         of: TriggerName,
-        /// For whoever wonders
+        /// Why
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Let a trigger go on; a sensor looks at once
+    /// Resume a trigger; a sensor polls at once
     Resume(TriggerName),
 }
 
@@ -48,7 +48,7 @@ pub struct ListTriggers {
     /// Only of this workflow
     #[arg(long, value_name = "NAME")]
     pub workflow: Option<String>,
-    /// At most so many
+    /// The maximum number
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,
 }

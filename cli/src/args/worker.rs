@@ -1,12 +1,12 @@
-//! What can be said to a worker.
+//! Arguments about a worker.
 
 use clap::Subcommand;
 use model::WorkerId;
 
-/// How a worker shall end. It hears of it when it next says that it lives, within ten seconds.
+/// How a worker stops. It learns of it with its next heartbeat, within ten seconds.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Worker {
-    /// Stop all that the worker holds at once; others carry it out, and no retry is used up
+    /// Stop its attempts at once; other workers take over, and no retry is used
     Kill {
         /// The worker, as `ebb workers` lists it
         id: WorkerId,
@@ -14,7 +14,7 @@ pub enum Worker {
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Let the worker finish what it holds, but give it no more work
+    /// Let it finish its attempts, but give it no more work
     Drain {
         /// The worker, as `ebb workers` lists it
         id: WorkerId,

@@ -1,4 +1,4 @@
-//! What can be said about workflows in use.
+//! Arguments about registered workflows.
 
 use clap::{Args, Subcommand};
 
@@ -13,21 +13,21 @@ pub struct Workflows {
 /// What to do with workflows.
 #[derive(Subcommand, Clone, Debug)]
 pub enum WorkflowAction {
-    /// List them
+    /// List active workflows
     List(ListWorkflows),
-    /// Let no run of a workflow begin until it is resumed; runs that are there go on
+    /// Start no runs of a workflow until it is resumed; existing runs continue
     Pause {
         /// The workflow
         name: String,
-        /// Why, for others
+        /// Why
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Let a paused workflow go on
+    /// Resume a paused workflow
     Resume {
         /// The workflow
         name: String,
-        /// Which of the instants that its schedules missed get their runs [default: as each schedule says]
+        /// Which missed instants of its schedules get a run [default: their `catchup`]
         #[arg(long, value_parser = ["all", "latest", "none"])]
         missed: Option<String>,
     },
@@ -36,13 +36,13 @@ pub enum WorkflowAction {
 /// Which workflows to list.
 #[derive(Args, Clone, Debug)]
 pub struct ListWorkflows {
-    /// Only those with this tag
+    /// Only with this tag
     #[arg(long)]
     pub tag: Option<String>,
-    /// Only those with this text in their name, description or tags
+    /// Only with this text in the name, description or tags
     #[arg(long)]
     pub text: Option<String>,
-    /// By name or by when they last changed; a `-` before it: from the end [default: name]
+    /// The order; a leading `-` reverses it [default: name]
     #[arg(long, value_parser = api::workflows::SORTS, allow_hyphen_values = true)]
     pub sort: Option<String>,
 }
@@ -64,7 +64,7 @@ pub struct Rollback {
     pub version: i32,
 }
 
-/// What to take out of use.
+/// What to archive.
 #[derive(Args, Clone, Debug)]
 pub struct Archive {
     /// The workflow's name

@@ -19,7 +19,7 @@ use clock::{Clock, SystemClock};
 use model::Topic;
 use serde_json::json;
 
-use crate::client::Place;
+use crate::client::Server;
 
 const ISSUER: &str = "https://bench.ebbflow.local";
 const PUSHER: &str = "pusher@ebbflow.local";
@@ -138,7 +138,7 @@ impl Processes {
     }
 
     /// Where the API is, and the token to send there.
-    pub(super) fn places(&self) -> Vec<Place> {
+    pub(super) fn places(&self) -> Vec<Server> {
         let now = SystemClock.now().timestamp();
         let token = self.issuer.sign(&json!({
             "iss": ISSUER, "sub": "admin", "aud": API_AUDIENCE, "email": ADMIN, "email_verified": true,
@@ -146,7 +146,7 @@ impl Processes {
         }));
         self.urls("trigger")
             .into_iter()
-            .map(|url| Place { url, token: token.clone(), tenant: None })
+            .map(|url| Server { url, token: token.clone(), tenant: None })
             .collect()
     }
 

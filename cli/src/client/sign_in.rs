@@ -1,4 +1,4 @@
-//! Getting a token by way of a browser: it is sent to the console, which sends it back to this machine with a code.
+//! Signs in with a browser: the console redirects it back to this machine with a code for a token.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Nobody takes longer to sign in.
-const PATIENCE: Duration = Duration::from_secs(5 * 60);
+/// How long to wait for the browser.
+const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// No browser sends a longer request line.
-const LONGEST_REQUEST: usize = 16 * 1024;
+/// The maximum length of a request line.
+const MAX_REQUEST_BYTES: usize = 16 * 1024;
 
 const DONE: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nSigned in: you can close this page.\n";
 const ODD: &str = "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n";
@@ -24,18 +24,19 @@ pub async fn sign_in(url: &str) -> Result<String> {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("cannot listen on this machine")?;
     let (state, verifier) = (auth::random(), auth::random());
-    let mut page = Url::parse(url).with_context(|| format!("`{url}` is no address"))?.join("/sign-in/cli")?;
+    let mut page =
+        Url::parse(url).with_context(|| format!("`{url}` is not a valid address"))?.join("/sign-in/cli")?;
     page.query_pairs_mut()
         .append_pair("port", &listener.local_addr()?.port().to_string())
         .append_pair("state", &state)
         .append_pair("challenge", &auth::challenge(&verifier));
-    eprintln!("Open this page in a browser of this machine, and allow it:\n\n  {page}\n");
-    let code = tokio::time::timeout(PATIENCE, wait_for_code(&listener, &state));
-    let code = code.await.context("nobody signed in within five minutes")??;
+    eprintln!("Open this page in a browser on this machine and allow access:\n\n  {page}\n");
+    let code = tokio::time::timeout(SIGN_IN_TIMEOUT, wait_for_code(&listener, &state));
+    let code = code.await.context("timed out: no sign-in within five minutes")??;
     fetch(url, &code, &verifier).await
 }
 
-/// Waits for the browser. Whoever else knocks is sent away.
+/// Waits for the browser; other requests get a 404.
 async fn wait_for_code(listener: &TcpListener, state: &str) -> Result<String> {
     loop {
         let (mut stream, _) = listener.accept().await?;
@@ -54,7 +55,7 @@ async fn wait_for_code(listener: &TcpListener, state: &str) -> Result<String> {
 /// The query of a request's first line.
 async fn read_query(stream: &mut TcpStream) -> Option<BTreeMap<String, String>> {
     let mut read = Vec::new();
-    while !read.contains(&b'\n') && read.len() < LONGEST_REQUEST {
+    while !read.contains(&b'\n') && read.len() < MAX_REQUEST_BYTES {
         let mut part = [0; 1024];
         match stream.read(&mut part).await.ok()? {
             0 => break,
@@ -74,12 +75,12 @@ async fn fetch(url: &str, code: &str, verifier: &str) -> Result<String> {
     let client = if local { client.no_proxy() } else { client };
     let body = json!({"code": code, "verifier": verifier});
     let answer =
-        client.build()?.post(page).json(&body).send().await.context("the console does not answer")?;
+        client.build()?.post(page).json(&body).send().await.context("the console does not respond")?;
     let status = answer.status();
-    let said: Value = answer.json().await.unwrap_or_default();
-    match said["token"].as_str() {
+    let body: Value = answer.json().await.unwrap_or_default();
+    match body["token"].as_str() {
         Some(token) if status.is_success() => Ok(token.to_owned()),
-        _ => bail!("the console gave no token: {}", said["message"].as_str().unwrap_or(status.as_str())),
+        _ => bail!("the console returned no token: {}", body["message"].as_str().unwrap_or(status.as_str())),
     }
 }
 

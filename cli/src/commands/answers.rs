@@ -1,4 +1,4 @@
-//! `ebb signal`, `ebb approve`, `ebb reject`: what a run waits to hear.
+//! `ebb signal`, `ebb approve`, `ebb reject`: answers for a waiting run.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use crate::output;
 pub(super) async fn signal(shared: &Shared, arguments: Signal) -> Result<ExitCode> {
     let path = ["runs", &arguments.run.to_string(), "signals", &arguments.name];
     let run: RunView = connect(shared)?.post(&path, HeaderMap::new(), &arguments.payload).await?;
-    tell(shared, &run, &format!("signal `{}` was sent to run {}", arguments.name, run.id))
+    report(shared, &run, &format!("sent signal `{}` to run {}", arguments.name, run.id))
 }
 
 pub(super) async fn approve(shared: &Shared, arguments: Approve) -> Result<ExitCode> {
@@ -22,21 +22,21 @@ pub(super) async fn approve(shared: &Shared, arguments: Approve) -> Result<ExitC
         arguments.fields.into_iter().map(|(name, text)| (name, value(text))).collect();
     let path = ["runs", &arguments.run.to_string(), "tasks", &arguments.task, "approve"];
     let run: RunView = connect(shared)?.post(&path, HeaderMap::new(), &json!({"fields": fields})).await?;
-    tell(shared, &run, &format!("`{}` of run {} is approved", arguments.task, run.id))
+    report(shared, &run, &format!("approved `{}` of run {}", arguments.task, run.id))
 }
 
 pub(super) async fn reject(shared: &Shared, arguments: Reject) -> Result<ExitCode> {
     let path = ["runs", &arguments.run.to_string(), "tasks", &arguments.task, "reject"];
     let body = json!({"reason": arguments.reason});
     let run: RunView = connect(shared)?.post(&path, HeaderMap::new(), &body).await?;
-    tell(shared, &run, &format!("`{}` of run {} is rejected", arguments.task, run.id))
+    report(shared, &run, &format!("rejected `{}` of run {}", arguments.task, run.id))
 }
 
-fn tell(shared: &Shared, run: &RunView, words: &str) -> Result<ExitCode> {
+fn report(shared: &Shared, run: &RunView, message: &str) -> Result<ExitCode> {
     if shared.json {
         output::json(run)?
     } else {
-        output::line(words)?
+        output::line(message)?
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -23,7 +23,7 @@ pub(super) async fn run(shared: &Shared, arguments: &Apply) -> Result<ExitCode> 
     if !compiled.diagnostics.is_empty() {
         match shared.json {
             true => output::json(&json!({"valid": false, "diagnostics": compiled.diagnostics}))?,
-            false => validate::complain(&compiled)?,
+            false => validate::print_problems(&compiled)?,
         }
         eprintln!("nothing was registered");
         return Ok(ExitCode::from(FAILED));
@@ -45,15 +45,15 @@ pub(super) async fn run(shared: &Shared, arguments: &Apply) -> Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// A folder without a workflow is more likely the wrong one than meant to take everything out of use.
+/// An empty folder is more likely a mistake than a wish to archive everything.
 pub(super) fn refuse_to_empty(workflows: usize) -> Result<()> {
     if workflows == 0 {
-        bail!("the folder has no workflow: with --prune, everything would be archived");
+        bail!("the folder has no workflows: --prune would archive everything");
     }
     Ok(())
 }
 
-/// Archives whatever is in use and was not among those registered.
+/// Archives every active workflow that was not just registered.
 async fn archive_others(client: &Client, done: &Registration) -> Result<Vec<String>> {
     let kept: BTreeSet<&str> = done.registered.iter().map(|workflow| workflow.name.as_str()).collect();
     let in_use: Vec<WorkflowView> = client.all(&["workflows"]).await?;

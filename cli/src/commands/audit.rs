@@ -10,7 +10,7 @@ use super::connect;
 use crate::args::{Audit, Shared};
 use crate::output;
 
-/// So many are asked for at once.
+/// The page size of an export.
 const PAGE: u32 = 100;
 
 pub(super) async fn run(shared: &Shared, arguments: Audit) -> Result<ExitCode> {
@@ -28,8 +28,8 @@ pub(super) async fn run(shared: &Shared, arguments: Audit) -> Result<ExitCode> {
     if arguments.export {
         let mut page: Page<DeedView> = client.get(&["audit"], &query).await?;
         loop {
-            for deed in &page.items {
-                output::line(serde_json::to_string(deed)?)?;
+            for entry in &page.items {
+                output::line(serde_json::to_string(entry)?)?;
             }
             let Some(cursor) = page.next_cursor else { return Ok(ExitCode::SUCCESS) };
             let next: Vec<_> = query.iter().cloned().chain([("cursor", cursor)]).collect();
@@ -40,22 +40,22 @@ pub(super) async fn run(shared: &Shared, arguments: Audit) -> Result<ExitCode> {
     if shared.json {
         output::json(&page)?;
     } else if page.items.is_empty() {
-        output::line("nothing was changed")?;
+        output::line("no entries")?;
     } else {
         output::line(table(&page.items))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(deeds: &[DeedView]) -> String {
-    let head = ["AT", "WHO", "WHAT", "OF", "ANSWER"].map(String::from).to_vec();
-    let rows = deeds.iter().map(|deed| {
+fn table(entries: &[DeedView]) -> String {
+    let head = ["AT", "ACTOR", "ACTION", "TARGET", "STATUS"].map(String::from).to_vec();
+    let rows = entries.iter().map(|entry| {
         vec![
-            output::time(deed.at),
-            deed.actor.clone(),
-            deed.action.clone(),
-            deed.target.clone(),
-            deed.status.to_string(),
+            output::time(entry.at),
+            entry.actor.clone(),
+            entry.action.clone(),
+            entry.target.clone(),
+            entry.status.to_string(),
         ]
     });
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();

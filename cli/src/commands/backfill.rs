@@ -1,4 +1,4 @@
-//! `ebb backfill`: the runs of dates that are past.
+//! `ebb backfill`: runs for past dates.
 
 use std::process::ExitCode;
 
@@ -20,27 +20,27 @@ pub(super) async fn run(shared: &Shared, arguments: Backfill) -> Result<ExitCode
         (Some(BackfillAction::List { workflow }), _) => {
             let query: Vec<_> = workflow.map(|workflow| ("workflow", workflow)).into_iter().collect();
             let page: Page<BackfillView> = client.get(&["backfills"], &query).await?;
-            tell(shared, &page, |page| table(&page.items))?;
+            report(shared, &page, |page| table(&page.items))?;
         }
         (Some(BackfillAction::Show { id }), _) => {
             let view: BackfillView = client.get(&["backfills", &id.to_string()], &[]).await?;
-            tell(shared, &view, words)?;
+            report(shared, &view, words)?;
         }
         (Some(action), _) => {
             let (id, what) = steered(&action);
             let path = ["backfills", &id.to_string(), what];
             let view: BackfillView = client.post(&path, HeaderMap::new(), &()).await?;
-            tell(shared, &view, words)?;
+            report(shared, &view, words)?;
         }
         (None, Some(new)) if new.dry_run => {
             let plan: PlanView = client.post(&["backfills"], HeaderMap::new(), &body(new)).await?;
-            tell(shared, &plan, plan_words)?;
+            report(shared, &plan, plan_words)?;
         }
         (None, Some(new)) => {
             let view: BackfillView = client.post(&["backfills"], HeaderMap::new(), &body(new)).await?;
-            tell(shared, &view, words)?;
+            report(shared, &view, words)?;
         }
-        (None, None) => return Err(anyhow!("say which workflow to backfill, and --from and --to")),
+        (None, None) => return Err(anyhow!("name the workflow to backfill, and --from and --to")),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -70,7 +70,7 @@ fn body(new: NewBackfill) -> BackfillBody {
     }
 }
 
-fn tell<T: Serialize>(shared: &Shared, what: &T, words: impl Fn(&T) -> String) -> Result<()> {
+fn report<T: Serialize>(shared: &Shared, what: &T, words: impl Fn(&T) -> String) -> Result<()> {
     if shared.json {
         output::json(what)?
     } else {
@@ -82,9 +82,9 @@ fn tell<T: Serialize>(shared: &Shared, what: &T, words: impl Fn(&T) -> String) -
 fn plan_words(plan: &PlanView) -> String {
     let took = match plan.expected_seconds {
         Some(seconds) => {
-            format!("about {}, as its last runs took", output::span(chrono::TimeDelta::seconds(seconds)))
+            format!("about {}, judging by its last runs", output::span(chrono::TimeDelta::seconds(seconds)))
         }
-        None => "nobody knows: none of its runs has succeeded yet".to_owned(),
+        None => "unknown: none of its runs has succeeded yet".to_owned(),
     };
     let mut lines = vec![
         format!(
@@ -94,10 +94,10 @@ fn plan_words(plan: &PlanView) -> String {
             output::time(plan.from),
             output::time(plan.to)
         ),
-        format!("{} have a run already", plan.existing),
+        format!("{} already have a run", plan.existing),
         format!("{} would get a run ({}), {} at a time", plan.to_run, plan.rerun.name(), plan.max_parallel),
-        format!("where places are short, {} of its tasks begin for ten of live runs", plan.weight),
-        format!("how long it takes: {took}"),
+        format!("where slots are scarce, {} of its tasks start for every ten of live runs", plan.weight),
+        format!("expected duration: {took}"),
     ];
     lines.extend(plan.first_dates.first().map(|first| format!("first: {}", output::time(*first))));
     lines.join("\n")

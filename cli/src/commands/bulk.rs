@@ -24,7 +24,7 @@ pub(super) async fn run(shared: &Shared, arguments: Bulk) -> Result<ExitCode> {
     let mut body = BulkBody { filter, action, dry_run, reason, cursor: None };
     if dry_run {
         let found: CountView = client.post(&["runs", "bulk"], HeaderMap::new(), &body).await?;
-        return tell_count(shared, &body.action, &found);
+        return report_count(shared, &body.action, &found);
     }
     let mut all = BatchView::default();
     loop {
@@ -34,12 +34,12 @@ pub(super) async fn run(shared: &Shared, arguments: Bulk) -> Result<ExitCode> {
         if body.cursor.is_none() {
             break;
         }
-        eprintln!("{} …", told(&body.action, &all));
+        eprintln!("{} …", summary(&body.action, &all));
     }
     if shared.json {
         output::json(&all)?;
     } else {
-        output::line(told(&body.action, &all))?;
+        output::line(summary(&body.action, &all))?;
         for error in &all.errors {
             output::line(format!("run {}: {}", error.run, error.message))?;
         }
@@ -56,17 +56,17 @@ fn add(all: &mut BatchView, batch: BatchView) {
 }
 
 /// `retry: 3 runs, 2 changed, 1 with nothing to do, 0 failed`
-fn told(action: &str, all: &BatchView) -> String {
+fn summary(action: &str, all: &BatchView) -> String {
     let BatchView { count, applied, stale, failed, .. } = all;
     format!("{action}: {count} runs, {applied} changed, {stale} with nothing to do, {failed} failed")
 }
 
-fn tell_count(shared: &Shared, action: &str, found: &CountView) -> Result<ExitCode> {
+fn report_count(shared: &Shared, action: &str, found: &CountView) -> Result<ExitCode> {
     if shared.json {
         output::json(found)?;
     } else {
         let more = if found.more { " or more" } else { "" };
-        output::line(format!("{action}: {}{more} runs; nothing was changed", found.count))?;
+        output::line(format!("{action}: {}{more} runs; nothing changed", found.count))?;
         for run in &found.sample {
             output::line(run)?;
         }

@@ -1,4 +1,4 @@
-//! `ebb dead-letters`: what could not be taken in.
+//! `ebb dead-letters`: messages that could not be processed.
 
 use std::process::ExitCode;
 
@@ -12,19 +12,18 @@ use super::connect;
 use crate::args::{DeadLetters, LetterAction, LetterFilter, Letters, ListLetters, Shared};
 use crate::output;
 
-/// Where the list is.
 const PATH: &str = "dead-letters";
 
-/// What the list shows of a letter without being told.
-const SHOWN: u32 = 20;
+/// The default length of the list.
+const DEFAULT_LIMIT: u32 = 20;
 
 pub(super) async fn run(shared: &Shared, arguments: DeadLetters) -> Result<ExitCode> {
-    let all = || LetterAction::List(ListLetters { filter: LetterFilter::default(), limit: SHOWN });
+    let all = || LetterAction::List(ListLetters { filter: LetterFilter::default(), limit: DEFAULT_LIMIT });
     match arguments.action.unwrap_or_else(all) {
         LetterAction::List(wanted) => list(shared, wanted).await?,
         LetterAction::Show { id } => show(shared, &id).await?,
-        LetterAction::Replay(letters) => treat(shared, Action::Replay, letters).await?,
-        LetterAction::Discard(letters) => treat(shared, Action::Discard, letters).await?,
+        LetterAction::Replay(letters) => act(shared, Action::Replay, letters).await?,
+        LetterAction::Discard(letters) => act(shared, Action::Discard, letters).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -45,7 +44,7 @@ async fn list(shared: &Shared, wanted: ListLetters) -> Result<()> {
 }
 
 fn table(letters: &[LetterView]) -> String {
-    let head = ["LETTER", "AT", "SOURCE", "TYPE", "REASON"].map(String::from).to_vec();
+    let head = ["ID", "AT", "SOURCE", "TYPE", "REASON"].map(String::from).to_vec();
     let rows = letters.iter().map(|letter| {
         vec![
             letter.id.clone(),
@@ -64,9 +63,9 @@ async fn show(shared: &Shared, id: &str) -> Result<()> {
     if shared.json {
         return Ok(output::json(&letter)?);
     }
-    let kind = letter.kind.as_deref().unwrap_or("no message of ours: it can only be discarded");
+    let kind = letter.kind.as_deref().unwrap_or("not one of our messages: it can only be discarded");
     let mut rows = vec![
-        vec!["letter".into(), letter.id],
+        vec!["id".into(), letter.id],
         vec!["at".into(), output::time(letter.at)],
         vec!["source".into(), letter.source],
         vec!["reason".into(), letter.reason],
@@ -81,23 +80,23 @@ async fn show(shared: &Shared, id: &str) -> Result<()> {
     Ok(())
 }
 
-async fn treat(shared: &Shared, action: Action, letters: Letters) -> Result<()> {
+async fn act(shared: &Shared, action: Action, letters: Letters) -> Result<()> {
     let (verb, done) = match action {
         Action::Replay => ("replay", "replayed"),
         Action::Discard => ("discard", "discarded"),
     };
     let client = connect(shared)?;
-    let Some(id) = &letters.id else { return treat_all(shared, action, done, letters).await };
+    let Some(id) = &letters.id else { return act_on_all(shared, action, done, letters).await };
     let letter: LetterView = client.post(&[PATH, id, verb], HeaderMap::new(), &json!({})).await?;
     match shared.json {
         true => output::json(&letter)?,
-        false => output::line(format!("dead letter {id} is {done}"))?,
+        false => output::line(format!("{done} dead letter {id}"))?,
     }
     Ok(())
 }
 
-/// Asks again until there are none left to see to.
-async fn treat_all(shared: &Shared, action: Action, word: &str, letters: Letters) -> Result<()> {
+/// Repeats the request until none are left.
+async fn act_on_all(shared: &Shared, action: Action, done_word: &str, letters: Letters) -> Result<()> {
     let client = connect(shared)?;
     let LetterFilter { source, text } = letters.filter;
     let (dry_run, filter) = (letters.dry_run, BulkFilter { source, text });
@@ -115,11 +114,11 @@ async fn treat_all(shared: &Shared, action: Action, word: &str, letters: Letters
     if shared.json {
         return Ok(output::json(&json!({"done": done, "left": left, "dry_run": dry_run}))?);
     }
-    let would = if dry_run { "would be" } else { "are" };
-    output::line(format!("{done} dead letters {would} {word}"))?;
+    let prefix = if dry_run { "would have " } else { "" };
+    output::line(format!("{prefix}{done_word} {done} dead letters"))?;
     if !left.is_empty() {
         let left = left.join(", ");
-        output::line(format!("these hold no message of ours and can only be discarded: {left}"))?;
+        output::line(format!("these are not our messages and can only be discarded: {left}"))?;
     }
     Ok(())
 }

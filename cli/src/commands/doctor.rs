@@ -1,4 +1,4 @@
-//! `ebb doctor`: is everything as it should be, and what to do where it is not.
+//! `ebb doctor`: checks the health of the system, and suggests what to do.
 
 use std::process::ExitCode;
 
@@ -19,9 +19,9 @@ use crate::output::{self, Colour, Palette};
 const SKEW: TimeDelta = TimeDelta::seconds(5);
 
 pub(super) async fn run(shared: &Shared, arguments: &Doctor) -> Result<ExitCode> {
-    let report = match ask(&connect(shared)?, arguments.repair).await {
+    let report = match fetch(&connect(shared)?, arguments.repair).await {
         Ok(report) => with_own_clock(report, SystemClock.now()),
-        Err(error) => unanswered(&error, SystemClock.now()),
+        Err(error) => no_report(&error, SystemClock.now()),
     };
     match shared.json {
         true => output::json(&report)?,
@@ -30,34 +30,34 @@ pub(super) async fn run(shared: &Shared, arguments: &Doctor) -> Result<ExitCode>
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-async fn ask(client: &Client, repair: bool) -> client::Result<ReportView> {
+async fn fetch(client: &Client, repair: bool) -> client::Result<ReportView> {
     match repair {
         true => client.post(&["doctor", "repair"], HeaderMap::new(), &json!({})).await,
         false => client.get(&["doctor"], &[]).await,
     }
 }
 
-/// The report with a check of the clock here, which decides nothing and is looked at by people.
+/// Adds a check of the local clock.
 fn with_own_clock(mut report: ReportView, now: Instant) -> ReportView {
     let skew = (report.now - now).abs();
-    let says = format!("the server's differs from the one here by {} ms", skew.num_milliseconds());
-    let check = CheckView::new("clock here", skew <= SKEW, says, "let this machine keep time by NTP");
+    let says = format!("the server's clock differs from the local one by {} ms", skew.num_milliseconds());
+    let check = CheckView::new("local clock", skew <= SKEW, says, "synchronize this machine's clock by NTP");
     report.ok &= check.verdict == Verdict::Ok;
     report.checks.push(check);
     report
 }
 
-/// The report where there is none: why not, and what to do about that.
-fn unanswered(error: &client::Error, now: Instant) -> ReportView {
+/// The report if the server did not send one.
+fn no_report(error: &client::Error, now: Instant) -> ReportView {
     let (name, advice) = match error {
         client::Error::Refused { status: 401 | 403, .. } => (
             "identity",
-            "see that EBB_TOKEN is a token of yours that has not expired; `ebb token` prints that of `ebb dev`",
+            "check that EBB_TOKEN is valid and has not expired; `ebb token` prints the token of `ebb dev`",
         ),
         client::Error::Refused { status: 500.., .. } => {
-            ("database", "see whether the database is there, and the server's log")
+            ("database", "check the database, and the server's log")
         }
-        _ => ("server", "see that `ebb dev` runs, or that EBB_URL is its address"),
+        _ => ("server", "check that `ebb dev` is running, or that EBB_URL is the server's address"),
     };
     let check = CheckView::new(name, false, error.to_string(), advice);
     ReportView { ok: false, now, checks: vec![check], complete: false, repaired: Vec::new() }
@@ -69,8 +69,8 @@ fn text(report: &ReportView, palette: Palette) -> String {
         .iter()
         .map(|check| format!("{} repaired {}: {}", palette.paint(Colour::Good, "↻"), check.name, check.says));
     let checks = report.checks.iter().map(|check| line(check, palette));
-    let more = (!report.complete && report.checks.len() > 1)
-        .then(|| "not all unfinished runs were looked at".into());
+    let more =
+        (!report.complete && report.checks.len() > 1).then(|| "not all unfinished runs were checked".into());
     repaired.chain(checks).chain(more).collect::<Vec<String>>().join("\n")
 }
 
@@ -94,11 +94,11 @@ mod tests {
     #[test]
     fn a_server_that_does_not_answer_is_wrong_and_says_what_to_do() {
         let away = client::Error::Unreachable { url: "http://x".into(), why: "refused".into() };
-        let report = unanswered(&away, now());
+        let report = no_report(&away, now());
         assert!(!report.ok);
         let said = text(&report, Palette { on: false });
         assert!(
-            said.starts_with("✗ server: nothing answers at http://x") && said.contains("EBB_URL"),
+            said.starts_with("✗ server: no response from http://x") && said.contains("EBB_URL"),
             "{said}"
         );
     }

@@ -1,4 +1,4 @@
-//! `ebb explain`: why a run or a task is where it is.
+//! `ebb explain`: why a run or a task is in its state.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use super::connect;
 use crate::args::{Explain, Shared};
 use crate::output::{self, Palette};
 
-/// Explanations are wrapped at so many characters.
+/// The line width of explanations.
 const WIDTH: usize = 100;
 
 pub(super) async fn run(shared: &Shared, arguments: &Explain) -> Result<ExitCode> {
@@ -28,7 +28,7 @@ fn text(explanation: &Explanation, palette: Palette) -> String {
     let tasks = explanation.tasks.iter().map(|task| paragraph(task, palette));
     let more = match explanation.more {
         0 => None,
-        more => Some(format!("and {more} more; ask for one with: ebb explain {} TASK", explanation.run)),
+        more => Some(format!("and {more} more; explain one with: ebb explain {} TASK", explanation.run)),
     };
     std::iter::once(summary).chain(tasks).chain(more).collect::<Vec<_>>().join("\n\n")
 }
@@ -86,7 +86,7 @@ mod tests {
     fn what_was_left_out_is_counted() {
         let said = text(&explanation(7), Palette { on: false });
         assert!(
-            said.ends_with(&format!("\n\nand 7 more; ask for one with: ebb explain {} TASK", Uuid::nil()))
+            said.ends_with(&format!("\n\nand 7 more; explain one with: ebb explain {} TASK", Uuid::nil()))
         );
     }
 

@@ -29,7 +29,7 @@ pub(super) fn run(shared: &Shared, arguments: &Graph) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The files to read, and the name of the workflow that is meant.
+/// The files to read, and the name of the workflow.
 fn find(arguments: &Graph) -> Result<(Vec<SourceFile>, String)> {
     let path = &arguments.workflow;
     if !is_file(path) {
@@ -47,14 +47,14 @@ fn is_file(path: &Path) -> bool {
     path.extension().is_some() || path.components().count() > 1
 }
 
-/// There is no such workflow, or its file is not in order.
+/// There is no such workflow, or its file has problems.
 fn refuse(compiled: &Compilation, files: &[SourceFile], name: &str) -> Result<ExitCode> {
     let mut names: Vec<String> = files.iter().filter_map(files::workflow_name).collect();
     if !names.iter().any(|known| known == name) {
         names.sort();
-        bail!("there is no workflow `{name}` here: choose from {}", names.join(", "));
+        bail!("there is no workflow `{name}`; expected one of {}", names.join(", "));
     }
-    validate::complain(compiled)?;
+    validate::print_problems(compiled)?;
     Ok(ExitCode::from(FAILED))
 }
 
@@ -64,11 +64,11 @@ fn described(workflow: &Workflow) -> Value {
         .iter()
         .map(|task| {
             let child = task.fan_out.as_ref().map(|fan_out| &fan_out.task.kind);
-            let mut told = json!({"name": task.name, "type": task.kind, "depends_on": task.depends_on});
+            let mut described = json!({"name": task.name, "type": task.kind, "depends_on": task.depends_on});
             if let Some(child) = child {
-                told["child_type"] = json!(child);
+                described["child_type"] = json!(child);
             }
-            told
+            described
         })
         .collect();
     json!({"workflow": workflow.name, "tasks": tasks})

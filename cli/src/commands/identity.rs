@@ -24,7 +24,7 @@ pub(super) async fn tokens(shared: &Shared, arguments: Tokens) -> Result<ExitCod
             let gone: TokenView = connect(shared)?.delete(&["tokens", &id.to_string()]).await?;
             match shared.json {
                 true => output::json(&gone)?,
-                false => output::line(format!("token {} is revoked", gone.name))?,
+                false => output::line(format!("revoked token {}", gone.name))?,
             }
         }
     }
@@ -44,7 +44,7 @@ async fn create(shared: &Shared, new: NewToken) -> Result<()> {
         return Ok(output::json(&made)?);
     }
     eprintln!(
-        "{} is {} of {} until {}; the token is shown only now:",
+        "{} has the role {} in {} until {}; the token is shown only once:",
         made.name,
         made.role,
         made.tenant,
@@ -61,7 +61,9 @@ pub(super) async fn grants(shared: &Shared, arguments: Grants) -> Result<ExitCod
             let given: GrantView = connect(shared)?.post(&["grants"], HeaderMap::new(), &body).await?;
             match shared.json {
                 true => output::json(&given)?,
-                false => output::line(format!("{} is {} of {}", given.who, given.role, given.tenant))?,
+                false => {
+                    output::line(format!("{} has the role {} in {}", given.who, given.role, given.tenant))?
+                }
             }
         }
         Grants::List => {
@@ -75,7 +77,10 @@ pub(super) async fn grants(shared: &Shared, arguments: Grants) -> Result<ExitCod
             let gone: GrantView = connect(shared)?.delete(&["grants", &id.to_string()]).await?;
             match shared.json {
                 true => output::json(&gone)?,
-                false => output::line(format!("{} is {} of {} no more", gone.who, gone.role, gone.tenant))?,
+                false => output::line(format!(
+                    "{} no longer has the role {} in {}",
+                    gone.who, gone.role, gone.tenant
+                ))?,
             }
         }
     }
@@ -83,7 +88,7 @@ pub(super) async fn grants(shared: &Shared, arguments: Grants) -> Result<ExitCod
 }
 
 fn token_table(tokens: &[TokenView]) -> String {
-    let head = ["ID", "NAME", "ROLE", "TENANT", "WORKFLOWS", "STATE", "EXPIRES", "MADE BY"];
+    let head = ["ID", "NAME", "ROLE", "TENANT", "WORKFLOWS", "STATE", "EXPIRES", "CREATED BY"];
     let rows = tokens.iter().map(|token| {
         let expires = output::time(token.expires_at);
         [&token.id.to_string(), &token.name, &token.role, &token.tenant, &token.workflows, &token.state]
@@ -96,7 +101,7 @@ fn token_table(tokens: &[TokenView]) -> String {
 }
 
 fn grant_table(grants: &[GrantView]) -> String {
-    let head = ["ID", "WHO", "ROLE", "TENANT", "WORKFLOWS", "GIVEN BY"];
+    let head = ["ID", "WHO", "ROLE", "TENANT", "WORKFLOWS", "GRANTED BY"];
     let rows = grants.iter().map(|grant| {
         let id = grant.id.to_string();
         [&id, &grant.who, &grant.role, &grant.tenant, &grant.workflows, &grant.created_by]

@@ -1,4 +1,4 @@
-//! `ebb limits`: how many tasks are under way at the same time, who has a place, and who waits.
+//! `ebb limits`: limits on active tasks, who holds slots, and who waits.
 
 use std::process::ExitCode;
 
@@ -18,19 +18,19 @@ pub(super) async fn run(shared: &Shared, arguments: Limits) -> Result<ExitCode> 
             let detail: LimitDetail = client.get(&["limits", &kind, &name], &[]).await?;
             return show(shared, &detail);
         }
-        Some(LimitAction::Set { kind, name, places }) => {
-            let body = LimitBody { places: places.0 };
+        Some(LimitAction::Set { kind, name, slots }) => {
+            let body = LimitBody { places: slots.0 };
             client.post(&["limits", &kind, &name], HeaderMap::new(), &body).await?
         }
     };
     if shared.json {
         output::json(&limits)?;
     } else if limits.items.is_empty() {
-        output::line("no limits yet: each is there from the first task that needs it")?;
+        output::line("no limits yet: each exists from the first task that needs it")?;
     } else {
         output::line(table(&limits.items))?;
         for limit in limits.items.iter().filter(|limit| !limit.line.is_empty()) {
-            output::line(format!("\nwho takes turns in the {} `{}`", limit.kind, limit.name))?;
+            output::line(format!("\nwait queue of the {} `{}`", limit.kind, limit.name))?;
             output::line(shares(&limit.line))?;
         }
     }
@@ -43,10 +43,10 @@ fn show(shared: &Shared, detail: &LimitDetail) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     output::line(table(std::slice::from_ref(&detail.limit)))?;
-    for (heading, tasks) in [("who has a place", &detail.holders), ("who comes next", &detail.next)] {
+    for (heading, tasks) in [("holders", &detail.holders), ("next in the wait queue", &detail.next)] {
         output::line(format!("\n{heading}"))?;
         match tasks.is_empty() {
-            true => output::line("nobody")?,
+            true => output::line("none")?,
             false => output::line(contenders(tasks))?,
         }
     }
@@ -59,20 +59,20 @@ fn table(limits: &[LimitView]) -> String {
             limit.kind.clone(),
             limit.name.clone(),
             limit.used.to_string(),
-            limit.places.map_or_else(|| "no bound".to_owned(), |places| places.to_string()),
+            limit.places.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string()),
             limit.waiting.to_string(),
             limit.oldest.map(output::time).unwrap_or_default(),
         ]
     };
-    headed(["LIMIT", "NAME", "USED", "PLACES", "WAITING", "OLDEST"], limits.iter().map(row))
+    headed(["LIMIT", "NAME", "USED", "SLOTS", "WAITING", "OLDEST"], limits.iter().map(row))
 }
 
 fn shares(line: &[ShareView]) -> String {
     let percent = |part: f64| format!("{:.1} %", part * 100.0);
     let row = |share: &ShareView| {
-        let whose = if share.own { "own" } else { "another tenant" };
+        let tenant = if share.own { "own" } else { "another tenant" };
         vec![
-            share.backfill.map_or_else(|| whose.to_owned(), |backfill| format!("backfill {backfill}")),
+            share.backfill.map_or_else(|| tenant.to_owned(), |backfill| format!("backfill {backfill}")),
             share.weight.to_string(),
             share.waiting.to_string(),
             share.oldest.map(output::time).unwrap_or_default(),
@@ -80,7 +80,7 @@ fn shares(line: &[ShareView]) -> String {
             percent(share.received),
         ]
     };
-    headed(["WHOSE", "WEIGHT", "WAITING", "OLDEST", "ENTITLED", "RECEIVED"], line.iter().map(row))
+    headed(["GROUP", "WEIGHT", "WAITING", "OLDEST", "ENTITLED", "RECEIVED"], line.iter().map(row))
 }
 
 fn contenders(tasks: &[ContenderView]) -> String {

@@ -1,4 +1,4 @@
-//! `ebb logs`: what the tasks of a run wrote, now or as it comes.
+//! `ebb logs`: the logs of a run's tasks, once or continuously.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -26,23 +26,23 @@ struct Reader {
     client: Client,
     json: bool,
     wanted: Logs,
-    /// The logs that are being read, by task and attempt; none for those that have been read to their end.
+    /// The open logs by task and attempt; none for those that were read to their end.
     open: BTreeMap<(String, u32), Option<Follower>>,
 }
 
 impl Reader {
-    /// Prints what is new. Answers whether nothing more can come.
+    /// Prints new lines. Returns whether the logs are complete.
     async fn pass(&mut self) -> Result<bool> {
         let tasks = self.tasks().await?;
         for task in &tasks {
             self.open(task);
         }
-        // What was over when the tasks were asked for has written its last line before that.
+        // An attempt that had ended when the tasks were fetched had written its last line before.
         let over: BTreeMap<&str, u32> =
             tasks.iter().map(|task| (task.name.as_str(), attempts_over(task))).collect();
         for (key, follower) in &mut self.open {
             let Some(log) = follower else { continue };
-            for line in log.news::<LogLine>(&self.client).await? {
+            for line in log.new_items::<LogLine>(&self.client).await? {
                 print(&self.wanted, self.json, key, &line)?;
             }
             if over.get(key.0.as_str()).is_some_and(|over| *over >= key.1) {
@@ -61,7 +61,7 @@ impl Reader {
         }
     }
 
-    /// Begins to read a task's log: that of the attempt asked for, else of the current one and all that follow.
+    /// Opens a task's log: of the requested attempt, or of the current one and all that follow.
     fn open(&mut self, task: &TaskView) {
         let attempt = self.wanted.attempt.unwrap_or(task.attempt);
         if attempt == 0 {

@@ -1,4 +1,4 @@
-//! `ebb run cancel|pause|resume|retry|evaluate|clear|mark|wake`: what people do to runs and tasks.
+//! `ebb run cancel|pause|resume|retry|evaluate|clear|mark|wake`: actions on runs and tasks.
 
 use std::process::ExitCode;
 
@@ -12,15 +12,15 @@ use crate::args::{Mark, OnRun, OnTask, Shared};
 use crate::client::Client;
 use crate::output;
 
-/// Does something to a run, and says how it stands then.
+/// Applies an action to a run and prints its state.
 pub(super) async fn on_run(shared: &Shared, client: &Client, action: &str, on: OnRun) -> Result<ExitCode> {
     let path = ["runs", &on.id.to_string(), action];
     let body = ReasonBody { reason: on.reason };
     let run: RunView = client.post(&path, HeaderMap::new(), &body).await?;
-    tell(shared, &run, format!("run {} is {}", run.id, run.state.name()))
+    report(shared, &run, format!("run {} is {}", run.id, run.state.name()))
 }
 
-/// Does something to a task; `done` says what, as the end of a sentence.
+/// Applies an action to a task; `done` is the end of the message.
 pub(super) async fn on_task(
     shared: &Shared,
     client: &Client,
@@ -55,14 +55,14 @@ async fn post(
 ) -> Result<ExitCode> {
     let path = ["runs", &on.id.to_string(), "tasks", &on.task, action];
     let run: RunView = client.post(&path, HeaderMap::new(), body).await?;
-    tell(shared, &run, format!("`{}` of run {} {done}; the run is {}", on.task, run.id, run.state.name()))
+    report(shared, &run, format!("`{}` of run {} {done}; the run is {}", on.task, run.id, run.state.name()))
 }
 
-fn tell(shared: &Shared, run: &RunView, words: String) -> Result<ExitCode> {
+fn report(shared: &Shared, run: &RunView, message: String) -> Result<ExitCode> {
     if shared.json {
         output::json(run)?
     } else {
-        output::line(words)?
+        output::line(message)?
     }
     Ok(ExitCode::SUCCESS)
 }

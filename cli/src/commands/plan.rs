@@ -29,15 +29,15 @@ use crate::output::{self, Palette};
 /// What applying a folder would do.
 #[derive(Serialize)]
 struct Plan {
-    /// What would become of each workflow of the folder, in name order.
+    /// What would happen to each workflow of the folder, by name.
     workflows: Vec<Planned>,
-    /// The workflows in use that the folder does not have and that would be archived, if that is asked for.
+    /// Active workflows that are not in the folder and would be archived with --prune.
     archive: Vec<String>,
-    /// Otherwise they are here, and left as they are.
+    /// Without --prune they are listed here and left alone.
     only_on_server: Vec<String>,
 }
 
-/// What would become of one workflow.
+/// What would happen to one workflow.
 #[derive(Serialize)]
 struct Planned {
     name: String,
@@ -49,9 +49,9 @@ struct Planned {
     after: i32,
     /// What differs between the two.
     difference: Difference,
-    /// Runs that have not ended and would keep their version.
+    /// Unfinished runs, which would keep their version.
     unfinished: Unfinished,
-    /// The next instants of its schedules, where these would change.
+    /// The next instants of its schedules, if they would change.
     next: Vec<NextView>,
 }
 
@@ -63,7 +63,7 @@ enum Change {
     New,
     /// Another version would become the active one.
     Changed,
-    /// It is archived on the server and would be in use again.
+    /// It is archived on the server and would be active again.
     Archived,
     /// Nothing would happen.
     Unchanged,
@@ -100,13 +100,13 @@ pub(super) async fn run(shared: &Shared, arguments: &Arguments) -> Result<ExitCo
 fn refuse(shared: &Shared, compiled: &Compilation) -> Result<ExitCode> {
     match shared.json {
         true => output::json(&json!({"valid": false, "diagnostics": compiled.diagnostics}))?,
-        false => validate::complain(compiled)?,
+        false => validate::print_problems(compiled)?,
     }
     eprintln!("`ebb apply` would register nothing");
     Ok(ExitCode::from(FAILED))
 }
 
-/// How the plan is carried out.
+/// The command that applies the plan.
 fn command(arguments: &Arguments) -> String {
     let folder = match arguments.folder.to_str() {
         Some("workflows") => String::new(),
@@ -129,8 +129,8 @@ async fn make(client: &Client, definitions: Vec<Definition>) -> Result<Plan> {
         });
     }
     workflows.sort_by(|one, other| one.name.cmp(&other.name));
-    let elsewhere = in_use.into_iter().map(|workflow| workflow.name).filter(|name| !here.contains(name));
-    Ok(Plan { workflows, archive: Vec::new(), only_on_server: elsewhere.collect() })
+    let others = in_use.into_iter().map(|workflow| workflow.name).filter(|name| !here.contains(name));
+    Ok(Plan { workflows, archive: Vec::new(), only_on_server: others.collect() })
 }
 
 fn unchanged(active: &WorkflowView) -> Planned {
@@ -146,7 +146,7 @@ fn unchanged(active: &WorkflowView) -> Planned {
     }
 }
 
-/// What would become of a workflow that is not in use as it stands in the folder.
+/// What would happen to a workflow that differs from the active version.
 async fn planned(client: &Client, definition: &Definition) -> Result<Planned> {
     let (name, tasks) = (definition.workflow.name.clone(), definition.workflow.tasks.len());
     let Some(active) = registered(client, &name).await? else {
@@ -186,7 +186,7 @@ async fn registered(client: &Client, name: &str) -> Result<Option<WorkflowDetail
     }
 }
 
-/// The number that a definition has already, or would get.
+/// The number that a definition has, or would get.
 async fn number_of(client: &Client, definition: &Definition) -> Result<i32> {
     let versions: Vec<VersionView> =
         client.all(&["workflows", &definition.workflow.name, "versions"]).await?;
@@ -195,8 +195,7 @@ async fn number_of(client: &Client, definition: &Definition) -> Result<i32> {
     Ok(known.map_or(next, |version| version.number))
 }
 
-/// The runs of a workflow that have not ended. So many of each state are counted as one page shows: more than
-/// that is said, not waited for.
+/// The unfinished runs of a workflow, at most one page for each state.
 async fn unfinished(client: &Client, workflow: &str) -> Result<Unfinished> {
     let mut found = Unfinished::default();
     for state in RunState::ALL.into_iter().filter(|state| !state.is_final()) {

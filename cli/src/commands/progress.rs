@@ -1,4 +1,4 @@
-//! How a run is getting on, as its events tell: lines for a pipe, a picture for a terminal.
+//! The progress of a run, derived from its events: lines for a pipe, a live view for a terminal.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::output::{self, Colour, Palette};
 
-/// A picture has no more lines of tasks.
+/// The maximum number of tasks in the live view.
 const MAX_LINES: usize = 20;
 
-/// How a run is getting on.
+/// The progress of a run.
 pub(super) struct Progress {
     tasks: Vec<Line>,
     places: BTreeMap<String, usize>,
@@ -30,7 +30,7 @@ struct Line {
     children: Option<Children>,
 }
 
-/// How far the children of a fan-out have come.
+/// The progress of a fan-out's children.
 #[derive(Default)]
 struct Children {
     count: u64,
@@ -40,8 +40,7 @@ struct Children {
 }
 
 impl Children {
-    /// Takes in that one ended. Answers whether that is worth a line of its own: one that failed is, of the others one
-    /// in ten.
+    /// Counts a child that ended. Returns whether to print a line: for each failure, and for each tenth of the others.
     fn on(&mut self, name: &str, state: TaskState) -> bool {
         let tenths = |ended: u64| ended * 10 / self.count.max(1);
         let worth_a_line = state == TaskState::Failed || tenths(self.ended) < tenths(self.ended + 1);
@@ -53,14 +52,14 @@ impl Children {
         worth_a_line
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
         format!("  {}/{} children{failed}", self.ended, self.count)
     }
 }
 
 impl Progress {
-    /// Of a run with these tasks, before its first event.
+    /// A run with these tasks, before its first event.
     pub(super) fn new(names: impl IntoIterator<Item = String>) -> Self {
         let (state, attempt, since) = (TaskState::Pending, 0, None);
         let pending = |name| Line { name, state, attempt, since, note: String::new(), children: None };
@@ -69,13 +68,13 @@ impl Progress {
         Self { tasks, places, end: None }
     }
 
-    /// Takes in one event. Answers with the line that tells of it, if it changed anything.
+    /// Applies one event. Returns the line to print, if it changed anything.
     pub(super) fn on(&mut self, event: &EventView, palette: Palette) -> Option<String> {
         if let Some(end) = end(event.kind) {
             self.end = Some(end);
         }
         if matches!(event.kind, EventKind::RunStarted | EventKind::RunRetried | EventKind::TaskCleared) {
-            // It had ended before, and goes on.
+            // It had ended, and continues.
             self.end = None;
         }
         let state = entered(event)?;
@@ -95,7 +94,7 @@ impl Progress {
         Some(format!("{} {}", event.at.format("%H:%M:%S"), self.line(place, palette)))
     }
 
-    /// A child's end counts in its fan-out's line, and has none itself.
+    /// Counts a child's end in the line of its fan-out.
     fn on_child(
         &mut self,
         name: &str,
@@ -109,7 +108,7 @@ impl Progress {
         worth_a_line.then(|| format!("{} {}", event.at.format("%H:%M:%S"), self.line(place, palette)))
     }
 
-    /// The tasks that failed themselves, with what they said and whose log says more.
+    /// The tasks that failed, with their errors and the task whose log has details.
     pub(super) fn failed(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         let failed = self.tasks.iter().filter(|task| task.state == TaskState::Failed);
         failed.map(|task| {
@@ -118,12 +117,12 @@ impl Progress {
         })
     }
 
-    /// The picture for a terminal at `now`: all tasks if they are few, else those that are of interest.
+    /// The live view at `now`: all tasks if they are few, else the relevant ones.
     pub(super) fn picture(&self, now: Instant, palette: Palette) -> String {
         let all: Vec<usize> = (0..self.tasks.len()).collect();
         let mut shown = all.clone();
         if shown.len() > MAX_LINES {
-            shown.retain(|place| is_of_interest(self.tasks[*place].state));
+            shown.retain(|place| is_relevant(self.tasks[*place].state));
             shown.truncate(MAX_LINES);
         }
         let mut lines: Vec<String> = shown.iter().map(|place| self.line_at(*place, now, palette)).collect();
@@ -149,12 +148,12 @@ impl Progress {
         let state = palette.paint(colour, format!("{sign} {}", task.state.name()));
         let attempt = if task.attempt > 1 { format!(" (attempt {})", task.attempt) } else { String::new() };
         let note = if task.note.is_empty() { String::new() } else { format!(": {}", task.note) };
-        let children = task.children.as_ref().map(Children::told).unwrap_or_default();
+        let children = task.children.as_ref().map(Children::summary).unwrap_or_default();
         format!("{:<width$}  {state}{attempt}{children}{note}", task.name)
     }
 }
 
-fn is_of_interest(state: TaskState) -> bool {
+fn is_relevant(state: TaskState) -> bool {
     matches!(
         state,
         TaskState::Dispatched
@@ -192,7 +191,7 @@ fn entered(event: &EventView) -> Option<TaskState> {
     })
 }
 
-/// What is worth knowing of an event's data, in one line.
+/// The relevant part of an event's data, in one line.
 fn note(data: &Value) -> String {
     let text = |name: &str| data[name].as_str().map(|text| output::first_line(text).to_owned());
     let error = text("message").map(|message| match text("class") {

@@ -1,4 +1,4 @@
-//! `ebb queues`: how much waits in each queue, for how long, and of whom.
+//! `ebb queues`: how many tasks wait in each queue, since when, and of which tenant.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub(super) async fn run(shared: &Shared) -> Result<ExitCode> {
     if shared.json {
         output::json(&queues)?;
     } else if queues.items.is_empty() {
-        output::line("no queues yet: each is there from the first task that needs it")?;
+        output::line("no queues yet: each exists from the first task that needs it")?;
     } else {
         output::line(table(&queues.items))?;
     }
@@ -22,7 +22,7 @@ pub(super) async fn run(shared: &Shared) -> Result<ExitCode> {
 }
 
 fn table(queues: &[QueueView]) -> String {
-    let head = ["QUEUE", "OF", "DEPTH", "OLDEST", "ACTIVE", "PLACES", "RELEASED", "A MINUTE"];
+    let head = ["QUEUE", "GROUP", "DEPTH", "OLDEST", "ACTIVE", "SLOTS", "RELEASED", "PER MINUTE"];
     let mut rows = vec![head.map(String::from).to_vec()];
     for queue in queues {
         rows.push(vec![
@@ -31,16 +31,16 @@ fn table(queues: &[QueueView]) -> String {
             queue.depth.to_string(),
             queue.oldest.map(output::time).unwrap_or_default(),
             queue.active.to_string(),
-            queue.places.map_or_else(|| "no bound".to_owned(), |places| places.to_string()),
+            queue.places.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string()),
             queue.released.to_string(),
             queue.rate.to_string(),
         ]);
         rows.extend(queue.parties.iter().map(|party| {
-            let whose = party.tenant.clone().unwrap_or_else(|| "another tenant".to_owned());
-            let whose = party.backfill.map_or(whose, |backfill| format!("backfill {backfill}"));
+            let group = party.tenant.clone().unwrap_or_else(|| "another tenant".to_owned());
+            let group = party.backfill.map_or(group, |backfill| format!("backfill {backfill}"));
             vec![
                 String::new(),
-                whose,
+                group,
                 party.depth.to_string(),
                 party.oldest.map(output::time).unwrap_or_default(),
                 String::new(),

@@ -24,9 +24,9 @@ pub(super) async fn run(shared: &Shared, arguments: Run) -> Result<ExitCode> {
         Run::Resume(on) => operate::on_run(shared, &client, "resume", on).await,
         Run::Retry(on) => operate::on_run(shared, &client, "retry", on).await,
         Run::Evaluate(on) => operate::on_run(shared, &client, "evaluate", on).await,
-        Run::Clear(on) => operate::on_task(shared, &client, "clear", on, "begins anew").await,
+        Run::Clear(on) => operate::on_task(shared, &client, "clear", on, "is re-run").await,
         Run::Mark(mark) => operate::mark(shared, &client, mark).await,
-        Run::Wake(on) => operate::on_task(shared, &client, "wake", on, "waits no longer").await,
+        Run::Wake(on) => operate::on_task(shared, &client, "wake", on, "no longer waits").await,
     }
 }
 
@@ -56,7 +56,7 @@ fn head(run: &RunView, palette: Palette) -> String {
         ("console", run.links.console.clone()),
         ("error", run.error.clone().unwrap_or_default()),
         ("parent", run.parent.as_ref().map(parent).unwrap_or_default()),
-        ("held", run.waiting.as_ref().map(|turn| held(run, turn)).unwrap_or_default()),
+        ("waiting", run.waiting.as_ref().map(|turn| waiting(run, turn)).unwrap_or_default()),
     ];
     rows.retain(|(_, value)| !value.is_empty());
     rows.into_iter().map(|(name, value)| format!("{name:<10}  {value}\n")).collect()
@@ -88,8 +88,8 @@ fn parent(parent: &ParentView) -> String {
     format!("run {}{task}{waits}", parent.run)
 }
 
-/// What a run waits for before it begins.
-fn held(run: &RunView, turn: &TurnView) -> String {
+/// What a run waits for before it starts.
+fn waiting(run: &RunView, turn: &TurnView) -> String {
     let key = run.concurrency_key.as_ref().filter(|key| !key.is_empty());
     let key = key.map(|key| format!(" (concurrency key `{key}`)")).unwrap_or_default();
     let runs: Vec<String> = turn.runs.iter().flatten().map(|run| format!("run {run}")).collect();
@@ -98,7 +98,7 @@ fn held(run: &RunView, turn: &TurnView) -> String {
     format!("waits for {}{ahead}{key}", if runs.is_empty() { "its turn".into() } else { runs.join(", ") })
 }
 
-/// How far a task's children have come, what it waits for, which run it started, or what went wrong with it.
+/// A task's children, what it waits for, the run it started, or its error.
 fn note(task: &TaskView) -> String {
     let children = task.children.as_ref().map(children);
     let waits = task.waiting.as_ref().filter(|_| children.is_none()).map(waits);

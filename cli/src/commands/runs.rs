@@ -13,7 +13,7 @@ use crate::output::{self, Palette};
 
 const STATE_COLUMN: usize = 2;
 
-/// So many pages are asked for, until there are as many runs as were wanted.
+/// The maximum number of pages to fetch for the requested number of runs.
 const PAGES: usize = 100;
 
 pub(super) async fn run(shared: &Shared, arguments: &Runs) -> Result<ExitCode> {
@@ -37,7 +37,7 @@ pub(super) async fn run(shared: &Shared, arguments: &Runs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// So many runs, or all there are: a page may have fewer than fit although there are more.
+/// The requested number of runs, or all: a page may be shorter although there are more.
 async fn collect(client: &Client, mut query: Vec<(&str, String)>, limit: u32) -> Result<Page<RunView>> {
     let mut page: Page<RunView> = client.get(&["runs"], &query).await?;
     for _ in 0..PAGES {
@@ -52,10 +52,10 @@ async fn collect(client: &Client, mut query: Vec<(&str, String)>, limit: u32) ->
     Ok(page)
 }
 
-/// A run's state, and whether it is held for others.
+/// A run's state, and whether it waits for others.
 fn state(run: &RunView) -> String {
-    let held = if run.waiting.is_some() { " (held)" } else { "" };
-    format!("{}{held}", run.state.name())
+    let waiting = if run.waiting.is_some() { " (waiting)" } else { "" };
+    format!("{}{waiting}", run.state.name())
 }
 
 fn table(runs: &[RunView], palette: Palette) -> String {

@@ -1,4 +1,4 @@
-//! `ebb schedule`: when workflows run by themselves.
+//! `ebb schedule`: shows, pauses and resumes schedules.
 
 use std::process::ExitCode;
 
@@ -67,7 +67,7 @@ async fn next(shared: &Shared, arguments: NextInstants) -> Result<ExitCode> {
     if shared.json {
         output::json(&items.iter().map(|next| next.at).collect::<Vec<Instant>>())?;
     } else if items.is_empty() {
-        output::line("nothing is to come")?;
+        output::line("no further instants")?;
     } else {
         let several = items.iter().any(|next| next.schedule != items[0].schedule);
         let row = |next: &NextView| {
@@ -79,21 +79,23 @@ async fn next(shared: &Shared, arguments: NextInstants) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The instants of a pattern, for which no server is needed.
+/// The instants of a pattern, without a server.
 fn of_pattern(cron: &str, arguments: &NextInstants) -> Result<Vec<NextView>> {
     let zone = arguments.timezone.as_deref().unwrap_or("UTC");
     let zone: Tz =
         zone.parse().map_err(|_| anyhow!("unknown time zone `{zone}` ({})", language::zone_hint(zone)))?;
     let pattern = Pattern::read(cron).map_err(|mistakes| {
-        let told = mistakes.into_iter().map(|mistake| match mistake.hint {
+        let problems = mistakes.into_iter().map(|mistake| match mistake.hint {
             Some(hint) => format!("{} ({hint})", mistake.message),
             None => mistake.message,
         });
-        anyhow!("{}", told.collect::<Vec<_>>().join("\n"))
+        anyhow!("{}", problems.collect::<Vec<_>>().join("\n"))
     })?;
     let from = match &arguments.from {
         Some(text) => wall::read(text, zone).ok_or_else(|| {
-            anyhow!("--from is `{text}`: write, for example, 2026-01-31T18:00 or 2026-01-31T18:00:00Z")
+            anyhow!(
+                "invalid --from `{text}`; expected a time such as 2026-01-31T18:00 or 2026-01-31T18:00:00Z"
+            )
         })?,
         None => SystemClock.now(),
     };
@@ -117,7 +119,7 @@ fn show(shared: &Shared, list: &ScheduleList) -> Result<()> {
 
 fn drifted(drift: &DriftView) -> String {
     match (drift.p50_ms, drift.p99_ms) {
-        (Some(half), Some(most)) => format!("≤ {half}/{most} ms"),
+        (Some(p50), Some(p99)) => format!("≤ {p50}/{p99} ms"),
         _ if drift.runs > 0 => "over a minute".into(),
         _ => String::new(),
     }

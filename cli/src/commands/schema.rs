@@ -1,4 +1,4 @@
-//! `ebb schema`: prints the JSON Schema of a kind of file, without a server.
+//! `ebb schema`: prints a JSON Schema, without a server.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use crate::args::Schema;
 use crate::output;
 
 pub(super) fn run(arguments: &Schema) -> Result<ExitCode> {
-    // The command line takes no other name than these.
+    // The argument parser accepts no other name.
     let asked = language::Schema::ALL.into_iter().find(|schema| schema.name() == arguments.kind);
     if let Some(schema) = asked {
         output::json(&schema.to_json())?;

@@ -1,4 +1,4 @@
-//! `ebb tenants`: who shares an Ebbflow, and what each has coming.
+//! `ebb tenants`: tenants, their weights and limits.
 
 use std::process::ExitCode;
 
@@ -24,7 +24,7 @@ pub(super) async fn run(shared: &Shared, arguments: Tenants) -> Result<ExitCode>
         }
         Some(TenantAction::Show { name }) => client.get(&["tenants", &name], &[]).await?,
         Some(TenantAction::Set { name, weight, max_active_tasks }) => {
-            let max_active_tasks = max_active_tasks.map(|places| places.0);
+            let max_active_tasks = max_active_tasks.map(|slots| slots.0);
             let body = TenantBody { weight, max_active_tasks };
             client.post(&["tenants", &name], HeaderMap::new(), &body).await?
         }
@@ -37,13 +37,13 @@ pub(super) async fn run(shared: &Shared, arguments: Tenants) -> Result<ExitCode>
 }
 
 fn table(tenants: &[TenantView]) -> String {
-    let head = ["TENANT", "WEIGHT", "ACTIVE", "MOST", "WAITING", "SINCE"].map(String::from).to_vec();
+    let head = ["TENANT", "WEIGHT", "ACTIVE", "MAX", "WAITING", "SINCE"].map(String::from).to_vec();
     let rows = tenants.iter().map(|tenant| {
         vec![
             tenant.name.clone(),
             tenant.weight.to_string(),
             tenant.active_tasks.to_string(),
-            tenant.max_active_tasks.map_or_else(|| "no bound".to_owned(), |most| most.to_string()),
+            tenant.max_active_tasks.map_or_else(|| "unlimited".to_owned(), |max| max.to_string()),
             tenant.waiting_tasks.to_string(),
             output::time(tenant.created_at),
         ]
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenant_without_a_bound_says_so() {
+    fn a_tenant_without_a_limit_is_unlimited() {
         let created_at = Instant::from_timestamp(1_800_000_000, 0).unwrap();
         let tenant = |max_active_tasks| TenantView {
             name: "acme".into(),
@@ -71,9 +71,9 @@ mod tests {
         };
         assert_eq!(
             table(&[tenant(None), tenant(Some(4))]),
-            "TENANT  WEIGHT  ACTIVE  MOST      WAITING  SINCE\n\
-             acme    3       1       no bound  0        2027-01-15 08:00:00Z\n\
-             acme    3       1       4         0        2027-01-15 08:00:00Z"
+            "TENANT  WEIGHT  ACTIVE  MAX        WAITING  SINCE\n\
+             acme    3       1       unlimited  0        2027-01-15 08:00:00Z\n\
+             acme    3       1       4          0        2027-01-15 08:00:00Z"
         );
     }
 }

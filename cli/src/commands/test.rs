@@ -1,4 +1,4 @@
-//! `ebb test`: plays the tests of workflows here, under virtual time and without a server.
+//! `ebb test`: runs workflow tests under virtual time, without a server.
 
 mod junit;
 
@@ -18,9 +18,9 @@ use crate::args::{self, Shared};
 use crate::files;
 use crate::output::{self, Colour, Palette};
 
-/// What came of one test.
+/// The result of one test.
 #[derive(Serialize)]
-struct Played {
+struct Tested {
     file: String,
     workflow: String,
     name: String,
@@ -29,16 +29,16 @@ struct Played {
     took: TimeDelta,
 }
 
-/// What came of all of them.
+/// The results of all tests.
 #[derive(Default)]
 struct Results {
-    played: Vec<Played>,
-    /// The workflows' own problems.
-    unsound: Vec<Diagnostic>,
+    tested: Vec<Tested>,
+    /// Problems of workflows.
+    invalid_workflows: Vec<Diagnostic>,
     /// Problems of test files.
-    unusable: Vec<Diagnostic>,
-    /// Test files whose workflow has problems, in words.
-    unplayed: Vec<String>,
+    invalid_tests: Vec<Diagnostic>,
+    /// Messages about test files whose workflow has problems.
+    not_run: Vec<String>,
 }
 
 pub(super) async fn run(shared: &Shared, arguments: &args::Test) -> Result<ExitCode> {
@@ -46,12 +46,12 @@ pub(super) async fn run(shared: &Shared, arguments: &args::Test) -> Result<ExitC
     for (folder, tests) in files::read_tests(&arguments.paths)? {
         let workflows = language::compile(&files::read(&folder)?);
         for file in tests {
-            play(&file, &workflows, arguments.filter.as_deref(), &mut results).await;
+            run_file(&file, &workflows, arguments.filter.as_deref(), &mut results).await;
         }
-        results.unsound.extend(workflows.diagnostics);
+        results.invalid_workflows.extend(workflows.diagnostics);
     }
     if results.is_empty() {
-        bail!("there is no such test: tests are files in `tests/`, beside `graphs/`");
+        bail!("no tests found: tests are files in `tests/`, next to `graphs/`");
     }
     if let Some(path) = &arguments.junit {
         fs::write(path, junit::document(&results))
@@ -65,13 +65,13 @@ pub(super) async fn run(shared: &Shared, arguments: &args::Test) -> Result<ExitC
     Ok(ExitCode::from(results.code()))
 }
 
-async fn play(file: &TestFile, workflows: &Compilation, filter: Option<&str>, results: &mut Results) {
+async fn run_file(file: &TestFile, workflows: &Compilation, filter: Option<&str>, results: &mut Results) {
     let suite = match Suite::read(file, workflows) {
         Ok(suite) => suite,
-        Err(Refusal::File(problems)) => return results.unusable.extend(problems),
+        Err(Refusal::File(problems)) => return results.invalid_tests.extend(problems),
         Err(Refusal::Workflow(name)) => {
-            let words = format!("{}: not played, since the workflow `{name}` has problems", file.path);
-            return results.unplayed.push(words);
+            let message = format!("{}: not run, because the workflow `{name}` has problems", file.path);
+            return results.not_run.push(message);
         }
     };
     let wanted =
@@ -79,7 +79,7 @@ async fn play(file: &TestFile, workflows: &Compilation, filter: Option<&str>, re
     for test in suite.tests.iter().filter(|test| wanted(&test.name)) {
         let start = SystemClock.now();
         let problems = suite.run(test).await;
-        results.played.push(Played {
+        results.tested.push(Tested {
             file: suite.path().to_owned(),
             workflow: suite.workflow().to_owned(),
             name: test.name.clone(),
@@ -91,27 +91,27 @@ async fn play(file: &TestFile, workflows: &Compilation, filter: Option<&str>, re
 
 impl Results {
     fn is_empty(&self) -> bool {
-        self.played.is_empty() && self.unusable.is_empty() && self.unplayed.is_empty()
+        self.tested.is_empty() && self.invalid_tests.is_empty() && self.not_run.is_empty()
     }
 
     fn failed(&self) -> usize {
-        self.played.iter().filter(|test| !test.problems.is_empty()).count()
+        self.tested.iter().filter(|test| !test.problems.is_empty()).count()
     }
 
     fn code(&self) -> u8 {
-        match (self.unusable.is_empty(), self.unsound.is_empty() && self.failed() == 0) {
+        match (self.invalid_tests.is_empty(), self.invalid_workflows.is_empty() && self.failed() == 0) {
             (false, _) => MISUSED,
             (true, false) => FAILED,
             (true, true) => 0,
         }
     }
 
-    /// All of it in a line.
+    /// One line about all tests.
     fn summary(&self) -> String {
-        let took: TimeDelta = self.played.iter().map(|test| test.took).sum();
-        let (passed, total) = (self.played.len() - self.failed(), self.played.len());
+        let took: TimeDelta = self.tested.iter().map(|test| test.took).sum();
+        let (passed, total) = (self.tested.len() - self.failed(), self.tested.len());
         let tests = if total == 1 { "test" } else { "tests" };
-        let problems = self.unsound.len() + self.unusable.len();
+        let problems = self.invalid_workflows.len() + self.invalid_tests.len();
         let and = if problems > 0 { format!("; problems in files: {problems}") } else { String::new() };
         format!("{passed} of {total} {tests} passed in {}{and}", output::span(took))
     }
@@ -120,7 +120,7 @@ impl Results {
 fn print(results: &Results) -> Result<()> {
     let palette = Palette::of_stdout();
     let mut file = "";
-    for test in &results.played {
+    for test in &results.tested {
         if test.file != file {
             file = &test.file;
             output::line(file)?;
@@ -135,11 +135,11 @@ fn print(results: &Results) -> Result<()> {
             output::line(format!("         {problem}"))?;
         }
     }
-    for words in results.unsound.iter().chain(&results.unusable) {
-        output::line(words)?;
+    for message in results.invalid_workflows.iter().chain(&results.invalid_tests) {
+        output::line(message)?;
     }
-    for words in &results.unplayed {
-        output::line(words)?;
+    for message in &results.not_run {
+        output::line(message)?;
     }
     let colour = if results.code() == 0 { Colour::Good } else { Colour::Bad };
     Ok(output::line(palette.paint(colour, results.summary()))?)
@@ -148,8 +148,8 @@ fn print(results: &Results) -> Result<()> {
 fn print_json(results: &Results) -> Result<()> {
     Ok(output::json(&json!({
         "passed": results.code() == 0,
-        "tests": results.played,
-        "diagnostics": results.unsound.iter().chain(&results.unusable).collect::<Vec<_>>(),
+        "tests": results.tested,
+        "diagnostics": results.invalid_workflows.iter().chain(&results.invalid_tests).collect::<Vec<_>>(),
     }))?)
 }
 

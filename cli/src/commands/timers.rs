@@ -1,4 +1,4 @@
-//! `ebb timers`: what will happen when.
+//! `ebb timers`: pending timers.
 
 use std::process::ExitCode;
 

@@ -25,9 +25,9 @@ pub(super) async fn run(shared: &Shared, arguments: Trigger) -> Result<ExitCode>
     if shared.json {
         output::json(&run)?;
     } else {
-        let held = if run.waiting.is_some() { ", held until others have ended" } else { "" };
+        let waiting = if run.waiting.is_some() { ", waiting for other runs" } else { "" };
         let state = run.state.name();
-        output::line(format!("run {} of {} v{} is {state}{held}", run.id, run.workflow, run.version))?;
+        output::line(format!("run {} of {} v{} is {state}{waiting}", run.id, run.workflow, run.version))?;
         output::line(format!("watch it: ebb run watch {}", run.id))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -36,7 +36,7 @@ pub(super) async fn run(shared: &Shared, arguments: Trigger) -> Result<ExitCode>
 async fn start(client: &Client, arguments: &Trigger) -> Result<RunView> {
     let mut headers = HeaderMap::new();
     if let Some(key) = &arguments.key {
-        let value = HeaderValue::from_str(key).context("--key must be made of visible ASCII characters")?;
+        let value = HeaderValue::from_str(key).context("--key must consist of visible ASCII characters")?;
         headers.insert("idempotency-key", value);
     }
     let body = StartBody {
@@ -50,7 +50,7 @@ async fn start(client: &Client, arguments: &Trigger) -> Result<RunView> {
     started.map_err(|error| advised(error).into())
 }
 
-/// A refusal because of another run, with the commands that do something about that.
+/// Adds commands that help to a refusal because of another run.
 fn advised(error: Error) -> Error {
     let Error::Refused { status, code, message, details } = error else { return error };
     let in_the_way = details["id"].as_str().filter(|_| code == "concurrency_key_taken");
@@ -76,14 +76,14 @@ async fn inputs(client: &Client, arguments: &Trigger) -> Result<Map<String, Valu
 
 fn read_file(path: &Path) -> Result<Map<String, Value>> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} holds no JSON object", path.display()))
+    serde_json::from_str(&text).with_context(|| format!("{} does not contain a JSON object", path.display()))
 }
 
-/// What was written for an input: the text itself where a text is wanted, else JSON. What is neither goes as it
-/// is, and the server says what it wants instead.
+/// The value of an input: the text itself if a string is declared, else JSON. Anything else is sent unchanged, and the
+/// server reports what it expects.
 fn value(declared: &[InputSpec], name: &str, text: &str) -> Value {
-    let wanted = declared.iter().find(|input| input.name == name).map(|input| input.kind);
-    match wanted {
+    let kind = declared.iter().find(|input| input.name == name).map(|input| input.kind);
+    match kind {
         Some(InputType::String | InputType::Date | InputType::Datetime) => text.into(),
         _ => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
     }

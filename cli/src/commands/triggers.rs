@@ -1,4 +1,4 @@
-//! `ebb triggers`: what starts runs by itself, and letting it pause or go on.
+//! `ebb triggers`: lists, shows, pauses and resumes triggers.
 
 use std::process::ExitCode;
 
@@ -18,16 +18,16 @@ pub(super) async fn run(shared: &Shared, arguments: Triggers) -> Result<ExitCode
         Some(TriggerAction::List(filter)) => list(shared, filter).await,
         Some(TriggerAction::Show(TriggerName { workflow, name })) => {
             let view = connect(shared)?.get(&["triggers", &workflow, &name], &[]).await?;
-            say(shared, &view)
+            print(shared, &view)
         }
         Some(TriggerAction::Pause { of: TriggerName { workflow, name }, reason }) => {
             let body = PauseBody { reason };
             let path = ["triggers", &workflow, &name, "pause"];
-            say(shared, &connect(shared)?.post(&path, HeaderMap::new(), &body).await?)
+            print(shared, &connect(shared)?.post(&path, HeaderMap::new(), &body).await?)
         }
         Some(TriggerAction::Resume(TriggerName { workflow, name })) => {
             let path = ["triggers", &workflow, &name, "resume"];
-            say(shared, &connect(shared)?.post(&path, HeaderMap::new(), &json!({})).await?)
+            print(shared, &connect(shared)?.post(&path, HeaderMap::new(), &json!({})).await?)
         }
     }
 }
@@ -66,11 +66,11 @@ fn state(trigger: &TriggerView) -> String {
     match (&trigger.paused_reason, trigger.failures) {
         (Some(reason), _) => format!("paused: {reason}"),
         (None, 0) => "active".to_owned(),
-        (None, failures) => format!("active, {failures} looks failed"),
+        (None, failures) => format!("active, {failures} polls failed"),
     }
 }
 
-fn say(shared: &Shared, trigger: &TriggerView) -> Result<ExitCode> {
+fn print(shared: &Shared, trigger: &TriggerView) -> Result<ExitCode> {
     if shared.json {
         output::json(trigger)?;
         return Ok(ExitCode::SUCCESS);

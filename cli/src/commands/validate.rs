@@ -1,4 +1,4 @@
-//! `ebb validate`: checks files here, without a server.
+//! `ebb validate`: checks files, without a server.
 
 use std::process::ExitCode;
 
@@ -14,21 +14,21 @@ use crate::output::{self, Colour, Palette};
 pub(super) fn run(shared: &Shared, arguments: &Validate) -> Result<ExitCode> {
     let files = files::read_all(&arguments.paths)?;
     let compiled = language::compile(&files);
-    let is_sound = compiled.diagnostics.is_empty();
+    let is_valid = compiled.diagnostics.is_empty();
     if shared.json {
         let names: Vec<&str> =
-            compiled.definitions.iter().map(|sound| sound.workflow.name.as_str()).collect();
-        output::json(&json!({"valid": is_sound, "workflows": names, "diagnostics": compiled.diagnostics}))?;
-    } else if is_sound {
-        output::line(format!("{} workflows are in order", compiled.definitions.len()))?;
+            compiled.definitions.iter().map(|definition| definition.workflow.name.as_str()).collect();
+        output::json(&json!({"valid": is_valid, "workflows": names, "diagnostics": compiled.diagnostics}))?;
+    } else if is_valid {
+        output::line(format!("{} workflows are valid", compiled.definitions.len()))?;
     } else {
-        complain(&compiled)?;
+        print_problems(&compiled)?;
     }
-    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+    Ok(if is_valid { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
 /// Prints every problem.
-pub(super) fn complain(compiled: &Compilation) -> Result<()> {
+pub(super) fn print_problems(compiled: &Compilation) -> Result<()> {
     let palette = Palette::of_stdout();
     for problem in &compiled.diagnostics {
         output::line(problem)?;

@@ -1,4 +1,4 @@
-//! `ebb versions`, `ebb rollback`, `ebb archive`: which version of a workflow new runs take, if any.
+//! `ebb versions`, `ebb rollback`, `ebb archive`: the versions of a workflow.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use super::connect;
 use crate::args::{Archive, Rollback, Shared, Versions};
 use crate::output::{self, Colour, Palette};
 
-/// So much of a hash tells versions apart.
+/// This many characters of a hash distinguish versions.
 const SHORT_HASH: usize = 12;
 
 pub(super) async fn list(shared: &Shared, arguments: &Versions) -> Result<ExitCode> {
@@ -31,16 +31,16 @@ pub(super) async fn list(shared: &Shared, arguments: &Versions) -> Result<ExitCo
 pub(super) async fn rollback(shared: &Shared, arguments: &Rollback) -> Result<ExitCode> {
     let path = ["workflows", &arguments.name, "versions", &arguments.version.to_string(), "activate"];
     let standing: Standing = connect(shared)?.post(&path, HeaderMap::new(), &json!({})).await?;
-    tell(shared, &standing, rolled_back(&standing))
+    report(shared, &standing, rolled_back(&standing))
 }
 
 pub(super) async fn archive(shared: &Shared, arguments: &Archive) -> Result<ExitCode> {
     let path = ["workflows", &arguments.name, "archive"];
     let standing: Standing = connect(shared)?.post(&path, HeaderMap::new(), &json!({})).await?;
-    tell(shared, &standing, archived(&standing))
+    report(shared, &standing, archived(&standing))
 }
 
-fn tell(shared: &Shared, standing: &Standing, words: String) -> Result<ExitCode> {
+fn report(shared: &Shared, standing: &Standing, words: String) -> Result<ExitCode> {
     match shared.json {
         true => output::json(standing)?,
         false => output::line(words)?,
@@ -51,8 +51,8 @@ fn tell(shared: &Shared, standing: &Standing, words: String) -> Result<ExitCode>
 fn rolled_back(standing: &Standing) -> String {
     let Standing { name, version, .. } = standing;
     match standing.changed {
-        true => format!("{name} is at v{version} again: new runs take it, unfinished runs keep theirs"),
-        false => format!("{name} is at v{version} already: nothing changed"),
+        true => format!("{name} is back at v{version}: new runs use it, unfinished runs keep their version"),
+        false => format!("{name} is already at v{version}: nothing changed"),
     }
 }
 
@@ -60,10 +60,10 @@ fn archived(standing: &Standing) -> String {
     let Standing { name, version, .. } = standing;
     match standing.changed {
         true => format!(
-            "{name} is archived: it starts no runs, unfinished ones go on\n\
-             bring it back: ebb rollback {name} {version}"
+            "{name} is archived: no new runs start, unfinished runs continue\n\
+             restore it: ebb rollback {name} {version}"
         ),
-        false => format!("{name} is archived already: nothing changed"),
+        false => format!("{name} is already archived: nothing changed"),
     }
 }
 
@@ -115,9 +115,9 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_nothing_says_so() {
+    fn a_command_that_changes_nothing_reports_it() {
         let standing = |changed| Standing { name: "etl".into(), version: 1, archived: false, changed };
-        assert!(rolled_back(&standing(true)).starts_with("etl is at v1 again"));
+        assert!(rolled_back(&standing(true)).starts_with("etl is back at v1"));
         assert!(rolled_back(&standing(false)).ends_with("nothing changed"));
         assert!(archived(&standing(true)).contains("ebb rollback etl 1"));
         assert!(archived(&standing(false)).ends_with("nothing changed"));

@@ -1,4 +1,4 @@
-//! Watching a run until it has ended. Its events are read as they come; the run itself is not asked again.
+//! Watches a run until it has ended, by reading its events.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -16,13 +16,13 @@ use crate::args::Shared;
 use crate::client::{Client, Follower};
 use crate::output::{self, Palette};
 
-/// How often to look while something is unfinished.
-const BETWEEN_LOOKS: TimeDelta = TimeDelta::milliseconds(300);
+/// The poll interval.
+const POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(300);
 
-/// So many failed tasks are told of at the end.
+/// The maximum number of failed tasks to report at the end.
 const MAX_FAILED: usize = 5;
 
-/// Watches a run. The exit code says whether it succeeded.
+/// Watches a run. The exit code is 0 if it succeeded.
 pub(super) async fn run(shared: &Shared, client: &Client, id: RunId) -> Result<ExitCode> {
     let screen = Screen::new(shared.json);
     let progress = follow(client, id, &screen).await?;
@@ -36,9 +36,9 @@ pub(super) async fn run(shared: &Shared, client: &Client, id: RunId) -> Result<E
     Ok(if run.state == RunState::Succeeded { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// Waits until it is time to look again.
+/// Waits until the next poll.
 pub(super) async fn pause() {
-    SystemClock.wait_until(SystemClock.now() + BETWEEN_LOOKS).await;
+    SystemClock.wait_until(SystemClock.now() + POLL_INTERVAL).await;
 }
 
 async fn follow(client: &Client, id: RunId, screen: &Screen) -> Result<Progress> {
@@ -47,7 +47,7 @@ async fn follow(client: &Client, id: RunId, screen: &Screen) -> Result<Progress>
     let mut progress = Progress::new(tasks.into_iter().map(|task| task.name));
     let mut events = Follower::new(&["runs", &id, "events"], &[]);
     loop {
-        for event in events.news::<EventView>(client).await? {
+        for event in events.new_items::<EventView>(client).await? {
             if let Some(line) = progress.on(&event, screen.palette()) {
                 screen.line(&line)?;
             }
@@ -60,7 +60,7 @@ async fn follow(client: &Client, id: RunId, screen: &Screen) -> Result<Progress>
     }
 }
 
-/// Says how it ended and, if badly, which task was at fault, why, and where to look.
+/// Prints how it ended and, if it failed, which task failed, why, and where the log is.
 fn conclude(run: &RunView, progress: &Progress) -> Result<()> {
     let palette = Palette::of_stdout();
     let state = palette.paint(output::run_colour(run.state), run.state.name());
@@ -75,12 +75,12 @@ fn conclude(run: &RunView, progress: &Progress) -> Result<()> {
 
 /// Where progress is shown.
 enum Screen {
-    /// Nowhere: only the end is wanted.
+    /// Nowhere: only the result is printed.
     Nothing,
     /// One line per change.
     Lines,
-    /// A picture that is drawn again.
-    Picture(ProgressBar),
+    /// A live view.
+    Live(ProgressBar),
 }
 
 impl Screen {
@@ -92,7 +92,7 @@ impl Screen {
             return Self::Lines;
         }
         let style = ProgressStyle::with_template("{msg}").expect("the template is sound");
-        Self::Picture(ProgressBar::new_spinner().with_style(style))
+        Self::Live(ProgressBar::new_spinner().with_style(style))
     }
 
     fn palette(&self) -> Palette {
@@ -104,15 +104,15 @@ impl Screen {
     }
 
     fn draw(&self, progress: &Progress) {
-        if let Self::Picture(bar) = self {
+        if let Self::Live(bar) = self {
             bar.set_message(progress.picture(SystemClock.now(), self.palette()));
             bar.tick();
         }
     }
 
-    /// Leaves the last picture standing.
+    /// Leaves the last view on the screen.
     fn close(&self) {
-        if let Self::Picture(bar) = self {
+        if let Self::Live(bar) = self {
             bar.abandon();
         }
     }

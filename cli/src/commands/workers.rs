@@ -1,4 +1,4 @@
-//! `ebb workers`, `ebb worker kill|drain`: who executes attempts, and how they are ended.
+//! `ebb workers`, `ebb worker kill|drain`: lists and stops workers.
 
 use std::process::ExitCode;
 
@@ -26,11 +26,11 @@ pub(super) async fn list(shared: &Shared) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn order(shared: &Shared, arguments: Worker) -> Result<ExitCode> {
-    let (id, order, reason, words) = match arguments {
-        Worker::Kill { id, reason } => (id, "kill", reason, "stops all that it holds and ends"),
+pub(super) async fn stop(shared: &Shared, arguments: Worker) -> Result<ExitCode> {
+    let (id, order, reason, effect) = match arguments {
+        Worker::Kill { id, reason } => (id, "kill", reason, "stops its attempts and ends"),
         Worker::Drain { id, reason } => {
-            (id, "drain", reason, "takes no more work, and ends once it holds nothing")
+            (id, "drain", reason, "takes no more work and ends when its attempts have ended")
         }
     };
     let path = ["workers", &id.to_string(), order];
@@ -38,14 +38,14 @@ pub(super) async fn order(shared: &Shared, arguments: Worker) -> Result<ExitCode
     if shared.json {
         output::json(&worker)?
     } else {
-        output::line(format!("worker {id} {words}, as soon as it hears of it"))?
+        output::line(format!("worker {id} {effect}, after its next heartbeat"))?
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn table(workers: &[WorkerView], palette: Palette) -> String {
     let head =
-        ["WORKER", "STATE", "QUEUE", "HOST", "VERSION", "HEARD OF", "HOLDS"].map(String::from).to_vec();
+        ["WORKER", "STATE", "QUEUE", "HOST", "VERSION", "LAST SEEN", "ATTEMPTS"].map(String::from).to_vec();
     let rows = workers.iter().map(|worker| {
         let unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".into());
         let holds = worker

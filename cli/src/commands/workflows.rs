@@ -1,4 +1,4 @@
-//! `ebb workflows`: which there are, and letting one pause.
+//! `ebb workflows`: lists, pauses and resumes workflows.
 
 use std::process::ExitCode;
 
@@ -31,7 +31,7 @@ pub(super) async fn run(shared: &Shared, arguments: Workflows) -> Result<ExitCod
 async fn list(shared: &Shared, client: &Client, wanted: ListWorkflows) -> Result<ExitCode> {
     let query = [("tag", wanted.tag), ("text", wanted.text), ("sort", wanted.sort)];
     let query: Vec<_> = query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    let found: Vec<WorkflowView> = Follower::new(&["workflows"], &query).news(client).await?;
+    let found: Vec<WorkflowView> = Follower::new(&["workflows"], &query).new_items(client).await?;
     if shared.json {
         output::json(&json!({ "items": found }))?;
     } else if found.is_empty() {
@@ -46,12 +46,12 @@ fn words(workflow: &WorkflowView) -> String {
     let name = &workflow.name;
     match &workflow.pause {
         Some(pause) => format!(
-            "{name} has been paused by {} since {}: no run of it begins, those that are there go on\n\
-             let it go on: ebb workflows resume {name}",
+            "{name} was paused by {} at {}: no new runs start, existing runs continue\n\
+             resume it: ebb workflows resume {name}",
             pause.by,
             output::time(pause.at)
         ),
-        None => format!("{name} goes on"),
+        None => format!("{name} is active"),
     }
 }
 

@@ -1,8 +1,8 @@
 use super::*;
 
-fn shares(places: u32, tenants: &[&str]) -> Shares {
+fn shares(slots: u32, tenants: &[&str]) -> Shares {
     let tenants = tenants.iter().map(|text| text.parse().unwrap()).collect();
-    Shares::of(&Simulate { tenants, places })
+    Shares::of(&Simulate { tenants, slots })
 }
 
 #[test]
@@ -19,16 +19,16 @@ fn one_task_behind_ten_thousand_waits_for_one_round() {
 }
 
 #[test]
-fn nobody_waits_while_places_are_free() {
+fn no_task_waits_while_slots_are_free() {
     let shares = shares(4, &["a:tasks=2", "b:tasks=2,at=1"]);
     assert_eq!((shares.contended, shares.tenants[0].longest_wait, shares.tenants[1].longest_wait), (0, 0, 0));
 }
 
 #[test]
-fn a_tenant_that_is_written_wrongly_is_told_what_is_right() {
-    let said = |text: &str| text.parse::<Tenant>().unwrap_err();
-    assert_eq!(said("a:wieght=3"), "`wieght` is none of weight, tasks, at and every");
-    assert_eq!(said("a:weight=0"), "`weight` is `0`: write a number from 1 to 1000");
-    assert_eq!(said("a:weight"), "write `weight=N`");
-    assert_eq!(said(":tasks=1"), "a tenant has a name: write NAME or NAME:tasks=10,weight=3");
+fn an_invalid_tenant_is_refused_with_what_is_expected() {
+    let refused = |text: &str| text.parse::<Tenant>().unwrap_err();
+    assert_eq!(refused("a:wieght=3"), "unknown setting `wieght`; expected weight, tasks, at or every");
+    assert_eq!(refused("a:weight=0"), "invalid `weight` `0`; expected a number from 1 to 1000");
+    assert_eq!(refused("a:weight"), "expected `weight=N`");
+    assert_eq!(refused(":tasks=1"), "expected NAME or NAME:tasks=10,weight=3");
 }

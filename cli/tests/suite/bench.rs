@@ -36,13 +36,13 @@ fn every_page_of_the_console_is_measured_against_its_goal() {
 
 #[test]
 fn shares_of_tenants_are_played_through_without_a_server() {
-    let tenants = ["--party", "a:weight=3,tasks=300", "--party", "b:tasks=300"];
+    let tenants = ["--group", "a:weight=3,tasks=300", "--group", "b:tasks=300"];
     let output = Place::new().run(&[&["fairness", "simulate", "--json"], tenants.as_slice()].concat());
     assert!(output.status.success(), "{}", said(&output));
     let shares: Value = serde_json::from_slice(&output.stdout).unwrap();
     let percent = |name: &str| shares["tenants"][0][name].as_f64().unwrap();
     assert_eq!(percent("entitled"), 75.0);
     assert!((percent("received") - 75.0).abs() < 1.0, "{shares}");
-    let twice = Place::new().run(&["fairness", "simulate", "--party", "a", "--party", "a"]);
+    let twice = Place::new().run(&["fairness", "simulate", "--group", "a", "--group", "a"]);
     assert_eq!(twice.status.code(), Some(2), "{}", said(&twice));
 }

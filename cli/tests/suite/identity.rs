@@ -54,13 +54,13 @@ fn a_role_is_given_listed_and_taken_back() {
     let place = Place::new().with("hello", HELLO);
     let _dev = place.dev();
     let given = ask(&place, &["grants", "add", "@example.com", "--role", "operator", "--in", "acme"]);
-    assert_eq!(given, "@example.com is operator of acme");
+    assert_eq!(given, "@example.com has the role operator in acme");
     assert!(!ask(&place, &["grants", "list"]).contains("@example.com"), "it is another tenant's");
     let list = ask(&place, &["grants", "list", "--tenant", "acme", "--json"]);
     let list: Value = serde_json::from_str(&list).unwrap();
     let id = list[0]["id"].as_str().unwrap();
     let gone = ask(&place, &["grants", "remove", id, "--tenant", "acme"]);
-    assert_eq!(gone, "@example.com is operator of acme no more");
+    assert_eq!(gone, "@example.com no longer has the role operator in acme");
     let odd = place.run(&["grants", "add", "bob", "--role", "viewer"]);
     assert!(said(&odd).contains("write an address, @domain or group:NAME"), "{}", said(&odd));
 }

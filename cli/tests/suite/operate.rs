@@ -40,7 +40,7 @@ fn a_run_is_steered_from_the_command_line() {
     refused(&place, &["run", "pause", run], 3, "is already paused");
     assert!(ask(&place, &["explain", run]).contains("night"));
     assert_eq!(ask(&place, &["run", "resume", run]), format!("run {run} is running\n"));
-    let woken = format!("`nap` of run {run} waits no longer; the run is running\n");
+    let woken = format!("`nap` of run {run} no longer waits; the run is running\n");
     assert_eq!(ask(&place, &["run", "wake", run, "nap"]), woken);
     refused(&place, &["run", "wake", run, "listen"], 3, "it is waiting for a signal; send it");
     let marked = ask_json(&place, &["run", "mark", run, "listen", "succeeded", "--output", r#"{"n": 1}"#]);

@@ -35,9 +35,9 @@ fn the_exit_code_says_whether_tests_passed_failed_or_could_not_be_used() {
         (
             place().with("greet", broken).with_test("greet", PASSES),
             1,
-            "not played, since the workflow `greet` has problems",
+            "not run, because the workflow `greet` has problems",
         ),
-        (place(), 2, "there is no such test"),
+        (place(), 2, "no tests found"),
     ] {
         let output = place.run(&["test"]);
         assert!(said(&output).contains(told), "`{told}` is missing in:\n{}", said(&output));
@@ -52,7 +52,7 @@ fn a_single_file_and_a_filter_choose_what_is_played() {
         (&["test", "workflows/tests/good.yaml"][..], 0, "1 of 1 test passed"),
         (&["test", "--filter", "it ends"], 0, "1 of 1 test passed"),
         (&["test", "workflows", "--filter", "greet"], 1, "2 of 3 tests passed"),
-        (&["test", "--filter", "nothing like it"], 2, "there is no such test"),
+        (&["test", "--filter", "nothing like it"], 2, "no tests found"),
         (&["test", "workflows/graphs/greet.yaml"], 2, "where tests belong"),
     ] {
         let output = place.run(arguments);

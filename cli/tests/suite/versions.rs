@@ -57,8 +57,8 @@ fn a_change_is_planned_applied_and_rolled_back_by_number() {
         "    + edge say → bow\n",
         "    = 1 unfinished run keeps v1\n",
         "+ other v1: new, 1 task\n",
-        "? only on the server, left as they are: left-alone\n",
-        "`ebb apply next` does it\n",
+        "? only on the server, left alone: left-alone\n",
+        "apply with `ebb apply next`\n",
     ] {
         assert!(plan.contains(line), "`{line}` is missing in:\n{plan}");
     }
@@ -89,7 +89,7 @@ fn an_archived_workflow_comes_back_with_the_folder() {
     let refused = place.run(&["trigger", "greet"]);
     assert_eq!(refused.status.code(), Some(3));
     assert!(said(&refused).contains("archived"), "{}", said(&refused));
-    assert!(ask(&place, &["plan", "next"]).contains("+ greet v1: archived, comes back into use\n"));
+    assert!(ask(&place, &["plan", "next"]).contains("+ greet v1: archived, would be active again\n"));
     ask(&place, &["apply", "next"]);
     ask(&place, &["trigger", "greet"]);
 }
@@ -100,11 +100,14 @@ fn what_the_folder_does_not_have_is_archived_only_if_that_is_asked_for() {
     let _dev = place.dev();
     edit(&place, "greet", GREET);
     ask(&place, &["apply", "next"]);
-    assert!(ask(&place, &["plan", "next"]).contains("? only on the server, left as they are: old\n"));
+    assert!(ask(&place, &["plan", "next"]).contains("? only on the server, left alone: old\n"));
     let plan = ask(&place, &["plan", "next", "--prune"]);
-    assert!(plan.contains("- archive old\n") && plan.contains("`ebb apply next --prune` does it"), "{plan}");
+    assert!(
+        plan.contains("- archive old\n") && plan.contains("apply with `ebb apply next --prune`"),
+        "{plan}"
+    );
     assert!(ask(&place, &["apply", "next", "--prune"]).contains("archived   old\n"));
-    assert!(ask(&place, &["plan", "next", "--prune"]).contains("there is nothing to apply"));
+    assert!(ask(&place, &["plan", "next", "--prune"]).contains("nothing to apply"));
     assert!(ask(&place, &["versions", "old"]).contains("archived"), "its history stays");
 }
 

@@ -1,11 +1,11 @@
-//! Fields of a definition in words, where their JSON would not be read with ease: schedules, limits, fan-outs, callbacks.
+//! Fields of a definition as text, where JSON is hard to read: schedules, limits, fan-outs, callbacks.
 
 use model::{Call, Callback, Concurrency, FanIn, FanOut, Schedule, Tolerance, When};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// How a field is called.
+/// The label of a field.
 pub(super) fn label(field: &str) -> &str {
     match field.strip_suffix(".count").or(field.strip_suffix(".percent")) {
         Some(tolerance) if tolerance.ends_with("tolerated_failures") => tolerance,
@@ -14,7 +14,7 @@ pub(super) fn label(field: &str) -> &str {
     }
 }
 
-/// A value in words; none where it speaks for itself.
+/// A value as text; none if its JSON is readable.
 pub(super) fn words(field: &str, value: &Value) -> Option<String> {
     let last = field.rsplit('.').next().unwrap_or(field);
     match field {
@@ -34,7 +34,7 @@ pub(super) fn words(field: &str, value: &Value) -> Option<String> {
     }
 }
 
-/// What goes, what comes and what only changed in its details, of two lists of callbacks.
+/// What two lists of callbacks removed, added and changed in detail.
 pub(super) fn callbacks(before: Option<&Value>, after: Option<&Value>) -> Vec<(char, String)> {
     let list = |value: Option<&Value>| value.and_then(read::<Vec<Callback>>).unwrap_or_default();
     let (before, after) = (list(before), list(after));
@@ -43,7 +43,7 @@ pub(super) fn callbacks(before: Option<&Value>, after: Option<&Value>) -> Vec<(c
     let come: Vec<String> = after.iter().filter(|it| differs(&before, it)).map(callback).collect();
     let goes = gone.iter().filter(|it| !come.contains(it)).map(|it| ('-', it.clone()));
     let comes = come.iter().map(|it| match gone.contains(it) {
-        true => ('~', format!("{it}: what it sends")),
+        true => ('~', format!("{it}: content")),
         false => ('+', it.clone()),
     });
     goes.chain(comes).collect()

@@ -54,18 +54,18 @@ fn every_kind_of_change_is_told_and_counted() {
     assert_eq!(
         told(plan, &["diamond", "nightly"]),
         "+ daily v1: new, 3 tasks\n\
-         + old v5: archived, comes back into use\n\
+         + old v5: archived, would be active again\n\
          = unchanged: hello\n\
-         ? only on the server, left as they are: diamond, nightly\n\
+         ? only on the server, left alone: diamond, nightly\n\
          \n\
-         1 new, 1 back in use, 1 unchanged, 2 only on the server: `ebb apply` does it"
+         1 new, 1 restored, 1 unchanged, 2 only on the server: apply with `ebb apply`"
     );
 }
 
 #[test]
 fn where_nothing_changes_there_is_nothing_to_apply() {
     let text = told(vec![workflow("hello", Change::Unchanged, Some(2), 2)], &[]);
-    assert_eq!(text, "= unchanged: hello\n\n1 unchanged: there is nothing to apply");
+    assert_eq!(text, "= unchanged: hello\n\n1 unchanged: nothing to apply");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_change_is_told_by_field_input_task_and_edge() {
     - edge check → sum
     - edge load → check
 
-1 changed: `ebb apply` does it"
+1 changed: apply with `ebb apply`"
     );
 }
 
@@ -117,7 +117,7 @@ fn a_long_value_is_cut_between_characters() {
 #[test]
 fn going_back_to_an_older_version_is_told_as_such() {
     let text = told(vec![workflow("etl", Change::Changed, Some(4), 2)], &[]);
-    assert!(text.starts_with("~ etl v4 → v2 again\n    ~ only the order of what is written\n"), "{text}");
+    assert!(text.starts_with("~ etl v4 → v2 again\n    ~ only the order of fields\n"), "{text}");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn unfinished_runs_are_counted_with_the_version_they_keep() {
     };
     check(&[(3, 1)], false, "1 unfinished run keeps v3");
     check(&[(3, 100)], true, "at least 100 unfinished runs keep v3");
-    check(&[(2, 1), (3, 2)], false, "3 unfinished runs keep the version they have: 1 on v2, 2 on v3");
+    check(&[(2, 1), (3, 2)], false, "3 unfinished runs keep their version: 1 on v2, 2 on v3");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn what_would_be_archived_is_told_and_is_something_to_do() {
     let text = words::plan(&plan, "ebb apply --prune", PLAIN);
     assert_eq!(
         text,
-        "- archive old\n= unchanged: hello\n\n1 archived, 1 unchanged: `ebb apply --prune` does it"
+        "- archive old\n= unchanged: hello\n\n1 archived, 1 unchanged: apply with `ebb apply --prune`"
     );
 }
 
@@ -206,7 +206,7 @@ fn callbacks_are_told_one_by_one() {
     );
     assert_eq!(
         differences(&before, &after),
-        "    + callback on success: message to done\n    ~ callback on failure: webhook https://a.example/x: what it sends"
+        "    + callback on success: message to done\n    ~ callback on failure: webhook https://a.example/x: content"
     );
     assert_eq!(differences(&before, ONE), "    - callback on failure: webhook https://a.example/x");
 }

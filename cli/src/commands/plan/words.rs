@@ -1,4 +1,4 @@
-//! A plan in words, with a sign before each line: `+` comes, `-` goes, `~` changes.
+//! A plan as text, with a sign before each line: `+` adds, `-` removes, `~` changes.
 
 use api::compare::{Difference, FieldChange, Parts};
 use api::schedules::NextView;
@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::{Change, Plan, Planned, Unfinished, fields};
 use crate::output::{self, Colour, Palette};
 
-/// A value is shown up to so many characters.
-const LONGEST_VALUE: usize = 60;
+/// Longer values are cut.
+const MAX_VALUE_CHARS: usize = 60;
 
-/// So many lines of a text that changed are shown.
-const MOST_LINES: usize = 20;
+/// The maximum number of changed lines to show.
+const MAX_LINES: usize = 20;
 
-/// The whole plan; `command` carries it out.
+/// The whole plan; `command` applies it.
 pub(super) fn plan(plan: &Plan, command: &str, palette: Palette) -> String {
     let mut text = Text { palette, lines: Vec::new() };
     for planned in plan.workflows.iter().filter(|planned| planned.change != Change::Unchanged) {
@@ -30,7 +30,7 @@ pub(super) fn plan(plan: &Plan, command: &str, palette: Palette) -> String {
     }
     if !plan.only_on_server.is_empty() {
         let names = plan.only_on_server.join(", ");
-        text.line(0, '?', format!("only on the server, left as they are: {names}"));
+        text.line(0, '?', format!("only on the server, left alone: {names}"));
     }
     text.lines.push(String::new());
     text.lines.push(summary(plan, command));
@@ -42,7 +42,7 @@ fn summary(plan: &Plan, command: &str) -> String {
     let counts = [
         (count(Change::New), "new"),
         (count(Change::Changed), "changed"),
-        (count(Change::Archived), "back in use"),
+        (count(Change::Archived), "restored"),
         (plan.archive.len(), "archived"),
         (count(Change::Unchanged), "unchanged"),
         (plan.only_on_server.len(), "only on the server"),
@@ -54,8 +54,8 @@ fn summary(plan: &Plan, command: &str) -> String {
         .collect();
     let counted = if counted.is_empty() { "no workflows".into() } else { counted.join(", ") };
     match count(Change::Unchanged) == plan.workflows.len() && plan.archive.is_empty() {
-        true => format!("{counted}: there is nothing to apply"),
-        false => format!("{counted}: `{command}` does it"),
+        true => format!("{counted}: nothing to apply"),
+        false => format!("{counted}: apply with `{command}`"),
     }
 }
 
@@ -73,12 +73,12 @@ fn workflow(text: &mut Text, planned: &Planned) {
             text.line(0, '+', format!("{name} v{after}: new, {tasks}"));
             return instants(text, &planned.next);
         }
-        Change::Archived => text.line(0, '+', format!("{name} {versions}: archived, comes back into use")),
+        Change::Archived => text.line(0, '+', format!("{name} {versions}: archived, would be active again")),
         Change::Changed | Change::Unchanged => text.line(0, '~', format!("{name} {versions}")),
     }
     difference(text, &planned.difference);
     if planned.difference.is_empty() && before != *after {
-        text.line(1, '~', "only the order of what is written");
+        text.line(1, '~', "only the order of fields");
     }
     instants(text, &planned.next);
     if let Some(kept) = kept(&planned.unfinished) {
@@ -86,7 +86,7 @@ fn workflow(text: &mut Text, planned: &Planned) {
     }
 }
 
-/// When it would run next, in UTC and as clocks there show it.
+/// When it would run next, in UTC and in local time.
 fn instants(text: &mut Text, next: &[NextView]) {
     for NextView { schedule, at, local } in next {
         let name = if schedule == Schedule::ONLY { String::new() } else { format!(" of {schedule}") };
@@ -144,7 +144,7 @@ fn changes(text: &mut Text, depth: usize, found: &[FieldChange]) {
     }
 }
 
-/// The lines between the first and the last that differ: those that go, then those that come.
+/// The lines between the first and the last difference: removed ones, then added ones.
 fn changed_lines(text: &mut Text, depth: usize, before: &str, after: &str) {
     let (mut before, mut after): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = before.iter().zip(&after).take_while(|(one, other)| one == other).count();
@@ -155,24 +155,24 @@ fn changed_lines(text: &mut Text, depth: usize, before: &str, after: &str) {
     }
     let goes = before.into_iter().map(|line| ('-', line));
     let lines: Vec<(char, &str)> = goes.chain(after.into_iter().map(|line| ('+', line))).collect();
-    for (sign, line) in lines.iter().take(MOST_LINES) {
+    for (sign, line) in lines.iter().take(MAX_LINES) {
         text.line(depth, *sign, line);
     }
-    if lines.len() > MOST_LINES {
-        text.line(depth, '~', format!("… and {}", counted(lines.len() - MOST_LINES, "more line")));
+    if lines.len() > MAX_LINES {
+        text.line(depth, '~', format!("… and {}", counted(lines.len() - MAX_LINES, "more line")));
     }
 }
 
 /// A value in one line, cut where it is long.
 fn shown(field: &str, value: &Value) -> String {
     let text = fields::words(field, value).unwrap_or_else(|| value.to_string());
-    match text.char_indices().nth(LONGEST_VALUE) {
+    match text.char_indices().nth(MAX_VALUE_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
 }
 
-/// Which runs go on with the version they have.
+/// Which runs keep their version.
 fn kept(unfinished: &Unfinished) -> Option<String> {
     let total: usize = unfinished.versions.values().sum();
     let runs =
@@ -183,7 +183,7 @@ fn kept(unfinished: &Unfinished) -> Option<String> {
         ((version, _), None) => Some(format!("{runs} {keep} v{version}")),
         _ => {
             let each = unfinished.versions.iter().map(|(version, count)| format!("{count} on v{version}"));
-            Some(format!("{runs} {keep} the version they have: {}", each.collect::<Vec<_>>().join(", ")))
+            Some(format!("{runs} {keep} their version: {}", each.collect::<Vec<_>>().join(", ")))
         }
     }
 }

@@ -52,7 +52,7 @@ fn a_task_that_has_to_do_with_another_run_names_it() {
 }
 
 #[test]
-fn a_held_run_says_what_it_waits_for_and_a_child_who_started_it() {
+fn a_waiting_run_says_what_it_waits_for_and_a_child_who_started_it() {
     let (parent, other) = (RunId(uuid::Uuid::nil()), RunId(uuid::Uuid::max()));
     let shown = head(
         &run_with(json!({
@@ -63,9 +63,9 @@ fn a_held_run_says_what_it_waits_for_and_a_child_who_started_it() {
         PLAIN,
     );
     assert!(shown.contains(&format!("parent      run {parent}, task call, which waits for it\n")), "{shown}");
-    let held =
-        format!("held        waits for run {other} and 2 that wait before it (concurrency key `eu`)\n");
-    assert!(shown.contains(&held), "{shown}");
+    let waiting =
+        format!("waiting     waits for run {other} and 2 that wait before it (concurrency key `eu`)\n");
+    assert!(shown.contains(&waiting), "{shown}");
     let plain = head(&run_with(json!({})), PLAIN);
-    assert!(!plain.contains("parent") && !plain.contains("held"), "{plain}");
+    assert!(!plain.contains("parent") && !plain.contains("waiting"), "{plain}");
 }

@@ -1,4 +1,4 @@
-//! What a schedule missed, what each choice would make of it, and how late its runs began.
+//! What a schedule missed, what each choice would do, and how late its runs started.
 
 use anyhow::Result;
 use api::drift::{DriftList, LastDrift};
@@ -8,7 +8,7 @@ use model::Schedule;
 use crate::args::Shared;
 use crate::output;
 
-/// What becomes of what schedules missed if they are resumed.
+/// What each choice would do with missed instants.
 pub(super) fn missed(shared: &Shared, list: &ScheduleList) -> Result<()> {
     if shared.json {
         return Ok(output::json(list)?);
@@ -31,8 +31,8 @@ fn words(schedule: &ScheduleView) -> String {
                 format!(" --schedule {}", schedule.name)
             };
             format!(
-                "{name} is not paused, and nothing is left to decide\n\
-                 what its `catchup` skipped: ebb backfill {workflow}{which} --from … --to … --dry-run"
+                "{name} is not paused and missed nothing\n\
+                 for instants that `catchup` skipped: ebb backfill {workflow}{which} --from … --to … --dry-run"
             )
         }
         Some(missed) => choices(&name, schedule, missed),
@@ -50,16 +50,16 @@ fn choices(name: &str, schedule: &ScheduleView, missed: &MissedView) -> String {
     lines.push(format!("--missed all     {count} runs"));
     lines.push(format!("--missed latest  1 run, of {latest}"));
     lines.push("--missed none    no run".into());
-    lines.push(format!("unless you say, its `catchup` does: {}", schedule.catchup.name()));
+    lines.push(format!("default (its `catchup`): {}", schedule.catchup.name()));
     lines.join("\n")
 }
 
-/// How late the last runs of schedules began.
+/// How late the last runs of schedules started.
 pub(super) fn drift(shared: &Shared, list: &DriftList) -> Result<()> {
     if shared.json {
         return Ok(output::json(list)?);
     }
-    let head = ["SCHEDULE", "RUNS", "P50", "P99", "MOST"].map(String::from).to_vec();
+    let head = ["SCHEDULE", "RUNS", "P50", "P99", "MAX"].map(String::from).to_vec();
     let shown = |late: Option<i64>| late.map(|late| format!("{late} ms")).unwrap_or_default();
     let row = |drift: &LastDrift| {
         let late = [drift.p50_ms, drift.p99_ms, drift.max_ms].map(shown);

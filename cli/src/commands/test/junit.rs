@@ -1,19 +1,19 @@
-//! Results as JUnit XML, which continuous integration shows.
+//! Results as JUnit XML for CI.
 
 use std::fmt::Display;
 
-use super::{Played, Results};
+use super::{Results, Tested};
 
-/// The document: a suite for each file; a file that could not be played is a suite with an error.
+/// The document: a suite for each file; a file that could not be run is a suite with an error.
 pub(super) fn document(results: &Results) -> String {
     let suites: Vec<String> =
-        results.played.chunk_by(|one, other| one.file == other.file).map(suite).collect();
-    let problems = results.unsound.iter().chain(&results.unusable).map(ToString::to_string);
+        results.tested.chunk_by(|one, other| one.file == other.file).map(suite).collect();
+    let problems = results.invalid_workflows.iter().chain(&results.invalid_tests).map(ToString::to_string);
     let broken: Vec<String> =
-        problems.chain(results.unplayed.iter().cloned()).map(|words| error(&words)).collect();
+        problems.chain(results.not_run.iter().cloned()).map(|words| error(&words)).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"{}\" failures=\"{}\" errors=\"{}\">\n{}{}</testsuites>\n",
-        results.played.len() + broken.len(),
+        results.tested.len() + broken.len(),
         results.failed(),
         broken.len(),
         suites.concat(),
@@ -21,7 +21,7 @@ pub(super) fn document(results: &Results) -> String {
     )
 }
 
-fn suite(tests: &[Played]) -> String {
+fn suite(tests: &[Tested]) -> String {
     let failures = tests.iter().filter(|test| !test.problems.is_empty()).count();
     let seconds: f64 = tests.iter().map(|test| test.took.as_seconds_f64()).sum();
     let cases: String = tests.iter().map(case).collect();
@@ -33,7 +33,7 @@ fn suite(tests: &[Played]) -> String {
     )
 }
 
-fn case(test: &Played) -> String {
+fn case(test: &Tested) -> String {
     let start = format!(
         "    <testcase classname=\"{}\" name=\"{}\" file=\"{}\" time=\"{:.6}\"",
         escape(&test.workflow),
@@ -55,7 +55,7 @@ fn error(words: &str) -> String {
     )
 }
 
-/// A text as it may stand in XML, between tags and in quotes. What XML cannot hold at all is shown as �.
+/// Escapes a text for XML content and attributes. Characters that XML cannot contain become �.
 fn escape(text: impl Display) -> String {
     let mut escaped = String::new();
     for character in text.to_string().chars() {

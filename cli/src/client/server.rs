@@ -1,4 +1,4 @@
-//! Where an Ebbflow is and with which token: as told, or as the `ebb dev` of the data folder left it.
+//! Which server to use, and with which token: as configured, or as the `ebb dev` of the data folder wrote it.
 
 use std::fs;
 use std::path::Path;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use super::{Credentials, Error, Result};
 use crate::args::Shared;
 
-/// Where an Ebbflow is, and the token to send to it.
+/// A server, and the token to send to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Server {
     /// Its address.
     pub url: String,
     /// The token.
     pub token: String,
-    /// The tenant that is meant, where several could be.
+    /// The tenant, if the caller has roles in several.
     pub tenant: Option<String>,
 }
 
-/// What `ebb dev` leaves in its data folder for other commands.
+/// What `ebb dev` writes to its data folder for other commands.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DevFile {
     /// Where it listens.
@@ -43,15 +43,15 @@ impl DevFile {
         })?;
         serde_json::from_str(&text).map_err(|error| {
             Error::Settings(format!(
-                "{} is not what `ebb dev` writes ({error}): start it again",
+                "{} was not written by `ebb dev` ({error}): start it again",
                 path.display()
             ))
         })
     }
 }
 
-impl Place {
-    /// The place that the command line, the environment, the data folder or an earlier `ebb login` names.
+impl Server {
+    /// The server that the command line, the environment, the data folder or an earlier `ebb login` names.
     pub fn find(shared: &Shared) -> Result<Self> {
         let kept = Credentials::path().map(|path| Credentials::read(&path)).unwrap_or_default();
         Self::find_among(shared, &kept)
@@ -59,22 +59,22 @@ impl Place {
 
     fn find_among(shared: &Shared, kept: &Credentials) -> Result<Self> {
         let tenant = shared.tenant.clone();
-        let place = |url: String, token: String| Self { url, token, tenant: tenant.clone() };
+        let server = |url: String, token: String| Self { url, token, tenant: tenant.clone() };
         match (shared.url.clone(), shared.token.clone()) {
-            (Some(url), Some(token)) => Ok(place(url, token)),
+            (Some(url), Some(token)) => Ok(server(url, token)),
             (Some(url), None) => match (DevFile::read(&shared.data), kept.token(&url)) {
-                // The token of one Ebbflow is never sent to another.
-                (Ok(dev), _) if same(&dev.url, &url) => Ok(place(url, dev.token)),
-                (_, Some(token)) => Ok(place(url, token.clone())),
+                // The token of one server is never sent to another.
+                (Ok(dev), _) if same(&dev.url, &url) => Ok(server(url, dev.token)),
+                (_, Some(token)) => Ok(server(url, token.clone())),
                 _ => Err(Error::Settings(format!(
-                    "no token for {url}: `ebb login`, set EBB_TOKEN or use --token"
+                    "no token for {url}: run `ebb login`, set EBB_TOKEN or use --token"
                 ))),
             },
             (None, token) => match (DevFile::read(&shared.data), &kept.last) {
-                (Ok(dev), _) => Ok(place(dev.url, token.unwrap_or(dev.token))),
+                (Ok(dev), _) => Ok(server(dev.url, token.unwrap_or(dev.token))),
                 (Err(_), Some(url)) if token.is_some() || kept.token(url).is_some() => {
                     let kept = kept.token(url).cloned().unwrap_or_default();
-                    Ok(place(url.clone(), token.unwrap_or(kept)))
+                    Ok(server(url.clone(), token.unwrap_or(kept)))
                 }
                 (Err(error), _) => Err(error),
             },
@@ -103,8 +103,8 @@ mod tests {
     }
 
     /// As if nobody had signed in before.
-    fn find(shared: &Shared) -> Result<Place> {
-        Place::find_among(shared, &Credentials::default())
+    fn find(shared: &Shared) -> Result<Server> {
+        Server::find_among(shared, &Credentials::default())
     }
 
     #[test]
@@ -112,13 +112,13 @@ mod tests {
         let mut kept = Credentials::default();
         kept.keep("https://far.away", "kept");
         let nowhere = Path::new("/nowhere");
-        let place = Place::find_among(&shared(nowhere, None, None), &kept).unwrap();
+        let place = Server::find_among(&shared(nowhere, None, None), &kept).unwrap();
         assert_eq!((place.url.as_str(), place.token.as_str()), ("https://far.away", "kept"));
-        let named = Place::find_among(&shared(nowhere, Some("https://far.away/"), None), &kept).unwrap();
+        let named = Server::find_among(&shared(nowhere, Some("https://far.away/"), None), &kept).unwrap();
         assert_eq!(named.token, "kept");
-        assert!(Place::find_among(&shared(nowhere, Some("https://else.where"), None), &kept).is_err());
+        assert!(Server::find_among(&shared(nowhere, Some("https://else.where"), None), &kept).is_err());
         let data = data_folder();
-        let local = Place::find_among(&shared(data.path(), None, None), &kept).unwrap();
+        let local = Server::find_among(&shared(data.path(), None, None), &kept).unwrap();
         assert_eq!(local.token, "t");
     }
 

@@ -39,20 +39,20 @@ fn changed(after: &str) -> Planned {
     Planned { difference, ..workflow("etl", Change::Changed, Some(3), 4) }
 }
 
-fn told(workflows: Vec<Planned>, only_on_server: &[&str]) -> String {
+fn shown(workflows: Vec<Planned>, only_on_server: &[&str]) -> String {
     let only_on_server = only_on_server.iter().map(|name| name.to_string()).collect();
     words::plan(&Plan { workflows, archive: Vec::new(), only_on_server }, "ebb apply", PLAIN)
 }
 
 #[test]
-fn every_kind_of_change_is_told_and_counted() {
+fn every_kind_of_change_is_shown_and_counted() {
     let plan = vec![
         workflow("daily", Change::New, None, 1),
         workflow("hello", Change::Unchanged, Some(2), 2),
         workflow("old", Change::Archived, Some(5), 5),
     ];
     assert_eq!(
-        told(plan, &["diamond", "nightly"]),
+        shown(plan, &["diamond", "nightly"]),
         "+ daily v1: new, 3 tasks\n\
          + old v5: archived, would be active again\n\
          = unchanged: hello\n\
@@ -64,19 +64,19 @@ fn every_kind_of_change_is_told_and_counted() {
 
 #[test]
 fn where_nothing_changes_there_is_nothing_to_apply() {
-    let text = told(vec![workflow("hello", Change::Unchanged, Some(2), 2)], &[]);
+    let text = shown(vec![workflow("hello", Change::Unchanged, Some(2), 2)], &[]);
     assert_eq!(text, "= unchanged: hello\n\n1 unchanged: nothing to apply");
 }
 
 #[test]
-fn a_change_is_told_by_field_input_task_and_edge() {
+fn a_change_is_shown_by_field_input_task_and_edge() {
     let after = BEFORE
         .replace("Loads.", "Loads all.")
         .replace("day: {type: date}", "days: {type: list}")
         .replace("command: 'load'", "command: 'load --all', env: {A: '1'}")
         .replace("name: check", "name: clean")
         .replace("[check]", "[clean]");
-    let text = told(vec![changed(&after)], &[]);
+    let text = shown(vec![changed(&after)], &[]);
     assert_eq!(
         text,
         "~ etl v3 → v4
@@ -98,8 +98,8 @@ fn a_change_is_told_by_field_input_task_and_edge() {
 }
 
 #[test]
-fn of_a_longer_text_the_lines_that_differ_are_told() {
-    let text = told(vec![changed(&BEFORE.replace("total = 1", "total = 2\n        total += 1"))], &[]);
+fn of_a_longer_text_the_lines_that_differ_are_shown() {
+    let text = shown(vec![changed(&BEFORE.replace("total = 1", "total = 2\n        total += 1"))], &[]);
     let expected = "        ~ config.code:
             - total = 1
             + total = 2
@@ -110,13 +110,13 @@ fn of_a_longer_text_the_lines_that_differ_are_told() {
 
 #[test]
 fn a_long_value_is_cut_between_characters() {
-    let text = told(vec![changed(&BEFORE.replace("Loads.", &"ä".repeat(500)))], &[]);
+    let text = shown(vec![changed(&BEFORE.replace("Loads.", &"ä".repeat(500)))], &[]);
     assert!(text.contains(&format!("\"Loads.\" → \"{}…\n", "ä".repeat(59))), "{text}");
 }
 
 #[test]
-fn going_back_to_an_older_version_is_told_as_such() {
-    let text = told(vec![workflow("etl", Change::Changed, Some(4), 2)], &[]);
+fn going_back_to_an_older_version_is_shown_as_such() {
+    let text = shown(vec![workflow("etl", Change::Changed, Some(4), 2)], &[]);
     assert!(text.starts_with("~ etl v4 → v2 again\n    ~ only the order of fields\n"), "{text}");
 }
 
@@ -124,7 +124,7 @@ fn going_back_to_an_older_version_is_told_as_such() {
 fn unfinished_runs_are_counted_with_the_version_they_keep() {
     let check = |versions: &[(i32, usize)], more, expected: &str| {
         let unfinished = Unfinished { versions: versions.iter().copied().collect(), more };
-        let text = told(vec![Planned { unfinished, ..workflow("etl", Change::Changed, Some(3), 4) }], &[]);
+        let text = shown(vec![Planned { unfinished, ..workflow("etl", Change::Changed, Some(3), 4) }], &[]);
         assert!(text.contains(&format!("    = {expected}\n")), "{text}");
     };
     check(&[(3, 1)], false, "1 unfinished run keeps v3");
@@ -141,7 +141,7 @@ fn programs_get_the_plan_with_names_for_everything() {
 }
 
 #[test]
-fn what_would_be_archived_is_told_and_is_something_to_do() {
+fn what_would_be_archived_is_shown_and_is_something_to_do() {
     let workflows = vec![workflow("hello", Change::Unchanged, Some(2), 2)];
     let plan = Plan { workflows, archive: vec!["old".into()], only_on_server: Vec::new() };
     let text = words::plan(&plan, "ebb apply --prune", PLAIN);
@@ -155,14 +155,14 @@ fn what_would_be_archived_is_told_and_is_something_to_do() {
 fn differences(before: &str, after: &str) -> String {
     let whole = |text: &str| definition(&format!("name: etl\n{text}")).workflow;
     let difference = compare::compare(&whole(before), &whole(after));
-    let text = told(vec![Planned { difference, ..workflow("etl", Change::Changed, Some(3), 4) }], &[]);
+    let text = shown(vec![Planned { difference, ..workflow("etl", Change::Changed, Some(3), 4) }], &[]);
     text.lines().skip(1).take_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 const ONE: &str = "tasks: [{name: a, type: noop}]";
 
 #[test]
-fn a_schedule_is_told_in_words() {
+fn a_schedule_is_shown_in_words() {
     let with = |schedule: &str| format!("schedule: {schedule}\n{ONE}");
     let evening = "{cron: '0 18 * * 1-5', timezone: Europe/Berlin}";
     assert_eq!(
@@ -180,7 +180,7 @@ fn a_schedule_is_told_in_words() {
 }
 
 #[test]
-fn limits_are_told_in_words() {
+fn limits_are_shown_in_words() {
     let limited =
         "concurrency: {key: '{{ inputs.r }}', limit: 1, policy: queue}\ninputs: {r: {type: string}}";
     let plain = format!("inputs: {{r: {{type: string}}}}\ntimeout_seconds: 60\n{ONE}");
@@ -198,7 +198,7 @@ fn limits_are_told_in_words() {
 }
 
 #[test]
-fn callbacks_are_told_one_by_one() {
+fn callbacks_are_shown_one_by_one() {
     let before = format!("on_failure: [{{notify: {{webhook: 'https://a.example/x'}}}}]\n{ONE}");
     let after = format!(
         "on_failure: [{{notify: {{webhook: {{url: 'https://a.example/x', body: {{n: 1}}}}}}}}]\n\
@@ -212,7 +212,7 @@ fn callbacks_are_told_one_by_one() {
 }
 
 #[test]
-fn a_fan_out_is_told_by_what_changed_in_it() {
+fn a_fan_out_is_shown_by_what_changed_in_it() {
     let fan = |more: &str| {
         format!("tasks: [{{name: s, type: fan_out, for_each: '[1]'{more}, task: {{type: noop}}}}]")
     };

@@ -23,7 +23,7 @@ use tokio::time::interval;
 use super::BenchArgs;
 use super::processes::Processes;
 use super::workflows::Written;
-use crate::client::{self, Client, Server};
+use crate::client::{self, Client};
 use crate::dev::{BusKind, Dev, DevArgs};
 
 /// Lets the server count statements.
@@ -150,7 +150,8 @@ impl World {
         let database_url = Some(scratch.url());
         let args = DevArgs { workflows, port: 0, bus: BusKind::Local, database_url, run: None, once: false };
         let dev = Dev::start(&data.path().join("data"), &args).await?;
-        let client = Client::new(Server { url: dev.url.clone(), token: dev.token.clone(), tenant: None })?;
+        let client =
+            Client::new(client::Server { url: dev.url.clone(), token: dev.token.clone(), tenant: None })?;
         let broker = dev.broker().clone();
         Self::new(scratch, vec![client], broker, Running::Dev(Box::new(dev), data)).await
     }

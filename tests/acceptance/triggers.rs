@@ -139,13 +139,13 @@ async fn a_process_that_ends_at_any_step_between_detection_and_trigger_loses_and
     while whole < 3 {
         polls += 1;
         std::fs::write(folder.path().join(polls.to_string()), "x").unwrap();
-        whole = if cut(executor.look(&eye()), polls).await { whole + 1 } else { 0 };
+        whole = if cut(executor.poll(&eye()), polls).await { whole + 1 } else { 0 };
         assert!(polls < 500, "it never comes to its end");
     }
     // What was found and not settled is found again; of two who look at once, one is late.
     for _ in 0..3 {
         let due = eye();
-        let (one, other) = tokio::join!(executor.look(&due), executor.look(&due));
+        let (one, other) = tokio::join!(executor.poll(&due), executor.poll(&due));
         one.unwrap();
         other.unwrap();
     }
@@ -208,7 +208,7 @@ async fn whoever_looks_for_a_task_and_ends_at_any_step_loses_and_doubles_nothing
         let (version, since) = (world.run(run).await.run.version, SystemClock.now());
         let watch = Watch::Task { key, attempt: 1, version, child: None, since, failed: false };
         let due = PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), watch };
-        whole = if cut(executor.look(&due), polls).await { whole + 1 } else { 0 };
+        whole = if cut(executor.poll(&due), polls).await { whole + 1 } else { 0 };
         // The next timer asks again; where the report was written, there is nothing left to look for.
         wake(&world, run).await;
         let checkup = engine::Command::Checkup { patience: TimeDelta::zero() };

@@ -30,7 +30,7 @@ impl Database {
         }
     }
 
-    /// Whether no other process can use it: then whoever held anything in it before is gone.
+    /// Whether no other process can use it: then the workers of earlier processes are gone.
     pub(super) fn is_ours_alone(&self) -> bool {
         matches!(self, Self::Own { .. })
     }

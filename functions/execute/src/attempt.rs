@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, warn};
 
 use crate::performers::{Http, Unfinished};
-use crate::sensors::{Eyes, Storage};
+use crate::sensors::{SensorClients, Storage};
 use crate::worker::Halt;
 use crate::{Context, Job, Log, Performers, Worker};
 
@@ -40,8 +40,8 @@ pub struct Executor {
     scripts: PathBuf,
     pub(crate) scratch: PathBuf,
     pub(crate) secrets: Secrets,
-    hands: Semaphore,
-    pub(crate) eyes: Eyes,
+    permits: Semaphore,
+    pub(crate) clients: SensorClients,
 }
 
 impl Executor {
@@ -49,9 +49,18 @@ impl Executor {
     pub fn new(runtime: Arc<Runtime>, worker: Arc<Worker>, scripts: impl Into<PathBuf>) -> Self {
         let secrets = Secrets::from_env();
         let (worker, scratch) = (RwLock::new(worker), std::env::temp_dir());
-        let (scripts, hands) = (scripts.into(), Semaphore::new(MAX_CONCURRENT_ATTEMPTS));
-        let eyes = Eyes { storage: Storage::from_env(), ..Eyes::default() };
-        Self { runtime, worker, performers: Performers::standard(), scripts, scratch, secrets, hands, eyes }
+        let (scripts, permits) = (scripts.into(), Semaphore::new(MAX_CONCURRENT_ATTEMPTS));
+        let clients = SensorClients { storage: Storage::from_env(), ..SensorClients::default() };
+        Self {
+            runtime,
+            worker,
+            performers: Performers::standard(),
+            scripts,
+            scratch,
+            secrets,
+            permits,
+            clients,
+        }
     }
 
     /// The same with secrets from a folder, too, one in each file.
@@ -62,14 +71,14 @@ impl Executor {
 
     /// The same with another place where objects are.
     pub fn with_storage(mut self, storage: Storage) -> Self {
-        self.eyes.storage = storage;
+        self.clients.storage = storage;
         self
     }
 
     /// The same with another egress policy; the default allows no internal address.
     pub fn with_outgoing(mut self, outgoing: Outgoing) -> Self {
         self.performers = self.performers.limited_to(outgoing.clone());
-        self.eyes.http = Http::limited_to(outgoing);
+        self.clients.http = Http::limited_to(outgoing);
         self
     }
 
@@ -156,7 +165,7 @@ impl Executor {
         graph: &Graph,
         brief: Briefed,
     ) -> runtime::Result<Settlement> {
-        let _hand = self.hands.acquire().await.expect("it is never closed");
+        let _hand = self.permits.acquire().await.expect("it is never closed");
         let worker = self.worker();
         if !worker.register().await? {
             return Ok(Verdict::Later(worker.closing().unwrap_or_default().to_owned()).into());
@@ -291,8 +300,8 @@ impl Executor {
 
     /// An earlier try may have been committed without our knowledge: then what follows from it is unpublished.
     async fn follow_up(&self, work: &TaskDispatched) {
-        let look = Command::Checkup { patience: TimeDelta::zero() };
-        if let Err(error) = self.runtime.settle(work.key.run, look).await {
+        let recheck = Command::Checkup { patience: TimeDelta::zero() };
+        if let Err(error) = self.runtime.settle(work.key.run, recheck).await {
             warn!("The next step of run {} waits for the sweep: {error}", work.key.run);
         }
     }

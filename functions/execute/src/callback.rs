@@ -67,7 +67,7 @@ impl Executor {
         let clock = self.runtime.clock();
         let mut tries = 1;
         loop {
-            let exchange = self.eyes.http.exchange(&config, &hush);
+            let exchange = self.clients.http.exchange(&config, &hush);
             let answer = tokio::select! {
                 answer = exchange => answer,
                 () = clock.wait_until(clock.now() + CALLBACK_TIMEOUT) => {

@@ -44,7 +44,7 @@ pub fn router(app: App) -> Router {
     router_with(app, executor)
 }
 
-/// The same as a process: asked to stop, it lets attempts finish or hands them back, and it ends with its worker.
+/// The same as a process: asked to stop, it lets attempts finish or permits them back, and it ends with its worker.
 pub fn serving(app: App, config: &Config) -> Serving {
     let worker = Worker::of_queue(config.queue.clone(), app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker.clone(), ".");
@@ -73,7 +73,7 @@ async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
     let outcome = match &delivery.message {
         Message::TaskDispatched(work) => shared.executor.carry_out(work).await,
         Message::CallbackDue(due) => shared.executor.call_back(due).await,
-        Message::PollDue(due) => shared.executor.look(due).await,
+        Message::PollDue(due) => shared.executor.poll(due).await,
         other => Ok(Verdict::Hopeless(format!("execute takes no `{}`", other.kind()))),
     };
     shared.app.reply(&delivery, outcome).await

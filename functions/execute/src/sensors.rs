@@ -1,7 +1,7 @@
-//! Looking for what sensors wait for.
+//! Polls sensors.
 //!
-//! A task's sensor answers whether it is there; a trigger's answers what is new since it last looked. Looking changes
-//! nothing outside, so whoever looks twice sees the same.
+//! A task's sensor finds whether its condition is met; a trigger's finds what is new since the last poll. Polling has no side
+//! effects, so it may be repeated.
 
 mod files;
 mod sql;
@@ -28,29 +28,28 @@ use crate::attempt::Executor;
 use crate::performers::{Http, Hush, MAX_OUTPUT_BYTES};
 pub use storage::Storage;
 
-/// No look takes longer.
 const POLL_TIMEOUT: TimeDelta = TimeDelta::seconds(50);
 
-/// What sensors look with.
+/// The clients that sensors poll with.
 #[derive(Default)]
-pub(crate) struct Eyes {
+pub(crate) struct SensorClients {
     pub(crate) http: Http,
     pub(crate) storage: Storage,
 }
 
 impl Executor {
-    /// Looks for a task or a trigger, and settles what it saw.
-    pub async fn look(&self, due: &PollDue) -> runtime::Result<Verdict> {
+    /// Polls the sensor of a task or a trigger, and settles the result.
+    pub async fn poll(&self, due: &PollDue) -> runtime::Result<Verdict> {
         match &due.watch {
-            Watch::Task { .. } => self.look_for_task(due).await,
+            Watch::Task { .. } => self.poll_task(due).await,
             Watch::Trigger { workflow, name } => {
                 let key = TriggerKey { tenant: due.tenant, workflow: workflow.clone(), name: name.clone() };
-                self.look_for_trigger(&key).await
+                self.poll_trigger(&key).await
             }
         }
     }
 
-    async fn look_for_task(&self, due: &PollDue) -> runtime::Result<Verdict> {
+    async fn poll_task(&self, due: &PollDue) -> runtime::Result<Verdict> {
         let Watch::Task { key, attempt, version, child, since, failed } = due.watch.clone() else {
             return Ok(Verdict::Done);
         };
@@ -88,7 +87,7 @@ impl Executor {
             Ok(None) if !failed => return Ok(Verdict::Done),
             Ok(None) => return self.note_look(key, attempt, None).await,
             Err(failure) if failure.class != model::ErrorClass::Permanent => {
-                info!("A sensor of run {} looks again later: {}", key.run, failure.message);
+                info!("A sensor of run {} polls again later: {}", key.run, failure.message);
                 return self.note_look(key, attempt, Some(failure)).await;
             }
             Err(failure) => TaskResult::Failed(failure),
@@ -98,7 +97,7 @@ impl Executor {
         Ok(Verdict::Done)
     }
 
-    /// Says why a look failed, or that it no longer does: people who wonder why the task waits are told.
+    /// Records why a poll failed, or that it no longer does, for people who wonder why the task waits.
     async fn note_look(
         &self,
         key: TaskKey,
@@ -109,18 +108,18 @@ impl Executor {
         Ok(Verdict::Done)
     }
 
-    /// A look that takes too long saw nothing.
+    /// A poll that takes too long fails.
     async fn in_time<T>(&self, look: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let clock = self.runtime.clock();
         tokio::select! {
             seen = look => seen,
             () = clock.wait_until(clock.now() + POLL_TIMEOUT) => {
-                Err(Failure::transient(format!("a look took longer than {} s", POLL_TIMEOUT.num_seconds())))
+                Err(Failure::transient(format!("the poll took longer than {} s", POLL_TIMEOUT.num_seconds())))
             }
         }
     }
 
-    /// What a task's sensor sees: its output, once it is there.
+    /// The output of a task's sensor, once its condition is met.
     async fn see(
         &self,
         tenant: TenantId,
@@ -133,7 +132,7 @@ impl Executor {
         match sensor {
             Sensor::File(sensor) => {
                 let earliest = sensor.changed_since.or(sensor.changed.then_some(since));
-                let mut found = files::list(&sensor.path, &self.eyes.storage).await?;
+                let mut found = files::list(&sensor.path, &self.clients.storage).await?;
                 found.retain(|file| earliest.is_none_or(|earliest| file.changed_at > earliest));
                 let watermark = found.iter().map(|file| file.changed_at).max();
                 let files: Vec<Value> = found.iter().map(files::File::to_json).collect();
@@ -157,9 +156,9 @@ impl Executor {
         }
     }
 
-    /// The answer to a request, if it meets the condition.
+    /// The response to a request, if it meets the condition.
     async fn ask(&self, sensor: &HttpSensor, hush: Hush<'_>) -> Result<Option<Value>, Failure> {
-        let answer = self.eyes.http.exchange(&sensor.request(), hush).await?;
+        let answer = self.clients.http.exchange(&sensor.request(), hush).await?;
         let met = match &sensor.condition {
             None => answer["status"].as_u64().is_some_and(|status| (200..300).contains(&status)),
             Some(condition) => {
@@ -171,7 +170,7 @@ impl Executor {
         Ok(met.then_some(answer))
     }
 
-    async fn look_for_trigger(&self, key: &TriggerKey) -> runtime::Result<Verdict> {
+    async fn poll_trigger(&self, key: &TriggerKey) -> runtime::Result<Verdict> {
         let record = self.runtime.store().trigger(key).await?;
         let Some(record) = record.filter(|record| record.paused.is_none()) else { return Ok(Verdict::Done) };
         let look = match self.secrets.resolve(self.runtime.sensor_secrets(&record)).await {
@@ -193,7 +192,7 @@ impl Executor {
     async fn news(&self, record: &TriggerRecord, sensor: Sensor, hush: Hush<'_>) -> Result<Look, Failure> {
         let seen = &record.watermark;
         match sensor {
-            Sensor::File(sensor) => files::news(&sensor, seen, &self.eyes.storage).await,
+            Sensor::File(sensor) => files::news(&sensor, seen, &self.clients.storage).await,
             Sensor::Sql(sensor) if sensor.cursor.is_some() => sql::news(&sensor, seen).await,
             Sensor::Sql(sensor) => {
                 let rows = sql::ask(&sensor, None).await?;
@@ -208,7 +207,7 @@ impl Executor {
             }
             Sensor::Time(sensor) => {
                 let at = sensor.at.to_rfc3339();
-                // What was reached stays so, though a clock that is behind may show otherwise.
+                // A time that was reached stays reached, even if a slow clock shows otherwise.
                 let seen = *seen == json!({"seen": at});
                 let reached = seen || self.runtime.clock().now() >= sensor.at;
                 let there = reached.then(|| (at.clone(), json!({"at": at})));
@@ -242,7 +241,7 @@ fn event(kind: &str, source: &str, id: String, data: Value) -> CloudEvent {
     CloudEvent { id, source, kind: format!("dev.ebbflow.sensor.{kind}.v1"), data, ..CloudEvent::default() }
 }
 
-/// What a sensor saw, without the secrets that it may show: it is stored.
+/// Masks secrets in a sensor's result, which is stored.
 fn clean_look(look: Look, mask: &Mask) -> Look {
     let clean = |find: Find| {
         let data = mask.value(find.event.data);

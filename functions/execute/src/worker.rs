@@ -1,5 +1,5 @@
 //! This instance as a worker: it registers before it claims, sends heartbeats while it holds attempts, stops those that were
-//! taken from it, and hands back what it cannot finish. While it holds nothing, it sends nothing.
+//! taken from it, and permits back what it cannot finish. While it holds nothing, it sends nothing.
 
 mod ending;
 mod holds;

@@ -101,9 +101,9 @@ impl Sweep {
         }
     }
 
-    /// The same for a tick, which stays for no longer than it takes the next to come: the scheduler begins none before the
-    /// last one has ended, and cuts it off after a while. Should another come all the same, it takes the place of whoever
-    /// is at it, who leaves after the step that is under way.
+    /// The same for a tick, which stays no longer than until the next one: the scheduler starts none before the last one has
+    /// ended, and cuts it off after a while. If another comes all the same, it replaces the current sweep, which leaves after
+    /// its current step.
     pub async fn tick(&self) -> Result<()> {
         let successor = Successor::among(&self.successors);
         self.news.notify_one();

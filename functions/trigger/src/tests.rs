@@ -113,7 +113,7 @@ async fn a_message_creates_the_run_it_asks_for_and_its_copy_creates_nothing() {
 }
 
 #[tokio::test]
-async fn a_request_that_can_never_succeed_is_buried_with_its_reason() {
+async fn a_request_that_can_never_succeed_is_dead_lettered_with_its_reason() {
     for (message, reason) in [
         (Message::RunRequested(request("helo", json!({}))), "there is no workflow `helo`"),
         (Message::RunRequested(request("hello", json!({}))), "the inputs do not fit the workflow"),

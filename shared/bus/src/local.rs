@@ -204,7 +204,7 @@ impl Broker {
         match &lane.dead_letter_topic {
             Some(topic) if attempts >= lane.subscription.max_delivery_attempts => {
                 tracing::warn!(%name, %id, "Message {id} of `{name}` was dead-lettered after {attempts} deliveries");
-                self.bury(topic, lane, &parcel);
+                self.dead_letter(topic, lane, &parcel);
             }
             _ => {
                 tracing::debug!(%name, %id, "Delivery {attempts} of message {id} of `{name}` failed");
@@ -214,7 +214,7 @@ impl Broker {
     }
 
     /// Forwards a message to the dead-letter topic, with a new id and its origin.
-    fn bury(&self, topic: &str, lane: &Lane, parcel: &Parcel) {
+    fn dead_letter(&self, topic: &str, lane: &Lane, parcel: &Parcel) {
         let (id, published_at) = self.next_stamp();
         let mut letter = Letter { id, published_at, ..Letter::clone(&parcel.letter) };
         let since = parcel.letter.published_at.to_rfc3339_opts(SecondsFormat::AutoSi, true);

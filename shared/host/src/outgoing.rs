@@ -43,7 +43,7 @@ pub enum Refused {
     Never(String),
     /// The target is this machine or a private network.
     #[error(
-        "`{host}` is {address}, which is within: nothing calls loopback and private addresses unless whoever runs the \
+        "`{host}` is {address}, an internal address: loopback and private addresses are blocked unless the operator of the \
          worker allows it (EBB_OUTGOING_ALLOW={host})"
     )]
     Within {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::*;
 
-/// A store that hands its chunks to the test, can be away for a while, and can be slow.
+/// A store that permits its chunks to the test, can be away for a while, and can be slow.
 struct Desk {
     taken: mpsc::UnboundedSender<LogChunk>,
     tries: AtomicU32,
@@ -145,7 +145,7 @@ async fn a_store_that_stays_away_does_not_keep_an_attempt_from_ending() {
 }
 
 #[tokio::test]
-async fn whoever_writes_waits_while_too_many_lines_wait_for_the_store() {
+async fn a_writer_waits_while_too_many_lines_wait_for_the_store() {
     let bench = bench(never);
     let closed = bench.desk.open.acquire().await.unwrap();
     // One chunk is with the store; as many lines as may wait are behind it.

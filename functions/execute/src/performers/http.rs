@@ -54,7 +54,7 @@ impl Performer for Http {
     async fn perform(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
         let config: config::Http = super::config(job)?;
         if let Some(Auth::Basic(basic)) = &config.auth {
-            // What is sent shows the password to whoever can read base64.
+            // Base64 does not hide the password.
             let sent = BASE64_STANDARD.encode(format!("{}:{}", basic.username, basic.password));
             context.log.mask(vec![sent]);
         }

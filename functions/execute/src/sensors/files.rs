@@ -70,7 +70,7 @@ async fn in_folder(path: &Path) -> Result<Vec<File>, Failure> {
         if !entry.file_name().to_str().is_some_and(|name| matches(pattern, name)) {
             continue;
         }
-        // It may have gone away meanwhile.
+        // It may have been deleted meanwhile.
         if let Ok(facts) = entry.metadata().await
             && facts.is_file()
         {
@@ -89,7 +89,7 @@ fn file(path: &Path, facts: &std::fs::Metadata) -> File {
     File { path: path.display().to_string(), size: facts.len(), changed_at, version }
 }
 
-/// Which files are new, or have changed. What a sensor has seen are the versions of the files that there are.
+/// Files that are new or have changed. The watermark is the versions of the existing files.
 pub(super) async fn news(sensor: &FileSensor, seen: &Value, storage: &Storage) -> Result<Look, Failure> {
     let mut found = list(&sensor.path, storage).await?;
     found.retain(|file| sensor.changed_since.is_none_or(|earliest| file.changed_at > earliest));
@@ -98,7 +98,7 @@ pub(super) async fn news(sensor: &FileSensor, seen: &Value, storage: &Storage) -
     };
     let watermark = Value::Object(versions(&found));
     let Some(known) = seen.as_object() else {
-        // The first look: whoever asks for changes begins from here.
+        // The first poll: a sensor for changes starts from here.
         let new = if sensor.changed { Vec::new() } else { found };
         return Ok(Look { finds: finds(sensor, Map::new(), new), watermark });
     };

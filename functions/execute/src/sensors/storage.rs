@@ -15,10 +15,10 @@ const GOOGLE: &str = "https://storage.googleapis.com";
 /// What a reader of buckets needs.
 const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 
-/// Reads what there is in buckets. Its client is made for the first request.
+/// Lists objects in buckets. Its client is created on the first request.
 #[derive(Default)]
 pub struct Storage {
-    /// Another server that speaks the same, without credentials.
+    /// Another compatible server, without credentials.
     endpoint: Option<String>,
     client: OnceCell<Client>,
     credentials: OnceCell<Credentials>,
@@ -53,7 +53,7 @@ impl Storage {
         Self { endpoint, ..Self::default() }
     }
 
-    /// Another server that speaks the same.
+    /// Another compatible server.
     pub fn at(endpoint: impl Into<String>) -> Self {
         Self { endpoint: Some(endpoint.into()), ..Self::default() }
     }
@@ -124,7 +124,7 @@ impl Storage {
     }
 }
 
-/// What a refusal says. Whoever may not look, or looks where nothing is, need not try again.
+/// A failed response. Without permission or without a bucket, there is no point in a retry.
 fn refusal(what: &str, status: StatusCode, body: &str) -> Failure {
     let said = serde_json::from_str::<serde_json::Value>(body).ok();
     let said = said.as_ref().and_then(|body| body["error"]["message"].as_str()).unwrap_or(body);

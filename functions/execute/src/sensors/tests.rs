@@ -111,10 +111,10 @@ impl Bench {
         .await;
     }
 
-    async fn look(&self) {
+    async fn poll(&self) {
         let watch = Watch::Trigger { workflow: "watched".into(), name: "eye".into() };
         let due = PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), watch };
-        self.executor.look(&due).await.unwrap();
+        self.executor.poll(&due).await.unwrap();
     }
 
     async fn trigger(&self) -> TriggerRecord {
@@ -223,10 +223,10 @@ async fn an_object_in_a_bucket_is_found_by_its_name_or_by_a_pattern() {
         assert!(failure.message.contains(words), "{}", failure.message);
     }
     bench.watch(json!({"file": {"path": "gs://b/in/*.csv", "changed": true}})).await;
-    bench.look().await;
+    bench.poll().await;
     objects.lock().unwrap()[0] = object("in/a.csv", "2");
-    bench.look().await;
-    bench.look().await;
+    bench.poll().await;
+    bench.poll().await;
     assert_eq!(bench.runs().await, 1);
 }
 
@@ -288,16 +288,16 @@ async fn an_instant_is_reached_once() {
     let config = json!({"time": {"at": at}});
     assert_eq!(bench.see(config.clone(), at).await, Ok(None));
     bench.watch(config.clone()).await;
-    bench.look().await;
+    bench.poll().await;
     bench.clock.advance(chrono::Duration::hours(1));
     assert_eq!(bench.see(config, at).await, Ok(Some(json!({ "at": at }))));
-    bench.look().await;
-    bench.look().await;
+    bench.poll().await;
+    bench.poll().await;
     assert_eq!(bench.runs().await, 1);
     // To whoever's clock is behind it seems to be to come.
     for minutes in [-1, 1] {
         bench.clock.set(at + TimeDelta::minutes(minutes));
-        bench.look().await;
+        bench.poll().await;
     }
     assert_eq!(bench.runs().await, 1);
 }

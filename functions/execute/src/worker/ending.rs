@@ -20,7 +20,7 @@ impl Worker {
         if self.ends_within(grace).await {
             return;
         }
-        warn!("Worker {} hands back what it holds: {why}", self.id);
+        warn!("Worker {} permits back what it holds: {why}", self.id);
         self.holds.hand_back(why);
         if !self.ends_within(LAST_GRACE).await {
             self.holds.kill();

@@ -1,4 +1,4 @@
-//! Events from elsewhere: which triggers hear of them, once, and what they make of them.
+//! External events: which triggers they match, once, and the runs they start.
 
 use chrono::TimeDelta;
 use model::message::RunFinished;

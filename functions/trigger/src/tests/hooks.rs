@@ -112,7 +112,7 @@ async fn a_partner_asks_no_more_often_and_starts_no_more_than_its_tenant_may() {
     assert_eq!(
         rate.send(&Sent { secret: "guess", ..SOUND }).await.0,
         401,
-        "whoever is not known uses up nothing"
+        "unauthenticated callers use up nothing"
     );
 }
 
@@ -184,14 +184,14 @@ async fn a_request_that_was_taken_is_not_taken_again() {
     assert_eq!(partner.post(&other, &timestamp, &format!("v1={}", signed.concat())).await.0, 401);
     let upper = pairs.concat().to_uppercase();
     assert_eq!(partner.post(&other, &timestamp, &format!("v1={upper}")).await.0, 409);
-    // Signed anew, it is known by its id.
+    // Signed again, it is known by its id.
     partner.clock.advance(chrono::Duration::seconds(10));
     let (status, body) = partner.send(&sent).await;
     assert_eq!((status, &body["duplicate"]), (200, &json!(true)));
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_said_to_whoever_sends_it() {
+async fn the_sender_learns_what_does_not_fit() {
     let partner = Partner::new().await;
     let (status, body) = partner.send(&Sent { body: r#"{"n": "x"}"#, ..SOUND }).await;
     assert_eq!(status, 422, "{body}");

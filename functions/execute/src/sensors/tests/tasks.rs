@@ -24,7 +24,7 @@ impl Bench {
             failed: task.failure.is_some(),
         };
         let due = PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), watch };
-        self.executor.look(&due).await.unwrap();
+        self.executor.poll(&due).await.unwrap();
         store.run(TenantId::DEFAULT, run).await.unwrap().unwrap().run.revision - before.revision
     }
 }

@@ -7,38 +7,38 @@ async fn each_new_file_starts_one_run_however_often_it_is_looked_at() {
     let bench = Bench::new();
     let now = bench.clock.now();
     bench.watch(json!({"file": {"path": bench.file("*.csv")}})).await;
-    bench.look().await;
+    bench.poll().await;
     assert_eq!(bench.runs().await, 0);
     bench.put("a.csv", "one", now);
     bench.put("b.csv", "two", now);
     for _ in 0..2 {
-        bench.look().await;
+        bench.poll().await;
         assert_eq!(bench.runs().await, 2);
     }
     bench.put("a.csv", "changed", now + TimeDelta::seconds(9));
-    bench.look().await;
+    bench.poll().await;
     assert_eq!(bench.runs().await, 2, "that it changes is not asked for");
     bench.put("c.csv", "three", now);
-    bench.look().await;
+    bench.poll().await;
     assert_eq!(bench.runs().await, 3);
     std::fs::remove_file(bench.file("b.csv")).unwrap();
-    bench.look().await;
+    bench.poll().await;
     let watermark = bench.trigger().await.watermark;
     assert_eq!(watermark.as_object().unwrap().len(), 2, "what is gone is forgotten: {watermark}");
 }
 
 #[tokio::test]
-async fn whoever_asks_for_changes_begins_with_what_is_there() {
+async fn a_sensor_for_changes_starts_with_the_existing_files() {
     let bench = Bench::new();
     let now = bench.clock.now();
     bench.put("a.csv", "one", now);
     bench.watch(json!({"file": {"path": bench.file("a.csv"), "changed": true}})).await;
-    bench.look().await;
+    bench.poll().await;
     assert_eq!(bench.runs().await, 0);
     for second in [1, 2] {
         bench.put("a.csv", "more", now + TimeDelta::seconds(second));
-        bench.look().await;
-        bench.look().await;
+        bench.poll().await;
+        bench.poll().await;
         assert_eq!(bench.runs().await, second as usize);
     }
 }
@@ -52,14 +52,14 @@ async fn a_cursor_lets_a_trigger_see_each_row_once() {
     std::fs::write(bench.file("WAREHOUSE"), &database.url).unwrap();
     let query = "select id from orders where id > coalesce($1::bigint, 0) order by id";
     bench.watch(json!({"sql": {"url": "{{ secrets.WAREHOUSE }}", "query": query, "cursor": "id"}})).await;
-    bench.look().await;
+    bench.poll().await;
     assert_eq!(bench.runs().await, 0);
     connection.execute("insert into orders values (1), (2)").await.unwrap();
-    bench.look().await;
-    bench.look().await;
+    bench.poll().await;
+    bench.poll().await;
     assert_eq!((bench.runs().await, bench.trigger().await.watermark), (1, json!({"cursor": 2})));
     connection.execute("insert into orders values (3)").await.unwrap();
-    bench.look().await;
+    bench.poll().await;
     assert_eq!((bench.runs().await, bench.trigger().await.watermark), (2, json!({"cursor": 3})));
 }
 
@@ -70,7 +70,7 @@ async fn an_answer_that_comes_to_meet_the_condition_starts_one_run_each_time() {
     bench.watch(json!({"http": {"url": url, "condition": "answer.body.ready"}})).await;
     for (ready, runs) in [(false, 0), (true, 1), (true, 1), (false, 1), (true, 2)] {
         *says.lock().unwrap() = (StatusCode::OK, json!({ "ready": ready }));
-        bench.look().await;
+        bench.poll().await;
         assert_eq!(bench.runs().await, runs);
     }
 }
@@ -83,20 +83,20 @@ async fn a_source_that_is_down_pauses_the_trigger_with_a_reason_until_a_person_r
         .watch(json!({"file": {"path": format!("{folder}/*")}, "max_failures": 3, "interval_seconds": 10}))
         .await;
     for failures in 1..3 {
-        bench.look().await;
+        bench.poll().await;
         let record = bench.trigger().await;
         assert_eq!((record.failures, record.paused), (failures, None));
     }
-    bench.look().await;
+    bench.poll().await;
     let pause = bench.trigger().await.paused.unwrap();
     assert!(pause.reason.starts_with("it failed 3 times in a row: "), "{}", pause.reason);
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(format!("{folder}/a"), "x").unwrap();
-    bench.look().await;
+    bench.poll().await;
     assert_eq!(bench.runs().await, 0, "it pauses");
     let key = bench.trigger().await.key;
     bench.executor.runtime.store().pause_trigger(&key, None, bench.clock.now()).await.unwrap();
-    bench.look().await;
+    bench.poll().await;
     assert_eq!((bench.runs().await, bench.trigger().await.failures), (1, 0));
 }
 
@@ -109,7 +109,7 @@ async fn a_sensor_that_flaps_pauses_and_loses_nothing() {
         .await;
     for round in 0..8 {
         *says.lock().unwrap() = (StatusCode::OK, json!({"ready": round % 2 == 1}));
-        bench.look().await;
+        bench.poll().await;
     }
     assert_eq!(bench.runs().await, 3);
     let pause = bench.trigger().await.paused.unwrap();
@@ -117,6 +117,6 @@ async fn a_sensor_that_flaps_pauses_and_loses_nothing() {
     bench.clock.advance(chrono::Duration::hours(2));
     let key = bench.trigger().await.key;
     bench.executor.runtime.store().pause_trigger(&key, None, bench.clock.now()).await.unwrap();
-    bench.look().await;
+    bench.poll().await;
     assert_eq!(bench.runs().await, 4, "what was seen while it flapped is still new");
 }

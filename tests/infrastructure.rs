@@ -341,7 +341,7 @@ fn planted_mistakes_are_found() {
             "metrics",
         ),
         (
-            "functions/execute/src/kinds/http/breaker.rs",
+            "functions/execute/src/performers/http/breaker.rs",
             "event = \"breaker_opened\"",
             "event = \"opened\"",
             "breaker_opened",
@@ -360,7 +360,7 @@ fn planted_mistakes_are_found() {
         ("terraform/functions.tf", "EBB_PUSH_ACCOUNT", "EBB_PUSH_ACOUNT", "EBB_PUSH_ACOUNT"),
         ("terraform/functions.tf", "EBB_ARCHIVE_BUCKET", "EBB_ARCHIVE_BUKET", "EBB_ARCHIVE_BUCKET"),
         ("terraform/migrate.tf", "EBB_GRANT_TO", "EBB_GRANTED_TO", "EBB_GRANTED_TO"),
-        ("cli/src/main.rs", "env = \"EBB_GRANT_TO\"", "env = \"EBB_LET_IN\"", "EBB_LET_IN"),
+        ("cli/src/cli.rs", "env = \"EBB_GRANT_TO\"", "env = \"EBB_LET_IN\"", "EBB_LET_IN"),
         (
             "terraform/migrate.tf",
             "google_secret_manager_secret.database_url.secret_id",

@@ -58,7 +58,7 @@ impl Repository {
 
     /// What `ebb` can be told to do.
     pub(crate) fn commands(&self) -> BTreeSet<String> {
-        let lists = [("cli/src/args.rs", "pub enum Command {"), ("cli/src/main.rs", "enum Top {")];
+        let lists = [("cli/src/args.rs", "pub enum Command {"), ("cli/src/cli.rs", "enum Top {")];
         let variants = lists.iter().flat_map(|(path, start)| inside(self.file(path), start).lines());
         let variants = variants
             .filter_map(|line| line.strip_prefix("    "))

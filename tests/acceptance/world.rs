@@ -155,10 +155,7 @@ pub(crate) fn request(workflow: &str) -> StartRun {
         inputs: Map::<String, Value>::new(),
         labels: Map::new(),
         logical_date: None,
-        trigger_kind: "api".into(),
-        by: "test".into(),
-        parent: None,
-        depth: 0,
+        origin: runtime::Origin::Api { by: "test".into() },
         priority: 0,
     }
 }

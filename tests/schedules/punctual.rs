@@ -42,10 +42,7 @@ async fn put_to_sleep(world: &World) -> (model::RunId, BTreeMap<TaskIndex, Insta
         inputs: Map::new(),
         labels: Map::new(),
         logical_date: None,
-        trigger_kind: "api".into(),
-        by,
-        parent: None,
-        depth: 0,
+        origin: runtime::Origin::Api { by },
         priority: 0,
     };
     let run = world.runtime.start(request).await.unwrap().record.run.id;

@@ -116,10 +116,7 @@ impl World {
             inputs: Default::default(),
             labels: Default::default(),
             logical_date: None,
-            trigger_kind: "api".into(),
-            by: "test".into(),
-            parent: None,
-            depth: 0,
+            origin: runtime::Origin::Api { by: "test".into() },
             priority: 0,
         };
         self.runtime.start(request).await.unwrap();

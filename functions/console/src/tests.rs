@@ -15,7 +15,7 @@ use host::App;
 use language::{FileKind, SourceFile};
 use model::message::TaskResult;
 use model::{Failure, Message, Parent, RunId, TaskIndex, TaskKey, TenantId};
-use runtime::{Runtime, StartRun};
+use runtime::{Origin, Runtime, StartRun};
 use serde_json::{Map, Value, json};
 use store::{LogChunk, LogLine, Memory, NewVersion};
 use tower::ServiceExt;
@@ -98,11 +98,8 @@ async fn start_of(
         inputs,
         labels: Map::new(),
         logical_date: None,
-        trigger_kind: "api".into(),
-        by: EVIL.into(),
-        depth: parent.map_or(0, |parent| parent.depth),
         priority: 0,
-        parent,
+        origin: parent.map_or(Origin::Api { by: EVIL.into() }, Origin::Child),
     };
     app.runtime.start(start).await.unwrap().record.run.id
 }

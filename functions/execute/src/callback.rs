@@ -7,7 +7,7 @@ use host::secrets::Mask;
 use language::config;
 use model::message::{CallbackDue, Notice};
 use model::{Call, Failure, Message, RunId, TaskKind};
-use runtime::{CallbackJob, StartRun};
+use runtime::{CallbackJob, Origin, StartRun};
 use serde_json::{Map, Value, json};
 
 use crate::attempt::Executor;
@@ -99,11 +99,8 @@ impl Executor {
             inputs,
             labels: Map::new(),
             logical_date: None,
-            trigger_kind: "callback".into(),
-            by: format!("run {}", due.run),
-            parent: None,
-            depth: depth + 1,
             priority: 0,
+            origin: Origin::Callback { run: due.run, depth },
         };
         match self.runtime.start(request).await {
             Ok(_) => Ok(Ok(())),

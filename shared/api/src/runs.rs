@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use engine::Command;
 use host::Problem;
 use model::{Instant, Run, RunId, RunState};
-use runtime::{Settled, StartRun, Started};
+use runtime::{Origin, Settled, StartRun, Started};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use store::{LaneMember, RunRecord};
@@ -154,11 +154,8 @@ pub(crate) async fn post_start(
         inputs: body.inputs,
         labels: body.labels,
         logical_date: body.logical_date,
-        trigger_kind: "api".into(),
-        by: caller.name.clone(),
-        parent: None,
-        depth: 0,
         priority: body.priority,
+        origin: Origin::Api { by: caller.name.clone() },
     };
     let workflow = request.workflow.clone();
     match start(&api, &caller, request, body.replace_existing).await {

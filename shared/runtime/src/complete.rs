@@ -6,8 +6,8 @@ use serde_json::{Map, json};
 use store::{RunRecord, TriggerEvent, TriggerRecord};
 use tracing::{debug, warn};
 
-use crate::cause::{Begun, Cause};
 use crate::direct::MAX_DEPTH;
+use crate::start::trigger::{Begun, Cause};
 use crate::{Error, Result, Runtime};
 
 impl Runtime {

@@ -12,7 +12,7 @@ use tracing::error;
 
 use crate::pipeline::{Creation, Pipeline};
 use crate::start::Prepared;
-use crate::{Error, Planning, Result, Runtime};
+use crate::{Error, Origin, Result, Runtime};
 
 /// The most runs that are admitted in one transaction; the end of each admits the next.
 const MAX_ADMITTED: usize = 100;
@@ -29,12 +29,15 @@ pub(crate) fn key(workflow: &Workflow, scope: &Scope) -> Result<Option<String>> 
     }))
 }
 
-/// The lane of a run that nobody asked for by itself: its backfill's, or that of a schedule with a limit of its own.
-pub(crate) fn of_planned(workflow: &Workflow, planning: &Planning) -> Option<String> {
-    let own = Schedule::lane(&planning.planned.schedule);
-    match planning.backfill {
-        Some(backfill) => Some(backfill.lane()),
-        None => Some(own).filter(|own| workflow.concurrency.is_none() && workflow.limit_of(own).is_some()),
+/// The group that follows from a run's origin: its backfill's, or that of a schedule with a limit of its own.
+pub(crate) fn of_origin(workflow: &Workflow, origin: &Origin) -> Option<String> {
+    match origin {
+        Origin::Backfill { id, .. } => Some(id.lane()),
+        Origin::Schedule(planned) => {
+            let own = Schedule::lane(&planned.schedule);
+            Some(own).filter(|own| workflow.concurrency.is_none() && workflow.limit_of(own).is_some())
+        }
+        _ => None,
     }
 }
 

@@ -3,9 +3,7 @@
 //! Every function changes runs through a [`Runtime`] and in no other way. What it does may happen twice:
 //! a command that was decided before is stale and changes nothing.
 
-mod backfill;
 mod callback;
-mod cause;
 mod complete;
 mod concurrency;
 mod counting;
@@ -23,7 +21,6 @@ mod publish;
 mod receive;
 mod register;
 mod repair;
-mod schedule;
 mod sight;
 mod slots;
 mod start;
@@ -36,15 +33,13 @@ use bus::Bus;
 use clock::Clock;
 use store::Store;
 
-pub use backfill::{BackfillPlan, NewBackfill, Steer};
 pub use callback::CallbackJob;
 pub use error::{Error, Result};
 pub use job::{Brief, Job, secrets_of};
 pub use letters::{Replayed, message_of};
 pub use pipeline::Settled;
 pub use receive::{Heard, Received};
-pub use schedule::Planning;
-pub use start::{StartRun, Started};
+pub use start::{BackfillPlan, NewBackfill, Origin, StartRun, Started, Steer};
 pub use timers::{Fired, wake};
 pub use watch::{Find, Look};
 

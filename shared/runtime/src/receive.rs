@@ -6,7 +6,7 @@ use model::{CloudEvent, Instant, RunId, TenantId, TriggerKey};
 use store::{DeadLetter, TriggerEvent, TriggerRecord};
 use tracing::warn;
 
-use crate::cause::{self, Begun, Cause, scope, what};
+use crate::start::trigger::{self, Begun, Cause, scope, what};
 use crate::{Error, Result, Runtime};
 
 /// A held event that cannot be settled is tried again after so long.
@@ -113,7 +113,7 @@ impl Runtime {
         cause: &Cause,
         window: TimeDelta,
     ) -> Result<Heard> {
-        if let Err(reason) = cause::inputs(record, event) {
+        if let Err(reason) = trigger::inputs(record, event) {
             return Ok(Heard::Broken(reason));
         }
         let due_at = self.clock.now() + window;

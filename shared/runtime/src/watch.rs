@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use store::{Sighting, TriggerEvent, TriggerPause, TriggerRecord};
 use tracing::warn;
 
-use crate::cause::{Begun, Cause, what};
+use crate::start::trigger::{Begun, Cause, what};
 use crate::{Result, Runtime};
 
 /// The queue whose executors look for triggers.

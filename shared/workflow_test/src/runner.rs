@@ -114,10 +114,7 @@ impl<'t> Runner<'t> {
             inputs: self.test.inputs.clone(),
             labels: Map::new(),
             logical_date: self.test.logical_date,
-            trigger_kind: "api".to_owned(),
-            by: "test".to_owned(),
-            parent: None,
-            depth: 0,
+            origin: runtime::Origin::Api { by: "test".to_owned() },
             priority: 0,
         };
         self.runtime.start(request).await?;

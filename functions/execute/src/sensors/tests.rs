@@ -92,10 +92,7 @@ impl Bench {
             inputs: Map::new(),
             labels: Map::new(),
             logical_date,
-            trigger_kind: "api".into(),
-            by: "test".into(),
-            parent: None,
-            depth: 0,
+            origin: runtime::Origin::Api { by: "test".into() },
             priority: 0,
         };
         self.executor.runtime.start(start).await.unwrap().record.run.id

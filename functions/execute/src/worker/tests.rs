@@ -89,10 +89,7 @@ impl World {
             inputs: Map::new(),
             labels: Map::new(),
             logical_date: None,
-            trigger_kind: "api".into(),
-            by: "test".into(),
-            parent: None,
-            depth: 0,
+            origin: runtime::Origin::Api { by: "test".into() },
             priority: 0,
         };
         let run = runtime.start(request).await.unwrap().record.run.id;

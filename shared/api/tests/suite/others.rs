@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use model::{Parent, RunId, TaskIndex, TaskKey, TenantId};
-use runtime::StartRun;
+use runtime::{Origin, StartRun};
 use serde_json::{Map, Value, json};
 
 use crate::world::World;
@@ -21,16 +21,13 @@ pub(crate) async fn start_child(world: &World, run: RunId, task: u32, waits: boo
     let parent = Parent { key: TaskKey { run, task: TaskIndex(task) }, attempt: 1, waits, depth: 1 };
     let request = StartRun {
         id: parent.child(),
-        depth: 1,
         priority: 0,
         tenant: TenantId::DEFAULT,
         workflow: "child".into(),
         inputs: Map::new(),
         labels: Map::new(),
         logical_date: None,
-        trigger_kind: "workflow".into(),
-        by: "ebbflow".into(),
-        parent: Some(parent),
+        origin: Origin::Child(parent),
     };
     world.runtime.start_child(request, parent).await.unwrap();
     parent.child()

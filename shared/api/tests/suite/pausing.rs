@@ -109,11 +109,8 @@ async fn a_run_that_a_task_of_another_one_asks_for_begins_all_the_same() {
         inputs: Default::default(),
         labels: Default::default(),
         logical_date: None,
-        trigger_kind: "workflow".into(),
-        by: "outer".into(),
-        parent: Some(parent),
-        depth: 1,
         priority: 0,
+        origin: runtime::Origin::Child(parent),
     };
     world.runtime.start_child(request, parent).await.unwrap();
     assert_eq!(world.get("/runs?workflow=inner").await.body["items"].as_array().unwrap().len(), 1);

@@ -14,7 +14,8 @@ use serde_json::Map;
 use store::{BackfillDate, BackfillRecord, BackfillState, DateStep};
 use tracing::{error, warn};
 
-use crate::{Error, Planning, Result, Runtime, StartRun};
+use super::{Origin, StartRun};
+use crate::{Error, Result, Runtime};
 
 pub use plan::{BackfillPlan, NewBackfill};
 pub use steer::Steer;
@@ -102,14 +103,14 @@ impl Runtime {
             &record.workflow,
             &format!("backfill\n{}\n{}", record.id, waiting.date),
         );
-        let request = self.request(record, run, waiting.date).await?;
+        let request = self.request(record, run, &waiting).await?;
         let claimed = BackfillDate { step: DateStep::Claimed, run: Some(run), ..waiting };
         if waiting.step == DateStep::Waiting
             && !self.store.move_date(record.id, DateStep::Waiting, &claimed).await?
         {
             return Ok(());
         }
-        let made = match self.start_planned(request, &planning(record, &waiting)).await {
+        let made = match self.start(request).await {
             Ok(started) => started.record.run.id,
             Err(Error::DateTaken(run) | Error::KeyReused(run) | Error::LaneTaken(run)) => run,
             Err(error) => return Err(error),
@@ -119,7 +120,7 @@ impl Runtime {
         Ok(())
     }
 
-    async fn request(&self, record: &BackfillRecord, id: RunId, date: Instant) -> Result<StartRun> {
+    async fn request(&self, record: &BackfillRecord, id: RunId, date: &BackfillDate) -> Result<StartRun> {
         let workflow = self.version_of(record).await?;
         let schedule = workflow.schedules.into_iter().find(|schedule| schedule.name == record.schedule);
         Ok(StartRun {
@@ -128,12 +129,17 @@ impl Runtime {
             workflow: record.workflow.clone(),
             inputs: schedule.map(|schedule| schedule.inputs).unwrap_or_default(),
             labels: Map::from_iter([("backfill".to_owned(), record.id.to_string().into())]),
-            logical_date: Some(date),
-            trigger_kind: "backfill".into(),
-            by: record.created_by.clone(),
-            parent: None,
-            depth: 0,
+            logical_date: Some(date.date),
             priority: PRIORITY,
+            origin: Origin::Backfill {
+                id: record.id,
+                planned: Planned {
+                    schedule: record.schedule.clone(),
+                    interval: Interval { start: date.interval_start, end: date.date },
+                },
+                version: record.version,
+                by: record.created_by.clone(),
+            },
         })
     }
 
@@ -221,12 +227,6 @@ impl Runtime {
         .await
         .map(|_| ())
     }
-}
-
-fn planning(record: &BackfillRecord, date: &BackfillDate) -> Planning {
-    let interval = Interval { start: date.interval_start, end: date.date };
-    let planned = Planned { schedule: record.schedule.clone(), interval };
-    Planning { planned, backfill: Some(record.id), version: record.version }
 }
 
 /// The tasks that depend on nothing.

@@ -3,29 +3,19 @@
 use calendar::{Calendar, Drift, GRACE, Owed, Standing, due};
 use chrono::TimeDelta;
 use model::message::TimerArmed;
-use model::{BackfillId, Catchup, Instant, Message, Planned, RunId, TenantId};
+use model::{Catchup, Instant, Message, Planned, RunId, TenantId};
 use serde_json::Map;
 use store::{Pause, Paused, ScheduleRecord};
 use tracing::{error, warn};
 
-use crate::{Error, Result, Runtime, StartRun, Started};
+use super::{Origin, StartRun, Started};
+use crate::{Error, Result, Runtime};
 
 /// A schedule that cannot be read is left alone for so long.
 const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
 
 /// What people say of a schedule is tried so often, while others change it.
 const TRIES: u32 = 10;
-
-/// What is known of a run that nobody asks for by itself.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Planning {
-    /// The schedule whose date it has, and what it is about.
-    pub planned: Planned,
-    /// The backfill that makes it, if one does.
-    pub backfill: Option<BackfillId>,
-    /// The number of the version it takes; none for the active one.
-    pub version: Option<i32>,
-}
 
 impl Runtime {
     /// Makes the runs of schedules that are due. Whoever does so at the same time finds the same runs, and each is made
@@ -104,13 +94,10 @@ impl Runtime {
             inputs: record.schedule.inputs.clone(),
             labels: Map::new(),
             logical_date: Some(date),
-            trigger_kind: "schedule".into(),
-            by: format!("schedule {}", planned.schedule),
-            parent: None,
-            depth: 0,
             priority: 0,
+            origin: Origin::Schedule(planned),
         };
-        self.start_planned(request, &Planning { planned, backfill: None, version: None }).await
+        self.start(request).await
     }
 
     /// A schedule that cannot go on is tried again later and does not hold up the others.

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use store::{Sighting, Transaction, TriggerEvent, TriggerRecord};
 use uuid::Uuid;
 
-use crate::{Error, Result, Runtime, StartRun};
+use super::{Origin, StartRun};
+use crate::{Error, Result, Runtime};
 
 /// What is written about a trigger with the run that it starts.
 #[derive(Clone, PartialEq, Debug)]
@@ -85,11 +86,12 @@ impl Runtime {
             inputs,
             labels: Map::new(),
             logical_date: date,
-            trigger_kind: record.trigger.kind().into(),
-            by: format!("{}: {}", key.name, what(event)),
-            parent: None,
-            depth,
             priority: 0,
+            origin: Origin::Trigger {
+                kind: record.trigger.kind(),
+                by: format!("{}: {}", key.name, what(event)),
+                depth,
+            },
         };
         match self.create_because(&request, cause).await {
             Ok(Some(run)) => Ok(Begun::Started(run)),

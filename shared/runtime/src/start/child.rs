@@ -1,0 +1,51 @@
+//! Runs that tasks of other runs start.
+
+use engine::Command;
+use model::message::{ChildFinished, TaskResult};
+use model::{Failure, Parent, Run, TaskState};
+use store::Transaction;
+
+use crate::{Error, Result, Runtime, StartRun};
+
+impl Runtime {
+    /// Creates the run that a task asks for. If it cannot be, a task that waits for it hears of it.
+    pub async fn start_child(&self, request: StartRun, parent: Parent) -> Result<()> {
+        let (tenant, id) = (request.tenant, request.id);
+        if let Some(record) = self.store.run(tenant, id).await? {
+            return self.tell_again(record.run).await;
+        }
+        let failure = match self.start(request).await {
+            Ok(_) | Err(Error::Unwanted) => return Ok(()),
+            Err(error) if !error.is_hopeless() || !parent.waits => return Err(error),
+            Err(error) => Failure::permanent(format!("the run could not be started: {error}")),
+        };
+        let (task, attempt, started_at) = (parent.key.task, parent.attempt, self.clock.now());
+        let result = TaskResult::Failed(failure);
+        let report = Command::Report { task, attempt, worker: None, started_at, result };
+        self.settle(parent.key.run, report).await.map(|_| ())
+    }
+
+    /// A task that asks again for a run that has ended did not hear of its end.
+    async fn tell_again(&self, run: Run) -> Result<()> {
+        match run.parent.filter(|parent| parent.waits && run.state.is_final()) {
+            Some(parent) => {
+                let Run { id: child, version, state, error, .. } = run;
+                let finished = ChildFinished { parent, child, version, state, error };
+                self.child_ended(&finished).await.map(|_| ())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// A task that was to wait for the run may have been cancelled meanwhile; its run stays locked, so that it cannot
+/// be between this look and the commit.
+pub(super) async fn check_wanted(unit: &mut dyn Transaction, parent: Option<Parent>) -> Result<()> {
+    let Some(parent) = parent.filter(|parent| parent.waits) else { return Ok(()) };
+    unit.lock(&[parent.key.run]).await?;
+    let tasks = unit.tasks(&[parent.key]).await?;
+    let waits = tasks.iter().any(|(_, task)| {
+        task.index == parent.key.task && task.attempt == parent.attempt && task.state == TaskState::Sleeping
+    });
+    if waits { Ok(()) } else { Err(Error::Unwanted) }
+}

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use store::RunRecord;
 use uuid::Uuid;
 
-use crate::direct::MAX_DEPTH;
-use crate::sight::run_facts;
+use crate::activate::MAX_DEPTH;
+use crate::template_scope::run_facts;
 use crate::{Result, Runtime};
 
 /// What there is to do for a callback.

@@ -10,8 +10,8 @@ use model::{Failure, TaskSpec, TenantId};
 use serde_json::{Map, Value};
 use store::Context;
 
-use crate::direct::render;
-use crate::sight::{Place, scope};
+use crate::activate::render;
+use crate::template_scope::{At, scope};
 use crate::{Result, Runtime};
 
 /// What a worker is given to carry out one attempt.
@@ -64,8 +64,8 @@ impl Runtime {
         let outputs = self.store.outputs(work.key.run, &graph.ancestors(anchor)).await?;
         let item = if child.is_some() { self.store.item(work.key).await? } else { None };
         let context = Context { facts: record.facts, outputs };
-        let place = Place { task, child, attempt: work.attempt };
-        let mut scope = scope(graph, &record.run, place, &context, item);
+        let at = At { task, child, attempt: work.attempt };
+        let mut scope = scope(graph, &record.run, at, &context, item);
         scope.secrets = secrets;
         Ok(match render(spec, &scope) {
             Ok(config) => Job::Ready(Brief { tenant: work.tenant, config, document: scope.to_json() }),

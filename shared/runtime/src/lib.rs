@@ -3,29 +3,29 @@
 //! Every function changes runs through a [`Runtime`] and in no other way. What it does may happen twice:
 //! a command that was decided before is stale and changes nothing.
 
+mod activate;
 mod callback;
-mod complete;
+mod child_runs;
 mod concurrency;
 mod counting;
-mod direct;
+mod dead_letters;
 mod error;
-mod gather;
+mod events;
+mod fan_in;
 mod graphs;
 mod inbox;
 mod inline_next;
 mod job;
-mod letters;
-mod others;
 mod pipeline;
 mod publish;
-mod receive;
 mod register;
 mod repair;
-mod sight;
+mod sensors;
 mod slots;
 mod start;
+mod template_scope;
 mod timers;
-mod watch;
+mod upstream_trigger;
 
 use std::sync::Arc;
 
@@ -34,14 +34,14 @@ use clock::Clock;
 use store::Store;
 
 pub use callback::CallbackJob;
+pub use dead_letters::{Replayed, message_of};
 pub use error::{Error, Result};
+pub use events::{Heard, Received};
 pub use job::{Brief, Job, secrets_of};
-pub use letters::{Replayed, message_of};
 pub use pipeline::Settled;
-pub use receive::{Heard, Received};
+pub use sensors::{Find, Look};
 pub use start::{BackfillPlan, NewBackfill, Origin, StartRun, Started, Steer};
 pub use timers::{Fired, wake};
-pub use watch::{Find, Look};
 
 /// What a function needs to change runs: the store, the bus and a clock.
 pub struct Runtime {

@@ -167,7 +167,7 @@ impl<'r> Pipeline<'r> {
                 let why = format!("task {} of run {} has no row", gone.0, slice.run().id);
                 return Err(store::Error::Unreadable { what: "task", why }.into());
             }
-            self.runtime.direct(&mut *self.unit, slice, need.directives, facts).await?;
+            self.runtime.activate(&mut *self.unit, slice, need.directives, facts).await?;
         }
     }
 

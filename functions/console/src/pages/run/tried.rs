@@ -33,7 +33,7 @@ impl Tried {
     ) -> Result<Self, Refused> {
         let task = wanted.task.clone().filter(|task| graph.index_of(task).is_some());
         let index = task.as_deref().and_then(|task| graph.index_of(task));
-        let sight = console.api.app.runtime.sight(record, graph, index).await;
+        let sight = console.api.app.runtime.template_scope(record, graph, index).await;
         let scope = sight.map_err(api::error::runtime)?;
         // A field of a form has other ends of lines than the language.
         let expression = wanted.expression.clone().unwrap_or_default().replace("\r\n", "\n");

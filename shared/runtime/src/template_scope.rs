@@ -13,23 +13,28 @@ use crate::{Result, Runtime};
 impl Runtime {
     /// What templates of a run can name: those of one of its tasks, or, where none is named, all that was delivered.
     /// Secrets are not in it.
-    pub async fn sight(&self, record: &RunRecord, graph: &Graph, task: Option<TaskIndex>) -> Result<Scope> {
+    pub async fn template_scope(
+        &self,
+        record: &RunRecord,
+        graph: &Graph,
+        task: Option<TaskIndex>,
+    ) -> Result<Scope> {
         let seen = task.map_or_else(|| graph.indices().collect(), |task| graph.ancestors(task));
         let outputs = self.store.outputs(record.run.id, &seen).await?;
         let context = Context { facts: record.facts.clone(), outputs };
-        let place = Place { task: task.unwrap_or(TaskIndex(0)), child: None, attempt: 1 };
-        let scope = scope(graph, &record.run, place, &context, None);
+        let at = At { task: task.unwrap_or(TaskIndex(0)), child: None, attempt: 1 };
+        let scope = scope(graph, &record.run, at, &context, None);
         Ok(Scope { task: scope.task.filter(|_| task.is_some()), ..scope })
     }
 }
 
 /// What a batch of tasks can see.
-pub(crate) struct Sight {
+pub(crate) struct TemplateScopes {
     contexts: BTreeMap<TaskIndex, Context>,
     items: BTreeMap<TaskIndex, Value>,
 }
 
-impl Sight {
+impl TemplateScopes {
     /// Loads what these tasks can see, each thing once: the children of a fan-out all see what it sees. A run that
     /// comes into being has no facts in the store yet: they are given.
     pub(crate) async fn load(
@@ -59,8 +64,8 @@ impl Sight {
     pub(crate) fn scope(&self, slice: &RunSlice<'_>, task: TaskIndex) -> Option<Scope> {
         let context = self.contexts.get(&anchor(slice, task))?;
         let row = slice.task(task)?;
-        let place = Place { task, child: row.child, attempt: row.attempt.max(1) };
-        Some(scope(slice.graph(), slice.run(), place, context, self.items.get(&task).cloned()))
+        let at = At { task, child: row.child, attempt: row.attempt.max(1) };
+        Some(scope(slice.graph(), slice.run(), at, context, self.items.get(&task).cloned()))
     }
 }
 
@@ -86,22 +91,22 @@ async fn items(
 
 /// Which task of a run, at which attempt.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct At {
     pub(crate) task: TaskIndex,
     pub(crate) child: Option<Child>,
     pub(crate) attempt: u32,
 }
 
 /// What a task's templates can name.
-pub(crate) fn scope(graph: &Graph, run: &Run, place: Place, context: &Context, item: Option<Value>) -> Scope {
+pub(crate) fn scope(graph: &Graph, run: &Run, at: At, context: &Context, item: Option<Value>) -> Scope {
     let outputs =
         context.outputs.iter().map(|(task, output)| (graph.spec(*task).name.clone(), output.clone()));
-    let index = place.child.map_or(0, |child| child.item);
+    let index = at.child.map_or(0, |child| child.item);
     Scope {
         inputs: context.facts.inputs.clone(),
         outputs: outputs.collect(),
         run: Some(run_facts(run, &context.facts)),
-        task: Some(TaskFacts { name: graph.name_at(place.task, place.child), attempt: place.attempt }),
+        task: Some(TaskFacts { name: graph.name_at(at.task, at.child), attempt: at.attempt }),
         item: item.map(|value| Item { value, index }),
         ..Scope::default()
     }

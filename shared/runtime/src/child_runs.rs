@@ -7,7 +7,7 @@ use model::{Failure, RunState, TaskIndex, TaskState};
 use serde_json::{Map, Value, json};
 use tracing::error;
 
-use crate::gather::OUTPUT_LIMIT;
+use crate::fan_in::OUTPUT_LIMIT;
 use crate::{Result, Runtime, Settled};
 
 /// So many of those who wait are told in one transaction.

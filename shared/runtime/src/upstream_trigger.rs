@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 use store::{RunRecord, TriggerEvent, TriggerRecord};
 use tracing::{debug, warn};
 
-use crate::direct::MAX_DEPTH;
+use crate::activate::MAX_DEPTH;
 use crate::start::trigger::{Begun, Cause};
 use crate::{Error, Result, Runtime};
 

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use store::{Facts, Share, ShareAsk, Transaction};
 use uuid::Uuid;
 
-use crate::sight::{Sight, placeholders};
-use crate::{Result, Runtime, gather};
+use crate::template_scope::{TemplateScopes, placeholders};
+use crate::{Result, Runtime, fan_in};
 
 /// No fan-out has more children.
 const MAX_ITEMS: usize = 10_000;
@@ -26,16 +26,16 @@ type Judged<T> = std::result::Result<T, Failure>;
 
 impl Runtime {
     /// Directs tasks that are about to begin, reading what they need within the unit.
-    pub(crate) async fn direct(
+    pub(crate) async fn activate(
         &self,
         unit: &mut dyn Transaction,
         slice: &mut RunSlice<'_>,
         tasks: Vec<TaskIndex>,
         new_run: Option<&Facts>,
     ) -> Result<()> {
-        let sight = Sight::load(unit, slice, &tasks, new_run).await?;
+        let scopes = TemplateScopes::load(unit, slice, &tasks, new_run).await?;
         for task in tasks {
-            let directive = match sight.scope(slice, task) {
+            let directive = match scopes.scope(slice, task) {
                 Some(scope) => self.directive(unit, slice, task, &scope).await?,
                 None => Directive::Broken(Failure::permanent("the run's inputs are gone")),
             };
@@ -63,7 +63,7 @@ impl Runtime {
                     None => Directive::Await { signal: Some(signal), until },
                 })
             }
-            Ok(Directive::Go) if spec.kind == TaskKind::FanIn => gather::gather(unit, slice, task).await,
+            Ok(Directive::Go) if spec.kind == TaskKind::FanIn => fan_in::gather(unit, slice, task).await,
             Ok(Directive::Go) => match &spec.global {
                 Some(global) => self.join(unit, slice, task, scope, global).await,
                 None => Ok(Directive::Go),

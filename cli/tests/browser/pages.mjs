@@ -62,13 +62,13 @@ const scenarios = {
     await page.waitForURL(/\/runs\//);
     const why = page.getByRole("region", { name: "Why" });
     assert.match(await why.innerText(), /load.*failed/s);
-    await page.getByRole("link", { name: "Read the log of load" }).click();
+    await page.getByRole("link", { name: "Log of load" }).click();
     await page.getByText("cannot reach the warehouse").first().waitFor();
     await page.goBack();
     writeFileSync(`${place}/fixed`, "");
     await page.evaluate(() => { window.stayed = true; });
     await page.getByRole("button", { name: "Retry failed" }).first().click();
-    await page.getByText("What failed is done anew.").waitFor();
+    await page.getByText("Failed tasks are re-run.").waitFor();
     await page.evaluate(() => { window.stayed = true; });
     await page.locator("h1 .state.succeeded").waitFor();
     assert.ok(await page.evaluate(() => window.stayed), "the page was not loaded again");
@@ -174,7 +174,7 @@ const scenarios = {
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByText("The run is paused").waitFor();
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("The run goes on").waitFor();
+    await page.getByText("The run is resumed").waitFor();
     await page.getByRole("button", { name: "Cancel" }).click();
     await page.getByText("is being cancelled").waitFor();
     assert.equal((await ended(run)).state, "cancelled");
@@ -203,7 +203,7 @@ const scenarios = {
     const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
     assert.notEqual(outline, "none", "one sees where one is");
     await page.keyboard.press("Enter");
-    await page.getByText("What failed is done anew.").waitFor();
+    await page.getByText("Failed tasks are re-run.").waitFor();
   },
 
   async "many runs are acted on after a preview of how many"() {
@@ -224,11 +224,11 @@ const scenarios = {
     await go(page, `/runs/${run.id}`);
     await page.getByRole("link", { name: "Try an expression" }).click();
     await page.getByLabel("Expression").fill("inputs.count * 2 > 5");
-    await page.getByRole("button", { name: "Evaluate" }).click();
+    await page.getByRole("button", { name: "Evaluate", exact: true }).click();
     await page.getByText("as a condition it holds").waitFor();
     assert.match(page.url(), /expression=/, "it can be passed on");
     await page.getByLabel("Expression").fill("inputs.cuont * 2");
-    await page.getByRole("button", { name: "Evaluate" }).click();
+    await page.getByRole("button", { name: "Evaluate", exact: true }).click();
     await page.locator(".slip mark", { hasText: "inputs.cuont" }).waitFor();
   },
 

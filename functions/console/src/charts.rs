@@ -139,7 +139,7 @@ pub(crate) fn durations(runs: &[Glance]) -> Markup {
     let width = WIDE / runs.len().max(30) as f64;
     let mut out = format!(
         "<svg class=\"spark\" viewBox=\"0 0 {WIDE} 64\" preserveAspectRatio=\"none\" role=\"img\" \
-         aria-label=\"How long the last runs took, {} at most\">",
+         aria-label=\"Duration of the last runs, at most {}\">",
         show::span(TimeDelta::milliseconds(most as i64))
     );
     for (place, run) in runs.iter().rev().enumerate() {

@@ -53,14 +53,14 @@ impl IntoResponse for Refused {
         }
         let status = self.status;
         let advice = match status {
-            StatusCode::NOT_FOUND => "It may have been deleted with age, or the address has a slip in it.",
-            StatusCode::UNAUTHORIZED => "Send a token that is believed here: Authorization: Bearer …",
-            StatusCode::FORBIDDEN => "Ask somebody who may, or sign in as another.",
-            StatusCode::BAD_REQUEST => "The address is not understood: check its filters.",
+            StatusCode::NOT_FOUND => "It may have been deleted by retention, or the address is wrong.",
+            StatusCode::UNAUTHORIZED => "Send a valid token: Authorization: Bearer …",
+            StatusCode::FORBIDDEN => "Ask somebody with access, or sign in with another account.",
+            StatusCode::BAD_REQUEST => "Check the filters in the address.",
             StatusCode::SERVICE_UNAVAILABLE => {
-                "Something that is needed for it is away. Runs go on by themselves; try again in a moment."
+                "A dependency is unavailable. Runs continue by themselves; try again in a moment."
             }
-            _ => "It is in the log.",
+            _ => "The log has the details.",
         };
         let page = RefusedPage { shell: Shell::bare(), status, message: self.message, advice };
         let mut response = (status, show::html(&page)).into_response();

@@ -175,7 +175,7 @@ async fn the_list_shows_runs_and_leads_to_them() {
 async fn home_puts_what_failed_first_with_a_button_to_retry_it() {
     let (api, run) = console().await;
     let home = page(&api, "/").await;
-    let problems = home.find("Needs a look").unwrap();
+    let problems = home.find("Needs attention").unwrap();
     assert!(problems < home.find("Under way").unwrap());
     assert!(home.contains(&format!("action=\"/runs/{run}/retry\"")), "{home}");
 }
@@ -200,7 +200,7 @@ async fn a_task_shows_its_log_its_attempts_and_its_settings() {
         assert!(shown.contains(part), "{part} is missing in {shown}");
     }
     let none = page(&api, &format!("/runs/{run}/tasks/greet?q=nowhere")).await;
-    assert!(none.contains("No line fits."), "{none}");
+    assert!(none.contains("No line matches."), "{none}");
     let (_, headers, log) = read(&api, "localhost", &format!("/runs/{run}/tasks/greet/log?download=1")).await;
     assert_eq!(headers[header::CONTENT_TYPE], "text/plain; charset=utf-8");
     assert!(headers[header::CONTENT_DISPOSITION].to_str().unwrap().starts_with("attachment"));
@@ -256,7 +256,7 @@ async fn a_button_does_what_it_says_and_leads_back_with_words() {
     let answer = router(api.clone()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
     assert!(answer.headers()[header::SET_COOKIE].to_str().unwrap().contains("Max-Age=0"), "it is told once");
     let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
-    assert!(String::from_utf8_lossy(&body).contains("What failed is done anew."));
+    assert!(String::from_utf8_lossy(&body).contains("Failed tasks are re-run."));
     assert!(
         !page(&api, &format!("/runs/{run}")).await.contains("class=\"why failed\""),
         "it is under way again"

@@ -28,7 +28,7 @@ impl Field {
         let is_template = default.as_ref().is_some_and(|text| text.contains("{{"));
         let hint = match (&input.description, &default) {
             (Some(words), _) => words.clone(),
-            (None, Some(text)) if is_template => format!("{text} unless given"),
+            (None, Some(text)) if is_template => format!("default: {text}"),
             _ => String::new(),
         };
         Self {

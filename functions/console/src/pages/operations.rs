@@ -57,17 +57,17 @@ const fn button(
 }
 
 const BUTTONS: [Button; 11] = [
-    button(["workers", "workers", "drain"], &["reason"], "The worker finishes what it holds and ends."),
-    button(["workers", "workers", "kill"], &["reason"], "The worker hands back what it holds and ends."),
+    button(["workers", "workers", "drain"], &["reason"], "The worker finishes its attempts and ends."),
+    button(["workers", "workers", "kill"], &["reason"], "The worker hands back its attempts and ends."),
     button(["schedules", "schedules", "pause"], &["name", "reason"], "The schedule is paused."),
-    button(["schedules", "schedules", "resume"], &["name", "missed"], "The schedule goes on."),
-    button(["triggers", "triggers", "pause"], &[], "The trigger is paused: what it hears of starts nothing."),
-    button(["triggers", "triggers", "resume"], &[], "The trigger goes on."),
+    button(["schedules", "schedules", "resume"], &["name", "missed"], "The schedule is resumed."),
+    button(["triggers", "triggers", "pause"], &[], "The trigger is paused: events start no runs."),
+    button(["triggers", "triggers", "resume"], &[], "The trigger is resumed."),
     button(["backfills", "backfills", "pause"], &[], "The backfill is paused."),
-    button(["backfills", "backfills", "resume"], &[], "The backfill goes on."),
-    button(["backfills", "backfills", "cancel"], &[], "The backfill and its runs end."),
+    button(["backfills", "backfills", "resume"], &[], "The backfill is resumed."),
+    button(["backfills", "backfills", "cancel"], &[], "The backfill and its runs are being cancelled."),
     button(["letters", "dead-letters", "replay"], &[], "The message was published again."),
-    button(["letters", "dead-letters", "discard"], &[], "The message was thrown away."),
+    button(["letters", "dead-letters", "discard"], &[], "The message was discarded."),
 ];
 
 async fn steer(
@@ -111,6 +111,6 @@ async fn set_limit(reader: Reader, place: Path<(String, String)>, sent: Sent) ->
     let places = places.map_err(|_| Problem::bad_request("the number of places is no whole number"))?;
     let path = format!("/limits/{}/{}", part(&kind), part(&name));
     let answer = reader.ask.post::<LimitList>(&path, &json!({ "places": places })).await;
-    let words = places.map_or_else(|| "no bound".into(), |places| format!("{places} places"));
-    told(&sent, answer.map(|_| ()), &format!("The {kind} {name} has {words} now."))
+    let words = places.map_or_else(|| "no limit".into(), |slots| format!("{slots} slots"));
+    told(&sent, answer.map(|_| ()), &format!("The {kind} {name} now has {words}."))
 }

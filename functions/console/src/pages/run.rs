@@ -259,8 +259,7 @@ pub(crate) async fn questions(
             continue;
         };
         let rendered = task::rendered(console, record, graph, task).await?;
-        let message =
-            rendered.get("message").and_then(|message| message.as_str()).unwrap_or("Shall it go on?");
+        let message = rendered.get("message").and_then(|message| message.as_str()).unwrap_or("Continue?");
         found.push(Question {
             task: spec.name.clone(),
             message: message.to_owned(),

@@ -122,8 +122,7 @@ pub(crate) async fn bulk(reader: Reader, sent: Sent) -> Result<Response, Refused
     let done = carry_out(&reader, &of, &action, sent.field("reason")).await?;
     let more = if done.next_cursor.is_some() { " There are more: do it again." } else { "" };
     let (applied, stale, failed) = (done.applied, done.stale, done.failed);
-    let words =
-        format!("{applied} runs changed, {stale} had nothing to do, {failed} could not be changed.{more}");
+    let words = format!("{applied} runs changed, {stale} skipped, {failed} failed.{more}");
     Ok(back(sent.back(), failed == 0, &words))
 }
 

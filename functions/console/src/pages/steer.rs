@@ -27,11 +27,11 @@ pub(crate) async fn run(
 ) -> Result<Response, Refused> {
     let Path((id, action)) = place?;
     let done = match action.as_str() {
-        "pause" => "The run is paused: nothing new of it begins.",
-        "resume" => "The run goes on.",
+        "pause" => "The run is paused: no more tasks start.",
+        "resume" => "The run is resumed.",
         "cancel" => "The run is being cancelled.",
-        "retry" => "What failed is done anew.",
-        "evaluate" => "The run was looked at for anything that got lost.",
+        "retry" => "Failed tasks are re-run.",
+        "evaluate" => "The run was re-evaluated.",
         other => return Err(no_such(other)),
     };
     let body = json!({"reason": sent.field("reason")});
@@ -49,7 +49,7 @@ pub(crate) async fn task(
     let Path((id, task, action)) = place?;
     let reason = sent.field("reason");
     let (body, done) = match action.as_str() {
-        "clear" => (json!({"reason": reason}), format!("{task} is done anew, with what follows on it.")),
+        "clear" => (json!({"reason": reason}), format!("{task} and everything downstream is re-run.")),
         "succeed" => {
             let output = sent.field("output").map(serde_json::from_str::<Value>).transpose();
             let output =
@@ -57,7 +57,7 @@ pub(crate) async fn task(
             (json!({"reason": reason, "output": output}), format!("{task} was marked as succeeded."))
         }
         "fail" => (json!({"reason": reason}), format!("{task} was marked as failed.")),
-        "wake" => (json!({"reason": reason}), format!("{task} waits no longer.")),
+        "wake" => (json!({"reason": reason}), format!("{task} no longer waits.")),
         "approve" => {
             let ask = asked(&console, &reader, id, &task).await?;
             let kinds = ask.fields.iter().map(|(name, field)| (name.clone(), field.kind));
@@ -89,7 +89,7 @@ pub(crate) fn told(sent: &Sent, answer: Result<(), Refused>, done: &str) -> Resu
         Ok(()) => Ok(back(sent.back(), true, done)),
         // Whoever is not let in shall see that as such.
         Err(no) if no.status == StatusCode::UNAUTHORIZED => Err(no),
-        Err(no) => Ok(back(sent.back(), false, &format!("Not done: {}", no.message))),
+        Err(no) => Ok(back(sent.back(), false, &format!("Failed: {}", no.message))),
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) async fn activate(
     let Path((name, number)) = place?;
     let path = format!("/workflows/{}/versions/{number}/activate", part(&name));
     let answer = reader.ask.post::<Standing>(&path, &Value::Null).await;
-    told(&sent, answer.map(|_| ()), &format!("New runs of {name} take version {number}."))
+    told(&sent, answer.map(|_| ()), &format!("New runs of {name} use version {number}."))
 }
 
 impl VersionsPage {

@@ -11,7 +11,7 @@ async fn an_expression_is_tried_out_on_a_run_and_what_is_wrong_is_marked() {
     let (api, run) = console().await;
     let tried = async |expression: &str| page(&api, &format!("/runs/{run}?tab=try&{expression}")).await;
     let value = tried("expression=inputs.who").await;
-    assert!(value.contains("A text; as a condition it holds") && value.contains("What it saw"), "{value}");
+    assert!(value.contains("A text; as a condition it holds") && value.contains("Values used"), "{value}");
     let wrong = tried("expression=inputs.whom+%3D%3D+1&task=greet").await;
     assert!(wrong.contains("<mark>inputs.whom</mark> == 1"), "{wrong}");
     assert!(wrong.contains("role=\"alert\"") && wrong.contains("<code>who</code>"), "{wrong}");
@@ -33,7 +33,7 @@ async fn the_audit_log_tells_who_did_what_and_can_be_searched_and_exported() {
     let found = page(&api, "/operations/audit?text=retry&actor=&from=2020-01-01").await;
     assert!(found.contains("/retry</code>") && !found.contains("/resume</code>"), "{found}");
     assert!(found.contains("/operations/audit/export?from=2020-01-01"), "{found}");
-    assert!(page(&api, "/operations/audit?actor=nobody").await.contains("No entry fits."));
+    assert!(page(&api, "/operations/audit?actor=nobody").await.contains("No entry matches."));
     let (status, headers, lines) = read(&api, "localhost", "/operations/audit/export?from=2020-01-01").await;
     assert_eq!(
         (status, &headers[header::CONTENT_TYPE]),
@@ -47,7 +47,7 @@ async fn the_audit_log_tells_who_did_what_and_can_be_searched_and_exported() {
 #[tokio::test]
 async fn breakers_that_are_open_stand_with_the_worker_whose_they_are() {
     let (api, _) = console().await;
-    assert!(page(&api, "/operations/breakers").await.contains("All are closed"));
+    assert!(page(&api, "/operations/breakers").await.contains("All breakers are closed"));
     let now = api.app.now();
     let facts = model::WorkerFacts {
         function: "execute".into(),
@@ -60,7 +60,7 @@ async fn breakers_that_are_open_stand_with_the_worker_whose_they_are() {
     let sign = store::Sign { worker: model::WorkerId(run_of(7).0), facts: Some(facts), at: now };
     api.app.runtime.store().beat(&sign).await.unwrap();
     let shown = page(&api, "/operations/breakers").await;
-    assert!(shown.contains("00000007</code>") && shown.contains("nothing of yours"), "{shown}");
+    assert!(shown.contains("00000007</code>") && shown.contains("none of yours"), "{shown}");
     assert!(!shown.contains(EVIL) && shown.contains("alert(1)"), "{shown}");
 }
 

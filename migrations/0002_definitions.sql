@@ -1,15 +1,4 @@
--- Whose work it is, and what can be run.
-
--- A tenant's number is also its group in the fair queue.
-create table tenants (
-    id         integer     not null primary key,
-    name       text        not null unique,
-    created_at timestamptz not null,
-    constraint a_tenant_has_a_positive_number check (id > 0),
-    constraint a_tenant_has_a_name check (name <> '')
-);
-
-insert into tenants (id, name, created_at) values (1, 'default', 'epoch');
+-- What can be run.
 
 -- A workflow is a name and the version that new runs take. Names sort by their bytes, everywhere alike.
 create table workflows (
@@ -20,10 +9,18 @@ create table workflows (
     active_version bigint,
     created_at     timestamptz      not null,
     updated_at     timestamptz      not null,
+    -- While a workflow is paused, none of its runs starts by itself.
+    paused_at      timestamptz,
+    paused_by      text,
+    pause_reason   text,
     primary key (tenant, name),
     constraint a_workflow_has_a_name check (name <> ''),
-    constraint a_workflow_changes_after_it_was_made check (updated_at >= created_at)
+    constraint a_workflow_changes_after_it_was_made check (updated_at >= created_at),
+    constraint whoever_pauses_a_workflow_is_known check ((paused_at is null) = (paused_by is null)),
+    constraint only_a_pause_has_a_reason check (pause_reason is null or paused_at is not null)
 );
+
+create index workflows_by_change on workflows (tenant, updated_at desc, name desc);
 
 -- A version never changes. The same content is the same version.
 create table versions (

@@ -1,0 +1,85 @@
+-- What is written once and never read by a step of a run. These tables have no foreign keys: their rows are
+-- written under the run's lock or after the fact, and old ones are dropped by the table.
+
+-- A task succeeds once, so a second output of it is a defect and refused.
+create table outputs (
+    run    uuid    not null,
+    idx    integer not null,
+    output json    not null,
+    primary key (run, idx),
+    constraint an_output_belongs_to_a_task check (idx >= 0)
+);
+
+-- Attempts that are over; the current one is in the task's own row.
+create table attempts (
+    run         uuid        not null,
+    idx         integer     not null,
+    attempt     integer     not null,
+    state       text        not null,
+    worker      uuid,
+    started_at  timestamptz,
+    finished_at timestamptz not null,
+    failure     json,
+    decision    text        not null,
+    primary key (run, idx, attempt),
+    constraint an_attempt_that_is_over_ended check (state in ('succeeded', 'failed', 'cancelled')),
+    constraint attempts_are_numbered_from_one check (idx >= 0 and attempt >= 1),
+    constraint an_attempt_finishes_after_it_started check (finished_at >= started_at)
+);
+
+-- Events and logs are the bulk of what is written, and are dropped by the partition once they are old. A row lies where
+-- its run was created, so that all rows of a run lie together and are found in one place. Rows that come before their
+-- partition was made lie in the default one.
+
+-- One row per run and write: `seq` is the number of its first event, the others follow.
+create table events (
+    run    uuid        not null,
+    run_at timestamptz not null,
+    seq    bigint      not null,
+    count  integer     not null,
+    events json        not null,
+    -- Histories are kept by run, so what is new in all of them is found by the transaction that wrote it.
+    tx     xid8        default pg_current_xact_id(),
+    primary key (run, seq, run_at),
+    constraint events_are_numbered_from_zero check (seq >= 0),
+    constraint a_row_holds_the_events_it_counts check (count >= 1 and json_array_length(events) = count)
+) partition by range (run_at);
+
+create table events_other partition of events default;
+
+create index news on events (tx) where tx is not null;
+
+-- One row per chunk of lines: `first` is the number of its first line, the others follow.
+create table logs (
+    run     uuid        not null,
+    run_at  timestamptz not null,
+    idx     integer     not null,
+    attempt integer     not null,
+    first   integer     not null,
+    count   integer     not null,
+    lines   json        not null,
+    primary key (run, idx, attempt, first, run_at),
+    constraint lines_are_numbered_from_zero check (idx >= 0 and attempt >= 0 and first >= 0),
+    constraint a_chunk_holds_the_lines_it_counts check (count >= 1 and json_array_length(lines) = count)
+) partition by range (run_at);
+
+create table logs_other partition of logs default;
+
+-- No sweep starts a retention pass before that instant. One row.
+create table retention_turn (
+    next_at timestamptz not null,
+    single  boolean     not null primary key default true,
+    constraint there_is_one_turn check (single)
+);
+
+insert into retention_turn (next_at) values ('epoch');
+
+-- Up to which run, in the order of their ends, a part was deleted of those that ended in a state.
+create table retention (
+    part        text        not null,
+    state       text        not null,
+    finished_at timestamptz not null,
+    run         uuid        not null,
+    primary key (part, state),
+    constraint a_part_of_a_run_is_known check (part in ('outputs', 'logs'))
+);

@@ -35,7 +35,7 @@ create table service_tokens (
     constraint a_hash_has_256_bits check (length(hash) = 32),
     constraint a_token_has_a_name check (name <> ''),
     constraint a_token_expires_after_it_was_made check (expires_at > created_at),
-    constraint who_revoked_a_token_is_known check ((revoked_at is null) = (revoked_by is null))
+    constraint a_revoked_token_has_an_actor check ((revoked_at is null) = (revoked_by is null))
 );
 
 create index service_tokens_of_a_tenant on service_tokens (tenant, id);

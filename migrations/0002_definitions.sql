@@ -16,7 +16,7 @@ create table workflows (
     primary key (tenant, name),
     constraint a_workflow_has_a_name check (name <> ''),
     constraint a_workflow_changes_after_it_was_made check (updated_at >= created_at),
-    constraint whoever_pauses_a_workflow_is_known check ((paused_at is null) = (paused_by is null)),
+    constraint a_paused_workflow_has_an_actor check ((paused_at is null) = (paused_by is null)),
     constraint only_a_pause_has_a_reason check (pause_reason is null or paused_at is not null)
 );
 

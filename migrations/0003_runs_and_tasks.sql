@@ -3,44 +3,44 @@
 
 -- One row per run. Locking it locks everything in the run.
 create table runs (
-    id             uuid             not null primary key,
-    tenant         integer          not null references tenants,
-    workflow       text collate "C" not null,
-    version        bigint           not null references versions,
-    state          text             not null,
-    revision       integer          not null,
+    id                uuid             not null primary key,
+    tenant            integer          not null references tenants,
+    workflow          text collate "C" not null,
+    version           bigint           not null references versions,
+    state             text             not null,
+    revision          integer          not null,
     -- How many tasks are in each state, in the order in which the code lists the states.
-    counts         integer[]        not null,
-    failures       integer          not null,
-    events         bigint           not null,
-    created_at     timestamptz      not null,
-    started_at     timestamptz,
-    finished_at    timestamptz,
-    error          text,
-    -- When the sweep should look at the run. Steps of a run leave it alone, so that they touch no index.
-    checkup_at     timestamptz,
-    logical_date   timestamptz,
+    counts            integer[]        not null,
+    failures          integer          not null,
+    events            bigint           not null,
+    created_at        timestamptz      not null,
+    started_at        timestamptz,
+    finished_at       timestamptz,
+    error             text,
+    -- When the sweep should recheck the run. Steps of a run leave it alone, so that they touch no index.
+    recheck_at        timestamptz,
+    logical_date      timestamptz,
     -- A logical date is taken once per workflow by its only schedule and by people, and once by each further schedule:
     -- these have names here.
-    schedule       text collate "C" not null default '',
+    schedule          text collate "C" not null default '',
     -- The task of another run that started this one.
-    parent_run     uuid,
-    parent_idx     integer,
-    parent_attempt integer,
-    parent_waits   boolean,
-    depth          integer          not null default 0,
-    -- The concurrency group: runs of one workflow that share a limit. Only `held` ever changes.
-    lane           text,
-    held           boolean          not null default false,
+    parent_run        uuid,
+    parent_idx        integer,
+    parent_attempt    integer,
+    parent_waits      boolean,
+    depth             integer          not null default 0,
+    -- Runs of one workflow that share a limit, and whether the run waits for another of them. Only `waiting` changes.
+    concurrency_group text,
+    waiting           boolean          not null default false,
     -- Added to the priority of each of the run's tasks.
-    priority       integer          not null default 0,
+    priority          integer          not null default 0,
     constraint a_run_is_in_a_known_state check (
         state in ('queued', 'running', 'paused', 'stalled', 'succeeded', 'failed', 'cancelled')
     ),
     constraint a_finished_run_has_a_time check (
         (state in ('succeeded', 'failed', 'cancelled')) = (finished_at is not null)
     ),
-    constraint a_finished_run_is_not_looked_at check (finished_at is null or checkup_at is null),
+    constraint a_finished_run_is_not_rechecked check (finished_at is null or recheck_at is null),
     constraint a_run_starts_after_it_was_created check (started_at >= created_at),
     constraint a_run_finishes_after_it_started check (finished_at >= coalesce(started_at, created_at)),
     constraint a_run_counts_each_task_state check (cardinality(counts) = 12 and 0 <= all (counts)),
@@ -51,7 +51,7 @@ create table runs (
     constraint a_parent_counts_from_zero check (parent_idx >= 0 and parent_attempt >= 0),
     constraint a_run_is_not_its_own_parent check (parent_run <> id),
     constraint a_run_with_a_parent_is_below_it check (depth >= 0 and (parent_run is null or depth >= 1)),
-    constraint only_a_run_in_a_lane_is_held check (lane is not null or not held),
+    constraint only_a_run_in_a_concurrency_group_waits check (concurrency_group is not null or not waiting),
     constraint a_priority_is_a_small_number check (priority between -100 and 100)
 ) with (fillfactor = 70);
 
@@ -63,12 +63,12 @@ create index runs_in_a_state_by_age on runs (tenant, state, created_at desc, id 
 create index runs_by_end on runs (tenant, finished_at desc, id desc) where finished_at is not null;
 -- The runs that the tasks of a run started. A run's parent never changes, so steps do not touch the index.
 create index runs_by_parent on runs (parent_run, created_at desc, id desc) where parent_run is not null;
-create index unfinished_runs_of_a_lane on runs (tenant, workflow, lane, created_at, id)
-    where finished_at is null and lane is not null;
-create index runs_to_look_at on runs (checkup_at) where checkup_at is not null;
+create index unfinished_runs_of_a_concurrency_group on runs (tenant, workflow, concurrency_group, created_at, id)
+    where finished_at is null and concurrency_group is not null;
+create index runs_to_recheck on runs (recheck_at) where recheck_at is not null;
 -- Unfinished runs without a recheck: those that only wait, and those that got lost. Steps of a run touch none of its
 -- columns.
-create index runs_nobody_looks_at on runs (id) where finished_at is null and checkup_at is null;
+create index runs_without_recheck on runs (id) where finished_at is null and recheck_at is null;
 -- What an inspection walks through, in id order. Steps of a run touch none of its columns.
 create index unfinished_runs on runs (id) where finished_at is null;
 -- The order in which runs end is the order in which retention deletes them.
@@ -151,7 +151,7 @@ create table tasks (
         parents_succeeded >= 0 and parents_failed >= 0 and parents_skipped >= 0
         and parents_succeeded + parents_failed + parents_skipped <= parents_done
     ),
-    constraint a_child_has_a_fan_out_and_a_place check ((child_of is null) = (item is null)),
+    constraint a_child_has_a_fan_out_and_a_position check ((child_of is null) = (item is null)),
     constraint a_child_comes_after_its_fan_out check (child_of >= 0 and child_of < idx and item >= 0),
     constraint a_fan_out_counts_its_children check (
         cardinality(fan) = 7 and 0 <= all (fan)
@@ -215,7 +215,7 @@ create table shared_tasks (
 create index shared_tasks_by_owner on shared_tasks (owner_run, owner_idx);
 
 -- Tasks that wait for a shared one which another task executes. A task waits for one at a time.
-create table waiters (
+create table shared_task_waiters (
     run       uuid    not null,
     idx       integer not null,
     attempt   integer not null,
@@ -226,4 +226,4 @@ create table waiters (
     constraint nothing_waits_for_itself check ((run, idx) <> (owner_run, owner_idx))
 ) with (autovacuum_vacuum_scale_factor = 0.02);
 
-create index waiters_by_owner on waiters (owner_run, owner_idx, run, idx);
+create index shared_task_waiters_by_owner on shared_task_waiters (owner_run, owner_idx, run, idx);

@@ -47,7 +47,7 @@ create table events (
 
 create table events_other partition of events default;
 
-create index news on events (tx) where tx is not null;
+create index change_feed on events (tx) where tx is not null;
 
 -- One row per chunk of lines: `first` is the number of its first line, the others follow.
 create table logs (
@@ -65,14 +65,14 @@ create table logs (
 
 create table logs_other partition of logs default;
 
--- No sweep starts a retention pass before that instant. One row.
-create table retention_turn (
+-- No sweep starts a retention pass before `next_at`. One row.
+create table retention_pass (
     next_at timestamptz not null,
     single  boolean     not null primary key default true,
-    constraint there_is_one_turn check (single)
+    constraint there_is_one_pass check (single)
 );
 
-insert into retention_turn (next_at) values ('epoch');
+insert into retention_pass (next_at) values ('epoch');
 
 -- Up to which run, in the order of their ends, a part was deleted of those that ended in a state.
 create table retention (

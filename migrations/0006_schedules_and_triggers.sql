@@ -11,8 +11,8 @@ create table schedules (
     -- What a person decided about the instants missed until then.
     owed          text,
     owed_until    timestamptz,
-    -- When the sweep should look; null while it is paused, and when nothing is to come.
-    look_at       timestamptz,
+    -- When the sweep should handle it; null while it is paused, and when nothing is to come.
+    due_at        timestamptz,
     paused_at     timestamptz,
     paused_by     text,
     pause_reason  text,
@@ -27,12 +27,12 @@ create table schedules (
     constraint a_schedule_has_a_name check (name <> ''),
     constraint what_is_owed_is_known check (owed in ('all', 'latest', 'none')),
     constraint what_is_owed_has_an_end check ((owed is null) = (owed_until is null)),
-    constraint whoever_pauses_is_known check ((paused_at is null) = (paused_by is null)),
-    constraint a_paused_schedule_is_not_looked_at check (paused_at is null or look_at is null),
+    constraint a_paused_schedule_has_an_actor check ((paused_at is null) = (paused_by is null)),
+    constraint a_paused_schedule_is_not_due check (paused_at is null or due_at is null),
     constraint a_schedule_counts_from_zero check (revision >= 0 and 0 <= all (drift))
 ) with (fillfactor = 70);
 
-create index schedules_by_time on schedules (look_at) where look_at is not null;
+create index schedules_by_time on schedules (due_at) where due_at is not null;
 
 -- Runs of past dates, requested by people.
 create table backfills (
@@ -51,8 +51,8 @@ create table backfills (
     created_at   timestamptz      not null,
     created_by   text             not null,
     finished_at  timestamptz,
-    -- When the sweep should look; null unless it is running, or was cancelled and some of its runs were not yet.
-    look_at      timestamptz,
+    -- When the sweep should handle it; null unless it is running, or was cancelled and some of its runs were not yet.
+    due_at       timestamptz,
     -- Why it does not go on, where it should.
     problem      text,
     revision     integer          not null,
@@ -63,13 +63,13 @@ create table backfills (
     constraint a_backfill_goes_forward check (from_at <= to_at),
     constraint a_backfill_has_a_known_state check (state in ('running', 'paused', 'cancelled', 'finished')),
     constraint a_backfill_does_something_known check (rerun in ('missing', 'failed', 'all')),
-    constraint a_backfill_that_rests_is_not_looked_at check (look_at is null or state in ('running', 'cancelled')),
+    constraint a_resting_backfill_is_not_due check (due_at is null or state in ('running', 'cancelled')),
     constraint an_ended_backfill_has_a_time check ((state in ('cancelled', 'finished')) = (finished_at is not null)),
     constraint a_backfill_counts_from_zero check (max_parallel >= 1 and revision >= 0),
     constraint a_backfill_weighs_less_than_what_is_live check (weight between 1 and 9)
 );
 
-create index backfills_by_time on backfills (look_at) where look_at is not null;
+create index backfills_by_time on backfills (due_at) where due_at is not null;
 create index backfills_by_age on backfills (tenant, created_at desc, id desc);
 create index backfills_by_end on backfills (finished_at) where finished_at is not null;
 

@@ -4,47 +4,47 @@
 -- a claim made known has none. A command stands in its row: it receives it with its next heartbeat.
 create table workers (
     id             uuid        not null primary key,
-    heard_at       timestamptz not null,
+    heartbeat_at   timestamptz not null,
     function       text,
     queue          text,
     host           text,
     version        text,
     since          timestamptz,
-    ordered        text,
-    ordered_by     text,
-    ordered_reason text,
-    ordered_at     timestamptz,
+    command        text,
+    commanded_by   text,
+    command_reason text,
+    commanded_at   timestamptz,
     -- The hosts that it does not call for a while, and since and until when.
     breakers       json,
-    constraint a_worker_is_told_to_drain_or_die check (ordered in ('drain', 'kill')),
-    constraint an_order_says_who_and_when check (num_nulls(ordered, ordered_by, ordered_at) in (0, 3))
+    constraint a_worker_command_is_drain_or_kill check (command in ('drain', 'kill')),
+    constraint a_worker_command_has_an_actor_and_a_time check (num_nulls(command, commanded_by, commanded_at) in (0, 3))
 ) with (fillfactor = 50);
 
 -- A limit and its slots. Hot: few rows, updated often, none of the indexed columns ever.
 create table limits (
-    id          integer          not null generated always as identity primary key,
-    kind        text             not null,
+    id       integer          not null generated always as identity primary key,
+    kind     text             not null,
     -- 0 where all tenants share it.
-    tenant      integer          not null,
-    name        text collate "C" not null,
+    tenant   integer          not null,
+    name     text collate "C" not null,
     -- Null if there is no bound.
-    places      integer,
-    used        integer          not null default 0,
+    slots    integer,
+    used     integer          not null default 0,
     -- How many tasks wait, and the id of the one that was given a slot last. It is an id and not only its block, so that
     -- a latecomer gets no turn in a round whose turns of its own are over.
-    waiting     integer          not null default 0,
-    frontier_id bigint           not null default 0,
+    waiting  integer          not null default 0,
+    frontier bigint           not null default 0,
     constraint a_limit_is_there_once unique (kind, tenant, name),
     constraint a_limit_is_of_a_known_kind check (kind in ('pool', 'workflow', 'tenant', 'queue')),
     constraint only_a_queue_is_shared_by_all check ((kind = 'queue') = (tenant = 0)),
     constraint only_a_tenant_has_no_name_here check ((kind = 'tenant') = (name = '')),
-    constraint places_are_counted_from_zero check (places >= 0 and used >= 0 and waiting >= 0),
-    constraint a_frontier_counts_from_zero check (frontier_id >= 0)
+    constraint slots_are_counted_from_zero check (slots >= 0 and used >= 0 and waiting >= 0),
+    constraint a_frontier_counts_from_zero check (frontier >= 0)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
 -- Tasks that wait for a slot, and tasks that were granted theirs and have not taken them over. Read in the order of
 -- ids, tenants take turns.
-create table line (
+create table slot_waiters (
     run        uuid        not null,
     idx        integer     not null,
     attempt    integer     not null,
@@ -62,18 +62,18 @@ create table line (
     -- The backfill whose turn it takes; nil for a live task.
     backfill   uuid        not null default '00000000-0000-0000-0000-000000000000',
     primary key (run, idx),
-    constraint a_line_counts_from_zero check (idx >= 0 and attempt >= 1 and step >= 0 and id >= 0),
-    constraint who_waits_waits_for_one_of_its_needs check (needs[step + 1] = lim)
+    constraint a_slot_waiter_counts_from_zero check (idx >= 0 and attempt >= 1 and step >= 0 and id >= 0),
+    constraint a_slot_waiter_waits_for_one_of_its_needs check (needs[step + 1] = lim)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 
-create index line_in_order on line (lim, id, rank, run, idx) where granted_at is null;
-create index line_by_party on line (lim, tenant, backfill, rank, id, run, idx) where granted_at is null;
+create index slot_waiters_in_order on slot_waiters (lim, id, rank, run, idx) where granted_at is null;
+create index slot_waiters_by_fairness_group on slot_waiters (lim, tenant, backfill, rank, id, run, idx) where granted_at is null;
 -- The last task of a fairness group, which takes the turn of one that leaves.
-create index line_ends on line (lim, tenant, backfill, id, rank, run, idx) where granted_at is null;
-create index line_granted on line (granted_at) where granted_at is not null;
+create index slot_waiters_by_end on slot_waiters (lim, tenant, backfill, id, rank, run, idx) where granted_at is null;
+create index slot_waiters_granted on slot_waiters (granted_at) where granted_at is not null;
 
 -- Where a tenant's next task goes in a wait queue, and how many were given a slot from it.
-create table standings (
+create table fairness_groups (
     lim      integer not null references limits,
     tenant   integer not null references tenants,
     position bigint  not null,
@@ -82,18 +82,18 @@ create table standings (
     -- one before.
     pace     int[]   not null default '{0,0,0}',
     primary key (lim, tenant),
-    constraint standings_count_from_zero check (position >= 0 and received >= 0),
+    constraint a_fairness_group_counts_from_zero check (position >= 0 and received >= 0),
     constraint a_pace_is_a_minute_and_two_counts check (cardinality(pace) = 3 and 0 <= all (pace))
 ) with (fillfactor = 50);
 
 -- A backfill takes turns of its own in every wait queue, beside the live tasks of its tenant.
-create table backfill_standings (
+create table backfill_fairness_groups (
     lim      integer not null references limits,
     backfill uuid    not null references backfills on delete cascade,
     position bigint  not null,
     received bigint  not null,
     pace     int[]   not null default '{0,0,0}',
     primary key (lim, backfill),
-    constraint standings_of_backfills_count_from_zero check (position >= 0 and received >= 0),
+    constraint a_backfill_fairness_group_counts_from_zero check (position >= 0 and received >= 0),
     constraint a_pace_is_a_minute_and_two_counts check (cardinality(pace) = 3 and 0 <= all (pace))
 ) with (fillfactor = 50);

@@ -20,13 +20,13 @@ end $$;
 
 -- Nothing but reading, and of no table that is not named here.
 grant select on tenants, workflows, versions, runs, run_facts, run_labels, tasks, outputs, attempts, events, logs, timers,
-    items, waiters, schedules, backfills, backfill_dates, triggers, trigger_events to ebbflow_tenant;
+    items, shared_task_waiters, schedules, backfills, backfill_dates, triggers, trigger_events to ebbflow_tenant;
 
 -- The tenant that is read for; null where none is named, so that nothing is seen.
-create function the_tenant() returns integer language sql stable
+create function current_tenant() returns integer language sql stable
     return nullif(current_setting('ebb.tenant', true), '')::integer;
 
-grant execute on function the_tenant() to ebbflow_tenant;
+grant execute on function current_tenant() to ebbflow_tenant;
 
 alter table tenants enable row level security;
 alter table workflows enable row level security;
@@ -41,7 +41,7 @@ alter table events enable row level security;
 alter table logs enable row level security;
 alter table timers enable row level security;
 alter table items enable row level security;
-alter table waiters enable row level security;
+alter table shared_task_waiters enable row level security;
 alter table schedules enable row level security;
 alter table backfills enable row level security;
 alter table backfill_dates enable row level security;
@@ -50,16 +50,16 @@ alter table trigger_events enable row level security;
 
 -- A policy is no way to find a row. `is not distinct from` is served by no index: with `=`, as long as the planner knows
 -- little of the table, it would go through all runs of a tenant where a statement names a run by its key.
-create policy of_one_tenant on tenants to ebbflow_tenant using (id is not distinct from (select the_tenant()));
-create policy of_one_tenant on workflows to ebbflow_tenant using (tenant is not distinct from (select the_tenant()));
-create policy of_one_tenant on versions to ebbflow_tenant using (tenant is not distinct from (select the_tenant()));
-create policy of_one_tenant on runs to ebbflow_tenant using (tenant is not distinct from (select the_tenant()));
-create policy of_one_tenant on run_labels to ebbflow_tenant using (tenant is not distinct from (select the_tenant()));
-create policy of_one_tenant on tasks to ebbflow_tenant using (tenant is not distinct from (select the_tenant()));
-create policy of_one_tenant on schedules to ebbflow_tenant using (tenant is not distinct from (select the_tenant()));
-create policy of_one_tenant on backfills to ebbflow_tenant using (tenant is not distinct from (select the_tenant()));
-create policy of_one_tenant on triggers to ebbflow_tenant using (tenant is not distinct from (select the_tenant()));
-create policy of_one_tenant on trigger_events to ebbflow_tenant using (tenant is not distinct from (select the_tenant()));
+create policy of_one_tenant on tenants to ebbflow_tenant using (id is not distinct from (select current_tenant()));
+create policy of_one_tenant on workflows to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
+create policy of_one_tenant on versions to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
+create policy of_one_tenant on runs to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
+create policy of_one_tenant on run_labels to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
+create policy of_one_tenant on tasks to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
+create policy of_one_tenant on schedules to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
+create policy of_one_tenant on backfills to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
+create policy of_one_tenant on triggers to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
+create policy of_one_tenant on trigger_events to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
 
 -- What belongs to a run is seen with the run, which is looked up by its key, row by row. `offset 0` keeps the planner from
 -- reading all runs of the tenant into a hash first.
@@ -77,7 +77,7 @@ create policy of_one_tenant on timers to ebbflow_tenant
     using (exists (select from runs where runs.id = timers.run offset 0));
 create policy of_one_tenant on items to ebbflow_tenant
     using (exists (select from runs where runs.id = items.run offset 0));
-create policy of_one_tenant on waiters to ebbflow_tenant
-    using (exists (select from runs where runs.id = waiters.run offset 0));
+create policy of_one_tenant on shared_task_waiters to ebbflow_tenant
+    using (exists (select from runs where runs.id = shared_task_waiters.run offset 0));
 create policy of_one_tenant on backfill_dates to ebbflow_tenant
     using (exists (select from backfills where backfills.id = backfill_dates.backfill offset 0));

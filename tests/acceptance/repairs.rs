@@ -123,7 +123,7 @@ async fn a_task_that_is_ready_and_was_never_queued_is_dispatched_by_the_doctor()
         .await;
     broken
         .break_rows(
-            "update runs set counts = '{2,0,0,0,0,0,0,0,0,0,0,0}', checkup_at = null where id = $1",
+            "update runs set counts = '{2,0,0,0,0,0,0,0,0,0,0,0}', recheck_at = null where id = $1",
             run,
         )
         .await;
@@ -141,14 +141,14 @@ async fn a_run_that_nobody_is_to_look_at_is_found_by_the_sweep_though_nothing_is
     // The first tick of a day looks for what has been kept long enough, and through everything.
     broken.sweep_after(0).await;
     let run = broken.start().await;
-    broken.break_rows("update runs set checkup_at = null where id = $1", run).await;
+    broken.break_rows("update runs set recheck_at = null where id = $1", run).await;
     let is_looked_at =
         async || broken.runtime.store().agenda(broken.clock.now()).await.unwrap().checkup.is_some();
     assert!(!is_looked_at().await);
     broken.sweep_after(6).await;
     assert!(is_looked_at().await);
     // One that seems to wait, since what is noted about it is wrong, is found within a day.
-    let asleep = "update runs set checkup_at = null, counts = '{0,0,0,0,1,0,0,0,0,0,0,0}' where id = $1";
+    let asleep = "update runs set recheck_at = null, counts = '{0,0,0,0,1,0,0,0,0,0,0,0}' where id = $1";
     broken.break_rows(asleep, run).await;
     for _ in 0..5 {
         broken.sweep_after(60).await;

@@ -65,7 +65,7 @@ pub(crate) async fn let_two_minutes_pass(url: &str) {
     let mut connection = PgConnection::connect(url).await.unwrap();
     for statement in [
         // Once for each sign of life: a time that changes is another sign.
-        "update workers set heard_at = heard_at - interval '2 minutes' where heard_at > now() - interval '1 minute'",
+        "update workers set heartbeat_at = heartbeat_at - interval '2 minutes' where heartbeat_at > now() - interval '1 minute'",
         "update outbox set created_at = created_at - interval '2 minutes'",
     ] {
         sqlx::query(statement).execute(&mut connection).await.unwrap();
@@ -76,7 +76,7 @@ pub(crate) async fn let_two_minutes_pass(url: &str) {
     let open: Vec<Uuid> = sqlx::query_scalar(open).fetch_all(&mut *transaction).await.unwrap();
     for statement in [
         "update tasks set since = since - interval '2 minutes' where state = 'dispatched' and run = any($1)",
-        "update runs set checkup_at = checkup_at - interval '2 minutes' where id = any($1)",
+        "update runs set recheck_at = recheck_at - interval '2 minutes' where id = any($1)",
     ] {
         sqlx::query(statement).bind(&open).execute(&mut *transaction).await.unwrap();
     }

@@ -4,6 +4,6 @@ with open as (
     select id from runs where finished_at is null order by id for update
 )
 update runs
-   set checkup_at = least(runs.checkup_at, $1)
+   set recheck_at = least(runs.recheck_at, $1)
   from open
  where runs.id = open.id

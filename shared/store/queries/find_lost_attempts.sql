@@ -5,7 +5,7 @@ select tasks.run, tasks.idx, tasks.attempt, tasks.worker
   left join workers on workers.id = tasks.worker
  where tasks.worker is not null
    and (workers.id is null
-        or exists (select from unnest($1::uuid[], $2::timestamptz[]) as silent (id, heard_at)
-                    where silent.id = workers.id and silent.heard_at = workers.heard_at))
+        or exists (select from unnest($1::uuid[], $2::timestamptz[]) as silent (id, heartbeat_at)
+                    where silent.id = workers.id and silent.heartbeat_at = workers.heartbeat_at))
  order by tasks.run, tasks.idx
  limit $3

@@ -5,10 +5,10 @@ select tasks.run, tasks.idx, tasks.state, tasks.attempt, tasks.revision,
        tasks.child_of, tasks.item, tasks.fan, tasks.begun_at, tasks.handed_back, tasks.voided,
        runs.workflow, runs.version
   from limits
-  join line on line.lim = limits.id
-  join runs on runs.id = line.run
-  join tasks on tasks.run = line.run and tasks.idx = line.idx
+  join slot_waiters on slot_waiters.lim = limits.id
+  join runs on runs.id = slot_waiters.run
+  join tasks on tasks.run = slot_waiters.run and tasks.idx = slot_waiters.idx
  where limits.kind = $1 and limits.tenant = $2 and limits.name = $3
-   and line.tenant = $4 and line.granted_at is null
- order by line.id, line.rank, line.run, line.idx
+   and slot_waiters.tenant = $4 and slot_waiters.granted_at is null
+ order by slot_waiters.id, slot_waiters.rank, slot_waiters.run, slot_waiters.idx
  limit $5

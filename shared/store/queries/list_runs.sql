@@ -2,7 +2,7 @@
 -- filter has an index in this order, so a page costs its own length.
 select runs.id, runs.tenant, runs.workflow, runs.version, runs.state, runs.revision, runs.counts,
        runs.failures, runs.events, runs.created_at, runs.started_at, runs.finished_at, runs.error,
-       runs.parent_run, runs.parent_idx, runs.parent_attempt, runs.parent_waits, runs.depth, runs.lane, runs.held, runs.priority,
+       runs.parent_run, runs.parent_idx, runs.parent_attempt, runs.parent_waits, runs.depth, runs.concurrency_group, runs.waiting, runs.priority,
        runs.logical_date, run_facts.inputs, run_facts.labels, run_facts.trigger_kind,
        run_facts.trigger_by, run_facts.schedule as planned_schedule,
        run_facts.interval_start, run_facts.interval_end, versions.number, parents.version as parent_version,

@@ -5,11 +5,11 @@ select tasks.run, tasks.idx, tasks.state, tasks.attempt, tasks.revision,
        tasks.parents_done, tasks.parents_succeeded, tasks.parents_failed, tasks.parents_skipped,
        tasks.worker, tasks.since, tasks.started_at, tasks.finished_at, tasks.failure,
        tasks.child_of, tasks.item, tasks.fan, tasks.begun_at, tasks.handed_back, tasks.voided,
-       outputs.output, waiters.owner_run, waiters.owner_idx,
+       outputs.output, shared_task_waiters.owner_run, shared_task_waiters.owner_idx,
        timer.attempt as timer_attempt, timer.kind as timer_kind, timer.wake_at
   from tasks
   left join outputs on outputs.run = tasks.run and outputs.idx = tasks.idx
-  left join waiters on waiters.run = tasks.run and waiters.idx = tasks.idx
+  left join shared_task_waiters on shared_task_waiters.run = tasks.run and shared_task_waiters.idx = tasks.idx
   left join lateral (select attempt, kind, wake_at from timers
                       where timers.run = tasks.run and timers.idx = tasks.idx
                       order by wake_at, kind limit 1) as timer on true

@@ -1,6 +1,6 @@
 -- A page of the tenants in the order in which they came into being, each with its own limit. A filter that is null lets
 -- everything pass.
-select tenants.id, tenants.name, tenants.created_at, tenants.weight, limits.places,
+select tenants.id, tenants.name, tenants.created_at, tenants.weight, limits.slots,
        coalesce(limits.used, 0) as used, coalesce(limits.waiting, 0) as waiting
   from tenants
   left join limits on limits.kind = 'tenant' and limits.tenant = tenants.id and limits.name = ''

@@ -10,7 +10,7 @@ select runs.*,
        (select max(tasks.since) from tasks where tasks.run = runs.id) as moved_at
   from (select id, tenant, workflow, version, state, revision, counts, failures, events,
                created_at, started_at, finished_at, error,
-               parent_run, parent_idx, parent_attempt, parent_waits, depth, lane, held, priority, checkup_at
+               parent_run, parent_idx, parent_attempt, parent_waits, depth, concurrency_group, waiting, priority, recheck_at
           from runs
          where finished_at is null and ($1::uuid is null or id > $1)
          order by id

@@ -3,22 +3,22 @@
 -- under way, or none that wait: however many only wait, that costs little.
 select (select min(wake_at) from timers) as timer,
        least((select min(wake_at) from timers where wake_at > $1),
-             (select min(look_at) from schedules where look_at > $1),
-             (select min(look_at) from backfills where look_at > $1)) as next_timer,
-       (select min(look_at) from schedules where look_at is not null) as schedule,
-       (select min(look_at) from backfills where look_at is not null) as backfill,
-       (select min(checkup_at) from runs where checkup_at is not null) as checkup,
+             (select min(due_at) from schedules where due_at > $1),
+             (select min(due_at) from backfills where due_at > $1)) as next_timer,
+       (select min(due_at) from schedules where due_at is not null) as schedule,
+       (select min(due_at) from backfills where due_at is not null) as backfill,
+       (select min(recheck_at) from runs where recheck_at is not null) as recheck,
        (select created_at from outbox order by id limit 1) as unsent,
-       (select min(granted_at) from line where granted_at is not null) as granted,
-       exists (select from limits where waiting > 0 and (places is null or used < places)) as room,
-       least((select min(heard_at) from workers),
+       (select min(granted_at) from slot_waiters where granted_at is not null) as granted,
+       exists (select from limits where waiting > 0 and (slots is null or used < slots)) as room,
+       least((select min(heartbeat_at) from workers),
              (select timestamptz 'epoch'
                where exists (select from tasks
                               where worker is not null
                                 and not exists (select from workers where workers.id = tasks.worker)))) as worker,
-       (select next_at from retention_turn) as retention,
+       (select next_at from retention_pass) as retention,
        (select min(due_at) from triggers where due_at is not null and paused_at is null) as trigger,
        exists (select from (select counts from runs
-                             where finished_at is null and checkup_at is null
+                             where finished_at is null and recheck_at is null
                              order by id limit 100) as unseen
                 where counts[2] + counts[3] + counts[4] > 0 or counts[5] + counts[6] = 0) as neglected

@@ -4,8 +4,8 @@ with heads as (
     select head.*
       from unnest($1::int[], $2::bigint[]) as given (lim, room)
      cross join lateral (
-         select * from line
-          where line.lim = given.lim and granted_at is null
+         select * from slot_waiters
+          where slot_waiters.lim = given.lim and granted_at is null
           order by id, rank, run, idx
           limit given.room
      ) as head
@@ -18,8 +18,8 @@ select best.run, best.idx, best.attempt, best.tenant, best.backfill, best.step, 
        best.since, best.granted_at
   from turns
  cross join lateral (
-     select * from line
-      where line.lim = turns.lim and line.tenant = turns.tenant and line.backfill = turns.backfill
+     select * from slot_waiters
+      where slot_waiters.lim = turns.lim and slot_waiters.tenant = turns.tenant and slot_waiters.backfill = turns.backfill
         and granted_at is null
       order by rank, id, run, idx
       limit turns.turns

@@ -3,8 +3,8 @@ select last.run, last.idx, last.attempt, last.tenant, last.backfill, last.step, 
        last.since, last.granted_at
   from unnest($1::int[], $2::int[], $3::uuid[], $4::bigint[]) as given (lim, tenant, backfill, gone)
  cross join lateral (
-     select * from line
-      where line.lim = given.lim and line.tenant = given.tenant and line.backfill = given.backfill
+     select * from slot_waiters
+      where slot_waiters.lim = given.lim and slot_waiters.tenant = given.tenant and slot_waiters.backfill = given.backfill
         and granted_at is null
       order by id desc, rank desc, run desc, idx desc
       limit given.gone

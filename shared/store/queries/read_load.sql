@@ -11,7 +11,7 @@ select (select coalesce(json_object_agg(state, number), '{}')
                             from unfinished, unnest(counts) with ordinality as each (number, place)
                            where unfinished.tenant = tenants.id
                            group by place) as counted),
-                 (select min(since) from line where line.tenant = tenants.id and granted_at is null))
+                 (select min(since) from slot_waiters where slot_waiters.tenant = tenants.id and granted_at is null))
                  order by tenants.name collate "C"), '[]')
           from tenants) as tenants,
        (select created_at from outbox order by id limit 1) as unsent,

@@ -2,7 +2,7 @@
 -- the row stays what it is. In any case the row is locked: a second asker waits until the first one's unit ends, and
 -- finds what is true then. Whatever the asker waited for before, it no longer does.
 with over as (
-    delete from waiters where run = $4 and idx = $5
+    delete from shared_task_waiters where run = $4 and idx = $5
 )
 insert into shared_tasks as standing (tenant, name, key, owner_run, owner_idx)
 values ($1, $2, $3, $4, $5)

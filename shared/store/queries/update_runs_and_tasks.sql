@@ -11,13 +11,13 @@ with written_runs as (
            started_at  = given.started_at,
            finished_at = given.finished_at,
            error       = given.error,
-           held        = given.held,
-           checkup_at  = case when given.keep then least(runs.checkup_at, given.checkup_at) else given.checkup_at end
+           waiting        = given.waiting,
+           recheck_at  = case when given.keep then least(runs.recheck_at, given.recheck_at) else given.recheck_at end
       from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::int[], $6::bigint[],
                   $7::timestamptz[], $8::timestamptz[], $9::text[], $10::boolean[], $11::timestamptz[],
                   $12::boolean[])
         as given (id, revision, state, counts, failures, events,
-                  started_at, finished_at, error, keep, checkup_at, held)
+                  started_at, finished_at, error, keep, recheck_at, waiting)
      where runs.id = given.id and runs.revision = given.revision
     returning 1
 ), written_tasks as (

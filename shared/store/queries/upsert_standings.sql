@@ -1,5 +1,5 @@
 -- How far tenants have come in lines.
-insert into standings (lim, tenant, position, received, pace)
+insert into fairness_groups (lim, tenant, position, received, pace)
 select lim, tenant, position, received, pace::int[]
   from unnest($1::int[], $2::int[], $3::bigint[], $4::bigint[], $5::text[])
        as given (lim, tenant, position, received, pace)

@@ -1,5 +1,5 @@
 -- Has a task wait for one that another run carries out. It waits for one at a time: the later wait stands.
-insert into waiters (run, idx, attempt, owner_run, owner_idx)
+insert into shared_task_waiters (run, idx, attempt, owner_run, owner_idx)
 values ($1, $2, $3, $4, $5)
     on conflict (run, idx) do update
    set attempt   = excluded.attempt,

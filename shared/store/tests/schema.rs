@@ -49,7 +49,7 @@ async fn the_schema_knows_the_states_of_the_model_and_no_others() {
         ("a_run_is_in_a_known_state", RunState::ALL.map(RunState::name).to_vec()),
         ("a_task_is_in_a_known_state", TaskState::ALL.map(TaskState::name).to_vec()),
         ("a_timer_is_of_a_known_kind", TimerKind::ALL.map(TimerKind::name).to_vec()),
-        ("a_worker_is_told_to_drain_or_die", OrderKind::ALL.map(OrderKind::name).to_vec()),
+        ("a_worker_command_is_drain_or_kill", OrderKind::ALL.map(OrderKind::name).to_vec()),
     ];
     for (constraint, names) in expected {
         assert_eq!(quoted(&mut connection, constraint).await, names, "{constraint}");
@@ -69,7 +69,9 @@ async fn the_audit_log_cannot_be_rewritten() {
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let note = "insert into deeds (tenant, at, actor, action, target, status) values (1, 'epoch', 'ada', 'x', '/x', 200)";
     connection.execute(note).await.unwrap();
-    for attempt in ["update deeds set actor = 'bob'", "delete from deeds", "truncate deeds"] {
+    for attempt in
+        ["update deeds set actor = 'bob'", "delete from deeds", "truncate deeds"]
+    {
         let refused = connection.execute(attempt).await.unwrap_err().to_string();
         assert!(refused.contains("the audit log is only ever added to"), "{attempt}: {refused}");
     }

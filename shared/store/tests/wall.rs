@@ -23,7 +23,7 @@ const TABLES: [&str; 19] = [
     "logs",
     "timers",
     "items",
-    "waiters",
+    "shared_task_waiters",
     "schedules",
     "backfills",
     "backfill_dates",

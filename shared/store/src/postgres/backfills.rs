@@ -111,7 +111,7 @@ impl Backfills for Postgres {
     }
 
     async fn due_backfills(&self, now: Instant, limit: u32) -> Result<Vec<BackfillRecord>> {
-        let found = sqlx::query("select * from backfills where look_at <= $1 order by look_at, id limit $2")
+        let found = sqlx::query("select * from backfills where due_at <= $1 order by due_at, id limit $2")
             .bind(now)
             .bind(i64::from(limit))
             .fetch_all(&self.pool)
@@ -122,7 +122,7 @@ impl Backfills for Postgres {
     async fn save_backfill(&self, record: &BackfillRecord) -> Result<bool> {
         let written = sqlx::query(
             "update backfills
-                set state = $2, finished_at = $3, look_at = $4, problem = $5, cancelled_by = $6,
+                set state = $2, finished_at = $3, due_at = $4, problem = $5, cancelled_by = $6,
                     revision = revision + 1
               where id = $1 and revision = $7",
         )
@@ -211,7 +211,7 @@ impl Backfills for Postgres {
     async fn forget_backfills(&self, before: Instant) -> Result<u64> {
         let mut transaction = begin(&self.pool).await?;
         let old: Vec<Uuid> = sqlx::query_scalar(
-            "select id from backfills where finished_at <= $1 and look_at is null
+            "select id from backfills where finished_at <= $1 and due_at is null
               order by finished_at, id limit $2 for update",
         )
         .bind(before)
@@ -262,7 +262,7 @@ fn record(row: &PgRow) -> Result<BackfillRecord> {
         created_by: row.try_get("created_by")?,
         finished_at: row.try_get("finished_at")?,
         cancelled_by: row.try_get("cancelled_by")?,
-        look_at: row.try_get("look_at")?,
+        look_at: row.try_get("due_at")?,
         problem: row.try_get("problem")?,
         revision: row.try_get("revision")?,
     })

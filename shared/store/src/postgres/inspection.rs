@@ -47,7 +47,7 @@ impl Inspections for Postgres {
 fn seen(row: &PgRow) -> Result<Seen> {
     Ok(Seen {
         run: rows::run(row)?,
-        checkup_at: row.try_get("checkup_at")?,
+        checkup_at: row.try_get("recheck_at")?,
         counts: counts(row.try_get("seen")?)?,
         unheard: rows::number(row, "unheard")?,
         moved_at: row.try_get("moved_at")?,
@@ -75,13 +75,13 @@ async fn of_the_whole(pool: &PgPool, now: Instant) -> Result<Vec<Finding>> {
         ),
         (
             Fault::OverdueCheckups,
-            "select checkup_at as at from runs where checkup_at <= $1 order by checkup_at limit $2",
+            "select recheck_at as at from runs where recheck_at <= $1 order by recheck_at limit $2",
             now - UNHEARD,
         ),
         (
             Fault::DeadWorkers,
             "select tasks.since as at from tasks left join workers on workers.id = tasks.worker
-              where tasks.worker is not null and (workers.heard_at is null or workers.heard_at < $1) limit $2",
+              where tasks.worker is not null and (workers.heartbeat_at is null or workers.heartbeat_at < $1) limit $2",
             now - SILENCE,
         ),
         (Fault::DeadLetters, "select at from dead_letters where at <= $1 order by at desc limit $2", now),

@@ -40,8 +40,8 @@ pub(super) async fn members(
     limit: Option<u32>,
 ) -> Result<Vec<LaneMember>> {
     let found = sqlx::query(
-        "select id, held from runs
-          where tenant = $1 and workflow = $2 and lane = $3 and finished_at is null
+        "select id, waiting from runs
+          where tenant = $1 and workflow = $2 and concurrency_group = $3 and finished_at is null
           order by created_at, id limit $4",
     )
     .bind(tenant.0)
@@ -52,6 +52,6 @@ pub(super) async fn members(
     .await?;
     found
         .iter()
-        .map(|row| Ok(LaneMember { run: RunId(row.try_get("id")?), held: row.try_get("held")? }))
+        .map(|row| Ok(LaneMember { run: RunId(row.try_get("id")?), held: row.try_get("waiting")? }))
         .collect()
 }

@@ -20,7 +20,7 @@ impl Maintenance for Postgres {
             next_timer: row.try_get("next_timer")?,
             schedule: row.try_get("schedule")?,
             backfill: row.try_get("backfill")?,
-            checkup: row.try_get("checkup")?,
+            checkup: row.try_get("recheck")?,
             unsent: row.try_get("unsent")?,
             granted: row.try_get("granted")?,
             room: row.try_get("room")?,
@@ -33,7 +33,7 @@ impl Maintenance for Postgres {
 
     async fn due_checkups(&self, now: Instant, limit: u32) -> Result<Vec<RunId>> {
         let found =
-            sqlx::query("select id from runs where checkup_at <= $1 order by checkup_at, id limit $2")
+            sqlx::query("select id from runs where recheck_at <= $1 order by recheck_at, id limit $2")
                 .bind(now)
                 .bind(i64::from(limit))
                 .fetch_all(&self.pool)
@@ -44,7 +44,7 @@ impl Maintenance for Postgres {
     async fn postpone(&self, run: RunId, now: Instant, until: Instant) -> Result<()> {
         let mut transaction = begin(&self.pool).await?;
         for statement in [
-            "update runs set checkup_at = $3 where id = $1 and checkup_at <= $2",
+            "update runs set recheck_at = $3 where id = $1 and recheck_at <= $2",
             "update timers set wake_at = $3 where run = $1 and wake_at <= $2",
         ] {
             sqlx::query(statement).bind(run.0).bind(now).bind(until).execute(&mut *transaction).await?;

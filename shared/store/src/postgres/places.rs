@@ -73,8 +73,8 @@ impl Places {
     /// Grants whatever is free to whoever waits for it.
     pub(super) async fn grant(&mut self, connection: &mut PgConnection, now: Instant) -> Result<()> {
         let found = sqlx::query(
-            "select id, kind, tenant, name, places, used, waiting, frontier_id from limits
-              where waiting > 0 and (places is null or used < places) order by id for update",
+            "select id, kind, tenant, name, slots, used, waiting, frontier from limits
+              where waiting > 0 and (slots is null or used < slots) order by id for update",
         )
         .fetch_all(&mut *connection)
         .await?;

@@ -17,7 +17,7 @@ use crate::{Part, Result, Retention};
 #[async_trait]
 impl Retention for Postgres {
     async fn take_retention(&self, now: Instant, until: Instant) -> Result<bool> {
-        let taken = sqlx::query("update retention_turn set next_at = $2 where next_at <= $1")
+        let taken = sqlx::query("update retention_pass set next_at = $2 where next_at <= $1")
             .bind(now)
             .bind(until)
             .execute(&self.pool)
@@ -26,7 +26,7 @@ impl Retention for Postgres {
     }
 
     async fn rest_retention(&self, until: Instant) -> Result<()> {
-        sqlx::query("update retention_turn set next_at = $1").bind(until).execute(&self.pool).await?;
+        sqlx::query("update retention_pass set next_at = $1").bind(until).execute(&self.pool).await?;
         Ok(())
     }
 
@@ -120,7 +120,7 @@ impl Retention for Postgres {
 const TABLES: [&str; 13] = [
     "delete from timers where run = any($1)",
     "delete from signals where run = any($1)",
-    "delete from waiters where run = any($1)",
+    "delete from shared_task_waiters where run = any($1)",
     "delete from shared_tasks where owner_run = any($1)",
     "delete from items where run = any($1)",
     "delete from checkpoints where run = any($1)",

@@ -51,8 +51,8 @@ pub(super) fn run(row: &PgRow) -> Result<Run> {
         error: row.try_get("error")?,
         parent: parent(row)?,
         depth: number(row, "depth")?,
-        lane: row.try_get("lane")?,
-        held: row.try_get("held")?,
+        lane: row.try_get("concurrency_group")?,
+        held: row.try_get("waiting")?,
         priority: row.try_get("priority")?,
     })
 }

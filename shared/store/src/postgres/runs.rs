@@ -92,7 +92,7 @@ impl Runs for Postgres {
 
     async fn waiters(&self, owner: TaskKey, limit: u32) -> Result<Vec<(TaskKey, u32)>> {
         let found = sqlx::query(
-            "select run, idx, attempt from waiters where owner_run = $1 and owner_idx = $2
+            "select run, idx, attempt from shared_task_waiters where owner_run = $1 and owner_idx = $2
               order by run, idx limit $3",
         )
         .bind(owner.run.0)

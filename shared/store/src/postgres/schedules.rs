@@ -36,7 +36,7 @@ impl Schedules for Postgres {
 
     async fn due_schedules(&self, now: Instant, limit: u32) -> Result<Vec<ScheduleRecord>> {
         let found = sqlx::query(
-            "select * from schedules where look_at <= $1 order by look_at, tenant, workflow, name limit $2",
+            "select * from schedules where due_at <= $1 order by due_at, tenant, workflow, name limit $2",
         )
         .bind(now)
         .bind(i64::from(limit))
@@ -127,7 +127,7 @@ pub(super) async fn forget(connection: &mut PgConnection, tenant: TenantId, work
 
 async fn insert(connection: &mut PgConnection, record: &ScheduleRecord) -> Result<()> {
     sqlx::query(
-        "insert into schedules (tenant, workflow, name, definition, decided_until, look_at, drift, revision)
+        "insert into schedules (tenant, workflow, name, definition, decided_until, due_at, drift, revision)
          values ($1, $2, $3, $4::text::json, $5, $6, $7, 0)",
     )
     .bind(record.tenant.0)
@@ -181,7 +181,7 @@ fn record(row: &PgRow) -> Result<ScheduleRecord> {
         schedule,
         decided_until: row.try_get("decided_until")?,
         owed,
-        look_at: row.try_get("look_at")?,
+        look_at: row.try_get("due_at")?,
         pause,
         problem: row.try_get("problem")?,
         last_date: row.try_get("last_date")?,

@@ -69,8 +69,8 @@ pub(super) async fn write(connection: &mut PgConnection, changes: &[Changes]) ->
     .await?;
     delete(
         connection,
-        "delete from waiters using unnest($1::uuid[], $2::int[]) as given (run, idx)
-          where waiters.run = given.run and waiters.idx = given.idx",
+        "delete from shared_task_waiters using unnest($1::uuid[], $2::int[]) as given (run, idx)
+          where shared_task_waiters.run = given.run and shared_task_waiters.idx = given.idx",
         gather(changes, |each| normal::waits_over(each).into_iter()),
     )
     .await

@@ -14,8 +14,8 @@ use crate::{Contender, Granted, InLine, LimitRecord, Result, SlotViews, Slots, S
 impl Slots for Postgres {
     async fn set_places(&self, limit: &Limit, places: Option<u32>) -> Result<()> {
         sqlx::query(
-            "insert into limits (kind, tenant, name, places) values ($1, $2, $3, $4)
-                 on conflict (kind, tenant, name) do update set places = excluded.places",
+            "insert into limits (kind, tenant, name, slots) values ($1, $2, $3, $4)
+                 on conflict (kind, tenant, name) do update set slots = excluded.slots",
         )
         .bind(limit.kind())
         .bind(tenant_of(limit))
@@ -37,7 +37,7 @@ impl Slots for Postgres {
 
     async fn untaken(&self, before: Instant, limit: u32) -> Result<Vec<Granted>> {
         let found = sqlx::query(
-            "select run, idx, attempt from line where granted_at <= $1 order by granted_at, run, idx limit $2",
+            "select run, idx, attempt from slot_waiters where granted_at <= $1 order by granted_at, run, idx limit $2",
         )
         .bind(before)
         .bind(i64::from(limit))
@@ -54,8 +54,8 @@ impl Slots for Postgres {
 impl SlotViews for Postgres {
     async fn limits(&self, tenant: TenantId) -> Result<Vec<LimitRecord>> {
         let found = sqlx::query(
-            "select kind, tenant, name, places, used, waiting,
-                    (select min(since) from line where lim = limits.id and granted_at is null) as oldest
+            "select kind, tenant, name, slots, used, waiting,
+                    (select min(since) from slot_waiters where lim = limits.id and granted_at is null) as oldest
                from limits where tenant in (0, $1) order by kind, name",
         )
         .bind(tenant.0)
@@ -111,12 +111,12 @@ impl SlotViews for Postgres {
 
     async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>> {
         let found = sqlx::query(
-            "select kind, limits.tenant, name, places, used, own.since, own.granted_at is not null as granted,
-                    (select count(*) from line as other
+            "select kind, limits.tenant, name, slots, used, own.since, own.granted_at is not null as granted,
+                    (select count(*) from slot_waiters as other
                       where other.lim = own.lim and other.granted_at is null
                         and (other.id, other.rank, other.run, other.idx) < (own.id, own.rank, own.run, own.idx)
                     ) as ahead
-               from line as own join limits on limits.id = own.lim where own.run = $1 and own.idx = $2",
+               from slot_waiters as own join limits on limits.id = own.lim where own.run = $1 and own.idx = $2",
         )
         .bind(key.run.0)
         .bind(int(key.task.0))
@@ -145,7 +145,7 @@ fn record(row: &PgRow) -> Result<LimitRecord> {
 }
 
 fn places(row: &PgRow) -> Result<Option<u32>> {
-    Ok(row.try_get::<Option<i32>, _>("places")?.map(|places| places.unsigned_abs()))
+    Ok(row.try_get::<Option<i32>, _>("slots")?.map(|places| places.unsigned_abs()))
 }
 
 fn contender(row: &PgRow) -> Result<Contender> {

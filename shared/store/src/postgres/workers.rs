@@ -34,7 +34,7 @@ impl Workers for Postgres {
 
     async fn farewell(&self, worker: WorkerId) -> Result<Option<Order>> {
         let gone = sqlx::query(
-            "delete from workers where id = $1 returning ordered, ordered_by, ordered_reason, ordered_at",
+            "delete from workers where id = $1 returning command, commanded_by, command_reason, commanded_at",
         )
         .bind(worker.0)
         .fetch_optional(&self.pool)
@@ -45,8 +45,8 @@ impl Workers for Postgres {
     async fn give_order(&self, worker: WorkerId, order: &Order) -> Result<Option<Order>> {
         let order = normal::order(order);
         sqlx::query(
-            "update workers set ordered = $2, ordered_by = $3, ordered_reason = $4, ordered_at = $5
-              where id = $1 and (ordered is null or (ordered = 'drain' and $2 = 'kill'))",
+            "update workers set command = $2, commanded_by = $3, command_reason = $4, commanded_at = $5
+              where id = $1 and (command is null or (command = 'drain' and $2 = 'kill'))",
         )
         .bind(worker.0)
         .bind(order.kind.name())
@@ -55,17 +55,18 @@ impl Workers for Postgres {
         .bind(order.at)
         .execute(&self.pool)
         .await?;
-        let stands =
-            sqlx::query("select ordered, ordered_by, ordered_reason, ordered_at from workers where id = $1")
-                .bind(worker.0)
-                .fetch_optional(&self.pool)
-                .await?;
+        let stands = sqlx::query(
+            "select command, commanded_by, command_reason, commanded_at from workers where id = $1",
+        )
+        .bind(worker.0)
+        .fetch_optional(&self.pool)
+        .await?;
         stands.as_ref().map(self::order).transpose().map(Option::flatten)
     }
 
     async fn silent(&self, since: Instant, limit: u32) -> Result<Vec<Silence>> {
         let found = sqlx::query(
-            "select id, heard_at from workers where heard_at < $1 order by heard_at, id limit $2",
+            "select id, heartbeat_at from workers where heartbeat_at < $1 order by heartbeat_at, id limit $2",
         )
         .bind(since)
         .bind(i64::from(limit))
@@ -74,7 +75,7 @@ impl Workers for Postgres {
         found
             .iter()
             .map(|row| {
-                Ok(Silence { worker: WorkerId(row.try_get("id")?), heard_at: row.try_get("heard_at")? })
+                Ok(Silence { worker: WorkerId(row.try_get("id")?), heard_at: row.try_get("heartbeat_at")? })
             })
             .collect()
     }
@@ -91,8 +92,8 @@ impl Workers for Postgres {
 
     async fn forget_workers(&self, silent: &[Silence]) -> Result<u64> {
         let forgotten = sqlx::query(
-            "delete from workers using unnest($1::uuid[], $2::timestamptz[]) as silent (id, heard_at)
-              where workers.id = silent.id and workers.heard_at = silent.heard_at",
+            "delete from workers using unnest($1::uuid[], $2::timestamptz[]) as silent (id, heartbeat_at)
+              where workers.id = silent.id and workers.heartbeat_at = silent.heartbeat_at",
         )
         .bind(column(silent, |silence| silence.worker.0))
         .bind(column(silent, |silence| silence.heard_at))
@@ -121,7 +122,7 @@ impl WorkerViews for Postgres {
             let id = WorkerId(row.try_get("id")?);
             if workers.last().is_none_or(|last| last.id != id) {
                 let (facts, order) = (facts(row)?, order(row)?);
-                let heard_at = row.try_get("heard_at")?;
+                let heard_at = row.try_get("heartbeat_at")?;
                 workers.push(WorkerRecord { id, facts, heard_at, order, holds: Vec::new() });
             }
             if let (Some(held), Some(last)) = (held(row)?, workers.last_mut()) {
@@ -155,13 +156,13 @@ fn facts(row: &PgRow) -> Result<Option<WorkerFacts>> {
 }
 
 fn order(row: &PgRow) -> Result<Option<Order>> {
-    let Some(kind) = row.try_get::<Option<&str>, _>("ordered")? else { return Ok(None) };
+    let Some(kind) = row.try_get::<Option<&str>, _>("command")? else { return Ok(None) };
     let known = OrderKind::named(kind);
     Ok(Some(Order {
         kind: known
             .ok_or_else(|| Error::Unreadable { what: "order", why: format!("`{kind}` is not known") })?,
-        actor: row.try_get("ordered_by")?,
-        reason: row.try_get("ordered_reason")?,
-        at: row.try_get("ordered_at")?,
+        actor: row.try_get("commanded_by")?,
+        reason: row.try_get("command_reason")?,
+        at: row.try_get("commanded_at")?,
     }))
 }

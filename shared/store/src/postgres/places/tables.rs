@@ -21,7 +21,7 @@ pub(super) async fn find<'l>(
 ) -> Result<BTreeMap<Limit, LimitRow>> {
     let limits: Vec<&Limit> = limits.collect();
     let found = sqlx::query(
-        "select id, kind, tenant, name, places, used, waiting, frontier_id
+        "select id, kind, tenant, name, slots, used, waiting, frontier
            from limits join unnest($1::text[], $2::int[], $3::text[]) as given (kind, tenant, name)
           using (kind, tenant, name)",
     )
@@ -38,7 +38,7 @@ pub(super) async fn lock(
     ids: Vec<LimitId>,
 ) -> Result<BTreeMap<LimitId, LimitRow>> {
     let found = sqlx::query(
-        "select id, kind, tenant, name, places, used, waiting, frontier_id from limits
+        "select id, kind, tenant, name, slots, used, waiting, frontier from limits
           where id = any($1) order by id for update",
     )
     .bind(ids)
@@ -58,7 +58,7 @@ pub(super) async fn load_rows(
     }
     let found = sqlx::query(
         "select run, idx, attempt, tenant, backfill, step, needs, id, rank, since, granted_at
-           from line join unnest($1::uuid[], $2::int[]) as given (run, idx) using (run, idx)",
+           from slot_waiters join unnest($1::uuid[], $2::int[]) as given (run, idx) using (run, idx)",
     )
     .bind(column(keys, |key| key.run.0))
     .bind(column(keys, |key| int(key.task.0)))
@@ -86,7 +86,7 @@ pub(super) async fn load_heads(connection: &mut PgConnection, seating: &mut Seat
     let others: Vec<LimitId> = needed.into_iter().filter(|id| !seating.limits.contains_key(id)).collect();
     if !others.is_empty() {
         let found = sqlx::query(
-            "select id, kind, tenant, name, places, used, waiting, frontier_id from limits
+            "select id, kind, tenant, name, slots, used, waiting, frontier from limits
               where id = any($1) order by id for update skip locked",
         )
         .bind(others)
@@ -175,8 +175,8 @@ pub(super) async fn delete(connection: &mut PgConnection, gone: &BTreeSet<TaskKe
         return Ok(());
     }
     sqlx::query(
-        "delete from line using unnest($1::uuid[], $2::int[]) as given (run, idx)
-          where line.run = given.run and line.idx = given.idx",
+        "delete from slot_waiters using unnest($1::uuid[], $2::int[]) as given (run, idx)
+          where slot_waiters.run = given.run and slot_waiters.idx = given.idx",
     )
     .bind(column(&gone, |key| key.run.0))
     .bind(column(&gone, |key| int(key.task.0)))
@@ -198,12 +198,12 @@ pub(super) async fn write(connection: &mut PgConnection, seating: &Seating) -> R
     }
     sqlx::query(
         "update limits
-            set places = given.places, used = given.used, waiting = given.waiting, frontier_id = given.frontier_id
+            set slots = given.slots, used = given.used, waiting = given.waiting, frontier = given.frontier
            from unnest($1::int[], $2::int[], $3::int[], $4::int[], $5::bigint[])
-             as given (id, places, used, waiting, frontier_id)
+             as given (id, slots, used, waiting, frontier)
           where limits.id = given.id
-            and (limits.places, limits.used, limits.waiting, limits.frontier_id)
-                is distinct from (given.places, given.used, given.waiting, given.frontier_id)",
+            and (limits.slots, limits.used, limits.waiting, limits.frontier)
+                is distinct from (given.slots, given.used, given.waiting, given.frontier)",
     )
     .bind(column(&limits, |row| row.id))
     .bind(column(&limits, |row| row.places.map(int)))
@@ -274,10 +274,10 @@ fn limit_row(row: &PgRow) -> Result<LimitRow> {
     Ok(LimitRow {
         id: row.try_get("id")?,
         limit: limit(row)?,
-        places: row.try_get::<Option<i32>, _>("places")?.map(|places| places as u32),
+        places: row.try_get::<Option<i32>, _>("slots")?.map(|places| places as u32),
         used: number(row, "used")?,
         waiting: number(row, "waiting")?,
-        frontier: row.try_get("frontier_id")?,
+        frontier: row.try_get("frontier")?,
     })
 }
 

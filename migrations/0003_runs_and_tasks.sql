@@ -55,6 +55,11 @@ create table runs (
     constraint a_priority_is_a_small_number check (priority between -100 and 100)
 ) with (fillfactor = 70);
 
+-- Whether a run with these counts only waits: some task sleeps or is up for retry, and none is queued, dispatched or
+-- running. `Counts::is_asleep` decides the same in the code.
+create function is_asleep(counts integer[]) returns boolean language sql immutable
+    return counts[5] + counts[6] > 0 and counts[2] + counts[3] + counts[4] = 0;
+
 create unique index one_run_per_workflow_schedule_and_date on runs (tenant, workflow, logical_date, schedule)
     where logical_date is not null;
 create index runs_by_age on runs (tenant, created_at desc, id desc);

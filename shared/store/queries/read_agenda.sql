@@ -1,6 +1,6 @@
--- When the first of each kind of thing is due. A worker that holds an attempt and is not registered counts
--- as silent since the epoch. Of the runs that nobody is to look at, a hundred are looked through for one that has tasks
--- under way, or none that wait: however many only wait, that costs little.
+-- When the first of each kind of thing is due. A worker that holds an attempt and is not registered counts as silent since
+-- the epoch. Of the runs without a recheck, the first hundred are searched for one that does not only wait: however many
+-- wait, that costs little.
 select (select min(wake_at) from timers) as timer,
        least((select min(wake_at) from timers where wake_at > $1),
              (select min(due_at) from schedules where due_at > $1),
@@ -21,4 +21,4 @@ select (select min(wake_at) from timers) as timer,
        exists (select from (select counts from runs
                              where finished_at is null and recheck_at is null
                              order by id limit 100) as unseen
-                where counts[2] + counts[3] + counts[4] > 0 or counts[5] + counts[6] = 0) as neglected
+                where not is_asleep(counts)) as neglected

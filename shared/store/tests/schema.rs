@@ -4,7 +4,7 @@ extern crate ebbflow_store as store;
 
 use std::fs;
 
-use model::{OrderKind, RunState, TaskState, TimerKind};
+use model::{Counts, OrderKind, RunState, TaskState, TimerKind};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqlSafeStr};
 use store::Postgres;
 
@@ -60,6 +60,25 @@ async fn the_schema_knows_the_states_of_the_model_and_no_others() {
     let names: Vec<&str> =
         RunState::ALL.into_iter().filter(|state| state.is_final()).map(RunState::name).collect();
     assert_eq!(quoted(&mut connection, "a_finished_run_has_a_time").await, names);
+}
+
+#[tokio::test]
+async fn the_schema_and_the_model_agree_on_which_runs_only_wait() {
+    let database = testkit::database().await;
+    Postgres::migrate(&database.url).await.unwrap();
+    let mut connection = PgConnection::connect(&database.url).await.unwrap();
+    let states = 0..TaskState::ALL.len();
+    for (one, other) in states.clone().flat_map(|one| states.clone().map(move |other| (one, other))) {
+        let mut counts = [0; TaskState::ALL.len()];
+        counts[one] += 1;
+        counts[other] += 1;
+        let asleep: bool = sqlx::query_scalar("select is_asleep($1)")
+            .bind(counts.map(u32::cast_signed))
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        assert_eq!(asleep, Counts::from_array(counts).is_asleep(), "{counts:?}");
+    }
 }
 
 #[tokio::test]

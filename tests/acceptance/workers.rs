@@ -2,7 +2,6 @@
 
 use std::process::Command;
 use std::sync::Arc;
-use store::{Runs, WorkerViews};
 
 use bus::Bus;
 use clock::SystemClock;
@@ -10,6 +9,7 @@ use model::message::WorkerKill;
 use model::{EventKind, Message, RunId, RunState, TaskIndex, TaskKind, TenantId};
 use runtime::Runtime;
 use serde_json::json;
+use store::{Runs, WorkerViews};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use store::Runs;
 
 use chrono::TimeDelta;
 use model::{Instant, RunId, RunState, TenantId};
 use reqwest::header::RETRY_AFTER;
 use serde_json::{Value, json};
+use store::Runs;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;

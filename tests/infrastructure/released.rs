@@ -30,8 +30,8 @@ fn last_release() -> BTreeSet<String> {
     }
 }
 
-/// The statements of the code as it is: files of SQL, and whatever begins like a statement in the code. Those that are put
-/// together at run time are not among them.
+/// The statements of this version: files of SQL, literals in the code that begin like a statement, and the statements that
+/// are generated from lists of columns.
 pub(crate) fn statements() -> BTreeSet<String> {
     let repository = Repository::read();
     let mut found: BTreeSet<String> = repository
@@ -39,6 +39,7 @@ pub(crate) fn statements() -> BTreeSet<String> {
         .filter(|(path, _)| path.ends_with(".sql"))
         .map(|(_, text)| text.trim().to_owned())
         .collect();
+    found.extend(store::generated_statements().into_iter().map(str::to_owned));
     for (_, text) in repository.code("shared/store/src/postgres") {
         let begins = |literal: &&str| VERBS.iter().any(|verb| literal.trim_start().starts_with(verb));
         let plain = literals(text).filter(begins).filter(|literal| !literal.contains('{'));

@@ -1,14 +1,13 @@
 //! What the simulated store passes on to the store within, trait by trait.
 
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
 use model::{
     AttemptRecord, BackfillId, CloudEvent, Event, Instant, Limit, Order, RunId, RunState, Task, TaskIndex,
     TaskKey, TenantId, TriggerKey, VersionId, WorkerId,
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
-use uuid::Uuid;
-
-use async_trait::async_trait;
 use store::{
     Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Bookmark, Checkpoint, Contender,
     DateStep, DeadLetter, Deed, DeedFilter, Facts, GrantRecord, Granted, Health, Held, IdentityFilter,
@@ -18,6 +17,7 @@ use store::{
     TimerFilter, TimerRecord, TokenRecord, Told, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
     Unsent, Usage, VersionRecord, WorkerRecord, WorkflowPlace, WorkflowRecord, WorkflowSort,
 };
+use uuid::Uuid;
 
 use crate::fault_points::now;
 use crate::faults::Point;

@@ -1,10 +1,11 @@
 //! What an inspection looks for, and when it counts as found. Both stores read the rows; what is wrong with them is
 //! said here.
 
-use crate::Result;
 use async_trait::async_trait;
 use chrono::TimeDelta;
 use model::{Counts, Instant, Run, RunId, RunState, TaskState, VersionId};
+
+use crate::Result;
 
 /// A timer or an outbox message that is overdue by so much was forgotten.
 pub(crate) const OVERDUE: TimeDelta = TimeDelta::minutes(1);

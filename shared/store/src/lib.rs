@@ -55,6 +55,8 @@ pub use news::{Bookmark, News, NewsItem, NewsStore};
 pub use outbox::Outbox;
 pub use pace::Pace;
 pub use postgres::Postgres;
+#[doc(hidden)]
+pub use postgres::generated_statements;
 pub use receipts::{Known, Receipt, ReceiptKey, ReceiptStore};
 pub use records::*;
 pub use retention::{Part, Retention};

@@ -5,6 +5,7 @@ mod attempts;
 mod backfills;
 mod beginning;
 mod births;
+mod columns;
 mod connecting;
 mod dead_letters;
 mod deeds;
@@ -33,6 +34,7 @@ mod scribe;
 mod shares;
 mod signals;
 mod slots;
+mod statements;
 mod tenants;
 mod timers;
 mod transaction;
@@ -45,6 +47,12 @@ use sqlx::postgres::PgPool;
 
 /// The schema, step by step.
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
+
+/// The statements that are put together from lists of columns: tests prepare and plan them with all others.
+#[doc(hidden)]
+pub fn generated_statements() -> Vec<&'static str> {
+    statements::all()
+}
 
 /// All state in a Postgres database.
 #[derive(Clone, Debug)]

@@ -1,8 +1,9 @@
 //! Runs outside a transaction.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use model::{AttemptRecord, Event, Instant, RunId, RunState, Task, TaskIndex, TaskKey, TenantId, VersionId};
-use std::collections::BTreeMap;
 
 use crate::{Facts, LaneMember, LogLine, Result, RunFilter, RunPlace, RunRecord, TaskRecord};
 

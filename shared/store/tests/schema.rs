@@ -38,6 +38,11 @@ async fn every_statement_fits_the_schema() {
             panic!("{path:?}: {error}");
         }
     }
+    for sql in store::generated_statements() {
+        if let Err(error) = connection.prepare(AssertSqlSafe(sql).into_sql_str()).await {
+            panic!("{sql}: {error}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -88,9 +93,7 @@ async fn the_audit_log_cannot_be_rewritten() {
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let note = "insert into deeds (tenant, at, actor, action, target, status) values (1, 'epoch', 'ada', 'x', '/x', 200)";
     connection.execute(note).await.unwrap();
-    for attempt in
-        ["update deeds set actor = 'bob'", "delete from deeds", "truncate deeds"]
-    {
+    for attempt in ["update deeds set actor = 'bob'", "delete from deeds", "truncate deeds"] {
         let refused = connection.execute(attempt).await.unwrap_err().to_string();
         assert!(refused.contains("the audit log is only ever added to"), "{attempt}: {refused}");
     }

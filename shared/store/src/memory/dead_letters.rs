@@ -1,10 +1,12 @@
 //! Dead letters.
 
-use super::Memory;
-use crate::{DeadLetter, DeadLetterViews, DeadLetters, LetterFilter, Result, normal};
+use std::cmp::Reverse;
+
 use async_trait::async_trait;
 use model::Instant;
-use std::cmp::Reverse;
+
+use super::Memory;
+use crate::{DeadLetter, DeadLetterViews, DeadLetters, LetterFilter, Result, normal};
 
 #[async_trait]
 impl DeadLetters for Memory {

@@ -1,11 +1,11 @@
 //! Workflows and their versions.
 
-use super::Memory;
-use async_trait::async_trait;
 use std::ops::Bound::{Excluded, Unbounded};
 
+use async_trait::async_trait;
 use model::{Instant, TenantId, VersionId};
 
+use super::Memory;
 use super::constraints::holds;
 use super::tables::{Tables, WorkflowRow};
 use crate::{

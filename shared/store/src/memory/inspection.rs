@@ -1,11 +1,11 @@
 //! Looking for what should not be.
 
-use super::Memory;
-use async_trait::async_trait;
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use model::{Audit, Counts, Instant, RunId, TaskIndex, TaskState};
 
+use super::Memory;
 use super::tables::{RunRow, Tables};
 use crate::inspection::{COUNTED, OVERDUE, PAGE, SILENCE, Seen, UNHEARD};
 use crate::{Fault, Finding, Health, Inspection, Inspections, Result};

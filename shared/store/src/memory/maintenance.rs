@@ -1,10 +1,9 @@
 //! What is due.
 
-use super::Memory;
 use async_trait::async_trait;
-
 use model::{Instant, Run, RunId};
 
+use super::Memory;
 use crate::{Agenda, Maintenance, Result};
 
 #[async_trait]

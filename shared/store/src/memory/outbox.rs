@@ -1,10 +1,11 @@
 //! Messages that are committed and not yet published.
 
+use async_trait::async_trait;
+use model::{Instant, Message};
+
 use super::Memory;
 use super::tables::Tables;
 use crate::{Outbox, Result, Unsent};
-use async_trait::async_trait;
-use model::{Instant, Message};
 
 #[async_trait]
 impl Outbox for Memory {

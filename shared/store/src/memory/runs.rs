@@ -1,12 +1,12 @@
 //! Runs as readers see them, and their logs.
 
-use super::Memory;
-use async_trait::async_trait;
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use model::{Event, Run, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind};
 use serde_json::Value;
 
+use super::Memory;
 use super::tables::{RunRow, Tables};
 use crate::{Facts, Result, RunFilter, RunRecord, Runs, Starter, TaskRecord, chunks, normal};
 

@@ -1,10 +1,11 @@
 //! Limits and their wait queues, outside a transaction.
 
+use async_trait::async_trait;
+use model::{Instant, Limit, TaskKey, TenantId};
+
 use super::Memory;
 use super::tables::{RunRow, Tables};
 use crate::{Contender, Granted, InLine, LimitRecord, Result, SlotViews, Slots, StandingRecord};
-use async_trait::async_trait;
-use model::{Instant, Limit, TaskKey, TenantId};
 
 #[async_trait]
 impl Slots for Memory {

@@ -1,10 +1,11 @@
 //! Timers.
 
+use async_trait::async_trait;
+use model::{Instant, TaskKey, TenantId, Timer};
+
 use super::Memory;
 use super::tables::{Tables, TimerKey};
 use crate::{DueTimer, Result, TimerFilter, TimerRecord, TimerViews, Timers};
-use async_trait::async_trait;
-use model::{Instant, TaskKey, TenantId, Timer};
 
 #[async_trait]
 impl Timers for Memory {

@@ -1,12 +1,12 @@
 //! Workers: who lives, what each of them holds, and what they are told.
 
-use super::Memory;
-use async_trait::async_trait;
 use std::ops::Bound;
 
+use async_trait::async_trait;
 use chrono::TimeDelta;
 use model::{Instant, Order, OrderKind, TenantId, WorkerFacts, WorkerId};
 
+use super::Memory;
 use super::tables::Tables;
 use crate::{Held, HeldTask, Result, Sign, Silence, Told, WorkerRecord, WorkerViews, Workers, normal};
 

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Ask, Instant, Leave, Limit, Party, Seat, TaskKey};
 use sqlx::PgConnection;
+use tables::{by_id, delete, find, load_heads, load_lasts, load_rows, load_standings, lock, write};
 
 use super::rows::{column, int};
 use crate::seating::{LimitId, LimitRow, Seating};
 use crate::{Granted, Result, normal};
-use tables::{by_id, delete, find, load_heads, load_lasts, load_rows, load_standings, lock, write};
 
 pub(super) use tables::{limit, pace, party, tenant_of, weight};
 

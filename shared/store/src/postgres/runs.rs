@@ -1,14 +1,14 @@
 //! Runs as readers see them. Nothing here locks, and no decision is made on it.
 
-use super::rows::int;
-use async_trait::async_trait;
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use model::{Event, RunId, TaskIndex, TaskKey, TenantId};
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{PgExecutor, Row};
 
+use super::rows::int;
 use super::{Postgres, picking, rows};
 use crate::{Facts, Result, RunFilter, RunRecord, Runs, TaskRecord, chunks, normal};
 

@@ -1,20 +1,14 @@
 //! Writing what decisions changed: one statement for what nearly all of them change, and one for each other table that
 //! anything is written to, since each costs a round trip. Rows are sorted by key, so that concurrent writers meet in the same order.
 
-use std::collections::BTreeMap;
-
-use model::change::Checkup;
-use model::{Changes, Run, RunId, Task};
-use sqlx::postgres::PgArguments;
-use sqlx::query::Query;
+use model::{Changes, RunId, Task};
 use sqlx::{PgConnection, Row};
 
-use super::rows::{column, fan_numbers, int, json};
+use super::columns::{ATTEMPTS, EVENTS, RUNS, RunRow, TASKS, TaskRow, bind_changes, bind_rows};
+use super::rows::{column, int, json};
+use super::statements::{INSERT_TASKS, UPDATE_RUNS_AND_TASKS, UPSERT_ATTEMPTS};
 use super::{items, shares, signals, timers};
 use crate::{Error, Result, normal};
-
-/// A statement with what is bound to it.
-pub(super) type Bound = Query<'static, sqlx::Postgres, PgArguments>;
 
 /// Writes changed runs and tasks over the revisions they were read at, and what comes with them.
 pub(super) async fn save(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
@@ -22,10 +16,10 @@ pub(super) async fn save(connection: &mut PgConnection, changes: &[Changes]) -> 
         return Ok(());
     }
     update(connection, changes).await?;
-    let children = rows_of(changes, |each| each.new_tasks.iter());
+    let children = task_rows(changes, |each| each.new_tasks.iter());
     if !children.is_empty() {
-        let insert = sqlx::query(include_str!("../../queries/insert_tasks.sql"));
-        bind_new_tasks(insert, changes, &children).execute(&mut *connection).await?;
+        let insert = bind_rows(sqlx::query(INSERT_TASKS.as_str()), TASKS, &children);
+        insert.execute(&mut *connection).await?;
     }
     append(connection, changes).await
 }
@@ -42,85 +36,34 @@ pub(super) async fn append(connection: &mut PgConnection, changes: &[Changes]) -
 }
 
 async fn update(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
-    let tasks = rows_of(changes, |each| each.tasks.iter());
-    let update = sqlx::query(include_str!("../../queries/update_runs_and_tasks.sql"));
-    let update = bind_events(bind_tasks(bind_runs(update, changes), &tasks), changes);
+    let mut runs: Vec<RunRow> = changes.iter().map(RunRow::changed).collect();
+    runs.sort_by_key(|row| row.run.id);
+    let tasks = task_rows(changes, |each| each.tasks.iter());
+    let update = bind_changes(sqlx::query(UPDATE_RUNS_AND_TASKS.as_str()), RUNS, &runs);
+    let update = bind_rows(bind_changes(update, TASKS, &tasks), EVENTS, event_rows(changes));
     let written = update.fetch_one(connection).await?;
     let count = |name| Ok::<_, Error>(written.try_get::<i64, _>(name)? as usize);
-    let all = count("runs")? == changes.len() && count("tasks")? == tasks.len();
+    let all = count("runs")? == runs.len() && count("tasks")? == tasks.len();
     if all { Ok(()) } else { Err(Error::Conflict) }
 }
 
-/// Binds the tasks of new runs, and the children that are born with them.
-pub(super) fn bind_all_tasks(query: Bound, changes: &[Changes]) -> Bound {
-    let rows = rows_of(changes, |each| each.tasks.iter().chain(&each.new_tasks));
-    bind_new_tasks(query, changes, &rows)
-}
-
-fn bind_new_tasks(query: Bound, changes: &[Changes], rows: &[(RunId, Task)]) -> Bound {
-    let tenants: BTreeMap<RunId, i32> = changes.iter().map(|each| (each.run.id, each.run.tenant.0)).collect();
-    bind_tasks(query, rows).bind(column(rows, |(run, _)| tenants[run]))
-}
-
-fn rows_of<'a, I>(changes: &'a [Changes], tasks: impl Fn(&'a Changes) -> I) -> Vec<(RunId, Task)>
+/// Tasks to write, by key.
+pub(super) fn task_rows<'a, I>(changes: &'a [Changes], tasks: impl Fn(&'a Changes) -> I) -> Vec<TaskRow>
 where
     I: Iterator<Item = &'a Task>,
 {
-    let mut rows = gather(changes, |each| tasks(each).map(normal::task));
-    rows.sort_by_key(|(run, task)| (*run, task.index));
+    let row = |each: &Changes, task| TaskRow { run: each.run.id, tenant: each.run.tenant.0, task };
+    let of_run = |each: &'a Changes| tasks(each).map(move |task| row(each, normal::task(task)));
+    let mut rows: Vec<TaskRow> = changes.iter().flat_map(of_run).collect();
+    rows.sort_by_key(|row| (row.run, row.task.index));
     rows
 }
 
-fn bind_tasks(query: Bound, rows: &[(RunId, Task)]) -> Bound {
-    query
-        .bind(column(rows, |(run, _)| run.0))
-        .bind(column(rows, |(_, task)| int(task.index.0)))
-        .bind(column(rows, |(_, task)| task.state.name()))
-        .bind(column(rows, |(_, task)| int(task.attempt)))
-        .bind(column(rows, |(_, task)| task.revision))
-        .bind(column(rows, |(_, task)| int(task.parents.done)))
-        .bind(column(rows, |(_, task)| int(task.parents.succeeded)))
-        .bind(column(rows, |(_, task)| int(task.parents.failed)))
-        .bind(column(rows, |(_, task)| int(task.parents.skipped)))
-        .bind(column(rows, |(_, task)| task.worker.map(|worker| worker.0)))
-        .bind(column(rows, |(_, task)| task.since))
-        .bind(column(rows, |(_, task)| task.started_at))
-        .bind(column(rows, |(_, task)| task.finished_at))
-        .bind(column(rows, |(_, task)| task.failure.as_ref().map(json)))
-        .bind(column(rows, |(_, task)| task.child.map(|child| int(child.of.0))))
-        .bind(column(rows, |(_, task)| task.child.map(|child| int(child.item))))
-        .bind(column(rows, |(_, task)| task.fan.map(|fan| array(&fan_numbers(fan)))))
-        .bind(column(rows, |(_, task)| task.begun_at))
-        .bind(column(rows, |(_, task)| int(task.handed_back)))
-        .bind(column(rows, |(_, task)| int(task.voided)))
-}
-
-fn bind_runs(query: Bound, changes: &[Changes]) -> Bound {
-    let mut rows: Vec<(Run, Checkup)> =
-        changes.iter().map(|each| (normal::run(&each.run), normal::checkup(each))).collect();
-    rows.sort_by_key(|(run, _)| run.id);
-    query
-        .bind(column(&rows, |(run, _)| run.id.0))
-        .bind(column(&rows, |(run, _)| run.revision))
-        .bind(column(&rows, |(run, _)| run.state.name()))
-        .bind(column(&rows, |(run, _)| array(&run.counts.to_array())))
-        .bind(column(&rows, |(run, _)| int(run.failures)))
-        .bind(column(&rows, |(run, _)| run.events))
-        .bind(column(&rows, |(run, _)| run.started_at))
-        .bind(column(&rows, |(run, _)| run.finished_at))
-        .bind(column(&rows, |(run, _)| run.error.clone()))
-        .bind(column(&rows, |(_, checkup)| matches!(checkup, Checkup::Keep | Checkup::By(_))))
-        .bind(column(&rows, |(_, checkup)| match checkup {
-            Checkup::At(instant) | Checkup::By(instant) => Some(*instant),
-            Checkup::Keep | Checkup::Never => None,
-        }))
-        .bind(column(&rows, |(run, _)| run.held))
-}
-
-/// An array as Postgres writes it in text: arrays of arrays cannot be unnested by the row.
-pub(super) fn array(numbers: &[u32]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    format!("{{{}}}", numbers.join(","))
+/// Events to write, by run.
+pub(super) fn event_rows(changes: &[Changes]) -> Vec<&Changes> {
+    let mut rows: Vec<&Changes> = changes.iter().filter(|each| !each.events.is_empty()).collect();
+    rows.sort_by_key(|each| each.run.id);
+    rows
 }
 
 async fn withdraw_outputs(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
@@ -164,31 +107,8 @@ async fn upsert_attempts(connection: &mut PgConnection, changes: &[Changes]) -> 
         return Ok(());
     }
     rows.sort_by_key(|(run, over)| (*run, over.task, over.attempt));
-    sqlx::query(include_str!("../../queries/upsert_attempts.sql"))
-        .bind(column(&rows, |(run, _)| run.0))
-        .bind(column(&rows, |(_, over)| int(over.task.0)))
-        .bind(column(&rows, |(_, over)| int(over.attempt)))
-        .bind(column(&rows, |(_, over)| over.state.name()))
-        .bind(column(&rows, |(_, over)| over.worker.map(|worker| worker.0)))
-        .bind(column(&rows, |(_, over)| over.started_at))
-        .bind(column(&rows, |(_, over)| over.finished_at))
-        .bind(column(&rows, |(_, over)| over.failure.as_ref().map(json)))
-        .bind(column(&rows, |(_, over)| over.decision.clone()))
-        .execute(connection)
-        .await?;
+    bind_rows(sqlx::query(UPSERT_ATTEMPTS.as_str()), ATTEMPTS, &rows).execute(connection).await?;
     Ok(())
-}
-
-/// Binds what happened: one row per run, however many events it has.
-pub(super) fn bind_events(query: Bound, changes: &[Changes]) -> Bound {
-    let mut rows: Vec<&Changes> = changes.iter().filter(|each| !each.events.is_empty()).collect();
-    rows.sort_by_key(|each| each.run.id);
-    query
-        .bind(column(&rows, |each| each.run.id.0))
-        .bind(column(&rows, |each| each.run.created_at))
-        .bind(column(&rows, |each| normal::first_event(each)))
-        .bind(column(&rows, |each| each.events.len() as i32))
-        .bind(column(&rows, |each| json(&each.events)))
 }
 
 /// The rows of one kind of all changes, each with its run.

@@ -1,11 +1,11 @@
 //! What readers and operators see of places and lines.
 
-use super::Postgres;
 use async_trait::async_trait;
 use model::{Instant, Limit, TaskKey, TaskState, TenantId, VersionId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
+use super::Postgres;
 use super::places::{limit, pace, party, tenant_of, weight};
 use super::rows::{self, int, number};
 use crate::{Contender, Granted, InLine, LimitRecord, Result, SlotViews, Slots, StandingRecord, normal};

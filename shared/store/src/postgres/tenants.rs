@@ -1,12 +1,12 @@
 //! Tenants.
 
-use super::beginning::begin;
 use async_trait::async_trait;
 use model::{Instant, TenantId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::Postgres;
+use super::beginning::begin;
 use super::rows::number;
 use crate::{Result, TenantFilter, TenantRecord, Tenants, normal};
 

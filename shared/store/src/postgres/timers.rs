@@ -1,14 +1,16 @@
 //! Timers to set, and those that are no longer wanted.
 
-use super::Postgres;
 use async_trait::async_trait;
 use model::{Changes, Instant, TaskIndex, TenantId, VersionId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
+use super::Postgres;
+use super::columns::{TIMERS, bind_rows};
 use super::rows::{self, column, int};
 use super::saves::gather;
+use super::statements::UPSERT_TIMERS;
 use crate::{DueTimer, Result, TimerFilter, TimerRecord, TimerViews, Timers, normal};
 
 #[async_trait]
@@ -72,24 +74,17 @@ async fn delete(connection: &mut PgConnection, changes: &[Changes]) -> Result<()
 }
 
 async fn upsert(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
-    let mut rows = gather(changes, |each| each.timers.iter());
+    let mut rows = gather(changes, |each| each.timers.iter().cloned());
     if rows.is_empty() {
         return Ok(());
     }
     rows.sort_by_key(|(run, timer)| (*run, timer.task, timer.kind));
-    sqlx::query(include_str!("../../queries/upsert_timers.sql"))
-        .bind(column(&rows, |(run, _)| run.0))
-        .bind(column(&rows, |(_, timer)| index(timer.task)))
-        .bind(column(&rows, |(_, timer)| int(timer.attempt)))
-        .bind(column(&rows, |(_, timer)| timer.kind.name()))
-        .bind(column(&rows, |(_, timer)| timer.wake_at))
-        .execute(connection)
-        .await?;
+    bind_rows(sqlx::query(UPSERT_TIMERS.as_str()), TIMERS, &rows).execute(connection).await?;
     Ok(())
 }
 
 /// Whose timer it is, as the column holds it.
-fn index(task: Option<TaskIndex>) -> i32 {
+pub(super) fn index(task: Option<TaskIndex>) -> i32 {
     task.map_or(OF_THE_RUN, |task| int(task.0))
 }
 

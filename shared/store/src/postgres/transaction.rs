@@ -14,6 +14,7 @@ use super::Postgres;
 use super::beginning::{UNIT, begin_with};
 use super::outbox::PendingMessages;
 use super::places::Places;
+use super::statements::{LOCK_RUNS, SELECT_ALL_TASKS, SELECT_TASKS, SELECT_UNFINISHED_TASKS};
 use super::{
     births, definitions, inspection, items, lanes, retention, rows, runs, saves, shares, signals, timers,
 };
@@ -59,14 +60,12 @@ impl Transaction for PostgresTransaction {
     }
 
     async fn unfinished(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
-        let sql = include_str!("../../queries/select_unfinished_tasks.sql");
-        let found = tasks_of(&mut self.transaction, runs, sql).await;
+        let found = tasks_of(&mut self.transaction, runs, &SELECT_UNFINISHED_TASKS).await;
         self.note(found)
     }
 
     async fn all_tasks(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
-        let sql = include_str!("../../queries/select_all_tasks.sql");
-        let found = tasks_of(&mut self.transaction, runs, sql).await;
+        let found = tasks_of(&mut self.transaction, runs, &SELECT_ALL_TASKS).await;
         self.note(found)
     }
 
@@ -176,8 +175,7 @@ impl TransactionSlots for PostgresTransaction {
 
 async fn lock(connection: &mut PgConnection, runs: &[RunId]) -> Result<Vec<Run>> {
     let ids: Vec<Uuid> = runs.iter().map(|run| run.0).collect();
-    let found =
-        sqlx::query(include_str!("../../queries/lock_runs.sql")).bind(ids).fetch_all(connection).await?;
+    let found = sqlx::query(LOCK_RUNS.as_str()).bind(ids).fetch_all(connection).await?;
     found.iter().map(rows::run).collect()
 }
 
@@ -185,7 +183,7 @@ async fn tasks(connection: &mut PgConnection, keys: &[TaskKey]) -> Result<Vec<(R
     let mut keys = keys.to_vec();
     keys.sort_unstable();
     keys.dedup();
-    let found = sqlx::query(include_str!("../../queries/select_tasks.sql"))
+    let found = sqlx::query(SELECT_TASKS.as_str())
         .bind(rows::column(&keys, |key| key.run.0))
         .bind(rows::column(&keys, |key| rows::int(key.task.0)))
         .fetch_all(connection)

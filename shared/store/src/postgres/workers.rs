@@ -1,6 +1,5 @@
 //! Workers: who lives, what each of them holds, and what they are told.
 
-use super::Postgres;
 use async_trait::async_trait;
 use model::{Instant, Order, OrderKind, TenantId, VersionId, WorkerFacts, WorkerId};
 use sqlx::Row;
@@ -8,6 +7,7 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use super::Postgres;
 use super::rows::{self, column};
 use crate::{Error, Held, HeldTask, Result, Sign, Silence, Told, WorkerRecord, WorkerViews, Workers, normal};
 

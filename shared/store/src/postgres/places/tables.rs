@@ -7,8 +7,8 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
+use crate::postgres::columns::array;
 use crate::postgres::rows::{self, column, int, number};
-use crate::postgres::saves::array;
 use crate::seating::{LimitId, LimitRow, LineRow, Seating, Standing};
 use crate::{Pace, Result, normal};
 

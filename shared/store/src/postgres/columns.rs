@@ -1,0 +1,264 @@
+//! The columns of the hot tables, each named once. Statements, select lists and binds follow from these lists, so nobody
+//! counts parameters: a new column is a line here, beside the migration and the model.
+
+use model::change::Checkup;
+use model::{AttemptRecord, Changes, Instant, Run, RunId, Task, Timer};
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+
+use super::rows::{column, fan_numbers, int, json};
+use super::timers;
+use crate::{Facts, normal};
+
+/// A statement with its parameters.
+pub(super) type Bound = Query<'static, sqlx::Postgres, PgArguments>;
+
+/// A column, and the parameter that its values come from.
+pub(super) struct Column<R: 'static> {
+    name: &'static str,
+    /// The type of a value as it is bound, and what it is cast to where the column has another one: the driver's own JSON
+    /// parameters are `jsonb`, and arrays of arrays cannot be unnested by the row.
+    kind: &'static str,
+    cast: &'static str,
+    update: Update,
+    bind: fn(Bound, &[&R]) -> Bound,
+}
+
+/// What an update does with a column.
+#[derive(Clone, Copy, PartialEq)]
+enum Update {
+    /// Nothing: it never changes.
+    Never,
+    /// It is given, and the statement says what for: a key, a revision.
+    Given,
+    /// It is set.
+    Set,
+    /// It is given, and the table has no such column.
+    Extra,
+}
+
+macro_rules! columns {
+    ($($update:ident $name:literal $kind:literal $($cast:literal)? = $value:expr;)*) => {
+        &[$(Column {
+            name: $name,
+            kind: $kind,
+            cast: concat!($($cast)?),
+            update: Update::$update,
+            bind: |query, rows| query.bind(column(rows, $value)),
+        }),*]
+    };
+}
+
+/// A run as it is written.
+pub(super) struct RunRow {
+    pub(super) run: Run,
+    recheck: Checkup,
+    logical_date: Option<Instant>,
+    schedule: String,
+}
+
+impl RunRow {
+    /// A new run.
+    pub(super) fn new(changes: &Changes, facts: &Facts) -> Self {
+        let schedule = normal::schedule_of(facts).into_owned();
+        Self { logical_date: facts.logical_date, schedule, ..Self::changed(changes) }
+    }
+
+    /// A run that changes. What never does is left out.
+    pub(super) fn changed(changes: &Changes) -> Self {
+        let (run, recheck) = (normal::run(&changes.run), normal::checkup(changes));
+        Self { run, recheck, logical_date: None, schedule: String::new() }
+    }
+
+    fn recheck_at(&self) -> Option<Instant> {
+        match self.recheck {
+            Checkup::At(instant) | Checkup::By(instant) => Some(instant),
+            Checkup::Keep | Checkup::Never => None,
+        }
+    }
+}
+
+pub(super) const RUNS: &[Column<RunRow>] = columns! {
+    Given "id" "uuid" = |row| row.run.id.0;
+    Never "tenant" "int" = |row| row.run.tenant.0;
+    Never "workflow" "text" = |row| normal::text(&row.run.workflow).into_owned();
+    Never "version" "bigint" = |row| row.run.version.0;
+    Set "state" "text" = |row| row.run.state.name();
+    Given "revision" "int" = |row| row.run.revision;
+    Set "counts" "text" "::int[]" = |row| array(&row.run.counts.to_array());
+    Set "failures" "int" = |row| int(row.run.failures);
+    Set "events" "bigint" = |row| row.run.events;
+    Never "created_at" "timestamptz" = |row| row.run.created_at;
+    Set "started_at" "timestamptz" = |row| row.run.started_at;
+    Set "finished_at" "timestamptz" = |row| row.run.finished_at;
+    Set "error" "text" = |row| row.run.error.clone();
+    Given "recheck_at" "timestamptz" = |row| row.recheck_at();
+    Extra "keep_recheck" "boolean" = |row| matches!(row.recheck, Checkup::Keep | Checkup::By(_));
+    Never "logical_date" "timestamptz" = |row| row.logical_date;
+    Never "schedule" "text" = |row| row.schedule.clone();
+    Never "parent_run" "uuid" = |row| row.run.parent.map(|parent| parent.key.run.0);
+    Never "parent_idx" "int" = |row| row.run.parent.map(|parent| int(parent.key.task.0));
+    Never "parent_attempt" "int" = |row| row.run.parent.map(|parent| int(parent.attempt));
+    Never "parent_waits" "boolean" = |row| row.run.parent.map(|parent| parent.waits);
+    Never "depth" "int" = |row| int(row.run.depth);
+    Never "concurrency_group" "text" = |row| row.run.lane.clone();
+    Set "waiting" "boolean" = |row| row.run.held;
+    Never "priority" "int" = |row| row.run.priority;
+};
+
+pub(super) const FACTS: &[Column<(RunId, Facts)>] = columns! {
+    Never "run" "uuid" = |(run, _)| run.0;
+    Never "inputs" "text" "::json" = |(_, facts)| json(&facts.inputs);
+    Never "labels" "text" "::json" = |(_, facts)| json(&facts.labels);
+    Never "trigger_kind" "text" = |(_, facts)| facts.trigger_kind.clone();
+    Never "trigger_by" "text" = |(_, facts)| facts.trigger_by.clone();
+    Never "schedule" "text" =
+        |(_, facts)| facts.planned.as_ref().map(|planned| normal::text(&planned.schedule).into_owned());
+    Never "interval_start" "timestamptz" = |(_, facts)| facts.planned.as_ref().map(|planned| planned.interval.start);
+    Never "interval_end" "timestamptz" = |(_, facts)| facts.planned.as_ref().map(|planned| planned.interval.end);
+};
+
+/// A task as it is written.
+pub(super) struct TaskRow {
+    pub(super) run: RunId,
+    pub(super) tenant: i32,
+    pub(super) task: Task,
+}
+
+pub(super) const TASKS: &[Column<TaskRow>] = columns! {
+    Given "run" "uuid" = |row| row.run.0;
+    Given "idx" "int" = |row| int(row.task.index.0);
+    Never "tenant" "int" = |row| row.tenant;
+    Set "state" "text" = |row| row.task.state.name();
+    Set "attempt" "int" = |row| int(row.task.attempt);
+    Given "revision" "int" = |row| row.task.revision;
+    Set "parents_done" "int" = |row| int(row.task.parents.done);
+    Set "parents_succeeded" "int" = |row| int(row.task.parents.succeeded);
+    Set "parents_failed" "int" = |row| int(row.task.parents.failed);
+    Set "parents_skipped" "int" = |row| int(row.task.parents.skipped);
+    Set "worker" "uuid" = |row| row.task.worker.map(|worker| worker.0);
+    Set "since" "timestamptz" = |row| row.task.since;
+    Set "started_at" "timestamptz" = |row| row.task.started_at;
+    Set "finished_at" "timestamptz" = |row| row.task.finished_at;
+    Set "failure" "text" "::json" = |row| row.task.failure.as_ref().map(json);
+    Set "child_of" "int" = |row| row.task.child.map(|child| int(child.of.0));
+    Set "item" "int" = |row| row.task.child.map(|child| int(child.item));
+    Set "fan" "text" "::int[]" = |row| row.task.fan.map(|fan| array(&fan_numbers(fan)));
+    Set "begun_at" "timestamptz" = |row| row.task.begun_at;
+    Set "handed_back" "int" = |row| int(row.task.handed_back);
+    Set "voided" "int" = |row| int(row.task.voided);
+};
+
+/// One row per run and write, however many events it has.
+pub(super) const EVENTS: &[Column<Changes>] = columns! {
+    Never "run" "uuid" = |each| each.run.id.0;
+    Never "run_at" "timestamptz" = |each| each.run.created_at;
+    Never "seq" "bigint" = |each| normal::first_event(each);
+    Never "count" "int" = |each| each.events.len() as i32;
+    Never "events" "text" "::json" = |each| json(&each.events);
+};
+
+pub(super) const ATTEMPTS: &[Column<(RunId, AttemptRecord)>] = columns! {
+    Given "run" "uuid" = |(run, _)| run.0;
+    Given "idx" "int" = |(_, over)| int(over.task.0);
+    Given "attempt" "int" = |(_, over)| int(over.attempt);
+    Set "state" "text" = |(_, over)| over.state.name();
+    Set "worker" "uuid" = |(_, over)| over.worker.map(|worker| worker.0);
+    Set "started_at" "timestamptz" = |(_, over)| over.started_at;
+    Set "finished_at" "timestamptz" = |(_, over)| over.finished_at;
+    Set "failure" "text" "::json" = |(_, over)| over.failure.as_ref().map(json);
+    Set "decision" "text" = |(_, over)| over.decision.clone();
+};
+
+pub(super) const TIMERS: &[Column<(RunId, Timer)>] = columns! {
+    Given "run" "uuid" = |(run, _)| run.0;
+    Given "idx" "int" = |(_, timer)| timers::index(timer.task);
+    Given "kind" "text" = |(_, timer)| timer.kind.name();
+    Set "attempt" "int" = |(_, timer)| int(timer.attempt);
+    Set "wake_at" "timestamptz" = |(_, timer)| timer.wake_at;
+};
+
+/// An array as Postgres writes it in text.
+pub(super) fn array(numbers: &[u32]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    format!("{{{}}}", numbers.join(","))
+}
+
+/// The parameters of a statement, numbered in the order in which they are bound.
+#[derive(Default)]
+pub(super) struct Parameters(usize);
+
+impl Parameters {
+    /// The rows of an insert, with the columns that they fill.
+    pub(super) fn rows<R>(&mut self, columns: &[Column<R>]) -> String {
+        let values = list(stored(columns), |column| format!("given.{}{}", column.name, column.cast));
+        format!("({}) select {values} from {}", names(columns), self.given(stored(columns)))
+    }
+
+    /// The rows that an update is given.
+    pub(super) fn changes<R>(&mut self, columns: &[Column<R>]) -> String {
+        self.given(given(columns))
+    }
+
+    fn given<'a, R: 'static>(&mut self, columns: impl Iterator<Item = &'a Column<R>> + Clone) -> String {
+        let first = self.0 + 1;
+        self.0 += columns.clone().count();
+        let parameter = |(number, column): (usize, &Column<R>)| format!("${number}::{}[]", column.kind);
+        let parameters: Vec<String> = (first..).zip(columns.clone()).map(parameter).collect();
+        format!("unnest({}) as given ({})", parameters.join(", "), list(columns, |column| column.name.into()))
+    }
+}
+
+/// A select list.
+pub(super) fn names<R>(columns: &[Column<R>]) -> String {
+    list(stored(columns), |column| column.name.into())
+}
+
+/// What an update sets, from the rows that it is given.
+pub(super) fn assignments<R>(columns: &[Column<R>]) -> String {
+    list(set(columns), |column| format!("{} = given.{}{}", column.name, column.name, column.cast))
+}
+
+/// What an insert sets where the row exists.
+pub(super) fn replacements<R>(columns: &[Column<R>]) -> String {
+    list(set(columns), |column| format!("{} = excluded.{}", column.name, column.name))
+}
+
+fn stored<R>(columns: &[Column<R>]) -> impl Iterator<Item = &Column<R>> + Clone {
+    columns.iter().filter(|column| column.update != Update::Extra)
+}
+
+fn given<R>(columns: &[Column<R>]) -> impl Iterator<Item = &Column<R>> + Clone {
+    columns.iter().filter(|column| column.update != Update::Never)
+}
+
+fn set<R>(columns: &[Column<R>]) -> impl Iterator<Item = &Column<R>> {
+    columns.iter().filter(|column| column.update == Update::Set)
+}
+
+fn list<'a, R: 'static>(
+    columns: impl IntoIterator<Item = &'a Column<R>>,
+    part: impl Fn(&Column<R>) -> String,
+) -> String {
+    columns.into_iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+/// Binds the rows of an insert.
+pub(super) fn bind_rows<'a, R>(
+    query: Bound,
+    columns: &[Column<R>],
+    rows: impl IntoIterator<Item = &'a R>,
+) -> Bound {
+    let rows: Vec<&R> = rows.into_iter().collect();
+    stored(columns).fold(query, |query, column| (column.bind)(query, &rows))
+}
+
+/// Binds the rows that an update is given.
+pub(super) fn bind_changes<'a, R>(
+    query: Bound,
+    columns: &[Column<R>],
+    rows: impl IntoIterator<Item = &'a R>,
+) -> Bound {
+    let rows: Vec<&R> = rows.into_iter().collect();
+    given(columns).fold(query, |query, column| (column.bind)(query, &rows))
+}

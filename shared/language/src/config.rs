@@ -70,10 +70,10 @@ pub type Echo = Value;
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fail {
-    /// What it says.
+    /// The message.
     #[serde(default = "Fail::usual_message")]
     pub message: Text,
-    /// How the failure is classed.
+    /// The error class.
     #[serde(default = "Fail::usual_class")]
     #[schemars(with = "ClassName")]
     pub class: ErrorClass,
@@ -125,7 +125,7 @@ impl Flaky {
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sleep {
-    /// As long as this from the start of the attempt.
+    /// How long, from the start of the attempt.
     Duration(Duration),
     /// Until this instant, RFC 3339.
     Until(#[schemars(with = "String", extend("format" = "date-time"))] Instant),
@@ -145,23 +145,23 @@ impl Sleep {
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
-    /// The method, if it is not the usual one.
+    /// The method; default GET, or POST with a body.
     #[serde(default)]
     pub method: Option<Method>,
-    /// Where to, `http://` or `https://`.
+    /// The URL, `http://` or `https://`.
     #[schemars(extend("format" = "http-url"))]
     pub url: String,
     /// Headers to send.
     #[serde(default)]
     pub headers: BTreeMap<String, Text>,
-    /// A text is sent as it is, anything else as JSON.
+    /// The body: a text is sent unchanged, anything else as JSON.
     #[serde(default)]
     pub body: Option<Value>,
-    /// The status codes that are a success; if none are named, 200 to 299.
+    /// The status codes that count as success; default 200 to 299.
     #[serde(default)]
     #[schemars(inner(range(min = 100, max = 599)))]
     pub expected_status: Vec<u16>,
-    /// How to say who is asking.
+    /// Authentication of the request.
     #[serde(default)]
     pub auth: Option<Auth>,
 }
@@ -215,9 +215,9 @@ impl Method {
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum Auth {
-    /// With a token.
+    /// A bearer token.
     Bearer(String),
-    /// With a name and a password.
+    /// A name and a password.
     Basic(Basic),
 }
 

@@ -26,7 +26,7 @@ use crate::schema::Extent;
 use crate::workflow::{MAX_ACTIVE_TASKS, MAX_SECONDS, MAX_TASKS};
 use values::{fields, name, object, text, texts, whole};
 
-const EXTENDS: &str = "The template that it is laid over: a name, or `{template: …, parameters: {…}}`.";
+const EXTENDS: &str = "The template to extend: a name, or `{template: …, parameters: {…}}`.";
 
 /// A schema that is published, by the kind of file that it describes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +77,8 @@ fn workflow() -> Value {
         .map(|(name, field)| (name.clone(), json!({"description": field["description"]})))
         .collect();
     listed.insert("extends".to_owned(), json!({"description": EXTENDS}));
-    listed.insert("parameters".to_owned(), json!({"description": "What the template is given, by name."}));
+    listed
+        .insert("parameters".to_owned(), json!({"description": "The parameters of the template, by name."}));
     let mut schema = object(listed, &["name"]);
     schema["title"] = "Ebbflow workflow".into();
     schema["description"] = "A workflow: tasks that wait for one another, a file in `graphs/`.".into();
@@ -99,34 +100,34 @@ fn workflow_fields() -> Map<String, Value> {
     let mut properties = fields([
         (
             "name",
-            "The workflow's name, which is its file's: small letters, digits and `-`.",
+            "The workflow's name, the same as the file's: lower-case letters, digits and `-`.",
             name(&names::PLAIN),
         ),
         ("description", "For people. Templates may name `inputs` and `run`.", text()),
-        ("tags", "Words to find the workflow by.", texts()),
-        ("inputs", "What a run may be given, by name; checked when it is triggered.", parts::inputs()),
-        ("schedule", "When runs begin by themselves. Every input needs a default then.", refer("schedule")),
-        ("schedules", "The same, for several of them.", refer("schedule")),
+        ("tags", "Tags for searching.", texts()),
+        ("inputs", "The inputs of a run, by name; checked when it starts.", parts::inputs()),
+        ("schedule", "When runs start. Every input needs a default or a value here.", refer("schedule")),
+        ("schedules", "Several schedules, each with a name.", refer("schedule")),
         (
             "triggers",
             "What else starts runs: events, webhooks, other workflows, sensors.",
             triggers::triggers(),
         ),
-        ("concurrency", "How many runs go on at the same time.", parts::concurrency()),
-        ("max_active_runs", "How many runs go on at the same time; further ones wait.", parts::max_runs()),
+        ("concurrency", "Limits the number of active runs.", parts::concurrency()),
+        ("max_active_runs", "The maximum number of active runs; further ones wait.", parts::max_runs()),
         (
             "max_active_tasks",
-            "How many of its tasks are under way at the same time.",
+            "The maximum number of active tasks, across all runs.",
             whole(1..=MAX_ACTIVE_TASKS),
         ),
-        ("timeout_seconds", "How long a run may take before it is ended.", whole(1..=MAX_SECONDS)),
+        ("timeout_seconds", "How long a run may take before it fails.", whole(1..=MAX_SECONDS)),
         (
             "deadline_seconds",
             "How long a run should take; after that, `on_missed_deadline` is called.",
             whole(1..=MAX_SECONDS),
         ),
-        ("defaults", "For every task that says nothing else.", object(task::settings(), &[])),
-        ("tasks", "What is done: tasks, each by itself or after others.", tasks()),
+        ("defaults", "Defaults for all tasks.", object(task::settings(), &[])),
+        ("tasks", "The tasks.", tasks()),
     ]);
     properties.extend(parts::callbacks(true));
     properties

@@ -70,8 +70,8 @@ fn describe(kind: TaskKind) -> TaskType {
         TaskKind::Echo => TaskType::new::<Echo>(kind, "returns its rendered config"),
         TaskKind::Fail => TaskType::new::<Fail>(kind, "always fails"),
         TaskKind::Flaky => TaskType::new::<Flaky>(kind, "fails with a given probability"),
-        TaskKind::Sleep => TaskType::new::<Sleep>(kind, "waits, while nothing runs"),
-        TaskKind::Switch => TaskType::new::<Switch>(kind, "chooses the tasks that go on"),
+        TaskKind::Sleep => TaskType::new::<Sleep>(kind, "waits without using a slot"),
+        TaskKind::Switch => TaskType::new::<Switch>(kind, "chooses which tasks run"),
         TaskKind::Transform => TaskType {
             programs: &[("expression", Dialect::Expression)],
             ..TaskType::new::<Transform>(kind, "returns the value of an expression")
@@ -87,11 +87,11 @@ fn describe(kind: TaskKind) -> TaskType {
         TaskKind::Workflow => TaskType::new::<ChildWorkflow>(kind, "starts a run of another workflow"),
         TaskKind::Sensor => TaskType {
             urls: &["http.url"],
-            ..TaskType::new::<SensorFields>(kind, "waits until something is there, and returns it")
+            ..TaskType::new::<SensorFields>(kind, "waits until it finds something, and returns it")
         },
         TaskKind::Http => TaskType {
             urls: &["url"],
-            ..TaskType::new::<Http>(kind, "sends an HTTP request and returns the answer")
+            ..TaskType::new::<Http>(kind, "sends an HTTP request and returns the response")
         },
         TaskKind::Bash => TaskType {
             programs: &[("command", Dialect::Shell)],

@@ -54,14 +54,14 @@ fn documents() -> Vec<Value> {
     });
     let small = json!({"took": "2h", "order": "fetch", "tasks": {"fetch": {"started_after": "ask"}}});
     let small = json!({"name": "small", "tasks": {"fetch": {"fail": "no"}}, "expect": small});
-    let deeds = [
+    let actions = [
         json!({"at": "1h", "approve": "ask", "by": "ann", "fields": {}}),
         json!({"at": 7200, "reject": "ask", "reason": "too much"}),
         json!({"signal": "paid", "payload": {"amount": 3}}),
         json!({"cancel": true, "reason": "enough"}),
     ];
-    let deeds = deeds.map(|deed| json!({"name": "deed", "meanwhile": [deed], "expect": {}}));
-    let tests = [whole, small].into_iter().chain(deeds);
+    let actions = actions.map(|action| json!({"name": "action", "meanwhile": [action], "expect": {}}));
+    let tests = [whole, small].into_iter().chain(actions);
     tests.map(|test| json!({"workflow": "flow", "tests": [test]})).collect()
 }
 

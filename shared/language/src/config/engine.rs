@@ -27,7 +27,7 @@ pub struct WaitForSignal {
     /// The signal's name, which is not a template: senders must know it.
     #[schemars(extend("format" = "signal-name", "pattern" = "^[a-z0-9_-]+$"))]
     pub signal: String,
-    /// How long to wait; without it, for as long as it takes.
+    /// How long to wait; default: forever.
     #[serde(default)]
     pub timeout: Option<Duration>,
 }
@@ -46,10 +46,10 @@ pub struct ChildWorkflow {
     /// The name of the workflow.
     #[schemars(extend("format" = "workflow-name", "pattern" = "^[a-z0-9-]+$"))]
     pub workflow: String,
-    /// What its run is given.
+    /// The inputs of the run.
     #[serde(default)]
     pub inputs: Map<String, Value>,
-    /// Whether the task ends with the run and shares its fate; otherwise it succeeds once the run exists.
+    /// Whether the task waits for the run and ends as it does; otherwise it succeeds once the run exists.
     #[serde(default = "ChildWorkflow::usual_wait")]
     pub wait: bool,
 }
@@ -64,17 +64,17 @@ impl ChildWorkflow {
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// What is asked.
+    /// The question.
     #[serde(default)]
     pub message: Option<Text>,
-    /// Who may decide; if nobody is named, everyone who may see the run.
+    /// Who may decide; default: everyone who may operate the run.
     #[serde(default)]
     pub approvers: Vec<Text>,
-    /// What is asked for beside yes or no.
+    /// The fields of the form.
     #[serde(default)]
     #[schemars(extend("propertyNames" = {"format": "field-name", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}))]
     pub fields: BTreeMap<String, FormField>,
-    /// How long to wait; without it, for as long as it takes.
+    /// How long to wait; default: forever.
     #[serde(default)]
     pub timeout: Option<Duration>,
 }
@@ -84,11 +84,11 @@ pub struct Approval {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct FormField {
-    /// What a value must be, as for inputs.
+    /// The type, as for inputs.
     #[serde(rename = "type")]
     #[schemars(with = "String", extend("enum" = inputs::TYPES))]
     pub kind: InputType,
-    /// Whether an answer without it is refused.
+    /// Whether an answer must contain it.
     #[serde(default)]
     pub required: bool,
     /// For people.

@@ -44,14 +44,14 @@ pub struct Python(pub Process);
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{"required": ["command"]}, {"required": ["script"]}]))]
 pub(crate) struct BashFields {
-    /// A command line for bash; the values that it names in `{{ … }}` reach it as environment.
+    /// A command line for bash; values in `{{ … }}` reach it as environment variables.
     command: Option<String>,
     /// A script file.
     script: Option<String>,
     /// Arguments after the command or script.
     #[serde(default)]
     args: Vec<Text>,
-    /// Environment variables: the way to pass values in by name.
+    /// Environment variables, to pass values by name.
     #[serde(default)]
     env: BTreeMap<String, Text>,
 }
@@ -61,16 +61,16 @@ pub(crate) struct BashFields {
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{"required": ["command"]}, {"required": ["script"]}, {"required": ["code"]}]))]
 pub(crate) struct PythonFields {
-    /// A command line for bash that starts Python; values reach it as they reach `bash`.
+    /// A command line for bash that starts Python; values reach it as environment, as for `bash`.
     command: Option<String>,
     /// A script file.
     script: Option<String>,
-    /// Python code; it is no template, and reads values from its environment or from `EBB_INPUT`.
+    /// Python code. It is not a template; it reads values from its environment or from the file that `EBB_INPUT` names.
     code: Option<String>,
     /// Arguments after the command or script.
     #[serde(default)]
     args: Vec<Text>,
-    /// Environment variables: the way to pass values in by name.
+    /// Environment variables, to pass values by name.
     #[serde(default)]
     env: BTreeMap<String, Text>,
 }

@@ -37,13 +37,13 @@ pub enum Sensor {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct FileSensor {
-    /// Where: a path, or `gs://BUCKET/OBJECT`. In the last part `*` stands for any text.
+    /// A path, or `gs://BUCKET/OBJECT`. In the last part, `*` matches any text.
     pub path: String,
-    /// A task only takes what was last changed after this instant. A trigger begins again with what has changed.
+    /// A task only accepts files changed after this instant. A trigger starts again from here when this changes.
     #[serde(default)]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub changed_since: Option<Instant>,
-    /// Whether only what changes counts, and not that it is there: from when the task began, or the trigger first looked.
+    /// Whether only changes count: since the task started, or since the first poll of the trigger.
     #[serde(default)]
     pub changed: bool,
 }
@@ -53,15 +53,15 @@ pub struct FileSensor {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct SqlSensor {
-    /// Where the database is; a secret, such as `{{ secrets.WAREHOUSE }}`.
+    /// The address of the database; a secret, such as `{{ secrets.WAREHOUSE }}`.
     pub url: String,
-    /// The query. It is no template: values are bound to `$1` and so on.
+    /// The query. It is not a template: values are bound to `$1` and so on.
     #[schemars(extend("format" = "statement"))]
     pub query: String,
-    /// What is bound, as text.
+    /// The values to bind, as text.
     #[serde(default)]
     pub params: Vec<Value>,
-    /// The column that says how far a trigger has come: the last value seen is bound after `params`, null at first.
+    /// The column by which a trigger continues: its last value is bound after `params`, null at first.
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -71,22 +71,22 @@ pub struct SqlSensor {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct HttpSensor {
-    /// The method, if it is not the usual one.
+    /// The method; default GET, or POST with a body.
     #[serde(default)]
     pub method: Option<super::Method>,
-    /// Where to, `http://` or `https://`.
+    /// The URL, `http://` or `https://`.
     #[schemars(extend("format" = "http-url"))]
     pub url: String,
     /// Headers to send.
     #[serde(default)]
     pub headers: std::collections::BTreeMap<String, super::Text>,
-    /// A text is sent as it is, anything else as JSON.
+    /// The body: a text is sent unchanged, anything else as JSON.
     #[serde(default)]
     pub body: Option<Value>,
-    /// How to say who is asking.
+    /// Authentication of the request.
     #[serde(default)]
     pub auth: Option<super::Auth>,
-    /// An expression over `answer.status`, `answer.headers` and `answer.body`; without one, any success will do.
+    /// An expression over `answer.status`, `answer.headers` and `answer.body`; default: any success.
     #[serde(default)]
     #[schemars(extend("format" = "expression"))]
     pub condition: Option<String>,
@@ -106,7 +106,7 @@ impl HttpSensor {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct TimeSensor {
-    /// Which, RFC 3339.
+    /// The instant, RFC 3339.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Instant,
 }
@@ -116,13 +116,13 @@ pub struct TimeSensor {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct RunSensor {
-    /// Of this workflow.
+    /// The workflow of the run.
     #[schemars(extend("format" = "workflow-name", "pattern" = "^[a-z0-9-]+$"))]
     pub workflow: String,
-    /// For this logical date, RFC 3339.
+    /// The logical date of the run, RFC 3339.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub logical_date: Instant,
-    /// How it must have ended.
+    /// The required state.
     #[serde(default)]
     #[schemars(with = "CompletionName")]
     pub state: model::Completion,
@@ -146,31 +146,31 @@ enum CompletionName {
     {"required": ["file"]}, {"required": ["sql"]}, {"required": ["http"]}, {"required": ["time"]}, {"required": ["run"]}
 ]))]
 pub(crate) struct SensorFields {
-    /// Looks for files or objects.
+    /// Polls for files or objects.
     file: Option<FileSensor>,
-    /// Looks for rows.
+    /// Polls a database for rows.
     sql: Option<SqlSensor>,
-    /// Looks at an answer.
+    /// Polls a URL.
     http: Option<HttpSensor>,
     /// Waits for an instant.
     time: Option<TimeSensor>,
     /// Waits for another run.
     run: Option<RunSensor>,
-    /// The time between two looks; 60 unless said.
+    /// The time between two polls; default 60.
     #[schemars(range(min = 1, max = 86_400), extend("format" = "fixed"))]
     interval_seconds: Option<u32>,
-    /// How the time between two looks grows.
+    /// How the time between two polls grows.
     backoff: Option<Growth>,
-    /// When a task gives up; without it, never.
+    /// When a task gives up; default: never.
     #[schemars(range(min = 1, max = 31_536_000), extend("format" = "fixed"))]
     timeout_seconds: Option<u32>,
     /// Whether a task that gives up is skipped instead of failed.
     #[schemars(extend("format" = "fixed"))]
     soft_fail: Option<bool>,
-    /// After how many looks in vain at a source that is down a trigger pauses; 10 unless said.
+    /// After this many failed polls a trigger pauses; default 10.
     #[schemars(range(min = 1, max = 1_000), extend("format" = "fixed"))]
     max_failures: Option<u32>,
-    /// A trigger that starts more runs within an hour flaps, and pauses; 600 unless said.
+    /// A trigger that starts more runs within an hour pauses; default 600.
     #[schemars(range(min = 1, max = 100_000), extend("format" = "fixed"))]
     max_events_per_hour: Option<u32>,
 }
@@ -187,15 +187,15 @@ struct Pace {
     max_events_per_hour: Option<u32>,
 }
 
-/// How the time between two looks grows.
+/// How the time between two polls grows.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 struct Growth {
-    /// How much longer each time is than the one before.
+    /// The factor by which the interval grows.
     #[schemars(range(min = 1, max = 10), extend("format" = "fixed"))]
     factor: f64,
-    /// No time is longer; 3600 unless said.
+    /// The maximum interval; default 3600.
     #[schemars(range(min = 1, max = 86_400), extend("format" = "fixed"))]
     max_seconds: Option<u32>,
 }

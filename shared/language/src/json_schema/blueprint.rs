@@ -51,7 +51,7 @@ pub(super) fn template(whole: &Map<String, Value>) -> Value {
     properties.extend(fields([
         (
             "name",
-            "The template's name, which is its file's: small letters, digits and `-`.",
+            "The template's name, the same as the file's: lower-case letters, digits and `-`.",
             name(&names::PLAIN),
         ),
         ("extends", super::EXTENDS, or_nothing(extends())),
@@ -109,14 +109,14 @@ fn parameter() -> Value {
     let number = json!({"type": "number"});
     let mut parameter = object(
         fields([
-            ("type", "What a value must be.", one_of(&TYPES)),
+            ("type", "The type.", one_of(&TYPES)),
             ("description", "For people.", text()),
             ("required", "States explicitly that there is no default.", flag()),
-            ("default", "Taken where none is given; without it, the parameter is required.", json!({})),
+            ("default", "The default; without one, the parameter is required.", json!({})),
             ("enum", "The values allowed.", json!({"type": "array"})),
             ("pattern", "A regular expression that a text must match.", text()),
-            ("minimum", "No number may be less.", number.clone()),
-            ("maximum", "No number may be more.", number),
+            ("minimum", "The minimum value.", number.clone()),
+            ("maximum", "The maximum value.", number),
         ]),
         &["type"],
     );

@@ -23,9 +23,9 @@ pub(super) fn inputs() -> Value {
 pub(super) fn input() -> Value {
     let mut input = object(
         fields([
-            ("type", "What a value must be.", one_of(&TYPES)),
+            ("type", "The type.", one_of(&TYPES)),
             ("description", "For people.", text()),
-            ("default", "Taken where none is given; without it, the input is required.", json!({})),
+            ("default", "The default; without one, the input is required.", json!({})),
             ("enum", "The values allowed.", json!({"type": "array"})),
         ]),
         &["type"],
@@ -81,37 +81,32 @@ fn one_schedule() -> Value {
         fields([
             (
                 "name",
-                "Its name, where there are several: small letters, digits and `-`.",
+                "The name, if there are several: lower-case letters, digits and `-`.",
                 name(&names::PLAIN),
             ),
-            (
-                "cron",
-                "Minute, hour, day of the month, month, day of the week; or `@daily` and its like.",
-                cron,
-            ),
-            ("every", "How long from one to the next, in real time, counted from 1970.", every()),
-            ("at", "The only time it runs, as clocks of its time zone show it.", text()),
-            ("timezone", "The time zone of the pattern; UTC unless said.", one_of(&zones)),
-            ("inputs", "What its runs are given. Templates may name `run`.", json!({"type": "object"})),
+            ("cron", "Minute, hour, day of month, month, day of week; or `@daily` and the like.", cron),
+            ("every", "The interval in real time, counted from 1970-01-01 UTC.", every()),
+            ("at", "The only instant, in local time of its time zone.", text()),
+            ("timezone", "The time zone; default UTC.", one_of(&zones)),
+            ("inputs", "The inputs of the runs. Templates may name `run`.", json!({"type": "object"})),
             (
                 "catchup",
-                "Which of the instants that were missed are made up for: `all` (or `true`), only the `latest`, or \
-                 `none` (or `false`), unless said.",
+                "Which missed instants get a run: `all` (or `true`), the `latest`, or `none` (or `false`; the default).",
                 json!({"enum": catchup}),
             ),
             (
                 "cap",
-                "How many runs are made at once; 100 unless said. The others follow a minute later.",
+                "The maximum number of catch-up runs created at once; default 100. The rest follow a minute later.",
                 whole(1..=MAX_CAP),
             ),
-            ("max_active_runs", "How many runs go on at the same time; further ones wait.", max_runs()),
+            ("max_active_runs", "The maximum number of active runs; further ones wait.", max_runs()),
             (
                 "overlap",
-                "What becomes of a run too many: it waits (`queue`), ends an earlier one (`cancel_previous`) or does \
-                 not begin (`skip`).",
+                "What happens to a run beyond the limit: it waits (`queue`), cancels earlier ones \
+                 (`cancel_previous`) or is not created (`skip`).",
                 one_of(&POLICIES),
             ),
-            ("paused", "Whether it rests until the file says otherwise.", json!({"type": "boolean"})),
+            ("paused", "Whether the schedule is paused.", json!({"type": "boolean"})),
         ]),
         &[],
     );
@@ -139,11 +134,11 @@ pub(super) fn concurrency() -> Value {
                 "Runs with the same key are counted together, such as `{{ inputs.customer }}`.",
                 template(),
             ),
-            ("limit", "How many runs go on at the same time; 1 unless said.", max_runs()),
+            ("limit", "The maximum number of active runs; default 1.", max_runs()),
             (
                 "policy",
-                "What becomes of one more: it waits (`queue`), ends an earlier one (`cancel_previous`) or does not \
-                 begin (`skip`).",
+                "What happens to a run beyond the limit: it waits (`queue`), cancels earlier ones \
+                 (`cancel_previous`) or is not created (`skip`).",
                 one_of(&POLICIES),
             ),
         ]),
@@ -160,15 +155,15 @@ pub(super) fn retry_policy() -> Value {
     };
     object(
         fields([
-            ("max_retries", "Tries after the first.", whole(0..=MAX_RETRIES)),
+            ("max_retries", "Attempts after the first; default 0.", whole(0..=MAX_RETRIES)),
             ("backoff", "How delays grow from one retry to the next.", one_of(&BACKOFFS)),
             (
                 "initial_delay_seconds",
                 "The delay before the first retry.",
                 delay(usual.initial_delay_seconds),
             ),
-            ("max_delay_seconds", "No delay is longer.", delay(usual.max_delay_seconds)),
-            ("jitter", "How much delays differ at random: 0.1 is a tenth.", number(0.0..=1.0)),
+            ("max_delay_seconds", "The maximum delay.", delay(usual.max_delay_seconds)),
+            ("jitter", "The random variation of delays: 0.1 is ten percent.", number(0.0..=1.0)),
         ]),
         &[],
     )
@@ -195,8 +190,8 @@ pub(super) fn cases() -> Value {
                 "An expression, such as `inputs.n > 10`. The first case that holds is taken.",
                 expression(),
             ),
-            ("default", "Taken where no other case is; the last one.", json!({"const": true})),
-            ("next", "The tasks that go on; they wait for the switch without saying so.", task_names()),
+            ("default", "Taken if no other case holds; must be the last case.", json!({"const": true})),
+            ("next", "The tasks to run; they wait for the switch implicitly.", task_names()),
         ]),
         &["next"],
     );
@@ -209,10 +204,10 @@ pub(super) fn callbacks(of_workflow: bool) -> Map<String, Value> {
     let own = of_workflow.then_some((DEADLINE, Occasion::MissedDeadline));
     let each = OF_TASK.into_iter().chain(own).map(|(name, occasion)| {
         let says = match occasion {
-            Occasion::Success => "Whom to tell when it succeeds.",
-            Occasion::Failure => "Whom to tell when it fails.",
-            Occasion::Retry => "Whom to tell when it is tried again.",
-            Occasion::MissedDeadline => "Whom to tell when a run takes longer than `deadline_seconds`.",
+            Occasion::Success => "Callbacks for a success.",
+            Occasion::Failure => "Callbacks for a failure.",
+            Occasion::Retry => "Callbacks for a retry.",
+            Occasion::MissedDeadline => "Callbacks for a run that takes longer than `deadline_seconds`.",
         };
         (name.to_owned(), described(says, refer("callbacks")))
     });
@@ -222,11 +217,9 @@ pub(super) fn callbacks(of_workflow: bool) -> Map<String, Value> {
 /// What stands after `on_failure:`, one callback or several.
 pub(super) fn callback_list() -> Value {
     let target = TARGETS.map(|name| match name {
-        "webhook" => (
-            name,
-            "A URL to send a POST request to, with headers and a body of its own if need be.",
-            webhook(),
-        ),
+        "webhook" => {
+            (name, "A URL to send a POST request to, optionally with `headers` and a `body`.", webhook())
+        }
         "message" => (name, "A Pub/Sub topic to publish a message to.", message()),
         _ => (name, "A workflow to start a run of.", workflow()),
     });
@@ -234,7 +227,7 @@ pub(super) fn callback_list() -> Value {
     target["minProperties"] = 1.into();
     target["maxProperties"] = 1.into();
     let notify =
-        ("notify", "Whom to tell: a webhook, a message or a workflow, or a list of them.", several(target));
+        ("notify", "Whom to notify: a webhook, a message or a workflow, or a list of them.", several(target));
     several(object(fields([notify]), &["notify"]))
 }
 
@@ -247,9 +240,9 @@ fn webhook() -> Value {
     let headers =
         json!({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}});
     let whole = fields([
-        ("url", "Where to, `http://` or `https://`.", target.clone()),
+        ("url", "The URL, `http://` or `https://`.", target.clone()),
         ("headers", "Headers to send.", headers),
-        ("body", "What to send instead of what happened. Templates may name `event`.", json!({})),
+        ("body", "The body to send instead of `event`. Templates may name `event`.", json!({})),
     ]);
     json!({"anyOf": [target, object(whole, &["url"])]})
 }
@@ -258,7 +251,7 @@ fn message() -> Value {
     let topic = or_template(json!({"type": "string", "pattern": "^[^/]+$"}));
     let whole = fields([
         ("topic", "The topic's id, without its project.", topic.clone()),
-        ("body", "What to send instead of what happened. Templates may name `event`.", json!({})),
+        ("body", "The body to send instead of `event`. Templates may name `event`.", json!({})),
     ]);
     json!({"anyOf": [topic, object(whole, &["topic"])]})
 }
@@ -267,7 +260,7 @@ fn workflow() -> Value {
     let workflow = or_template(name(&names::PLAIN));
     let whole = fields([
         ("name", "The workflow's name.", workflow.clone()),
-        ("inputs", "What its run is given. Templates may name `event`.", json!({"type": "object"})),
+        ("inputs", "The inputs of the run. Templates may name `event`.", json!({"type": "object"})),
     ]);
     json!({"anyOf": [workflow, object(whole, &["name"])]})
 }

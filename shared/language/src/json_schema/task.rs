@@ -19,12 +19,12 @@ pub(super) fn settings() -> Map<String, Value> {
     let mut queue = name(&names::PLAIN);
     queue["default"] = task::DEFAULT_QUEUE.into();
     fields([
-        ("retry_policy", "Whether and when it is tried again.", refer("retry_policy")),
+        ("retry_policy", "Whether and when it is retried.", refer("retry_policy")),
         ("timeout_seconds", "How long one attempt may take.", whole(1..=MAX_TIMEOUT)),
         ("retry_timeout_seconds", "How long all attempts together may take.", whole(1..=MAX_RETRY_TIMEOUT)),
-        ("queue", "The lane of execution that it is sent to.", queue),
-        ("pool", "Tasks that name the same pool share its places.", name(&names::PLAIN)),
-        ("priority", "Where places are few, higher comes first.", signed(task::PRIORITIES)),
+        ("queue", "The queue whose workers execute it.", queue),
+        ("pool", "The pool; tasks of a pool share its slots.", name(&names::PLAIN)),
+        ("priority", "Where slots are scarce, a higher priority goes first.", signed(task::PRIORITIES)),
     ])
 }
 
@@ -38,7 +38,7 @@ pub(super) fn entry() -> Value {
 /// An entry that is laid over another one of its name, or takes it out. What it does not say may be said there.
 pub(super) fn partial(draft: &Draft) -> Value {
     let mut entry = draft.shape(&any_entry());
-    let remove = described("Takes the task of this name out.", json!({"const": true}));
+    let remove = described("Removes the task of this name.", json!({"const": true}));
     entry["properties"]["remove"] = remove;
     entry["anyOf"] = json!([{"required": ["name"]}, {"required": ["task"]}]);
     let removal = json!({"if": {"required": ["remove"]}, "then": {"required": ["name"], "maxProperties": 2}});
@@ -49,17 +49,21 @@ pub(super) fn partial(draft: &Draft) -> Value {
 fn any_entry() -> Value {
     let mut properties = fields([
         ("name", "The task's name, unique in the workflow.", name(&names::TASK)),
-        ("type", "What the task does.", types(|_| true)),
+        ("type", "The task type.", types(|_| true)),
         (
             "task",
-            "The name of a reusable task from `tasks/`. In a fan-out: the task that is done for each element.",
+            "The name of a reusable task from `tasks/`. In a fan-out: the task to run for each element.",
             refer("child"),
         ),
         ("description", "For people. Templates are rendered.", text()),
-        ("depends_on", "The tasks that it waits for: a list, or `{any_of: […]}`.", refer("depends_on")),
-        ("trigger_rule", "What those must have come to; `all_success` unless said.", one_of(&TRIGGER_RULES)),
-        ("when", "An expression; where it is false, the task is skipped.", expression()),
-        ("allow_failure", "Whether the run may succeed although this failed.", flag()),
+        ("depends_on", "The dependencies: a list, or `{any_of: […]}`.", refer("depends_on")),
+        (
+            "trigger_rule",
+            "Which states of the dependencies let the task run; default `all_success`.",
+            one_of(&TRIGGER_RULES),
+        ),
+        ("when", "An expression; if it is false, the task is skipped.", expression()),
+        ("allow_failure", "Whether the run may succeed although this task failed.", flag()),
         ("config", "The settings of its type.", json!({})),
     ]);
     properties.extend(own_fields());
@@ -79,11 +83,11 @@ fn own_fields() -> Map<String, Value> {
     ]});
     fields([
         ("cases", "The branches of a switch.", parts::cases()),
-        ("for_each", "An expression that gives the list, such as `outputs['find'].files`.", text()),
-        ("max_parallel", "How many children are done at the same time.", whole(1..=MAX_CHILDREN)),
-        ("tolerated_failures", "How many children may fail: a number, or a part such as `10%`.", tolerance),
-        ("aggregation", "What is made of the results; `collect` unless said.", one_of(&AGGREGATIONS)),
-        ("field", "The field of each result that is gathered, if not the whole.", text()),
+        ("for_each", "An expression that returns the list, such as `outputs['find'].files`.", text()),
+        ("max_parallel", "The maximum number of active children.", whole(1..=MAX_CHILDREN)),
+        ("tolerated_failures", "How many children may fail: a number, or a share such as `10%`.", tolerance),
+        ("aggregation", "How to aggregate the outputs; default `collect`.", one_of(&AGGREGATIONS)),
+        ("field", "The field of each output to aggregate; default: all of it.", text()),
     ])
 }
 
@@ -126,7 +130,7 @@ fn any_of() -> Value {
 pub(super) fn child() -> Value {
     let is_child = |kind: TaskKind| !NO_CHILDREN.contains(&kind);
     let mut properties = fields([
-        ("type", "What each child does.", types(is_child)),
+        ("type", "The type of each child.", types(is_child)),
         ("task", "The name of a reusable task from `tasks/`.", text()),
         ("config", "The settings of its type. Templates may name `item` and `index`.", json!({})),
     ]);
@@ -146,12 +150,12 @@ pub(super) fn child() -> Value {
 pub(super) fn reusable() -> Value {
     let is_reusable = |kind: TaskKind| task::own_fields(kind).next().is_none();
     let mut properties = fields([
-        ("name", "The task's name, which is its file's.", name(&names::TASK)),
-        ("type", "What the task does.", types(is_reusable)),
+        ("name", "The task's name, the same as the file's.", name(&names::TASK)),
+        ("type", "The task type.", types(is_reusable)),
         ("description", "For people. Templates are rendered.", text()),
-        ("config", "The settings of its type. Who refers to the task may add to them.", json!({})),
+        ("config", "The settings of its type. Workflows that use the task may add to them.", json!({})),
         ("global", "Whether all runs share one execution of it.", flag()),
-        ("reuse_for_seconds", "How long a shared result is reused; 0 unless said.", whole(0..=MAX_REUSE)),
+        ("reuse_for_seconds", "How long a shared output is reused; default 0.", whole(0..=MAX_REUSE)),
     ]);
     properties.extend(settings());
     properties.extend(parts::callbacks(false));

@@ -15,14 +15,14 @@ pub(super) fn file() -> Value {
     let mut schema = object(
         fields([
             ("workflow", "The name of the workflow that is tested.", text()),
-            ("tests", "What is claimed of it.", tests),
+            ("tests", "The tests.", tests),
         ]),
         &["workflow", "tests"],
     );
     schema["title"] = "Ebbflow tests".into();
-    schema["description"] = "Tests of a workflow, which `ebb test` plays, a file in `tests/`.".into();
+    schema["description"] = "Tests of a workflow for `ebb test`, a file in `tests/`.".into();
     schema["$defs"] = json!({
-        "test": test(), "stub": stub(), "deed": deed(), "expect": expect(), "task": task(), "span": span(),
+        "test": test(), "stub": stub(), "action": action(), "expect": expect(), "task": task(), "span": span(),
     });
     schema
 }
@@ -34,21 +34,21 @@ fn test() -> Value {
     ]});
     object(
         fields([
-            ("name", "What it claims, unique within the file.", text()),
-            ("inputs", "What the run is given, by name.", json!({"type": "object"})),
-            ("logical_date", "The date that the run is about; virtual time begins there.", instant()),
-            ("now", "When virtual time begins, if not at `logical_date` or on 2026-01-01.", instant()),
+            ("name", "The name of the test, unique in the file.", text()),
+            ("inputs", "The inputs of the run, by name.", json!({"type": "object"})),
+            ("logical_date", "The logical date; virtual time starts there.", instant()),
+            ("now", "When virtual time starts; default: at `logical_date`, or on 2026-01-01.", instant()),
             (
                 "tasks",
-                "What attempts come to, by task: one attempt or a list, whose last holds for all that follow.",
+                "Stubs by task: one attempt, or a list whose last item applies to all further attempts.",
                 by_task(of_task),
             ),
             (
                 "meanwhile",
-                "What people do while the run goes on.",
-                json!({"type": "array", "items": refer("deed")}),
+                "What people do during the run.",
+                json!({"type": "array", "items": refer("action")}),
             ),
-            ("expect", "What comes of it; without more, the run succeeds.", refer("expect")),
+            ("expect", "The expectations; by default, the run succeeds.", refer("expect")),
         ]),
         &["name", "expect"],
     )
@@ -58,20 +58,16 @@ fn test() -> Value {
 fn stub() -> Value {
     let failure = fields([
         ("message", "The error's message.", text()),
-        (
-            "class",
-            "What kind of error it is; `transient` unless said.",
-            one_of(&ErrorClass::ALL.map(ErrorClass::name)),
-        ),
+        ("class", "The error class; default `transient`.", one_of(&ErrorClass::ALL.map(ErrorClass::name))),
     ]);
     let failure = json!({"anyOf": [text(), object(failure, &["message"])]});
     let mut stub = object(
         fields([
             ("takes", "How long the attempt takes, in virtual time.", duration()),
-            ("output", "What it succeeds with.", json!({})),
+            ("output", "The output.", json!({})),
             ("fail", "The error that it fails with: a message, or `{message: …, class: …}`.", failure),
-            ("run", "How the run ends that the task starts; it is not played then.", one_of(&ENDS)),
-            ("outputs", "What the last tasks of that run deliver, by name.", json!({"type": "object"})),
+            ("run", "How the run ends that the task starts; it is not executed.", one_of(&ENDS)),
+            ("outputs", "The outputs of the final tasks of that run, by name.", json!({"type": "object"})),
             ("error", "Why that run failed.", text()),
         ]),
         &[],
@@ -86,40 +82,40 @@ fn stub() -> Value {
 }
 
 /// What somebody does at a certain time.
-fn deed() -> Value {
-    let mut deed = object(
+fn action() -> Value {
+    let mut action = object(
         fields([
-            ("at", "When, counted from the start of the run.", duration()),
-            ("by", "Who does it.", text()),
+            ("at", "When, since the start of the run.", duration()),
+            ("by", "The actor.", text()),
             ("signal", "The name of a signal that is sent.", text()),
-            ("payload", "What the signal brings.", json!({})),
+            ("payload", "The payload of the signal.", json!({})),
             ("approve", "The name of an approval that is given.", text()),
-            ("fields", "What is filled in with the approval.", json!({"type": "object"})),
-            ("reject", "The name of an approval that is refused.", text()),
+            ("fields", "The values of the form.", json!({"type": "object"})),
+            ("reject", "The name of an approval that is rejected.", text()),
             ("cancel", "The run is cancelled.", json!({"const": true})),
-            ("reason", "Why it is refused or cancelled.", text()),
+            ("reason", "Why it is rejected or cancelled.", text()),
         ]),
         &[],
     );
     let one = |name: &str| json!({"required": [name]});
-    deed["oneOf"] = ["signal", "approve", "reject", "cancel"].map(one).to_vec().into();
-    deed["dependentSchemas"] = json!({
+    action["oneOf"] = ["signal", "approve", "reject", "cancel"].map(one).to_vec().into();
+    action["dependentSchemas"] = json!({
         "payload": one("signal"),
         "fields": one("approve"),
         "reason": {"anyOf": [one("reject"), one("cancel")]},
     });
-    deed
+    action
 }
 
 fn expect() -> Value {
     let state = one_of(&RunState::ALL.map(RunState::name));
     object(
         fields([
-            ("state", "How the run ends; `succeeded` unless said.", state),
+            ("state", "The final state of the run; default `succeeded`.", state),
             ("took", "How long it takes: `2h`, or `{at_least: 1h, at_most: 3h}`.", refer("span")),
             ("error", "A part of the run's error.", text()),
-            ("order", "Tasks that began in this order.", names()),
-            ("tasks", "What comes of tasks, by name: a state, or more.", by_task(refer("task"))),
+            ("order", "Tasks that started in this order.", names()),
+            ("tasks", "Expectations of tasks, by name: a state, or more.", by_task(refer("task"))),
             (
                 "callbacks",
                 "The callbacks, in order: `{on: failure, webhook: …}`; only the fields named are compared.",
@@ -135,13 +131,17 @@ fn task() -> Value {
     let state = one_of(&TaskState::ALL.map(TaskState::name));
     let more = object(
         fields([
-            ("state", "How the task ends.", state.clone()),
+            ("state", "The final state of the task.", state.clone()),
             ("output", "All of its output.", json!({})),
-            ("config", "Its settings as rendered for the last attempt; only what is named.", json!({})),
+            (
+                "config",
+                "The settings as rendered for the last attempt; only the fields named are compared.",
+                json!({}),
+            ),
             ("attempts", "How many attempts there were.", whole(0..=u32::MAX)),
-            ("started", "When it began, since the start of the run.", refer("span")),
+            ("started", "When it started, since the start of the run.", refer("span")),
             ("finished", "When it ended, since the start of the run.", refer("span")),
-            ("started_after", "Tasks that had ended when it began.", names()),
+            ("started_after", "Tasks that had ended when it started.", names()),
             ("error", "A part of the task's error.", text()),
         ]),
         &[],
@@ -151,10 +151,7 @@ fn task() -> Value {
 
 /// A duration: exact, or within bounds.
 fn span() -> Value {
-    let bounds = fields([
-        ("at_least", "No less than this.", duration()),
-        ("at_most", "No more than this.", duration()),
-    ]);
+    let bounds = fields([("at_least", "The minimum.", duration()), ("at_most", "The maximum.", duration())]);
     json!({"anyOf": [duration(), object(bounds, &[])]})
 }
 

@@ -16,7 +16,7 @@ pub(super) fn triggers() -> Value {
             ("webhook", "A signed request that starts a run.", webhook()),
             (
                 "workflow",
-                "The workflow whose run starts one of this when it ends.",
+                "The workflow whose runs start a run of this one when they end.",
                 several(name(&names::PLAIN)),
             ),
             (
@@ -24,17 +24,13 @@ pub(super) fn triggers() -> Value {
                 "Workflows that must all have run for the same logical date.",
                 several(name(&names::PLAIN)),
             ),
-            ("sensor", "Something to look at again and again: each find starts a run.", sensor()),
-            (
-                "state",
-                "How runs of the other workflows must have ended; `succeeded` unless said.",
-                one_of(&STATES),
-            ),
-            ("filter", "An expression over `event`: where it is false, nothing begins.", expression()),
+            ("sensor", "A source to poll; each find starts a run.", sensor()),
+            ("state", "The required state of the other runs; default `succeeded`.", one_of(&STATES)),
+            ("filter", "An expression over `event`; if it is false, no run starts.", expression()),
             ("inputs", "The inputs of the run. Templates may name `event`.", json!({"type": "object"})),
             (
                 "debounce_seconds",
-                "Of events that follow each other closer than this, only the last starts a run.",
+                "Of events that follow each other within this time, only the last starts a run.",
                 whole(1..=MAX_DEBOUNCE),
             ),
         ]),
@@ -46,8 +42,8 @@ pub(super) fn triggers() -> Value {
 
 fn event() -> Value {
     let whole = fields([
-        ("type", "One of these types.", several(text())),
-        ("source", "Where it comes from; `*` stands for any text.", text()),
+        ("type", "The type, or a list of types.", several(text())),
+        ("source", "The source; `*` matches any text.", text()),
     ]);
     json!({"anyOf": [text(), object(whole, &["type"])]})
 }

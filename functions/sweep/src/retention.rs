@@ -1,4 +1,9 @@
 //! Once a day, expired runs and records are archived and deleted, in small steps.
+//!
+//! A sweep that has nothing else to do takes the turn (one row, so one sweep at a time) and goes through runs in the order in
+//! which they ended: a short transaction for each batch, archived before, then back to the agenda, so that no timer is late
+//! because of it. If it dies, the next tick continues. Outputs and logs go before their runs; backfills, dead letters and
+//! seen events go last. Events and logs are partitioned by when their run was created, and partitions are dropped whole.
 
 use std::sync::Arc;
 

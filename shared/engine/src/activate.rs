@@ -1,4 +1,9 @@
-//! Tasks that the engine settles itself, and tasks with a condition: what their rendered settings mean.
+//! Engine tasks, and tasks with a condition: what their directives mean.
+//!
+//! When the dependencies of such a task let it start, the slice asks for a directive, which the runtime renders. A switch
+//! succeeds with its choice as the output; each branch that was not chosen is skipped in the same decision, whatever its rule
+//! says. A branch whose other dependencies were quicker waits for its switch, so the result does not depend on who was first.
+//! The event of a task that its `when` skipped records the condition and the values it saw.
 
 use model::message::RunRequested;
 use model::{

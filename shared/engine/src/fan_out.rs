@@ -1,4 +1,9 @@
-//! Fan-outs: their children, whose turn it is, and what becomes of the whole.
+//! Fan-outs: their children, which of them are released, and the end of the fan-out.
+//!
+//! One decision puts the fan-out to sleep and creates a row for each item; as many children as may be active are released.
+//! A child that ends is counted on the fan-out's row and releases the next one: three task rows, however long the list is.
+//! Once more have failed than are tolerated, children that have not started are skipped. The end of the last child is the
+//! end of the fan-out; children never count for the run themselves.
 
 use std::collections::BTreeSet;
 

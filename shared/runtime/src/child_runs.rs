@@ -1,4 +1,12 @@
-//! What runs have to do with each other: a run that a task waits for, a task that several runs share.
+//! Runs that depend on each other: a run that a task waits for, a task that several runs share.
+//!
+//! **A child run.** The task sleeps, and the outbox requests a run whose id is derived from the task and its attempt.
+//! Trigger creates it, unless the task has stopped waiting: it checks under the parent's lock, so a cancellation is either
+//! seen or finds the run. The end of the child settles a report: failures propagate up, cancellation and timeouts down.
+//!
+//! **A shared task.** The first run that reaches a global task asks for the share of its name and rendered settings, and
+//! becomes its owner; the task takes its usual way in the owner's run. Other runs find the share taken and sleep until the
+//! owner ends. If the owner's run is cancelled, they ask again, and the first of them becomes the owner.
 
 use engine::Command;
 use futures::future::join_all;

@@ -1,4 +1,8 @@
 //! Concurrency groups: how many runs of one workflow and concurrency key are active at the same time.
+//!
+//! Creating a run locks its group. By the policy of the workflow, a run beyond the limit is created waiting (`queued`,
+//! nothing evaluated), is not created, or is created waiting while the runs before it are asked to end. The end of a run
+//! frees the group by message; evaluate locks the group and admits as many runs as there is room for, oldest first.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,9 @@
-//! Events from elsewhere: which triggers they concern, and what those make of them.
+//! External events: which triggers they match, and the runs they start.
+//!
+//! An event is matched by type with the triggers of active versions of its tenant, then filtered and mapped. The run is
+//! created in one transaction with a row that says that the trigger has seen the event: of two copies, one waits for the
+//! other's commit and finds that row. A debounced event replaces the trigger's pending event, with a due time that the next
+//! one postpones; the sweep releases it.
 
 use chrono::TimeDelta;
 use language::expression;

@@ -1,4 +1,7 @@
-//! Slots: letting tasks begin that were granted one.
+//! Slots: starting tasks that were granted one.
+//!
+//! A task that releases a slot grants it to the next in the wait queue in the same transaction. After the commit, `Release`
+//! notifies that task's run; if the process dies in between, the sweep finds the grant.
 
 use engine::Command;
 use model::{Instant, Limit};

@@ -1,4 +1,4 @@
-//! Runs that begin once runs of other workflows have ended.
+//! Runs that start once runs of other workflows have ended for the same logical date.
 
 use model::message::RunFinished;
 use model::{CloudEvent, Completion, Instant, TenantId, TriggerOn};

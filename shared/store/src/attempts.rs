@@ -24,7 +24,7 @@ pub trait Attempts: Send + Sync {
     async fn append_log(&self, chunk: &LogChunk) -> Result<()>;
 
     /// Keeps how far an attempt at a task has come, in place of what was kept before; what a later attempt said stays.
-    /// Answers whether it was kept.
+    /// Returns whether it was kept.
     async fn keep_checkpoint(&self, key: TaskKey, checkpoint: &Checkpoint) -> Result<bool>;
 
     /// How far the attempts at a task have come, if one said so.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 
 /// No more backfills are forgotten in one transaction: each may have thousands of dates.
-pub(crate) const FORGOTTEN_AT_ONCE: u32 = 20;
+pub(crate) const MAX_DELETED_AT_ONCE: u32 = 20;
 
 /// Runs of dates that are past, asked for by a person.
 #[derive(Clone, PartialEq, Debug)]
@@ -206,13 +206,13 @@ pub trait Backfills: Send + Sync {
     /// Backfills that should be looked at, the longest overdue first.
     async fn due_backfills(&self, now: Instant, limit: u32) -> Result<Vec<BackfillRecord>>;
 
-    /// Writes a backfill over the revision it was read at. Answers whether it was still the one.
+    /// Writes a backfill over the revision it was read at. Returns whether it was still the one.
     async fn save_backfill(&self, record: &BackfillRecord) -> Result<bool>;
 
     /// What a backfill could do next, as of one moment, with at most so many dates of each kind.
     async fn backfill_turn(&self, id: BackfillId, limit: u32) -> Result<BackfillTurn>;
 
-    /// Moves a date on, if it has come so far. Answers whether it had.
+    /// Moves a date on, if it has come so far. Returns whether it had.
     async fn move_date(&self, id: BackfillId, from: DateStep, date: &BackfillDate) -> Result<bool>;
 
     /// How many dates of a backfill wait (`waiting`), and how many have a run in which state. Runs that are gone count
@@ -227,6 +227,6 @@ pub trait Backfills: Send + Sync {
         limit: u32,
     ) -> Result<Vec<(BackfillDate, RunState)>>;
 
-    /// Forgets backfills that ended before that instant, with their dates, some at a time. Answers how many.
+    /// Forgets backfills that ended before that instant, with their dates, some at a time. Returns how many.
     async fn forget_backfills(&self, before: Instant) -> Result<u64>;
 }

@@ -13,7 +13,7 @@ pub trait DeadLetters: Send + Sync {
     /// One dead letter.
     async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>>;
 
-    /// Throws a dead letter away. Answers whether it was there.
+    /// Throws a dead letter away. Returns whether it was there.
     async fn discard(&self, id: &str) -> Result<bool>;
 }
 

@@ -35,7 +35,7 @@ pub trait Definitions: Send + Sync {
         Ok(self.register_all(std::slice::from_ref(new)).await?.remove(0))
     }
 
-    /// Takes a workflow out of use; its history stays. Answers whether it was in use.
+    /// Takes a workflow out of use; its history stays. Returns whether it was in use.
     async fn archive(&self, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool>;
 
     /// Which version of a workflow is active: all that starting a run has to ask for, since versions never change.

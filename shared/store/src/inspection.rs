@@ -8,19 +8,19 @@ use model::{Counts, Instant, Run, RunId, RunState, TaskState, VersionId};
 use crate::Result;
 
 /// A timer or an outbox message that is overdue by so much was forgotten.
-pub(crate) const OVERDUE: TimeDelta = TimeDelta::minutes(1);
+pub(crate) const OVERDUE_AFTER: TimeDelta = TimeDelta::minutes(1);
 
 /// A run that nobody has looked at for so long after it was due, and a task that nobody took for so long.
-pub(crate) const UNHEARD: TimeDelta = TimeDelta::minutes(2);
+pub(crate) const UNHEARD_AFTER: TimeDelta = TimeDelta::minutes(2);
 
 /// A worker that was silent for so long is dead.
-pub(crate) const SILENCE: TimeDelta = TimeDelta::minutes(1);
+pub(crate) const SILENT_AFTER: TimeDelta = TimeDelta::minutes(1);
 
 /// No more than so many things of one kind are counted.
-pub(crate) const COUNTED: u32 = 1_000;
+pub(crate) const MAX_COUNTED: u32 = 1_000;
 
 /// So many unfinished runs are looked at in one call.
-pub(crate) const PAGE: u32 = 50;
+pub(crate) const PAGE_SIZE: u32 = 50;
 
 /// What can be wrong.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -172,7 +172,7 @@ impl Seen {
     pub(crate) fn findings(&self, now: Instant) -> Vec<Finding> {
         let since = self.moved_at.or(Some(self.run.created_at));
         let finding = |fault, count| Finding { fault, run: Some(self.run.id), count, since };
-        let is_old = since.is_some_and(|since| since + UNHEARD <= now);
+        let is_old = since.is_some_and(|since| since + UNHEARD_AFTER <= now);
         let ended = self.counts.unfinished() == 0;
         let wrong = self.run.counts != self.counts;
         let waiting = self.counts.of(TaskState::Pending);

@@ -6,7 +6,7 @@ use model::{Instant, RunState, TaskState, TenantId};
 use crate::Result;
 
 /// So many dead letters are counted at most.
-pub(crate) const LETTERS_COUNTED: u32 = 1_000;
+pub(crate) const MAX_DEAD_LETTERS_COUNTED: u32 = 1_000;
 
 /// How much of everything there is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -11,12 +11,12 @@ pub trait Maintenance: Send + Sync {
     /// What is due and when the next thing will be, in one statement: an idle tick costs this and no more.
     async fn agenda(&self, now: Instant) -> Result<Agenda>;
 
-    /// Runs that should be looked at, the longest overdue first.
+    /// Runs that are due for a recheck, the longest overdue first.
     async fn due_checkups(&self, now: Instant, limit: u32) -> Result<Vec<RunId>>;
 
-    /// Puts off whatever is due for a run until `until`: for a run that cannot be settled and must not hold up others.
+    /// Postpones what is due for a run until `until`: for a run that cannot be settled and must not hold up others.
     async fn postpone(&self, run: RunId, now: Instant, until: Instant) -> Result<()>;
 
-    /// Has every unfinished run looked at now: for a bus that has just lost all its messages.
+    /// Makes every unfinished run due for a recheck: for a bus that has just lost all its messages.
     async fn check_all(&self, now: Instant) -> Result<u64>;
 }

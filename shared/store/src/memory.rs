@@ -1,7 +1,7 @@
 //! The store in memory: for virtual time, where a thousand runs must pass in a second and a seed must replay.
 //!
-//! Units take turns, whatever they lock; readers see what was committed and wait for no one, as in Postgres.
-//! Nothing here needs a runtime or a clock, and every answer has one order only.
+//! Transactions run one after the other, whatever they lock; readers see what was committed and never wait, as in Postgres.
+//! Nothing here needs a runtime or a clock, and every result has one order only.
 
 mod attempts;
 mod backfills;
@@ -39,7 +39,7 @@ use tables::Tables;
 #[derive(Clone, Default)]
 pub struct Memory {
     shared: Shared,
-    /// Held by the one open unit.
+    /// Held by the one open transaction.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 

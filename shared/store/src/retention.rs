@@ -28,17 +28,17 @@ impl Part {
 }
 
 /// No more runs are forgotten in one transaction.
-pub(crate) const FORGOTTEN_AT_ONCE: u32 = 500;
+pub(crate) const MAX_DELETED_AT_ONCE: u32 = 500;
 
 /// No more tasks are forgotten in one transaction, unless one run has more.
-const TASKS_FORGOTTEN_AT_ONCE: u32 = 20_000;
+const MAX_TASKS_DELETED_AT_ONCE: u32 = 20_000;
 
 /// As many of the runs as may be forgotten at once, by how many tasks they have.
 pub(crate) fn at_once(runs: impl IntoIterator<Item = (RunId, u32)>) -> Vec<RunId> {
     let mut tasks = 0;
     let fits = |(place, (run, count)): (usize, (RunId, u32))| {
         tasks += count;
-        (place == 0 || tasks <= TASKS_FORGOTTEN_AT_ONCE).then_some(run)
+        (place == 0 || tasks <= MAX_TASKS_DELETED_AT_ONCE).then_some(run)
     };
     runs.into_iter().enumerate().map_while(fits).collect()
 }
@@ -46,10 +46,10 @@ pub(crate) fn at_once(runs: impl IntoIterator<Item = (RunId, u32)>) -> Vec<RunId
 /// Deletes what has been kept long enough.
 #[async_trait]
 pub trait Retention: Send + Sync {
-    /// Takes a turn at retention, if it is free at that instant: nobody else has one before `until`.
+    /// Begins a retention pass, if the next one is due by `now`. No other begins before `until`.
     async fn take_retention(&self, now: Instant, until: Instant) -> Result<bool>;
 
-    /// Lets nobody have a turn at retention before `until`.
+    /// Postpones the next retention pass until `until`.
     async fn rest_retention(&self, until: Instant) -> Result<()>;
 
     /// Runs that ended in that state at `before` or earlier and still have that part, as far as is known; those that
@@ -59,18 +59,18 @@ pub trait Retention: Send + Sync {
     /// That part of runs, as documents for an archive.
     async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<serde_json::Value>>;
 
-    /// Makes room for events and logs that are to come, and drops what lies in partitions whose runs have all ended at
-    /// `before`, for logs, or are all gone, for events.
+    /// Creates the next partitions of events and logs, and drops those whose runs have all ended by `before` (logs) or are
+    /// all deleted (events).
     async fn turn_pages(&self, now: Instant, before: Instant) -> Result<()>;
 
     /// Deletes that part of runs that ended, in one short transaction. The runs are those that [`expired`](Store::expired)
     /// named, in that order. Logs and events that lie in partitions go with these. Doing it twice changes nothing.
     async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()>;
 
-    /// Forgets dead letters that were buried by that instant, the oldest first, some at a time. Answers how many.
+    /// Forgets dead letters that were buried by that instant, the oldest first, some at a time. Returns how many.
     async fn forget_letters(&self, before: Instant) -> Result<u64>;
 
     /// Forgets what triggers heard of so long before that instant that it is remembered no more, also those that are
-    /// there no more, some at a time. Answers how many.
+    /// there no more, some at a time. Returns how many.
     async fn forget_trigger_events(&self, now: Instant) -> Result<u64>;
 }

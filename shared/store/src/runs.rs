@@ -60,10 +60,10 @@ pub trait Runs: Send + Sync {
     /// Events of a run with a number of `from` or higher, oldest first, with their numbers.
     async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>>;
 
-    /// Who waits for a task to be carried out for several runs: tasks with their attempts, in key order.
+    /// The tasks that wait for a shared task, with their attempts, in key order.
     async fn waiters(&self, owner: TaskKey, limit: u32) -> Result<Vec<(TaskKey, u32)>>;
 
-    /// Lets another run have the logical date of one that has ended. Doing it again changes nothing.
+    /// Releases the logical date of a run that has ended, so that another run can take it. Idempotent.
     async fn give_up_date(&self, run: RunId) -> Result<()>;
 }
 

@@ -118,6 +118,6 @@ pub trait Schedules: Send + Sync {
         limit: u32,
     ) -> Result<Vec<StartRecord>>;
 
-    /// Writes a schedule over the revision it was read at. Answers whether it was still the one.
+    /// Writes a schedule over the revision it was read at. Returns whether it was still the one.
     async fn save_schedule(&self, record: &ScheduleRecord) -> Result<bool>;
 }

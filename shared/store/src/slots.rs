@@ -8,13 +8,13 @@ use crate::{Contender, Granted, InLine, LimitRecord, Result, StandingRecord};
 /// Limits, and who was granted a slot.
 #[async_trait]
 pub trait Slots: Send + Sync {
-    /// Says how many places a limit has; none for no bound. Who has a place keeps it.
+    /// Sets the number of slots of a limit; none for no bound. Tasks that have a slot keep it.
     async fn set_places(&self, limit: &Limit, places: Option<u32>) -> Result<()>;
 
-    /// Says how often a tenant comes in each round of a line, from 1 to 1,000.
+    /// Sets a tenant's weight: how often it comes in each round of a wait queue, from 1 to 1,000.
     async fn set_weight(&self, tenant: TenantId, weight: u32) -> Result<()>;
 
-    /// Who was granted places at `before` or earlier and has not taken them over, the longest ago first.
+    /// Tasks that were granted slots by `before` and have not claimed them, the longest ago first.
     async fn untaken(&self, before: Instant, limit: u32) -> Result<Vec<Granted>>;
 }
 

@@ -23,13 +23,13 @@ pub trait Transaction: TransactionSlots + TransactionTriggers {
     /// left out.
     async fn tasks(&mut self, keys: &[TaskKey]) -> Result<Vec<(RunId, Task)>>;
 
-    /// All tasks of locked runs that have not ended: for cancelling and for check-ups, never for a completion.
+    /// All tasks of locked runs that have not ended: for cancelling and for rechecks, never for a completion.
     async fn unfinished(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>>;
 
-    /// All tasks of locked runs, ended or not: for people who have some of them done anew, never for a completion.
+    /// All tasks of locked runs, ended or not: for re-runs, never for a completion.
     async fn all_tasks(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>>;
 
-    /// One version, read within the unit.
+    /// One version, read within the transaction.
     async fn version(&mut self, id: VersionId) -> Result<Option<VersionRecord>>;
 
     /// What a run was created with, and the outputs of the named tasks: what templates are rendered from.
@@ -75,7 +75,7 @@ pub trait Transaction: TransactionSlots + TransactionTriggers {
     /// nothing is waited for. Units that ask at the same time get different ones.
     async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>>;
 
-    /// Creates runs with all their rows, but for those whose id or logical date is taken. Answers what became of each.
+    /// Creates runs with all their rows, but for those whose id or logical date is taken. Returns the outcome of each.
     async fn create(&mut self, births: &[Birth]) -> Result<Vec<Created>>;
 
     /// Writes what decisions changed, each row only over the revision it was read at.
@@ -90,7 +90,7 @@ pub trait Transaction: TransactionSlots + TransactionTriggers {
 #[async_trait]
 pub trait TransactionSlots: Send {
     /// Gives places to those who ask, as far as there are, and takes them from those who leave. Who finds none stands in
-    /// line. Answers what became of each who asked. Places that got free are granted to those who wait: the commit
+    /// line. Returns the outcome of each who asked. Places that got free are granted to those who wait: the commit
     /// tells to whom. At most once in a unit, after everything was read and before anything is saved.
     async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> Result<Vec<Seat>>;
 
@@ -104,18 +104,18 @@ pub trait TransactionSlots: Send {
 /// What a transaction does about triggers.
 #[async_trait]
 pub trait TransactionTriggers: Send {
-    /// Notes that a trigger heard of something. Answers whether it had not before: whoever notes it first, of several at
+    /// Notes that a trigger heard of something. Returns whether it had not before: whoever notes it first, of several at
     /// the same time, and commits, is the one.
     async fn note_event(&mut self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool>;
 
-    /// Holds an event back until it is due; one that was held back before is forgotten. Answers whether there is such a
+    /// Holds an event back until it is due; one that was held back before is forgotten. Returns whether there is such a
     /// trigger.
     async fn hold_event(&mut self, key: &TriggerKey, event: &CloudEvent, due_at: Instant) -> Result<bool>;
 
     /// Takes the event that is held back, if it is due.
     async fn take_held(&mut self, key: &TriggerKey, now: Instant) -> Result<Option<CloudEvent>>;
 
-    /// Writes what a sensor saw over what it had seen at that revision. Answers whether it could: another look may have
+    /// Writes what a sensor saw over what it had seen at that revision. Returns whether it could: another look may have
     /// come first.
     async fn sight(&mut self, key: &TriggerKey, revision: i64, sighting: &Sighting) -> Result<bool>;
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::Result;
 
 /// What a trigger has heard of is remembered for so long, at least.
-pub(crate) const REMEMBERED: TimeDelta = TimeDelta::days(40);
+pub(crate) const TRIGGER_EVENT_TTL: TimeDelta = TimeDelta::days(40);
 
 /// A trigger as readers see it.
 #[derive(Clone, PartialEq, Debug)]
@@ -102,10 +102,10 @@ pub trait Triggers: Send + Sync {
     /// Triggers that are due and do not pause, the longest overdue first.
     async fn due_triggers(&self, now: Instant, limit: u32) -> Result<Vec<TriggerRecord>>;
 
-    /// Puts off what is due of a trigger, unless someone did before. Answers whether it did.
+    /// Puts off what is due of a trigger, unless someone did before. Returns whether it did.
     async fn put_off(&self, key: &TriggerKey, due_at: Instant, until: Instant) -> Result<bool>;
 
-    /// Lets a trigger pause, or go on. One that goes on and has a sensor looks at once. Answers whether there is such a
+    /// Lets a trigger pause, or go on. One that goes on and has a sensor looks at once. Returns whether there is such a
     /// trigger.
     async fn pause_trigger(
         &self,

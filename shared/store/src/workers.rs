@@ -8,14 +8,14 @@ use crate::{Held, Result, Sign, Silence, Told, WorkerRecord};
 /// Workers: which are alive, what they hold, what they are commanded to do.
 #[async_trait]
 pub trait Workers: Send + Sync {
-    /// Says that a worker lives. Answers which attempts it holds and what it is told to do.
+    /// Records a heartbeat. Returns the attempts that the worker holds and its pending command.
     async fn beat(&self, sign: &Sign) -> Result<Told>;
 
-    /// Says that a worker holds nothing and will beat no more. Answers what it was told to do and may not have heard.
+    /// Removes a worker that holds nothing and stops. Returns a command that it may not have received.
     async fn farewell(&self, worker: WorkerId) -> Result<Option<Order>>;
 
     /// Tells a worker what to do; it hears of it when it next says that it lives. Of several orders the first stands,
-    /// but whoever drains can still be killed. Answers which one stands; none where no such worker is known.
+    /// but whoever drains can still be killed. Returns which one stands; none where no such worker is known.
     async fn give_order(&self, worker: WorkerId, order: &Order) -> Result<Option<Order>>;
 
     /// Workers that have not been heard of since `since`, the most silent first.

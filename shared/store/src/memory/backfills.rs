@@ -8,7 +8,7 @@ use model::{BackfillId, Instant, RunId, RunState, TenantId};
 
 use super::Memory;
 use super::tables::Tables;
-use crate::backfills::FORGOTTEN_AT_ONCE;
+use crate::backfills::MAX_DELETED_AT_ONCE;
 use crate::{BackfillDate, BackfillRecord, BackfillTurn, Backfills, DateStep, Result, normal};
 
 #[async_trait]
@@ -159,7 +159,7 @@ impl Backfills for Memory {
         let old = old.filter_map(|row| Some((row.finished_at?, row.id))).filter(|(at, _)| *at <= before);
         let mut old: Vec<_> = old.collect();
         old.sort_unstable();
-        old.truncate(FORGOTTEN_AT_ONCE as usize);
+        old.truncate(MAX_DELETED_AT_ONCE as usize);
         for (_, id) in &old {
             tables.backfills.remove(id);
             tables.backfill_dates.retain(|(of, _), _| of != id);

@@ -217,7 +217,7 @@ impl Tables {
 }
 
 impl WorkflowRow {
-    /// Makes the version the active one. Answers whether anything changed.
+    /// Makes the version the active one. Returns whether anything changed.
     fn take(&mut self, version: VersionId, at: Instant) -> bool {
         let changes = self.archived || self.active != version;
         if changes {

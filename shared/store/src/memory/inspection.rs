@@ -7,7 +7,7 @@ use model::{Audit, Counts, Instant, RunId, TaskIndex, TaskState};
 
 use super::Memory;
 use super::tables::{RunRow, Tables};
-use crate::inspection::{COUNTED, OVERDUE, PAGE, SILENCE, Seen, UNHEARD};
+use crate::inspection::{MAX_COUNTED, OVERDUE_AFTER, PAGE_SIZE, SILENT_AFTER, Seen, UNHEARD_AFTER};
 use crate::{Fault, Finding, Health, Inspection, Inspections, Result};
 
 #[async_trait]
@@ -17,9 +17,9 @@ impl Inspections for Memory {
         let mut findings = if after.is_none() { tables.of_the_whole(now) } else { Vec::new() };
         let open = tables.runs.values().filter(|row| row.run.finished_at.is_none());
         let open = open.filter(|row| after.is_none_or(|after| row.run.id > after));
-        let seen: Vec<Seen> = open.take(PAGE as usize).map(|row| tables.look_at(row, now)).collect();
+        let seen: Vec<Seen> = open.take(PAGE_SIZE as usize).map(|row| tables.look_at(row, now)).collect();
         findings.extend(seen.iter().flat_map(|seen| seen.findings(now)));
-        let next = seen.last().filter(|_| seen.len() == PAGE as usize).map(|seen| seen.run.id);
+        let next = seen.last().filter(|_| seen.len() == PAGE_SIZE as usize).map(|seen| seen.run.id);
         Ok(Inspection { findings, versions: seen.iter().map(Seen::version).collect(), next })
     }
 
@@ -32,7 +32,7 @@ impl Tables {
     fn look_at(&self, row: &RunRow, now: Instant) -> Seen {
         let tasks = || self.tasks_of(row.run.id, None).map(|(_, task)| task);
         let is_unheard =
-            |task: &&model::Task| task.state == TaskState::Dispatched && task.since + UNHEARD <= now;
+            |task: &&model::Task| task.state == TaskState::Dispatched && task.since + UNHEARD_AFTER <= now;
         Seen {
             checkup_at: row.checkup_at,
             counts: self.counts(row.run.id),
@@ -51,14 +51,15 @@ impl Tables {
     fn of_the_whole(&self, now: Instant) -> Vec<Finding> {
         let bounded = |mut found: Vec<Instant>| {
             found.sort_unstable();
-            found.truncate(COUNTED as usize);
+            found.truncate(MAX_COUNTED as usize);
             found
         };
-        let timers = self.timers.values().map(|timer| timer.wake_at).filter(|at| *at + OVERDUE <= now);
-        let unsent = self.outbox.values().map(|(at, _)| *at).filter(|at| *at + OVERDUE <= now);
-        let checkups = self.runs.values().filter_map(|row| row.checkup_at).filter(|at| *at + UNHEARD <= now);
-        let silent = self.silent(now - SILENCE, COUNTED);
-        let lost = self.lost(&silent, COUNTED).into_iter().filter_map(|held| self.tasks.get(&held.key));
+        let timers = self.timers.values().map(|timer| timer.wake_at).filter(|at| *at + OVERDUE_AFTER <= now);
+        let unsent = self.outbox.values().map(|(at, _)| *at).filter(|at| *at + OVERDUE_AFTER <= now);
+        let checkups =
+            self.runs.values().filter_map(|row| row.checkup_at).filter(|at| *at + UNHEARD_AFTER <= now);
+        let silent = self.silent(now - SILENT_AFTER, MAX_COUNTED);
+        let lost = self.lost(&silent, MAX_COUNTED).into_iter().filter_map(|held| self.tasks.get(&held.key));
         let letters = self.letters.values().map(|letter| letter.at);
         let kinds = [
             (Fault::OverdueTimers, timers.collect()),
@@ -73,7 +74,7 @@ impl Tables {
 
     fn orphans_overdue(&self, now: Instant) -> Vec<Finding> {
         let mut by_run: BTreeMap<RunId, (u32, Instant)> = BTreeMap::new();
-        let overdue = self.timers.iter().filter(|(_, timer)| timer.wake_at + OVERDUE <= now);
+        let overdue = self.timers.iter().filter(|(_, timer)| timer.wake_at + OVERDUE_AFTER <= now);
         for ((run, ..), timer) in overdue.filter(|((run, task, _), _)| self.is_orphaned(*run, *task)) {
             let (count, since) = by_run.entry(*run).or_insert((0, timer.wake_at));
             (*count, *since) = (*count + 1, timer.wake_at.min(*since));

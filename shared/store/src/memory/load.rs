@@ -7,7 +7,7 @@ use model::{RunState, TenantId};
 
 use super::Memory;
 use super::tables::Tables;
-use crate::load::{LETTERS_COUNTED, unfinished_runs, unfinished_tasks};
+use crate::load::{MAX_DEAD_LETTERS_COUNTED, unfinished_runs, unfinished_tasks};
 use crate::{Load, Measured, Result, TenantLoad, Usage};
 
 #[async_trait]
@@ -38,7 +38,7 @@ impl Tables {
             tenants: tenants.into_iter().map(|(name, tenant)| self.load_of(name, tenant)).collect(),
             unsent: self.outbox.values().next().map(|(at, _)| *at),
             timer: self.timers.values().map(|timer| timer.wake_at).min(),
-            dead_letters: (self.letters.len() as u32).min(LETTERS_COUNTED),
+            dead_letters: (self.letters.len() as u32).min(MAX_DEAD_LETTERS_COUNTED),
         }
     }
 

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::Memory;
 use super::tables::Tables;
-use crate::retention::{FORGOTTEN_AT_ONCE, at_once};
-use crate::triggers::REMEMBERED;
+use crate::retention::{MAX_DELETED_AT_ONCE, at_once};
+use crate::triggers::TRIGGER_EVENT_TTL;
 use crate::{Part, Result, Retention};
 
 #[async_trait]
@@ -37,7 +37,7 @@ impl Retention for Memory {
             .filter(|(at, id, _)| *at <= before && place.is_none_or(|place| (*at, *id) > *place))
             .collect();
         ended.sort_unstable();
-        Ok(at_once(ended.into_iter().take(FORGOTTEN_AT_ONCE as usize).map(|(_, id, tasks)| (id, tasks))))
+        Ok(at_once(ended.into_iter().take(MAX_DELETED_AT_ONCE as usize).map(|(_, id, tasks)| (id, tasks))))
     }
 
     async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<Value>> {
@@ -84,17 +84,17 @@ impl Retention for Memory {
         let old = letters.values().filter(|letter| letter.at <= before);
         let mut old: Vec<_> = old.map(|letter| (letter.at, letter.id.clone())).collect();
         old.sort_unstable();
-        old.truncate(FORGOTTEN_AT_ONCE as usize);
+        old.truncate(MAX_DELETED_AT_ONCE as usize);
         old.iter().for_each(|(_, id)| drop(letters.remove(id)));
         Ok(old.len() as u64)
     }
 
     async fn forget_trigger_events(&self, now: Instant) -> Result<u64> {
         let heard = &mut self.shared.tables().heard;
-        let old = heard.iter().filter(|(_, event)| event.at < now - REMEMBERED);
+        let old = heard.iter().filter(|(_, event)| event.at < now - TRIGGER_EVENT_TTL);
         let mut old: Vec<_> = old.map(|(place, event)| (event.at, place.clone())).collect();
         old.sort_unstable();
-        old.truncate(FORGOTTEN_AT_ONCE as usize);
+        old.truncate(MAX_DELETED_AT_ONCE as usize);
         old.iter().for_each(|(_, place)| drop(heard.remove(place)));
         Ok(old.len() as u64)
     }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::Memory;
 use super::tables::Tables;
 use super::transaction::MemoryTransaction;
-use crate::triggers::REMEMBERED;
+use crate::triggers::TRIGGER_EVENT_TTL;
 use crate::{
     Result, Sighting, TransactionTriggers, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
     Triggers, normal,
@@ -170,7 +170,7 @@ impl TransactionTriggers for MemoryTransaction {
 pub(super) fn remember(heard: &mut Heard, noted: Heard) {
     for ((key, id), event) in noted {
         let long_ago = |((of, _), old): (&(TriggerKey, Uuid), &TriggerEvent)| {
-            (*of == key && old.at < event.at - REMEMBERED).then_some(old.id)
+            (*of == key && old.at < event.at - TRIGGER_EVENT_TTL).then_some(old.id)
         };
         let forgotten: Vec<Uuid> = heard.iter().filter_map(long_ago).take(10).collect();
         forgotten.into_iter().for_each(|id| drop(heard.remove(&(key.clone(), id))));

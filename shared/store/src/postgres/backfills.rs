@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::beginning::begin;
 use super::{Postgres, rows};
-use crate::backfills::FORGOTTEN_AT_ONCE;
+use crate::backfills::MAX_DELETED_AT_ONCE;
 use crate::{
     BackfillDate, BackfillRecord, BackfillState, BackfillTurn, Backfills, DateStep, Error, Rerun, Result,
     normal,
@@ -215,7 +215,7 @@ impl Backfills for Postgres {
               order by finished_at, id limit $2 for update",
         )
         .bind(before)
-        .bind(i64::from(FORGOTTEN_AT_ONCE))
+        .bind(i64::from(MAX_DELETED_AT_ONCE))
         .fetch_all(&mut *transaction)
         .await?;
         for statement in [

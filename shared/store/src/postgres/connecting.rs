@@ -12,7 +12,7 @@ use crate::Result;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection that was used within this time is taken to be alive without asking.
-const TRUSTED_FOR: Duration = Duration::from_secs(30);
+const PING_AFTER: Duration = Duration::from_secs(30);
 
 /// A transaction that a stopped process left open gives its locks back, and no statement runs away. Every statement has
 /// its index and joins by key: a plan that was made while a table was still small must not read it whole when it has
@@ -38,7 +38,7 @@ impl Postgres {
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .test_before_acquire(false)
             .before_acquire(|connection, usage| {
-                Box::pin(async move { Ok(usage.idle_for < TRUSTED_FOR || connection.ping().await.is_ok()) })
+                Box::pin(async move { Ok(usage.idle_for < PING_AFTER || connection.ping().await.is_ok()) })
             })
             .connect_with(options.application_name("ebbflow").options(SETTINGS))
             .await?;

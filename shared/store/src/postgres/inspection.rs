@@ -6,7 +6,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool, Row};
 
 use super::{MIGRATIONS, Postgres, rows, timers};
-use crate::inspection::{COUNTED, OVERDUE, PAGE, SILENCE, Seen, UNHEARD};
+use crate::inspection::{MAX_COUNTED, OVERDUE_AFTER, PAGE_SIZE, SILENT_AFTER, Seen, UNHEARD_AFTER};
 use crate::{Error, Fault, Finding, Health, Inspection, Inspections, Result};
 
 #[async_trait]
@@ -18,14 +18,14 @@ impl Inspections for Postgres {
         };
         let found = sqlx::query(include_str!("../../queries/look_at_runs.sql"))
             .bind(after.map(|run| run.0))
-            .bind(i64::from(PAGE))
-            .bind(now - UNHEARD)
+            .bind(i64::from(PAGE_SIZE))
+            .bind(now - UNHEARD_AFTER)
             .bind(TaskState::ALL.map(TaskState::name))
             .fetch_all(&self.pool)
             .await?;
         let seen: Vec<Seen> = found.iter().map(seen).collect::<Result<_>>()?;
         findings.extend(seen.iter().flat_map(|seen| seen.findings(now)));
-        let next = seen.last().filter(|_| seen.len() == PAGE as usize).map(|seen| seen.run.id);
+        let next = seen.last().filter(|_| seen.len() == PAGE_SIZE as usize).map(|seen| seen.run.id);
         Ok(Inspection { findings, versions: seen.iter().map(Seen::version).collect(), next })
     }
 
@@ -65,30 +65,30 @@ async fn of_the_whole(pool: &PgPool, now: Instant) -> Result<Vec<Finding>> {
         (
             Fault::OverdueTimers,
             "select wake_at as at from timers where wake_at <= $1 order by wake_at limit $2",
-            now - OVERDUE,
+            now - OVERDUE_AFTER,
         ),
         (
             Fault::UnsentMessages,
             "select created_at as at from (select id, created_at from outbox order by id limit $2) as oldest
               where created_at <= $1",
-            now - OVERDUE,
+            now - OVERDUE_AFTER,
         ),
         (
             Fault::OverdueCheckups,
             "select recheck_at as at from runs where recheck_at <= $1 order by recheck_at limit $2",
-            now - UNHEARD,
+            now - UNHEARD_AFTER,
         ),
         (
             Fault::DeadWorkers,
             "select tasks.since as at from tasks left join workers on workers.id = tasks.worker
               where tasks.worker is not null and (workers.heartbeat_at is null or workers.heartbeat_at < $1) limit $2",
-            now - SILENCE,
+            now - SILENT_AFTER,
         ),
         (Fault::DeadLetters, "select at from dead_letters where at <= $1 order by at desc limit $2", now),
     ];
     let mut findings = Vec::new();
     for (fault, statement, before) in kinds {
-        let found = sqlx::query(statement).bind(before).bind(i64::from(COUNTED)).fetch_all(pool).await?;
+        let found = sqlx::query(statement).bind(before).bind(i64::from(MAX_COUNTED)).fetch_all(pool).await?;
         let found: Vec<Instant> = found.iter().map(|row| row.try_get("at")).collect::<sqlx::Result<_>>()?;
         findings.extend(Finding::of_all(fault, found));
     }
@@ -98,8 +98,8 @@ async fn of_the_whole(pool: &PgPool, now: Instant) -> Result<Vec<Finding>> {
 
 async fn orphaned_timers(pool: &PgPool, now: Instant) -> Result<Vec<Finding>> {
     let found = sqlx::query(include_str!("../../queries/find_orphaned_timers.sql"))
-        .bind(now - OVERDUE)
-        .bind(i64::from(COUNTED))
+        .bind(now - OVERDUE_AFTER)
+        .bind(i64::from(MAX_COUNTED))
         .fetch_all(pool)
         .await?;
     let finding = |row: &PgRow| {

@@ -8,14 +8,14 @@ use sqlx::Row;
 use sqlx::types::Json;
 
 use super::{Postgres, rows};
-use crate::load::{LETTERS_COUNTED, unfinished_runs, unfinished_tasks};
+use crate::load::{MAX_DEAD_LETTERS_COUNTED, unfinished_runs, unfinished_tasks};
 use crate::{Load, Measured, Pool, Result, TenantLoad, Usage};
 
 #[async_trait]
 impl Measured for Postgres {
     async fn load(&self) -> Result<Load> {
         let row = sqlx::query(include_str!("../../queries/read_load.sql"))
-            .bind(i64::from(LETTERS_COUNTED))
+            .bind(i64::from(MAX_DEAD_LETTERS_COUNTED))
             .fetch_one(&self.pool)
             .await?;
         let Json(runs): Json<BTreeMap<String, u32>> = row.try_get("runs")?;

@@ -11,10 +11,10 @@ use crate::Result;
 const TABLES: [(&str, i64); 2] = [("events", 28), ("logs", 7)];
 
 /// So many partitions are there before they are needed.
-const AHEAD: i64 = 3;
+const PARTITIONS_AHEAD: i64 = 3;
 
 /// Dropping must not make everybody wait for a slow reader: it is tried again another day.
-const PATIENCE: &str = "set local lock_timeout = '2s'";
+const LOCK_TIMEOUT: &str = "set local lock_timeout = '2s'";
 
 /// One partition: the runs created in a span of days.
 struct Partition {
@@ -49,7 +49,7 @@ impl Partition {
 pub(super) async fn turn(pool: &PgPool, now: Instant, before: Instant) -> Result<()> {
     for (table, days) in TABLES {
         // From the next one on: rows of the present one may lie among all others already.
-        for ahead in 1..=AHEAD {
+        for ahead in 1..=PARTITIONS_AHEAD {
             make(pool, &Partition::with(table, days, now + TimeDelta::days(days * ahead))).await?;
         }
         for partition in list(pool, table, days).await? {
@@ -71,7 +71,7 @@ async fn make(pool: &PgPool, partition: &Partition) -> Result<()> {
         to.to_rfc3339()
     );
     let mut transaction = begin(pool).await?;
-    sqlx::query(PATIENCE).execute(&mut *transaction).await?;
+    sqlx::query(LOCK_TIMEOUT).execute(&mut *transaction).await?;
     // Two that make it at once: the second finds it made, or is refused and finds it the next day.
     sqlx::query(AssertSqlSafe(statement)).execute(&mut *transaction).await?;
     Ok(transaction.commit().await?)
@@ -108,7 +108,7 @@ async fn is_needed(pool: &PgPool, partition: &Partition, before: Instant) -> Res
 
 async fn drop_whole(pool: &PgPool, partition: &Partition) -> Result<()> {
     let mut transaction = begin(pool).await?;
-    sqlx::query(PATIENCE).execute(&mut *transaction).await?;
+    sqlx::query(LOCK_TIMEOUT).execute(&mut *transaction).await?;
     let statement = format!("drop table if exists {}", partition.name());
     sqlx::query(AssertSqlSafe(statement)).execute(&mut *transaction).await?;
     transaction.commit().await?;

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use super::beginning::begin;
 use super::{Postgres, partitions};
-use crate::retention::{FORGOTTEN_AT_ONCE, at_once};
-use crate::triggers::REMEMBERED;
+use crate::retention::{MAX_DELETED_AT_ONCE, at_once};
+use crate::triggers::TRIGGER_EVENT_TTL;
 use crate::{Part, Result, Retention};
 
 #[async_trait]
@@ -35,7 +35,7 @@ impl Retention for Postgres {
             .bind(part.name())
             .bind(state.name())
             .bind(before)
-            .bind(i64::from(FORGOTTEN_AT_ONCE))
+            .bind(i64::from(MAX_DELETED_AT_ONCE))
             .fetch_all(&self.pool)
             .await?;
         let run = |row: &PgRow| {
@@ -100,7 +100,7 @@ impl Retention for Postgres {
                  select id from dead_letters where at <= $1 order by at, id limit $2 for update skip locked
              )",
         );
-        let gone = gone.bind(before).bind(i64::from(FORGOTTEN_AT_ONCE)).execute(&self.pool).await?;
+        let gone = gone.bind(before).bind(i64::from(MAX_DELETED_AT_ONCE)).execute(&self.pool).await?;
         Ok(gone.rows_affected())
     }
 
@@ -111,7 +111,11 @@ impl Retention for Postgres {
                   where at < $1 order by at limit $2 for update skip locked
              )",
         );
-        let gone = gone.bind(now - REMEMBERED).bind(i64::from(FORGOTTEN_AT_ONCE)).execute(&self.pool).await?;
+        let gone = gone
+            .bind(now - TRIGGER_EVENT_TTL)
+            .bind(i64::from(MAX_DELETED_AT_ONCE))
+            .execute(&self.pool)
+            .await?;
         Ok(gone.rows_affected())
     }
 }

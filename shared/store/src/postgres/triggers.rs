@@ -10,7 +10,7 @@ use sqlx::{PgConnection, PgExecutor, Row};
 use super::transaction::PostgresTransaction;
 use super::{Postgres, rows};
 use crate::definitions::WORKFLOW_PAUSES;
-use crate::triggers::REMEMBERED;
+use crate::triggers::TRIGGER_EVENT_TTL;
 use crate::{
     Error, Result, Sighting, TransactionTriggers, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
     Triggers, normal,
@@ -165,7 +165,7 @@ async fn note(connection: &mut PgConnection, key: &TriggerKey, event: &TriggerEv
         .bind(event.at)
         .bind(normal::label(&event.what))
         .bind(event.run.map(|run| run.0))
-        .bind(event.at - REMEMBERED)
+        .bind(event.at - TRIGGER_EVENT_TTL)
         .execute(connection)
         .await?;
     Ok(written.rows_affected() == 1)

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_told_by_their_class() {
+    fn percentiles_are_given_by_class() {
         let mut drift = Drift::default();
         assert_eq!(drift.percentile(99), None);
         (0..99).for_each(|_| drift.add(TimeDelta::milliseconds(80)));

@@ -85,7 +85,7 @@ pub(crate) enum Entry {
 }
 
 impl Pattern {
-    /// Reads a pattern or an alias. All its mistakes are told at once.
+    /// Reads a pattern or an alias. Reports all mistakes at once.
     pub fn read(text: &str) -> Result<Self, Vec<Mistake>> {
         if text.trim().starts_with('@') {
             let known = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(text.trim()));

@@ -89,7 +89,7 @@ fn a_terminal_shows_a_short_cut_beside_the_long_way() {
 }
 
 #[test]
-fn a_task_is_told_with_what_its_type_is_about() {
+fn a_task_is_shown_with_the_subject_of_its_type() {
     let text = "
 name: mill
 tasks:

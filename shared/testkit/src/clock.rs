@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_released_when_the_instant_is_reached_and_not_before() {
+    fn a_waiter_is_released_when_the_instant_is_reached_and_not_before() {
         let clock = ManualClock::at("2026-01-01T00:00:00Z");
         let mover = clock.clone();
         let mut waiting = pin!(clock.wait_until(clock.now() + Duration::seconds(60)));

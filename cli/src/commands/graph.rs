@@ -113,6 +113,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = draw(folder().path(), "on").unwrap_err();
-        assert!(error.to_string().ends_with("choose from bad, one"), "{error}");
+        assert!(error.to_string().ends_with("expected one of bad, one"), "{error}");
     }
 }

@@ -109,14 +109,14 @@ async fn ten_times_the_load_loses_nothing_and_delays_no_other_tenant_by_more_tha
     register_for(&world, TenantId::DEFAULT).await;
     register_for(&world, other).await;
     // All workers are busy while the burst comes in.
-    world.runtime.set_places(&light(), Some(0)).await.unwrap();
+    world.runtime.slots().resize(&light(), Some(0)).await.unwrap();
     let runs: BTreeSet<RunId> = burst(&world, &Arc::default()).await.join_all().await.into_iter().collect();
     assert_eq!(runs.len() as u32, BURST, "whoever was accepted has a run of their own");
     let quiet = StartRun { tenant: other, ..request("burst") };
     let quiet = world.runtime.start(quiet).await.unwrap().record.run.id;
     assert_eq!(depth(&world).await, (BURST + 1, 0), "all wait in line");
 
-    world.runtime.set_places(&light(), Some(PLACES)).await.unwrap();
+    world.runtime.slots().resize(&light(), Some(PLACES)).await.unwrap();
     world.broker.idle().await;
     assert_eq!(depth(&world).await, (0, 0), "the line is empty and every place is free");
     let mut others = Vec::new();

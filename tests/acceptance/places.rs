@@ -48,7 +48,7 @@ async fn assert_all_places_are_free(world: &World) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_more_tasks_of_a_pool_are_under_way_than_it_has_places() {
     let world = World::new().await;
-    world.runtime.set_places(&dock(), Some(3)).await.unwrap();
+    world.runtime.slots().resize(&dock(), Some(3)).await.unwrap();
     world.write(&[(FileKind::Workflow, POOLED)]).await;
     let run = world.trigger("pooled").await;
     assert_eq!(world.state(run).await, RunState::Succeeded);
@@ -59,7 +59,7 @@ async fn no_more_tasks_of_a_pool_are_under_way_than_it_has_places() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_that_come_together_share_a_queue_of_few_places() {
     let world = World::new().await;
-    world.runtime.set_places(&Limit::Queue("light".into()), Some(5)).await.unwrap();
+    world.runtime.slots().resize(&Limit::Queue("light".into()), Some(5)).await.unwrap();
     world.write(&[(FileKind::Workflow, PLAIN)]).await;
     let mut runs = Vec::new();
     for _ in 0..4 {
@@ -74,7 +74,7 @@ async fn runs_that_come_together_share_a_queue_of_few_places() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_run_gives_back_its_places_and_leaves_its_lines() {
     let world = World::new().await;
-    world.runtime.set_places(&dock(), Some(0)).await.unwrap();
+    world.runtime.slots().resize(&dock(), Some(0)).await.unwrap();
     world.write(&[(FileKind::Workflow, POOLED)]).await;
     let run = world.trigger("pooled").await;
     let waiting = world.runtime.store().limits(TenantId::DEFAULT).await.unwrap();

@@ -56,7 +56,15 @@ impl Broken {
     }
 
     async fn faults(&self) -> Vec<Fault> {
-        self.runtime.inspect(None, 9).await.unwrap().0.into_iter().map(|finding| finding.fault).collect()
+        self.runtime
+            .repairs()
+            .inspect(None, 9)
+            .await
+            .unwrap()
+            .0
+            .into_iter()
+            .map(|finding| finding.fault)
+            .collect()
     }
 
     async fn sweep_after(&self, minutes: i64) -> Instant {
@@ -129,8 +137,8 @@ async fn a_task_that_is_ready_and_was_never_queued_is_dispatched_by_the_doctor()
         .await;
     broken.clock.set(broken.clock.now() + TimeDelta::minutes(3));
     assert_eq!(broken.faults().await, [Fault::AtRest, Fault::NotLookedAt]);
-    let findings = broken.runtime.inspect(None, 9).await.unwrap().0;
-    assert_eq!(broken.runtime.repair(&findings).await.unwrap().len(), 1, "a run is put right once");
+    let findings = broken.runtime.repairs().inspect(None, 9).await.unwrap().0;
+    assert_eq!(broken.runtime.repairs().repair(&findings).await.unwrap().len(), 1, "a run is put right once");
     assert_eq!(broken.world.states(run).await, ["dispatched", "pending"]);
     assert_eq!(broken.faults().await, []);
 }
@@ -177,8 +185,8 @@ async fn a_dispatched_task_that_nobody_took_is_announced_again() {
     let run = broken.start().await;
     broken.clock.set(broken.clock.now() + TimeDelta::minutes(10));
     assert_eq!(broken.faults().await, [Fault::OverdueCheckups, Fault::UnheardTasks]);
-    let findings = broken.runtime.inspect(None, 9).await.unwrap().0;
-    assert_eq!(broken.runtime.repair(&findings).await.unwrap().len(), 2);
+    let findings = broken.runtime.repairs().inspect(None, 9).await.unwrap().0;
+    assert_eq!(broken.runtime.repairs().repair(&findings).await.unwrap().len(), 2);
     let again = |event: &&model::Event| event.kind == EventKind::TaskRedispatched;
     assert!(broken.world.events(run).await.iter().filter(again).count() >= 1);
     assert_eq!(broken.faults().await, [Fault::UnheardTasks], "until somebody takes it");

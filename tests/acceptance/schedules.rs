@@ -34,7 +34,7 @@ async fn three_sweeps_at_once_make_one_run_for_each_instant() {
     for hours in [0, 1, 2, HOURS] {
         clock.set(start + TimeDelta::hours(hours));
         let now = clock.now();
-        let fired = sweeps.iter().map(|runtime| runtime.fire_schedules(now, 100));
+        let fired = sweeps.iter().map(|runtime| runtime.schedules().fire(now, 100));
         futures::future::try_join_all(fired).await.unwrap();
     }
     world.broker.idle().await;
@@ -72,8 +72,8 @@ async fn a_backfill_goes_on_by_itself_until_every_date_has_its_run() {
         version: None,
         by: "test".into(),
     };
-    let plan = world.runtime.plan_backfill(&new).await.unwrap();
-    world.runtime.start_backfill(&plan).await.unwrap();
+    let plan = world.runtime.backfills().plan(&new).await.unwrap();
+    world.runtime.backfills().start(&plan).await.unwrap();
     world.broker.idle().await;
     let store = world.runtime.store();
     assert_eq!(store.any_backfill(new.id).await.unwrap().unwrap().state, BackfillState::Finished);

@@ -48,7 +48,7 @@ async fn of_many_copies_of_an_event_at_once_one_starts_a_run() {
     let world = World::new().await;
     world.write(&[(FileKind::Workflow, ON_EVENT)]).await;
     let copies: Vec<CloudEvent> = (0..40).map(|copy| happened(copy % 5)).collect();
-    let received = join_all(copies.iter().map(|event| world.runtime.receive(event))).await;
+    let received = join_all(copies.iter().map(|event| world.runtime.triggers().receive(event))).await;
     let heard = received.into_iter().flat_map(|received| received.unwrap().heard).map(|(_, heard)| heard);
     let (started, others): (Vec<Heard>, Vec<Heard>) =
         heard.partition(|heard| matches!(heard, Heard::Started(_)));
@@ -79,7 +79,7 @@ tasks: [{name: a, type: noop}]
         let (tenant, workflow, state) = (TenantId::DEFAULT, workflow.to_owned(), RunState::Succeeded);
         finished.push(RunFinished { run, tenant, workflow, state, created_at: None, finished_at: now });
     }
-    let told = finished.iter().cycle().take(10).map(|finished| world.runtime.follow_on(finished));
+    let told = finished.iter().cycle().take(10).map(|finished| world.runtime.triggers().follow(finished));
     for told in join_all(told).await {
         told.unwrap();
     }
@@ -171,13 +171,13 @@ async fn a_sweep_that_ends_at_any_step_of_attending_to_triggers_loses_and_double
     while whole < 3 {
         polls += 1;
         std::fs::write(folder.path().join(polls.to_string()), "x").unwrap();
-        world.runtime.receive(&happened(polls)).await.unwrap();
+        world.runtime.triggers().receive(&happened(polls)).await.unwrap();
         // It dies, or what it publishes is lost: nobody looks, and the event that is held goes or does not.
         now += TimeDelta::minutes(2);
-        whole = if cut(dying.attend_triggers(now, 10), polls).await { whole + 1 } else { 0 };
+        whole = if cut(dying.triggers().fire_due(now, 10), polls).await { whole + 1 } else { 0 };
         // The next one asks again.
         now += TimeDelta::minutes(2);
-        world.runtime.attend_triggers(now, 10).await.unwrap();
+        world.runtime.triggers().fire_due(now, 10).await.unwrap();
         world.broker.idle().await;
         assert_eq!(runs(&world, "watched").await, 2 * polls, "for each file and each event, cut at {polls}");
         assert!(polls < 500, "it never comes to its end");
@@ -236,10 +236,10 @@ async fn two_sweeps_at_once_ask_for_one_look_and_let_one_event_go() {
     let key =
         |name: &str| TriggerKey { tenant: TenantId::DEFAULT, workflow: "watched".into(), name: name.into() };
     for id in 0..3 {
-        world.runtime.receive(&happened(id)).await.unwrap();
+        world.runtime.triggers().receive(&happened(id)).await.unwrap();
     }
     let later = SystemClock.now() + TimeDelta::seconds(2);
-    let attended = join_all((0..4).map(|_| world.runtime.attend_triggers(later, 10))).await;
+    let attended = join_all((0..4).map(|_| world.runtime.triggers().fire_due(later, 10))).await;
     assert!(attended.into_iter().all(|attended| attended.is_ok()));
     world.broker.idle().await;
     assert_eq!(runs(&world, "watched").await, 2, "one for the file, one for the last event");

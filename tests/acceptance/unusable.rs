@@ -43,7 +43,7 @@ impl Program {
 
     /// The runs whose version cannot be used, as the doctor lists them.
     async fn unusable(&self) -> Vec<RunId> {
-        let (findings, _) = self.runtime.inspect(None, 9).await.unwrap();
+        let (findings, _) = self.runtime.repairs().inspect(None, 9).await.unwrap();
         let unusable = findings.into_iter().filter(|finding| finding.fault == Fault::Unusable);
         unusable.filter_map(|finding| finding.run).collect()
     }

@@ -46,8 +46,8 @@ pub(crate) async fn world() -> World {
 }
 
 pub(crate) async fn begin(world: &mut World, new: &NewBackfill) -> BackfillPlan {
-    let plan = world.runtime.plan_backfill(new).await.unwrap();
-    world.runtime.start_backfill(&plan).await.unwrap();
+    let plan = world.runtime.backfills().plan(new).await.unwrap();
+    world.runtime.backfills().start(&plan).await.unwrap();
     world.deliver().await;
     plan
 }
@@ -92,7 +92,7 @@ async fn a_year_is_made_up_for_and_no_scheduled_run_waits_longer_than_for_one_ta
     let waited = waits(&world, "live").await;
     assert!(waited.len() > 300 && waited.iter().any(|waited| *waited > TimeDelta::zero()));
     assert!(waited.iter().all(|waited| *waited <= world.takes), "one waited {:?}", waited.iter().max());
-    let again = world.runtime.plan_backfill(&year(2)).await.unwrap();
+    let again = world.runtime.backfills().plan(&year(2)).await.unwrap();
     assert_eq!((again.dates.len(), again.existing.len()), (0, 365));
 }
 
@@ -130,8 +130,12 @@ async fn a_dry_run_says_how_many_which_exist_and_how_long_it_takes() {
     let week = NewBackfill { from: "2025-03-28".into(), to: "2025-04-01".into(), ..year(1) };
     begin(&mut world, &week).await;
     live(&mut world, 60, 8).await;
-    let plan =
-        world.runtime.plan_backfill(&NewBackfill { to: "2025-04-20".into(), ..week.clone() }).await.unwrap();
+    let plan = world
+        .runtime
+        .backfills()
+        .plan(&NewBackfill { to: "2025-04-20".into(), ..week.clone() })
+        .await
+        .unwrap();
     assert_eq!((plan.in_range, plan.existing.len(), plan.dates.len()), (24, 5, 19));
     assert_eq!(plan.expected, Some(TimeDelta::minutes(60)), "three rounds of twenty minutes");
     let at = |text: &str| text.parse::<Instant>().unwrap();
@@ -151,7 +155,7 @@ async fn a_dry_run_says_how_many_which_exist_and_how_long_it_takes() {
         NewBackfill { schedule: Some("nightly".into()), ..week.clone() },
         NewBackfill { workflow: "nobody".into(), ..week },
     ] {
-        assert!(world.runtime.plan_backfill(&wrong).await.is_err(), "{wrong:?}");
+        assert!(world.runtime.backfills().plan(&wrong).await.is_err(), "{wrong:?}");
     }
 }
 
@@ -160,18 +164,18 @@ async fn one_that_is_paused_begins_nothing_and_one_that_is_cancelled_ends_its_ru
     let mut world = world().await;
     let id = begin(&mut world, &year(1)).await.record.id;
     live(&mut world, 45, 8).await;
-    assert_eq!(world.runtime.steer_backfill(id, Steer::Pause, "ada").await.unwrap(), Some(true));
+    assert_eq!(world.runtime.backfills().steer(id, Steer::Pause, "ada").await.unwrap(), Some(true));
     live(&mut world, 60, 8).await;
     let done = counts(&[("succeeded", 24), ("waiting", 341)]);
     assert_eq!(progress(&world, id).await, done, "those under way went on");
-    assert_eq!(world.runtime.steer_backfill(id, Steer::Pause, "ada").await.unwrap(), Some(true));
-    assert_eq!(world.runtime.steer_backfill(id, Steer::Resume, "ada").await.unwrap(), Some(true));
+    assert_eq!(world.runtime.backfills().steer(id, Steer::Pause, "ada").await.unwrap(), Some(true));
+    assert_eq!(world.runtime.backfills().steer(id, Steer::Resume, "ada").await.unwrap(), Some(true));
     live(&mut world, 5, 8).await;
-    assert_eq!(world.runtime.steer_backfill(id, Steer::Cancel, "ada").await.unwrap(), Some(true));
+    assert_eq!(world.runtime.backfills().steer(id, Steer::Cancel, "ada").await.unwrap(), Some(true));
     live(&mut world, 60, 0).await;
     assert_eq!(progress(&world, id).await, counts(&[("cancelled", 8), ("succeeded", 24), ("waiting", 333)]));
     assert_eq!(record(&world, id).await.state, BackfillState::Cancelled);
-    assert_eq!(world.runtime.steer_backfill(id, Steer::Resume, "ada").await.unwrap(), Some(true));
+    assert_eq!(world.runtime.backfills().steer(id, Steer::Resume, "ada").await.unwrap(), Some(true));
     live(&mut world, 16 * 60, 9).await;
     assert_eq!(progress(&world, id).await, counts(&[("succeeded", 365)]));
     assert_eq!(record(&world, id).await.state, BackfillState::Finished);
@@ -185,7 +189,7 @@ async fn a_cancellation_is_completed_by_the_sweep_if_whoever_asked_for_it_dies()
     live(&mut world, 5, 8).await;
     // It is marked, one of its runs is cancelled, and then the process is no more.
     let dying = world.dying_twin();
-    assert!(dying.steer_backfill(id, Steer::Cancel, "eve").now_or_never().is_none());
+    assert!(dying.backfills().steer(id, Steer::Cancel, "eve").now_or_never().is_none());
     assert_eq!(progress(&world, id).await, counts(&[("cancelled", 1), ("running", 7), ("waiting", 357)]));
     assert!(record(&world, id).await.look_at.is_some());
     live(&mut world, 2, 7).await;
@@ -256,7 +260,7 @@ async fn what_failed_is_done_anew_and_nothing_else_is_touched() {
 async fn if_nobody_hears_that_a_run_ended_the_sweep_finds_it() {
     let mut world = world().await;
     let week = NewBackfill { to: "2025-01-07".into(), max_parallel: 1, ..year(1) };
-    let plan = world.runtime.plan_backfill(&week).await.unwrap();
+    let plan = world.runtime.backfills().plan(&week).await.unwrap();
     // The process dies before anything of it begins.
     world.store().create_backfill(&plan.record, &plan.dates).await.unwrap();
     assert_eq!(progress(&world, plan.record.id).await, counts(&[("waiting", 7)]));

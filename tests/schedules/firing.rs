@@ -77,10 +77,10 @@ async fn whoever_resumes_a_schedule_says_what_becomes_of_what_it_missed() {
     ] {
         let mut world = hourly("latest", "").await;
         let pause = Pause { at: world.now(), by: "ada".into(), reason: None };
-        world.runtime.pause_schedule(TENANT, "w", "default", pause).await.unwrap().unwrap();
+        world.runtime.schedules().pause(TENANT, "w", "default", pause).await.unwrap().unwrap();
         world.sweep_at("2026-01-01T03:00:30Z").await;
         assert_eq!(world.dates("w").await, [""; 0], "a paused schedule makes no runs");
-        world.runtime.resume_schedule(TENANT, "w", "default", missed).await.unwrap().unwrap();
+        world.runtime.schedules().resume(TENANT, "w", "default", missed).await.unwrap().unwrap();
         world.sweep_at("2026-01-01T03:00:31Z").await;
         assert_eq!(world.dates("w").await, expected, "{missed:?}");
         world.sweep_at("2026-01-01T04:00:00Z").await;
@@ -100,10 +100,10 @@ async fn what_was_missed_while_no_sweep_was_up_is_for_a_person_to_choose_until_o
         world.sweep_at("2026-01-01T01:00:00Z").await;
         // The fourth is on time, and so nobody's choice.
         world.clock.set("2026-01-01T04:00:30Z".parse().unwrap());
-        world.runtime.resume_schedule(TENANT, "w", "default", missed).await.unwrap().unwrap();
+        world.runtime.schedules().resume(TENANT, "w", "default", missed).await.unwrap().unwrap();
         world.sweep_at("2026-01-01T04:00:31Z").await;
         assert_eq!(world.dates("w").await, expected, "{catchup}, {missed:?}");
-        world.runtime.resume_schedule(TENANT, "w", "default", Some(Catchup::All)).await.unwrap().unwrap();
+        world.runtime.schedules().resume(TENANT, "w", "default", Some(Catchup::All)).await.unwrap().unwrap();
         world.sweep_at("2026-01-01T05:00:00Z").await;
         assert_eq!(world.dates("w").await.len(), expected.len() + 1, "what was decided stays so");
     }

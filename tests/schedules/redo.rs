@@ -56,7 +56,7 @@ async fn runs_whose_outputs_are_deleted_are_done_anew_as_a_whole() {
 async fn a_backfill_whose_version_is_gone_pauses_says_why_and_can_go_on() {
     let mut world = world().await;
     let plan =
-        world.runtime.plan_backfill(&NewBackfill { to: "2025-01-04".into(), ..year(1) }).await.unwrap();
+        world.runtime.backfills().plan(&NewBackfill { to: "2025-01-04".into(), ..year(1) }).await.unwrap();
     let id = plan.record.id;
     let of_a_version = BackfillRecord { version: Some(2), ..plan.record.clone() };
     world.store().create_backfill(&of_a_version, &plan.dates).await.unwrap();
@@ -66,7 +66,7 @@ async fn a_backfill_whose_version_is_gone_pauses_says_why_and_can_go_on() {
     assert!(stumbled.problem.is_some_and(|problem| problem.contains("no version 2")));
     assert_eq!(progress(&world, id).await, counts(&[("waiting", 4)]), "no date is claimed by nobody");
     world.write("name: daily\nschedule: {cron: '0 6 * * *', timezone: Europe/Berlin}\ntasks: [{name: a, type: bash, config: {command: echo}}]\n").await;
-    world.runtime.steer_backfill(id, runtime::Steer::Resume, "ada").await.unwrap();
+    world.runtime.backfills().steer(id, runtime::Steer::Resume, "ada").await.unwrap();
     live(&mut world, 60, 8).await;
     assert_eq!(progress(&world, id).await, counts(&[("succeeded", 4)]));
 }
@@ -108,7 +108,7 @@ async fn the_runs_of_a_backfill_are_of_the_version_that_was_chosen_and_know_thei
     // Clocks were set forward on the thirtieth of March: that day has 23 hours.
     let at = |text: &str| Some(text.parse::<Instant>().unwrap());
     let again = NewBackfill { id: BackfillId(Uuid::from_u128(3)), rerun: Rerun::All, ..four.clone() };
-    assert_eq!(world.runtime.plan_backfill(&again).await.unwrap().dates.len(), 4);
+    assert_eq!(world.runtime.backfills().plan(&again).await.unwrap().dates.len(), 4);
     let again = NewBackfill { from: "2026-03-29".into(), to: "2026-03-29".into(), ..again };
     world.clock.set("2026-04-01T00:00:00Z".parse().unwrap());
     begin(&mut world, &again).await;

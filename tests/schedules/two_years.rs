@@ -78,7 +78,7 @@ async fn live(
             return;
         }
         world.clock.set(now);
-        let [one, two, three] = sweeps.each_ref().map(|sweep| sweep.fire_schedules(now, 100));
+        let [one, two, three] = sweeps.each_ref().map(|sweep| sweep.schedules().fire(now, 100));
         let (one, two, three) = tokio::join!(one, two, three);
         one.and(two).and(three).unwrap();
     }

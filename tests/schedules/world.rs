@@ -173,10 +173,10 @@ impl World {
 
     pub(crate) async fn sweep(&mut self) {
         let now = self.now();
-        while self.runtime.fire_schedules(now, 100).await.unwrap() > 0
+        while self.runtime.schedules().fire(now, 100).await.unwrap() > 0
             && self.store().agenda(now).await.unwrap().schedule.is_some_and(|at| at <= now)
         {}
-        self.runtime.look_at_backfills(now, 100).await.unwrap();
+        self.runtime.backfills().advance_due(now, 100).await.unwrap();
         self.deliver().await;
     }
 

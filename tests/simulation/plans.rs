@@ -106,8 +106,8 @@ fn backfill() -> BackfillId {
 /// Does it. Doing it twice does no harm.
 pub(crate) async fn run(step: Step, app: App) -> bool {
     match step {
-        Step::Happened(event) => app.runtime.receive(&event).await.is_ok(),
-        Step::SteerBackfill(steer) => app.runtime.steer_backfill(backfill(), steer, "ana").await.is_ok(),
+        Step::Happened(event) => app.runtime.triggers().receive(&event).await.is_ok(),
+        Step::SteerBackfill(steer) => app.runtime.backfills().steer(backfill(), steer, "ana").await.is_ok(),
         Step::Backfill => {
             let new = NewBackfill {
                 id: backfill(),
@@ -122,8 +122,8 @@ pub(crate) async fn run(step: Step, app: App) -> bool {
                 version: None,
                 by: "ana".into(),
             };
-            match app.runtime.plan_backfill(&new).await {
-                Ok(plan) => app.runtime.start_backfill(&plan).await.is_ok(),
+            match app.runtime.backfills().plan(&new).await {
+                Ok(plan) => app.runtime.backfills().start(&plan).await.is_ok(),
                 Err(_) => false,
             }
         }

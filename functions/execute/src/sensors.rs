@@ -173,18 +173,18 @@ impl Executor {
     async fn poll_trigger(&self, key: &TriggerKey) -> runtime::Result<Verdict> {
         let record = self.runtime.store().trigger(key).await?;
         let Some(record) = record.filter(|record| record.paused.is_none()) else { return Ok(Verdict::Done) };
-        let look = match self.secrets.resolve(self.runtime.sensor_secrets(&record)).await {
+        let look = match self.secrets.resolve(self.runtime.triggers().sensor_secrets(&record)).await {
             Err(failure) => Err(failure),
             Ok(secrets) => {
                 let mask = Mask::of(&secrets).and(self.secrets.known().await);
-                let look = match self.runtime.sensor_of(&record, secrets) {
+                let look = match self.runtime.triggers().sensor(&record, secrets) {
                     Err(failure) => Err(failure),
                     Ok(sensor) => self.in_time(self.news(&record, sensor, &|text| mask.text(text))).await,
                 };
                 look.map(|look| clean_look(look, &mask)).map_err(|failure| mask.failure(failure))
             }
         };
-        self.runtime.saw(&record, look).await?;
+        self.runtime.triggers().polled(&record, look).await?;
         Ok(Verdict::Done)
     }
 

@@ -177,10 +177,10 @@ impl Sweep {
             done += self.fire_timers(now).await?;
         }
         if due(agenda.schedule, TimeDelta::zero()) {
-            done += self.runtime.fire_schedules(now, BATCH).await?;
+            done += self.runtime.schedules().fire(now, BATCH).await?;
         }
         if due(agenda.backfill, TimeDelta::zero()) {
-            done += self.runtime.look_at_backfills(now, BATCH).await?;
+            done += self.runtime.backfills().advance_due(now, BATCH).await?;
         }
         if due(agenda.checkup, TimeDelta::zero()) {
             done += self.check_up(now, patience).await?;
@@ -189,14 +189,14 @@ impl Sweep {
             done += self.relay(now - OUTBOX_TIMEOUT).await;
         }
         if due(agenda.granted, OUTBOX_TIMEOUT) {
-            done += self.runtime.take_up_untaken(now - OUTBOX_TIMEOUT, BATCH).await?;
+            done += self.runtime.slots().take_up_untaken(now - OUTBOX_TIMEOUT, BATCH).await?;
         }
         if due(agenda.trigger, TimeDelta::zero()) {
-            done += self.runtime.attend_triggers(now, BATCH).await?;
+            done += self.runtime.triggers().fire_due(now, BATCH).await?;
         }
         if agenda.room {
             // A process released these slots and died before it granted them.
-            self.runtime.grant().await?;
+            self.runtime.slots().grant().await?;
         }
         Ok(done > 0)
     }
@@ -224,7 +224,7 @@ impl Sweep {
     /// late. Returns whether there is more to inspect.
     async fn reconcile(&self, suspicious: bool, now: Instant) -> Result<bool> {
         let Some(after) = self.next_slice(suspicious, now) else { return Ok(false) };
-        let (mut findings, next) = self.runtime.inspect(after, PAGES_PER_SLICE).await?;
+        let (mut findings, next) = self.runtime.repairs().inspect(after, PAGES_PER_SLICE).await?;
         self.round().after = next;
         // The watch decides about workers, without comparing clocks.
         findings.retain(|finding| finding.fault != Fault::DeadWorkers);
@@ -234,7 +234,7 @@ impl Sweep {
             // The fault is the event: alerts count some of them.
             warn!(event = fault, run, count = finding.count, "Found {fault}");
         }
-        self.runtime.repair(&findings).await?;
+        self.runtime.repairs().repair(&findings).await?;
         Ok(next.is_some())
     }
 

@@ -80,11 +80,17 @@ async fn take_at(
     }
     let event = event(&key, &parts.headers, &body, &signature, shared.app.now())?;
     let also = TriggerEvent::new(&format!("signature\n{signature}"), "a signature", shared.app.now());
-    if shared.app.runtime.heard_of(&key, &also).await.map_err(api::error::runtime)? {
+    if shared.app.runtime.triggers().has_received(&key, &also).await.map_err(api::error::runtime)? {
         let message = "the request was already accepted: sign each request separately";
         return Err(Problem::new(StatusCode::CONFLICT, "replayed", message));
     }
-    let heard = shared.app.runtime.hear(&record, &event, vec![also]).await.map_err(api::error::runtime)?;
+    let heard = shared
+        .app
+        .runtime
+        .triggers()
+        .deliver(&record, &event, vec![also])
+        .await
+        .map_err(api::error::runtime)?;
     info!("Webhook {} at trigger `{}` of `{}`: {heard:?}", event.id, key.name, key.workflow);
     answer(&event, heard)
 }

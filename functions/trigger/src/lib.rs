@@ -51,7 +51,7 @@ async fn push(State(app): State<App>, Query(addressed): Query<Addressed>, AnyPus
             let outcome = match delivery.message.clone() {
                 Message::RunRequested(request) => start(&app, request).await,
                 Message::RunFinished(finished) => {
-                    app.runtime.follow_on(&finished).await.map(|()| Verdict::Done)
+                    app.runtime.triggers().follow(&finished).await.map(|()| Verdict::Done)
                 }
                 // Without a filter, a subscription also gets the ends of tasks.
                 Message::TaskFinished(_) => Ok(Verdict::Done),
@@ -71,7 +71,7 @@ async fn push(State(app): State<App>, Query(addressed): Query<Addressed>, AnyPus
 /// Passes an event to its triggers. An event without a trigger is not an error.
 async fn receive(app: &App, incoming: &Incoming) -> Reply {
     let event = &incoming.event;
-    let received = match app.runtime.receive(event).await {
+    let received = match app.runtime.triggers().receive(event).await {
         Ok(received) => received,
         Err(error) if error.is_hopeless() => return app.dead_letter_event(incoming, error.to_string()).await,
         Err(error) => return Reply::Retry(error.to_string()),

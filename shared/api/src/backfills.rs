@@ -292,7 +292,7 @@ pub(crate) async fn post_start(
         version: body.version,
         by: caller.name.clone(),
     };
-    let plan = match api.app.runtime.plan_backfill(&new).await {
+    let plan = match api.app.runtime.backfills().plan(&new).await {
         Ok(plan) => plan,
         Err(runtime::Error::NoSuchWorkflow(name)) => {
             return Err(workflows::no_such_workflow(&api, &caller, &name).await);
@@ -302,7 +302,7 @@ pub(crate) async fn post_start(
     if body.dry_run {
         return Ok((StatusCode::OK, Json(StartedView::Plan(PlanView::new(&plan)))));
     }
-    api.app.runtime.start_backfill(&plan).await.map_err(error::runtime)?;
+    api.app.runtime.backfills().start(&plan).await.map_err(error::runtime)?;
     let record = find(&api, &caller, id).await?;
     Ok((StatusCode::CREATED, Json(StartedView::Backfill(view(&api, record).await?))))
 }
@@ -341,7 +341,7 @@ async fn steer(
     steer: Steer,
 ) -> Result<Json<BackfillView>, Problem> {
     find(api, caller, id).await?;
-    let done = api.app.runtime.steer_backfill(id, steer, &caller.name).await.map_err(error::runtime)?;
+    let done = api.app.runtime.backfills().steer(id, steer, &caller.name).await.map_err(error::runtime)?;
     let view = view(api, find(api, caller, id).await?).await?;
     // One that goes on may have ended at once.
     if done == Some(true) || (steer == Steer::Resume && view.state == BackfillState::Running) {

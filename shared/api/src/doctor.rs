@@ -140,7 +140,7 @@ pub async fn look(api: &Api, caller: &Caller) -> Result<ReportView, Problem> {
     });
     let who = format!("you are {} in tenant {}", caller.name, caller.tenant.0);
     checks.push(CheckView::new("identity", true, who, ""));
-    let (findings, next) = runtime.inspect(None, LOOKS).await.map_err(error::runtime)?;
+    let (findings, next) = runtime.repairs().inspect(None, LOOKS).await.map_err(error::runtime)?;
     checks.extend(findings.iter().map(CheckView::found));
     if findings.is_empty() {
         checks.push(CheckView::new("runs", true, "nothing is stuck, lost or overdue".into(), ""));
@@ -196,8 +196,8 @@ pub(crate) async fn get_report(State(api): State<Api>, caller: Caller) -> Result
 /// Puts right what can be put right without a person, and looks again. Asking again changes nothing.
 pub(crate) async fn post_repair(State(api): State<Api>, caller: Caller) -> Result<Json<ReportView>, Problem> {
     let runtime = &api.app.runtime;
-    let (findings, _) = runtime.inspect(None, LOOKS).await.map_err(error::runtime)?;
-    let repaired = runtime.repair(&findings).await.map_err(error::runtime)?;
+    let (findings, _) = runtime.repairs().inspect(None, LOOKS).await.map_err(error::runtime)?;
+    let repaired = runtime.repairs().repair(&findings).await.map_err(error::runtime)?;
     tracing::info!("{} asked for repairs: {} of {} done", caller.name, repaired.len(), findings.len());
     let report = look(&api, &caller).await?;
     Ok(Json(ReportView { repaired: repaired.iter().map(CheckView::found).collect(), ..report }))

@@ -152,7 +152,7 @@ pub(crate) async fn post_places(
         let message = format!("`places` must be from 0 to {MOST_PLACES}, or null for no bound");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_places", message));
     }
-    api.app.runtime.set_places(&limit, body.places).await.map_err(error::runtime)?;
+    api.app.runtime.slots().resize(&limit, body.places).await.map_err(error::runtime)?;
     show(&api, &caller).await.map(Json)
 }
 

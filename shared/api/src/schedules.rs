@@ -353,7 +353,7 @@ pub(crate) async fn post_pause(
     for record in find(&api, &caller, &workflow, body.name.as_deref()).await? {
         let name = record.schedule.name;
         let pause = Pause { at: now, by: caller.name.clone(), reason: body.reason.clone() };
-        let paused = api.app.runtime.pause_schedule(caller.tenant, &workflow, &name, pause).await;
+        let paused = api.app.runtime.schedules().pause(caller.tenant, &workflow, &name, pause).await;
         done.extend(paused.map_err(error::runtime)?.map(|record| (name, ScheduleView::new(record, now))));
     }
     Ok(Json(ScheduleList { items: done.into_values().collect() }))
@@ -375,7 +375,7 @@ pub(crate) async fn post_resume(
     let mut items = Vec::new();
     for record in found {
         let name = &record.schedule.name;
-        let resumed = api.app.runtime.resume_schedule(caller.tenant, &workflow, name, body.missed).await;
+        let resumed = api.app.runtime.schedules().resume(caller.tenant, &workflow, name, body.missed).await;
         items.extend(resumed.map_err(error::runtime)?.map(|record| ScheduleView::new(record, api.app.now())));
     }
     Ok(Json(ScheduleList { items }))

@@ -138,7 +138,7 @@ pub(crate) async fn post_one(
         store.set_weight(id, weight).await.map_err(error::store)?;
     }
     if let Some(places) = body.max_active_tasks {
-        runtime.set_places(&Limit::Tenant(id), places).await.map_err(error::runtime)?;
+        runtime.slots().resize(&Limit::Tenant(id), places).await.map_err(error::runtime)?;
     }
     let record = named(&api, &name).await?;
     let record = record.ok_or_else(|| Problem::unavailable("the tenant cannot be read; retry"))?;

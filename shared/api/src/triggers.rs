@@ -145,7 +145,7 @@ async fn pause(
     key: &TriggerKey,
     pause: Option<TriggerPause>,
 ) -> Result<Json<TriggerView>, Problem> {
-    if !api.app.runtime.pause_trigger(key, pause.as_ref()).await.map_err(error::runtime)? {
+    if !api.app.runtime.triggers().pause(key, pause.as_ref()).await.map_err(error::runtime)? {
         return Err(no_such(key));
     }
     show(api, key).await.map(Json)

@@ -100,7 +100,7 @@ impl Runtime {
     pub async fn admit(&self, freed: &LaneFreed) -> Result<()> {
         self.admit_to(freed).await?;
         match BackfillId::of_lane(&freed.lane) {
-            Some(backfill) => self.advance_backfill(backfill).await,
+            Some(backfill) => self.backfills().advance(backfill).await,
             None => Ok(()),
         }
     }

@@ -41,7 +41,7 @@ impl Runtime {
         let Ok(event) = serde_json::from_str::<CloudEvent>(&letter.body) else {
             return Ok(Replayed::NoMessage(reason));
         };
-        let received = self.receive(&event).await?;
+        let received = self.triggers().receive(&event).await?;
         if let Some(complaint) = received.complaint() {
             return Ok(Replayed::NoMessage(complaint));
         }

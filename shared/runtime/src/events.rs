@@ -12,7 +12,7 @@ use store::{DeadLetter, TriggerEvent, TriggerRecord};
 use tracing::warn;
 
 use crate::start::trigger::{self, Begun, Cause, scope, what};
-use crate::{Error, Result, Runtime};
+use crate::{Error, Result, Triggers};
 
 /// A held event that cannot be settled is tried again after so long.
 const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
@@ -53,19 +53,22 @@ impl Received {
     }
 }
 
-impl Runtime {
+impl Triggers<'_> {
     /// Takes in an event, for the tenant that it names. Whoever brings it again is told that it was heard of before.
-    pub async fn receive(&self, event: &CloudEvent) -> Result<Received> {
+    pub async fn receive(self, event: &CloudEvent) -> Result<Received> {
         let tenant = match event.attributes.get(CloudEvent::TENANT) {
-            Some(name) => {
-                self.store.tenant_named(name).await?.ok_or_else(|| Error::NoSuchTenant(name.clone()))?
-            }
+            Some(name) => self
+                .runtime
+                .store
+                .tenant_named(name)
+                .await?
+                .ok_or_else(|| Error::NoSuchTenant(name.clone()))?,
             None => TenantId::DEFAULT,
         };
         let mut received = Received::default();
-        for record in self.store.triggers_on(tenant, "event", &event.kind).await? {
+        for record in self.runtime.store.triggers_on(tenant, "event", &event.kind).await? {
             if record.trigger.hears(&event.source) {
-                let heard = self.hear(&record, event, Vec::new()).await?;
+                let heard = self.deliver(&record, event, Vec::new()).await?;
                 received.heard.push((record.key, heard));
             }
         }
@@ -73,14 +76,14 @@ impl Runtime {
     }
 
     /// Whether a trigger has heard of something. Nothing is written.
-    pub async fn heard_of(&self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool> {
-        let mut unit = self.store.begin().await?;
+    pub async fn has_received(self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool> {
+        let mut unit = self.runtime.store.begin().await?;
         Ok(!unit.note_event(key, event).await?)
     }
 
     /// Lets one trigger hear of an event. What must be new beside the event, such as its signature, is noted with it.
-    pub async fn hear(
-        &self,
+    pub async fn deliver(
+        self,
         record: &TriggerRecord,
         event: &CloudEvent,
         also: Vec<TriggerEvent>,
@@ -91,7 +94,7 @@ impl Runtime {
             Err(reason) => return Ok(Heard::Broken(reason)),
         }
         let mut notes = also;
-        notes.push(TriggerEvent::new(&event.identity(), what(event), self.clock.now()));
+        notes.push(TriggerEvent::new(&event.identity(), what(event), self.runtime.clock.now()));
         let cause = Cause::heard(&record.key, notes);
         match record.trigger.debounce_seconds {
             Some(seconds) => self.hold(record, event, &cause, TimeDelta::seconds(seconds.into())).await,
@@ -101,7 +104,7 @@ impl Runtime {
 
     /// Whether a trigger's filter lets an event pass.
     pub(crate) fn passes(
-        &self,
+        self,
         record: &TriggerRecord,
         event: &CloudEvent,
     ) -> std::result::Result<bool, String> {
@@ -112,7 +115,7 @@ impl Runtime {
 
     /// Holds an event back: of those that follow each other closely, the last one starts a run.
     async fn hold(
-        &self,
+        self,
         record: &TriggerRecord,
         event: &CloudEvent,
         cause: &Cause,
@@ -121,8 +124,8 @@ impl Runtime {
         if let Err(reason) = trigger::inputs(record, event) {
             return Ok(Heard::Broken(reason));
         }
-        let due_at = self.clock.now() + window;
-        let mut unit = self.store.begin().await?;
+        let due_at = self.runtime.clock.now() + window;
+        let mut unit = self.runtime.store.begin().await?;
         if !cause.settle(&mut *unit, None).await? {
             return Ok(Heard::Before);
         }
@@ -130,12 +133,12 @@ impl Runtime {
             return Ok(Heard::Unwanted("the trigger is gone".into()));
         }
         unit.commit().await?;
-        self.wake_sweep(due_at).await;
+        self.runtime.wake_sweep(due_at).await;
         Ok(Heard::Held(due_at))
     }
 
     /// Starts the run of an event that was held back and is due.
-    pub(crate) async fn let_go(&self, record: &TriggerRecord, now: Instant) -> Result<()> {
+    pub(crate) async fn let_go(self, record: &TriggerRecord, now: Instant) -> Result<()> {
         let Some(event) = &record.held else { return Ok(()) };
         let held = Some((event.clone(), now));
         let cause = Cause { held, ..Cause::heard(&record.key, Vec::new()) };
@@ -149,14 +152,14 @@ impl Runtime {
                     record.key.name, record.key.workflow
                 );
                 let due_at = record.due_at.unwrap_or(now);
-                self.store.put_off(&record.key, due_at, now + PUT_OFF).await?;
+                self.runtime.store.put_off(&record.key, due_at, now + PUT_OFF).await?;
                 Ok(())
             }
         }
     }
 
     async fn bury_held(
-        &self,
+        self,
         record: &TriggerRecord,
         event: &CloudEvent,
         cause: &Cause,
@@ -167,10 +170,10 @@ impl Runtime {
             source: event.source.clone(),
             reason: format!("trigger `{}` of `{}`: {reason}", record.key.name, record.key.workflow),
             body: serde_json::to_string(event).expect("an event has string keys only"),
-            at: self.clock.now(),
+            at: self.runtime.clock.now(),
         };
         // First kept, then let go of: at worst it is kept twice, under one id.
-        self.store.bury(&letter).await?;
+        self.runtime.store.bury(&letter).await?;
         self.settle_cause(cause).await?;
         Ok(())
     }

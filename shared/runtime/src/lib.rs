@@ -72,4 +72,59 @@ impl Runtime {
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
+
+    /// What schedules start.
+    pub fn schedules(&self) -> Schedules<'_> {
+        Schedules { runtime: self }
+    }
+
+    /// Backfills: runs for past dates of schedules.
+    pub fn backfills(&self) -> Backfills<'_> {
+        Backfills { runtime: self }
+    }
+
+    /// Triggers: runs that events start.
+    pub fn triggers(&self) -> Triggers<'_> {
+        Triggers { runtime: self }
+    }
+
+    /// Inspections, and what they repair.
+    pub fn repairs(&self) -> Repairs<'_> {
+        Repairs { runtime: self }
+    }
+
+    /// The slots of limits.
+    pub fn slots(&self) -> Slots<'_> {
+        Slots { runtime: self }
+    }
+}
+
+/// Starts the runs of schedules, and pauses and resumes them.
+#[derive(Clone, Copy)]
+pub struct Schedules<'r> {
+    runtime: &'r Runtime,
+}
+
+/// Plans, starts and steers backfills.
+#[derive(Clone, Copy)]
+pub struct Backfills<'r> {
+    runtime: &'r Runtime,
+}
+
+/// Receives events and starts the runs that triggers make of them.
+#[derive(Clone, Copy)]
+pub struct Triggers<'r> {
+    runtime: &'r Runtime,
+}
+
+/// Inspects unfinished runs and repairs what is wrong with them.
+#[derive(Clone, Copy)]
+pub struct Repairs<'r> {
+    runtime: &'r Runtime,
+}
+
+/// Lets tasks begin that wait for a slot.
+#[derive(Clone, Copy)]
+pub struct Slots<'r> {
+    runtime: &'r Runtime,
 }

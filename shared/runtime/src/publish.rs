@@ -1,7 +1,8 @@
 //! After the commit: publishing. It never fails the caller: what is lost here, the sweep publishes again.
 
 use chrono::TimeDelta;
-use model::Message;
+use model::message::TimerArmed;
+use model::{Instant, Message};
 use store::Committed;
 use tracing::{Instrument, info, warn};
 
@@ -26,7 +27,7 @@ impl Runtime {
     /// Does what a commit left to do.
     pub(crate) async fn publish(&self, pending: Pending) {
         let granted = self.publish_messages(pending).await;
-        if let Err(error) = self.take_up(granted).await {
+        if let Err(error) = self.slots().take_up(granted).await {
             warn!("Tasks that were granted slots wait for the sweep: {error}");
         }
     }
@@ -69,7 +70,7 @@ impl Runtime {
     }
 
     /// Publishes outbox messages whose own process ended before it could. Returns how many.
-    pub async fn relay(&self, before: model::Instant, limit: u32) -> Result<usize> {
+    pub async fn relay(&self, before: Instant, limit: u32) -> Result<usize> {
         let unsent = self.store.unsent(before, limit).await?;
         let ids: Vec<i64> = unsent.iter().map(|row| row.id).collect();
         let messages: Vec<Message> = unsent.into_iter().flat_map(|row| row.messages).collect();
@@ -78,6 +79,14 @@ impl Runtime {
             self.mark_sent(&ids).await?;
         }
         Ok(messages.len())
+    }
+
+    /// Tells the sweep that something is due then, perhaps before its next tick. If that is lost, the tick comes.
+    pub async fn wake_sweep(&self, due_at: Instant) {
+        let armed = Message::TimerArmed(TimerArmed { wake_at: due_at });
+        if let Err(error) = self.bus.publish(&[armed]).await {
+            warn!("The sweep will look at the next tick: {error}");
+        }
     }
 
     async fn mark_sent(&self, ids: &[i64]) -> store::Result<()> {

@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use crate::pipeline::Pipeline;
 use crate::publish::Pending;
-use crate::{Result, Runtime, Settled};
+use crate::{Repairs, Result, Settled};
 
 /// So many things of one kind are put right in one transaction.
 const BATCH: u32 = 200;
@@ -21,17 +21,17 @@ const CHECKUPS: u32 = 20;
 /// A dispatched task that nobody took for so long needs its message again.
 const PATIENCE: TimeDelta = TimeDelta::seconds(30);
 
-impl Runtime {
+impl Repairs<'_> {
     /// Everything that should not be, of as many unfinished runs after the given one as so many looks reach; of the system
     /// as a whole, too, where none is given. Answers after which run to go on, unless all were looked at.
     pub async fn inspect(
-        &self,
+        self,
         mut after: Option<RunId>,
         looks: u32,
     ) -> Result<(Vec<Finding>, Option<RunId>)> {
         let mut findings = Vec::new();
         for _ in 0..looks {
-            let inspection = self.store.inspect(self.clock.now(), after).await?;
+            let inspection = self.runtime.store.inspect(self.runtime.clock.now(), after).await?;
             findings.extend(inspection.findings);
             findings.extend(self.unusable(inspection.versions).await?);
             after = inspection.next;
@@ -44,10 +44,10 @@ impl Runtime {
 
     /// The runs among these whose version this program cannot use. Nothing is noted about them: a newer program may be
     /// able to, and then they go on.
-    async fn unusable(&self, versions: Vec<(RunId, VersionId)>) -> Result<Vec<Finding>> {
+    async fn unusable(self, versions: Vec<(RunId, VersionId)>) -> Result<Vec<Finding>> {
         let mut found = Vec::new();
         for (run, version) in versions {
-            match self.graph(version).await {
+            match self.runtime.graph(version).await {
                 Ok(Some(_)) => {}
                 Err(error) if error.is_passing() => return Err(error),
                 Ok(None) | Err(_) => {
@@ -59,7 +59,7 @@ impl Runtime {
     }
 
     /// Puts right what was found, as far as no person is needed. Answers which findings it did something about.
-    pub async fn repair(&self, findings: &[Finding]) -> Result<Vec<Finding>> {
+    pub async fn repair(self, findings: &[Finding]) -> Result<Vec<Finding>> {
         let (mut repaired, mut seen) = (Vec::new(), BTreeSet::new());
         for finding in findings.iter().filter(|finding| finding.fault.can_be_repaired()) {
             if finding.run.is_some_and(|run| !seen.insert(run)) {
@@ -84,14 +84,14 @@ impl Runtime {
 
     /// Makes what is noted about a run fit its rows, and looks whether anything of it got lost. Answers whether
     /// anything was wrong.
-    pub async fn put_right(&self, run: RunId) -> Result<bool> {
-        let (changed, pending) = self.despite_conflicts(run, || self.try_put_right(run)).await?;
-        self.publish(pending).await;
+    pub async fn put_right(self, run: RunId) -> Result<bool> {
+        let (changed, pending) = self.runtime.despite_conflicts(run, || self.try_put_right(run)).await?;
+        self.runtime.publish(pending).await;
         Ok(changed)
     }
 
-    async fn try_put_right(&self, run: RunId) -> Result<(bool, Pending)> {
-        let mut pipeline = Pipeline::open(self).await?;
+    async fn try_put_right(self, run: RunId) -> Result<(bool, Pending)> {
+        let mut pipeline = Pipeline::open(self.runtime).await?;
         let locked = pipeline.unit().lock(&[run]).await?;
         let Some(row) = locked.first() else { return Ok(Default::default()) };
         let audit = pipeline.unit().audit(run).await?;
@@ -103,14 +103,14 @@ impl Runtime {
         Ok((written.settled.contains(&Settled::Applied), written.pending))
     }
 
-    async fn repair_all(&self, fault: Fault) -> Result<bool> {
-        let now = self.clock.now();
+    async fn repair_all(self, fault: Fault) -> Result<bool> {
+        let now = self.runtime.clock.now();
         match fault {
-            Fault::OverdueTimers => Ok(self.fire(now, BATCH).await?.applied > 0),
-            Fault::UnsentMessages => Ok(self.relay(now, BATCH).await? > 0),
+            Fault::OverdueTimers => Ok(self.runtime.fire(now, BATCH).await?.applied > 0),
+            Fault::UnsentMessages => Ok(self.runtime.relay(now, BATCH).await? > 0),
             Fault::DeadWorkers => self.lose_unknown().await,
             Fault::OverdueCheckups => {
-                let due = self.store.due_checkups(now, CHECKUPS).await?;
+                let due = self.runtime.store.due_checkups(now, CHECKUPS).await?;
                 let commands = due.into_iter().map(|run| (run, Command::Checkup { patience: PATIENCE }));
                 self.settle_some(commands.collect()).await
             }
@@ -120,15 +120,15 @@ impl Runtime {
 
     /// Takes attempts from workers that nobody knows. Of those who are known and silent, the sweep judges: it gives them
     /// a last chance and compares no clocks.
-    async fn lose_unknown(&self) -> Result<bool> {
-        let lost = self.store.lost(&[], BATCH).await?;
+    async fn lose_unknown(self) -> Result<bool> {
+        let lost = self.runtime.store.lost(&[], BATCH).await?;
         let lose = lost.iter().map(|held| {
             (held.key.run, Command::Lose { task: held.key.task, attempt: held.attempt, worker: held.worker })
         });
         self.settle_some(lose.collect()).await
     }
 
-    async fn settle_some(&self, commands: Vec<(RunId, Command)>) -> Result<bool> {
-        Ok(self.settle_all(&commands).await?.contains(&Settled::Applied))
+    async fn settle_some(self, commands: Vec<(RunId, Command)>) -> Result<bool> {
+        Ok(self.runtime.settle_all(&commands).await?.contains(&Settled::Applied))
     }
 }

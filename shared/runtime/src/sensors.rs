@@ -15,7 +15,7 @@ use store::{Sighting, TriggerEvent, TriggerPause, TriggerRecord};
 use tracing::warn;
 
 use crate::start::trigger::{Begun, Cause, what};
-use crate::{Result, Runtime};
+use crate::{Result, Triggers};
 
 /// The queue whose executors look for triggers.
 const QUEUE: &str = "light";
@@ -38,18 +38,18 @@ pub struct Find {
     pub watermark: Value,
 }
 
-impl Runtime {
+impl Triggers<'_> {
     /// Lets triggers do what they are due for: asks for looks of sensors, and starts runs of events that were held back.
     /// Answers how many there were.
-    pub async fn attend_triggers(&self, now: Instant, limit: u32) -> Result<usize> {
-        let due = self.store.due_triggers(now, limit).await?;
+    pub async fn fire_due(self, now: Instant, limit: u32) -> Result<usize> {
+        let due = self.runtime.store.due_triggers(now, limit).await?;
         let mut polls = Vec::new();
         for record in &due {
             match &record.trigger.on {
                 TriggerOn::Sensor { pacing, .. } => {
                     let (due_at, until) = (record.due_at.unwrap_or(now), now + pacing.delay(record.failures));
                     // Of two sweeps, one asks.
-                    if self.store.put_off(&record.key, due_at, until).await? {
+                    if self.runtime.store.put_off(&record.key, due_at, until).await? {
                         let (workflow, name) = (record.key.workflow.clone(), record.key.name.clone());
                         let watch = Watch::Trigger { workflow, name };
                         polls.push(Message::PollDue(PollDue {
@@ -63,7 +63,7 @@ impl Runtime {
             }
         }
         if !polls.is_empty()
-            && let Err(error) = self.bus.publish(&polls).await
+            && let Err(error) = self.runtime.bus.publish(&polls).await
         {
             warn!("{} sensors look an interval later: {error}", polls.len());
         }
@@ -71,18 +71,18 @@ impl Runtime {
     }
 
     /// Lets a trigger pause, or go on. Answers whether there is such a trigger.
-    pub async fn pause_trigger(&self, key: &TriggerKey, pause: Option<&TriggerPause>) -> Result<bool> {
-        let now = self.clock.now();
-        let known = self.store.pause_trigger(key, pause, now).await?;
+    pub async fn pause(self, key: &TriggerKey, pause: Option<&TriggerPause>) -> Result<bool> {
+        let now = self.runtime.clock.now();
+        let known = self.runtime.store.pause_trigger(key, pause, now).await?;
         if known && pause.is_none() {
-            self.wake_sweep(now).await;
+            self.runtime.wake_sweep(now).await;
         }
         Ok(known)
     }
 
     /// What a trigger's sensor looks at, with the secrets that it names.
-    pub fn sensor_of(
-        &self,
+    pub fn sensor(
+        self,
         record: &TriggerRecord,
         secrets: Map<String, Value>,
     ) -> std::result::Result<Sensor, Failure> {
@@ -95,7 +95,7 @@ impl Runtime {
     }
 
     /// The names of the secrets that a trigger's sensor uses.
-    pub fn sensor_secrets(&self, record: &TriggerRecord) -> std::collections::BTreeSet<String> {
+    pub fn sensor_secrets(self, record: &TriggerRecord) -> std::collections::BTreeSet<String> {
         match &record.trigger.on {
             TriggerOn::Sensor { config, .. } => template::secrets_of(config),
             _ => Default::default(),
@@ -103,7 +103,11 @@ impl Runtime {
     }
 
     /// Settles what a trigger's sensor saw when it looked at that record.
-    pub async fn saw(&self, record: &TriggerRecord, look: std::result::Result<Look, Failure>) -> Result<()> {
+    pub async fn polled(
+        self,
+        record: &TriggerRecord,
+        look: std::result::Result<Look, Failure>,
+    ) -> Result<()> {
         let TriggerOn::Sensor { pacing, .. } = &record.trigger.on else { return Ok(()) };
         match look {
             Ok(look) => self.settle_look(record, pacing, look).await,
@@ -113,7 +117,7 @@ impl Runtime {
         }
     }
 
-    async fn settle_look(&self, record: &TriggerRecord, pacing: &Pacing, look: Look) -> Result<()> {
+    async fn settle_look(self, record: &TriggerRecord, pacing: &Pacing, look: Look) -> Result<()> {
         let (mut revision, mut seen) = (record.revision, record.watermark.clone());
         let sighting = |watermark: &Value| Sighting {
             watermark: watermark.clone(),
@@ -125,7 +129,7 @@ impl Runtime {
             if self.flaps(record, pacing, revision, &seen).await? {
                 return Ok(());
             }
-            let note = TriggerEvent::new(&find.event.identity(), what(&find.event), self.clock.now());
+            let note = TriggerEvent::new(&find.event.identity(), what(&find.event), self.runtime.clock.now());
             let plain = Cause {
                 sighting: Some((revision, sighting(&find.watermark))),
                 ..Cause::heard(&record.key, Vec::new())
@@ -161,14 +165,14 @@ impl Runtime {
 
     /// A source that is down is looked at less and less often, and at last not at all.
     async fn settle_failure(
-        &self,
+        self,
         record: &TriggerRecord,
         pacing: &Pacing,
         revision: i64,
         seen: &Value,
         failure: &Failure,
     ) -> Result<()> {
-        let (now, failures) = (self.clock.now(), record.failures + 1);
+        let (now, failures) = (self.runtime.clock.now(), record.failures + 1);
         let given_up = failures >= pacing.max_failures;
         let reason = format!("it failed {failures} times in a row: {}", failure.message);
         let sighting = Sighting {
@@ -185,14 +189,14 @@ impl Runtime {
 
     /// Lets a trigger pause that starts more runs than anyone can want.
     async fn flaps(
-        &self,
+        self,
         record: &TriggerRecord,
         pacing: &Pacing,
         revision: i64,
         seen: &Value,
     ) -> Result<bool> {
-        let now = self.clock.now();
-        let started = self.store.runs_triggered(&record.key, now - TimeDelta::hours(1)).await?;
+        let now = self.runtime.clock.now();
+        let started = self.runtime.store.runs_triggered(&record.key, now - TimeDelta::hours(1)).await?;
         if started < pacing.max_events_per_hour {
             return Ok(false);
         }

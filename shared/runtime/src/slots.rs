@@ -9,7 +9,7 @@ use store::Granted;
 use tracing::error;
 
 use crate::inbox::{Halving, catching_panics};
-use crate::{Result, Runtime, Settled};
+use crate::{Result, Settled, Slots};
 
 /// The most rounds that one caller does on behalf of others.
 const MAX_ROUNDS: u32 = 20;
@@ -31,21 +31,21 @@ impl Granting {
     }
 }
 
-impl Runtime {
+impl Slots<'_> {
     /// Sets how many slots a limit has, and lets tasks begin for which there is room now.
-    pub async fn set_places(&self, limit: &Limit, places: Option<u32>) -> Result<()> {
-        self.store.set_places(limit, places).await?;
+    pub async fn resize(self, limit: &Limit, places: Option<u32>) -> Result<()> {
+        self.runtime.store.set_places(limit, places).await?;
         self.grant().await
     }
 
     /// Grants free slots to the tasks that wait for them.
-    pub async fn grant(&self) -> Result<()> {
+    pub async fn grant(self) -> Result<()> {
         self.take_up(Granting { granted: Vec::new(), again: true }).await
     }
 
     /// Lets tasks begin that were granted their slots a while ago and have not begun. Returns how many.
-    pub async fn take_up_untaken(&self, before: Instant, limit: u32) -> Result<usize> {
-        let granted = self.store.untaken(before, limit).await?;
+    pub async fn take_up_untaken(self, before: Instant, limit: u32) -> Result<usize> {
+        let granted = self.runtime.store.untaken(before, limit).await?;
         let count = granted.len();
         self.take_up(Granting { granted, again: false }).await?;
         Ok(count)
@@ -53,14 +53,14 @@ impl Runtime {
 
     /// Lets tasks begin that were granted their slots, and grants again where rows were locked elsewhere. What remains
     /// after some rounds is left to the next task that releases a slot, or to the sweep.
-    pub(crate) async fn take_up(&self, Granting { mut granted, mut again }: Granting) -> Result<()> {
+    pub(crate) async fn take_up(self, Granting { mut granted, mut again }: Granting) -> Result<()> {
         for _ in 0..MAX_ROUNDS {
             if granted.is_empty() && !again {
                 return Ok(());
             }
             let more = if granted.is_empty() {
-                let mut unit = self.store.begin().await?;
-                unit.grant(self.clock.now()).await?;
+                let mut unit = self.runtime.store.begin().await?;
+                unit.grant(self.runtime.clock.now()).await?;
                 let committed = unit.commit().await?;
                 Granting { granted: committed.granted, again: committed.again }
             } else {
@@ -75,7 +75,7 @@ impl Runtime {
     }
 
     /// Lets tasks begin. Slots of those that no longer want them, or cannot be settled, are given back.
-    async fn release(&self, granted: Vec<Granted>) -> Result<Granting> {
+    async fn release(self, granted: Vec<Granted>) -> Result<Granting> {
         let release = |granted: &Granted| {
             let (task, attempt) = (granted.key.task, granted.attempt);
             (granted.key.run, Command::Release { task, attempt })
@@ -83,9 +83,9 @@ impl Runtime {
         let (mut more, mut batches) = (Granting::default(), Halving::of(granted));
         while let Some(batch) = batches.next() {
             let commands: Vec<_> = batch.iter().map(release).collect();
-            match catching_panics(self.write_all(&commands)).await {
+            match catching_panics(self.runtime.write_all(&commands)).await {
                 Ok(written) => {
-                    more.add(self.publish_messages(written.pending).await);
+                    more.add(self.runtime.publish_messages(written.pending).await);
                     let settled = batch.into_iter().zip(written.settled);
                     let unwanted = settled.filter(|(_, settled)| *settled != Settled::Applied);
                     more.add(self.give_back(unwanted.map(|(granted, _)| granted).collect()).await?);
@@ -104,12 +104,12 @@ impl Runtime {
     }
 
     /// Gives back the slots of tasks that no longer want them.
-    async fn give_back(&self, granted: Vec<Granted>) -> Result<Granting> {
+    async fn give_back(self, granted: Vec<Granted>) -> Result<Granting> {
         if granted.is_empty() {
             return Ok(Granting::default());
         }
-        let mut unit = self.store.begin().await?;
-        unit.give_back(&granted, self.clock.now()).await?;
+        let mut unit = self.runtime.store.begin().await?;
+        unit.give_back(&granted, self.runtime.clock.now()).await?;
         let committed = unit.commit().await?;
         Ok(Granting { granted: committed.granted, again: committed.again })
     }

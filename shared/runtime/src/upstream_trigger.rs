@@ -8,17 +8,17 @@ use tracing::{debug, warn};
 
 use crate::activate::MAX_DEPTH;
 use crate::start::trigger::{Begun, Cause};
-use crate::{Error, Result, Runtime};
+use crate::{Error, Result, Triggers};
 
-impl Runtime {
+impl Triggers<'_> {
     /// Starts the runs that wait for the end of this one. Each waits for all its workflows to have run for the same
     /// logical date; whoever hears of the last of them, of several at the same time, finds the others, and one run begins.
-    pub async fn follow_on(&self, finished: &RunFinished) -> Result<()> {
-        let waiting = self.store.triggers_on(finished.tenant, "workflow", &finished.workflow).await?;
+    pub async fn follow(self, finished: &RunFinished) -> Result<()> {
+        let waiting = self.runtime.store.triggers_on(finished.tenant, "workflow", &finished.workflow).await?;
         if waiting.is_empty() {
             return Ok(());
         }
-        let Some(run) = self.store.run(finished.tenant, finished.run).await? else { return Ok(()) };
+        let Some(run) = self.runtime.store.run(finished.tenant, finished.run).await? else { return Ok(()) };
         let mut complaints = Vec::new();
         for record in waiting {
             match self.follow_one(&record, finished, &run).await {
@@ -31,12 +31,7 @@ impl Runtime {
         if complaints.is_empty() { Ok(()) } else { Err(Error::BadTrigger(complaints.join("; "))) }
     }
 
-    async fn follow_one(
-        &self,
-        record: &TriggerRecord,
-        finished: &RunFinished,
-        run: &RunRecord,
-    ) -> Result<()> {
+    async fn follow_one(self, record: &TriggerRecord, finished: &RunFinished, run: &RunRecord) -> Result<()> {
         let TriggerOn::Workflows { workflows, state } = &record.trigger.on else { return Ok(()) };
         let (key, date) = (&record.key, run.facts.logical_date);
         if !state.is_met_by(finished.state) {
@@ -78,8 +73,11 @@ impl Runtime {
             Ok(false) => return Ok(()),
             Err(reason) => return complain(record, &reason),
         }
-        let note =
-            TriggerEvent::new(&event.identity(), format!("{} {}", event.source, event.id), self.clock.now());
+        let note = TriggerEvent::new(
+            &event.identity(),
+            format!("{} {}", event.source, event.id),
+            self.runtime.clock.now(),
+        );
         let cause = Cause::heard(key, vec![note]);
         match self.begin(record, &event, date, run.run.depth + 1, &cause).await? {
             Begun::Broken(reason) => complain(record, &reason),
@@ -89,7 +87,7 @@ impl Runtime {
 
     /// The runs of these workflows for a logical date, if all of them have ended as wanted.
     async fn ended_on(
-        &self,
+        self,
         tenant: TenantId,
         workflows: &[&String],
         date: Instant,
@@ -97,7 +95,7 @@ impl Runtime {
     ) -> Result<Option<Map<String, serde_json::Value>>> {
         let mut runs = Map::new();
         for workflow in workflows {
-            match self.store.run_on(tenant, workflow, date).await? {
+            match self.runtime.store.run_on(tenant, workflow, date).await? {
                 Some((run, state)) if wanted.is_met_by(state) => {
                     runs.insert((*workflow).clone(), json!({"id": run, "state": state}));
                 }

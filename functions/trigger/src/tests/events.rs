@@ -170,7 +170,7 @@ async fn of_events_that_follow_each_other_closely_the_last_starts_one_run() {
     let clock = clock();
     let app = app_with(Arc::new(clock.clone()), &[CALM]).await;
     let edited = |id: &str| json!({"specversion": "1.0", "id": id, "source": "/editor", "type": "edited"});
-    let attend = async || app.runtime.attend_triggers(app.now(), 10).await.unwrap();
+    let attend = async || app.runtime.triggers().fire_due(app.now(), 10).await.unwrap();
     for id in ["1", "2", "3"] {
         assert_eq!(send(&app, &edited(id)).await, StatusCode::NO_CONTENT);
         clock.advance(chrono::Duration::seconds(20));

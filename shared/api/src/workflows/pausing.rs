@@ -32,7 +32,7 @@ pub(crate) async fn post_pause(
     request::Json(body): request::Json<ReasonBody>,
 ) -> Result<Json<WorkflowView>, Problem> {
     let pause = Pause { at: api.app.now(), by: caller.name.clone(), reason: body.reason };
-    let paused = api.app.runtime.pause_workflow(caller.tenant, &name, &pause).await;
+    let paused = api.app.runtime.schedules().pause_workflow(caller.tenant, &name, &pause).await;
     tell(&api, &caller, &name, paused.map_err(error::runtime)?).await
 }
 
@@ -43,7 +43,7 @@ pub(crate) async fn post_resume(
     Path(name): Path<String>,
     request::Json(body): request::Json<ResumeWorkflowBody>,
 ) -> Result<Json<WorkflowView>, Problem> {
-    let resumed = api.app.runtime.resume_workflow(caller.tenant, &name, body.missed).await;
+    let resumed = api.app.runtime.schedules().resume_workflow(caller.tenant, &name, body.missed).await;
     tell(&api, &caller, &name, resumed.map_err(error::runtime)?).await
 }
 

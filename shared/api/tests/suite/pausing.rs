@@ -57,12 +57,12 @@ async fn what_a_schedule_missed_while_its_workflow_paused_is_made_up_for() {
     let later = |hours: i64| now() + chrono::TimeDelta::hours(hours);
     let runs = async || world.get("/runs?workflow=nightly").await.body["items"].as_array().unwrap().len();
     world.post("/workflows/nightly/pause", "{}").await;
-    world.runtime.fire_schedules(later(3), 10).await.unwrap();
+    world.runtime.schedules().fire(later(3), 10).await.unwrap();
     assert_eq!(runs().await, 0);
     let agenda = world.runtime.store().agenda(later(3)).await.unwrap();
     assert_eq!(agenda.schedule, None, "nobody looks at it meanwhile");
     world.post("/workflows/nightly/resume", "{}").await;
-    world.runtime.fire_schedules(later(3), 10).await.unwrap();
+    world.runtime.schedules().fire(later(3), 10).await.unwrap();
     assert_eq!(runs().await, 3, "as its own rule says");
 }
 
@@ -70,7 +70,7 @@ async fn what_a_schedule_missed_while_its_workflow_paused_is_made_up_for() {
 async fn who_resumes_says_what_becomes_of_what_was_missed() {
     let world = nightly().await;
     let later = |hours: i64| now() + chrono::TimeDelta::hours(hours);
-    world.runtime.fire_schedules(later(0), 10).await.unwrap();
+    world.runtime.schedules().fire(later(0), 10).await.unwrap();
     world.post("/workflows/nightly/pause", "{}").await;
     assert_eq!(
         world.post("/workflows/nightly/resume", r#"{"missed": "some"}"#).await.status,

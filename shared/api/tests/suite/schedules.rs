@@ -119,7 +119,7 @@ async fn what_was_missed_is_shown_before_anyone_decides_about_it() {
     look_since(&world, "often", "2027-01-15T06:50:00Z").await;
     let resumed = world.post("/schedules/timed/resume", r#"{"name": "often", "missed": "latest"}"#).await;
     assert_eq!(resumed.status, StatusCode::OK, "{}", resumed.body);
-    world.runtime.fire_schedules(now(), 9).await.unwrap();
+    world.runtime.schedules().fire(now(), 9).await.unwrap();
     let runs = world.get("/runs?workflow=timed").await.body;
     assert_eq!(runs["items"].as_array().unwrap().len(), 1);
     assert_eq!(runs["items"][0]["logical_date"], "2027-01-15T08:00:00Z");
@@ -193,7 +193,7 @@ async fn how_late_the_last_runs_began_is_told_for_each_schedule() {
     let text = TIMED.replace("name: often, every: 15m", "name: often, cron: '59 7 * * *'");
     assert_eq!(world.post("/workflows", text).await.status, StatusCode::CREATED);
     look_since(&world, "often", "2027-01-12T12:00:00Z").await;
-    world.runtime.fire_schedules(now(), 9).await.unwrap();
+    world.runtime.schedules().fire(now(), 9).await.unwrap();
     let often = world.get("/schedules/timed/drift?name=often").await.body["items"][0].clone();
     assert_eq!(
         (&often["runs"], &often["p50_ms"], &often["p99_ms"], &often["max_ms"]),

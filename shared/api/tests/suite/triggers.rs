@@ -30,7 +30,7 @@ fn arrived(id: &str) -> CloudEvent {
 #[tokio::test]
 async fn triggers_are_listed_with_what_they_heard_of_last() {
     let world = world().await;
-    world.runtime.receive(&arrived("7")).await.unwrap();
+    world.runtime.triggers().receive(&arrived("7")).await.unwrap();
     let list = world.get("/triggers?limit=2").await.body;
     let kinds: Vec<&str> =
         list["items"].as_array().unwrap().iter().map(|item| item["kind"].as_str().unwrap()).collect();
@@ -55,11 +55,11 @@ async fn a_trigger_that_pauses_says_why_and_hears_nothing_until_it_goes_on() {
         "{}",
         paused.body
     );
-    let received = world.runtime.receive(&arrived("1")).await.unwrap();
+    let received = world.runtime.triggers().receive(&arrived("1")).await.unwrap();
     assert_eq!(received.heard, []);
     let resumed = world.post("/triggers/uploads/arrived/resume", "{}").await.body;
     assert_eq!((&resumed["paused_at"], &resumed["paused_reason"]), (&json!(null), &json!(null)));
-    let received = world.runtime.receive(&arrived("1")).await.unwrap();
+    let received = world.runtime.triggers().receive(&arrived("1")).await.unwrap();
     assert_eq!(received.heard.len(), 1);
     let shown = world.get("/triggers/uploads/arrived").await.body;
     assert_eq!(shown["events"].as_array().unwrap().len(), 1);

@@ -15,7 +15,7 @@ use store::{BackfillDate, BackfillRecord, BackfillState, DateStep};
 use tracing::{error, warn};
 
 use super::{Origin, StartRun};
-use crate::{Error, Result, Runtime};
+use crate::{Backfills, Error, Result};
 
 pub use plan::{BackfillPlan, NewBackfill};
 pub use steer::Steer;
@@ -35,17 +35,17 @@ const DATES: u32 = 200;
 /// Runs that end at once let the next ones begin so often before others get their turn.
 const PASSES: u32 = 10;
 
-impl Runtime {
+impl Backfills<'_> {
     /// Has a look at backfills that are due for one. Answers how many.
-    pub async fn look_at_backfills(&self, now: Instant, limit: u32) -> Result<usize> {
-        let due = self.store.due_backfills(now, limit).await?;
+    pub async fn advance_due(self, now: Instant, limit: u32) -> Result<usize> {
+        let due = self.runtime.store.due_backfills(now, limit).await?;
         for record in &due {
             // Put off first, so that one that makes trouble does not keep the others from their turn.
             let later = BackfillRecord { look_at: Some(now + LOOK), ..record.clone() };
-            if !self.store.save_backfill(&later).await? {
+            if !self.runtime.store.save_backfill(&later).await? {
                 continue;
             }
-            match self.advance_backfill(record.id).await {
+            match self.advance(record.id).await {
                 Err(error) if error.is_passing() => return Err(error),
                 Err(error) => error!("Backfill {} cannot go on: {error}", record.id),
                 Ok(()) => {}
@@ -56,9 +56,9 @@ impl Runtime {
 
     /// Lets as many runs of a backfill begin as there is room for, and ends it after the last one. Asking twice changes
     /// nothing.
-    pub async fn advance_backfill(&self, id: BackfillId) -> Result<()> {
+    pub async fn advance(self, id: BackfillId) -> Result<()> {
         for _ in 0..PASSES {
-            let Some(record) = self.store.any_backfill(id).await? else { return Ok(()) };
+            let Some(record) = self.runtime.store.any_backfill(id).await? else { return Ok(()) };
             match record.state {
                 BackfillState::Cancelled if record.look_at.is_some() => {
                     return self.cancel_runs(&record).await;
@@ -71,8 +71,8 @@ impl Runtime {
     }
 
     /// Begins what there is room for. Answers whether that was anything.
-    async fn begin_dates(&self, record: &BackfillRecord) -> Result<bool> {
-        let turn = self.store.backfill_turn(record.id, DATES).await?;
+    async fn begin_dates(self, record: &BackfillRecord) -> Result<bool> {
+        let turn = self.runtime.store.backfill_turn(record.id, DATES).await?;
         let room = record.max_parallel.saturating_sub(turn.active) as usize;
         let next: Vec<BackfillDate> =
             turn.claimed.iter().copied().chain(turn.waiting.iter().copied().take(room)).collect();
@@ -97,7 +97,7 @@ impl Runtime {
         Ok(!next.is_empty())
     }
 
-    async fn make_date(&self, record: &BackfillRecord, waiting: BackfillDate) -> Result<()> {
+    async fn make_date(self, record: &BackfillRecord, waiting: BackfillDate) -> Result<()> {
         let run = RunId::from_key(
             record.tenant,
             &record.workflow,
@@ -106,21 +106,21 @@ impl Runtime {
         let request = self.request(record, run, &waiting).await?;
         let claimed = BackfillDate { step: DateStep::Claimed, run: Some(run), ..waiting };
         if waiting.step == DateStep::Waiting
-            && !self.store.move_date(record.id, DateStep::Waiting, &claimed).await?
+            && !self.runtime.store.move_date(record.id, DateStep::Waiting, &claimed).await?
         {
             return Ok(());
         }
-        let made = match self.start(request).await {
+        let made = match self.runtime.start(request).await {
             Ok(started) => started.record.run.id,
             Err(Error::DateTaken(run) | Error::KeyReused(run) | Error::LaneTaken(run)) => run,
             Err(error) => return Err(error),
         };
         let begun = BackfillDate { step: DateStep::Begun, run: Some(made), ..waiting };
-        self.store.move_date(record.id, DateStep::Claimed, &begun).await?;
+        self.runtime.store.move_date(record.id, DateStep::Claimed, &begun).await?;
         Ok(())
     }
 
-    async fn request(&self, record: &BackfillRecord, id: RunId, date: &BackfillDate) -> Result<StartRun> {
+    async fn request(self, record: &BackfillRecord, id: RunId, date: &BackfillDate) -> Result<StartRun> {
         let workflow = self.version_of(record).await?;
         let schedule = workflow.schedules.into_iter().find(|schedule| schedule.name == record.schedule);
         Ok(StartRun {
@@ -144,34 +144,35 @@ impl Runtime {
     }
 
     /// Has a run done anew that is there. Doing it twice changes nothing, since it has not ended then.
-    async fn redo_date(&self, record: &BackfillRecord, waiting: BackfillDate) -> Result<()> {
+    async fn redo_date(self, record: &BackfillRecord, waiting: BackfillDate) -> Result<()> {
         let found = match waiting.run {
-            Some(run) => self.store.run(record.tenant, run).await?,
+            Some(run) => self.runtime.store.run(record.tenant, run).await?,
             None => None,
         };
         let Some(found) = found else {
             // It has been forgotten meanwhile, so it is missing.
             let missing = BackfillDate { redo: false, run: None, ..waiting };
-            self.store.move_date(record.id, waiting.step, &missing).await?;
+            self.runtime.store.move_date(record.id, waiting.step, &missing).await?;
             return Ok(());
         };
         self.redo(record, &found.run).await?;
         if let Some(lane) = found.run.lane {
-            self.admit_to(&LaneFreed { tenant: record.tenant, workflow: record.workflow.clone(), lane })
+            self.runtime
+                .admit_to(&LaneFreed { tenant: record.tenant, workflow: record.workflow.clone(), lane })
                 .await?;
         }
         let begun = BackfillDate { step: DateStep::Begun, ..waiting };
-        self.store.move_date(record.id, waiting.step, &begun).await?;
+        self.runtime.store.move_date(record.id, waiting.step, &begun).await?;
         Ok(())
     }
 
     /// Has a run done anew that has ended: what went wrong, or all of it. Where what it delivered is deleted, nothing can
     /// go on from it, so all of it is done, too.
-    async fn redo(&self, record: &BackfillRecord, run: &Run) -> Result<()> {
+    async fn redo(self, record: &BackfillRecord, run: &Run) -> Result<()> {
         let by = By { actor: record.created_by.clone(), reason: Some(format!("backfill {}", record.id)) };
         let operate = |operation| (run.id, Command::Operate { operation, by: by.clone() });
         if matches!(run.state, RunState::Failed | RunState::Cancelled) {
-            match self.settle_all(&[operate(Operation::Retry)]).await {
+            match self.runtime.settle_all(&[operate(Operation::Retry)]).await {
                 Err(Error::OutputsForgotten(_)) => {}
                 other => return other.map(|_| ()),
             }
@@ -179,31 +180,31 @@ impl Runtime {
             return Ok(());
         }
         let gone = || Error::Unusable { version: run.version, why: "it does not exist".into() };
-        let graph = self.graph(run.version).await?.ok_or_else(gone)?;
+        let graph = self.runtime.graph(run.version).await?.ok_or_else(gone)?;
         let all: Vec<_> = roots(&graph).map(|root| operate(Operation::Clear(root))).collect();
-        self.settle_all(&all).await?;
+        self.runtime.settle_all(&all).await?;
         Ok(())
     }
 
-    async fn end_backfill(&self, record: &BackfillRecord) -> Result<()> {
-        let (state, finished_at) = (BackfillState::Finished, Some(self.clock.now()));
+    async fn end_backfill(self, record: &BackfillRecord) -> Result<()> {
+        let (state, finished_at) = (BackfillState::Finished, Some(self.runtime.clock.now()));
         let ended = BackfillRecord { state, finished_at, look_at: None, problem: None, ..record.clone() };
         // Whoever changed it meanwhile is followed by another look.
-        self.store.save_backfill(&ended).await?;
+        self.runtime.store.save_backfill(&ended).await?;
         Ok(())
     }
 
     /// A date that cannot begin waits again, and the backfill with it.
-    async fn stumble_at(&self, record: &BackfillRecord, date: &BackfillDate, error: &Error) -> Result<()> {
+    async fn stumble_at(self, record: &BackfillRecord, date: &BackfillDate, error: &Error) -> Result<()> {
         if !date.redo {
             let unclaimed = BackfillDate { step: DateStep::Waiting, run: None, ..*date };
-            self.store.move_date(record.id, DateStep::Claimed, &unclaimed).await?;
+            self.runtime.store.move_date(record.id, DateStep::Claimed, &unclaimed).await?;
         }
         self.stumble(record.id, format!("no run for {}: {error}", date.date.to_rfc3339())).await
     }
 
     /// A backfill that cannot go on is paused, and says why.
-    async fn stumble(&self, id: BackfillId, why: String) -> Result<()> {
+    async fn stumble(self, id: BackfillId, why: String) -> Result<()> {
         warn!("Backfill {id} is paused: {why}");
         self.change_backfill(id, |record| match record.state {
             BackfillState::Running => BackfillRecord {
@@ -218,8 +219,8 @@ impl Runtime {
         .map(|_| ())
     }
 
-    async fn look_again(&self, id: BackfillId) -> Result<()> {
-        let at = self.clock.now() + LOOK_WHILE_REDOING;
+    async fn look_again(self, id: BackfillId) -> Result<()> {
+        let at = self.runtime.clock.now() + LOOK_WHILE_REDOING;
         self.change_backfill(id, |record| match record.look_at {
             Some(look_at) if look_at > at => BackfillRecord { look_at: Some(at), ..record },
             _ => record,

@@ -2,14 +2,13 @@
 
 use calendar::{Calendar, Drift, GRACE, Owed, Standing, due};
 use chrono::TimeDelta;
-use model::message::TimerArmed;
-use model::{Catchup, Instant, Message, Planned, RunId, TenantId};
+use model::{Catchup, Instant, Planned, RunId, TenantId};
 use serde_json::Map;
 use store::{Pause, Paused, ScheduleRecord};
 use tracing::{error, warn};
 
 use super::{Origin, StartRun, Started};
-use crate::{Error, Result, Runtime};
+use crate::{Error, Result, Schedules};
 
 /// A schedule that cannot be read is left alone for so long.
 const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
@@ -17,18 +16,18 @@ const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
 /// What people say of a schedule is tried so often, while others change it.
 const TRIES: u32 = 10;
 
-impl Runtime {
+impl Schedules<'_> {
     /// Makes the runs of schedules that are due. Whoever does so at the same time finds the same runs, and each is made
     /// once. Answers how many schedules were moved on.
-    pub async fn fire_schedules(&self, now: Instant, limit: u32) -> Result<usize> {
+    pub async fn fire(self, now: Instant, limit: u32) -> Result<usize> {
         let mut moved = 0;
-        for record in self.store.due_schedules(now, limit).await? {
+        for record in self.runtime.store.due_schedules(now, limit).await? {
             moved += usize::from(self.fire_schedule(record, now).await?);
         }
         Ok(moved)
     }
 
-    async fn fire_schedule(&self, record: ScheduleRecord, now: Instant) -> Result<bool> {
+    async fn fire_schedule(self, record: ScheduleRecord, now: Instant) -> Result<bool> {
         let calendar = match Calendar::of(&record.schedule) {
             Ok(calendar) => calendar,
             Err(error) => return self.put_off(record, now, error.to_string()).await,
@@ -48,7 +47,7 @@ impl Runtime {
             match self.start_scheduled(&then, &calendar, date).await {
                 Ok(started) => {
                     if started.new && date + GRACE >= now {
-                        let late = self.clock.now() - date;
+                        let late = self.runtime.clock.now() - date;
                         crate::counting::drift(late);
                         drift.add(late);
                     }
@@ -57,7 +56,7 @@ impl Runtime {
                 // Nothing is decided: what is due meanwhile is missed once the workflow goes on.
                 Err(Error::Paused(_)) => {
                     let resting = ScheduleRecord { look_at: None, ..before };
-                    return Ok(self.store.save_schedule(&resting).await?);
+                    return Ok(self.runtime.store.save_schedule(&resting).await?);
                 }
                 // It is there already, or the workflow lets it be skipped.
                 Err(Error::DateTaken(_) | Error::KeyReused(_) | Error::LaneTaken(_)) => {}
@@ -73,11 +72,11 @@ impl Runtime {
             }
         }
         then.drift = drift.counts().to_vec();
-        Ok(self.store.save_schedule(&then).await?)
+        Ok(self.runtime.store.save_schedule(&then).await?)
     }
 
     async fn start_scheduled(
-        &self,
+        self,
         record: &ScheduleRecord,
         calendar: &Calendar,
         date: Instant,
@@ -97,23 +96,24 @@ impl Runtime {
             priority: 0,
             origin: Origin::Schedule(planned),
         };
-        self.start(request).await
+        self.runtime.start(request).await
     }
 
     /// A schedule that cannot go on is tried again later and does not hold up the others.
-    async fn put_off(&self, record: ScheduleRecord, now: Instant, why: String) -> Result<bool> {
+    async fn put_off(self, record: ScheduleRecord, now: Instant, why: String) -> Result<bool> {
         error!("Schedule {}/{} cannot go on: {why}", record.workflow, record.schedule.name);
-        let found = self.store.schedules(record.tenant, Some(&record.workflow), None, u32::MAX).await?;
+        let found =
+            self.runtime.store.schedules(record.tenant, Some(&record.workflow), None, u32::MAX).await?;
         let Some(found) = found.into_iter().find(|found| found.schedule.name == record.schedule.name) else {
             return Ok(false);
         };
         let later = ScheduleRecord { look_at: Some(now + PUT_OFF), problem: Some(why), ..found };
-        Ok(later.revision == record.revision && self.store.save_schedule(&later).await?)
+        Ok(later.revision == record.revision && self.runtime.store.save_schedule(&later).await?)
     }
 
     /// Has a schedule make no runs until it is resumed. Answers how it stands then; none if there is no such schedule.
-    pub async fn pause_schedule(
-        &self,
+    pub async fn pause(
+        self,
         tenant: TenantId,
         workflow: &str,
         name: &str,
@@ -129,14 +129,14 @@ impl Runtime {
     /// Lets a schedule go on. Which of the instants that it missed get their runs is for the caller to say, or for the
     /// schedule's own rule. One that is not paused may be behind, since no sweep was up: what the caller says then holds
     /// for what is missed, and not for what is on time.
-    pub async fn resume_schedule(
-        &self,
+    pub async fn resume(
+        self,
         tenant: TenantId,
         workflow: &str,
         name: &str,
         missed: Option<Catchup>,
     ) -> Result<Option<ScheduleRecord>> {
-        let now = self.clock.now();
+        let now = self.runtime.clock.now();
         let resumed = self
             .change_schedule(tenant, workflow, name, |record| match (&record.pause, record.schedule.paused) {
                 (None, _) if record.look_at.is_some() && missed.is_some() => ScheduleRecord {
@@ -153,27 +153,27 @@ impl Runtime {
                 },
             })
             .await?;
-        self.wake_sweep(self.clock.now()).await;
+        self.runtime.wake_sweep(self.runtime.clock.now()).await;
         Ok(resumed)
     }
 
     /// Lets nothing of a workflow begin by itself until it is resumed; runs that are there go on.
-    pub async fn pause_workflow(&self, tenant: TenantId, workflow: &str, pause: &Pause) -> Result<Paused> {
-        Ok(self.store.pause_workflow(tenant, workflow, Some(pause), pause.at).await?)
+    pub async fn pause_workflow(self, tenant: TenantId, workflow: &str, pause: &Pause) -> Result<Paused> {
+        Ok(self.runtime.store.pause_workflow(tenant, workflow, Some(pause), pause.at).await?)
     }
 
     /// Lets a workflow go on. Which of the instants that its schedules missed get their runs is for the caller to say, or
     /// for each schedule's own rule.
     pub async fn resume_workflow(
-        &self,
+        self,
         tenant: TenantId,
         workflow: &str,
         missed: Option<Catchup>,
     ) -> Result<Paused> {
-        let now = self.clock.now();
-        let resumed = self.store.pause_workflow(tenant, workflow, None, now).await?;
+        let now = self.runtime.clock.now();
+        let resumed = self.runtime.store.pause_workflow(tenant, workflow, None, now).await?;
         if resumed == Paused::Changed {
-            for record in self.store.schedules(tenant, Some(workflow), None, u32::MAX).await? {
+            for record in self.runtime.store.schedules(tenant, Some(workflow), None, u32::MAX).await? {
                 // Written even if it is to be looked at anyhow: a sweep that thinks that the workflow pauses must not
                 // put it to rest any more.
                 self.change_schedule(tenant, workflow, &record.schedule.name, |record| ScheduleRecord {
@@ -183,36 +183,28 @@ impl Runtime {
                 })
                 .await?;
             }
-            self.wake_sweep(now).await;
+            self.runtime.wake_sweep(now).await;
         }
         Ok(resumed)
     }
 
     async fn change_schedule(
-        &self,
+        self,
         tenant: TenantId,
         workflow: &str,
         name: &str,
         change: impl Fn(ScheduleRecord) -> ScheduleRecord,
     ) -> Result<Option<ScheduleRecord>> {
         for _ in 0..TRIES {
-            let found = self.store.schedules(tenant, Some(workflow), None, u32::MAX).await?;
+            let found = self.runtime.store.schedules(tenant, Some(workflow), None, u32::MAX).await?;
             let Some(record) = found.into_iter().find(|record| record.schedule.name == name) else {
                 return Ok(None);
             };
             let changed = change(record.clone());
-            if changed == record || self.store.save_schedule(&changed).await? {
+            if changed == record || self.runtime.store.save_schedule(&changed).await? {
                 return Ok(Some(changed));
             }
         }
         Err(store::Error::Conflict.into())
-    }
-
-    /// Tells the sweep that something is due then, perhaps before its next tick. If that is lost, the tick comes.
-    pub async fn wake_sweep(&self, due_at: Instant) {
-        let armed = Message::TimerArmed(TimerArmed { wake_at: due_at });
-        if let Err(error) = self.bus.publish(&[armed]).await {
-            warn!("The sweep will look at the next tick: {error}");
-        }
     }
 }

@@ -7,7 +7,7 @@ use store::{Sighting, Transaction, TriggerEvent, TriggerRecord};
 use uuid::Uuid;
 
 use super::{Origin, StartRun};
-use crate::{Error, Result, Runtime};
+use crate::{Error, Result, Triggers};
 
 /// What is written about a trigger with the run that it starts.
 #[derive(Clone, PartialEq, Debug)]
@@ -60,10 +60,10 @@ pub(crate) enum Begun {
     Broken(String),
 }
 
-impl Runtime {
+impl Triggers<'_> {
     /// Starts the run that an event causes, once. Its id follows from the trigger and the event.
     pub(crate) async fn begin(
-        &self,
+        self,
         record: &TriggerRecord,
         event: &CloudEvent,
         date: Option<Instant>,
@@ -93,7 +93,7 @@ impl Runtime {
                 depth,
             },
         };
-        match self.create_because(&request, cause).await {
+        match self.runtime.create_because(&request, cause).await {
             Ok(Some(run)) => Ok(Begun::Started(run)),
             Ok(None) => Ok(Begun::Before),
             Err(error @ (Error::LaneTaken(_) | Error::DateTaken(_) | Error::KeyReused(_))) => {
@@ -110,16 +110,17 @@ impl Runtime {
     }
 
     /// Writes what there is to say of a trigger where no run begins. Answers whether nobody had before.
-    pub(crate) async fn settle_cause(&self, cause: &Cause) -> Result<bool> {
-        self.despite_conflicts(RunId(Uuid::nil()), || async {
-            let mut unit = self.store.begin().await?;
-            let first = cause.settle(&mut *unit, None).await?;
-            if first {
-                unit.commit().await?;
-            }
-            Ok(first)
-        })
-        .await
+    pub(crate) async fn settle_cause(self, cause: &Cause) -> Result<bool> {
+        self.runtime
+            .despite_conflicts(RunId(Uuid::nil()), || async {
+                let mut unit = self.runtime.store.begin().await?;
+                let first = cause.settle(&mut *unit, None).await?;
+                if first {
+                    unit.commit().await?;
+                }
+                Ok(first)
+            })
+            .await
     }
 }
 

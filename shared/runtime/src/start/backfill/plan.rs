@@ -11,7 +11,7 @@ use serde_json::Map;
 use store::{BackfillDate, BackfillRecord, BackfillState, DateStep, Rerun, RunFilter};
 
 use super::LOOK;
-use crate::{Error, Result, Runtime};
+use crate::{Backfills, Error, Result};
 
 /// No backfill has more dates.
 const MAX_DATES: usize = 10_000;
@@ -64,9 +64,9 @@ pub struct BackfillPlan {
     pub expected: Option<TimeDelta>,
 }
 
-impl Runtime {
+impl Backfills<'_> {
     /// Works out what a backfill would do, and changes nothing.
-    pub async fn plan_backfill(&self, new: &NewBackfill) -> Result<BackfillPlan> {
+    pub async fn plan(self, new: &NewBackfill) -> Result<BackfillPlan> {
         if !(1..=MAX_PARALLEL).contains(&new.max_parallel) {
             return refuse(format!(
                 "`max_parallel` is {}, and must be from 1 to {MAX_PARALLEL}",
@@ -80,7 +80,7 @@ impl Runtime {
                 LIVE_WEIGHT - 1
             ));
         }
-        let now = self.clock.now();
+        let now = self.runtime.clock.now();
         let mut record = BackfillRecord {
             id: new.id,
             tenant: new.tenant,
@@ -114,7 +114,7 @@ impl Runtime {
         self.fill_in(record, &calendar).await
     }
 
-    async fn fill_in(&self, record: BackfillRecord, calendar: &Calendar) -> Result<BackfillPlan> {
+    async fn fill_in(self, record: BackfillRecord, calendar: &Calendar) -> Result<BackfillPlan> {
         let BackfillRecord { tenant, from, to, .. } = record;
         let first = calendar.following(from - TimeDelta::microseconds(1));
         let all: Vec<Instant> = first.take_while(|date| *date <= to).take(MAX_DATES + 1).collect();
@@ -122,7 +122,7 @@ impl Runtime {
             return refuse(format!("there are more than {MAX_DATES} dates from `from` to `to`: split it"));
         }
         let mut existing =
-            self.store.runs_of_dates(tenant, &record.workflow, &record.schedule, from, to).await?;
+            self.runtime.store.runs_of_dates(tenant, &record.workflow, &record.schedule, from, to).await?;
         // In order, so that a long backfill is not looked through once for each of its runs.
         existing.retain(|date, _| all.binary_search(date).is_ok());
         let mut before = calendar.before(from);
@@ -145,14 +145,14 @@ impl Runtime {
     }
 
     /// How long so many runs take, a few at a time, if each takes as long as the middle one of the last.
-    async fn expected(&self, record: &BackfillRecord, runs: usize) -> Result<Option<TimeDelta>> {
+    async fn expected(self, record: &BackfillRecord, runs: usize) -> Result<Option<TimeDelta>> {
         let filter = RunFilter {
             workflow: Some(record.workflow.clone()),
             state: Some(RunState::Succeeded),
             limit: HISTORY,
             ..RunFilter::default()
         };
-        let last = self.store.runs(record.tenant, &filter).await?;
+        let last = self.runtime.store.runs(record.tenant, &filter).await?;
         let mut took: Vec<TimeDelta> =
             last.iter().filter_map(|found| Some(found.run.finished_at? - found.run.started_at?)).collect();
         took.sort();
@@ -161,18 +161,18 @@ impl Runtime {
     }
 
     /// Begins a backfill. Beginning it again changes nothing.
-    pub async fn start_backfill(&self, plan: &BackfillPlan) -> Result<()> {
-        self.store.create_backfill(&plan.record, &plan.dates).await?;
-        self.advance_backfill(plan.record.id).await
+    pub async fn start(self, plan: &BackfillPlan) -> Result<()> {
+        self.runtime.store.create_backfill(&plan.record, &plan.dates).await?;
+        self.advance(plan.record.id).await
     }
 
     /// The definition that a backfill's runs are of.
-    pub(super) async fn version_of(&self, record: &BackfillRecord) -> Result<Workflow> {
+    pub(super) async fn version_of(self, record: &BackfillRecord) -> Result<Workflow> {
         let (tenant, name) = (record.tenant, &record.workflow);
-        let found = self.store.workflow(tenant, name).await?;
+        let found = self.runtime.store.workflow(tenant, name).await?;
         let found = found.ok_or_else(|| Error::NoSuchWorkflow(name.clone()))?;
         let Some(number) = record.version else { return Ok(found.version.workflow) };
-        let version = self.store.numbered_version(tenant, name, number).await?;
+        let version = self.runtime.store.numbered_version(tenant, name, number).await?;
         let unknown = || Error::BadBackfill(format!("workflow `{name}` has no version {number}"));
         version.map(|version| version.workflow).ok_or_else(unknown)
     }

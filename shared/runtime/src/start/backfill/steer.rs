@@ -6,7 +6,7 @@ use model::{BackfillId, RunState};
 use store::{BackfillDate, BackfillRecord, BackfillState, DateStep};
 
 use super::LOOK;
-use crate::{Result, Runtime};
+use crate::{Backfills, Result};
 
 /// A change is tried so often, while others change the same.
 const TRIES: u32 = 10;
@@ -28,11 +28,11 @@ pub enum Steer {
     Cancel,
 }
 
-impl Runtime {
+impl Backfills<'_> {
     /// Does what someone wants of a backfill. Answers whether it could be done; none if there is no such backfill.
-    pub async fn steer_backfill(&self, id: BackfillId, steer: Steer, actor: &str) -> Result<Option<bool>> {
+    pub async fn steer(self, id: BackfillId, steer: Steer, actor: &str) -> Result<Option<bool>> {
         use BackfillState as S;
-        let now = self.clock.now();
+        let now = self.runtime.clock.now();
         let moved = |record: BackfillRecord| {
             let (state, look_at, finished_at) = match (steer, record.state) {
                 // The sweep ends its runs, should whoever asks not live to do it.
@@ -44,13 +44,13 @@ impl Runtime {
             let cancelled_by = (steer == Steer::Cancel).then(|| actor.to_owned());
             BackfillRecord { state, look_at, finished_at, cancelled_by, problem: None, ..record }
         };
-        let Some(before) = self.store.any_backfill(id).await? else { return Ok(None) };
+        let Some(before) = self.runtime.store.any_backfill(id).await? else { return Ok(None) };
         if steer == Steer::Resume && before.state == S::Cancelled {
             self.take_up_cancelled(id).await?;
         }
         let Some(after) = self.change_backfill(id, moved).await? else { return Ok(None) };
         match steer {
-            Steer::Resume => self.advance_backfill(id).await?,
+            Steer::Resume => self.advance(id).await?,
             Steer::Cancel => self.cancel_runs(&after).await?,
             Steer::Pause => {}
         }
@@ -63,27 +63,27 @@ impl Runtime {
     }
 
     /// Dates whose runs were cancelled wait again.
-    async fn take_up_cancelled(&self, id: BackfillId) -> Result<()> {
-        for (date, _) in self.store.backfill_runs(id, &[RunState::Cancelled], u32::MAX).await? {
+    async fn take_up_cancelled(self, id: BackfillId) -> Result<()> {
+        for (date, _) in self.runtime.store.backfill_runs(id, &[RunState::Cancelled], u32::MAX).await? {
             let again = BackfillDate { step: DateStep::Waiting, redo: true, ..date };
-            self.store.move_date(id, date.step, &again).await?;
+            self.runtime.store.move_date(id, date.step, &again).await?;
         }
         Ok(())
     }
 
     /// Ends the runs of a backfill that was cancelled. Doing it twice changes nothing.
-    pub(super) async fn cancel_runs(&self, record: &BackfillRecord) -> Result<()> {
+    pub(super) async fn cancel_runs(self, record: &BackfillRecord) -> Result<()> {
         let (id, actor) = (record.id, record.cancelled_by.as_ref().unwrap_or(&record.created_by));
         let reason = Some(format!("backfill {id} was cancelled"));
-        for (date, _) in self.store.backfill_runs(id, &UNFINISHED, u32::MAX).await? {
+        for (date, _) in self.runtime.store.backfill_runs(id, &UNFINISHED, u32::MAX).await? {
             if let Some(run) = date.run {
                 let cancel = Command::Cancel { actor: actor.clone(), reason: reason.clone() };
-                self.settle(run, cancel).await?;
+                self.runtime.settle(run, cancel).await?;
             }
         }
         // Somebody may have been about to make a run when it was cancelled: they end it themselves, if they live.
-        let over = record.finished_at.is_none_or(|at| at + STRAGGLERS <= self.clock.now());
-        if over || self.store.backfill_turn(id, 1).await?.active == 0 {
+        let over = record.finished_at.is_none_or(|at| at + STRAGGLERS <= self.runtime.clock.now());
+        if over || self.runtime.store.backfill_turn(id, 1).await?.active == 0 {
             self.change_backfill(id, |record| match record.state {
                 BackfillState::Cancelled => BackfillRecord { look_at: None, ..record },
                 _ => record,
@@ -94,8 +94,8 @@ impl Runtime {
     }
 
     /// A run that began while its backfill was being cancelled did not hear of it.
-    pub(super) async fn stop_what_was_cancelled(&self, id: BackfillId) -> Result<()> {
-        match self.store.any_backfill(id).await? {
+    pub(super) async fn stop_what_was_cancelled(self, id: BackfillId) -> Result<()> {
+        match self.runtime.store.any_backfill(id).await? {
             Some(record) if record.state == BackfillState::Cancelled => self.cancel_runs(&record).await,
             _ => Ok(()),
         }
@@ -103,14 +103,14 @@ impl Runtime {
 
     /// Changes a backfill, whatever others do to it meanwhile. Answers how it is then; none if there is no such one.
     pub(super) async fn change_backfill(
-        &self,
+        self,
         id: BackfillId,
         change: impl Fn(BackfillRecord) -> BackfillRecord,
     ) -> Result<Option<BackfillRecord>> {
         for _ in 0..TRIES {
-            let Some(record) = self.store.any_backfill(id).await? else { return Ok(None) };
+            let Some(record) = self.runtime.store.any_backfill(id).await? else { return Ok(None) };
             let changed = change(record.clone());
-            if changed == record || self.store.save_backfill(&changed).await? {
+            if changed == record || self.runtime.store.save_backfill(&changed).await? {
                 return Ok(Some(changed));
             }
         }

@@ -139,7 +139,7 @@ impl RunSlice<'_> {
         self.apply(index, event).expect("the state was looked at just before");
     }
 
-    /// Puts a task to sleep, unless it sleeps already. Answers whether it did not.
+    /// Puts a task to sleep, unless it sleeps already. Returns whether it was awake.
     fn fall_asleep(&mut self, index: TaskIndex) -> bool {
         let awake = self.tasks[&index].state != TaskState::Sleeping;
         if awake {

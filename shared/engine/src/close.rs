@@ -44,7 +44,7 @@ impl RunSlice<'_> {
             changes: Changes {
                 new_tasks: self.new_tasks.iter().filter_map(|index| tasks.remove(index)).collect(),
                 items: self.items,
-                // Those that came into being here are no longer among them.
+                // New tasks were taken out just before.
                 tasks: self.changed.iter().filter_map(|index| tasks.remove(index)).collect(),
                 withdrawn: self.withdrawn.into_iter().collect(),
                 outputs: self.outputs,
@@ -69,7 +69,7 @@ impl RunSlice<'_> {
         self.outbox.extend(messages);
     }
 
-    /// Counts a task that ended, and says so to whoever wants to know.
+    /// Counts a task that ended, and publishes its end.
     pub(crate) fn finished(&mut self, index: TaskIndex, from: TaskState, state: TaskState) {
         self.ended.push(index);
         let spec = self.spec(index);

@@ -68,7 +68,7 @@ pub enum Command {
         /// Why it could not see anything; none if there was nothing to see.
         failure: Option<Failure>,
     },
-    /// Whoever carried out a shared task gave it up with their run: those who waited must find another way.
+    /// The run that executed a shared task gave it up: the tasks that waited for it must find another way.
     Rejoin {
         /// The task that waited.
         task: TaskIndex,
@@ -153,11 +153,11 @@ pub enum Operation {
     Pause,
     /// What was held back by a pause goes on.
     Resume,
-    /// Whatever failed or was cancelled is done anew, with everything downstream.
+    /// Reruns whatever failed or was cancelled, with everything downstream.
     Retry,
     /// The run is looked at now for anything that got lost.
     Evaluate,
-    /// The task is done anew, with everything downstream.
+    /// Reruns the task, with everything downstream.
     Clear(TaskIndex),
     /// The task has ended so, whatever it says itself.
     Mark(TaskIndex, Mark),

@@ -60,7 +60,7 @@ impl RunSlice<'_> {
         Outcome::Applied
     }
 
-    /// A failure counts only from whoever holds the attempt: someone who was sent it twice knows less.
+    /// A failure counts only from the worker that holds the attempt: one that got a duplicate message knows less.
     fn report_failure(
         &mut self,
         index: TaskIndex,

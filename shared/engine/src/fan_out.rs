@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::run_slice::RunSlice;
 
-/// Of a fan-out that says nothing of it, so many children are under way at the same time, if they need places: it goes
+/// How many children of a fan-out without `max_parallel` are active at a time, if they need slots: it goes
 /// on as they end, and others do not wait behind all of it.
 const USUAL_PARALLEL: u32 = 256;
-/// So many children are looked at together, where some of them had ended before their turn.
+/// How many children are loaded together, where some of them had ended before their turn.
 const LOOKED_AHEAD: usize = 200;
 
 impl<'g> RunSlice<'g> {
@@ -44,7 +44,7 @@ impl<'g> RunSlice<'g> {
         self.turning.insert(index);
     }
 
-    /// Lets children go on whose turn it is. Answers whose rows are needed for that.
+    /// Lets children go on whose turn it is. Returns whose rows are needed for that.
     pub(crate) fn take_turns(&mut self) -> Vec<TaskIndex> {
         let (mut missing, mut asking, mut passed) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         while let Some(index) = self.turning.pop_first() {
@@ -116,7 +116,7 @@ impl<'g> RunSlice<'g> {
         fan.into_iter().flat_map(|fan| fan.children().skip(fan.released as usize))
     }
 
-    /// Gives a child its turn. Answers whether it had ended before: then it only counts, for a fan-out that waits
+    /// Gives a child its turn. Returns whether it had ended before: then it only counts, for a fan-out that waits
     /// again for others.
     fn take_turn(&mut self, index: TaskIndex, child: TaskIndex) -> bool {
         let Some((fan, plan)) = self.fan_of(index) else { return false };

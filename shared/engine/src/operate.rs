@@ -1,6 +1,6 @@
-//! What people do to a run that exists: pausing and resuming it, having parts of it done anew, saying how a task ended.
+//! What people do to a run that exists: pausing and resuming it, rerunning parts of it, saying how a task ended.
 //!
-//! Each is recorded with who wants it and why. Which tasks begin anew, and what that takes, is in `anew`.
+//! Each is recorded with who wants it and why. Which tasks run again, and what that takes, is in `rerun`.
 
 use chrono::TimeDelta;
 use model::change::Checkup;

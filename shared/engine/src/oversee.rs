@@ -121,7 +121,7 @@ impl RunSlice<'_> {
     pub(crate) fn checkup(&mut self, patience: TimeDelta) -> Outcome {
         let now = self.now;
         if self.run.held {
-            // Whoever had to end before it may have done so unheard.
+            // The message that the group has room may have got lost.
             self.announcements.extend(self.lane());
             self.checkup = Checkup::At(now + CHECKUP_AFTER);
             return Outcome::Applied;
@@ -134,7 +134,7 @@ impl RunSlice<'_> {
         let waiting = self.unfinished(|task| task.state == TaskState::Sleeping);
         let for_others: Vec<TaskIndex> =
             waiting.into_iter().filter(|index| self.waits_for_others(*index)).collect();
-        // Whoever they wait for may not have heard of them, or they not of whoever they wait for: they ask again.
+        // Their request, or the message that it is done, may have got lost: they ask again.
         let unheard = |index: &&TaskIndex| self.tasks[index].since + patience <= now;
         self.undirected.extend(for_others.iter().filter(unheard).copied().collect::<Vec<_>>());
         for index in
@@ -144,7 +144,7 @@ impl RunSlice<'_> {
             self.announce(index);
         }
         self.end_overdue();
-        // Whoever has a place waiting for it, or was forgotten by its line, asks again.
+        // A task whose grant got lost, or that is missing from its wait queue, requests its slot again.
         self.unfinished(|task| task.state == TaskState::Queued)
             .into_iter()
             .for_each(|index| self.relaunch(index));
@@ -187,7 +187,7 @@ impl RunSlice<'_> {
         }
     }
 
-    /// Ends attempts that took too long, and that whoever held them did not end.
+    /// Ends attempts that took too long, and that their workers did not end.
     fn end_overdue(&mut self) {
         let now = self.now;
         for index in self.unfinished(|task| task.state == TaskState::Running) {

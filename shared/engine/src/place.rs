@@ -55,7 +55,7 @@ impl RunSlice<'_> {
         self.asking.iter().map(ask).collect()
     }
 
-    /// The tasks that had a place or stood in line, and do so no more.
+    /// The tasks that no longer need the slot that they had or waited for.
     pub fn leaves(&self) -> Vec<Leave> {
         let leave = |(index, before): (&TaskIndex, &TaskState)| {
             let now = self.tasks[index].state;

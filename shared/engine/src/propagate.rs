@@ -121,7 +121,7 @@ impl<'g> RunSlice<'g> {
     fn tell(&mut self, index: TaskIndex, parent: TaskIndex) {
         let passed_over = self.is_passed_over(parent, index);
         let state = self.end_for(index, parent);
-        let task = self.tasks.get_mut(&index).expect("only known dependants are told");
+        let task = self.tasks.get_mut(&index).expect("only known dependants are notified");
         task.parents.count(state);
         self.changed.insert(index);
         // Whatever its rule says of its other parents, a branch goes on only if its switch chose it.

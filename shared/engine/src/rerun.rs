@@ -1,6 +1,6 @@
-//! Beginning anew: which tasks do, and what it takes to make it as if they had never begun.
+//! Reruns: which tasks run again, and what it takes to make it as if they had never begun.
 //!
-//! Whatever depends on a task that begins anew does so, too. So the counters of those that begin anew can be told from
+//! Whatever depends on a rerun task runs again, too. So the counters of rerun tasks can be derived from
 //! how their other parents stand, and nobody else's change. All tasks of the run are at hand here.
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ impl RunSlice<'_> {
         self.chosen.insert(switch, next);
     }
 
-    /// Whether these commands have every task of the definition done anew: nothing that was delivered before is needed then.
+    /// Whether these commands rerun every task of the definition: no earlier output is needed then.
     pub fn is_rerun_by<'c>(&self, commands: impl IntoIterator<Item = &'c Command>) -> bool {
         let operations = commands.into_iter().filter_map(|command| match command {
             Command::Operate { operation, .. } => Some(operation),
@@ -43,7 +43,7 @@ impl RunSlice<'_> {
         self.graph.indices().all(|task| anew.contains(&task))
     }
 
-    /// Which fan-outs wait again if whatever failed or was cancelled is done anew, and which tasks begin anew.
+    /// Which fan-outs wait again if whatever failed or was cancelled is rerun, and which tasks run again.
     fn what_a_retry_takes_back(&self) -> (Vec<TaskIndex>, BTreeSet<TaskIndex>) {
         use TaskState::{Cancelled, Failed, UpstreamFailed};
         let bad = |task: &&Task| matches!(task.state, Failed | UpstreamFailed | Cancelled);
@@ -55,7 +55,7 @@ impl RunSlice<'_> {
         (fans, below.into_iter().chain(others).collect())
     }
 
-    /// Has whatever failed or was cancelled done anew, with everything downstream. A fan-out that failed waits again
+    /// Reruns whatever failed or was cancelled, with everything downstream. A fan-out that failed waits again
     /// for those of its children that did not succeed.
     pub(crate) fn retry(&mut self, by: &By) -> bool {
         let (fans, anew) = self.what_a_retry_takes_back();
@@ -71,7 +71,7 @@ impl RunSlice<'_> {
         true
     }
 
-    /// Has a task done anew, with everything downstream.
+    /// Reruns a task, with everything downstream.
     pub(crate) fn clear(&mut self, index: TaskIndex, by: &By) -> bool {
         if let Some(place) = self.tasks[&index].child {
             return self.clear_child(index, place, by);
@@ -215,7 +215,7 @@ impl RunSlice<'_> {
         }
     }
 
-    /// Whoever waits for a shared task that is taken back must find another way, and what it delivered serves nobody
+    /// Runs that wait for a shared task that is taken back must find another way, and what it delivered serves nobody
     /// any more.
     fn let_go_of_share(&mut self, index: TaskIndex) {
         if self.spec(index).global.is_none() {
@@ -274,7 +274,7 @@ impl RunSlice<'_> {
         self.turning.insert(index);
     }
 
-    /// Lets a child of a fan-out that still waits begin anew. Those after it that were skipped, perhaps since too many
+    /// Reruns a child of a fan-out that still waits. Those after it that were skipped, perhaps since too many
     /// had failed, have their turn again.
     fn turn_back(&mut self, index: TaskIndex, place: Child, by: &By) {
         let Some(fan) = self.tasks[&place.of].fan.filter(|fan| place.item < fan.released) else { return };

@@ -1,6 +1,6 @@
 //! A slice: the part of a run that a decision touches, and what the decision changed in it.
 //!
-//! It holds the run and the few tasks that are looked at. Whoever owns the rows adds tasks as the slice asks
+//! It holds the run and the few tasks that a decision needs. The caller adds tasks as the slice asks
 //! for them ([`Need`]), until it asks no more; then [`RunSlice::close`] gives back what to write and what to
 //! announce. Completing a task needs that task and its direct dependants, however large the run is.
 
@@ -46,7 +46,7 @@ pub struct Decision {
     pub announcements: Vec<Message>,
 }
 
-/// A run that comes into being.
+/// A run to create.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewRun {
     /// The id it shall have.
@@ -91,7 +91,7 @@ pub struct RunSlice<'g> {
     /// Whether the run is being ended from outside: what ends now says nothing about the work itself.
     pub(crate) abandoned: bool,
     pub(crate) changed: BTreeSet<TaskIndex>,
-    /// Tasks that came into being here.
+    /// Tasks that are created here.
     pub(crate) new_tasks: BTreeSet<TaskIndex>,
     pub(crate) items: Vec<(TaskIndex, Value)>,
     pub(crate) outputs: Vec<(TaskIndex, Value)>,
@@ -148,7 +148,7 @@ impl<'g> RunSlice<'g> {
         }
     }
 
-    /// The slice of a run that comes into being: all its tasks, those without parents already on their way, unless it
+    /// The slice of a run to create: all its tasks, those without parents already on their way, unless it
     /// is held.
     pub fn create(graph: &'g Graph, new_run: NewRun, by: &str, now: Instant) -> Self {
         let run = Run {
@@ -224,7 +224,7 @@ impl<'g> RunSlice<'g> {
         std::iter::once(task).chain(dependants.iter().copied())
     }
 
-    /// The items of children that came into being in this slice, which no reader of the store can see yet.
+    /// The items of children that this slice creates, which no reader of the store can see yet.
     pub fn fresh_items(&self) -> &[(TaskIndex, Value)] {
         &self.items
     }

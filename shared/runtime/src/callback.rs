@@ -20,7 +20,7 @@ pub enum CallbackJob {
     Ready {
         /// What to do.
         call: Call,
-        /// What happened: what is told if the callback does not say otherwise.
+        /// What happened: the default body.
         event: Value,
         /// How deep the run is below the one that nobody's task or callback started.
         depth: u32,
@@ -73,7 +73,7 @@ impl Runtime {
     }
 }
 
-/// What happened, for templates and for whoever is told. The same callback about the same event has the same id.
+/// What happened, for templates and for the receiver. The same callback about the same event has the same id.
 fn event(due: &CallbackDue, record: &RunRecord) -> Value {
     let mut event = due.event.clone();
     let name = format!("{:?} {} {}", due.task, due.place, due.event);

@@ -18,7 +18,7 @@ use tracing::error;
 use crate::fan_in::OUTPUT_LIMIT;
 use crate::{Result, Runtime, Settled};
 
-/// So many of those who wait are told in one transaction.
+/// The most waiting tasks that are notified in one transaction.
 const TOLD_AT_ONCE: u32 = 100;
 
 impl Runtime {
@@ -58,7 +58,7 @@ impl Runtime {
         Ok(json!({"run_id": finished.child, "outputs": outputs}))
     }
 
-    /// Tells everyone who waits for a shared task how it ended. Whoever carried it out and gave it up with their run
+    /// Notifies every task that waits for a shared task how it ended. A run that executed it and gave it up
     /// leaves it to the others.
     pub async fn shared_ended(&self, finished: &SharedFinished) -> Result<()> {
         let result = match (finished.state, &finished.failure) {

@@ -23,7 +23,7 @@ pub fn message_of(letter: &DeadLetter) -> std::result::Result<Message, String> {
 }
 
 impl Runtime {
-    /// Publishes the message of a dead letter again, then throws the letter away: whoever dies in between publishes it
+    /// Publishes the message of a dead letter again, then throws the letter away: a process that ends in between publishes it
     /// twice, which is harmless, and never loses it.
     pub async fn replay(&self, letter: &DeadLetter) -> Result<Replayed> {
         let message = match message_of(letter) {
@@ -36,7 +36,7 @@ impl Runtime {
     }
 
     /// Lets triggers hear again of an event from elsewhere. It stays where they still can make nothing of it, or where all
-    /// of them have heard of it before.
+    /// of them have received it before.
     async fn replay_event(&self, letter: &DeadLetter, reason: String) -> Result<Replayed> {
         let Ok(event) = serde_json::from_str::<CloudEvent>(&letter.body) else {
             return Ok(Replayed::NoMessage(reason));
@@ -46,7 +46,7 @@ impl Runtime {
             return Ok(Replayed::NoMessage(complaint));
         }
         if received.heard.iter().all(|(_, heard)| *heard == Heard::Before) {
-            return Ok(Replayed::NoMessage("no trigger that it concerns has not heard of it before".into()));
+            return Ok(Replayed::NoMessage("every trigger that it concerns has received it before".into()));
         }
         self.store.discard(&letter.id).await?;
         Ok(Replayed::Sent)

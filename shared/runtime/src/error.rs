@@ -39,15 +39,13 @@ pub enum Error {
     /// The task that asked for the run no longer waits for it.
     #[error("the task that asked for the run no longer waits for it")]
     Unwanted,
-    /// What the run's tasks had delivered is deleted, and what is done anew would need it.
-    #[error(
-        "the outputs of run {0} were kept long enough and are deleted: it can only be done anew as a whole"
-    )]
+    /// What the run's tasks had delivered is deleted, and a rerun would need it.
+    #[error("the outputs of run {0} were kept long enough and are deleted: it can only be rerun as a whole")]
     OutputsForgotten(RunId),
     /// There is no such tenant.
     #[error("there is no tenant `{0}`")]
     NoSuchTenant(String),
-    /// A trigger can make nothing of what it heard of.
+    /// A trigger can make nothing of an event.
     #[error("{0}")]
     BadTrigger(String),
     /// A stored definition that this version of the program cannot compile.
@@ -78,7 +76,7 @@ impl Error {
         self.is_outage() || matches!(self, Self::Store(store::Error::Conflict))
     }
 
-    /// Whether something that everybody needs is away: whoever else calls now fares no better.
+    /// Whether something that everybody needs is away: other calls fail, too.
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Bus(_) | Self::Together(_) | Self::Store(store::Error::Unavailable(_)))
     }

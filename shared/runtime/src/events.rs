@@ -31,7 +31,7 @@ pub enum Heard {
     Started(RunId),
     /// It holds the event back until then.
     Held(Instant),
-    /// It had heard of it before.
+    /// It had received it before.
     Before,
     /// Its filter does not let it pass.
     Filtered,
@@ -54,7 +54,7 @@ impl Received {
 }
 
 impl Triggers<'_> {
-    /// Takes in an event, for the tenant that it names. Whoever brings it again is told that it was heard of before.
+    /// Receives an event, for the tenant that it names. A second copy changes nothing.
     pub async fn receive(self, event: &CloudEvent) -> Result<Received> {
         let tenant = match event.attributes.get(CloudEvent::TENANT) {
             Some(name) => self
@@ -75,7 +75,7 @@ impl Triggers<'_> {
         Ok(received)
     }
 
-    /// Whether a trigger has heard of something. Nothing is written.
+    /// Whether a trigger has received an event. Nothing is written.
     pub async fn has_received(self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool> {
         let mut unit = self.runtime.store.begin().await?;
         Ok(!unit.note_event(key, event).await?)

@@ -9,7 +9,7 @@ use store::VersionRecord;
 
 use crate::{Error, Result, Runtime};
 
-/// So many graphs are kept; beyond that the oldest version goes first.
+/// How many graphs are kept; beyond that the oldest version goes first.
 const KEPT: usize = 1_000;
 
 #[derive(Default)]

@@ -12,18 +12,18 @@ use crate::pipeline::Pipeline;
 use crate::publish::Pending;
 use crate::{Repairs, Result, Settled};
 
-/// So many things of one kind are put right in one transaction.
+/// The most repairs of one kind in one transaction.
 const BATCH: u32 = 200;
 
-/// A check-up reads all that is unfinished of a run: only so many in one transaction.
+/// The most rechecks in one transaction: each reads all unfinished tasks of a run.
 const CHECKUPS: u32 = 20;
 
 /// A dispatched task that nobody took for so long needs its message again.
 const PATIENCE: TimeDelta = TimeDelta::seconds(30);
 
 impl Repairs<'_> {
-    /// Everything that should not be, of as many unfinished runs after the given one as so many looks reach; of the system
-    /// as a whole, too, where none is given. Answers after which run to go on, unless all were looked at.
+    /// Everything that is wrong with the unfinished runs on the next pages after the given run, and with the system
+    /// as a whole where none is given. Returns the run after which to go on, if there are more.
     pub async fn inspect(
         self,
         mut after: Option<RunId>,
@@ -58,7 +58,7 @@ impl Repairs<'_> {
         Ok(found)
     }
 
-    /// Puts right what was found, as far as no person is needed. Answers which findings it did something about.
+    /// Puts right what was found, as far as no person is needed. Returns which findings it repaired.
     pub async fn repair(self, findings: &[Finding]) -> Result<Vec<Finding>> {
         let (mut repaired, mut seen) = (Vec::new(), BTreeSet::new());
         for finding in findings.iter().filter(|finding| finding.fault.can_be_repaired()) {
@@ -82,7 +82,7 @@ impl Repairs<'_> {
         Ok(repaired)
     }
 
-    /// Makes what is noted about a run fit its rows, and looks whether anything of it got lost. Answers whether
+    /// Makes what is noted about a run fit its rows, and looks whether anything of it got lost. Returns whether
     /// anything was wrong.
     pub async fn put_right(self, run: RunId) -> Result<bool> {
         let (changed, pending) = self.runtime.despite_conflicts(run, || self.try_put_right(run)).await?;

@@ -1,7 +1,7 @@
 //! Sensors of triggers: what they saw, in one transaction with the run that it starts.
 //!
 //! The sweep asks for a look and puts the next one off in the same breath, so a look that gets lost is made up for by the
-//! next. Whoever looks settles each find by itself, over the revision of the trigger at which it looked: of two who looked
+//! next. Each find is settled by itself, over the revision of the trigger at which it looked: of two who looked
 //! at the same time, one is late and writes nothing. What was found and not settled is found again.
 
 use chrono::TimeDelta;
@@ -40,7 +40,7 @@ pub struct Find {
 
 impl Triggers<'_> {
     /// Lets triggers do what they are due for: asks for looks of sensors, and starts runs of events that were held back.
-    /// Answers how many there were.
+    /// Returns how many there were.
     pub async fn fire_due(self, now: Instant, limit: u32) -> Result<usize> {
         let due = self.runtime.store.due_triggers(now, limit).await?;
         let mut polls = Vec::new();
@@ -70,7 +70,7 @@ impl Triggers<'_> {
         Ok(due.len())
     }
 
-    /// Lets a trigger pause, or go on. Answers whether there is such a trigger.
+    /// Lets a trigger pause, or go on. Returns whether there is such a trigger.
     pub async fn pause(self, key: &TriggerKey, pause: Option<&TriggerPause>) -> Result<bool> {
         let now = self.runtime.clock.now();
         let known = self.runtime.store.pause_trigger(key, pause, now).await?;

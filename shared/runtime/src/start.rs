@@ -63,7 +63,7 @@ impl From<RunRequested> for StartRun {
 /// A run that exists now.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Started {
-    /// The run: as it came into being, if this call created it. Which task started it is not looked up then.
+    /// The run, as it was created if this call created it. Which task started it is not looked up then.
     pub record: RunRecord,
     /// Whether this call created it.
     pub new: bool,

@@ -36,7 +36,7 @@ pub(crate) struct TemplateScopes {
 
 impl TemplateScopes {
     /// Loads what these tasks can see, each thing once: the children of a fan-out all see what it sees. A run that
-    /// comes into being has no facts in the store yet: they are given.
+    /// is being created has no facts in the store yet: they are passed in.
     pub(crate) async fn load(
         unit: &mut dyn Transaction,
         slice: &RunSlice<'_>,

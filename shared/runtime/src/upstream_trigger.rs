@@ -12,7 +12,7 @@ use crate::{Error, Result, Triggers};
 
 impl Triggers<'_> {
     /// Starts the runs that wait for the end of this one. Each waits for all its workflows to have run for the same
-    /// logical date; whoever hears of the last of them, of several at the same time, finds the others, and one run begins.
+    /// logical date; the handler of the last one finds the others, and one run begins.
     pub async fn follow(self, finished: &RunFinished) -> Result<()> {
         let waiting = self.runtime.store.triggers_on(finished.tenant, "workflow", &finished.workflow).await?;
         if waiting.is_empty() {

@@ -20,23 +20,23 @@ use crate::{Backfills, Error, Result};
 pub use plan::{BackfillPlan, NewBackfill};
 pub use steer::Steer;
 
-/// The lowest priority there is: whoever waits beside a backfill's task goes first.
+/// The lowest priority there is: every task that waits beside a backfill's goes first.
 const PRIORITY: i32 = -100;
 
-/// A backfill is looked at so often, in case the end of a run was not heard of.
+/// How often a backfill is rechecked, in case the message about the end of a run got lost.
 const LOOK: TimeDelta = TimeDelta::minutes(1);
 
-/// While runs are done anew that are of other lanes, nobody says when they end.
+/// Reruns belong to other concurrency groups, so no message says when they end.
 const LOOK_WHILE_REDOING: TimeDelta = TimeDelta::seconds(5);
 
-/// So many dates are read at once.
+/// The most dates that are read at a time.
 const DATES: u32 = 200;
 
 /// Runs that end at once let the next ones begin so often before others get their turn.
 const PASSES: u32 = 10;
 
 impl Backfills<'_> {
-    /// Has a look at backfills that are due for one. Answers how many.
+    /// Advances backfills that are due. Returns how many.
     pub async fn advance_due(self, now: Instant, limit: u32) -> Result<usize> {
         let due = self.runtime.store.due_backfills(now, limit).await?;
         for record in &due {
@@ -70,7 +70,7 @@ impl Backfills<'_> {
         Ok(())
     }
 
-    /// Begins what there is room for. Answers whether that was anything.
+    /// Begins what there is room for. Returns whether that was anything.
     async fn begin_dates(self, record: &BackfillRecord) -> Result<bool> {
         let turn = self.runtime.store.backfill_turn(record.id, DATES).await?;
         let room = record.max_parallel.saturating_sub(turn.active) as usize;
@@ -143,7 +143,7 @@ impl Backfills<'_> {
         })
     }
 
-    /// Has a run done anew that is there. Doing it twice changes nothing, since it has not ended then.
+    /// Reruns an existing run. Doing it twice changes nothing, since it has not ended then.
     async fn redo_date(self, record: &BackfillRecord, waiting: BackfillDate) -> Result<()> {
         let found = match waiting.run {
             Some(run) => self.runtime.store.run(record.tenant, run).await?,
@@ -166,7 +166,7 @@ impl Backfills<'_> {
         Ok(())
     }
 
-    /// Has a run done anew that has ended: what went wrong, or all of it. Where what it delivered is deleted, nothing can
+    /// Reruns a run that has ended: what went wrong, or all of it. Where what it delivered is deleted, nothing can
     /// go on from it, so all of it is done, too.
     async fn redo(self, record: &BackfillRecord, run: &Run) -> Result<()> {
         let by = By { actor: record.created_by.clone(), reason: Some(format!("backfill {}", record.id)) };
@@ -189,7 +189,7 @@ impl Backfills<'_> {
     async fn end_backfill(self, record: &BackfillRecord) -> Result<()> {
         let (state, finished_at) = (BackfillState::Finished, Some(self.runtime.clock.now()));
         let ended = BackfillRecord { state, finished_at, look_at: None, problem: None, ..record.clone() };
-        // Whoever changed it meanwhile is followed by another look.
+        // If it was changed meanwhile, it is advanced again.
         self.runtime.store.save_backfill(&ended).await?;
         Ok(())
     }

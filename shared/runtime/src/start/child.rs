@@ -8,7 +8,7 @@ use store::Transaction;
 use crate::{Error, Result, Runtime, StartRun};
 
 impl Runtime {
-    /// Creates the run that a task asks for. If it cannot be, a task that waits for it hears of it.
+    /// Creates the run that a task asks for. If it cannot be created, a task that waits for it fails.
     pub async fn start_child(&self, request: StartRun, parent: Parent) -> Result<()> {
         let (tenant, id) = (request.tenant, request.id);
         if let Some(record) = self.store.run(tenant, id).await? {

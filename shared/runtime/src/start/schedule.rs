@@ -17,8 +17,8 @@ const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
 const TRIES: u32 = 10;
 
 impl Schedules<'_> {
-    /// Makes the runs of schedules that are due. Whoever does so at the same time finds the same runs, and each is made
-    /// once. Answers how many schedules were moved on.
+    /// Makes the runs of schedules that are due. Two processes at the same time find the same runs, and each is created
+    /// once. Returns how many schedules advanced.
     pub async fn fire(self, now: Instant, limit: u32) -> Result<usize> {
         let mut moved = 0;
         for record in self.runtime.store.due_schedules(now, limit).await? {
@@ -111,7 +111,7 @@ impl Schedules<'_> {
         Ok(later.revision == record.revision && self.runtime.store.save_schedule(&later).await?)
     }
 
-    /// Has a schedule make no runs until it is resumed. Answers how it stands then; none if there is no such schedule.
+    /// Has a schedule make no runs until it is resumed. Returns how it stands then; none if there is no such schedule.
     pub async fn pause(
         self,
         tenant: TenantId,

@@ -13,7 +13,7 @@ use crate::{Error, Result, Triggers};
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Cause {
     pub(crate) key: TriggerKey,
-    /// What it heard of. If it had before, there is nothing more to do.
+    /// The events it received. If it had before, there is nothing more to do.
     pub(crate) notes: Vec<TriggerEvent>,
     /// Takes this event that was held back, if it is still the one that is due.
     pub(crate) held: Option<(CloudEvent, Instant)>,
@@ -22,12 +22,12 @@ pub(crate) struct Cause {
 }
 
 impl Cause {
-    /// Something that a trigger heard of.
+    /// The cause of a trigger that received events.
     pub(crate) fn heard(key: &TriggerKey, notes: Vec<TriggerEvent>) -> Self {
         Self { key: key.clone(), notes, held: None, sighting: None }
     }
 
-    /// Writes it, for the run that begins, if one does. Answers whether nobody had settled it before; if not, the unit
+    /// Writes it, for the run that begins, if one does. Returns whether it had not been settled before; if it had, the transaction
     /// must not be committed.
     pub(crate) async fn settle(&self, unit: &mut dyn Transaction, run: Option<RunId>) -> Result<bool> {
         for note in &self.notes {
@@ -109,7 +109,7 @@ impl Triggers<'_> {
         }
     }
 
-    /// Writes what there is to say of a trigger where no run begins. Answers whether nobody had before.
+    /// Writes what there is to say of a trigger where no run begins. Returns whether it had not been settled before.
     pub(crate) async fn settle_cause(self, cause: &Cause) -> Result<bool> {
         self.runtime
             .despite_conflicts(RunId(Uuid::nil()), || async {

@@ -19,7 +19,7 @@ const MAX_DATES: usize = 10_000;
 /// No backfill has more runs under way.
 const MAX_PARALLEL: u32 = 100;
 
-/// So many of the last runs say how long one takes.
+/// How many of the last runs the estimate is based on.
 const HISTORY: u32 = 20;
 
 /// A backfill that is asked for.
@@ -37,9 +37,9 @@ pub struct NewBackfill {
     pub from: String,
     /// Until when, that included; all of it if it is a day.
     pub to: String,
-    /// So many of its runs go on at the same time.
+    /// The most active runs.
     pub max_parallel: u32,
-    /// For ten turns of the tenant's live tasks where places are short, so many of its own.
+    /// How many turns it gets where slots are short, for ten turns of the tenant's live tasks.
     pub weight: u32,
     /// Which of its dates get a run.
     pub rerun: Rerun,
@@ -144,7 +144,7 @@ impl Backfills<'_> {
         Ok(BackfillPlan { in_range: all.len(), record, dates, existing, expected })
     }
 
-    /// How long so many runs take, a few at a time, if each takes as long as the middle one of the last.
+    /// How long the runs take, a few at a time, if each takes as long as the middle one of the last.
     async fn expected(self, record: &BackfillRecord, runs: usize) -> Result<Option<TimeDelta>> {
         let filter = RunFilter {
             workflow: Some(record.workflow.clone()),

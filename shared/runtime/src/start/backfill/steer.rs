@@ -11,7 +11,7 @@ use crate::{Backfills, Result};
 /// A change is tried so often, while others change the same.
 const TRIES: u32 = 10;
 
-/// Whoever makes a run for a backfill that was cancelled meanwhile is waited for so long.
+/// How long to wait for processes that still create runs for a backfill that was cancelled.
 const STRAGGLERS: TimeDelta = TimeDelta::minutes(10);
 
 /// States of runs that have not ended.
@@ -22,20 +22,20 @@ const UNFINISHED: [RunState; 4] = [RunState::Queued, RunState::Running, RunState
 pub enum Steer {
     /// No more runs shall begin; those under way go on.
     Pause,
-    /// It shall go on, also if it was cancelled: what was cancelled with it is done anew.
+    /// It shall go on, also if it was cancelled: what was cancelled with it is rerun.
     Resume,
     /// It shall end, and so shall its runs.
     Cancel,
 }
 
 impl Backfills<'_> {
-    /// Does what someone wants of a backfill. Answers whether it could be done; none if there is no such backfill.
+    /// Does what someone wants of a backfill. Returns whether it could be done; none if there is no such backfill.
     pub async fn steer(self, id: BackfillId, steer: Steer, actor: &str) -> Result<Option<bool>> {
         use BackfillState as S;
         let now = self.runtime.clock.now();
         let moved = |record: BackfillRecord| {
             let (state, look_at, finished_at) = match (steer, record.state) {
-                // The sweep ends its runs, should whoever asks not live to do it.
+                // The sweep ends its runs, should this process end before it does.
                 (Steer::Pause, S::Running) => (S::Paused, None, None),
                 (Steer::Resume, S::Paused | S::Cancelled) => (S::Running, Some(now + LOOK), None),
                 (Steer::Cancel, S::Running | S::Paused) => (S::Cancelled, Some(now + LOOK), Some(now)),
@@ -101,7 +101,7 @@ impl Backfills<'_> {
         }
     }
 
-    /// Changes a backfill, whatever others do to it meanwhile. Answers how it is then; none if there is no such one.
+    /// Changes a backfill, whatever others do to it meanwhile. Returns how it is then; none if there is no such one.
     pub(super) async fn change_backfill(
         self,
         id: BackfillId,

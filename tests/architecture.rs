@@ -19,7 +19,8 @@ fn root() -> PathBuf {
 /// The folders of all our crates, by their short names.
 fn crates() -> BTreeMap<String, PathBuf> {
     let list = |folder: &str| fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
-    let folders = list("shared").chain(list("functions")).filter(|path| path.join("Cargo.toml").is_file());
+    let lists = ["shared", "functions", "tools"].into_iter().flat_map(list);
+    let folders = lists.filter(|path| path.join("Cargo.toml").is_file());
     let named = folders.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path));
     named
         .chain([("cli".to_owned(), root().join("cli")), ("tests".to_owned(), root().join("tests"))])
@@ -73,7 +74,9 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 fn each_crate_imports_only_what_the_architecture_allows() {
     let (crates, allowed) = (crates(), allowed());
     let ours: BTreeSet<&String> = crates.keys().collect();
-    for (name, folder) in crates.iter().filter(|(name, _)| !["cli", "tests"].contains(&name.as_str())) {
+    for (name, folder) in
+        crates.iter().filter(|(name, _)| !["bench", "cli", "tests"].contains(&name.as_str()))
+    {
         let may = allowed.get(name).unwrap_or_else(|| panic!("ARCHITECTURE.md says nothing about `{name}`"));
         let does: BTreeSet<String> = dependencies(folder, "dependencies");
         let beyond: Vec<&String> =
@@ -100,6 +103,17 @@ fn what_tests_share_is_never_part_of_the_product() {
     for (name, folder) in crates() {
         assert!(!dependencies(&folder, "dependencies").contains("testkit"), "`{name}` ships testkit");
     }
+}
+
+#[test]
+fn benchmarks_are_never_part_of_the_product() {
+    for (name, folder) in crates() {
+        for section in ["dependencies", "dev-dependencies"] {
+            assert!(!dependencies(&folder, section).contains("bench"), "`{name}` contains the benchmarks");
+        }
+    }
+    let commands = fs::read_to_string(root().join("Dockerfile")).unwrap();
+    assert!(commands.contains("--package ebb") && !commands.contains("ebbflow-bench"), "{commands}");
 }
 
 #[test]
@@ -139,7 +153,7 @@ fn no_module_is_named_for_having_no_name() {
 fn nobody_but_the_store_speaks_sql() {
     for (name, folder) in crates() {
         let speaks = dependencies(&folder, "dependencies").contains("sqlx");
-        assert_eq!(speaks, matches!(name.as_str(), "store" | "embedded" | "gauge"), "`{name}`");
+        assert_eq!(speaks, matches!(name.as_str(), "store" | "embedded" | "bench"), "`{name}`");
     }
 }
 
@@ -185,7 +199,6 @@ const CLEAN: [&str; 23] = [
     "cli/src/client",
     "cli/src/client.rs",
     "cli/src/commands",
-    "cli/src/fairness",
     "deploy",
     "docs",
     "functions/console/templates",
@@ -197,6 +210,7 @@ const CLEAN: [&str; 23] = [
     "shared/workflow_test",
     "terraform",
     "tests/simulation",
+    "tools/bench/src/simulate",
     "workflows",
 ];
 

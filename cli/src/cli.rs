@@ -3,9 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::args::{Command, Shared};
-use crate::bench::BenchArgs;
 use crate::dev::DevArgs;
-use crate::fairness::Fairness;
 use crate::serve::Serve;
 
 /// A workflow orchestrator on stateless functions and Postgres
@@ -38,14 +36,6 @@ pub enum Top {
         #[arg(long, env = "EBB_GRANT_TO", value_name = "USERS", value_delimiter = ',')]
         grant_to: Vec<String>,
     },
-    /// Benchmark all of Ebbflow on this machine, in a temporary database
-    #[command(
-        after_help = "Examples:\n  ebb bench --quick\n  ebb bench chain latency --json\n  ebb bench statements"
-    )]
-    Bench(BenchArgs),
-    /// Simulate how tenants share slots, without a server
-    #[command(subcommand)]
-    Fairness(Fairness),
     /// Serve one function on $PORT, with settings from the environment
     #[command(after_help = "Examples:\n  ebb serve sweep\n  ebb serve trigger --check")]
     Serve(Serve),

@@ -125,19 +125,6 @@ impl Client {
         Follower::new(path, &[]).new_items(self).await
     }
 
-    /// A page of the console.
-    pub async fn console(&self, path: &str) -> Result<String> {
-        let url = self.base.join(path).map_err(|error| self.strange(error.to_string()))?;
-        let request = self.http.get(url).bearer_auth(&self.token);
-        let answer = request.send().await.map_err(|error| self.unreachable(&error))?;
-        let status = answer.status();
-        let body = self.body(answer).await?;
-        match status.is_success() {
-            true => Ok(String::from_utf8_lossy(&body).into_owned()),
-            false => Err(self.strange(format!("{path} returned {status}"))),
-        }
-    }
-
     /// One page of a list.
     async fn page<T: DeserializeOwned>(
         &self,

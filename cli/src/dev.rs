@@ -35,7 +35,7 @@ use issuer::LocalIssuer;
 use queues::EveryQueue;
 
 /// Connections to the database: enough for both cores of a small machine, and few for Postgres.
-pub(crate) const CONNECTIONS: u32 = 6;
+pub const CONNECTIONS: u32 = 6;
 
 /// In one process a cancelled attempt need not wait ten seconds for its heartbeat.
 const HEARTBEAT: TimeDelta = TimeDelta::seconds(2);

@@ -8,11 +8,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use ebb::args::{Command, Shared, Trigger};
-use ebb::bench;
 use ebb::cli::{Cli, Top};
 use ebb::commands;
 use ebb::dev::{Apart, BusKind, Dev, DevArgs};
-use ebb::fairness::{self, Fairness};
 use store::Postgres;
 
 fn main() -> ExitCode {
@@ -22,8 +20,6 @@ fn main() -> ExitCode {
         Top::Serve(serve) => serve.function.main(),
         Top::Dev(args) => finish(dev(&shared, &args)),
         Top::Migrate { database_url, grant_to } => finish(migrate(&database_url, &grant_to)),
-        Top::Bench(args) => finish(bench::run(&shared, &args)),
-        Top::Fairness(Fairness::Simulate(args)) => finish(async { fairness::simulate(&shared, &args) }),
         Top::Other(command) => finish(commands::run(&shared, command)),
     }
 }

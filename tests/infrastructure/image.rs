@@ -1,7 +1,7 @@
 //! What goes into the image, and how it behaves there: as far as that can be seen without Docker.
 //!
 //! If there is a release build, it is held to what is promised: 25 MB of memory, below 60 MB in the image. Building one takes
-//! minutes, so the gate checks the build that tests use, which is larger, and holds it to a little less. `ebb bench start`
+//! minutes, so the gate checks the build that tests use, which is larger, and holds it to a little less. `cargo bench-ebb start`
 //! measures how soon a release is ready, and cloudbuild.yaml weighs the image before it is deployed.
 
 use std::fs;

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod apart;
-mod bench;
 mod browser;
 mod care;
 mod crash;

@@ -1,0 +1,71 @@
+//! `cargo bench-ebb`: how fast Ebbflow is on this machine, compared with what the machine itself can do, and how
+//! tenants would share slots.
+
+mod database;
+mod load;
+mod machine;
+mod percentiles;
+mod processes;
+mod report;
+mod scenarios;
+mod simulate;
+mod usage;
+mod workflows;
+mod world;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use ebb::output;
+use ebb::serve::Serve;
+use scenarios::BenchArgs;
+use simulate::Simulate;
+
+/// Measure this machine with all of Ebbflow on it, in a temporary database
+#[derive(Parser)]
+#[command(
+    name = "cargo bench-ebb",
+    bin_name = "cargo bench-ebb",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  cargo bench-ebb --quick\n  cargo bench-ebb chain latency --json\n  cargo bench-ebb statements"
+)]
+struct Cli {
+    #[command(flatten)]
+    bench: BenchArgs,
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Simulate which tenant gets a slot when, without a server
+    #[command(
+        after_help = "Examples:\n  cargo bench-ebb simulate --tenant a:tasks=10000 --tenant b:tasks=1,at=500\n  cargo bench-ebb simulate --tenant a:weight=3,tasks=300 --tenant b:tasks=300 --slots 8\n\nAll tasks take equally long. Time and waits are counted in releases: slots that were given."
+    )]
+    Simulate(Simulate),
+    /// Serve one function: the processes that `start` and `instances` measure
+    #[command(hide = true)]
+    Serve(Serve),
+}
+
+fn main() -> Result<ExitCode> {
+    let Cli { bench, command, json } = Cli::parse();
+    match command {
+        // A function has its own async runtime.
+        Some(Command::Serve(serve)) => return Ok(serve.function.main()),
+        Some(Command::Simulate(args)) => {
+            let shares = simulate::shares(&args)?;
+            if json { output::json(&shares)? } else { output::line(shares.table())? }
+        }
+        None => {
+            let report = scenarios::measure(&bench)?;
+            if json { output::json(&report)? } else { output::line(report)? }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

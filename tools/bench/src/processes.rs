@@ -1,0 +1,189 @@
+//! The functions as they are deployed: several processes of each, behind a balancer.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use auth::Issuer;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use bus::local::{Broker, Faults};
+use bus::{Endpoint, Subscription};
+use clock::{Clock, SystemClock};
+use model::Topic;
+use serde_json::json;
+
+use ebb::client::Server;
+
+const ISSUER: &str = "https://bench.ebbflow.local";
+const PUSHER: &str = "pusher@ebbflow.local";
+const PUSH_AUDIENCE: &str = "ebbflow-push";
+const API_AUDIENCE: &str = "ebbflow-api";
+const ADMIN: &str = "admin@ebbflow.local";
+
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The functions, and the topic that is pushed to each.
+fn functions() -> [(&'static str, Topic); 4] {
+    [
+        ("trigger", Topic::Triggers),
+        ("evaluate", Topic::Evaluations),
+        ("execute", Topic::Work("light".into())),
+        ("sweep", Topic::Management),
+    ]
+}
+
+/// A process of a function, killed on drop.
+pub(crate) struct Function {
+    name: &'static str,
+    url: String,
+    process: Child,
+    /// From its start until it was ready.
+    pub(crate) took: Duration,
+}
+
+impl Function {
+    pub(crate) fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    async fn start(name: &'static str, database: &str, host: &str) -> Result<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let started = Instant::now();
+        // As in the image, one program is all functions.
+        let process = Command::new(std::env::current_exe()?)
+            .args(["serve", name])
+            .env("PORT", port.to_string())
+            .env("DATABASE_URL", database)
+            .env("EBB_BROKER_URL", host)
+            .env("EBB_PUSH_AUTH", "oidc")
+            .env("EBB_PUSH_AUDIENCE", PUSH_AUDIENCE)
+            .env("EBB_PUSH_ACCOUNT", PUSHER)
+            .env("EBB_PUSH_ISSUER", ISSUER)
+            .env("EBB_PUSH_KEYS_URL", format!("{host}/keys"))
+            .env("EBB_API_AUDIENCE", API_AUDIENCE)
+            .env("EBB_API_ACCOUNTS", ADMIN)
+            .env("EBB_RATE_CALLER", "0")
+            .env("EBB_RATE_TENANT", "0")
+            .env("EBB_API_ISSUER", ISSUER)
+            .env("EBB_API_KEYS_URL", format!("{host}/keys"))
+            .env("RUST_LOG", "error")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("{name} does not start"))?;
+        let mut function =
+            Self { name, url: format!("http://127.0.0.1:{port}"), process, took: READY_TIMEOUT };
+        function.wait(started).await?;
+        function.took = started.elapsed();
+        Ok(function)
+    }
+
+    async fn wait(&self, started: Instant) -> Result<()> {
+        let (client, ready) = (http_client()?, format!("{}/readyz", self.url));
+        let mut ticks = tokio::time::interval(Duration::from_millis(1));
+        while !client.get(&ready).send().await.is_ok_and(|answer| answer.status().is_success()) {
+            if started.elapsed() > READY_TIMEOUT {
+                bail!("{} is not ready after {} s", self.name, READY_TIMEOUT.as_secs());
+            }
+            ticks.tick().await;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Several processes of each function, on one database and one bus.
+pub(crate) struct Processes {
+    pub(crate) broker: Broker,
+    issuer: Arc<Issuer>,
+    functions: Vec<Function>,
+}
+
+impl Processes {
+    pub(crate) async fn start(database: &str, instances: usize) -> Result<Self> {
+        let issuer = Arc::new(Issuer::generate(ISSUER));
+        let broker = Broker::new(Arc::new(SystemClock), issuer.clone(), PUSHER, Faults::default());
+        let host = serve(broker.clone(), &issuer).await?;
+        let mut processes = Self { broker, issuer, functions: Vec::new() };
+        for (name, topic) in functions() {
+            for _ in 0..instances {
+                processes.functions.push(Function::start(name, database, &host).await?);
+            }
+            processes.subscribe(name, &topic)?;
+        }
+        Ok(processes)
+    }
+
+    pub(crate) fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// Where the API is, and the token to send there.
+    pub(crate) fn servers(&self) -> Vec<Server> {
+        let now = SystemClock.now().timestamp();
+        let token = self.issuer.sign(&json!({
+            "iss": ISSUER, "sub": "admin", "aud": API_AUDIENCE, "email": ADMIN, "email_verified": true,
+            "iat": now, "exp": now + 24 * 60 * 60,
+        }));
+        self.urls("trigger")
+            .into_iter()
+            .map(|url| Server { url, token: token.clone(), tenant: None })
+            .collect()
+    }
+
+    fn urls(&self, function: &str) -> Vec<String> {
+        self.functions.iter().filter(|it| it.name == function).map(|it| it.url.clone()).collect()
+    }
+
+    fn subscribe(&self, name: &str, topic: &Topic) -> Result<()> {
+        let balancer =
+            Balancer { urls: self.urls(name).into(), turn: Arc::default(), client: http_client()? };
+        let router = Router::new().route("/push", post(forward)).with_state(balancer);
+        let endpoint = Endpoint::Router(router, "/push".into());
+        self.broker.subscribe(topic, Subscription::new(name, endpoint, PUSH_AUDIENCE));
+        Ok(())
+    }
+}
+
+/// Serves the broker and the keys of its tokens to the processes.
+async fn serve(broker: Broker, issuer: &Issuer) -> Result<String> {
+    let keys = issuer.jwks();
+    let host = bus::broker_http::router(broker).route("/keys", get(|| async { axum::Json(keys) }));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = format!("http://{}", listener.local_addr()?);
+    tokio::spawn(async move { axum::serve(listener, host).await });
+    Ok(address)
+}
+
+/// A client for this machine: a proxy would look for the address on its own.
+pub(crate) fn http_client() -> reqwest::Result<reqwest::Client> {
+    reqwest::Client::builder().no_proxy().build()
+}
+
+/// Sends each push to the next of several processes, as a platform's load balancer does.
+#[derive(Clone)]
+struct Balancer {
+    urls: Arc<[String]>,
+    turn: Arc<AtomicUsize>,
+    client: reqwest::Client,
+}
+
+async fn forward(State(balancer): State<Balancer>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let turn = balancer.turn.fetch_add(1, Ordering::Relaxed) % balancer.urls.len();
+    let push = balancer.client.post(format!("{}/push", balancer.urls[turn])).headers(headers).body(body);
+    push.send().await.map_or(StatusCode::BAD_GATEWAY, |answer| answer.status())
+}

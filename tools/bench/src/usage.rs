@@ -1,0 +1,50 @@
+//! What this process and the machine use according to `/proc`; nothing where there is no `/proc`.
+
+use std::fs;
+
+/// Clock ticks per second in `/proc`, the same on every Linux.
+const TICKS: f64 = 100.0;
+
+/// A megabyte in kilobytes.
+const MEGABYTE: f64 = 1024.0;
+
+/// Seconds of processor time so far.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Processors {
+    /// Of this process: Ebbflow and what drives it.
+    pub(crate) own: f64,
+    /// Of everything on the machine.
+    pub(crate) all: f64,
+}
+
+impl Processors {
+    pub(crate) fn now() -> Option<Self> {
+        let own = fs::read_to_string("/proc/self/stat").ok()?;
+        // The name of the program, in brackets, may contain spaces.
+        let own = own.rsplit(')').next()?.split_whitespace().skip(11).take(2).filter_map(number).sum::<f64>();
+        let all = fs::read_to_string("/proc/stat").ok()?;
+        // User, nice, system; then idle and waiting; then interrupts.
+        let all: Vec<f64> = all.lines().next()?.split_whitespace().skip(1).filter_map(number).collect();
+        let busy = all.iter().take(3).chain(all.iter().skip(5).take(2)).sum::<f64>();
+        Some(Self { own: own / TICKS, all: busy / TICKS })
+    }
+
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self { own: self.own - earlier.own, all: self.all - earlier.all }
+    }
+
+    pub(crate) fn per(self, count: f64) -> Self {
+        Self { own: self.own / count, all: self.all / count }
+    }
+}
+
+/// The resident memory of a process, in megabytes.
+pub(crate) fn memory(process: &str) -> Option<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.split_whitespace().next().and_then(number)? / MEGABYTE)
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok()
+}

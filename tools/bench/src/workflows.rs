@@ -1,0 +1,79 @@
+//! The workflows that are measured, written as anyone would write them.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value};
+
+/// A workflow file.
+pub(crate) struct Written {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// Tasks that do nothing, one after the other.
+pub(crate) fn chain(name: &str, length: usize) -> Written {
+    let mut text = format!("name: {name}\ntasks:\n  - {{name: t0, type: noop}}\n");
+    for task in 1..length {
+        let _ = writeln!(text, "  - {{name: t{task}, type: noop, depends_on: [t{}]}}", task - 1);
+    }
+    Written { name: name.into(), text }
+}
+
+/// Tasks that do nothing, side by side: one for each of the [`items`].
+pub(crate) fn wide(name: &str) -> Written {
+    let text = format!(
+        "name: {name}
+inputs:
+  items: {{type: list}}
+tasks:
+  - name: spread
+    type: fan_out
+    for_each: inputs.items
+    task: {{type: noop}}
+"
+    );
+    Written { name: name.into(), text }
+}
+
+/// The inputs of a fan-out of `size` tasks.
+pub(crate) fn items(size: usize) -> Map<String, Value> {
+    Map::from_iter([("items".to_owned(), Value::from((0..size).collect::<Vec<usize>>()))])
+}
+
+/// A start, two branches, and a join.
+pub(crate) fn diamond(name: &str) -> Written {
+    let text = format!(
+        "name: {name}
+tasks:
+  - {{name: start, type: noop}}
+  - {{name: left, type: noop, depends_on: [start]}}
+  - {{name: right, type: noop, depends_on: [start]}}
+  - {{name: join, type: noop, depends_on: [left, right]}}
+"
+    );
+    Written { name: name.into(), text }
+}
+
+/// The same, without a limit on the tasks that run at once.
+pub(crate) fn all_at_once(name: &str) -> Written {
+    let Written { name, text } = wide(name);
+    let text = text.replace("    for_each:", "    max_parallel: 10000\n    for_each:");
+    Written { name, text }
+}
+
+/// Tasks side by side that sleep for an hour.
+pub(crate) fn sleepers(name: &str, tasks: usize) -> Written {
+    let mut text = format!("name: {name}\ntasks:\n");
+    for task in 0..tasks {
+        let _ = writeln!(text, "  - {{name: s{task}, type: sleep, config: {{duration: 1h}}}}");
+    }
+    Written { name: name.into(), text }
+}
+
+/// A sleep of a second.
+pub(crate) fn nap(name: &str) -> Written {
+    Written {
+        name: name.into(),
+        text: format!("name: {name}\ntasks:\n  - {{name: nap, type: sleep, config: {{duration: 1s}}}}\n"),
+    }
+}

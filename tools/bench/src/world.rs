@@ -1,0 +1,220 @@
+//! What scenarios work on: a server, and for each of them a database with all of Ebbflow on it.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use api::definitions::{File, Files, Kind};
+use api::runs::StartBody;
+use api::views::RunView;
+use api::workflows::Registration;
+use bus::local::Broker;
+use ebb::client::{self, Client};
+use ebb::dev::{BusKind, Dev, DevArgs};
+use embedded::{Options, Server};
+use indicatif::ProgressBar;
+use reqwest::header::HeaderMap;
+use serde_json::{Map, Value};
+use store::Postgres;
+use tokio::time::interval;
+
+use crate::database::{Database, Scratch};
+use crate::processes::{Processes, http_client};
+use crate::scenarios::BenchArgs;
+use crate::workflows::Written;
+
+/// Lets the server count statements.
+const COUNTING: &[&str] = &["shared_preload_libraries=pg_stat_statements", "pg_stat_statements.max=1000"];
+
+const POLL_EVERY: Duration = Duration::from_millis(5);
+
+/// The server that everything is measured on.
+pub(crate) struct Bench {
+    pub(crate) quick: bool,
+    /// What the server is, in words.
+    pub(crate) database: String,
+    url: String,
+    embedded: Option<(Server, PathBuf)>,
+    progress: Option<ProgressBar>,
+}
+
+impl Bench {
+    pub(crate) async fn open(args: &BenchArgs) -> Result<Self> {
+        let progress = std::io::stderr().is_terminal().then(ProgressBar::new_spinner);
+        if let Some(url) = args.database_url.clone() {
+            let database = "the server named by --database-url".into();
+            return Ok(Self { quick: args.quick, database, url, embedded: None, progress });
+        }
+        let folder = std::env::temp_dir().join(format!("ebb-bench-{}", uuid::Uuid::now_v7().simple()));
+        let server = start(&folder).await.context("the embedded database does not start")?;
+        let (database, url) = (server.kind().to_string(), server.url("postgres"));
+        Ok(Self { quick: args.quick, database, url, embedded: Some((server, folder)), progress })
+    }
+
+    /// Whether the server's files are on this machine's disk for temporary files.
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.embedded.is_some()
+    }
+
+    pub(crate) fn size<T>(&self, usual: T, quick: T) -> T {
+        if self.quick { quick } else { usual }
+    }
+
+    pub(crate) fn progress(&self, what: &str) {
+        if let Some(progress) = &self.progress {
+            progress.set_message(what.to_owned());
+            progress.enable_steady_tick(Duration::from_millis(100));
+        }
+    }
+
+    /// An empty database.
+    pub(crate) async fn scratch(&self) -> Result<Scratch> {
+        Scratch::create(&self.url).await
+    }
+
+    pub(crate) async fn server(&self) -> Result<Database> {
+        Database::connect(&self.url, 1).await
+    }
+
+    /// All of Ebbflow in this process, as `ebb dev` runs it, on a fresh database.
+    pub(crate) async fn world(&self) -> Result<World> {
+        let (scratch, data) = (self.scratch().await?, tempfile::tempdir()?);
+        let workflows = data.path().join("workflows");
+        std::fs::create_dir(&workflows)?;
+        let database_url = Some(scratch.url());
+        let args = DevArgs { workflows, port: 0, bus: BusKind::Local, database_url, run: None, once: false };
+        let dev = Dev::start(&data.path().join("data"), &args).await?;
+        let server = client::Server { url: dev.url.clone(), token: dev.token.clone(), tenant: None };
+        let broker = dev.broker().clone();
+        World::new(scratch, vec![server], broker, Running::Dev(Box::new(dev), data)).await
+    }
+
+    /// Each function in `instances` processes, on a fresh database.
+    pub(crate) async fn processes(&self, instances: usize) -> Result<World> {
+        let scratch = self.scratch().await?;
+        Postgres::migrate(&scratch.url()).await?;
+        let processes = Processes::start(&scratch.url(), instances).await?;
+        let (servers, broker) = (processes.servers(), processes.broker.clone());
+        World::new(scratch, servers, broker, Running::Processes(processes)).await
+    }
+
+    pub(crate) async fn close(self) {
+        if let Some(progress) = &self.progress {
+            progress.finish_and_clear();
+        }
+        if let Some((server, folder)) = self.embedded {
+            server.stop().await;
+            // What remains is in the folder for temporary files.
+            let _ = Server::remove(&folder).await;
+        }
+    }
+}
+
+/// A server with its usual settings that counts statements if it can.
+async fn start(folder: &Path) -> Result<Server, embedded::Error> {
+    match Server::start_with(folder, Options { settings: COUNTING, ..Options::default() }).await {
+        // The compiled-in Postgres has no such library.
+        Err(embedded::Error::NotStarted { .. }) => Server::start(folder).await,
+        other => other,
+    }
+}
+
+/// All of Ebbflow on a temporary database.
+pub(crate) struct World {
+    pub(crate) broker: Broker,
+    pub(crate) database: Database,
+    servers: Vec<client::Server>,
+    clients: Vec<Arc<Client>>,
+    http: reqwest::Client,
+    turn: AtomicUsize,
+    running: Running,
+    scratch: Scratch,
+}
+
+/// What stops with a world.
+enum Running {
+    Dev(Box<Dev>, tempfile::TempDir),
+    Processes(Processes),
+}
+
+impl World {
+    async fn new(scratch: Scratch, servers: Vec<client::Server>, broker: Broker, running: Running) -> Result<Self> {
+        let database = Database::connect(&scratch.url(), 4).await?;
+        let clients: Result<_, _> =
+            servers.iter().map(|server| Client::new(server.clone()).map(Arc::new)).collect();
+        let (clients, http, turn) = (clients?, http_client()?, AtomicUsize::new(0));
+        Ok(Self { broker, database, servers, clients, http, turn, running, scratch })
+    }
+
+    /// The API of one instance after the other.
+    pub(crate) fn client(&self) -> Arc<Client> {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        self.clients[turn % self.clients.len()].clone()
+    }
+
+    /// A page of the console.
+    pub(crate) async fn page(&self, path: &str) -> Result<String> {
+        let client::Server { url, token, .. } = &self.servers[0];
+        let response = self.http.get(format!("{url}{path}")).bearer_auth(token).send().await?;
+        Ok(response.error_for_status()?.text().await?)
+    }
+
+    pub(crate) async fn register(&self, workflows: &[Written]) -> Result<()> {
+        let file = |workflow: &Written| File {
+            path: format!("{}.yaml", workflow.name),
+            kind: Kind::Workflow,
+            text: workflow.text.clone(),
+        };
+        let body = Files { files: workflows.iter().map(file).collect() };
+        let _: Registration = self.client().post(&["workflows"], HeaderMap::new(), &body).await?;
+        Ok(())
+    }
+
+    /// Starts a run by the API.
+    pub(crate) fn trigger(
+        &self,
+        workflow: &str,
+        inputs: Map<String, Value>,
+    ) -> impl Future<Output = Result<()>> + Send + use<> {
+        let (client, workflow) = (self.client(), workflow.to_owned());
+        async move {
+            let body = StartBody { inputs, ..StartBody::default() };
+            let _: RunView = client.post(&["workflows", &workflow, "runs"], HeaderMap::new(), &body).await?;
+            Ok(())
+        }
+    }
+
+    /// The name of its database.
+    pub(crate) fn name(&self) -> &str {
+        &self.scratch.name
+    }
+
+    /// Waits until every run has succeeded; it is an error if one does not.
+    pub(crate) async fn drain(&self) -> Result<()> {
+        let mut ticks = interval(POLL_EVERY);
+        while self.database.unfinished_runs().await? > 0 {
+            ticks.tick().await;
+        }
+        let unsuccessful = self.database.unsuccessful_runs().await?;
+        ensure!(unsuccessful == 0, "{unsuccessful} runs did not succeed: the measurement is worthless");
+        Ok(())
+    }
+
+    /// Stops Ebbflow and returns its database.
+    pub(crate) async fn stop(self) -> Result<Scratch> {
+        self.database.close().await;
+        match self.running {
+            Running::Dev(dev, _data) => dev.stop().await?,
+            Running::Processes(processes) => drop(processes),
+        }
+        Ok(self.scratch)
+    }
+
+    /// Stops Ebbflow and drops its database.
+    pub(crate) async fn close(self) -> Result<()> {
+        self.stop().await?.drop().await
+    }
+}

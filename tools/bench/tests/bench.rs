@@ -1,0 +1,67 @@
+//! `cargo bench-ebb`, as people run it.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ebbflow-bench"));
+    command.args(arguments).env_remove("DATABASE_URL").stdin(Stdio::null()).output().unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = run(&[arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_quick_bench_measures_the_machine_and_the_scenario() {
+    let report = json(&["--quick", "chain"]);
+    for limit in ["commits_per_second", "rows_in_thousands_per_second"] {
+        assert!(report["machine"][limit].as_f64().unwrap() > 0.0, "{limit}: {report}");
+    }
+    let [chain] = report["scenarios"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    let rate = &chain["figures"][0];
+    assert_eq!((&chain["name"], &rate["name"]), (&"chain".into(), &"tasks ended".into()));
+    assert_eq!(rate["goal"]["at_least"], 10_000.0);
+    assert!(rate["value"].as_f64().unwrap() > 0.0, "{rate}");
+}
+
+#[test]
+fn processes_of_the_functions_start_and_are_measured() {
+    let report = json(&["--quick", "start"]);
+    let figures = report["scenarios"][0]["figures"].as_array().unwrap();
+    assert!(figures.iter().all(|figure| figure["value"].as_f64().unwrap() > 0.0), "{report}");
+}
+
+#[test]
+fn every_page_of_the_console_is_measured_against_its_goal() {
+    let report = json(&["--quick", "pages"]);
+    let figures = report["scenarios"][0]["figures"].as_array().unwrap();
+    assert!(figures.len() > 30, "{report}");
+    let (size, pages) = figures.split_last().unwrap();
+    assert_eq!((&size["unit"], &size["met"]), (&"KB".into(), &true.into()), "{size}");
+    for page in pages {
+        assert_eq!((&page["unit"], &page["goal"]["at_most"]), (&"ms".into(), &100.0.into()), "{page}");
+        assert!(page["value"].as_f64().unwrap() > 0.0, "{page}");
+    }
+}
+
+#[test]
+fn shares_of_tenants_are_simulated_without_a_server() {
+    let shares = json(&["simulate", "--tenant", "a:weight=3,tasks=300", "--tenant", "b:tasks=300"]);
+    let percent = |name: &str| shares["tenants"][0][name].as_f64().unwrap();
+    assert_eq!(percent("entitled"), 75.0);
+    assert!((percent("received") - 75.0).abs() < 1.0, "{shares}");
+}
+
+#[test]
+fn a_misspelt_scenario_is_explained() {
+    let output = run(&["chian"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("'chain'"), "{message}");
+}

@@ -1,47 +1,36 @@
-//! Numbers for whoever watches: counted wherever things happen, shown on one page in Prometheus' text format.
+//! Metrics: counted wherever things happen, exported as Prometheus' text format and as OTLP from the same snapshot.
 
 pub mod catalogue;
 mod otlp;
+mod prometheus;
+mod registry;
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics::{counter, gauge, histogram};
 use model::Instant;
 use store::{Fault, Load, Store};
 
 pub use catalogue::{Kind, METRICS};
-pub use otlp::{Exporter, as_otlp};
+pub use otlp::Exporter;
 pub(crate) use otlp::{attributes, nanos};
+use registry::{Family, Registry};
 
-/// What seconds are sorted into.
-const SECONDS: [f64; 13] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0];
-
-/// So many requests may be measured before the measurements are added up, where nobody reads the page.
-const UPKEEP: u32 = 4_096;
-
-static PAGE: OnceLock<PrometheusHandle> = OnceLock::new();
-static MEASURED: AtomicU32 = AtomicU32::new(0);
+static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::default);
 
 /// Starts counting. A second start, as when several functions share a process, changes nothing.
 pub fn init() {
-    let builder = PrometheusBuilder::new().set_buckets(&SECONDS).expect("there are buckets");
-    let Ok(page) = builder.install_recorder() else { return };
-    let _ = PAGE.set(page);
-    for metric in METRICS {
+    if metrics::set_global_recorder(&*REGISTRY).is_err() {
+        return;
+    }
+    // A metric without labels is exported from the start, as zero, so that an alert about it has something to watch.
+    for metric in METRICS.iter().filter(|metric| metric.labels.is_empty()) {
         match metric.kind {
-            Kind::Counter => describe_counter!(metric.name, metric.help),
-            Kind::Gauge => describe_gauge!(metric.name, metric.help),
-            Kind::Histogram => describe_histogram!(metric.name, Unit::Seconds, metric.help),
-        }
-        // What has not happened yet is there as a zero, so that an alert about it is one about something.
-        match metric.kind {
-            Kind::Counter if metric.labels.is_empty() => counter!(metric.name).absolute(0),
-            Kind::Gauge if metric.labels.is_empty() => gauge!(metric.name).set(0.0),
-            _ => {}
+            Kind::Counter => counter!(metric.name).absolute(0),
+            Kind::Gauge => gauge!(metric.name).set(0.0),
+            Kind::Histogram => {}
         }
     }
     for fault in Fault::ALL {
@@ -49,9 +38,13 @@ pub fn init() {
     }
 }
 
-/// The page as it stands; empty where counting was not started here.
+fn snapshot() -> Vec<Family> {
+    REGISTRY.snapshot()
+}
+
+/// The metrics in Prometheus' text format; empty if counting was not started.
 pub fn page() -> String {
-    PAGE.get().map(PrometheusHandle::render).unwrap_or_default()
+    prometheus::page(&snapshot())
 }
 
 /// A request was answered.
@@ -59,11 +52,6 @@ pub(crate) fn request(path: &str, status: StatusCode, took: Duration) {
     let labels = [("path", path.to_owned()), ("status", status.as_str().to_owned())];
     counter!("ebbflow_http_requests_total", &labels).increment(1);
     histogram!("ebbflow_http_request_seconds", "path" => path.to_owned()).record(took.as_secs_f64());
-    if MEASURED.fetch_add(1, Ordering::Relaxed).is_multiple_of(UPKEEP)
-        && let Some(page) = PAGE.get()
-    {
-        page.run_upkeep();
-    }
 }
 
 /// A message arrived, so long after it was published.
@@ -104,3 +92,6 @@ pub(crate) fn load(load: &Load, now: Instant) {
     gauge!("ebbflow_timer_overdue_seconds").set(age(load.timer));
     gauge!("ebbflow_dead_letters_kept").set(f64::from(load.dead_letters));
 }
+
+#[cfg(test)]
+mod tests;

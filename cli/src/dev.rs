@@ -83,8 +83,10 @@ fn secrets(folder: &DataFolder) -> Secrets {
 fn executor(app: &App, args: &DevArgs, folder: &DataFolder) -> Arc<Executor> {
     let worker = Worker::beating_every(HEARTBEAT, app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker, args.workflows.clone());
+    let storage = std::env::var("EBB_STORAGE_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
     // During development, workflows often call servers on this machine.
-    Arc::new(executor.with_secrets_in(folder.file("secrets")).with_outgoing(Outgoing::anywhere()))
+    let executor = executor.with_secrets_in(folder.file("secrets")).with_outgoing(Outgoing::anywhere());
+    Arc::new(executor.with_storage(storage))
 }
 
 /// The admin operates it, and its one page of metrics is all there is.

@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 use engine::{Command, Graph};
 use futures::FutureExt;
 use host::secrets::Mask;
+use host::storage::{Access, Storage};
 use host::{Outgoing, Secrets, Verdict, secrets};
 use metrics::{counter, histogram};
 use model::message::{TaskDispatched, TaskReported, TaskResult};
@@ -19,7 +20,7 @@ use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, warn};
 
 use crate::performers::{Http, Unfinished};
-use crate::sensors::{SensorClients, Storage};
+use crate::sensors::SensorClients;
 use crate::worker::Halt;
 use crate::{Context, Job, Log, Performers, Worker};
 
@@ -50,7 +51,7 @@ impl Executor {
         let secrets = Secrets::from_env();
         let (worker, scratch) = (RwLock::new(worker), std::env::temp_dir());
         let (scripts, permits) = (scripts.into(), Semaphore::new(MAX_CONCURRENT_ATTEMPTS));
-        let clients = SensorClients { storage: Storage::from_env(), ..SensorClients::default() };
+        let clients = SensorClients { http: Http::default(), storage: Storage::new(Access::Read, None) };
         Self {
             runtime,
             worker,
@@ -69,9 +70,9 @@ impl Executor {
         self
     }
 
-    /// The same with another place where objects are.
-    pub fn with_storage(mut self, storage: Storage) -> Self {
-        self.clients.storage = storage;
+    /// The same with objects on another server that speaks the API of Google Cloud Storage.
+    pub fn with_storage(mut self, endpoint: Option<String>) -> Self {
+        self.clients.storage = Storage::new(Access::Read, endpoint);
         self
     }
 

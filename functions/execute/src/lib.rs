@@ -22,7 +22,6 @@ pub use attempt::Executor;
 pub use job::{Context, Job};
 pub use log::{Level, Log, LogSink, Stream};
 pub use performers::{Performer, Performers};
-pub use sensors::Storage;
 pub use worker::Worker;
 
 #[derive(Clone)]
@@ -48,7 +47,8 @@ pub fn router(app: App) -> Router {
 pub fn serving(app: App, config: &Config) -> Serving {
     let worker = Worker::of_queue(config.queue.clone(), app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker.clone(), ".");
-    let executor = executor.with_outgoing(config.outgoing.clone());
+    let executor =
+        executor.with_outgoing(config.outgoing.clone()).with_storage(config.storage_endpoint.clone());
     let ending = worker.clone();
     Serving {
         router: router_with(app, executor),

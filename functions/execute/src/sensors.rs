@@ -5,7 +5,6 @@
 
 mod files;
 mod sql;
-mod storage;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +12,7 @@ use chrono::TimeDelta;
 use engine::Command;
 use host::Verdict;
 use host::secrets::Mask;
+use host::storage::Storage;
 use language::config::{self, HttpSensor, Sensor};
 use language::expression;
 use language::template::Scope;
@@ -26,12 +26,10 @@ use uuid::Uuid;
 
 use crate::attempt::Executor;
 use crate::performers::{Http, Hush, MAX_OUTPUT_BYTES};
-pub use storage::Storage;
 
 const POLL_TIMEOUT: TimeDelta = TimeDelta::seconds(50);
 
 /// The clients that sensors poll with.
-#[derive(Default)]
 pub(crate) struct SensorClients {
     pub(crate) http: Http,
     pub(crate) storage: Storage,

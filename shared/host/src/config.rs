@@ -44,6 +44,8 @@ pub struct Config {
     pub otlp_endpoint: Option<String>,
     /// Where workflows may send requests.
     pub outgoing: Outgoing,
+    /// `EBB_STORAGE_ENDPOINT`: a server that speaks the API of Google Cloud Storage, instead of Google's.
+    pub storage_endpoint: Option<String>,
 }
 
 /// How to log in to the database.
@@ -202,6 +204,7 @@ impl Config {
             console_url: reader.optional("EBB_CONSOLE_URL"),
             otlp_endpoint: reader.optional("EBB_OTLP_ENDPOINT"),
             outgoing: reader.outgoing(),
+            storage_endpoint: reader.optional("EBB_STORAGE_ENDPOINT"),
         };
         if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
     }

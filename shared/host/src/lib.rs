@@ -16,6 +16,7 @@ mod push;
 mod reply;
 pub mod secrets;
 mod serve;
+pub mod storage;
 pub mod telemetry;
 mod traces;
 

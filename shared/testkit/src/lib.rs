@@ -4,6 +4,7 @@
 mod clock;
 mod database;
 mod port;
+mod storage;
 mod wait;
 mod workflow;
 
@@ -11,5 +12,6 @@ pub use clock::ManualClock;
 pub use database::{Database, database};
 pub use embedded::Emulator;
 pub use port::Port;
+pub use storage::StorageServer;
 pub use wait::{DEADLINE, eventually, within_deadline};
 pub use workflow::workflow;

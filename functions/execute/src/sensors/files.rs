@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
+use host::storage::{Object, Storage};
 use language::config::FileSensor;
 use model::{CloudEvent, Failure, Instant, trigger::matches};
 use runtime::{Find, Look};
 use serde_json::{Map, Value, json};
-
-use super::storage::Storage;
 
 /// The maximum number of files that a sensor reads at once.
 const MAX_FILES: usize = 1_000;
@@ -36,7 +35,7 @@ pub(super) async fn list(path: &str, storage: &Storage) -> Result<Vec<File>, Fai
                 place.split_once('/').filter(|(_, object)| !object.is_empty()).ok_or_else(|| {
                     Failure::permanent(format!("`{path}` names no object: write `gs://BUCKET/OBJECT`"))
                 })?;
-            storage.list(bucket, object, MAX_FILES).await?
+            in_bucket(storage, bucket, object).await?
         }
         None => in_folder(Path::new(path)).await?,
     };
@@ -47,6 +46,33 @@ pub(super) async fn list(path: &str, storage: &Storage) -> Result<Vec<File>, Fai
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
+}
+
+/// The objects whose names match a pattern, one more than are allowed at most.
+async fn in_bucket(storage: &Storage, bucket: &str, pattern: &str) -> Result<Vec<File>, Failure> {
+    let prefix = pattern.split('*').next().unwrap_or_default();
+    let (mut found, mut page_token) = (Vec::new(), None::<String>);
+    loop {
+        let page = storage.list(bucket, prefix, page_token.as_deref()).await.map_err(|error| {
+            let message = error.to_string();
+            if error.is_transient { Failure::transient(message) } else { Failure::permanent(message) }
+        })?;
+        let matching = page.items.into_iter().filter(|object| matches(pattern, &object.name));
+        found.extend(matching.map(|object| stored(bucket, &object)));
+        page_token = page.next_page_token;
+        if page_token.is_none() || found.len() > MAX_FILES {
+            return Ok(found);
+        }
+    }
+}
+
+fn stored(bucket: &str, object: &Object) -> File {
+    File {
+        path: format!("gs://{bucket}/{}", object.name),
+        size: object.size.parse().unwrap_or_default(),
+        changed_at: object.updated,
+        version: format!("{}.{}", object.generation, object.metageneration),
+    }
 }
 
 async fn in_folder(path: &Path) -> Result<Vec<File>, Failure> {

@@ -6,7 +6,7 @@ mod triggers;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
@@ -20,11 +20,11 @@ use serde_json::{Map, Value, json};
 use sqlx::{Connection, Executor as _, PgConnection};
 use store::{Memory, NewVersion, RunFilter, TriggerRecord};
 use tempfile::TempDir;
-use testkit::ManualClock;
+use testkit::{ManualClock, StorageServer};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-use crate::{Executor, Storage, Worker};
+use crate::{Executor, Worker};
 
 struct Mute;
 
@@ -162,66 +162,31 @@ async fn a_file_is_there_or_has_changed_since_the_task_began() {
     assert_eq!(seen["watermark"], json!(now + TimeDelta::seconds(1)));
 }
 
-/// Answers as the JSON API of Google Cloud Storage does, a page of one object at a time.
-async fn bucket(
-    State(objects): State<Arc<Mutex<Vec<Value>>>>,
-    Path(bucket): Path<String>,
-    Query(query): Query<Map<String, Value>>,
-) -> (StatusCode, Json<Value>) {
-    let refuse = |status: StatusCode, message: &str| {
-        (status, Json(json!({"error": {"code": status.as_u16(), "message": message}})))
-    };
-    match bucket.as_str() {
-        "b" => {}
-        "busy" => return refuse(StatusCode::SERVICE_UNAVAILABLE, "Backend Error"),
-        "closed" => return refuse(StatusCode::FORBIDDEN, "does not have storage.objects.list access"),
-        _ => return refuse(StatusCode::NOT_FOUND, "The specified bucket does not exist."),
-    }
-    let prefix = query.get("prefix").and_then(Value::as_str).unwrap_or_default();
-    let objects = objects.lock().unwrap();
-    let fitting: Vec<&Value> =
-        objects.iter().filter(|object| object["name"].as_str().unwrap().starts_with(prefix)).collect();
-    let place: usize =
-        query.get("pageToken").and_then(Value::as_str).map_or(0, |token| token.parse().unwrap());
-    let mut page = json!({"kind": "storage#objects"});
-    if let Some(object) = fitting.get(place) {
-        page["items"] = json!([object]);
-    }
-    if place + 1 < fitting.len() {
-        page["nextPageToken"] = json!((place + 1).to_string());
-    }
-    (StatusCode::OK, Json(page))
-}
-
-fn object(name: &str, generation: &str) -> Value {
-    let updated = "2027-01-15T09:00:00.123Z";
-    json!({"name": name, "size": "12", "updated": updated, "generation": generation, "metageneration": "1"})
-}
-
 #[tokio::test]
 async fn an_object_in_a_bucket_is_found_by_its_name_or_by_a_pattern() {
-    let objects =
-        Arc::new(Mutex::new(vec![object("in/a.csv", "1"), object("in/b.txt", "1"), object("in/c.csv", "1")]));
-    let routes = Router::new().route("/storage/v1/b/{bucket}/o", get(bucket)).with_state(objects.clone());
-    let address = serve(routes).await;
-    let bench = Bench::with(|executor| executor.with_storage(Storage::at(&address)));
-    let now = bench.clock.now();
-    let seen = bench.see(json!({"file": {"path": "gs://b/in/*.csv"}}), now).await.unwrap().unwrap();
-    let paths: Vec<&Value> = seen["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
-    assert_eq!(paths, [&json!("gs://b/in/a.csv"), &json!("gs://b/in/c.csv")]);
-    assert_eq!(bench.see(json!({"file": {"path": "gs://b/in/d.csv"}}), now).await, Ok(None));
-    for (name, class, words) in [
-        ("busy", ErrorClass::Transient, "503 Service Unavailable: Backend Error"),
-        ("closed", ErrorClass::Permanent, "403 Forbidden: does not have"),
-        ("gone", ErrorClass::Permanent, "404 Not Found: The specified bucket"),
-    ] {
-        let failure = bench.see(json!({"file": {"path": format!("gs://{name}/x")}}), now).await.unwrap_err();
-        assert_eq!(failure.class, class, "{name}");
-        assert!(failure.message.contains(words), "{}", failure.message);
+    let server = StorageServer::start(&["bucket"]).await;
+    for name in ["in/a.csv", "in/b.txt", "in/c.csv"] {
+        server.put("bucket", name, "content");
     }
-    bench.watch(json!({"file": {"path": "gs://b/in/*.csv", "changed": true}})).await;
+    let bench = Bench::with(|executor| executor.with_storage(Some(server.url().to_owned())));
+    let now = bench.clock.now();
+    let seen = bench.see(json!({"file": {"path": "gs://bucket/in/*.csv"}}), now).await.unwrap().unwrap();
+    let paths: Vec<&Value> = seen["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
+    assert_eq!(paths, [&json!("gs://bucket/in/a.csv"), &json!("gs://bucket/in/c.csv")]);
+    assert_eq!(bench.see(json!({"file": {"path": "gs://bucket/in/d.csv"}}), now).await, Ok(None));
+    for (status, class, message) in [
+        (Some(503), ErrorClass::Transient, "503 Service Unavailable"),
+        (Some(403), ErrorClass::Permanent, "403 Forbidden"),
+        (None, ErrorClass::Permanent, "404 Not Found: The specified bucket"),
+    ] {
+        server.reject_with(status);
+        let failure = bench.see(json!({"file": {"path": "gs://gone/x"}}), now).await.unwrap_err();
+        assert_eq!(failure.class, class, "{message}");
+        assert!(failure.message.contains(message), "{}", failure.message);
+    }
+    bench.watch(json!({"file": {"path": "gs://bucket/in/*.csv", "changed": true}})).await;
     bench.poll().await;
-    objects.lock().unwrap()[0] = object("in/a.csv", "2");
+    server.put("bucket", "in/a.csv", "other");
     bench.poll().await;
     bench.poll().await;
     assert_eq!(bench.runs().await, 1);

@@ -150,6 +150,29 @@ fn no_module_is_named_for_having_no_name() {
 }
 
 #[test]
+fn settings_are_read_from_the_environment_in_one_place() {
+    let place = "shared/host/src/config/environment.rs";
+    // Besides settings: what the terminal and the user's home are like, where programs are, and what programs of tasks
+    // inherit.
+    let others = [
+        "cli/src/output.rs",
+        "cli/src/client/credentials.rs",
+        "shared/embedded/src/installed.rs",
+        "shared/embedded/src/emulator.rs",
+        "functions/execute/src/process/environment.rs",
+    ];
+    let product =
+        ["shared", "functions", "cli/src"].into_iter().flat_map(|folder| sources(&root().join(folder)));
+    let readers: Vec<String> = product
+        .filter(|path| fs::read_to_string(path).unwrap().contains("env::var"))
+        .map(|path| path.strip_prefix(root()).unwrap().display().to_string())
+        .filter(|path| !path.contains("tests") && !path.contains("testkit") && !path.ends_with("build.rs"))
+        .filter(|path| path != place && !others.contains(&path.as_str()))
+        .collect();
+    assert!(readers.is_empty(), "{readers:?}: read settings in {place}, and take them from `Config`");
+}
+
+#[test]
 fn nobody_but_the_store_speaks_sql() {
     for (name, folder) in crates() {
         let speaks = dependencies(&folder, "dependencies").contains("sqlx");

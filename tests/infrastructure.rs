@@ -178,7 +178,7 @@ fn secrets(repository: &Repository) -> Vec<String> {
     }
     let readers: Names = repository
         .code("functions/")
-        .filter(|(_, text)| text.contains("Secrets::from_env()"))
+        .filter(|(_, text)| text.contains("config.secrets"))
         .filter_map(|(path, _)| path.split('/').nth(1).map(str::to_owned))
         .collect();
     let given = attributes(inside(repository.file("terraform/functions.tf"), "secrets_by_function = {"));

@@ -21,6 +21,7 @@ use bus::local::{Broker, Faults};
 use chrono::TimeDelta;
 use clock::{Clock, SystemClock};
 use execute::{Executor, Worker};
+use host::config::Environment;
 use host::metrics::Exporter;
 use host::{App, Operations, Outgoing, Secrets, Stop};
 use runtime::Runtime;
@@ -74,32 +75,30 @@ pub struct DevArgs {
     pub once: bool,
 }
 
-/// Where secrets are found: in the environment, or in files of the data folder.
-fn secrets(folder: &DataFolder) -> Secrets {
-    Secrets::from_env().or_in(folder.file("secrets"))
+/// Secrets of the environment, and files of the data folder.
+fn secrets(environment: &Environment, folder: &DataFolder) -> Secrets {
+    Secrets::from_env(environment).or_in(folder.file("secrets"))
 }
 
-/// Runs attempts; secrets are files in the data folder.
-fn executor(app: &App, args: &DevArgs, folder: &DataFolder) -> Arc<Executor> {
+/// Runs attempts.
+fn executor(app: &App, args: &DevArgs, environment: &Environment, secrets: Secrets) -> Arc<Executor> {
     let worker = Worker::beating_every(HEARTBEAT, app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker, args.workflows.clone());
-    let storage = std::env::var("EBB_STORAGE_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
+    let storage = environment.get("EBB_STORAGE_ENDPOINT").map(str::to_owned);
     // During development, workflows often call servers on this machine.
-    let executor = executor.with_secrets_in(folder.file("secrets")).with_outgoing(Outgoing::anywhere());
-    Arc::new(executor.with_storage(storage))
+    Arc::new(executor.with_secrets(secrets).with_outgoing(Outgoing::anywhere()).with_storage(storage))
 }
 
 /// The admin operates it, and its one page of metrics is all there is.
-fn operations(issuer: &LocalIssuer) -> Operations {
-    let token = std::env::var("EBB_OPERATIONS_TOKEN").ok().filter(|token| !token.is_empty());
+fn operations(environment: &Environment, issuer: &LocalIssuer) -> Operations {
+    let token = environment.get("EBB_OPERATIONS_TOKEN").map(str::to_owned);
     Operations { token, account: Some(Arc::new(issuer.admin_auth())), with_load: true }
 }
 
 /// Exports metrics and spans to the collector at `EBB_OTLP_ENDPOINT`, if it is set.
-fn exporter() -> anyhow::Result<Option<Arc<Exporter>>> {
-    let endpoint = std::env::var("EBB_OTLP_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
-    let Some(endpoint) = endpoint else { return Ok(None) };
-    let exporter = Arc::new(Exporter::new(&endpoint, "dev")?);
+fn exporter(environment: &Environment) -> anyhow::Result<Option<Arc<Exporter>>> {
+    let Some(endpoint) = environment.get("EBB_OTLP_ENDPOINT") else { return Ok(None) };
+    let exporter = Arc::new(Exporter::new(endpoint, "dev")?);
     let sending = exporter.clone();
     tokio::spawn(async move { sending.keep_sending().await });
     Ok(Some(exporter))
@@ -150,15 +149,18 @@ impl Dev {
         let broker = Broker::new(clock.clone(), issuer.issuer(), issuer::PUSHER, Faults::default());
         let bus = EveryQueue::new(broker.clone());
         let runtime = Arc::new(Runtime::new(store, bus.clone(), clock.clone()));
-        let app = App::new(runtime.clone(), issuer.push_auth()).operated(operations(&issuer));
-        let executor = executor(&app, args, &folder);
+        let environment = Environment::of_process();
+        let operations = operations(&environment, &issuer);
+        let app = App::new(runtime.clone(), issuer.push_auth()).operated(operations);
+        let secrets = secrets(&environment, &folder);
+        let executor = executor(&app, args, &environment, secrets.clone());
         let replacing = tokio::spawn(replace_ended_workers(executor.clone(), runtime.clone()));
-        let functions = Functions::mount(&app, &issuer, &url, &broker, executor.clone(), secrets(&folder))?;
+        let functions = Functions::mount(&app, &issuer, &url, &broker, executor.clone(), secrets)?;
         bus.deliver_to(functions.execute.clone(), functions.evaluate.clone());
         if embedded.is_ours_alone() {
             functions.resume(&runtime).await?;
         }
-        let exporter = exporter()?;
+        let exporter = exporter(&environment)?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let stop_serving: Stop = Box::pin(async move { drop(stopped.await) });
         functions.keep_ticking(issuer.clone(), clock);

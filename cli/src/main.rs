@@ -11,6 +11,7 @@ use ebb::args::{Command, Shared, Trigger};
 use ebb::cli::{Cli, Top};
 use ebb::commands;
 use ebb::dev::{Apart, BusKind, Dev, DevArgs};
+use host::config::Environment;
 use store::Postgres;
 
 fn main() -> ExitCode {
@@ -53,7 +54,7 @@ async fn start(shared: &Shared, args: &DevArgs) -> anyhow::Result<Up> {
 }
 
 async fn dev(shared: &Shared, args: &DevArgs) -> anyhow::Result<ExitCode> {
-    host::init_telemetry();
+    host::init_telemetry(&Environment::of_process());
     host::metrics::init();
     let stop = host::until_asked_to_stop();
     let dev = start(shared, args).await?;

@@ -23,7 +23,7 @@ pub(crate) fn composition(repository: &Repository) -> Vec<String> {
     let text = repository.file("docker-compose.yml");
     let services = services(text);
     let mut found = Vec::new();
-    let readers = repository.code("functions/").filter(|(_, text)| text.contains("Secrets::from_env()"));
+    let readers = repository.code("functions/").filter(|(_, text)| text.contains("config.secrets"));
     for function in readers.filter_map(|(path, _)| path.split('/').nth(1)) {
         let told = |body: &&String| {
             body.contains("EBB_SECRETS_DIR: /run/secrets-of-workflows") && body.contains("volumes: *secrets")

@@ -48,7 +48,7 @@ pub struct Executor {
 impl Executor {
     /// An executor with the task types that come with Ebbflow; scripts are found from `scripts`.
     pub fn new(runtime: Arc<Runtime>, worker: Arc<Worker>, scripts: impl Into<PathBuf>) -> Self {
-        let secrets = Secrets::from_env();
+        let secrets = Secrets::default();
         let (worker, scratch) = (RwLock::new(worker), std::env::temp_dir());
         let (scripts, permits) = (scripts.into(), Semaphore::new(MAX_CONCURRENT_ATTEMPTS));
         let clients = SensorClients { http: Http::default(), storage: Storage::new(Access::Read, None) };
@@ -62,6 +62,11 @@ impl Executor {
             permits,
             clients,
         }
+    }
+
+    /// The same with these secrets.
+    pub fn with_secrets(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
     }
 
     /// The same with secrets from a folder, too, one in each file.

@@ -47,8 +47,10 @@ pub fn router(app: App) -> Router {
 pub fn serving(app: App, config: &Config) -> Serving {
     let worker = Worker::of_queue(config.queue.clone(), app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker.clone(), ".");
-    let executor =
-        executor.with_outgoing(config.outgoing.clone()).with_storage(config.storage_endpoint.clone());
+    let executor = executor
+        .with_outgoing(config.outgoing.clone())
+        .with_secrets(config.secrets.clone())
+        .with_storage(config.storage_endpoint.clone());
     let ending = worker.clone();
     Serving {
         router: router_with(app, executor),

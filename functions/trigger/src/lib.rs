@@ -24,12 +24,12 @@ use tracing::{info, warn};
 pub use hooks::hooks;
 
 /// `POST /push`, or `/push?tenant=NAME`: a request for a run, or an event. `POST /api/v1/hooks/WORKFLOW/TRIGGER`,
-/// or `/api/v1/tenants/NAME/hooks/…`: signed webhooks. Below `/api/v1`, if given: the API.
+/// or `/api/v1/tenants/NAME/hooks/…`: signed webhooks. Below `/api/v1`, if given: the API. Without secrets.
 pub fn router(app: App, api: Option<Api>) -> Router {
-    router_with(app, api, Secrets::from_env())
+    router_with(app, api, Secrets::default())
 }
 
-/// The same with other sources of secrets.
+/// The same with the secrets that webhooks are signed with.
 pub fn router_with(app: App, api: Option<Api>, secrets: Secrets) -> Router {
     let router = Router::new().route("/push", post(push)).with_state(app.clone());
     let router = router.merge(hooks(app.clone(), api.clone(), secrets)).merge(health(app));
@@ -110,7 +110,7 @@ pub fn main() -> ExitCode {
         if api.is_none() {
             info!("EBB_API_AUDIENCE is not set: the API is not served, only messages start runs");
         }
-        Ok(router(app, api).layer(from_fn(in_time)))
+        Ok(router_with(app, api, config.secrets).layer(from_fn(in_time)))
     })
 }
 

@@ -1,15 +1,17 @@
 //! Configuration, read once at start. All problems are reported together.
 
 mod access;
+mod environment;
 
 use std::fmt;
 use std::net::IpAddr;
 
 use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
 
-use crate::Outgoing;
+use crate::{Outgoing, Secrets};
 
 pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig, SignInConfig};
+pub use environment::Environment;
 
 /// A function's settings, from its environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,6 +46,8 @@ pub struct Config {
     pub otlp_endpoint: Option<String>,
     /// Where workflows may send requests.
     pub outgoing: Outgoing,
+    /// The secrets that workflows name.
+    pub secrets: Secrets,
     /// `EBB_STORAGE_ENDPOINT`: a server that speaks the API of Google Cloud Storage, instead of Google's.
     pub storage_endpoint: Option<String>,
 }
@@ -185,9 +189,9 @@ impl fmt::Display for Problems {
 }
 
 impl Config {
-    /// Reads the configuration from named values; in production, from the environment.
-    pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<Self, Problems> {
-        let mut reader = Reader { get: &get, problems: Vec::new() };
+    /// Reads the configuration of a function.
+    pub fn from_env(environment: &Environment) -> Result<Self, Problems> {
+        let mut reader = Reader { environment, problems: Vec::new() };
         let config = Self {
             port: reader.number("PORT", 8080),
             host: reader.number("EBB_HOST", IpAddr::from([0, 0, 0, 0])),
@@ -204,6 +208,7 @@ impl Config {
             console_url: reader.optional("EBB_CONSOLE_URL"),
             otlp_endpoint: reader.optional("EBB_OTLP_ENDPOINT"),
             outgoing: reader.outgoing(),
+            secrets: Secrets::from_env(environment),
             storage_endpoint: reader.optional("EBB_STORAGE_ENDPOINT"),
         };
         if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
@@ -211,13 +216,13 @@ impl Config {
 }
 
 struct Reader<'a> {
-    get: &'a dyn Fn(&str) -> Option<String>,
+    environment: &'a Environment,
     problems: Vec<String>,
 }
 
 impl Reader<'_> {
     fn optional(&self, name: &str) -> Option<String> {
-        (self.get)(name).filter(|value| !value.is_empty())
+        self.environment.get(name).map(str::to_owned)
     }
 
     fn needed(&mut self, name: &str, example: &str) -> String {

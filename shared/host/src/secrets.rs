@@ -1,9 +1,10 @@
 //! Secrets by reference: a config names them, and only the worker that runs it reads their values.
 //!
 //! They come from the environment or from a folder with one file each, which is how Cloud Run provides secrets from Secret
-//! Manager. They are read for each attempt, so that a new value applies from the next attempt on.
+//! Manager. Files are read for each attempt, so that a new value applies from the next attempt on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 
 use base64::Engine;
@@ -12,6 +13,8 @@ use model::Failure;
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use serde_json::{Map, Value};
+
+use crate::config::Environment;
 
 /// Shorter values are not masked everywhere: they would match unrelated text.
 const MIN_MASKED_LENGTH: usize = 8;
@@ -23,16 +26,34 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// This process's own secrets.
 const OURS: [&str; 3] = ["EBB_OPERATIONS_TOKEN", "EBB_SESSION_KEY", "EBB_SIGN_IN_CLIENT_SECRET"];
 
-/// Sources of secrets.
-#[derive(Clone, Debug)]
+/// The prefix of variables with secrets.
+const PREFIX: &str = "EBB_SECRET_";
+
+/// Sources of secrets; none by default.
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secrets {
     folders: Vec<PathBuf>,
+    /// By the name of the variable.
+    variables: BTreeMap<String, String>,
+    /// Other secrets of this process, which workflows cannot name.
+    own: Vec<String>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").field("folders", &self.folders).finish_non_exhaustive()
+    }
 }
 
 impl Secrets {
     /// Variables `EBB_SECRET_NAME`, and files in the folder that `EBB_SECRETS_DIR` names.
-    pub fn from_env() -> Self {
-        Self { folders: std::env::var_os("EBB_SECRETS_DIR").map(PathBuf::from).into_iter().collect() }
+    pub fn from_env(environment: &Environment) -> Self {
+        let named = environment.iter().filter(|(name, _)| name.starts_with(PREFIX));
+        Self {
+            folders: environment.get("EBB_SECRETS_DIR").map(PathBuf::from).into_iter().collect(),
+            variables: named.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            own: environment.iter().flat_map(|(name, value)| hidden_in(name, value)).collect(),
+        }
     }
 
     /// Adds the files in this folder.
@@ -62,8 +83,8 @@ impl Secrets {
                 }
             }
         }
-        let variable = format!("EBB_SECRET_{}", name.to_uppercase().replace('-', "_"));
-        std::env::var(&variable).map_err(|_| {
+        let variable = format!("{PREFIX}{}", name.to_uppercase().replace('-', "_"));
+        self.variables.get(&variable).cloned().ok_or_else(|| {
             Failure::permanent(format!(
                 "this worker has no secret `{name}`: set its variable {variable}, or put the file `{name}` into the \
                  folder that EBB_SECRETS_DIR names"
@@ -76,10 +97,7 @@ impl Secrets {
     /// Every form of every secret in this process, named by the workflow or not: a task can find it in its environment, or
     /// get it from a server that knows it.
     pub async fn known(&self) -> Vec<String> {
-        let mut known: Vec<String> = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .flat_map(|(name, value)| hidden_in(&name, value))
-            .collect();
+        let mut known: Vec<String> = self.variables.values().chain(&self.own).cloned().collect();
         for folder in &self.folders {
             known.extend(files_in(folder).await);
         }
@@ -93,12 +111,12 @@ impl Secrets {
     }
 }
 
-/// The secrets in an environment variable.
-fn hidden_in(name: &str, value: String) -> Vec<String> {
-    if name.starts_with("EBB_SECRET_") || OURS.contains(&name) {
-        return vec![value];
+/// The secrets in a variable that no workflow can name.
+fn hidden_in(name: &str, value: &str) -> Vec<String> {
+    if OURS.contains(&name) {
+        return vec![value.to_owned()];
     }
-    let url = Url::parse(&value).ok().filter(|_| name == "DATABASE_URL");
+    let url = Url::parse(value).ok().filter(|_| name == "DATABASE_URL");
     let password = url.as_ref().and_then(Url::password);
     let decoded = password.map(|password| percent_decode_str(password).decode_utf8_lossy().into_owned());
     password.map(str::to_owned).into_iter().chain(decoded).collect()
@@ -226,7 +244,7 @@ mod tests {
     async fn a_secret_is_read_from_its_file_and_a_missing_one_says_how_to_give_it() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("api-key"), "s3cret\n").unwrap();
-        let secrets = Secrets { folders: vec![folder.path().to_owned()] };
+        let secrets = Secrets::default().or_in(folder.path().to_owned());
         let found = secrets.resolve(["api-key".to_owned()].into()).await.unwrap();
         assert_eq!(found["api-key"], "s3cret");
         let failure = secrets.resolve(["other-key".to_owned()].into()).await.unwrap_err();
@@ -275,16 +293,27 @@ mod tests {
         for (name, text) in [("one", "long-enough\n"), ("two", "short"), ("three", "another-one")] {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        let known = Secrets { folders: vec![folder.path().to_owned()] }.known().await;
+        let known = Secrets::default().or_in(folder.path().to_owned()).known().await;
         let has = |text: &str| known.iter().any(|form| form == text);
         assert!(has("long-enough") && has("another-one") && !has("short"), "{known:?}");
     }
 
-    #[test]
-    fn the_password_of_the_database_is_hidden_as_it_is_written_and_as_it_is() {
-        let url = "postgres://ebb:p%40ss-word@host/db".to_owned();
-        assert_eq!(hidden_in("DATABASE_URL", url), ["p%40ss-word", "p@ss-word"]);
-        assert_eq!(hidden_in("EBB_SECRET_KEY", "k".into()), ["k"]);
-        assert!(hidden_in("PATH", "postgres://a:b@c".into()).is_empty());
+    #[tokio::test]
+    async fn secrets_of_the_environment_are_found_and_hidden_as_they_are_written_and_as_they_are() {
+        let environment = Environment::from_iter([
+            ("DATABASE_URL", "postgres://ebb:p%40ss-word@host/db"),
+            ("EBB_SECRET_API_KEY", "key-of-the-api"),
+            ("EBB_OPERATIONS_TOKEN", "token-of-operators"),
+            ("PATH", "postgres://a:not-a-secret@c"),
+        ]);
+        let secrets = Secrets::from_env(&environment);
+        let found = secrets.resolve(["api-key".to_owned()].into()).await.unwrap();
+        assert_eq!(found["api-key"], "key-of-the-api");
+        let known = secrets.known().await;
+        for hidden in ["p%40ss-word", "p@ss-word", "key-of-the-api", "token-of-operators"] {
+            assert!(known.iter().any(|form| form == hidden), "{hidden}: {known:?}");
+        }
+        assert!(known.iter().all(|form| form != "not-a-secret"), "{known:?}");
+        assert!(!format!("{environment:?} {secrets:?}").contains("key-of-the-api"));
     }
 }

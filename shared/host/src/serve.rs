@@ -10,6 +10,7 @@ use futures::future::{self, BoxFuture, FutureExt, Shared};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::config::Environment;
 use crate::metrics::{self, Exporter};
 use crate::{App, Config, connections, init_telemetry, observed};
 
@@ -108,9 +109,10 @@ where
     F: Future<Output = Result<S, crate::app::StartError>>,
     S: Into<Serving>,
 {
-    init_telemetry();
+    let environment = Environment::of_process();
+    init_telemetry(&environment);
     metrics::init();
-    let config = match Config::from_env(|variable| std::env::var(variable).ok()) {
+    let config = match Config::from_env(&environment) {
         Ok(config) => config,
         Err(problems) => {
             eprintln!("{name}: invalid configuration:\n{problems}");

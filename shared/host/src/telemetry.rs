@@ -14,18 +14,19 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 use cloud::CloudLayer;
 pub(crate) use labels::Fields;
 
+use crate::config::Environment;
 use crate::traces::SpanLayer;
 
 /// The filter of the first subscriber that was started.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// Starts logging to standard error, filtered by `RUST_LOG` (default `info`). Traces belong to the project `EBB_PROJECT`.
-pub fn init() {
+pub fn init(environment: &Environment) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let (filter, handle) = reload::Layer::new(filter);
     let lines = match std::io::stderr().is_terminal() {
         true => fmt::layer().with_writer(std::io::stderr).compact().with_target(false).boxed(),
-        false => CloudLayer::new(std::env::var("EBB_PROJECT").ok(), std::io::stderr).boxed(),
+        false => CloudLayer::new(environment.get("EBB_PROJECT").map(str::to_owned), std::io::stderr).boxed(),
     };
     // A second start, as when several functions share a process, changes nothing.
     if tracing_subscriber::registry().with(filter).with(lines).with(SpanLayer).try_init().is_ok() {

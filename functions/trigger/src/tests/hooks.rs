@@ -76,7 +76,7 @@ impl Partner {
             request = request.header("x-ebb-id", id);
         }
         let request = request.body(Body::from(sent.body.to_owned())).unwrap();
-        let secrets = Secrets::from_env().or_in(self.secrets.path().to_owned());
+        let secrets = Secrets::default().or_in(self.secrets.path().to_owned());
         let response =
             router_with(self.app.clone(), self.api.clone(), secrets).oneshot(request).await.unwrap();
         let status = response.status().as_u16();
@@ -206,7 +206,7 @@ async fn what_the_document_tells_of_webhooks_is_served() {
         assert!(api::openapi::document()["paths"][path]["post"].is_object(), "{path}");
         let address = path.replace("{tenant}", "default").replace("{workflow}", "hooked");
         let request = Request::post(address.replace("{trigger}", "partner")).body(Body::empty()).unwrap();
-        let secrets = Secrets::from_env().or_in(partner.secrets.path().to_owned());
+        let secrets = Secrets::default().or_in(partner.secrets.path().to_owned());
         let response = router_with(partner.app.clone(), None, secrets).oneshot(request).await.unwrap();
         assert_eq!(response.status().as_u16(), 401, "{path}: it is there, and wants a signature");
     }

@@ -3,9 +3,7 @@
 use super::*;
 
 pub(super) fn read(variables: &[(&str, &str)]) -> Result<Config, Problems> {
-    let find =
-        |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
-    Config::from_env(find)
+    Config::from_env(&variables.iter().copied().collect())
 }
 
 #[test]

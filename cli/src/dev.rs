@@ -17,13 +17,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use bus::SystemClock;
 use bus::local::{Broker, Faults};
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
 use execute::{Executor, Worker};
 use host::config::Environment;
 use host::metrics::Exporter;
 use host::{App, Operations, Outgoing, Secrets, Stop};
+use model::Clock;
 use runtime::Runtime;
 use store::{Postgres, Store};
 use tokio::net::TcpListener;

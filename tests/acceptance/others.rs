@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bus::SystemClock;
 use bus::local::{Broker, Faults};
-use clock::SystemClock;
 use engine::{By, Command, Operation};
 use language::FileKind;
 use model::message::LaneFreed;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use bus::SystemClock;
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
 use futures::StreamExt;
-use model::{EventKind, Instant, RunId, RunState};
+use model::{Clock, EventKind, Instant, RunId, RunState};
 use runtime::Runtime;
 use sqlx::Connection;
 use store::{Fault, Postgres};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bus::SystemClock;
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
 use host::config::RetentionConfig;
-use model::{Instant, RunId, TaskKind, TenantId};
+use model::{Clock, Instant, RunId, TaskKind, TenantId};
 use runtime::Runtime;
 use serde_json::Value;
 use sqlx::Connection;

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use clock::Clock;
 use language::FileKind;
-use model::{Instant, TenantId};
+use model::{Clock, Instant, TenantId};
 use runtime::{NewBackfill, Runtime};
 use store::{BackfillState, Postgres, Rerun, RunFilter};
 use testkit::ManualClock;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bus::SystemClock;
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
-use model::{EventKind, Instant, RunState, TaskKind, TimerKind};
+use model::{Clock, EventKind, Instant, RunState, TaskKind, TimerKind};
 use runtime::Runtime;
 use store::Postgres;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};

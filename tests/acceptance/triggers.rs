@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use async_trait::async_trait;
+use bus::SystemClock;
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
 use execute::{Executor, Worker};
 use futures::future::join_all;
 use language::FileKind;
 use model::message::{PollDue, RunFinished, Watch};
-use model::{CloudEvent, EventKind, Message, RunId, RunState, TaskIndex, TaskKey, TenantId, TriggerKey};
+use model::{
+    Clock, CloudEvent, EventKind, Message, RunId, RunState, TaskIndex, TaskKey, TenantId, TriggerKey,
+};
 use runtime::{Heard, Runtime, StartRun};
 use serde_json::json;
 use store::RunFilter;

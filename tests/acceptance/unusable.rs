@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use bus::SystemClock;
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
 use engine::Command;
 use model::message::TaskResult;
-use model::{EventKind, RunId, RunState, TaskIndex};
+use model::{Clock, EventKind, RunId, RunState, TaskIndex};
 use runtime::{Error, Runtime, Settled};
 use serde_json::Value;
 use sqlx::Connection;

@@ -3,8 +3,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use bus::Bus;
-use clock::SystemClock;
+use bus::{Bus, SystemClock};
 use model::message::WorkerKill;
 use model::{EventKind, Message, RunId, RunState, TaskIndex, TaskKind, TenantId};
 use runtime::Runtime;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use auth::{Issuer, Keys, PushAuth, Verifier};
 use bus::local::{Broker, Faults};
-use bus::{Endpoint, Subscription};
-use clock::SystemClock;
+use bus::{Endpoint, Subscription, SystemClock};
 use engine::Command;
 use execute::{Executor, Worker};
 use host::App;
@@ -135,7 +134,7 @@ pub(crate) fn compile(files: &[(FileKind, &str)]) -> Vec<Workflow> {
 
 pub(crate) async fn register(store: &dyn Store, workflow: Workflow) {
     let hash = Uuid::now_v7().to_string();
-    let at = clock::Clock::now(&SystemClock);
+    let at = model::Clock::now(&SystemClock);
     let new = NewVersion {
         tenant: TenantId::DEFAULT,
         workflow,

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Issuer;
+use bus::SystemClock;
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
 use language::{FileKind, SourceFile};
 use model::message::RunRequested;
-use model::{Instant, Message, RunId, TenantId};
+use model::{Clock, Instant, Message, RunId, TenantId};
 use serde_json::{Map, json};
 use store::{Definitions, NewVersion, RunRecord, Runs};
 use tempfile::TempDir;

@@ -7,8 +7,7 @@ use std::task::{Poll, Waker};
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use clock::Clock;
-use model::Instant;
+use model::{Clock, Instant};
 
 /// The true time; clones show the same.
 #[derive(Clone)]

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use api::doctor::{CheckView, ReportView, Verdict};
+use bus::SystemClock;
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
-use model::Instant;
+use model::{Clock, Instant};
 use reqwest::header::HeaderMap;
 use serde_json::json;
 

@@ -14,9 +14,9 @@ use api::page::{MAX_LIMIT, Page};
 use api::schedules::{self, NextView};
 use api::versions::VersionView;
 use api::views::{RunView, WorkflowDetail, WorkflowView};
-use clock::{Clock, SystemClock};
+use bus::SystemClock;
 use language::{Compilation, Definition};
-use model::RunState;
+use model::{Clock, RunState};
 use serde::Serialize;
 use serde_json::json;
 

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use anyhow::{Result, anyhow};
 use api::drift::DriftList;
 use api::schedules::{DriftView, NextList, NextView, PauseBody, ResumeBody, ScheduleList, ScheduleView};
+use bus::SystemClock;
 use calendar::{Calendar, Pattern, wall};
 use chrono_tz::Tz;
-use clock::{Clock, SystemClock};
-use model::{Catchup, Instant};
+use model::{Catchup, Clock, Instant};
 use reqwest::header::HeaderMap;
 
 mod preview;

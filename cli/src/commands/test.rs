@@ -6,9 +6,10 @@ use std::fs;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use bus::SystemClock;
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
 use language::{Compilation, Diagnostic};
+use model::Clock;
 use serde::Serialize;
 use serde_json::json;
 use workflow_test::{Refusal, Suite, TestFile};

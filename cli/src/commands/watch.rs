@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use api::views::{EventView, RunView, TaskView};
+use bus::SystemClock;
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
 use indicatif::{ProgressBar, ProgressStyle};
-use model::{RunId, RunState};
+use model::{Clock, RunId, RunState};
 
 use super::FAILED;
 use super::progress::Progress;

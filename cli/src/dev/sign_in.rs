@@ -8,8 +8,9 @@ use axum::extract::{Form, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
+use bus::SystemClock;
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
+use model::Clock;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bus::SystemClock;
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
+use model::Clock;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use reqwest::Method;

@@ -7,8 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use clock::Clock;
-use model::{TaskKey, TaskKind, TenantId};
+use model::{Clock, TaskKey, TaskKind, TenantId};
 
 use crate::log::Log;
 use crate::performers::Breakers;

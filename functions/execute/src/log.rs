@@ -15,8 +15,7 @@ use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use clock::Clock;
-use model::TaskKey;
+use model::{Clock, TaskKey};
 use store::{LogChunk, LogLine, Store};
 
 use writer::Writer;

@@ -8,11 +8,13 @@ pub mod local;
 pub mod pubsub;
 pub mod remote;
 mod subscription;
+mod system_clock;
 
 use async_trait::async_trait;
 use model::Message;
 
 pub use subscription::{Endpoint, Subscription};
+pub use system_clock::SystemClock;
 
 /// A way to publish.
 #[async_trait]

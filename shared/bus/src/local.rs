@@ -16,8 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use auth::Issuer;
 use chrono::SecondsFormat;
-use clock::Clock;
-use model::{Instant, Message, Topic};
+use model::{Clock, Instant, Message, Topic};
 use tokio::sync::watch;
 
 use crate::envelope::Letter;

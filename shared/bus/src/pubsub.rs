@@ -7,7 +7,6 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use clock::{Clock, SystemClock};
 use futures::future::try_join_all;
 use google_cloud_auth::credentials::{Credentials, anonymous};
 use google_cloud_gax::error::rpc::Code;
@@ -17,11 +16,11 @@ use google_cloud_gax::retry_result::RetryResult;
 use google_cloud_gax::retry_state::RetryState;
 use google_cloud_pubsub::client::{BasePublisher, Publisher, SubscriptionAdmin, TopicAdmin};
 use google_cloud_pubsub::model::Message as PubSubMessage;
-use model::{Message, Topic};
+use model::{Clock, Message, Topic};
 use uuid::Uuid;
 
 use crate::envelope::Letter;
-use crate::{Bus, Error};
+use crate::{Bus, Error, SystemClock};
 
 /// Messages that cannot be published by then are published again later by the sweep.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::prelude::{BASE64_STANDARD, Engine};
-use clock::{Clock, SystemClock};
-use model::Message;
+use model::{Clock, Message};
 use reqwest::{Client, RequestBuilder};
 use uuid::Uuid;
 
 use crate::broker_http::{MAX_MESSAGES, Posted, Publish};
 use crate::envelope::Letter;
-use crate::{Bus, Error};
+use crate::{Bus, Error, SystemClock};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 

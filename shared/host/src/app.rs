@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use auth::PushAuth;
-use clock::{Clock, SystemClock};
+use bus::SystemClock;
+use model::Clock;
 use runtime::Runtime;
 use store::Postgres;
 

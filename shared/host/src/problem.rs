@@ -3,7 +3,8 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use clock::{Clock, SystemClock};
+use bus::SystemClock;
+use model::Clock;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

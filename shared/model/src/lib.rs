@@ -12,6 +12,7 @@
 
 pub mod audit;
 pub mod change;
+pub mod clock;
 pub mod event;
 pub mod failure;
 pub mod ids;
@@ -29,6 +30,7 @@ pub mod workflow;
 
 pub use audit::Audit;
 pub use change::{AttemptRecord, Changes, Signal};
+pub use clock::Clock;
 pub use event::{Event, EventKind};
 pub use failure::{ErrorClass, Failure};
 pub use ids::{BackfillId, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};

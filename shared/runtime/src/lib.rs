@@ -30,7 +30,7 @@ mod upstream_trigger;
 use std::sync::Arc;
 
 use bus::Bus;
-use clock::Clock;
+use model::Clock;
 use store::Store;
 
 pub use callback::CallbackJob;

@@ -2,8 +2,7 @@
 
 use async_trait::async_trait;
 use chrono::{Duration, SubsecRound};
-use clock::Clock;
-use model::Instant;
+use model::{Clock, Instant};
 use tokio::sync::watch;
 
 /// A clock that stands still until it is moved; clones show the same time.

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bus::{Bus, Error};
-use clock::Clock;
-use model::{Instant, Message};
+use model::{Clock, Instant, Message};
 
 /// Messages that were published and not taken yet. Clones share them.
 #[derive(Clone, Default)]

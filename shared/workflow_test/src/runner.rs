@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta};
-use clock::Clock;
 use engine::Command;
 use model::message::{CancelRequested, PollDue, RunRequested, TaskDispatched, TaskResult, Watch};
-use model::{Instant, Message, RunId, TaskKey, TaskSpec, TenantId, WorkerId};
+use model::{Clock, Instant, Message, RunId, TaskKey, TaskSpec, TenantId, WorkerId};
 use runtime::{Job, Result, Runtime, Settled, StartRun};
 use serde_json::{Map, Value};
 use store::Memory;

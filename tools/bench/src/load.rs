@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::database::{Counters, Statement};
 use anyhow::Result;
-use clock::{Clock, SystemClock};
+use bus::SystemClock;
+use model::Clock;
 use serde_json::Map;
 use tokio::task::JoinSet;
 use tokio::time::interval;

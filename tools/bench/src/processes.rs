@@ -14,9 +14,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
 use bus::local::{Broker, Faults};
-use bus::{Endpoint, Subscription};
-use clock::{Clock, SystemClock};
-use model::Topic;
+use bus::{Endpoint, Subscription, SystemClock};
+use model::{Clock, Topic};
 use serde_json::json;
 
 use ebb::client::Server;

@@ -141,7 +141,12 @@ enum Running {
 }
 
 impl World {
-    async fn new(scratch: Scratch, servers: Vec<client::Server>, broker: Broker, running: Running) -> Result<Self> {
+    async fn new(
+        scratch: Scratch,
+        servers: Vec<client::Server>,
+        broker: Broker,
+        running: Running,
+    ) -> Result<Self> {
         let database = Database::connect(&scratch.url(), 4).await?;
         let clients: Result<_, _> =
             servers.iter().map(|server| Client::new(server.clone()).map(Arc::new)).collect();

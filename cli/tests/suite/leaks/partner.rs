@@ -6,7 +6,8 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::routing::any;
-use clock::{Clock, SystemClock};
+use bus::SystemClock;
+use model::Clock;
 use tokio::sync::Notify;
 
 #[derive(Clone, Default)]

@@ -7,7 +7,7 @@ use api::access::Sessions;
 use auth::{Issuer, Provider, Seal, SignIn};
 use axum::extract::{Form, State};
 use axum::routing::post;
-use clock::Clock;
+use model::Clock;
 
 use super::*;
 

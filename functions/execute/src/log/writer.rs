@@ -8,8 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use clock::Clock;
-use model::TaskKey;
+use model::{Clock, TaskKey};
 use store::{LogChunk, LogLine};
 
 use super::LogSink;

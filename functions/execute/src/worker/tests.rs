@@ -10,12 +10,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bus::Bus;
 use chrono::TimeDelta;
-use clock::Clock;
 use host::Verdict;
 use model::message::TaskDispatched;
 use model::{
-    ErrorClass, EventKind, Message, Order, OrderKind, RunId, Task, TaskIndex, TaskKey, TaskKind, TaskState,
-    TenantId, VersionId,
+    Clock, ErrorClass, EventKind, Message, Order, OrderKind, RunId, Task, TaskIndex, TaskKey, TaskKind,
+    TaskState, TenantId, VersionId,
 };
 use runtime::{Runtime, Settled, StartRun};
 use serde_json::{Map, Value, json};

@@ -7,8 +7,7 @@ use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
 use chrono::TimeDelta;
-use clock::Clock;
-use model::Instant;
+use model::{Clock, Instant};
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 

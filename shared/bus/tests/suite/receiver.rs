@@ -8,10 +8,10 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, header::AUTHORIZATION};
 use axum::routing::post;
-use clock::{Clock, SystemClock};
 use ebbflow_bus::envelope::{Delivery, open};
 use ebbflow_bus::local::{Broker, Faults};
-use ebbflow_bus::{Endpoint, Subscription};
+use ebbflow_bus::{Endpoint, Subscription, SystemClock};
+use model::Clock;
 use tokio::sync::mpsc;
 
 pub(crate) const AUDIENCE: &str = "https://receiver.test";

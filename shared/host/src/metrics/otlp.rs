@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use bus::SystemClock;
 use chrono::TimeDelta;
-use clock::{Clock, SystemClock};
-use model::Instant;
+use model::{Clock, Instant};
 use serde_json::{Value, json};
 
 use super::catalogue::Kind;

@@ -3,8 +3,9 @@
 
 use std::io::Write;
 
+use bus::SystemClock;
 use chrono::SecondsFormat;
-use clock::{Clock, SystemClock};
+use model::Clock;
 use serde_json::{Map, Value, json};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Subscriber};

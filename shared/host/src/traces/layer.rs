@@ -1,7 +1,7 @@
 //! Turns each request into a span, with the labels of its log lines.
 
-use clock::{Clock, SystemClock};
-use model::Instant;
+use bus::SystemClock;
+use model::{Clock, Instant};
 use serde_json::{Map, Value};
 use tracing::Subscriber;
 use tracing::span::{Attributes, Id, Record};

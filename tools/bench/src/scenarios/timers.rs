@@ -1,9 +1,10 @@
 //! Very many timers that are due at the same instant, and the silence after them.
 
 use anyhow::{Result, ensure};
+use bus::SystemClock;
 use chrono::{DurationRound, TimeDelta};
-use clock::{Clock, SystemClock};
 use futures::StreamExt;
+use model::Clock;
 use serde_json::Map;
 
 use crate::report::{Figure, Outcome};

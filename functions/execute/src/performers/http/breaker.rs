@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
-use clock::Clock;
 use metrics::gauge;
-use model::{Instant, OpenBreaker};
+use model::{Clock, Instant, OpenBreaker};
 use tracing::{info, warn};
 
 use crate::log::{Level, Log, Stream};

@@ -1,6 +1,5 @@
 use async_trait::async_trait;
-use bus::Bus;
-use clock::SystemClock;
+use bus::{Bus, SystemClock};
 use model::Message;
 use store::Memory;
 

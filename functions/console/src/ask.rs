@@ -1,6 +1,6 @@
 //! Pages ask the API for what they show, and tell it what people do: as whoever reads the page.
 
-use api::Caller;
+use auth::Caller;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode, header};

@@ -15,7 +15,8 @@ mod workflows;
 
 use std::sync::Arc;
 
-use api::{Caller, error};
+use api::error;
+use auth::Caller;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{Html, Response};

@@ -1,6 +1,6 @@
 //! Who reads a page.
 
-use api::Caller;
+use auth::Caller;
 use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;

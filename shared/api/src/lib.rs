@@ -4,7 +4,7 @@
 //! since the console's pages show the same things. The modules in reading order:
 //!
 //! - [`views`]: the shapes that callers rely on. [`links`]: where they lead. [`page`]: lists in pages.
-//! - [`access`]: who may do what. [`caller`]: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
+//! - [`access`]: who may do what. `caller`: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
 //! - [`compare`]: what differs between two definitions.
 //! - [`endpoints`]: all of them in one table, of which the router and the document ([`openapi`]) are made.
 //! - [`live`]: what happens, as it happens.
@@ -16,7 +16,7 @@ pub mod answers;
 pub mod audit;
 pub mod backfills;
 pub mod bulk;
-pub mod caller;
+mod caller;
 pub mod compare;
 pub mod dead_letters;
 pub mod definitions;
@@ -49,6 +49,7 @@ pub mod views;
 pub mod workers;
 pub mod workflows;
 
+use auth::Caller;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
@@ -58,7 +59,6 @@ use host::config::BusConfig;
 use host::{App, Config, Problem};
 
 pub use access::Access;
-pub use caller::Caller;
 pub use links::Links;
 pub use live::Feed;
 

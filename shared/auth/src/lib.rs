@@ -2,6 +2,7 @@
 //!
 //! Nothing here reads a clock: whoever asks says what time it is.
 
+mod caller;
 mod claims;
 mod decide;
 mod error;
@@ -20,6 +21,7 @@ pub mod service_token;
 mod sign_in;
 mod verifier;
 
+pub use caller::{Caller, Denied};
 pub use claims::Claims;
 pub use decide::{About, may};
 pub use error::Error;

@@ -88,6 +88,15 @@ impl From<auth::Error> for Problem {
     }
 }
 
+impl From<auth::Denied> for Problem {
+    fn from(denied: auth::Denied) -> Self {
+        match denied {
+            auth::Denied::NotFound(_) => Self::not_found(denied.to_string()),
+            auth::Denied::Forbidden(words) => Self::new(StatusCode::FORBIDDEN, "forbidden", words),
+        }
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = json!({

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{About, Permission, may};
+use auth::{Caller, Permission};
 use axum::RequestExt;
 use axum::extract::{RawPathParams, Request, State};
 use axum::middleware::Next;
@@ -10,9 +10,8 @@ use axum::response::{IntoResponse, Response};
 use host::Problem;
 use model::{BackfillId, RunId, TenantId};
 
-use super::forbidden;
 use crate::endpoints::{Endpoint, On};
-use crate::{Api, Caller, error, mutation};
+use crate::{Api, error, mutation};
 
 /// Lets a request through if its sender has the permission that the endpoint's row names, and passes the caller on to
 /// the handler.
@@ -66,23 +65,21 @@ async fn check(
         let found = params.iter().find(|(name, _)| names.contains(name));
         found.map(|(_, value)| value.to_owned()).unwrap_or_default()
     };
-    let here = Some(caller.tenant_name.as_str());
-    let asked = |tenant, about| may(&caller.grants, permission, tenant, about).map_err(forbidden);
     match on {
-        On::Tenant => asked(here, About::Whole),
-        On::Instance => asked(None, About::Whole),
-        On::Limit if param(&["kind"]) == "queue" => asked(None, About::Whole),
-        On::Limit => asked(here, About::Whole),
-        On::Some => asked(here, About::Some),
+        On::Tenant => caller.check_tenant(permission)?,
+        On::Instance => caller.check_instance(permission)?,
+        On::Limit if param(&["kind"]) == "queue" => caller.check_instance(permission)?,
+        On::Limit => caller.check_tenant(permission)?,
+        On::Some => caller.check_some(permission)?,
         On::Workflow | On::Run | On::Backfill => {
-            asked(here, About::Some)?;
-            if asked(here, About::Whole).is_ok() {
-                return Ok(());
+            caller.check_some(permission)?;
+            if caller.check_tenant(permission).is_err() {
+                let (what, workflow) = named(api, caller, on, &param).await?;
+                caller.check(permission, &workflow, &what)?;
             }
-            let (what, workflow) = named(api, caller, on, &param).await?;
-            caller.check(permission, &workflow, &what)
         }
     }
+    Ok(())
 }
 
 /// What the path names in words, and its workflow. Needed only for callers with grants for some workflows.
@@ -112,36 +109,4 @@ async fn named(
         }
     };
     Ok((what.clone(), workflow.ok_or_else(missing)?))
-}
-
-impl Caller {
-    /// Whether they may do that with a workflow of their tenant.
-    pub fn may(&self, permission: Permission, workflow: &str) -> bool {
-        may(&self.grants, permission, Some(&self.tenant_name), About::One(workflow)).is_ok()
-    }
-
-    /// Refuses what they may not do with a workflow; what they may not even see is not there.
-    pub fn check(&self, permission: Permission, workflow: &str, what: &str) -> Result<(), Problem> {
-        let about = About::One(workflow);
-        let Err(words) = may(&self.grants, permission, Some(&self.tenant_name), about) else { return Ok(()) };
-        match self.may(Permission::Follow, workflow) {
-            true => Err(forbidden(words)),
-            false => Err(Problem::not_found(format!("there is no {what}"))),
-        }
-    }
-
-    /// Refuses what reaches further than they may: whoever may act on some workflows only must name one.
-    pub fn check_filter(&self, permission: Permission, workflow: Option<&str>) -> Result<(), Problem> {
-        let whole = may(&self.grants, permission, Some(&self.tenant_name), About::Whole);
-        match (whole, workflow) {
-            (Ok(()), _) => Ok(()),
-            (Err(_), Some(name)) => self.check(permission, name, &format!("workflow `{name}`")),
-            (Err(words), None) => Err(forbidden(format!("name a workflow: {words}"))),
-        }
-    }
-
-    /// Whether they may do that with everything, whichever tenant it belongs to.
-    pub fn may_everywhere(&self, permission: Permission) -> bool {
-        may(&self.grants, permission, None, About::Whole).is_ok()
-    }
 }

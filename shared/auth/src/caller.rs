@@ -1,0 +1,97 @@
+//! Callers: identities that were let in, in one tenant.
+
+use std::sync::Arc;
+
+use model::TenantId;
+
+use crate::{About, DEFAULT_TENANT, Grant, Pattern, Permission, Reach, Role, may};
+
+/// An authenticated caller, the tenant they act in, and what they may do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caller {
+    /// The tenant whose work they see and change.
+    pub tenant: TenantId,
+    /// The tenant's name.
+    pub tenant_name: String,
+    /// The caller's own name, as events and audit entries record it.
+    pub name: String,
+    /// What they may do, and where.
+    pub grants: Arc<[Grant]>,
+}
+
+/// Why a caller is refused.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Denied {
+    /// The caller may not even see it, so it does not exist for them.
+    #[error("there is no {0}")]
+    NotFound(String),
+    /// The caller may see it, but lacks the permission.
+    #[error("{0}")]
+    Forbidden(String),
+}
+
+impl Caller {
+    /// The person at this machine, where pages are open: the machine is theirs, and so is everything on it.
+    pub fn local() -> Self {
+        let grant = Grant { role: Role::Admin, tenant: Reach::All, workflows: Pattern::all() };
+        Self {
+            tenant: TenantId::DEFAULT,
+            tenant_name: DEFAULT_TENANT.to_owned(),
+            name: "local".into(),
+            grants: [grant].into(),
+        }
+    }
+
+    /// Whether they have a permission for a workflow of their tenant.
+    pub fn may(&self, permission: Permission, workflow: &str) -> bool {
+        may(&self.grants, permission, Some(&self.tenant_name), About::One(workflow)).is_ok()
+    }
+
+    /// Refuses what they may not do with a workflow. `what` names the resource in the message.
+    pub fn check(&self, permission: Permission, workflow: &str, what: &str) -> Result<(), Denied> {
+        let about = About::One(workflow);
+        let Err(words) = may(&self.grants, permission, Some(&self.tenant_name), about) else { return Ok(()) };
+        match self.may(Permission::Follow, workflow) {
+            true => Err(Denied::Forbidden(words)),
+            false => Err(Denied::NotFound(what.to_owned())),
+        }
+    }
+
+    /// Refuses a filter that reaches further than their grants: a caller with grants for some workflows must name one.
+    pub fn check_filter(&self, permission: Permission, workflow: Option<&str>) -> Result<(), Denied> {
+        match (self.check_tenant(permission), workflow) {
+            (Ok(()), _) => Ok(()),
+            (Err(_), Some(name)) => self.check(permission, name, &format!("workflow `{name}`")),
+            (Err(words), None) => Err(Denied::Forbidden(format!("name a workflow: {words}"))),
+        }
+    }
+
+    /// Refuses callers without that permission for at least one workflow of their tenant.
+    pub fn check_some(&self, permission: Permission) -> Result<(), Denied> {
+        self.check_about(permission, Some(&self.tenant_name), About::Some)
+    }
+
+    /// Refuses callers without that permission for all workflows of their tenant.
+    pub fn check_tenant(&self, permission: Permission) -> Result<(), Denied> {
+        self.check_about(permission, Some(&self.tenant_name), About::Whole)
+    }
+
+    /// Refuses callers without that permission in every tenant.
+    pub fn check_instance(&self, permission: Permission) -> Result<(), Denied> {
+        self.check_about(permission, None, About::Whole)
+    }
+
+    /// Whether they have a permission in every tenant.
+    pub fn may_everywhere(&self, permission: Permission) -> bool {
+        self.check_instance(permission).is_ok()
+    }
+
+    fn check_about(
+        &self,
+        permission: Permission,
+        tenant: Option<&str>,
+        about: About<'_>,
+    ) -> Result<(), Denied> {
+        may(&self.grants, permission, tenant, about).map_err(Denied::Forbidden)
+    }
+}

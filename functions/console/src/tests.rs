@@ -16,7 +16,7 @@ use model::message::TaskResult;
 use model::{Failure, Message, Parent, RunId, TaskIndex, TaskKey, TenantId};
 use runtime::{Origin, Runtime, StartRun};
 use serde_json::{Map, Value, json};
-use store::{LogChunk, LogLine, Memory, NewVersion};
+use store::{LogChunk, LogLine, NewVersion, Postgres};
 use tower::ServiceExt;
 
 use super::*;
@@ -37,8 +37,10 @@ impl Bus for Mute {
 }
 
 /// A console that anyone at this machine may read, with one failed run that says evil things.
-async fn console() -> (Api, RunId) {
-    let runtime = Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(SystemClock));
+async fn console() -> (Api, RunId, testkit::Database) {
+    let database = testkit::migrated(Postgres::migrate).await;
+    let store = Postgres::connect(&database.url, 5).await.unwrap();
+    let runtime = Runtime::new(Arc::new(store), Arc::new(Mute), Arc::new(SystemClock));
     let app = App::new(Arc::new(runtime), PushAuth::None);
     let verifier = Verifier::new(["nobody"], "api", Keys::fixed(&json!({"keys": []})));
     let policy = Policy::read("@example.com=admin:*").unwrap();
@@ -55,7 +57,7 @@ async fn console() -> (Api, RunId) {
     let report =
         Command::Report { task: TaskIndex(0), attempt: 1, worker: None, started_at: api.app.now(), result };
     api.app.runtime.settle(run, report).await.unwrap();
-    (api, run)
+    (api, run, database)
 }
 
 async fn register(app: &App) {
@@ -163,7 +165,7 @@ fn every_page(run: RunId) -> Vec<String> {
 
 #[tokio::test]
 async fn the_list_shows_runs_and_leads_to_them() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     let list = page(&api, "/runs?workflow=hello&state=failed&limit=1").await;
     assert!(list.contains(&format!("href=\"/runs/{run}\"")) && list.contains("class=\"state failed\""));
     let none = page(&api, "/runs?workflow=&state=running").await;
@@ -172,7 +174,7 @@ async fn the_list_shows_runs_and_leads_to_them() {
 
 #[tokio::test]
 async fn home_puts_what_failed_first_with_a_button_to_retry_it() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     let home = page(&api, "/").await;
     let problems = home.find("Needs attention").unwrap();
     assert!(problems < home.find("Under way").unwrap());
@@ -181,7 +183,7 @@ async fn home_puts_what_failed_first_with_a_button_to_retry_it() {
 
 #[tokio::test]
 async fn a_run_says_first_why_it_failed_and_what_can_be_done() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     let page = page(&api, &format!("/runs/{run}")).await;
     let (why, graph) = (page.find("class=\"why failed\"").unwrap(), page.find("id=\"graph\"").unwrap());
     assert!(why < graph, "words come before the picture");
@@ -193,7 +195,7 @@ async fn a_run_says_first_why_it_failed_and_what_can_be_done() {
 
 #[tokio::test]
 async fn a_task_shows_its_log_its_attempts_and_its_settings() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     let shown = page(&api, &format!("/runs/{run}/tasks/greet")).await;
     for part in ["Attempts", "Settings", "1 lines", "stdout", "Download"] {
         assert!(shown.contains(part), "{part} is missing in {shown}");
@@ -208,7 +210,7 @@ async fn a_task_shows_its_log_its_attempts_and_its_settings() {
 
 #[tokio::test]
 async fn nothing_that_a_user_wrote_becomes_part_of_any_page() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     let strange = ["/runs?workflow=%22%3E%3Cscript%3E", "/workflows?q=%22%3E%3Cscript%3E"].map(str::to_owned);
     let like = [format!("/workflows/hello/trigger?like={run}")];
     for path in every_page(run).into_iter().chain(strange).chain(like) {
@@ -224,7 +226,7 @@ async fn nothing_that_a_user_wrote_becomes_part_of_any_page() {
 
 #[tokio::test]
 async fn open_pages_are_for_this_machine_only_and_closed_ones_need_a_token() {
-    let (mut api, run) = console().await;
+    let (mut api, run, _database) = console().await;
     let log = format!("/runs/{run}/tasks/greet/log");
     for path in every_page(run).iter().chain([&log]) {
         assert_eq!(read(&api, "evil.example:8480", path).await.0, StatusCode::UNAUTHORIZED, "{path}");
@@ -241,7 +243,7 @@ async fn open_pages_are_for_this_machine_only_and_closed_ones_need_a_token() {
 
 #[tokio::test]
 async fn a_button_does_what_it_says_and_leads_back_with_words() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     let (status, headers, _) =
         press(&api, &format!("/runs/{run}/retry"), "back=/runs%3Fstate%3Dfailed").await;
     assert_eq!(
@@ -267,7 +269,7 @@ async fn a_button_does_what_it_says_and_leads_back_with_words() {
 
 #[tokio::test]
 async fn forms_of_other_sites_do_nothing() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     for (name, value) in [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")] {
         let request = Request::post(format!("/runs/{run}/retry"))
             .header("host", "localhost")
@@ -283,7 +285,7 @@ async fn forms_of_other_sites_do_nothing() {
 
 #[tokio::test]
 async fn a_run_is_started_with_a_form_and_what_does_not_fit_is_told_at_its_field() {
-    let (api, _) = console().await;
+    let (api, _, _database) = console().await;
     let text = "{name: form, inputs: {count: {type: integer}, who: {type: string, default: Ada}}, tasks: [{name: a, type: noop}]}";
     register_text(&api.app, text).await;
     let form = page(&api, "/workflows/form/trigger").await;
@@ -304,7 +306,7 @@ async fn a_run_is_started_with_a_form_and_what_does_not_fit_is_told_at_its_field
 
 #[tokio::test]
 async fn an_approval_is_asked_for_and_given_on_the_page() {
-    let (api, _) = console().await;
+    let (api, _, _database) = console().await;
     let text = "{name: ask, tasks: [{name: decide, type: approval, config: {message: Pay?, fields: {amount: {type: number, required: true}}}}]}";
     register_text(&api.app, text).await;
     let run = start_of(&api.app, "ask", 9, Map::new(), None).await;
@@ -321,7 +323,7 @@ async fn an_approval_is_asked_for_and_given_on_the_page() {
 
 #[tokio::test]
 async fn many_runs_are_acted_on_only_once_their_number_was_seen() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     let (_, _, preview) = press(&api, "/runs/bulk", "action=retry&state=failed").await;
     assert!(preview.contains("retry 1 runs?") && preview.contains("name=\"sure\""), "{preview}");
     assert!(
@@ -334,7 +336,7 @@ async fn many_runs_are_acted_on_only_once_their_number_was_seen() {
 
 #[tokio::test]
 async fn everyone_may_read_the_schemas_of_the_language() {
-    let (mut api, _) = console().await;
+    let (mut api, _, _database) = console().await;
     api.pages_open = false;
     for schema in language::Schema::ALL {
         let path = format!("/schemas/{}.json", schema.name());
@@ -348,7 +350,7 @@ async fn everyone_may_read_the_schemas_of_the_language() {
 
 #[tokio::test]
 async fn open_pages_do_not_open_the_api() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     let (status, _, _) = read(&api, "localhost", "/api/v1/runs").await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
     let cancel = Request::post(format!("/api/v1/runs/{run}/cancel")).header("host", "localhost");
@@ -358,7 +360,7 @@ async fn open_pages_do_not_open_the_api() {
 
 #[tokio::test]
 async fn what_cannot_be_shown_is_refused_on_a_page() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     for (path, status) in [
         ("/runs/018f0000-0000-7000-8000-00000000ffff", StatusCode::NOT_FOUND),
         (&format!("/runs/{run}/tasks/none/log"), StatusCode::NOT_FOUND),

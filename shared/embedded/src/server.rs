@@ -128,6 +128,14 @@ impl Server {
         Ok(connection.close().await?)
     }
 
+    /// Creates `database` as a copy of `template`, in which there is no session.
+    pub async fn copy_database(&self, database: &str, template: &str) -> Result<(), Error> {
+        let mut connection = PgConnection::connect(&self.url(MAINTENANCE)).await?;
+        let create = format!("CREATE DATABASE {} TEMPLATE {}", quoted(database), quoted(template));
+        sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut connection).await?;
+        Ok(connection.close().await?)
+    }
+
     /// Drops `database`, if it is there, and ends the sessions in it.
     pub async fn drop_database(&self, database: &str) -> Result<(), Error> {
         let mut connection = PgConnection::connect(&self.url(MAINTENANCE)).await?;

@@ -9,7 +9,7 @@ mod wait;
 mod workflow;
 
 pub use clock::ManualClock;
-pub use database::{Database, database};
+pub use database::{Database, database, migrated};
 pub use embedded::Emulator;
 pub use port::Port;
 pub use storage::StorageServer;

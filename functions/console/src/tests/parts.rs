@@ -8,7 +8,7 @@ fn run_of(number: u32) -> RunId {
 
 #[tokio::test]
 async fn an_expression_is_tried_out_on_a_run_and_what_is_wrong_is_marked() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     let tried = async |expression: &str| page(&api, &format!("/runs/{run}?tab=try&{expression}")).await;
     let value = tried("expression=inputs.who").await;
     assert!(value.contains("A text; as a condition it holds") && value.contains("Values used"), "{value}");
@@ -23,7 +23,7 @@ async fn an_expression_is_tried_out_on_a_run_and_what_is_wrong_is_marked() {
 
 #[tokio::test]
 async fn the_audit_log_tells_who_did_what_and_can_be_searched_and_exported() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     press(&api, &format!("/runs/{run}/retry"), "").await;
     press(&api, &format!("/runs/{run}/resume"), "").await;
     let log = page(&api, "/operations/audit").await;
@@ -46,7 +46,7 @@ async fn the_audit_log_tells_who_did_what_and_can_be_searched_and_exported() {
 
 #[tokio::test]
 async fn breakers_that_are_open_stand_with_the_worker_whose_they_are() {
-    let (api, _) = console().await;
+    let (api, _, _database) = console().await;
     assert!(page(&api, "/operations/breakers").await.contains("All breakers are closed"));
     let now = api.app.now();
     let facts = model::WorkerFacts {
@@ -66,7 +66,7 @@ async fn breakers_that_are_open_stand_with_the_worker_whose_they_are() {
 
 #[tokio::test]
 async fn a_task_that_was_skipped_shows_its_condition_and_the_value_it_had() {
-    let (api, _) = console().await;
+    let (api, _, _database) = console().await;
     let text =
         "{name: choosy, inputs: {n: {type: integer}}, tasks: [{name: only, type: noop, when: inputs.n > 3}]}";
     register_text(&api.app, text).await;
@@ -78,7 +78,7 @@ async fn a_task_that_was_skipped_shows_its_condition_and_the_value_it_had() {
 
 #[tokio::test]
 async fn workflows_come_in_pages_with_or_without_a_filter() {
-    let (api, run) = console().await;
+    let (api, run, _database) = console().await;
     for number in 0..60 {
         let tag = if number % 2 == 0 { "even" } else { "odd" };
         let text = format!("{{name: w{number:02}, tags: [{tag}], tasks: [{{name: a, type: noop}}]}}");
@@ -98,7 +98,7 @@ async fn workflows_come_in_pages_with_or_without_a_filter() {
 
 #[tokio::test]
 async fn a_fan_out_shows_how_many_children_ended_and_leads_to_them() {
-    let (api, _) = console().await;
+    let (api, _, _database) = console().await;
     let text =
         "{name: wide, tasks: [{name: split, type: fan_out, for_each: range(150), task: {type: noop}}]}";
     register_text(&api.app, text).await;
@@ -116,7 +116,7 @@ async fn a_fan_out_shows_how_many_children_ended_and_leads_to_them() {
 
 #[tokio::test]
 async fn runs_that_have_to_do_with_each_other_lead_to_each_other() {
-    let (api, first) = console().await;
+    let (api, first, _database) = console().await;
     let limited = "{name: single, concurrency: {limit: 1, policy: queue}, tasks: [{name: only, type: noop}]}";
     register_text(&api.app, limited).await;
     let parent =

@@ -38,6 +38,7 @@ struct Browser {
     api: Api,
     next: Next,
     cookies: BTreeMap<String, String>,
+    _database: testkit::Database,
 }
 
 struct Seen {
@@ -55,7 +56,7 @@ impl Seen {
 impl Browser {
     /// At a console where nobody is signed in yet.
     async fn open() -> (Self, RunId) {
-        let (mut api, run) = console().await;
+        let (mut api, run, database) = console().await;
         let next = Next::default();
         let router = Router::new().route("/token", post(exchange)).with_state(next.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -74,7 +75,7 @@ impl Browser {
         let sessions = Sessions::new(sign_in.unwrap(), Seal::random());
         api.access = Access::new(Gate::default(), policy).with_sessions(sessions);
         api.pages_open = false;
-        (Self { api, next, cookies: BTreeMap::new() }, run)
+        (Self { api, next, cookies: BTreeMap::new(), _database: database }, run)
     }
 
     async fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Seen {

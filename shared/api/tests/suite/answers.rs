@@ -18,7 +18,7 @@ tasks:
 
 /// A run that waits for the signal `go`, and the path of it.
 async fn waiting() -> (World, String) {
-    let world = World::new();
+    let world = World::new().await;
     assert_eq!(world.post("/workflows", WAITING).await.status, StatusCode::CREATED);
     let started = world.post("/workflows/waiting/runs", "").await;
     let path = format!("/runs/{}", started.body["id"].as_str().unwrap());

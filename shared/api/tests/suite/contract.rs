@@ -70,7 +70,7 @@ fn validator(operation: &Value, status: StatusCode) -> Validator {
 
 #[tokio::test]
 async fn every_operation_of_the_document_is_served() {
-    let world = World::new();
+    let world = World::new().await;
     // Webhooks are served beside the API, and held against the document there.
     let own = operations().filter(|(_, path, _)| !path.contains("/hooks/") && !path.starts_with("/hooks"));
     for (method, path, operation) in own {
@@ -142,7 +142,7 @@ fn the_document_is_one_that_linters_accept() {
 
 #[tokio::test]
 async fn people_read_the_document_without_script_or_token() {
-    let world = World::new();
+    let world = World::new().await;
     let response = world.request(Method::GET, "/docs", &[("authorization", "")], "").await;
     assert!(
         response.headers()["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'")

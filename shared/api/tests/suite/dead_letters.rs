@@ -27,7 +27,7 @@ async fn bury(world: &World, id: &str, body: String) {
 
 /// With a letter that holds a message as an event, one as a push, and one that holds none.
 async fn with_letters() -> World {
-    let world = World::new();
+    let world = World::new().await;
     bury(&world, "event", envelope::structured(&nudge(), "event")).await;
     let push = envelope::Letter::new(&nudge(), "push", now()).push_body("evaluate", Some(20));
     bury(&world, "push", String::from_utf8(push).unwrap()).await;
@@ -117,7 +117,7 @@ async fn a_bulk_replay_says_first_what_it_would_do_and_leaves_what_it_cannot() {
 
 #[tokio::test]
 async fn a_bulk_action_sees_to_a_hundred_at_a_time() {
-    let world = World::new();
+    let world = World::new().await;
     for number in 0..101 {
         bury(&world, &format!("{number:03}"), "no message".into()).await;
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use store::DeadLetter;
 use uuid::Uuid;
 
-use crate::world::{World, now};
+use crate::world::{HELLO, World, now};
 
 fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
     let checks = report["checks"].as_array().unwrap();
@@ -16,7 +16,7 @@ fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test]
 async fn an_idle_system_is_in_order() {
-    let world = World::with_hello().await;
+    let world = World::on_machine_time().await;
     let report = world.get("/doctor").await;
     assert_eq!((report.status, &report.body["ok"]), (StatusCode::OK, &json!(true)), "{}", report.body);
     for name in ["migrations", "bus", "identity", "permissions", "transactions", "runs"] {
@@ -27,7 +27,7 @@ async fn an_idle_system_is_in_order() {
 
 #[tokio::test]
 async fn a_dead_letter_is_for_people_to_decide() {
-    let world = World::new();
+    let world = World::new().await;
     let (source, reason, body) = ("s".into(), "r".into(), "b".into());
     let letter = DeadLetter { id: "1".into(), source, reason, body, at: now() };
     world.runtime.store().bury(&letter).await.unwrap();
@@ -39,8 +39,8 @@ async fn a_dead_letter_is_for_people_to_decide() {
 
 #[tokio::test]
 async fn what_a_dead_worker_held_is_taken_from_it_once() {
-    let world = World::with_hello().await;
-    let run = world.start().await;
+    let world = World::on_machine_time().await;
+    let run = world.play(HELLO, json!({})).await;
     let worker = WorkerId(Uuid::from_u128(1));
     world.runtime.settle(run, Command::Claim { task: TaskIndex(0), attempt: 1, worker }).await.unwrap();
     let report = world.get("/doctor").await.body;

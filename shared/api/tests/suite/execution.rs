@@ -27,7 +27,7 @@ struct Far {
 
 impl Far {
     async fn new() -> Self {
-        let world = World::new();
+        let world = World::new().await;
         let run = world.play(REMOTE, json!({})).await;
         Self { world, run }
     }
@@ -124,7 +124,7 @@ async fn the_last_attempt_keeps_its_worker_and_the_decision_about_it() {
 
 #[tokio::test]
 async fn a_lost_worker_raises_the_attempts_that_are_allowed() {
-    let world = World::new();
+    let world = World::new().await;
     let run = world
         .play(
             "name: w\ntasks: [{name: a, type: echo, config: {value: 1}, retry_policy: {max_retries: 0}}]",
@@ -176,7 +176,7 @@ async fn a_worker_that_is_to_end_is_given_nothing() {
 
 #[tokio::test]
 async fn what_no_worker_may_be_told_fails_before_it_is_given_to_one() {
-    let world = World::new();
+    let world = World::new().await;
     let secret = "name: s\ntasks: [{name: a, type: bash, queue: remote, retry_policy: {max_retries: 0}, config: {command: x, env: {KEY: '{{ secrets.KEY }}'}}}]";
     let run = world.play(secret, json!({})).await;
     let leased = world.post("/execution/lease", r#"{"worker": "w", "queue": "remote"}"#).await.body;

@@ -17,7 +17,7 @@ async fn play(tasks: &str, commands: impl IntoIterator<Item = Command>) -> (Worl
 
 /// The same with a whole workflow.
 pub(crate) async fn play_text(text: &str, commands: impl IntoIterator<Item = Command>) -> (World, RunId) {
-    let world = World::new();
+    let world = World::new().await;
     let run = world.play(text, json!({})).await;
     for command in commands {
         let settled = world.runtime.settle(run, command.clone()).await.unwrap();

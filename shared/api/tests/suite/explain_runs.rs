@@ -123,7 +123,7 @@ async fn a_task_that_is_shared_says_who_carries_it_out() {
 
 #[tokio::test]
 async fn a_held_run_says_which_run_has_to_end() {
-    let world = World::new();
+    let world = World::new().await;
     let first = world.play(&LIMITED.replace("POLICY", "queue"), json!({})).await;
     let second = world.start_of("limited", json!({})).await;
     let told = lines(&said(&world, second, "").await);

@@ -16,7 +16,7 @@ tasks:
 
 /// A run that fanned out to so many children, whose indices begin at 2.
 async fn split(count: u32) -> (World, RunId) {
-    let world = World::new();
+    let world = World::new().await;
     let run = world.play(&SPLIT.replace("COUNT", &count.to_string()), json!({})).await;
     (world, run)
 }

@@ -56,7 +56,7 @@ impl Dice {
 
 #[tokio::test]
 async fn no_text_makes_the_compiler_of_definitions_break_down() {
-    let (world, mut dice) = (World::new(), Dice(0x9E37_79B9_7F4A_7C15));
+    let (world, mut dice) = (World::new().await, Dice(0x9E37_79B9_7F4A_7C15));
     for _ in 0..500 {
         let body = dice.mangle(HELLO);
         let answer = world.post("/workflows/validate", body.clone()).await;
@@ -67,7 +67,7 @@ async fn no_text_makes_the_compiler_of_definitions_break_down() {
 
 #[tokio::test]
 async fn no_text_grows_beyond_its_size() {
-    let world = World::new();
+    let world = World::new().await;
     let laughs: String =
         (1..30).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}, *a{0}]\n", n - 1)).collect();
     let bombs = [
@@ -104,7 +104,7 @@ async fn no_body_makes_an_endpoint_break_down() {
 
 #[tokio::test]
 async fn no_token_that_nobody_signed_is_believed() {
-    let (world, mut dice) = (World::new(), Dice(7));
+    let (world, mut dice) = (World::new().await, Dice(7));
     let good = crate::world::token("api", 3600);
     for _ in 0..300 {
         let mangled = dice.mangle(&good);

@@ -14,7 +14,7 @@ tasks:
 ";
 
 async fn crowded() -> (World, model::RunId) {
-    let world = World::new();
+    let world = World::new().await;
     assert_eq!(world.post("/limits/pool/dock", r#"{"places": 1}"#).await.status, StatusCode::OK);
     let run = world.play(CROWD, json!({})).await;
     (world, run)
@@ -94,7 +94,7 @@ async fn limits_are_listed_with_who_waits() {
 
 #[tokio::test]
 async fn what_cannot_be_set_is_refused_with_what_can() {
-    let world = World::new();
+    let world = World::new().await;
     let refused = |path: &'static str, body: &'static str| {
         let world = &world;
         async move {

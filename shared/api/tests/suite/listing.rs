@@ -74,7 +74,7 @@ async fn runs_come_in_the_order_asked_for() {
 
 #[tokio::test]
 async fn what_cannot_be_listed_so_is_refused_with_what_can() {
-    let world = World::new();
+    let world = World::new().await;
     for (path, words) in [
         ("/runs?sort=colour", "-created_at, created_at, -finished_at, finished_at"),
         ("/runs?label=team", "name=value"),
@@ -93,7 +93,7 @@ async fn what_cannot_be_listed_so_is_refused_with_what_can() {
 
 #[tokio::test]
 async fn workflows_are_found_by_tag_and_text_and_come_in_the_order_asked_for() {
-    let world = World::new();
+    let world = World::new().await;
     for (name, tags, description) in
         [("a", "[nightly]", "Loads orders"), ("b", "[]", "Counts"), ("c", "[nightly, slow]", "Mails")]
     {

@@ -42,7 +42,7 @@ async fn report(world: &World, run: RunId, task: u32, attempt: u32, result: Task
 
 /// A run of `chain` whose second task failed.
 async fn failed() -> (World, RunId) {
-    let world = World::new();
+    let world = World::new().await;
     let run = world.play(CHAIN, json!({})).await;
     world.report(run, 0, Ok(json!({"n": 1}))).await;
     world.report(run, 1, Err(Failure::permanent("no luck"))).await;
@@ -57,7 +57,7 @@ fn refused(answer: &Answer, words: &str) {
 
 #[tokio::test]
 async fn a_run_is_paused_and_resumed_with_who_and_why() {
-    let world = World::new();
+    let world = World::new().await;
     let run = world.play(CHAIN, json!({})).await;
     let paused = act(&world, run, "pause", json!({"reason": "the source is down"})).await;
     assert_eq!((paused.status, &paused.body["state"]), (StatusCode::OK, &json!("paused")));
@@ -132,7 +132,7 @@ async fn a_task_is_marked_with_an_output_that_others_see() {
 
 #[tokio::test]
 async fn a_sleep_is_ended_early_and_other_waits_say_what_to_do_instead() {
-    let world = World::new();
+    let world = World::new().await;
     let run = world.play(WAITS, json!({})).await;
     assert_eq!(act(&world, run, "tasks/nap/wake", json!({})).await.status, StatusCode::OK);
     assert_eq!(states(&world, run).await, ["succeeded", "sleeping", "sleeping"]);
@@ -152,7 +152,7 @@ async fn bulk(world: &World, body: Value) -> Answer {
 
 #[tokio::test]
 async fn many_runs_are_counted_first_and_then_acted_on_in_batches() {
-    let world = World::new();
+    let world = World::new().await;
     world.play(CHAIN, json!({})).await;
     for _ in 1..120 {
         world.start_of("chain", json!({})).await;
@@ -196,7 +196,7 @@ async fn many_runs_are_found_by_label_and_by_when_they_were_created() {
 
 #[tokio::test]
 async fn a_bulk_action_that_makes_no_sense_is_refused_in_words() {
-    let world = World::new();
+    let world = World::new().await;
     for (body, words) in [
         (
             json!({"filter": {"workflow": "a"}, "action": "stop"}),

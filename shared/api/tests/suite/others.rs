@@ -35,7 +35,7 @@ pub(crate) async fn start_child(world: &World, run: RunId, task: u32, waits: boo
 
 /// A run whose tasks wait for runs of `child`.
 pub(crate) async fn parent() -> (World, RunId) {
-    let world = World::new();
+    let world = World::new().await;
     assert_eq!(world.post("/workflows", CHILD).await.status, StatusCode::CREATED);
     let run = world.play(PARENT, json!({})).await;
     (world, run)
@@ -88,7 +88,7 @@ async fn a_task_says_which_run_it_waits_for() {
 
 /// Two runs that share the task `rates`: the first carries it out, the second waits.
 pub(crate) async fn sharing() -> (World, RunId, RunId) {
-    let world = World::new();
+    let world = World::new().await;
     let graph = |name: &str, task: &str| {
         let text = format!("name: {name}\ntasks: [{{name: {task}, task: rates}}]");
         json!({"path": format!("graphs/{name}.yaml"), "kind": "workflow", "text": text})
@@ -122,7 +122,7 @@ tasks: [{name: only, type: noop}]
 
 #[tokio::test]
 async fn a_held_run_names_the_runs_that_go_first() {
-    let world = World::new();
+    let world = World::new().await;
     let first = world.play(&LIMITED.replace("POLICY", "queue"), json!({})).await;
     let second = world.start_of("limited", json!({})).await;
     let third = world.start_of("limited", json!({})).await;
@@ -142,7 +142,7 @@ async fn a_held_run_names_the_runs_that_go_first() {
 
 #[tokio::test]
 async fn a_run_that_is_skipped_is_refused_with_the_one_in_its_way_and_what_to_do() {
-    let world = World::new();
+    let world = World::new().await;
     let first = world.play(&LIMITED.replace("POLICY", "skip"), json!({})).await;
     let refused = world.post("/workflows/limited/runs", "").await;
     assert_eq!(refused.status, StatusCode::CONFLICT);

@@ -16,7 +16,7 @@ tasks: [{name: a, type: noop}]
 ";
 
 async fn nightly() -> World {
-    let world = World::new();
+    let world = World::new().await;
     assert_eq!(world.post("/workflows", NIGHTLY).await.status, StatusCode::CREATED);
     world
 }
@@ -95,7 +95,7 @@ async fn pausing_again_changes_nothing_and_what_is_not_there_is_not_found() {
 
 #[tokio::test]
 async fn a_run_that_a_task_of_another_one_asks_for_begins_all_the_same() {
-    let world = World::new();
+    let world = World::new().await;
     world.post("/workflows", "name: inner\ntasks: [{name: a, type: noop}]").await;
     world.post("/workflows/inner/pause", "{}").await;
     let outer = "name: outer\ntasks: [{name: call, type: workflow, config: {workflow: inner}}]";
@@ -118,7 +118,7 @@ async fn a_run_that_a_task_of_another_one_asks_for_begins_all_the_same() {
 
 #[tokio::test]
 async fn the_last_runs_of_a_workflow_say_how_it_fares() {
-    let world = World::new();
+    let world = World::new().await;
     let one = "name: one\ntasks: [{name: a, type: noop, retry_policy: {max_retries: 0}}]";
     let good = world.play(one, json!({})).await;
     world.report(good, 0, Ok(json!(1))).await;
@@ -133,7 +133,7 @@ async fn the_last_runs_of_a_workflow_say_how_it_fares() {
 
 #[tokio::test]
 async fn a_queue_says_how_much_waits_in_it_and_of_whom() {
-    let world = World::new();
+    let world = World::new().await;
     assert_eq!(world.get("/queues").await.body, json!({"items": []}));
     world.post("/limits/queue/light", r#"{"places": 1}"#).await;
     world.play("name: pair\ntasks: [{name: a, type: noop}, {name: b, type: noop}]", json!({})).await;
@@ -150,7 +150,7 @@ async fn a_queue_says_how_much_waits_in_it_and_of_whom() {
 
 #[tokio::test]
 async fn a_task_shows_what_it_delivered_once_it_has() {
-    let world = World::new();
+    let world = World::new().await;
     let run = world.play("name: one\ntasks: [{name: a, type: noop}]", json!({})).await;
     let output = format!("/runs/{run}/tasks/a/output");
     let early = world.get(&output).await;
@@ -186,7 +186,7 @@ async fn told(world: &World, path: &str, headers: &[(&str, &str)]) -> Vec<(Strin
 
 #[tokio::test]
 async fn a_log_is_followed_to_its_end_and_from_where_one_left_off() {
-    let world = World::new();
+    let world = World::new().await;
     let run = world.play("name: one\ntasks: [{name: a, type: noop}]", json!({})).await;
     let key = TaskKey { run, task: TaskIndex(0) };
     let chunk = LogChunk { key, attempt: 1, first: 0, lines: vec![line("one"), line("two")] };

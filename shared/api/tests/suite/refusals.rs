@@ -44,7 +44,7 @@ async fn without_a_token_that_is_believed_nothing_is_told_and_nothing_done() {
 
 #[tokio::test]
 async fn a_run_that_is_not_there_is_not_found() {
-    let world = World::new();
+    let world = World::new().await;
     for path in ["", "/events", "/tasks", "/tasks/greet", "/tasks/greet/attempts", "/tasks/greet/logs"] {
         check(&world.get(&format!("/runs/{NOBODY}{path}")).await, StatusCode::NOT_FOUND, "not_found");
     }
@@ -53,7 +53,7 @@ async fn a_run_that_is_not_there_is_not_found() {
 
 #[tokio::test]
 async fn an_address_that_makes_no_sense_is_refused() {
-    let world = World::new();
+    let world = World::new().await;
     for path in [
         "/runs/not-an-id",
         "/runs?limit=0",
@@ -103,7 +103,7 @@ async fn a_body_over_the_limit_is_refused() {
 
 #[tokio::test]
 async fn an_unknown_endpoint_and_a_wrong_method_are_told_apart() {
-    let world = World::new();
+    let world = World::new().await;
     check(&world.get("/nothing").await, StatusCode::NOT_FOUND, "not_found");
     let answer = world.send(Method::DELETE, "/workflows", &[], "").await;
     check(&answer, StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed");

@@ -16,7 +16,7 @@ tasks:
 ";
 
 async fn timed() -> World {
-    let world = World::new();
+    let world = World::new().await;
     assert_eq!(world.post("/workflows", TIMED).await.status, StatusCode::CREATED);
     world
 }

@@ -11,7 +11,7 @@ fn names(list: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_tenant_comes_into_being_with_what_it_has_coming() {
-    let world = World::new();
+    let world = World::new().await;
     let made = world.post("/tenants/acme", r#"{"weight": 3, "max_active_tasks": 5}"#).await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
     assert_eq!(
@@ -25,7 +25,7 @@ async fn a_tenant_comes_into_being_with_what_it_has_coming() {
 
 #[tokio::test]
 async fn what_is_not_named_stays_and_null_is_no_bound() {
-    let world = World::new();
+    let world = World::new().await;
     world.post("/tenants/acme", r#"{"weight": 3, "max_active_tasks": 5}"#).await;
     let set = async |body: &'static str| {
         let answer = world.post("/tenants/acme", body).await;
@@ -39,7 +39,7 @@ async fn what_is_not_named_stays_and_null_is_no_bound() {
 
 #[tokio::test]
 async fn a_bound_keeps_tasks_waiting_and_more_places_let_them_begin() {
-    let world = World::new();
+    let world = World::new().await;
     world.post("/tenants/default", r#"{"max_active_tasks": 1}"#).await;
     let pair = "name: pair\ntasks: [{name: a, type: noop}, {name: b, type: noop}]";
     let run = world.play(pair, json!({})).await;
@@ -53,7 +53,7 @@ async fn a_bound_keeps_tasks_waiting_and_more_places_let_them_begin() {
 
 #[tokio::test]
 async fn tenants_come_in_pages() {
-    let world = World::new();
+    let world = World::new().await;
     for name in ["one", "two"] {
         world.post(&format!("/tenants/{name}"), "{}").await;
     }
@@ -66,7 +66,7 @@ async fn tenants_come_in_pages() {
 
 #[tokio::test]
 async fn what_makes_no_sense_is_refused_in_words() {
-    let world = World::new();
+    let world = World::new().await;
     for (path, body, code) in [
         ("/tenants/acme", r#"{"weight": 0}"#, "bad_weight"),
         ("/tenants/acme", r#"{"weight": 1001}"#, "bad_weight"),
@@ -87,7 +87,7 @@ async fn what_makes_no_sense_is_refused_in_words() {
 
 #[tokio::test]
 async fn the_audit_log_tells_what_a_tenant_had_and_has() {
-    let world = World::new();
+    let world = World::new().await;
     world.post("/tenants/acme", r#"{"weight": 3}"#).await;
     world.post("/tenants/acme", r#"{"weight": 4}"#).await;
     let log = world.get("/audit?action=tenants_post_one").await.body;
@@ -98,7 +98,7 @@ async fn the_audit_log_tells_what_a_tenant_had_and_has() {
 
 #[tokio::test]
 async fn a_key_lets_a_tenant_be_changed_once() {
-    let world = World::new();
+    let world = World::new().await;
     let keyed = [("idempotency-key", "k")];
     let send = async |body: &'static str| world.send(Method::POST, "/tenants/acme", &keyed, body).await;
     assert_eq!(send(r#"{"weight": 3}"#).await.status, StatusCode::CREATED);

@@ -44,7 +44,7 @@ async fn pending_timers_are_listed_with_when_and_why() {
 
 #[tokio::test]
 async fn timers_of_a_run_that_does_not_exist_are_not_found() {
-    let world = World::new();
+    let world = World::new().await;
     let path = format!("/runs/{}/timers", uuid::Uuid::nil());
     assert_eq!(world.get(&path).await.status, StatusCode::NOT_FOUND);
 }

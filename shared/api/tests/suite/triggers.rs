@@ -16,7 +16,7 @@ tasks: [{name: a, type: noop}]
 ";
 
 async fn world() -> World {
-    let world = World::new();
+    let world = World::new().await;
     let registered = world.post("/workflows", UPLOADS).await;
     assert!(registered.status.is_success(), "{}", registered.body);
     world
@@ -83,7 +83,7 @@ tasks:
 
 #[tokio::test]
 async fn a_sensor_says_that_it_looks_and_when_it_looks_again() {
-    let world = World::new();
+    let world = World::new().await;
     let run = world.play(LOOKS, json!({})).await;
     let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
     assert_eq!(

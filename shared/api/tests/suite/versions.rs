@@ -144,7 +144,7 @@ tasks:
 
 #[tokio::test]
 async fn a_version_change_in_the_middle_of_a_run_changes_nothing_for_that_run() {
-    let world = World::new();
+    let world = World::new().await;
     world.post("/workflows", CHAIN).await;
     let started = world.post("/workflows/chain/runs", "").await.body;
     let run: RunId = started["id"].as_str().unwrap().parse().unwrap();

@@ -5,7 +5,7 @@ use crate::world::{HELLO, World};
 
 #[tokio::test]
 async fn a_workflow_is_registered_once_per_content() {
-    let world = World::new();
+    let world = World::new().await;
     let first = world.post("/workflows", HELLO).await;
     assert_eq!(first.status, StatusCode::CREATED);
     let registered = |new: bool, changed: bool| {
@@ -23,7 +23,7 @@ async fn a_workflow_is_registered_once_per_content() {
 
 #[tokio::test]
 async fn json_is_as_good_as_yaml() {
-    let world = World::new();
+    let world = World::new().await;
     let body = json!({"name": "one", "tasks": [{"name": "a", "type": "noop"}]}).to_string();
     let headers = [("content-type", "application/json")];
     let answer = world.send(Method::POST, "/workflows", &headers, body).await;
@@ -36,14 +36,14 @@ async fn files_are_registered_together_with_the_tasks_that_they_reuse() {
         {"path": "graphs/two.yaml", "text": "name: two\ntasks:\n  - task: shout\n"},
         {"path": "tasks/shout.yaml", "kind": "task", "text": "name: shout\ntype: echo\nconfig: {value: hey}\n"},
     ]});
-    let answer = World::new().post("/workflows", body.to_string()).await;
+    let answer = World::new().await.post("/workflows", body.to_string()).await;
     assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
     assert_eq!(answer.body["registered"][0]["name"], "two");
 }
 
 #[tokio::test]
 async fn one_bad_file_and_nothing_is_registered() {
-    let world = World::new();
+    let world = World::new().await;
     let bad = "name: bad\ntasks:\n  - {name: a, type: nop}\n  - {name: b, type: noop, depends_on: [c]}\n";
     let body = json!({"files": [
         {"path": "graphs/hello.yaml", "text": HELLO},
@@ -60,7 +60,7 @@ async fn one_bad_file_and_nothing_is_registered() {
 
 #[tokio::test]
 async fn validating_registers_nothing() {
-    let world = World::new();
+    let world = World::new().await;
     let answer = world.post("/workflows/validate", HELLO).await;
     assert_eq!((answer.status, &answer.body["valid"]), (StatusCode::OK, &json!(true)));
     assert_eq!(answer.body["workflows"][0]["name"], "hello");
@@ -71,7 +71,7 @@ async fn validating_registers_nothing() {
 
 #[tokio::test]
 async fn workflows_are_listed_by_name_in_pages() {
-    let world = World::new();
+    let world = World::new().await;
     for name in ["b", "a", "c"] {
         world.post("/workflows", format!("name: {name}\ntasks: [{{name: x, type: noop}}]")).await;
     }

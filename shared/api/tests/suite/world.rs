@@ -1,4 +1,4 @@
-//! An API on a store in memory, at a time that stands still, with a bus that nobody listens to.
+//! An API on a database of its own, at a time that stands still, with a bus that nobody listens to.
 
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use bus::Bus;
+use bus::{Bus, SystemClock};
 use ebbflow_api::{Access, Api, Feed, Links, router};
 use engine::Command;
 use host::App;
@@ -18,7 +18,7 @@ use model::message::TaskResult;
 use model::{Clock, Failure, Instant, Message, RunId, TaskIndex};
 use runtime::{Runtime, Settled};
 use serde_json::{Value, json};
-use store::Memory;
+use store::Postgres;
 use tower::ServiceExt;
 
 use crate::contract;
@@ -42,6 +42,9 @@ tasks:
     type: noop
     depends_on: [rest]
 ";
+
+/// Several tests run at the same time, on one server.
+const CONNECTIONS: u32 = 5;
 
 /// Making a key takes a while: all tests share one.
 pub(crate) static ISSUER: LazyLock<Issuer> = LazyLock::new(|| Issuer::generate("https://issuer.test"));
@@ -81,6 +84,7 @@ pub(crate) struct World {
     pub(crate) runtime: Arc<Runtime>,
     bus: Arc<Mute>,
     router: Router,
+    _database: testkit::Database,
 }
 
 pub(crate) struct Answer {
@@ -91,20 +95,29 @@ pub(crate) struct Answer {
 
 impl World {
     /// With nothing in it, where everyone of example.com is admin.
-    pub(crate) fn new() -> Self {
-        let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
-        let policy = Policy::read("@example.com=admin:*").unwrap();
-        Self::with_access(Access::new(Gate::new([verifier.into()]), policy))
+    pub(crate) async fn new() -> Self {
+        Self::with_access(all_are_admins()).await
+    }
+
+    /// The same on the machine's clock, which the database's agrees with.
+    pub(crate) async fn on_machine_time() -> Self {
+        Self::with_clock(all_are_admins(), Arc::new(SystemClock)).await
     }
 
     /// With nothing in it, and these people.
-    pub(crate) fn with_access(access: Access) -> Self {
+    pub(crate) async fn with_access(access: Access) -> Self {
+        Self::with_clock(access, Arc::new(Still)).await
+    }
+
+    async fn with_clock(access: Access, clock: Arc<dyn Clock>) -> Self {
+        let database = testkit::migrated(Postgres::migrate).await;
+        let store = Postgres::connect(&database.url, CONNECTIONS).await.unwrap();
         let bus = Arc::<Mute>::default();
-        let runtime = Arc::new(Runtime::new(Arc::new(Memory::default()), bus.clone(), Arc::new(Still)));
+        let runtime = Arc::new(Runtime::new(Arc::new(store), bus.clone(), clock));
         let app = App::new(runtime.clone(), PushAuth::None);
         let links = Links::local("http://localhost:8480");
         let api = Api { app, access, links, pages_open: false, feed: Feed::default() };
-        Self { runtime, bus, router: router(api) }
+        Self { runtime, bus, router: router(api), _database: database }
     }
 
     /// What was published so far.
@@ -114,7 +127,7 @@ impl World {
 
     /// With the workflow `hello`.
     pub(crate) async fn with_hello() -> Self {
-        let world = Self::new();
+        let world = Self::new().await;
         assert_eq!(world.post("/workflows", HELLO).await.status, StatusCode::CREATED);
         world
     }
@@ -202,6 +215,12 @@ impl World {
         contract::check(&method, path, parts.status, &body);
         Answer { status: parts.status, headers: parts.headers, body }
     }
+}
+
+fn all_are_admins() -> Access {
+    let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
+    let policy = Policy::read("@example.com=admin:*").unwrap();
+    Access::new(Gate::new([verifier.into()]), policy)
 }
 
 /// A token of Ada for that audience, good for so many seconds from now.

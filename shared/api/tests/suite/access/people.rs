@@ -41,7 +41,7 @@ impl Office {
         let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
         let trusted = Trusted { verifier, group_claim: Some("groups".into()) };
         let policy = Policy::read("ada@example.com=admin:*").unwrap().and(Policy::new(entries));
-        let world = World::with_access(Access::new(Gate::new([trusted]), policy));
+        let world = World::with_access(Access::new(Gate::new([trusted]), policy)).await;
         let mut office = Self { world, run: String::new(), backfill: String::new(), before: String::new() };
         // The tenant comes into being with the first who has a role in it.
         assert_eq!(office.grant_and_get("/workflows", &["admin:acme"]).await.0, StatusCode::OK);

@@ -8,10 +8,10 @@ use serde_json::json;
 
 use crate::world::{Answer, HELLO, ISSUER, World, now, sign};
 
-fn world(rates: Rates) -> World {
+async fn world(rates: Rates) -> World {
     let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
     let policy = Policy::read("ada@example.com=viewer, bob@example.com=viewer, cid@example.com=viewer:acme");
-    World::with_access(Access::new(Gate::new([verifier.into()]), policy.unwrap()).with_rates(rates))
+    World::with_access(Access::new(Gate::new([verifier.into()]), policy.unwrap()).with_rates(rates)).await
 }
 
 async fn ask(world: &World, who: &str) -> Answer {
@@ -24,7 +24,7 @@ async fn ask(world: &World, who: &str) -> Answer {
 
 #[tokio::test]
 async fn a_caller_who_asks_too_often_is_told_when_to_come_again_and_others_are_not_held_up() {
-    let world = world(Rates { caller: Some(2), tenant: None });
+    let world = world(Rates { caller: Some(2), tenant: None }).await;
     for _ in 0..4 {
         assert_eq!(ask(&world, "ada").await.status, StatusCode::OK);
     }
@@ -38,7 +38,7 @@ async fn a_caller_who_asks_too_often_is_told_when_to_come_again_and_others_are_n
 
 #[tokio::test]
 async fn a_tenant_has_a_rate_as_a_whole() {
-    let world = world(Rates { caller: None, tenant: Some(2) });
+    let world = world(Rates { caller: None, tenant: Some(2) }).await;
     for who in ["ada", "bob", "ada", "bob"] {
         assert_eq!(ask(&world, who).await.status, StatusCode::OK);
     }
@@ -47,10 +47,10 @@ async fn a_tenant_has_a_rate_as_a_whole() {
     assert_eq!(ask(&world, "cid").await.status, StatusCode::OK, "another tenant is not held up");
 }
 
-fn bounded(quotas: Quotas) -> World {
+async fn bounded(quotas: Quotas) -> World {
     let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
     let policy = Policy::read("@example.com=admin:*").unwrap();
-    World::with_access(Access::new(Gate::new([verifier.into()]), policy).with_quotas(quotas))
+    World::with_access(Access::new(Gate::new([verifier.into()]), policy).with_quotas(quotas)).await
 }
 
 fn check_refused(answer: &Answer, quota: &str) {
@@ -61,7 +61,7 @@ fn check_refused(answer: &Answer, quota: &str) {
 
 #[tokio::test]
 async fn a_tenant_with_enough_unfinished_runs_starts_no_more_and_others_are_not_held_up() {
-    let world = bounded(Quotas { runs: Some(2), workflows: None });
+    let world = bounded(Quotas { runs: Some(2), workflows: None }).await;
     world.runtime.store().tenant("acme", now()).await.unwrap();
     let acme = [("x-ebb-tenant", "acme")];
     assert_eq!(world.post("/workflows", HELLO).await.status, StatusCode::CREATED);
@@ -79,7 +79,7 @@ async fn a_tenant_with_enough_unfinished_runs_starts_no_more_and_others_are_not_
 
 #[tokio::test]
 async fn a_tenant_with_enough_workflows_registers_no_more_but_changes_those_it_has() {
-    let world = bounded(Quotas { runs: None, workflows: Some(2) });
+    let world = bounded(Quotas { runs: None, workflows: Some(2) }).await;
     let named = |name: &str| HELLO.replacen("hello", name, 1);
     for name in ["hello", "second"] {
         assert_eq!(world.post("/workflows", named(name)).await.status, StatusCode::CREATED);

@@ -173,10 +173,10 @@ fn settings_are_read_from_the_environment_in_one_place() {
 }
 
 #[test]
-fn nobody_but_the_store_speaks_sql() {
+fn only_the_crates_that_own_tables_and_reads_speak_sql() {
     for (name, folder) in crates() {
         let speaks = dependencies(&folder, "dependencies").contains("sqlx");
-        assert_eq!(speaks, matches!(name.as_str(), "store" | "embedded" | "bench"), "`{name}`");
+        assert_eq!(speaks, matches!(name.as_str(), "store" | "read" | "embedded" | "bench"), "`{name}`");
     }
 }
 

@@ -26,7 +26,7 @@ use host::metrics::Exporter;
 use host::{App, Operations, Outgoing, Secrets, Stop};
 use model::Clock;
 use runtime::Runtime;
-use store::{Postgres, Store};
+use store::Postgres;
 use tokio::net::TcpListener;
 
 pub use apart::Apart;
@@ -144,19 +144,20 @@ impl Dev {
         let url = format!("http://{}", listener.local_addr()?);
         let embedded = Database::open(args.database_url.as_deref(), &folder).await?;
         Postgres::migrate(embedded.url()).await.context("cannot migrate the database")?;
-        let store: Arc<dyn Store> = Arc::new(Postgres::connect(embedded.url(), CONNECTIONS).await?);
+        let store = Postgres::connect(embedded.url(), CONNECTIONS).await?;
+        let reads = read::Database::new(&store);
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let issuer = LocalIssuer::open(&folder, &url)?;
         let broker = Broker::new(clock.clone(), issuer.issuer(), issuer::PUSHER, Faults::default());
         let bus = EveryQueue::new(broker.clone());
-        let runtime = Arc::new(Runtime::new(store, bus.clone(), clock.clone()));
+        let runtime = Arc::new(Runtime::new(Arc::new(store), bus.clone(), clock.clone()));
         let environment = Environment::of_process();
         let operations = operations(&environment, &issuer);
         let app = App::new(runtime.clone(), issuer.push_auth()).operated(operations);
         let secrets = secrets(&environment, &folder);
         let executor = executor(&app, args, &environment, secrets.clone());
         let replacing = tokio::spawn(replace_ended_workers(executor.clone(), runtime.clone()));
-        let functions = Functions::mount(&app, &issuer, &url, &broker, executor.clone(), secrets)?;
+        let functions = Functions::mount(&app, &reads, &issuer, &url, &broker, executor.clone(), secrets)?;
         bus.deliver_to(functions.execute.clone(), functions.evaluate.clone());
         if embedded.is_ours_alone() {
             functions.resume(&runtime).await?;

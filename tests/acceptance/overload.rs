@@ -13,7 +13,7 @@ use language::FileKind;
 use model::{Clock, EventKind, Instant, Limit, RunId, RunState, TenantId};
 use runtime::StartRun;
 use serde_json::Value;
-use store::{NewVersion, Store};
+use store::NewVersion;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
@@ -40,15 +40,16 @@ fn light() -> Limit {
 
 /// The world's API, over few connections.
 async fn api(world: &World) -> Router {
-    let store: Arc<dyn Store> = Arc::new(store::Postgres::connect(&world.database.url, 2).await.unwrap());
+    let store = store::Postgres::connect(&world.database.url, 2).await.unwrap();
+    let database = read::Database::new(&store);
     let clock = world.runtime.clock().clone();
-    let runtime = Arc::new(runtime::Runtime::new(store, Arc::new(world.broker.clone()), clock));
+    let runtime = Arc::new(runtime::Runtime::new(Arc::new(store), Arc::new(world.broker.clone()), clock));
     let app = host::App { runtime, ..world.app.clone() };
     let auth = Verifier::new([world.issuer.url()], "api", Keys::fixed(&world.issuer.jwks()));
     let policy = Policy::read("ada@example.com=admin:*").unwrap();
     let access = Access::new(Gate::new([auth.into()]), policy);
     let links = Links::local("http://127.0.0.1");
-    api::router(Api { app, access, links, pages_open: false, feed: Feed::default() })
+    api::router(Api { app, database, access, links, pages_open: false, feed: Feed::default() })
 }
 
 /// Asks for a run until it is accepted, and says so whenever it is told to come again.

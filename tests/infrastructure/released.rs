@@ -36,11 +36,13 @@ pub(crate) fn statements() -> BTreeSet<String> {
     let repository = Repository::read();
     let mut found: BTreeSet<String> = repository
         .files("shared/store/queries/")
+        .chain(repository.files("shared/read/queries/"))
         .filter(|(path, _)| path.ends_with(".sql"))
         .map(|(_, text)| text.trim().to_owned())
         .collect();
     found.extend(store::generated_statements().into_iter().map(str::to_owned));
-    for (_, text) in repository.code("shared/store/src/postgres") {
+    let code = repository.code("shared/store/src/postgres").chain(repository.code("shared/read/src"));
+    for (_, text) in code {
         let begins = |literal: &&str| VERBS.iter().any(|verb| literal.trim_start().starts_with(verb));
         let plain = literals(text).filter(begins).filter(|literal| !literal.contains('{'));
         found

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, BackfillId, CloudEvent, Event, Instant, Limit, Order, RunId, RunState, Task, TaskIndex,
-    TaskKey, TenantId, TriggerKey, VersionId, WorkerId,
+    AttemptRecord, BackfillId, CloudEvent, Event, Instant, Limit, Order, RunId, RunState, TaskIndex, TaskKey,
+    TenantId, TriggerKey, VersionId, WorkerId,
 };
 use serde_json::Value;
 use store::{
@@ -116,10 +116,7 @@ forward! {
         fn attempts(key: TaskKey) -> Vec<AttemptRecord>;
         fn own_events(run: RunId, with: Option<TaskIndex>, from: i64, limit: u32) -> Vec<(i64, Event)>;
         fn log(key: TaskKey, attempt: u32, from: u32, limit: u32) -> Vec<(u32, LogLine)>;
-        fn outline(runs: &[RunId]) -> Vec<(RunId, Task)>;
-        fn pulse(tenant: TenantId, since: Instant, limit: u32) -> Vec<(Instant, RunState)>;
         fn horizon(tenant: TenantId, filter: &RunFilter, rows: u32) -> Option<store::RunPlace>;
-        fn last_runs(tenant: TenantId, workflows: &[String], each: u32) -> Vec<store::Glance>;
     }
 }
 

@@ -17,6 +17,7 @@ use chrono::{DurationRound, TimeDelta};
 use execute::Executor;
 use host::{App, Secrets, observed};
 use model::{Clock, Topic};
+use read::Database;
 use runtime::Runtime;
 use tokio::sync::Notify;
 use tower::ServiceExt;
@@ -45,6 +46,7 @@ pub(super) struct Functions {
 impl Functions {
     pub(super) fn mount(
         app: &App,
+        database: &Database,
         issuer: &LocalIssuer,
         url: &str,
         broker: &Broker,
@@ -78,6 +80,7 @@ impl Functions {
         let sessions = Sessions::new(sign_in::sign_in(&issuer.issuer(), url)?, Seal::random());
         let api = Api {
             app: app.clone(),
+            database: database.clone(),
             access: Access::new(issuer.api_gate(), issuer.policy()).with_sessions(sessions),
             links: Links::local(url),
             pages_open: true,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use chrono::TimeDelta;
 use model::{Instant, RunState, TaskState};
-use store::Glance;
+use read::RunSummary;
 
 use crate::phases::{Phase, Stretch};
 use crate::show::{self, Markup};
@@ -131,9 +131,9 @@ pub(crate) fn spark(beats: &[Beat], words: &str) -> Markup {
 }
 
 /// How long runs took, the newest at the right.
-pub(crate) fn durations(runs: &[Glance]) -> Markup {
+pub(crate) fn durations(runs: &[RunSummary]) -> Markup {
     const HIGH: f64 = 60.0;
-    let took = |run: &Glance| Some(milliseconds(run.finished_at? - run.started_at?));
+    let took = |run: &RunSummary| Some(milliseconds(run.finished_at? - run.started_at?));
     let most = runs.iter().filter_map(took).fold(1.0, f64::max);
     // A few runs make no broader columns than many.
     let width = WIDE / runs.len().max(30) as f64;

@@ -3,7 +3,7 @@
 //! Pages are made here, from what the API answers to whoever reads them, and everything they do is a form that the API
 //! carries out. They need no script; the one there is adds live updates, zoom and search. In reading order:
 //!
-//! - `reader`, `sent`, `shell`, `ask`, `refused`: who reads, what a form sends, what is around a page, the API, and no.
+//! - `visitor`, `sent`, `shell`, `ask`, `refused`: who reads, what a form sends, what is around a page, the API, and no.
 //! - `show`, `graph`, `phases`, `charts`, `yaml`: how things are written and drawn.
 //! - `pages`: each page.
 
@@ -14,13 +14,13 @@ mod graph;
 mod live;
 mod pages;
 mod phases;
-mod reader;
 mod refused;
 mod schemas;
 mod sent;
 mod shell;
 mod show;
 mod sign_in;
+mod visitor;
 mod yaml;
 
 use std::process::ExitCode;
@@ -82,8 +82,8 @@ async fn guarded(request: Request, next: Next) -> Response {
 
 /// The console as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    host::main("console", |config, app| async move {
-        Ok(match Api::configured(&config, app.clone())? {
+    host::main("console", |config, app, database| async move {
+        Ok(match Api::configured(&config, app.clone(), database)? {
             Some(api) => router(api),
             None => {
                 warn!("EBB_API_AUDIENCE is not set: nobody can be told apart, so only health is served");

@@ -6,12 +6,12 @@ use axum::http::{HeaderMap, Request, Uri};
 use axum::response::Response;
 use host::{Problem, Stopping};
 
-use crate::reader::Reader;
 use crate::refused::Refused;
+use crate::visitor::Visitor;
 
 /// The API's events for whoever reads the page: a browser sends no token along with these.
 pub(crate) async fn events(
-    reader: Reader,
+    visitor: Visitor,
     stopping: Option<Extension<Stopping>>,
     headers: HeaderMap,
     uri: Uri,
@@ -26,5 +26,5 @@ pub(crate) async fn events(
         request = request.extension(stopping);
     }
     let request = request.body(Body::empty()).map_err(|error| Problem::bad_request(error.to_string()))?;
-    Ok(reader.ask.raw(request).await)
+    Ok(visitor.ask.raw(request).await)
 }

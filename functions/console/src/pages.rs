@@ -16,7 +16,6 @@ mod workflows;
 use std::sync::Arc;
 
 use api::error;
-use auth::Caller;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{Html, Response};
@@ -24,13 +23,13 @@ use axum::routing::{get, post};
 use engine::Graph;
 use host::Problem;
 use model::{RunId, VersionId};
-use store::{RunRecord, Store};
+use read::RunReader;
 
 use crate::Console;
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::sent::Sent;
 use crate::shell;
+use crate::visitor::Visitor;
 
 /// A page, or why there is none.
 type Answer = Result<Html<String>, Refused>;
@@ -59,25 +58,21 @@ pub(crate) fn router() -> Router<Console> {
         .merge(operations::router())
 }
 
-async fn theme(_: Reader, sent: Sent) -> Response {
+async fn theme(_: Visitor, sent: Sent) -> Response {
     shell::with_theme(sent.field("theme").unwrap_or_default(), sent.back())
 }
 
 impl Console {
-    fn store(&self) -> &Arc<dyn Store> {
-        self.api.app.runtime.store()
-    }
-
     async fn graph(&self, version: VersionId) -> Result<Arc<Graph>, Refused> {
         let graph = self.api.app.runtime.graph(version).await.map_err(error::runtime)?;
         Ok(graph.ok_or_else(|| Problem::not_found("the version of this run is gone"))?)
     }
 
-    /// A run with its graph.
-    async fn run(&self, caller: &Caller, id: RunId) -> Result<(RunRecord, Arc<Graph>), Refused> {
-        let record = api::runs::find(&self.api, caller, id).await?;
-        let graph = self.graph(record.run.version).await?;
-        Ok((record, graph))
+    /// A run that the visitor may read, with its graph.
+    async fn run(&self, visitor: &Visitor, id: RunId) -> Result<(RunReader, Arc<Graph>), Refused> {
+        let run = visitor.data.run(id).await?;
+        let graph = self.graph(run.record().run.version).await?;
+        Ok((run, graph))
     }
 }
 

@@ -46,6 +46,12 @@ impl From<Problem> for Refused {
     }
 }
 
+impl From<read::Error> for Refused {
+    fn from(error: read::Error) -> Self {
+        Problem::from(error).into()
+    }
+}
+
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         if let Some(place) = self.instead {

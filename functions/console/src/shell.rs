@@ -122,7 +122,7 @@ pub(crate) fn back(to: &str, went_well: bool, notice: &str) -> Response {
     ([(header::SET_COOKIE, cookie)], Redirect::to(local(to))).into_response()
 }
 
-/// Lets the reader choose the light.
+/// Lets the visitor choose the light.
 pub(crate) fn with_theme(theme: &str, to: &str) -> Response {
     let cookie = match theme {
         "dark" | "light" => format!("{THEME}={theme}; Path=/; Max-Age=31536000; SameSite=Lax"),

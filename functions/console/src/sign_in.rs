@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Console;
-use crate::reader::{Reader, authority};
 use crate::refused::Refused;
 use crate::sent::Sent;
 use crate::shell::Shell;
 use crate::show;
+use crate::visitor::{Visitor, authority};
 
 /// How long the command line may take to fetch its token.
 const CODE: TimeDelta = TimeDelta::minutes(2);
@@ -159,10 +159,10 @@ async fn sign_out(State(api): State<Api>, parts: Parts, _: Sent) -> Result<Respo
 }
 
 /// Keeps which tenant is meant, of those where they have a role.
-async fn choose_tenant(reader: Reader, sent: Sent) -> Result<Response, Refused> {
+async fn choose_tenant(visitor: Visitor, sent: Sent) -> Result<Response, Refused> {
     let tenant = sent.field("tenant").unwrap_or_default();
     let known = auth::Reach::named(tenant).is_ok_and(|reach| reach.tenant().is_some());
-    let theirs = reader.caller.grants.iter().any(|grant| grant.tenant.covers(Some(tenant)));
+    let theirs = visitor.caller.grants.iter().any(|grant| grant.tenant.covers(Some(tenant)));
     let value = format!("{TENANT_COOKIE}={tenant}; Path=/; HttpOnly; SameSite=Lax");
     let cookie = HeaderValue::try_from(value).ok().filter(|_| known && theirs && !tenant.contains(';'));
     let refused = || Problem::new(StatusCode::FORBIDDEN, "forbidden", "you have no role in that tenant");

@@ -1,3 +1,4 @@
+mod access;
 mod parts;
 mod sign_in;
 
@@ -40,12 +41,20 @@ impl Bus for Mute {
 async fn console() -> (Api, RunId, testkit::Database) {
     let database = testkit::migrated(Postgres::migrate).await;
     let store = Postgres::connect(&database.url, 5).await.unwrap();
+    let reads = read::Database::new(&store);
     let runtime = Runtime::new(Arc::new(store), Arc::new(Mute), Arc::new(SystemClock));
     let app = App::new(Arc::new(runtime), PushAuth::None);
     let verifier = Verifier::new(["nobody"], "api", Keys::fixed(&json!({"keys": []})));
     let policy = Policy::read("@example.com=admin:*").unwrap();
     let access = Access::new(Gate::new([verifier.into()]), policy);
-    let api = Api { app, access, links: Links::default(), pages_open: true, feed: Feed::default() };
+    let api = Api {
+        app,
+        database: reads,
+        access,
+        links: Links::default(),
+        pages_open: true,
+        feed: Feed::default(),
+    };
     register(&api.app).await;
     let run = start(&api.app).await;
     let line =

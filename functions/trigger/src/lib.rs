@@ -105,8 +105,8 @@ async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
 
 /// The function as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    host::main("trigger", |config, app| async move {
-        let api = Api::configured(&config, app.clone())?;
+    host::main("trigger", |config, app, database| async move {
+        let api = Api::configured(&config, app.clone(), database)?;
         if api.is_none() {
             info!("EBB_API_AUDIENCE is not set: the API is not served, only messages start runs");
         }

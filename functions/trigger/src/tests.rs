@@ -14,7 +14,7 @@ use model::message::RunNudged;
 use model::{Clock, RunId, TenantId};
 use runtime::Runtime;
 use serde_json::{Map, Value, json};
-use store::{Memory, NewVersion};
+use store::{Memory, NewVersion, Store};
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -42,7 +42,12 @@ async fn app() -> App {
 
 /// An app with these workflows.
 async fn app_with(clock: Arc<dyn Clock>, texts: &[&str]) -> App {
-    let runtime = Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), clock);
+    app_on(Arc::new(Memory::default()), clock, texts).await
+}
+
+/// The same on that store.
+async fn app_on(store: Arc<dyn Store>, clock: Arc<dyn Clock>, texts: &[&str]) -> App {
+    let runtime = Runtime::new(store, Arc::new(Mute), clock);
     let app = App::new(Arc::new(runtime), PushAuth::None);
     register(&app, texts).await;
     app

@@ -7,10 +7,7 @@ use serde_json::json;
 
 /// The answer to a failure of the store.
 pub fn store(error: store::Error) -> Problem {
-    match error {
-        store::Error::Unavailable(_) | store::Error::Conflict => Problem::unavailable(error.to_string()),
-        store::Error::Database(_) | store::Error::Unreadable { .. } => Problem::internal(&error),
-    }
+    error.into()
 }
 
 /// The answer to a failure of the runtime.

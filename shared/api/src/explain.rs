@@ -18,6 +18,7 @@ use axum::Json;
 use axum::extract::State;
 use host::Problem;
 use model::{Event, Instant, Run, RunId, RunState, Task, TaskIndex, TaskKey, TaskSpec, TaskState, Workflow};
+use read::RunReader;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::InLine;
@@ -191,16 +192,17 @@ pub async fn show(
         None => None,
     };
     let index = only.as_ref().map(|task| task.index);
-    let run = runs::find(api, caller, id).await?.run;
+    let reader = api.reader(caller).run(id).await?;
+    let run = reader.record().run.clone();
     let graph = tasks::graph(api, &run).await?;
-    let mut tasks = read_tasks(api, id).await?;
+    let mut tasks = read_tasks(&reader).await?;
     // Of all children of fan-outs only the one that is asked for.
     tasks.extend(only.filter(|task| task.child.is_some()));
     let quiet = index.is_none() && worth_a_word(tasks.iter()).0.is_empty() && !says_more(graph.workflow());
-    let events = if quiet { Vec::new() } else { read_events(api, id, index, Story::is_telling).await? };
+    let events = if quiet { Vec::new() } else { read_events(&reader, index, Story::is_telling).await? };
     let around = Around {
         lane: runs::lane(api, &run).await?,
-        runs: others(api, &run, &tasks, &events).await?,
+        runs: others(api, &reader, &tasks, &events).await?,
         lines: lines(api, id, &tasks).await?,
     };
     let story = Story::new(&graph, &run, tasks, events, api.app.now()).among(around);
@@ -215,10 +217,10 @@ fn says_more(workflow: &Workflow) -> bool {
         || workflow.tasks.iter().any(calls_back)
 }
 
-/// The runs that sleeping tasks wait for.
+/// The runs that sleeping tasks wait for, of those that the caller may read.
 async fn others(
     api: &Api,
-    run: &Run,
+    reader: &RunReader,
     tasks: &[Task],
     events: &[Event],
 ) -> Result<BTreeMap<RunId, Other>, Problem> {
@@ -228,10 +230,8 @@ async fn others(
     let wanted: BTreeSet<RunId> = waiting.filter_map(|event| others::waited_for(&event.data)).collect();
     let mut found = BTreeMap::new();
     for id in wanted.into_iter().take(LISTED) {
-        let other = api.app.runtime.store().run(run.tenant, id).await.map_err(error::store)?;
-        let Some(Run { workflow, state, held, version, .. }) = other.map(|record| record.run) else {
-            continue;
-        };
+        let Some(other) = reader.other(id).await? else { continue };
+        let Run { workflow, state, held, version, .. } = other.record().run.clone();
         if let Some(graph) = api.app.runtime.graph(version).await.map_err(error::runtime)? {
             found.insert(id, Other { workflow, state, held, graph });
         }
@@ -250,12 +250,11 @@ async fn lines(api: &Api, run: RunId, tasks: &[Task]) -> Result<BTreeMap<TaskInd
     Ok(found)
 }
 
-async fn read_tasks(api: &Api, id: RunId) -> Result<Vec<Task>, Problem> {
+async fn read_tasks(run: &RunReader) -> Result<Vec<Task>, Problem> {
     let mut tasks: Vec<Task> = Vec::new();
     loop {
         let after = tasks.last().map(|task| task.index);
-        let rows =
-            api.app.runtime.store().run_tasks(id, None, after, TASKS_AT_ONCE).await.map_err(error::store)?;
+        let rows = run.tasks(None, after, TASKS_AT_ONCE).await?;
         let last = rows.len() < TASKS_AT_ONCE as usize;
         tasks.extend(rows.into_iter().map(|record| record.task));
         if last {
@@ -266,15 +265,13 @@ async fn read_tasks(api: &Api, id: RunId) -> Result<Vec<Task>, Problem> {
 
 /// The wanted events of a run, except those of the children of fan-outs other than `with`.
 pub(crate) async fn read_events(
-    api: &Api,
-    id: RunId,
+    run: &RunReader,
     with: Option<TaskIndex>,
     wanted: impl Fn(&Event) -> bool,
 ) -> Result<Vec<Event>, Problem> {
     let (mut events, mut from) = (Vec::new(), 0);
     loop {
-        let store = api.app.runtime.store();
-        let rows = store.own_events(id, with, from, EVENTS_AT_ONCE).await.map_err(error::store)?;
+        let rows = run.own_events(with, from, EVENTS_AT_ONCE).await?;
         let last = rows.len() < EVENTS_AT_ONCE as usize;
         from = rows.last().map_or(from, |(seq, _)| seq + 1);
         events.extend(rows.into_iter().map(|(_, event)| event).filter(&wanted));

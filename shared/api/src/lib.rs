@@ -57,6 +57,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use host::config::BusConfig;
 use host::{App, Config, Problem};
+use read::{Database, Reader};
 
 pub use access::Access;
 pub use links::Links;
@@ -68,8 +69,10 @@ pub const BODY_LIMIT: usize = 1024 * 1024;
 /// What the API works with; cheap to clone.
 #[derive(Clone)]
 pub struct Api {
-    /// The store and the runtime.
+    /// The runtime, which changes things.
     pub app: App,
+    /// Where callers read.
+    pub database: Database,
     /// Who is let in, and what they may do.
     pub access: Access,
     /// Where things can be looked at.
@@ -83,7 +86,7 @@ pub struct Api {
 
 impl Api {
     /// The API that a function's configuration describes; none where it does not say whose tokens to believe.
-    pub fn configured(config: &Config, app: App) -> Result<Option<Self>, auth::Error> {
+    pub fn configured(config: &Config, app: App, database: Database) -> Result<Option<Self>, auth::Error> {
         let Some(access) = &config.api else { return Ok(None) };
         let project = match &config.bus {
             BusConfig::PubSub { project, endpoint: None } => Some(project.clone()),
@@ -91,7 +94,14 @@ impl Api {
         };
         let links = Links { project, ..Links::local(config.console_url.as_deref().unwrap_or_default()) };
         let access = Access::configured(access)?;
-        Ok(Some(Self { app, access, links, pages_open: false, feed: Feed::default() }))
+        Ok(Some(Self { app, database, access, links, pages_open: false, feed: Feed::default() }))
+    }
+}
+
+impl Api {
+    /// What a caller may see.
+    pub(crate) fn reader(&self, caller: &Caller) -> Reader {
+        self.database.reader(caller)
     }
 }
 

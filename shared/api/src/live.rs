@@ -24,7 +24,7 @@ use store::Bookmark;
 
 use crate::request::Query;
 use crate::views::EventView;
-use crate::{Api, Caller, error, runs};
+use crate::{Api, Caller, error};
 
 pub use feed::Feed;
 use listener::Listener;
@@ -68,8 +68,7 @@ pub async fn listen(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send + 'static>, Problem> {
     match query.run {
         Some(run) => {
-            let found = runs::find(api, caller, run).await?.run;
-            caller.check(Read, &found.workflow, &format!("run {run}"))?;
+            api.reader(caller).run(run).await?;
         }
         None => caller.check_filter(Read, query.workflow.as_deref())?,
     }

@@ -4,12 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use host::Problem;
 use model::{Instant, RunId};
+use read::LogLine;
 use serde::{Deserialize, Serialize};
-use store::LogLine;
 
 use crate::page::{Page, Wanted};
 use crate::request::{Path, Query};
-use crate::{Api, Caller, error, tasks};
+use crate::{Api, Caller, tasks};
 
 /// Which lines of a task's log to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -61,8 +61,7 @@ pub async fn list(
         return Err(Problem::not_found(message));
     }
     let from = wanted.after.map_or(0, |last| last.saturating_add(1));
-    let store = api.app.runtime.store();
-    let rows = store.log(found.key(), attempt, from, wanted.rows()).await.map_err(error::store)?;
+    let rows = found.reader.log(found.record.task.index, attempt, from, wanted.rows()).await?;
     Ok(wanted.page(rows, |(number, _)| *number).map(|(_, line)| line))
 }
 

@@ -5,13 +5,13 @@ use axum::extract::State;
 use engine::Graph;
 use host::Problem;
 use model::{Instant, RunId, RunState, TaskState};
+use read::TaskRecord;
 use serde::{Deserialize, Serialize};
-use store::TaskRecord;
 
 use crate::openapi::shapes::{Id, RunStates, TaskStates, Time};
 use crate::request::Path;
 use crate::views::ChildrenView;
-use crate::{Api, Caller, error, runs, tasks};
+use crate::{Api, Caller, tasks};
 
 /// So many tasks are read at once.
 const AT_ONCE: u32 = 1_000;
@@ -76,11 +76,12 @@ impl NodeView {
 
 /// The graph of a run as it stands.
 pub async fn graph(api: &Api, caller: &Caller, id: RunId) -> Result<GraphView, Problem> {
-    let run = runs::find(api, caller, id).await?.run;
-    let graph = tasks::graph(api, &run).await?;
+    let reader = api.reader(caller).run(id).await?;
+    let run = &reader.record().run;
+    let graph = tasks::graph(api, run).await?;
     let (mut nodes, mut after) = (Vec::new(), None);
     loop {
-        let rows = api.app.runtime.store().run_tasks(id, None, after, AT_ONCE).await.map_err(error::store)?;
+        let rows = reader.tasks(None, after, AT_ONCE).await?;
         let more = rows.len() == AT_ONCE as usize;
         after = rows.last().map(|record| record.task.index);
         nodes.extend(rows.into_iter().map(|record| NodeView::new(record, &graph)));

@@ -2,7 +2,6 @@
 
 mod listing;
 
-use auth::Permission::Follow;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -84,9 +83,7 @@ pub(crate) async fn lane(api: &Api, run: &Run) -> Result<Vec<LaneMember>, Proble
 
 /// One run, or words that say that there is none.
 pub async fn find(api: &Api, caller: &Caller, id: RunId) -> Result<RunRecord, Problem> {
-    let found = api.app.runtime.store().run(caller.tenant, id).await.map_err(error::store)?;
-    let found = found.filter(|record| caller.may(Follow, &record.run.workflow));
-    found.ok_or_else(|| Problem::not_found(format!("there is no run {id}")))
+    Ok(api.reader(caller).run_summary(id).await?)
 }
 
 /// One run as callers see it.
@@ -130,10 +127,10 @@ pub(crate) async fn get_events(
     Query(query): Query<EventsQuery>,
 ) -> Result<Json<Page<EventView>>, Problem> {
     let wanted = Wanted::<i64>::read(query.limit, query.cursor.as_deref())?;
-    let run = find(&api, &caller, id).await?.run;
-    let graph = tasks::graph(&api, &run).await?;
+    let run = api.reader(&caller).run(id).await?;
+    let graph = tasks::graph(&api, &run.record().run).await?;
     let from = wanted.after.map_or(0, |last| last.saturating_add(1));
-    let rows = api.app.runtime.store().events(id, from, wanted.rows()).await.map_err(error::store)?;
+    let rows = run.events(from, wanted.rows()).await?;
     let page = wanted.page(rows, |(seq, _)| *seq);
     Ok(Json(page.map(|(seq, event)| EventView::new(seq, event, Some(&graph)))))
 }

@@ -6,15 +6,15 @@ use axum::Json;
 use axum::extract::State;
 use engine::Graph;
 use host::Problem;
-use model::{Run, RunId, TaskIndex, TaskKey, TaskSpec, TaskState, TenantId};
+use model::{Run, RunId, TaskIndex, TaskKey, TaskSpec, TaskState};
+use read::{RunReader, TaskRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::TaskRecord;
 
 use crate::page::{Page, Wanted};
 use crate::request::{Path, Query};
 use crate::views::{AttemptView, ElsewhereView, TaskView};
-use crate::{Api, Caller, error, explain, runs};
+use crate::{Api, Caller, error, explain};
 
 /// Which tasks of a run to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -34,6 +34,8 @@ pub(crate) struct Found {
     pub(crate) run: Run,
     pub(crate) graph: Arc<Graph>,
     pub(crate) record: TaskRecord,
+    /// What else there is to read about the run.
+    pub(crate) reader: RunReader,
 }
 
 impl Found {
@@ -60,15 +62,14 @@ pub async fn list(
     query: &ListQuery,
 ) -> Result<Page<TaskView>, Problem> {
     let wanted = Wanted::<TaskIndex>::read(query.limit, query.cursor.as_deref())?;
-    let run = runs::find(api, caller, id).await?.run;
-    let graph = graph(api, &run).await?;
-    let store = api.app.runtime.store();
+    let reader = api.reader(caller).run(id).await?;
+    let graph = graph(api, &reader.record().run).await?;
     let parent = query.parent.as_deref().map(|name| fan_out(&graph, id, name)).transpose()?;
-    let rows = store.run_tasks(id, parent, wanted.after, wanted.rows()).await.map_err(error::store)?;
+    let rows = reader.tasks(parent, wanted.after, wanted.rows()).await?;
     let Page { items, next_cursor } = wanted.page(rows, |record| record.task.index);
     let mut views = Vec::with_capacity(items.len());
     for record in items {
-        views.push(view(api, &run, &graph, record).await?);
+        views.push(view(api, &reader, &graph, record).await?);
     }
     Ok(Page { items: views, next_cursor })
 }
@@ -84,39 +85,28 @@ pub struct OutputView {
 
 /// One task of a run, or words that say that there is none and which one may have been meant.
 pub(crate) async fn find(api: &Api, caller: &Caller, id: RunId, name: &str) -> Result<Found, Problem> {
-    let run = runs::find(api, caller, id).await?.run;
-    find_in(api, run, name).await
+    find_in(api, api.reader(caller).run(id).await?, name).await
 }
 
 /// One task of a run that the caller may know of.
-pub(crate) async fn find_in(api: &Api, run: Run, name: &str) -> Result<Found, Problem> {
+pub(crate) async fn find_in(api: &Api, reader: RunReader, name: &str) -> Result<Found, Problem> {
+    let run = reader.record().run.clone();
     let (id, graph) = (run.id, graph(api, &run).await?);
     let record = match (graph.index_of(name), child_named(&graph, name)) {
-        (Some(index), _) => read(api, id, None, index).await?,
+        (Some(index), _) => reader.task(None, index).await?,
         (None, Some((parent, place))) => {
-            let fan = read(api, id, None, parent).await?.and_then(|record| record.task.fan);
+            let fan = reader.task(None, parent).await?.and_then(|record| record.task.fan);
             match fan.and_then(|fan| fan.children().nth(place)) {
-                Some(child) => read(api, id, Some(parent), child).await?,
+                Some(child) => reader.task(Some(parent), child).await?,
                 None => None,
             }
         }
         (None, None) => None,
     };
     match record {
-        Some(record) => Ok(Found { run, graph, record }),
+        Some(record) => Ok(Found { run, graph, record, reader }),
         None => Err(no_such_task(&graph, id, name)),
     }
-}
-
-async fn read(
-    api: &Api,
-    id: RunId,
-    parent: Option<TaskIndex>,
-    index: TaskIndex,
-) -> Result<Option<TaskRecord>, Problem> {
-    let before = index.0.checked_sub(1).map(TaskIndex);
-    let rows = api.app.runtime.store().run_tasks(id, parent, before, 1).await.map_err(error::store)?;
-    Ok(rows.into_iter().next().filter(|record| record.task.index == index))
 }
 
 /// The fan-out and the place in its list that a child's name tells.
@@ -138,23 +128,24 @@ fn no_such_task(graph: &Graph, id: RunId, name: &str) -> Problem {
     Problem::not_found(format!("run {id} has no task `{name}`{}", error::did_you_mean(name, names)))
 }
 
-async fn view(api: &Api, run: &Run, graph: &Graph, record: TaskRecord) -> Result<TaskView, Problem> {
+async fn view(api: &Api, reader: &RunReader, graph: &Graph, record: TaskRecord) -> Result<TaskView, Problem> {
+    let run = &reader.record().run;
     let name = graph.name_at(record.task.index, record.task.child);
     let links = api.links.of_task(run, &name, api.app.now());
-    let elsewhere = elsewhere(api, run, graph, &record).await?;
+    let elsewhere = elsewhere(api, reader, graph, &record).await?;
     Ok(TaskView::new(record, graph, run.created_at, elsewhere, links))
 }
 
 /// The run, or the task of it, that a task waits for.
 async fn elsewhere(
     api: &Api,
-    run: &Run,
+    reader: &RunReader,
     graph: &Graph,
     record: &TaskRecord,
 ) -> Result<Option<ElsewhereView>, Problem> {
-    let task = &record.task;
+    let (run, task) = (&reader.record().run, &record.task);
     if let Some(owner) = record.shared_with {
-        let name = name_of(api, run.tenant, owner).await?;
+        let name = name_of(api, reader, owner).await?;
         return Ok(Some(ElsewhereView::new(owner.run, name)));
     }
     let waits = task.state == TaskState::Sleeping && graph.spec_at(task.index, task.child).kind.starts_run();
@@ -162,11 +153,10 @@ async fn elsewhere(
     Ok(waits.then(|| ElsewhereView::new(started(), None)))
 }
 
-/// The name of a task of the definition of any run of a tenant.
-pub(crate) async fn name_of(api: &Api, tenant: TenantId, key: TaskKey) -> Result<Option<String>, Problem> {
-    let found = api.app.runtime.store().run(tenant, key.run).await.map_err(error::store)?;
-    let Some(record) = found else { return Ok(None) };
-    let graph = graph(api, &record.run).await?;
+/// The name of a task of another run, if the caller may read it.
+async fn name_of(api: &Api, reader: &RunReader, key: TaskKey) -> Result<Option<String>, Problem> {
+    let Some(other) = reader.other(key.run).await? else { return Ok(None) };
+    let graph = graph(api, &other.record().run).await?;
     Ok(graph.has(key.task, None).then(|| graph.name_at(key.task, None)))
 }
 
@@ -185,7 +175,7 @@ pub(crate) async fn get_one(
     Path((id, task)): Path<(RunId, String)>,
 ) -> Result<Json<TaskView>, Problem> {
     let found = find(&api, &caller, id, &task).await?;
-    view(&api, &found.run, &found.graph, found.record).await.map(Json)
+    view(&api, &found.reader, &found.graph, found.record).await.map(Json)
 }
 
 /// All attempts, oldest first: those kept as history, then the current one.
@@ -195,14 +185,14 @@ pub(crate) async fn get_attempts(
     Path((id, task)): Path<(RunId, String)>,
 ) -> Result<Json<Page<AttemptView>>, Problem> {
     let found = find(&api, &caller, id, &task).await?;
-    let over = api.app.runtime.store().attempts(found.key()).await.map_err(error::store)?;
+    let over = found.reader.attempts(found.record.task.index).await?;
     let mut items: Vec<AttemptView> = over.into_iter().map(AttemptView::from).collect();
     let current = found.record.task.clone();
     if current.attempt > 0 && items.iter().all(|item| item.attempt != current.attempt) {
         items.push(AttemptView::from(current));
     }
     let task = found.record.task.index;
-    let events = explain::read_events(&api, id, Some(task), |event| event.task == Some(task)).await?;
+    let events = explain::read_events(&found.reader, Some(task), |event| event.task == Some(task)).await?;
     for item in &mut items {
         item.complete(&events);
         let name = found.graph.name_at(found.record.task.index, found.record.task.child);

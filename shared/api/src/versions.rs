@@ -5,8 +5,9 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use host::Problem;
 use model::{Instant, Workflow};
+use read::{VersionRecord, WorkflowRecord};
 use serde::{Deserialize, Serialize};
-use store::{Activated, VersionRecord, WorkflowRecord};
+use store::Activated;
 
 use crate::compare::{Difference, compare};
 use crate::etag::Tagged;
@@ -96,18 +97,20 @@ pub async fn list(
 ) -> Result<Page<VersionView>, Problem> {
     let wanted = Wanted::<i32>::read(query.limit, query.cursor.as_deref())?;
     let workflow = workflows::find(api, caller, name).await?;
-    let store = api.app.runtime.store();
-    let rows =
-        store.versions(caller.tenant, name, wanted.after, wanted.rows()).await.map_err(error::store)?;
+    let rows = api.reader(caller).versions(name, wanted.after, wanted.rows()).await?;
     Ok(wanted.page(rows, |row| row.number).map(|row| VersionView::new(&row, &workflow)))
 }
 
 /// One version of a workflow that exists, or words that say which ones there are.
-pub async fn find(api: &Api, of: &WorkflowRecord, number: i32) -> Result<VersionRecord, Problem> {
-    let store = api.app.runtime.store();
-    match store.numbered_version(of.tenant, &of.name, number).await.map_err(error::store)? {
+pub async fn find(
+    api: &Api,
+    caller: &Caller,
+    of: &WorkflowRecord,
+    number: i32,
+) -> Result<VersionRecord, Problem> {
+    match api.reader(caller).version(&of.name, number).await? {
         Some(version) => Ok(version),
-        None => Err(no_such_version(api, of, number).await),
+        None => Err(no_such_version(api, caller, of, number).await),
     }
 }
 
@@ -120,15 +123,16 @@ pub async fn difference(
     after: i32,
 ) -> Result<Comparison, Problem> {
     let workflow = workflows::find(api, caller, name).await?;
-    let (one, other) = (find(api, &workflow, before).await?, find(api, &workflow, after).await?);
+    let (one, other) =
+        (find(api, caller, &workflow, before).await?, find(api, caller, &workflow, after).await?);
     let difference = compare(&one.workflow, &other.workflow);
     Ok(Comparison { workflow: workflow.name, before, after, difference })
 }
 
-async fn no_such_version(api: &Api, of: &WorkflowRecord, number: i32) -> Problem {
-    let newest = match api.app.runtime.store().versions(of.tenant, &of.name, None, 1).await {
+async fn no_such_version(api: &Api, caller: &Caller, of: &WorkflowRecord, number: i32) -> Problem {
+    let newest = match api.reader(caller).versions(&of.name, None, 1).await {
         Ok(newest) => newest.first().map_or(of.version.number, |version| version.number),
-        Err(error) => return error::store(error),
+        Err(error) => return error.into(),
     };
     let known = if newest == 1 { "only version 1".into() } else { format!("versions 1 to {newest}") };
     Problem::not_found(format!("workflow `{}` has no version {number}; it has {known}", of.name))
@@ -150,7 +154,7 @@ pub(crate) async fn get_one(
     headers: HeaderMap,
 ) -> Result<Tagged<VersionDetail>, Problem> {
     let workflow = workflows::find(&api, &caller, &name).await?;
-    let version = find(&api, &workflow, number).await?;
+    let version = find(&api, &caller, &workflow, number).await?;
     let summary = VersionView::new(&version, &workflow);
     let detail = VersionDetail { summary, definition: version.workflow, source: version.source };
     Ok(Tagged::new(&headers, version.hash, detail))
@@ -173,7 +177,7 @@ pub(crate) async fn post_activate(
     let workflow = workflows::find(&api, &caller, &name).await?;
     let store = api.app.runtime.store();
     match store.activate(caller.tenant, &name, number, api.app.now()).await.map_err(error::store)? {
-        Activated::Unknown => Err(no_such_version(&api, &workflow, number).await),
+        Activated::Unknown => Err(no_such_version(&api, &caller, &workflow, number).await),
         activated => {
             let changed = activated == Activated::Changed;
             api.app.runtime.wake_sweep(api.app.now()).await;

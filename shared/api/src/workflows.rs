@@ -4,7 +4,7 @@ mod listing;
 mod pausing;
 mod statistics;
 
-use auth::Permission::{Author, Read};
+use auth::Permission::Author;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -62,22 +62,18 @@ pub struct ValidView {
 
 /// One workflow, or words that say that there is none and which one may have been meant.
 pub async fn find(api: &Api, caller: &Caller, name: &str) -> Result<WorkflowRecord, Problem> {
-    let found = api.app.runtime.store().workflow(caller.tenant, name).await.map_err(error::store)?;
-    match found.filter(|_| caller.may(Read, name)) {
-        Some(record) => Ok(record),
-        None => Err(no_such_workflow(api, caller, name).await),
+    match api.reader(caller).workflow(name).await {
+        Err(read::Error::Denied(auth::Denied::NotFound(_))) => Err(no_such_workflow(api, caller, name).await),
+        found => Ok(found?),
     }
 }
 
 pub(crate) async fn no_such_workflow(api: &Api, caller: &Caller, name: &str) -> Problem {
-    match api.app.runtime.store().workflows(caller.tenant, None, NAMES_FOR_HINTS).await {
-        Ok(known) => {
-            let known = known.iter().map(|record| record.name.as_str());
-            let hint = error::did_you_mean(name, known.filter(|name| caller.may(Read, name)));
-            Problem::not_found(format!("there is no workflow `{name}`{hint}"))
-        }
-        Err(error) => error::store(error),
-    }
+    // Callers who may start runs and read nothing get no hint.
+    let known = api.reader(caller).workflows(None, NAMES_FOR_HINTS).await;
+    let known = known.map(|(known, _)| known).unwrap_or_default();
+    let hint = error::did_you_mean(name, known.iter().map(|record| record.name.as_str()));
+    Problem::not_found(format!("there is no workflow `{name}`{hint}"))
 }
 
 pub(crate) async fn get_one(

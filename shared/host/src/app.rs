@@ -5,6 +5,7 @@ use std::sync::Arc;
 use auth::PushAuth;
 use bus::SystemClock;
 use model::Clock;
+use read::Database;
 use runtime::Runtime;
 use store::Postgres;
 
@@ -57,8 +58,9 @@ impl App {
         self
     }
 
-    /// Connects to the database and the bus that the configuration names, on the machine's clock.
-    pub async fn connect(config: &Config) -> Result<Self, StartError> {
+    /// Connects to the database and the bus that the configuration names, on the machine's clock. The database is as
+    /// readers see it.
+    pub async fn connect(config: &Config) -> Result<(Self, Database), StartError> {
         let (url, connections) = (&config.database_url, config.database_connections);
         let store = match config.database_login {
             DatabaseLogin::Password => Postgres::connect(url, connections).await?,
@@ -74,8 +76,10 @@ impl App {
             }
             BusConfig::Broker { url } => Arc::new(bus::remote::Remote::new(url, "local")?),
         };
+        let database = Database::new(&store);
         let app = Self::new(Arc::new(Runtime::new(Arc::new(store), bus, clock)), config.push.build()?);
-        Ok(app.operated(Operations { token: config.operations_token.clone(), ..Operations::default() }))
+        let operations = Operations { token: config.operations_token.clone(), ..Operations::default() };
+        Ok((app.operated(operations), database))
     }
 
     /// The current time.

@@ -97,6 +97,24 @@ impl From<auth::Denied> for Problem {
     }
 }
 
+impl From<store::Error> for Problem {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Unavailable(_) | store::Error::Conflict => Self::unavailable(error.to_string()),
+            store::Error::Database(_) | store::Error::Unreadable { .. } => Self::internal(&error),
+        }
+    }
+}
+
+impl From<read::Error> for Problem {
+    fn from(error: read::Error) -> Self {
+        match error {
+            read::Error::Denied(denied) => denied.into(),
+            read::Error::Store(error) => error.into(),
+        }
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = json!({

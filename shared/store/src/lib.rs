@@ -52,15 +52,16 @@ pub use load::{Load, Measured, Pool, TenantLoad, Usage};
 pub use maintenance::Maintenance;
 pub use memory::Memory;
 pub use news::{Bookmark, News, NewsItem, NewsStore};
+pub use normal::text as storable;
 pub use outbox::Outbox;
 pub use pace::Pace;
-pub use postgres::Postgres;
 #[doc(hidden)]
 pub use postgres::generated_statements;
+pub use postgres::{Postgres, TenantConnection, rows};
 pub use receipts::{Known, Receipt, ReceiptKey, ReceiptStore};
 pub use records::*;
 pub use retention::{Part, Retention};
-pub use runs::{Glance, RunViews, Runs};
+pub use runs::{RunViews, Runs};
 pub use schedules::*;
 pub use slots::{SlotViews, Slots};
 pub use tenants::{TenantFilter, TenantRecord, Tenants};

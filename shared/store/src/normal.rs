@@ -26,7 +26,7 @@ const MOST_LABELS: usize = 64;
 const LONGEST_LABEL: usize = 256;
 
 /// The text with each NUL replaced by the character that stands for the unreadable.
-pub(crate) fn text(text: &str) -> Cow<'_, str> {
+pub fn text(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { Cow::Borrowed(text) }
 }
 

@@ -25,7 +25,7 @@ mod places;
 mod reading;
 mod receipts;
 mod retention;
-mod rows;
+pub mod rows;
 mod run_views;
 mod runs;
 mod saves;
@@ -42,8 +42,11 @@ mod triggers;
 mod workers;
 mod workflows;
 
+use model::TenantId;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgPool;
+
+pub use self::reading::TenantConnection;
 
 /// The schema, step by step.
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
@@ -58,5 +61,7 @@ pub fn generated_statements() -> Vec<&'static str> {
 #[derive(Clone, Debug)]
 pub struct Postgres {
     pool: PgPool,
+    /// The tenant whose rows [`reading`](Self::reading) sees; all of them for the engine.
+    tenant: Option<TenantId>,
     scribe: scribe::Scribe,
 }

@@ -1,5 +1,7 @@
 //! Home: problems first, then what runs, what is due next, and how it went lately.
 
+use std::collections::BTreeMap;
+
 use api::dead_letters::LetterView;
 use api::limits::{LimitList, LimitView};
 use api::page::Page;
@@ -9,15 +11,15 @@ use askama::Template;
 use axum::extract::State;
 use chrono::TimeDelta;
 use model::{Instant, RunId, RunState, TaskKind, TaskState};
-use store::{RunFilter, RunRecord};
+use read::RunFilter;
 
 use super::{Answer, At};
 use crate::Console;
 use crate::charts::{beats, spark};
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
+use crate::visitor::Visitor;
 
 /// So many runs tell how it went lately.
 const PULSE: u32 = 2_000;
@@ -56,19 +58,20 @@ struct HomePage {
     workers: Vec<WorkerView>,
 }
 
-pub(crate) async fn page(State(console): At, reader: Reader) -> Answer {
-    let now = reader.shell.now;
+pub(crate) async fn page(State(console): At, visitor: Visitor) -> Answer {
+    let now = visitor.shell.now;
     let list = async |state: &str, limit: u32| {
-        reader.ask.get::<Page<RunView>>(&format!("/runs?state={state}&limit={limit}")).await
+        visitor.ask.get::<Page<RunView>>(&format!("/runs?state={state}&limit={limit}")).await
     };
     let failed = list("failed", 6).await?.items;
     let running = list("running", 9).await?;
-    let schedules: Page<ScheduleView> = reader.ask.get("/schedules?limit=100").await?;
-    let limits: Option<LimitList> = reader.ask.get_if_allowed("/limits").await?;
-    let workers: Option<Page<WorkerView>> = reader.ask.get_if_allowed("/workers?limit=50").await?;
-    let letters = reader.ask.get_if_allowed("/dead-letters?limit=5").await?;
+    let schedules: Option<Page<ScheduleView>> = visitor.ask.get_if_allowed("/schedules?limit=100").await?;
+    let schedules = schedules.map(|page| page.items).unwrap_or_default();
+    let limits: Option<LimitList> = visitor.ask.get_if_allowed("/limits").await?;
+    let workers: Option<Page<WorkerView>> = visitor.ask.get_if_allowed("/workers?limit=50").await?;
+    let letters = visitor.ask.get_if_allowed("/dead-letters?limit=5").await?;
     let since = now - TimeDelta::days(1);
-    let runs = console.store().pulse(reader.caller.tenant, since, PULSE).await.map_err(api::error::store)?;
+    let runs = visitor.data.pulse(since, PULSE).await?;
     // Where there are too many runs to count in a day, the picture tells of a shorter time.
     let from = if runs.len() == PULSE as usize { runs.last().map_or(since, |run| run.0) } else { since };
     let failures = runs.iter().filter(|(_, state)| *state == RunState::Failed).count();
@@ -78,12 +81,12 @@ pub(crate) async fn page(State(console): At, reader: Reader) -> Answer {
         stalled: list("stalled", 5).await?.items,
         // What failed long ago is history, not a problem.
         failed: failed.into_iter().filter(|run| run.created_at > now - TimeDelta::days(7)).collect(),
-        asking: asking(&console, &reader).await?,
+        asking: asking(&console, &visitor).await?,
         letters: letters.unwrap_or(Page { items: Vec::new(), next_cursor: None }),
         more_running: running.next_cursor.is_some(),
         running: running.items,
-        due: due(&schedules.items),
-        late: schedules.items.into_iter().filter(|schedule| schedule.problem.is_some()).collect(),
+        due: due(&schedules),
+        late: schedules.into_iter().filter(|schedule| schedule.problem.is_some()).collect(),
         pulse: spark(&beats(&runs, from, now, PARTS), &words),
         window,
         count: runs.len(),
@@ -94,7 +97,7 @@ pub(crate) async fn page(State(console): At, reader: Reader) -> Answer {
             .filter(|limit| limit.kind == "queue")
             .collect(),
         workers: workers.map(|page| page.items).unwrap_or_default(),
-        shell: reader.shell,
+        shell: visitor.shell,
     };
     Ok(show::html(&page))
 }
@@ -112,25 +115,25 @@ fn due(schedules: &[ScheduleView]) -> Vec<(Instant, String, String)> {
 }
 
 /// Who is waited for: approvals among the newest unfinished runs that have one in their graph.
-async fn asking(console: &Console, reader: &Reader) -> Result<Vec<Asking>, Refused> {
+async fn asking(console: &Console, visitor: &Visitor) -> Result<Vec<Asking>, Refused> {
     let filter = RunFilter { state: Some(RunState::Running), limit: ASKED, ..RunFilter::default() };
-    let runs = console.store().runs(reader.caller.tenant, &filter).await.map_err(api::error::store)?;
-    let mut asked: Vec<(RunRecord, std::sync::Arc<engine::Graph>)> = Vec::new();
-    for record in runs {
-        let sleeps = record.run.counts.present().any(|(state, _)| state == TaskState::Sleeping);
-        let graph = console.graph(record.run.version).await?;
+    let (mut asked, mut graphs) = (Vec::new(), BTreeMap::new());
+    for reader in visitor.data.runs(&filter).await? {
+        let run = &reader.record().run;
+        let sleeps = run.counts.present().any(|(state, _)| state == TaskState::Sleeping);
+        let graph = console.graph(run.version).await?;
         if sleeps && graph.workflow().tasks.iter().any(|task| task.kind == TaskKind::Approval) {
-            asked.push((record, graph));
+            graphs.insert(run.id, (run.workflow.clone(), graph));
+            asked.push(reader);
         }
     }
-    let ids: Vec<RunId> = asked.iter().map(|(record, _)| record.run.id).collect();
-    let outline = console.store().outline(&ids).await.map_err(api::error::store)?;
+    let outlines = visitor.data.outlines(&asked).await?;
     let mut found = Vec::new();
-    for (run, task) in outline.iter().filter(|(_, task)| task.state == TaskState::Sleeping) {
-        let Some((record, graph)) = asked.iter().find(|(record, _)| record.run.id == *run) else { continue };
+    for (run, task) in outlines.iter().filter(|(_, task)| task.state == TaskState::Sleeping) {
+        let Some((workflow, graph)) = graphs.get(run) else { continue };
         let spec = graph.spec(task.index);
         if spec.kind == TaskKind::Approval {
-            let workflow = record.run.workflow.clone();
+            let workflow = workflow.clone();
             found.push(Asking { run: *run, workflow, task: spec.name.clone(), since: task.since });
         }
     }

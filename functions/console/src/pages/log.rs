@@ -8,17 +8,16 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use host::Problem;
-use model::{RunId, TaskKey};
+use model::{RunId, TaskIndex};
+use read::{LogLine, RunReader};
 use serde::Deserialize;
-use store::LogLine;
 
 use super::At;
 use super::task::{self, TaskQuery};
-use crate::Console;
 use crate::ask::part;
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::show::{self, Markup};
+use crate::visitor::Visitor;
 
 /// So many lines are on a page.
 const SHOWN: u32 = 500;
@@ -91,18 +90,18 @@ pub(crate) fn plain(line: &str) -> String {
 
 /// The part of a log that a page shows: the end of it unless said, since that is where one reads what went wrong.
 pub(crate) async fn lines(
-    console: &Console,
-    key: TaskKey,
+    run: &RunReader,
+    task: TaskIndex,
     attempt: u32,
     wanted: &TaskQuery,
 ) -> Result<Lines, Refused> {
-    let total = length(console, key, attempt).await?;
+    let total = length(run, task, attempt).await?;
     let search = wanted.q.clone().unwrap_or_default();
     let least = wanted.level.as_deref().and_then(|level| LEVELS.iter().position(|known| *known == level));
     let filtered = !search.is_empty() || least.is_some();
     let size = if filtered { SEARCHED } else { SHOWN };
     let from = wanted.from.unwrap_or_else(|| total.saturating_sub(size));
-    let read = read(console, key, attempt, from, size).await?;
+    let read = read(run, task, attempt, from, size).await?;
     let to = read.last().map_or(from, |(number, _)| number + 1);
     let worse = |line: &LogLine| {
         let level = LEVELS.iter().position(|known| *known == line.level).unwrap_or(1);
@@ -115,9 +114,9 @@ pub(crate) async fn lines(
 }
 
 /// How many lines there are: by doubling, then by halving, so that a long log costs a few looks.
-async fn length(console: &Console, key: TaskKey, attempt: u32) -> Result<u32, Refused> {
+async fn length(run: &RunReader, task: TaskIndex, attempt: u32) -> Result<u32, Refused> {
     let has = async |line: u32| {
-        let found = console.store().log(key, attempt, line, 1).await.map_err(api::error::store)?;
+        let found = run.log(task, attempt, line, 1).await?;
         Ok::<_, Refused>(!found.is_empty())
     };
     if attempt == 0 || !has(0).await? {
@@ -137,8 +136,8 @@ async fn length(console: &Console, key: TaskKey, attempt: u32) -> Result<u32, Re
 }
 
 async fn read(
-    console: &Console,
-    key: TaskKey,
+    run: &RunReader,
+    task: TaskIndex,
     attempt: u32,
     from: u32,
     most: u32,
@@ -147,7 +146,7 @@ async fn read(
     while (lines.len() as u32) < most {
         let next = lines.last().map_or(from, |(number, _)| number + 1);
         let size = AT_ONCE.min(most - lines.len() as u32);
-        let rows = console.store().log(key, attempt, next, size).await.map_err(api::error::store)?;
+        let rows = run.log(task, attempt, next, size).await?;
         let last = rows.len() < size as usize;
         lines.extend(rows);
         if last {
@@ -169,16 +168,16 @@ pub(crate) struct TextQuery {
 
 pub(crate) async fn text(
     State(console): At,
-    reader: Reader,
+    visitor: Visitor,
     place: Result<Path<(RunId, String)>, Problem>,
     query: Result<Query<TextQuery>, Problem>,
 ) -> Result<Response, Refused> {
     let (Path((id, name)), Query(wanted)) = (place?, query?);
-    let view: TaskView = reader.ask.get(&format!("/runs/{id}/tasks/{}", part(&name))).await?;
-    let (_, graph) = console.run(&reader.caller, id).await?;
-    let index = task::find(&console, id, &graph, &view).await?.index;
+    let view: TaskView = visitor.ask.get(&format!("/runs/{id}/tasks/{}", part(&name))).await?;
+    let (run, graph) = console.run(&visitor, id).await?;
+    let index = task::find(&run, &graph, &view).await?.index;
     let attempt = wanted.attempt.unwrap_or(view.attempt);
-    let lines = read(&console, TaskKey { run: id, task: index }, attempt, 0, LONGEST).await?;
+    let lines = read(&run, index, attempt, 0, LONGEST).await?;
     let mut text = String::new();
     for (_, LogLine { at, stream, line, .. }) in &lines {
         writeln!(text, "{} {stream:<6} {line}", show::time(at)).expect("a text takes all");

@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 use super::steer::{no_such, told};
 use crate::Console;
 use crate::ask::part;
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::sent::Sent;
+use crate::visitor::Visitor;
 
 type Path<T> = Result<api::request::Path<T>, Problem>;
 
@@ -71,27 +71,27 @@ const BUTTONS: [Button; 11] = [
 ];
 
 async fn steer(
-    reader: Reader,
+    visitor: Visitor,
     place: Path<(String, String, String)>,
     sent: Sent,
 ) -> Result<Response, Refused> {
     let api::request::Path((page, id, action)) = place?;
-    press(&reader, &sent, &page, &part(&id), &action).await
+    press(&visitor, &sent, &page, &part(&id), &action).await
 }
 
 async fn steer_trigger(
-    reader: Reader,
+    visitor: Visitor,
     place: Path<(String, String, String)>,
     sent: Sent,
 ) -> Result<Response, Refused> {
     let api::request::Path((workflow, name, action)) = place?;
     let thing = format!("{}/{}", part(&workflow), part(&name));
-    press(&reader, &sent, "triggers", &thing, &action).await
+    press(&visitor, &sent, "triggers", &thing, &action).await
 }
 
 /// Has done what a button of a page says.
 async fn press(
-    reader: &Reader,
+    visitor: &Visitor,
     sent: &Sent,
     page: &str,
     thing: &str,
@@ -101,16 +101,16 @@ async fn press(
     let Button { things, fields, done, .. } = pressed.ok_or_else(|| no_such(action))?;
     let body: Map<String, Value> =
         fields.iter().map(|field| ((*field).to_owned(), json!(sent.field(field)))).collect();
-    let answer = reader.ask.post::<Value>(&format!("/{things}/{thing}/{action}"), &body.into()).await;
+    let answer = visitor.ask.post::<Value>(&format!("/{things}/{thing}/{action}"), &body.into()).await;
     told(sent, answer.map(|_| ()), done)
 }
 
-async fn set_limit(reader: Reader, place: Path<(String, String)>, sent: Sent) -> Result<Response, Refused> {
+async fn set_limit(visitor: Visitor, place: Path<(String, String)>, sent: Sent) -> Result<Response, Refused> {
     let api::request::Path((kind, name)) = place?;
     let places = sent.field("places").map(str::parse::<u32>).transpose();
     let places = places.map_err(|_| Problem::bad_request("the number of places is no whole number"))?;
     let path = format!("/limits/{}/{}", part(&kind), part(&name));
-    let answer = reader.ask.post::<LimitList>(&path, &json!({ "places": places })).await;
+    let answer = visitor.ask.post::<LimitList>(&path, &json!({ "places": places })).await;
     let words = places.map_or_else(|| "no limit".into(), |slots| format!("{slots} slots"));
     told(&sent, answer.map(|_| ()), &format!("The {kind} {name} now has {words}."))
 }

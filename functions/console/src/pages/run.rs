@@ -14,6 +14,7 @@ use axum::extract::State;
 use engine::Graph;
 use host::Problem;
 use model::{Event, EventKind, Instant, RunId, RunState, Task, TaskIndex, TaskKind, TaskState};
+use read::RunReader;
 use serde::Deserialize;
 use serde_json::Value;
 use tried::Tried;
@@ -24,10 +25,10 @@ use crate::ask::{part, query};
 use crate::charts::bars;
 use crate::graph::Told;
 use crate::phases;
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
+use crate::visitor::Visitor;
 use crate::{Console, graph};
 
 /// So many events tell what tasks did with their time.
@@ -100,7 +101,7 @@ struct RunPage {
 
 pub(crate) async fn page(
     State(console): At,
-    reader: Reader,
+    visitor: Visitor,
     id: Result<Path<RunId>, Problem>,
     query: Result<Query<RunQuery>, Problem>,
 ) -> Answer {
@@ -111,63 +112,62 @@ pub(crate) async fn page(
         Some("try") => "try",
         _ => "tasks",
     };
-    let (record, graph) = console.run(&reader.caller, id).await?;
-    let run = reader.ask.get::<RunView>(&format!("/runs/{id}")).await?;
-    let outline = console.store().outline(&[id]).await.map_err(api::error::store)?;
-    let tasks: Vec<Task> = outline.into_iter().map(|(_, task)| task).collect();
+    let (reader, graph) = console.run(&visitor, id).await?;
+    let run = visitor.ask.get::<RunView>(&format!("/runs/{id}")).await?;
+    let tasks = reader.outline().await?;
     let mut page = RunPage {
         tab,
-        why: why(&reader, &run).await?,
-        questions: questions(&console, &reader, &record, &graph, &tasks).await?,
-        timers: timers(&reader, &run).await?,
+        why: why(&visitor, &run).await?,
+        questions: questions(&console, &visitor, &reader, &graph, &tasks).await?,
+        timers: timers(&visitor, &run).await?,
         graph: Markup::default(),
         rows: Vec::new(),
         left_out: tasks.len().saturating_sub(ROWS),
         children: None,
         events: None,
         outputs: Vec::new(),
-        child_runs: child_runs(&reader, id).await?,
+        child_runs: child_runs(&visitor, id).await?,
         tried: None,
         run,
-        shell: reader.shell.clone(),
+        shell: visitor.shell.clone(),
     };
     match tab {
-        "events" => page.events = Some(events(&reader, id, &wanted).await?),
-        "data" => page.outputs = outputs(&console, id, &graph, &tasks).await?,
-        "try" => page.tried = Some(Tried::new(&console, &record, &graph, &wanted).await?),
-        _ => page.tell_tasks(&console, &reader, &graph, &tasks, &wanted).await?,
+        "events" => page.events = Some(events(&visitor, id, &wanted).await?),
+        "data" => page.outputs = outputs(&reader, &graph, &tasks).await?,
+        "try" => page.tried = Some(Tried::new(&console, &reader, &graph, &wanted).await?),
+        _ => page.tell_tasks(&visitor, &reader, &graph, &tasks, &wanted).await?,
     }
     Ok(show::html(&page))
 }
 
 /// In words, where there is something to say: nobody asks why a run succeeded.
-async fn why(reader: &Reader, run: &RunView) -> Result<Option<Explanation>, Refused> {
+async fn why(visitor: &Visitor, run: &RunView) -> Result<Option<Explanation>, Refused> {
     if run.state == RunState::Succeeded {
         return Ok(None);
     }
-    reader.ask.get(&format!("/runs/{}/explain", run.id)).await.map(Some)
+    visitor.ask.get(&format!("/runs/{}/explain", run.id)).await.map(Some)
 }
 
-async fn timers(reader: &Reader, run: &RunView) -> Result<Vec<TimerView>, Refused> {
+async fn timers(visitor: &Visitor, run: &RunView) -> Result<Vec<TimerView>, Refused> {
     if run.state.is_final() {
         return Ok(Vec::new());
     }
-    let page: Page<TimerView> = reader.ask.get(&format!("/runs/{}/timers?limit=10", run.id)).await?;
+    let page: Page<TimerView> = visitor.ask.get(&format!("/runs/{}/timers?limit=10", run.id)).await?;
     Ok(page.items)
 }
 
-async fn child_runs(reader: &Reader, id: RunId) -> Result<Vec<RunView>, Refused> {
-    let page: Page<RunView> = reader.ask.get(&format!("/runs?parent={id}&limit=6")).await?;
+async fn child_runs(visitor: &Visitor, id: RunId) -> Result<Vec<RunView>, Refused> {
+    let page: Page<RunView> = visitor.ask.get(&format!("/runs?parent={id}&limit=6")).await?;
     Ok(page.items)
 }
 
-async fn events(reader: &Reader, id: RunId, wanted: &RunQuery) -> Result<Page<EventView>, Refused> {
+async fn events(visitor: &Visitor, id: RunId, wanted: &RunQuery) -> Result<Page<EventView>, Refused> {
     let query = query([("limit", Some("100")), ("cursor", wanted.cursor.as_deref())]);
-    reader.ask.get(&format!("/runs/{id}/events{query}")).await
+    visitor.ask.get(&format!("/runs/{id}/events{query}")).await
 }
 
 async fn children(
-    reader: &Reader,
+    visitor: &Visitor,
     id: RunId,
     wanted: &RunQuery,
 ) -> Result<Option<(String, Page<TaskView>)>, Refused> {
@@ -177,18 +177,13 @@ async fn children(
         ("limit", Some("100")),
         ("cursor", wanted.cursor.as_deref()),
     ]);
-    let page = reader.ask.get(&format!("/runs/{id}/tasks{query}")).await?;
+    let page = visitor.ask.get(&format!("/runs/{id}/tasks{query}")).await?;
     Ok(Some((parent.clone(), page)))
 }
 
-async fn outputs(
-    console: &Console,
-    id: RunId,
-    graph: &Graph,
-    tasks: &[Task],
-) -> Result<Vec<(String, String)>, Refused> {
+async fn outputs(run: &RunReader, graph: &Graph, tasks: &[Task]) -> Result<Vec<(String, String)>, Refused> {
     let wanted: Vec<TaskIndex> = tasks.iter().map(|task| task.index).take(ROWS).collect();
-    let found = console.store().outputs(id, &wanted).await.map_err(api::error::store)?;
+    let found = run.outputs(&wanted).await?;
     Ok(found.iter().map(|(task, output)| (graph.spec(*task).name.clone(), show::json(output))).collect())
 }
 
@@ -244,8 +239,8 @@ fn rows(graph: &Graph, tasks: &[Task], events: &[(i64, Event)], run: &RunView, t
 /// The approvals that wait for an answer.
 pub(crate) async fn questions(
     console: &Console,
-    reader: &Reader,
-    record: &store::RunRecord,
+    visitor: &Visitor,
+    run: &RunReader,
     graph: &std::sync::Arc<Graph>,
     tasks: &[Task],
 ) -> Result<Vec<Question>, Refused> {
@@ -258,14 +253,14 @@ pub(crate) async fn questions(
         else {
             continue;
         };
-        let rendered = task::rendered(console, record, graph, task).await?;
+        let rendered = task::rendered(console, run, graph, task).await?;
         let message = rendered.get("message").and_then(|message| message.as_str()).unwrap_or("Continue?");
         found.push(Question {
             task: spec.name.clone(),
             message: message.to_owned(),
             fields: Field::of_approval(&ask),
             since: task.since,
-            may: ask.allows(&reader.caller.name),
+            may: ask.allows(&visitor.caller.name),
         });
     }
     Ok(found)
@@ -275,18 +270,18 @@ impl RunPage {
     /// Adds the graph, and below it what each task did with its time, or the children of one of them.
     async fn tell_tasks(
         &mut self,
-        console: &Console,
-        reader: &Reader,
+        visitor: &Visitor,
+        reader: &RunReader,
         graph: &Graph,
         tasks: &[Task],
         wanted: &RunQuery,
     ) -> Result<(), Refused> {
         let id = self.run.id;
-        let events = console.store().own_events(id, None, 0, EVENTS).await.map_err(api::error::store)?;
+        let events = reader.own_events(None, 0, EVENTS).await?;
         let (critical, skipped) = (graph::critical_path(graph, tasks), skipped(&events));
         let told = Told { critical: &critical, skipped: &skipped, now: self.shell.now };
         self.graph = graph::of_run(graph, &id.to_string(), tasks, &told);
-        self.children = children(reader, id, wanted).await?;
+        self.children = children(visitor, id, wanted).await?;
         if self.children.is_none() {
             self.rows = rows(graph, tasks, &events, &self.run, &told);
         }

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::Answer;
 use crate::ask::query;
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::sent::Sent;
 use crate::shell::{Shell, back};
 use crate::show::{self, Markup};
+use crate::visitor::Visitor;
 
 /// So many batches of a hundred runs are acted on before the page answers.
 const BATCHES: usize = 20;
@@ -93,7 +93,7 @@ impl RunsQuery {
     }
 }
 
-pub(crate) async fn page(reader: Reader, wanted: Result<Query<RunsQuery>, Problem>) -> Answer {
+pub(crate) async fn page(visitor: Visitor, wanted: Result<Query<RunsQuery>, Problem>) -> Answer {
     let wanted = wanted?.0.filled();
     let limit = wanted.limit.unwrap_or(50).to_string();
     let query = query([
@@ -103,23 +103,25 @@ pub(crate) async fn page(reader: Reader, wanted: Result<Query<RunsQuery>, Proble
         ("cursor", wanted.cursor.as_deref()),
         ("limit", Some(limit.as_str())),
     ]);
-    let page = reader.ask.get(&format!("/runs{query}")).await?;
-    Ok(show::html(&RunsPage { shell: reader.shell, wanted, page }))
+    let page = visitor.ask.get(&format!("/runs{query}")).await?;
+    Ok(show::html(&RunsPage { shell: visitor.shell, wanted, page }))
 }
 
 /// Counts what an action would be about, and once that is confirmed, carries it out.
-pub(crate) async fn bulk(reader: Reader, sent: Sent) -> Result<Response, Refused> {
+pub(crate) async fn bulk(visitor: Visitor, sent: Sent) -> Result<Response, Refused> {
     let field = |name: &str| sent.field(name).map(str::to_owned);
     let filter = Filter { workflow: field("workflow"), state: field("state"), parent: field("parent") };
     let action = field("action").unwrap_or_default();
     let of = json!({"workflow": filter.workflow, "state": filter.state, "parent": filter.parent});
     if sent.field("sure").is_none() {
         let body = json!({"filter": of, "action": action, "dry_run": true});
-        let count: CountView = reader.ask.post("/runs/bulk", &body).await?;
+        let count: CountView = visitor.ask.post("/runs/bulk", &body).await?;
         let back = sent.back().to_owned();
-        return Ok(show::html(&BulkPage { shell: reader.shell, action, filter, count, back }).into_response());
+        return Ok(
+            show::html(&BulkPage { shell: visitor.shell, action, filter, count, back }).into_response()
+        );
     }
-    let done = carry_out(&reader, &of, &action, sent.field("reason")).await?;
+    let done = carry_out(&visitor, &of, &action, sent.field("reason")).await?;
     let more = if done.next_cursor.is_some() { " There are more: do it again." } else { "" };
     let (applied, stale, failed) = (done.applied, done.stale, done.failed);
     let words = format!("{applied} runs changed, {stale} skipped, {failed} failed.{more}");
@@ -127,7 +129,7 @@ pub(crate) async fn bulk(reader: Reader, sent: Sent) -> Result<Response, Refused
 }
 
 async fn carry_out(
-    reader: &Reader,
+    visitor: &Visitor,
     filter: &Value,
     action: &str,
     reason: Option<&str>,
@@ -135,7 +137,7 @@ async fn carry_out(
     let mut all = BatchView::default();
     for _ in 0..BATCHES {
         let body = json!({"filter": filter, "action": action, "reason": reason, "cursor": all.next_cursor});
-        let batch: BatchView = reader.ask.post("/runs/bulk", &body).await?;
+        let batch: BatchView = visitor.ask.post("/runs/bulk", &body).await?;
         all.count += batch.count;
         all.applied += batch.applied;
         all.stale += batch.stale;

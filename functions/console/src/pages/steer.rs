@@ -14,14 +14,14 @@ use super::At;
 use super::fields::values;
 use crate::Console;
 use crate::ask::part;
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::sent::Sent;
 use crate::shell::back;
+use crate::visitor::Visitor;
 
 /// A button of a run.
 pub(crate) async fn run(
-    reader: Reader,
+    visitor: Visitor,
     place: Result<Path<(RunId, String)>, Problem>,
     sent: Sent,
 ) -> Result<Response, Refused> {
@@ -35,14 +35,14 @@ pub(crate) async fn run(
         other => return Err(no_such(other)),
     };
     let body = json!({"reason": sent.field("reason")});
-    let answer = reader.ask.post::<RunView>(&format!("/runs/{id}/{action}"), &body).await;
+    let answer = visitor.ask.post::<RunView>(&format!("/runs/{id}/{action}"), &body).await;
     told(&sent, answer.map(|_| ()), done)
 }
 
 /// A button of a task.
 pub(crate) async fn task(
     State(console): At,
-    reader: Reader,
+    visitor: Visitor,
     place: Result<Path<(RunId, String, String)>, Problem>,
     sent: Sent,
 ) -> Result<Response, Refused> {
@@ -59,7 +59,7 @@ pub(crate) async fn task(
         "fail" => (json!({"reason": reason}), format!("{task} was marked as failed.")),
         "wake" => (json!({"reason": reason}), format!("{task} no longer waits.")),
         "approve" => {
-            let ask = asked(&console, &reader, id, &task).await?;
+            let ask = asked(&console, &visitor, id, &task).await?;
             let kinds = ask.fields.iter().map(|(name, field)| (name.clone(), field.kind));
             (json!({"fields": values(kinds, &sent)}), format!("{task} was approved."))
         }
@@ -67,13 +67,13 @@ pub(crate) async fn task(
         other => return Err(no_such(other)),
     };
     let path = format!("/runs/{id}/tasks/{}/{action}", part(&task));
-    let answer = reader.ask.post::<RunView>(&path, &body).await;
+    let answer = visitor.ask.post::<RunView>(&path, &body).await;
     told(&sent, answer.map(|_| ()), &done)
 }
 
 /// What an approval asks for.
-async fn asked(console: &Console, reader: &Reader, id: RunId, task: &str) -> Result<Approval, Refused> {
-    let (_, graph) = console.run(&reader.caller, id).await?;
+async fn asked(console: &Console, visitor: &Visitor, id: RunId, task: &str) -> Result<Approval, Refused> {
+    let (_, graph) = console.run(visitor, id).await?;
     let index =
         graph.index_of(task).ok_or_else(|| Problem::not_found(format!("there is no task `{task}`")))?;
     let spec = graph.spec(index);

@@ -12,19 +12,19 @@ use engine::Graph;
 use host::Problem;
 use model::message::TaskDispatched;
 use model::{RunId, Task, TaskIndex, TaskKey, TaskState};
+use read::RunReader;
 use runtime::{Job, secrets_of};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use store::{RunRecord, TaskRecord};
 
 use super::log::{self, Lines};
 use super::{Answer, At};
 use crate::Console;
 use crate::ask::part;
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
+use crate::visitor::Visitor;
 
 /// Secrets are shown as this.
 const MASK: &str = "••••••";
@@ -69,63 +69,55 @@ struct TaskPage {
 
 pub(crate) async fn page(
     State(console): At,
-    reader: Reader,
+    visitor: Visitor,
     place: Result<Path<(RunId, String)>, Problem>,
     query: Result<Query<TaskQuery>, Problem>,
 ) -> Answer {
     let (Path((id, name)), Query(wanted)) = (place?, query?);
     let path = format!("/runs/{id}/tasks/{}", part(&name));
-    let run: RunView = reader.ask.get(&format!("/runs/{id}")).await?;
-    let task: TaskView = reader.ask.get(&path).await?;
-    let attempts: Page<AttemptView> = reader.ask.get(&format!("{path}/attempts")).await?;
+    let run: RunView = visitor.ask.get(&format!("/runs/{id}")).await?;
+    let task: TaskView = visitor.ask.get(&path).await?;
+    let attempts: Page<AttemptView> = visitor.ask.get(&format!("{path}/attempts")).await?;
     let why = match task.state {
         TaskState::Succeeded => None,
-        _ => Some(reader.ask.get(&format!("/runs/{id}/explain?task={}", part(&name))).await?),
+        _ => Some(visitor.ask.get(&format!("/runs/{id}/explain?task={}", part(&name))).await?),
     };
-    let (record, graph) = console.run(&reader.caller, id).await?;
-    let found = find(&console, id, &graph, &task).await?;
+    let (reader, graph) = console.run(&visitor, id).await?;
+    let found = find(&reader, &graph, &task).await?;
     let attempt = wanted.attempt.unwrap_or(task.attempt);
-    let key = TaskKey { run: id, task: found.index };
-    let (upstream, downstream) = neighbours(&console, id, &graph, &found).await?;
+    let (upstream, downstream) = neighbours(&reader, &graph, &found).await?;
     let page = TaskPage {
         why,
         attempts: attempts.items,
         attempt,
-        lines: log::lines(&console, key, attempt, &wanted).await?,
-        config: rendered(&console, &record, &graph, &found).await?,
-        item: console.store().item(key).await.map_err(api::error::store)?,
+        lines: log::lines(&reader, found.index, attempt, &wanted).await?,
+        config: rendered(&console, &reader, &graph, &found).await?,
+        item: reader.item(found.index).await?,
         upstream,
         downstream,
         description: graph.spec_at(found.index, found.child).description.clone(),
         wanted,
         run,
         task,
-        shell: reader.shell,
+        shell: visitor.shell,
     };
     Ok(show::html(&page))
 }
 
 /// The row of a task that the API has found.
-pub(crate) async fn find(
-    console: &Console,
-    id: RunId,
-    graph: &Graph,
-    task: &TaskView,
-) -> Result<Task, Refused> {
+pub(crate) async fn find(run: &RunReader, graph: &Graph, task: &TaskView) -> Result<Task, Refused> {
     let parent = task.parent.as_deref().and_then(|parent| graph.index_of(parent));
-    let read = async |parent: Option<TaskIndex>, index: TaskIndex| {
-        let before = index.0.checked_sub(1).map(TaskIndex);
-        let rows = console.store().run_tasks(id, parent, before, 1).await.map_err(api::error::store)?;
-        Ok::<_, Refused>(rows.into_iter().next())
+    let gone = || {
+        let id = run.record().run.id;
+        Problem::not_found(format!("run {id} has no task `{}`", task.name))
     };
-    let gone = || Problem::not_found(format!("run {id} has no task `{}`", task.name));
-    let record: Option<TaskRecord> = match (parent, task.index) {
+    let record = match (parent, task.index) {
         (Some(parent), Some(place)) => {
-            let fan = read(None, parent).await?.and_then(|record| record.task.fan);
+            let fan = run.task(None, parent).await?.and_then(|record| record.task.fan);
             let child = fan.and_then(|fan| fan.children().nth(place as usize)).ok_or_else(gone)?;
-            read(Some(parent), child).await?
+            run.task(Some(parent), child).await?
         }
-        _ => read(None, graph.index_of(&task.name).ok_or_else(gone)?).await?,
+        _ => run.task(None, graph.index_of(&task.name).ok_or_else(gone)?).await?,
     };
     Ok(record.ok_or_else(gone)?.task)
 }
@@ -133,17 +125,17 @@ pub(crate) async fn find(
 /// The settings of a task as it is told them, with its secrets masked; as they were written where they cannot be rendered.
 pub(crate) async fn rendered(
     console: &Console,
-    record: &RunRecord,
+    run: &RunReader,
     graph: &Arc<Graph>,
     task: &Task,
 ) -> Result<Value, Refused> {
-    let spec = graph.spec_at(task.index, task.child);
+    let (spec, run) = (graph.spec_at(task.index, task.child), &run.record().run);
     let masked = secrets_of(spec).into_iter().map(|name| (name, Value::from(MASK)));
     let work = TaskDispatched {
-        tenant: record.run.tenant,
-        key: TaskKey { run: record.run.id, task: task.index },
+        tenant: run.tenant,
+        key: TaskKey { run: run.id, task: task.index },
         attempt: task.attempt.max(1),
-        version: record.run.version,
+        version: run.version,
         child: task.child,
         queue: spec.queue.clone(),
         give_up_at: None,
@@ -156,15 +148,14 @@ pub(crate) async fn rendered(
 }
 
 async fn neighbours(
-    console: &Console,
-    id: RunId,
+    run: &RunReader,
     graph: &Graph,
     task: &Task,
 ) -> Result<(Vec<Neighbour>, Vec<Neighbour>), Refused> {
     let anchor = task.child.map_or(task.index, |child| child.of);
-    let outline = console.store().outline(&[id]).await.map_err(api::error::store)?;
+    let outline = run.outline().await?;
     let beside = |index: &TaskIndex| {
-        let state = outline.iter().find(|(_, task)| task.index == *index).map(|(_, task)| task.state)?;
+        let state = outline.iter().find(|task| task.index == *index)?.state;
         Some(Neighbour { name: graph.spec(*index).name.clone(), state })
     };
     let upstream = match task.child {

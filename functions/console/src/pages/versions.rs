@@ -13,11 +13,11 @@ use super::Answer;
 use super::steer::told;
 use super::workflow::{Named, Title};
 use crate::ask::{part, query};
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::sent::Sent;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
+use crate::visitor::Visitor;
 use crate::yaml;
 
 /// Which version to look at, and what to compare it with.
@@ -41,29 +41,29 @@ struct VersionsPage {
 }
 
 pub(crate) async fn page(named: Named, wanted: Result<Query<VersionsQuery>, Problem>) -> Answer {
-    let (Named { console, reader, record }, Query(wanted)) = (named, wanted?);
+    let (Named { console, visitor, record }, Query(wanted)) = (named, wanted?);
     let path = format!("/workflows/{}/versions", part(&record.name));
-    let page = reader.ask.get(&format!("{path}{}", query([("cursor", wanted.cursor.as_deref())]))).await?;
+    let page = visitor.ask.get(&format!("{path}{}", query([("cursor", wanted.cursor.as_deref())]))).await?;
     let number = wanted.number.unwrap_or(record.version.number);
-    let shown = api::versions::find(&console.api, &record, number).await?;
+    let shown = api::versions::find(&console.api, &visitor.caller, &record, number).await?;
     let before = wanted.with.or_else(|| Some(number - 1).filter(|before| *before >= 1));
     let comparison = match before.filter(|before| *before != number) {
-        Some(before) => Some(reader.ask.get(&format!("{path}/{before}/compare/{number}")).await?),
+        Some(before) => Some(visitor.ask.get(&format!("{path}/{before}/compare/{number}")).await?),
         None => None,
     };
     let title = Title::new(&record, "versions");
     let source = yaml::highlighted(&shown.source);
-    Ok(show::html(&VersionsPage { shell: reader.shell, title, page, number, comparison, source }))
+    Ok(show::html(&VersionsPage { shell: visitor.shell, title, page, number, comparison, source }))
 }
 
 pub(crate) async fn activate(
-    reader: Reader,
+    visitor: Visitor,
     place: Result<Path<(String, i32)>, Problem>,
     sent: Sent,
 ) -> Result<Response, Refused> {
     let Path((name, number)) = place?;
     let path = format!("/workflows/{}/versions/{number}/activate", part(&name));
-    let answer = reader.ask.post::<Standing>(&path, &Value::Null).await;
+    let answer = visitor.ask.post::<Standing>(&path, &Value::Null).await;
     told(&sent, answer.map(|_| ()), &format!("New runs of {name} use version {number}."))
 }
 

@@ -17,16 +17,16 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use engine::Graph;
 use model::{RunId, TaskState};
-use store::{Glance, WorkflowRecord};
+use read::{RunSummary, WorkflowRecord};
 
 use super::Answer;
-use super::workflows::{Record, last_runs};
+use super::workflows::Record;
 use crate::ask::part;
 use crate::charts::durations;
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
+use crate::visitor::Visitor;
 use crate::{Console, graph, yaml};
 
 /// So many runs stand in the grid.
@@ -83,7 +83,7 @@ struct SourcePage {
 /// A workflow that a page is about, and who reads it.
 pub(crate) struct Named {
     pub(crate) console: Console,
-    pub(crate) reader: Reader,
+    pub(crate) visitor: Visitor,
     pub(crate) record: WorkflowRecord,
 }
 
@@ -91,31 +91,31 @@ impl FromRequestParts<Console> for Named {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Refused> {
-        let reader = Reader::from_request_parts(parts, console).await?;
+        let visitor = Visitor::from_request_parts(parts, console).await?;
         let Path(name) = Path::<String>::from_request_parts(parts, console).await?;
-        let record = api::workflows::find(&console.api, &reader.caller, &name).await?;
-        Ok(Self { console: console.clone(), reader, record })
+        let record = api::workflows::find(&console.api, &visitor.caller, &name).await?;
+        Ok(Self { console: console.clone(), visitor, record })
     }
 }
 
-pub(crate) async fn page(Named { console, reader, record }: Named) -> Answer {
+pub(crate) async fn page(Named { console, visitor, record }: Named) -> Answer {
     let name = &record.name;
     let graph = console.graph(record.version.id).await?;
-    let runs = last_runs(&console, &reader, std::slice::from_ref(name), RUNS).await?;
-    let (grid, left_out) = grid(&console, &graph, &runs).await?;
-    let schedules: ScheduleList = reader.ask.get(&format!("/schedules/{}", part(name))).await?;
-    let shown = |run: &Glance| (run.id, run.state, show::distance(run.created_at, reader.shell.now));
+    let runs = visitor.data.last_runs(std::slice::from_ref(name), RUNS).await?;
+    let (grid, left_out) = grid(&console, &visitor, &graph, &runs).await?;
+    let schedules: ScheduleList = visitor.ask.get(&format!("/schedules/{}", part(name))).await?;
+    let shown = |run: &RunSummary| (run.id, run.state, show::distance(run.created_at, visitor.shell.now));
     let page = WorkflowPage {
         title: Title::new(&record, "overview"),
         graph: graph::of_definition(&graph),
-        record: Record::of(&runs, &reader.shell),
+        record: Record::of(&runs, &visitor.shell),
         durations: durations(&runs),
         runs: runs.iter().rev().map(shown).collect(),
         grid,
         left_out,
         schedules: schedules.items,
-        backfills: backfills(&reader, name).await?,
-        shell: reader.shell,
+        backfills: backfills(&visitor, name).await?,
+        shell: visitor.shell,
     };
     Ok(show::html(&page))
 }
@@ -123,11 +123,12 @@ pub(crate) async fn page(Named { console, reader, record }: Named) -> Answer {
 /// How each task went in each of the runs, the oldest first.
 async fn grid(
     console: &Console,
+    visitor: &Visitor,
     graph: &Arc<Graph>,
-    runs: &[Glance],
+    runs: &[RunSummary],
 ) -> Result<(Vec<GridRow>, usize), Refused> {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
-    let outline = console.store().outline(&ids).await.map_err(api::error::store)?;
+    let outline = visitor.data.outlines_of(&graph.workflow().name, runs).await?;
     let mut graphs = BTreeMap::new();
     for version in runs.iter().map(|run| run.version).collect::<BTreeSet<_>>() {
         graphs.insert(version, console.graph(version).await?);
@@ -149,15 +150,15 @@ async fn grid(
     Ok((names.take(ROWS).map(row).collect(), count.saturating_sub(ROWS)))
 }
 
-async fn backfills(reader: &Reader, name: &str) -> Result<Vec<BackfillView>, Refused> {
+async fn backfills(visitor: &Visitor, name: &str) -> Result<Vec<BackfillView>, Refused> {
     let page: Page<BackfillView> =
-        reader.ask.get(&format!("/backfills?workflow={}&limit=5", part(name))).await?;
+        visitor.ask.get(&format!("/backfills?workflow={}&limit=5", part(name))).await?;
     Ok(page.items)
 }
 
-pub(crate) async fn source(Named { reader, record, .. }: Named) -> Answer {
+pub(crate) async fn source(Named { visitor, record, .. }: Named) -> Answer {
     let (title, source) = (Title::new(&record, "source"), yaml::highlighted(&record.version.source));
-    Ok(show::html(&SourcePage { shell: reader.shell, title, source }))
+    Ok(show::html(&SourcePage { shell: visitor.shell, title, source }))
 }
 
 impl WorkflowPage {

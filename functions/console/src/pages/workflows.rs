@@ -6,20 +6,17 @@ use api::request::Query;
 use api::schedules::NextView;
 use api::views::WorkflowView;
 use askama::Template;
-use auth::Permission;
-use axum::extract::State;
 use host::Problem;
 use model::RunState;
+use read::{RunSummary, WorkflowRecord};
 use serde::Deserialize;
-use store::{Glance, WorkflowRecord};
 
-use super::{Answer, At};
-use crate::Console;
+use super::Answer;
 use crate::charts::{percentile, strip};
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
+use crate::visitor::Visitor;
 
 /// So many workflows are looked through for a text or a tag.
 const SEARCHED: usize = 1_000;
@@ -70,51 +67,40 @@ struct WorkflowsPage {
     next_cursor: Option<String>,
 }
 
-pub(crate) async fn page(
-    State(console): At,
-    reader: Reader,
-    wanted: Result<Query<WorkflowsQuery>, Problem>,
-) -> Answer {
+pub(crate) async fn page(visitor: Visitor, wanted: Result<Query<WorkflowsQuery>, Problem>) -> Answer {
     let mut wanted = wanted?.0;
     for field in [&mut wanted.q, &mut wanted.tag, &mut wanted.cursor] {
         *field = field.take().filter(|text| !text.is_empty());
     }
-    let (found, next_cursor) = find(&console, &reader, &wanted).await?;
+    let (found, next_cursor) = find(&visitor, &wanted).await?;
     let mut tags: Vec<String> =
         found.iter().flat_map(|record| record.version.workflow.tags.clone()).collect();
     tags.sort();
     tags.dedup();
     let names: Vec<String> = found.iter().map(|record| record.name.clone()).collect();
-    let mut runs: BTreeMap<String, Vec<Glance>> = BTreeMap::new();
-    for run in last_runs(&console, &reader, &names, RUNS).await? {
+    let mut runs: BTreeMap<String, Vec<RunSummary>> = BTreeMap::new();
+    for run in visitor.data.last_runs(&names, RUNS).await? {
         runs.entry(run.workflow.clone()).or_default().push(run);
     }
     let row = |record: &WorkflowRecord| {
         let runs = runs.get(&record.name).map(Vec::as_slice).unwrap_or_default();
-        row(record, runs, &reader.shell)
+        row(record, runs, &visitor.shell)
     };
     let rows = found.iter().map(row).collect();
-    Ok(show::html(&WorkflowsPage { shell: reader.shell, wanted, rows, tags, next_cursor }))
+    Ok(show::html(&WorkflowsPage { shell: visitor.shell, wanted, rows, tags, next_cursor }))
 }
 
 /// A page of them; with a text or a tag, the first that fit among the next thousand.
 async fn find(
-    console: &Console,
-    reader: &Reader,
+    visitor: &Visitor,
     wanted: &WorkflowsQuery,
 ) -> Result<(Vec<WorkflowRecord>, Option<String>), Refused> {
     let size = if wanted.is_filtered() { AT_ONCE } else { SHOWN };
-    let passes =
-        |record: &WorkflowRecord| reader.caller.may(Permission::Read, &record.name) && wanted.fits(record);
     let (mut found, mut after, mut seen) = (Vec::new(), wanted.cursor.clone(), 0);
     loop {
-        let rows = console.store().workflows(reader.caller.tenant, after.as_deref(), size as u32 + 1).await;
-        let mut rows = rows.map_err(api::error::store)?;
-        let more = rows.len() > size;
-        rows.truncate(size);
-        seen += rows.len();
-        after = rows.last().filter(|_| more).map(|record| record.name.clone());
-        found.extend(rows.into_iter().filter(passes));
+        let (rows, next) = visitor.data.workflows(after.as_deref(), size as u32).await?;
+        (after, seen) = (next, seen + size);
+        found.extend(rows.into_iter().filter(|record| wanted.fits(record)));
         if found.len() > SHOWN {
             found.truncate(SHOWN);
             after = found.last().map(|record| record.name.clone());
@@ -125,7 +111,7 @@ async fn find(
     }
 }
 
-fn row(record: &WorkflowRecord, runs: &[Glance], shell: &Shell) -> Row {
+fn row(record: &WorkflowRecord, runs: &[RunSummary], shell: &Shell) -> Row {
     let definition = &record.version.workflow;
     let next = api::schedules::next_of(definition, shell.now).into_iter().next();
     let scheduled = match definition.schedules.as_slice() {
@@ -146,16 +132,6 @@ pub(crate) fn when(when: &model::When) -> String {
     }
 }
 
-/// The last runs of each of these workflows, the newest first.
-pub(crate) async fn last_runs(
-    console: &Console,
-    reader: &Reader,
-    workflows: &[String],
-    each: u32,
-) -> Result<Vec<Glance>, Refused> {
-    Ok(console.store().last_runs(reader.caller.tenant, workflows, each).await.map_err(api::error::store)?)
-}
-
 impl WorkflowsQuery {
     fn is_filtered(&self) -> bool {
         self.q.is_some() || self.tag.is_some()
@@ -171,8 +147,8 @@ impl WorkflowsQuery {
 }
 
 impl Record {
-    pub(crate) fn of(runs: &[Glance], shell: &Shell) -> Self {
-        let square = |run: &Glance| {
+    pub(crate) fn of(runs: &[RunSummary], shell: &Shell) -> Self {
+        let square = |run: &RunSummary| {
             let words = format!("{}, {}", run.state.name(), show::distance(run.created_at, shell.now));
             (format!("/runs/{}", run.id), run.state, words)
         };

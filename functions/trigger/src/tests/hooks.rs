@@ -5,6 +5,7 @@ use api::{Feed, Links};
 use auth::{Gate, Policy};
 use aws_lc_rs::hmac;
 use chrono::TimeDelta;
+use store::Postgres;
 use testkit::ManualClock;
 
 use super::*;
@@ -22,6 +23,7 @@ struct Partner {
     clock: ManualClock,
     secrets: tempfile::TempDir,
     api: Option<Api>,
+    _database: Option<testkit::Database>,
 }
 
 /// A request as a partner sends it.
@@ -42,17 +44,27 @@ impl Partner {
         let app = app_with(Arc::new(clock.clone()), &[HOOKED, HELLO]).await;
         let secrets = tempfile::tempdir().unwrap();
         std::fs::write(secrets.path().join("PARTNER"), "s3cret\n").unwrap();
-        Self { app, clock, secrets, api: None }
+        Self { app, clock, secrets, api: None, _database: None }
     }
 
     /// The same where a tenant may ask and have so much.
     async fn bounded(rates: Rates, quotas: Quotas) -> Self {
-        let partner = Self::new().await;
+        let database = testkit::migrated(Postgres::migrate).await;
+        let store = Postgres::connect(&database.url, 3).await.unwrap();
+        let (partner, reads) = (Self::new().await, read::Database::new(&store));
+        let clock = Arc::new(partner.clock.clone());
+        let app = app_on(Arc::new(store), clock, &[HOOKED, HELLO]).await;
         let access =
             Access::new(Gate::new([]), Policy::read("").unwrap()).with_rates(rates).with_quotas(quotas);
-        let (app, links) = (partner.app.clone(), Links::local("http://localhost"));
-        let api = Api { app, access, links, pages_open: false, feed: Feed::default() };
-        Self { api: Some(api), ..partner }
+        let api = Api {
+            app: app.clone(),
+            database: reads,
+            access,
+            links: Links::local("http://localhost"),
+            pages_open: false,
+            feed: Feed::default(),
+        };
+        Self { app, api: Some(api), _database: Some(database), ..partner }
     }
 
     async fn send(&self, sent: &Sent<'_>) -> (u16, Value) {

@@ -1,6 +1,5 @@
 //! What a worker elsewhere says of an attempt that it holds.
 
-use auth::Permission::Work;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -115,8 +114,7 @@ async fn held(
     worker: &str,
 ) -> Result<(Found, WorkerId), Problem> {
     let worker = worker_id(caller, worker)?;
-    let found = api.app.runtime.store().run(caller.tenant, id).await.map_err(error::store)?;
-    let run = found.map(|record| record.run).filter(|run| caller.may(Work, &run.workflow));
+    let run = api.reader(caller).run_for_worker(id).await?;
     let run = run.ok_or_else(|| Problem::not_found(format!("there is no run {id}")))?;
     let found = tasks::find_in(api, run, &task).await?;
     let row = &found.record.task;

@@ -22,7 +22,7 @@ use super::listener::{HEARTBEAT, end_of_life, hello};
 use super::{last_heard, unbuffered};
 use crate::logs::LineView;
 use crate::request::{Path, Query};
-use crate::{Api, Caller, error, tasks};
+use crate::{Api, Caller, tasks};
 
 /// How often somebody looks whether there is more.
 const PACE: Duration = Duration::from_millis(500);
@@ -91,8 +91,7 @@ impl Follower {
                 _ = self.pace.tick() => {}
             }
             // Whoever cannot be told any more comes again, and hears why if that is no better.
-            let tenant = self.caller.tenant;
-            store::walled(tenant, self.look()).await.ok()?;
+            self.look().await.ok()?;
         }
     }
 
@@ -100,8 +99,7 @@ impl Follower {
     async fn look(&mut self) -> Result<(), Problem> {
         let found = tasks::find(&self.api, &self.caller, self.run, &self.task).await?;
         let task = &found.record.task;
-        let store = self.api.app.runtime.store();
-        let lines = store.log(found.key(), self.attempt, self.next, AT_ONCE).await.map_err(error::store)?;
+        let lines = found.reader.log(task.index, self.attempt, self.next, AT_ONCE).await?;
         let read_all = lines.len() < AT_ONCE as usize;
         for (number, line) in lines {
             let view = FollowedView { attempt: self.attempt, line: LineView::from(line) };

@@ -112,11 +112,11 @@ impl World {
     async fn with_clock(access: Access, clock: Arc<dyn Clock>) -> Self {
         let database = testkit::migrated(Postgres::migrate).await;
         let store = Postgres::connect(&database.url, CONNECTIONS).await.unwrap();
-        let bus = Arc::<Mute>::default();
+        let (reads, bus) = (read::Database::new(&store), Arc::<Mute>::default());
         let runtime = Arc::new(Runtime::new(Arc::new(store), bus.clone(), clock));
         let app = App::new(runtime.clone(), PushAuth::None);
         let links = Links::local("http://localhost:8480");
-        let api = Api { app, access, links, pages_open: false, feed: Feed::default() };
+        let api = Api { app, database: reads, access, links, pages_open: false, feed: Feed::default() };
         Self { runtime, bus, router: router(api), _database: database }
     }
 

@@ -76,7 +76,7 @@ impl Definitions for Postgres {
         workflow: &str,
         number: i32,
     ) -> Result<Option<VersionRecord>> {
-        numbered_version(&self.pool, tenant, workflow, number).await
+        numbered_version(&mut *self.reading().await?, tenant, workflow, number).await
     }
 
     async fn activate(

@@ -24,7 +24,7 @@ pub(super) fn column<R, C>(rows: &[R], value: impl Fn(&R) -> C) -> Vec<C> {
 }
 
 /// A number as a column holds it. One that is too big turns negative, which the schema refuses.
-pub(super) fn int(number: u32) -> i32 {
+pub fn int(number: u32) -> i32 {
     number as i32
 }
 
@@ -101,7 +101,8 @@ fn planned(row: &PgRow) -> Result<Option<Planned>> {
     Ok(Some(Planned { schedule, interval }))
 }
 
-pub(super) fn task(row: &PgRow) -> Result<(RunId, Task)> {
+/// A task and the run that it is of.
+pub fn task(row: &PgRow) -> Result<(RunId, Task)> {
     let parents = Tally {
         done: number(row, "parents_done")?,
         succeeded: number(row, "parents_succeeded")?,
@@ -225,7 +226,8 @@ pub(super) fn letter(row: &PgRow) -> Result<DeadLetter> {
     })
 }
 
-pub(super) fn number(row: &PgRow, column: &'static str) -> Result<u32> {
+/// A number that is never negative.
+pub fn number(row: &PgRow, column: &'static str) -> Result<u32> {
     unsigned(row.try_get(column)?, column)
 }
 
@@ -276,7 +278,8 @@ fn failure(row: &PgRow) -> Result<Option<Failure>> {
     Ok(row.try_get::<Option<Json<_>>, _>("failure")?.map(|failure| failure.0))
 }
 
-pub(super) fn run_state(row: &PgRow) -> Result<RunState> {
+/// The state of a run.
+pub fn run_state(row: &PgRow) -> Result<RunState> {
     let name = row.try_get("state")?;
     RunState::named(name).ok_or_else(|| unknown("run state", name))
 }

@@ -90,19 +90,6 @@ pub(crate) async fn children_are_listed_apart_from_the_tasks_of_the_definition(s
     assert_eq!(list(Some(77), None, 9).await, [0; 0]);
 }
 
-pub(crate) async fn an_outline_has_the_tasks_of_the_definition_of_each_run(store: Subject) {
-    let id = grown(&store).await;
-    let other = run_id(77);
-    create(&*store, &birth(other, version(&*store).await, 2)).await.unwrap();
-    let outline = store.outline(&[other, id, run_id(78)]).await.unwrap();
-    let places: Vec<(RunId, u32)> = outline.iter().map(|(run, task)| (*run, task.index.0)).collect();
-    let mut expected = vec![(id, 0), (id, 1), (id, 2), (other, 0), (other, 1)];
-    expected.sort_unstable();
-    assert_eq!(places, expected);
-    assert_eq!(outline.iter().find(|row| row.0 == id).unwrap().1, task(&*store, id, 0).await);
-    assert_eq!(store.outline(&[]).await.unwrap(), []);
-}
-
 pub(crate) async fn children_of_two_fan_outs_are_listed_apart(store: Subject) {
     let id = grown(&store).await;
     step(&*store, id, |changes| {

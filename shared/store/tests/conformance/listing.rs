@@ -47,35 +47,6 @@ pub(crate) async fn pages_of_runs_neither_repeat_nor_leave_out(store: Subject) {
     assert_eq!(seen, [6, 5, 4, 3, 2, 1]);
 }
 
-pub(crate) async fn a_pulse_is_the_newest_runs_since_an_instant(store: Subject) {
-    six_runs(&store).await;
-    finish(&*store, run_id(4)).await;
-    let pulse = async |since, limit| store.pulse(TENANT, at(since), limit).await.unwrap();
-    let (queued, cancelled) = (RunState::Queued, RunState::Cancelled);
-    assert_eq!(pulse(2, 9).await, [(at(3), queued), (at(3), queued), (at(2), cancelled), (at(2), queued)]);
-    assert_eq!(pulse(0, 1).await, [(at(3), queued)]);
-    assert_eq!(store.pulse(TenantId(77), at(0), 9).await.unwrap(), []);
-}
-
-pub(crate) async fn the_last_runs_of_several_workflows_come_together(store: Subject) {
-    six_runs(&store).await;
-    finish(&*store, run_id(6)).await;
-    let last = async |tenant, names: &[&str], each| {
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        store.last_runs(tenant, &names, each).await.unwrap()
-    };
-    let found = last(TENANT, &["other", "nobody", "example"], 2).await;
-    let places: Vec<(&str, u128)> =
-        found.iter().map(|run| (run.workflow.as_str(), run.id.0.as_u128())).collect();
-    assert_eq!(places, [("example", 5), ("example", 3), ("other", 6), ("other", 4)]);
-    let run = store.run(TENANT, run_id(6)).await.unwrap().unwrap().run;
-    let (glance, times) = (&found[2], (run.created_at, run.started_at, run.finished_at));
-    assert_eq!((glance.created_at, glance.started_at, glance.finished_at), times);
-    assert_eq!((glance.state, glance.version), (RunState::Cancelled, run.version));
-    assert_eq!(last(TenantId(77), &["example"], 9).await, []);
-    assert_eq!(last(TENANT, &[], 9).await, []);
-}
-
 pub(crate) async fn runs_are_filtered_by_workflow_and_state(store: Subject) {
     six_runs(&store).await;
     finish(&*store, run_id(3)).await;

@@ -175,8 +175,6 @@ claims! {
     listing {
         runs_are_listed_newest_first
         pages_of_runs_neither_repeat_nor_leave_out
-        a_pulse_is_the_newest_runs_since_an_instant
-        the_last_runs_of_several_workflows_come_together
         runs_are_filtered_by_workflow_and_state
         runs_are_filtered_by_the_run_that_started_them
         a_run_says_of_which_version_the_task_is_that_started_it
@@ -220,7 +218,6 @@ claims! {
         a_run_can_be_born_with_children
         ten_thousand_children_are_born_in_one_save
         children_are_listed_apart_from_the_tasks_of_the_definition
-        an_outline_has_the_tasks_of_the_definition_of_each_run
         children_of_two_fan_outs_are_listed_apart
         a_named_child_comes_with_its_fan_out
         a_unit_sees_the_children_it_made

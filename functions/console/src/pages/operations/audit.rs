@@ -12,10 +12,10 @@ use serde::Deserialize;
 
 use super::super::Answer;
 use crate::ask::query;
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
+use crate::visitor::Visitor;
 
 /// Which entries to show. Days are those of UTC.
 #[derive(Clone, Default, Deserialize)]
@@ -92,15 +92,15 @@ fn begin(day: &str) -> String {
     if day.len() == "2026-01-31".len() { format!("{day}T00:00:00Z") } else { day.to_owned() }
 }
 
-pub(super) async fn page(reader: Reader, wanted: Result<Query<AuditQuery>, Problem>) -> Answer {
+pub(super) async fn page(visitor: Visitor, wanted: Result<Query<AuditQuery>, Problem>) -> Answer {
     let wanted = wanted?.0.filled();
-    let page = reader.ask.get(&format!("/audit{}", wanted.to_api())).await?;
-    Ok(show::html(&AuditPage { shell: reader.shell, tab: "audit", wanted, page }))
+    let page = visitor.ask.get(&format!("/audit{}", wanted.to_api())).await?;
+    Ok(show::html(&AuditPage { shell: visitor.shell, tab: "audit", wanted, page }))
 }
 
 /// All of the log as a file, a JSON object a line.
 pub(super) async fn export(
-    reader: Reader,
+    visitor: Visitor,
     wanted: Result<Query<AuditQuery>, Problem>,
 ) -> Result<Response, Refused> {
     let wanted = wanted?.0.filled();
@@ -108,7 +108,7 @@ pub(super) async fn export(
     let query = query([("from", from.as_deref()), ("to", to.as_deref())]);
     let request = Request::get(format!("/api/v1/audit/export{query}")).body(Body::empty());
     let request = request.map_err(|error| Problem::bad_request(error.to_string()))?;
-    let mut response = reader.ask.raw(request).await;
+    let mut response = visitor.ask.raw(request).await;
     if response.status().is_success() {
         let file = HeaderValue::from_static("attachment; filename=\"audit.ndjson\"");
         response.headers_mut().insert(header::CONTENT_DISPOSITION, file);

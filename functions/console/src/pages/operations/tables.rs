@@ -15,9 +15,9 @@ use serde::Deserialize;
 use super::super::Answer;
 use crate::ask::{part, query};
 use crate::charts::meter;
-use crate::reader::Reader;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
+use crate::visitor::Visitor;
 
 /// Which page of a list.
 #[derive(Clone, Default, Deserialize)]
@@ -48,10 +48,10 @@ struct LimitsPage {
     others: Vec<LimitView>,
 }
 
-pub(super) async fn limits(reader: Reader) -> Answer {
-    let list: LimitList = reader.ask.get("/limits").await?;
+pub(super) async fn limits(visitor: Visitor) -> Answer {
+    let list: LimitList = visitor.ask.get("/limits").await?;
     let (queues, others) = list.items.into_iter().partition(|limit| limit.kind == "queue");
-    Ok(show::html(&LimitsPage { shell: reader.shell, tab: "limits", queues, others }))
+    Ok(show::html(&LimitsPage { shell: visitor.shell, tab: "limits", queues, others }))
 }
 
 impl LimitsPage {
@@ -69,10 +69,10 @@ struct WorkersPage {
     page: Page<WorkerView>,
 }
 
-pub(super) async fn workers(reader: Reader, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
+pub(super) async fn workers(visitor: Visitor, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
     let wanted = ListQuery { workflow: None, ..wanted?.0 };
-    let page = reader.ask.get(&format!("/workers{}", wanted.to_api())).await?;
-    Ok(show::html(&WorkersPage { shell: reader.shell, tab: "workers", wanted, page }))
+    let page = visitor.ask.get(&format!("/workers{}", wanted.to_api())).await?;
+    Ok(show::html(&WorkersPage { shell: visitor.shell, tab: "workers", wanted, page }))
 }
 
 impl WorkersPage {
@@ -90,10 +90,10 @@ struct TimersPage {
     page: Page<TimerView>,
 }
 
-pub(super) async fn timers(reader: Reader, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
+pub(super) async fn timers(visitor: Visitor, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
     let wanted = wanted?.0;
-    let page = reader.ask.get(&format!("/timers{}", wanted.to_api())).await?;
-    Ok(show::html(&TimersPage { shell: reader.shell, tab: "timers", wanted, page }))
+    let page = visitor.ask.get(&format!("/timers{}", wanted.to_api())).await?;
+    Ok(show::html(&TimersPage { shell: visitor.shell, tab: "timers", wanted, page }))
 }
 
 impl TimersPage {
@@ -112,10 +112,10 @@ struct SchedulesPage {
     page: Page<ScheduleView>,
 }
 
-pub(super) async fn schedules(reader: Reader, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
+pub(super) async fn schedules(visitor: Visitor, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
     let wanted = wanted?.0;
-    let page = reader.ask.get(&format!("/schedules{}", wanted.to_api())).await?;
-    Ok(show::html(&SchedulesPage { shell: reader.shell, tab: "schedules", wanted, page }))
+    let page = visitor.ask.get(&format!("/schedules{}", wanted.to_api())).await?;
+    Ok(show::html(&SchedulesPage { shell: visitor.shell, tab: "schedules", wanted, page }))
 }
 
 impl SchedulesPage {
@@ -142,10 +142,10 @@ struct TriggersPage {
     page: Page<TriggerView>,
 }
 
-pub(super) async fn triggers(reader: Reader, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
+pub(super) async fn triggers(visitor: Visitor, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
     let wanted = wanted?.0;
-    let page = reader.ask.get(&format!("/triggers{}", wanted.to_api())).await?;
-    Ok(show::html(&TriggersPage { shell: reader.shell, tab: "triggers", wanted, page }))
+    let page = visitor.ask.get(&format!("/triggers{}", wanted.to_api())).await?;
+    Ok(show::html(&TriggersPage { shell: visitor.shell, tab: "triggers", wanted, page }))
 }
 
 impl TriggersPage {
@@ -164,10 +164,10 @@ struct BackfillsPage {
     page: Page<BackfillView>,
 }
 
-pub(super) async fn backfills(reader: Reader, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
+pub(super) async fn backfills(visitor: Visitor, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
     let wanted = wanted?.0;
-    let page = reader.ask.get(&format!("/backfills{}", wanted.to_api())).await?;
-    Ok(show::html(&BackfillsPage { shell: reader.shell, tab: "backfills", wanted, page }))
+    let page = visitor.ask.get(&format!("/backfills{}", wanted.to_api())).await?;
+    Ok(show::html(&BackfillsPage { shell: visitor.shell, tab: "backfills", wanted, page }))
 }
 
 impl BackfillsPage {

@@ -14,11 +14,11 @@ use serde_json::json;
 use super::super::Answer;
 use super::super::steer::told;
 use crate::ask::{part, query};
-use crate::reader::Reader;
 use crate::refused::Refused;
 use crate::sent::Sent;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
+use crate::visitor::Visitor;
 
 /// Which dead letters to show.
 #[derive(Clone, Default, Deserialize)]
@@ -41,7 +41,7 @@ struct LettersPage {
     open: Option<LetterView>,
 }
 
-pub(super) async fn letters(reader: Reader, wanted: Result<Query<LettersQuery>, Problem>) -> Answer {
+pub(super) async fn letters(visitor: Visitor, wanted: Result<Query<LettersQuery>, Problem>) -> Answer {
     let mut wanted = wanted?.0;
     for field in [&mut wanted.source, &mut wanted.text] {
         *field = field.take().filter(|text| !text.is_empty());
@@ -52,12 +52,12 @@ pub(super) async fn letters(reader: Reader, wanted: Result<Query<LettersQuery>, 
         ("text", wanted.text.as_deref()),
         ("cursor", wanted.cursor.as_deref()),
     ]);
-    let page = reader.ask.get(&format!("/dead-letters{query}")).await?;
+    let page = visitor.ask.get(&format!("/dead-letters{query}")).await?;
     let open = match &wanted.id {
-        Some(id) => Some(reader.ask.get(&format!("/dead-letters/{}", part(id))).await?),
+        Some(id) => Some(visitor.ask.get(&format!("/dead-letters/{}", part(id))).await?),
         None => None,
     };
-    Ok(show::html(&LettersPage { shell: reader.shell, tab: "letters", wanted, page, open }))
+    Ok(show::html(&LettersPage { shell: visitor.shell, tab: "letters", wanted, page, open }))
 }
 
 impl LettersPage {
@@ -99,16 +99,16 @@ pub(crate) struct BreakersQuery {
 }
 
 /// The breakers of a page of workers: each worker has its own.
-pub(super) async fn breakers(reader: Reader, wanted: Result<Query<BreakersQuery>, Problem>) -> Answer {
+pub(super) async fn breakers(visitor: Visitor, wanted: Result<Query<BreakersQuery>, Problem>) -> Answer {
     let query = query([("limit", Some("100")), ("cursor", wanted?.0.cursor.as_deref())]);
-    let page: Page<WorkerView> = reader.ask.get(&format!("/workers{query}")).await?;
+    let page: Page<WorkerView> = visitor.ask.get(&format!("/workers{query}")).await?;
     let of = |worker: WorkerView| {
         let each = worker.breakers.clone().into_iter();
         each.map(move |breaker| Breaker { breaker, worker: worker.clone() })
     };
     let mut rows: Vec<Breaker> = page.items.into_iter().flat_map(of).collect();
     rows.sort_by(|one, other| one.breaker.host.cmp(&other.breaker.host));
-    Ok(show::html(&BreakersPage { shell: reader.shell, tab: "breakers", rows, cursor: page.next_cursor }))
+    Ok(show::html(&BreakersPage { shell: visitor.shell, tab: "breakers", rows, cursor: page.next_cursor }))
 }
 
 #[derive(Template)]
@@ -119,14 +119,14 @@ struct HealthPage {
     report: ReportView,
 }
 
-pub(super) async fn health(reader: Reader) -> Answer {
-    let report = reader.ask.get("/doctor").await?;
-    Ok(show::html(&HealthPage { shell: reader.shell, tab: "health", report }))
+pub(super) async fn health(visitor: Visitor) -> Answer {
+    let report = visitor.ask.get("/doctor").await?;
+    Ok(show::html(&HealthPage { shell: visitor.shell, tab: "health", report }))
 }
 
 /// Puts right what can be put right without a person.
-pub(super) async fn repair(reader: Reader, sent: Sent) -> Result<Response, Refused> {
-    let answer = reader.ask.post::<ReportView>("/doctor/repair", &json!({})).await;
+pub(super) async fn repair(visitor: Visitor, sent: Sent) -> Result<Response, Refused> {
+    let answer = visitor.ask.post::<ReportView>("/doctor/repair", &json!({})).await;
     let words = answer.as_ref().map(|report| format!("{} things were put right.", report.repaired.len()));
     let words = words.unwrap_or_default();
     told(&sent, answer.map(|_| ()), &words)

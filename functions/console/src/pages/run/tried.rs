@@ -3,8 +3,8 @@
 use engine::Graph;
 use language::expression::Evaluated;
 use language::template::{ExpressionError, try_out};
+use read::RunReader;
 use serde_json::Value;
-use store::RunRecord;
 
 use super::RunQuery;
 use crate::Console;
@@ -27,13 +27,13 @@ pub(super) struct Tried {
 impl Tried {
     pub(super) async fn new(
         console: &Console,
-        record: &RunRecord,
+        run: &RunReader,
         graph: &Graph,
         wanted: &RunQuery,
     ) -> Result<Self, Refused> {
         let task = wanted.task.clone().filter(|task| graph.index_of(task).is_some());
         let index = task.as_deref().and_then(|task| graph.index_of(task));
-        let sight = console.api.app.runtime.template_scope(record, graph, index).await;
+        let sight = console.api.app.runtime.template_scope(run.record(), graph, index).await;
         let scope = sight.map_err(api::error::runtime)?;
         // A field of a form has other ends of lines than the language.
         let expression = wanted.expression.clone().unwrap_or_default().replace("\r\n", "\n");

@@ -28,9 +28,9 @@ struct BackfillPage {
 
 impl BackfillPage {
     async fn new(named: &Named, sent: BTreeMap<&'static str, String>) -> Result<Self, Refused> {
-        let Named { reader, record, .. } = named;
-        let (shell, title) = (reader.shell.clone(), Title::new(record, "backfill"));
-        let backfills = backfills(reader, &record.name).await?;
+        let Named { visitor, record, .. } = named;
+        let (shell, title) = (visitor.shell.clone(), Title::new(record, "backfill"));
+        let backfills = backfills(visitor, &record.name).await?;
         Ok(Self { shell, title, sent, plan: None, wrong: None, backfills })
     }
 
@@ -55,7 +55,7 @@ pub(crate) async fn begin(named: Named, sent: Sent) -> Result<Response, Refused>
     });
     let kept = ["from", "to", "rerun", "max_parallel"].map(|field| (field, text(field)));
     let mut page = BackfillPage::new(&named, kept.into()).await?;
-    let ask = &named.reader.ask;
+    let ask = &named.visitor.ask;
     if sure {
         match ask.post::<BackfillView>("/backfills", &body).await {
             Ok(_) => return Ok(back("/operations/backfills", true, "The backfill was begun.")),

@@ -7,9 +7,9 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use host::Problem;
 use model::RunId;
+use read::WorkflowRecord;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use store::WorkflowRecord;
 
 use super::super::Answer;
 use super::super::fields::{Field, values};
@@ -49,9 +49,9 @@ impl TriggerPage {
 }
 
 pub(crate) async fn form(named: Named, wanted: Result<Query<TriggerQuery>, Problem>) -> Answer {
-    let Named { reader, record, .. } = named;
+    let Named { visitor, record, .. } = named;
     let like = match wanted?.0.like {
-        Some(run) => reader.ask.get::<RunView>(&format!("/runs/{run}")).await?.inputs,
+        Some(run) => visitor.ask.get::<RunView>(&format!("/runs/{run}")).await?.inputs,
         None => Map::new(),
     };
     let filled_in = |field: Field| {
@@ -61,22 +61,22 @@ pub(crate) async fn form(named: Named, wanted: Result<Query<TriggerQuery>, Probl
         });
         Field { value: value.unwrap_or(field.value), ..field }
     };
-    Ok(show::html(&TriggerPage::new(reader.shell, &record, filled_in)))
+    Ok(show::html(&TriggerPage::new(visitor.shell, &record, filled_in)))
 }
 
 /// Starts a run, or shows at each field what is wrong with it.
 pub(crate) async fn start(named: Named, sent: Sent) -> Result<Response, Refused> {
-    let Named { reader, record, .. } = named;
+    let Named { visitor, record, .. } = named;
     let inputs = &record.version.workflow.inputs;
     let given = values(inputs.iter().map(|input| (input.name.clone(), input.kind)), &sent);
     let date = sent.field("logical_date");
     let body = json!({"inputs": given, "logical_date": date.map(instant)});
-    match reader.ask.post::<RunView>(&format!("/workflows/{}/runs", part(&record.name)), &body).await {
+    match visitor.ask.post::<RunView>(&format!("/workflows/{}/runs", part(&record.name)), &body).await {
         Ok(run) => Ok(back(&format!("/runs/{}", run.id), true, "The run was started.")),
         Err(no) if no.status == StatusCode::UNAUTHORIZED => Err(no),
         Err(no) => {
             let told = |field: Field| at_field(field.with_sent(&sent), &no.details);
-            let mut page = TriggerPage::new(reader.shell, &record, told);
+            let mut page = TriggerPage::new(visitor.shell, &record, told);
             page.date = date.unwrap_or_default().to_owned();
             page.other = no.details.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
             let told = page.fields.iter().any(|field| field.wrong.is_some());

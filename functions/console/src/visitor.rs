@@ -6,6 +6,7 @@ use axum::http::header;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use host::Problem;
+use read::Reader;
 
 use crate::Console;
 use crate::ask::Ask;
@@ -14,23 +15,26 @@ use crate::shell::Shell;
 
 /// Someone who reads a page: whoever has a token or is signed in, and where pages are open, whoever sits at this machine.
 /// Whether they really sent what changes something is for [`Sent`](crate::sent::Sent) to check.
-pub(crate) struct Reader {
+pub(crate) struct Visitor {
     /// Who they are.
     pub(crate) caller: Caller,
+    /// What they may see.
+    pub(crate) data: Reader,
     /// What is around the page.
     pub(crate) shell: Shell,
     /// The API, as them.
     pub(crate) ask: Ask,
 }
 
-impl FromRequestParts<Console> for Reader {
+impl FromRequestParts<Console> for Visitor {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Refused> {
         let caller = caller(parts, console).await?;
         let shell = console.shell(parts, caller.name.clone());
         let ask = Ask::new(console.asked.clone(), caller.clone());
-        Ok(Self { caller, shell, ask })
+        let data = console.api.database.reader(&caller);
+        Ok(Self { caller, data, shell, ask })
     }
 }
 

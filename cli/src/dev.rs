@@ -16,6 +16,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use accounts::Accounts;
 use anyhow::Context;
 use bus::SystemClock;
 use bus::local::{Broker, Faults};
@@ -23,7 +24,7 @@ use chrono::TimeDelta;
 use execute::{Executor, Worker};
 use host::config::Environment;
 use host::metrics::Exporter;
-use host::{App, Operations, Outgoing, Secrets, Stop};
+use host::{App, Connected, Operations, Outgoing, Secrets, Stop};
 use model::Clock;
 use runtime::Runtime;
 use store::Postgres;
@@ -145,7 +146,7 @@ impl Dev {
         let embedded = Database::open(args.database_url.as_deref(), &folder).await?;
         Postgres::migrate(embedded.url()).await.context("cannot migrate the database")?;
         let store = Postgres::connect(embedded.url(), CONNECTIONS).await?;
-        let reads = read::Database::new(&store);
+        let (database, accounts) = (read::Database::new(&store), Accounts::new(&store));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let issuer = LocalIssuer::open(&folder, &url)?;
         let broker = Broker::new(clock.clone(), issuer.issuer(), issuer::PUSHER, Faults::default());
@@ -157,7 +158,8 @@ impl Dev {
         let secrets = secrets(&environment, &folder);
         let executor = executor(&app, args, &environment, secrets.clone());
         let replacing = tokio::spawn(replace_ended_workers(executor.clone(), runtime.clone()));
-        let functions = Functions::mount(&app, &reads, &issuer, &url, &broker, executor.clone(), secrets)?;
+        let connected = Connected { app: app.clone(), database, accounts };
+        let functions = Functions::mount(connected, &issuer, &url, &broker, executor.clone(), secrets)?;
         bus.deliver_to(functions.execute.clone(), functions.evaluate.clone());
         if embedded.is_ours_alone() {
             functions.resume(&runtime).await?;

@@ -41,7 +41,7 @@ fn light() -> Limit {
 /// The world's API, over few connections.
 async fn api(world: &World) -> Router {
     let store = store::Postgres::connect(&world.database.url, 2).await.unwrap();
-    let database = read::Database::new(&store);
+    let (database, accounts) = (read::Database::new(&store), accounts::Accounts::new(&store));
     let clock = world.runtime.clock().clone();
     let runtime = Arc::new(runtime::Runtime::new(Arc::new(store), Arc::new(world.broker.clone()), clock));
     let app = host::App { runtime, ..world.app.clone() };
@@ -49,7 +49,8 @@ async fn api(world: &World) -> Router {
     let policy = Policy::read("ada@example.com=admin:*").unwrap();
     let access = Access::new(Gate::new([auth.into()]), policy);
     let links = Links::local("http://127.0.0.1");
-    api::router(Api { app, database, access, links, pages_open: false, feed: Feed::default() })
+    let feed = Feed::default();
+    api::router(Api { app, database, accounts, access, links, pages_open: false, feed })
 }
 
 /// Asks for a run until it is accepted, and says so whenever it is told to come again.

@@ -10,14 +10,12 @@ use model::{
 use serde_json::Value;
 use store::{
     Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Bookmark, Checkpoint, Contender,
-    DateStep, DeadLetter, Deed, DeedFilter, Facts, GrantRecord, Granted, Health, Held, IdentityFilter,
-    InLine, Inspection, Known, LaneMember, LetterFilter, LimitRecord, Load, LogChunk, LogLine, NewVersion,
-    News, Part, Pause, Paused, Receipt, ReceiptKey, Registered, Result, RunFilter, RunRecord, ScheduleRecord,
-    Sighting, Sign, Silence, StandingRecord, StartRecord, TaskRecord, TenantFilter, TenantRecord,
-    TimerFilter, TimerRecord, TokenRecord, Told, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
-    Unsent, Usage, VersionRecord, WorkerRecord, WorkflowPlace, WorkflowRecord, WorkflowSort,
+    DateStep, DeadLetter, Facts, Granted, Health, Held, InLine, Inspection, LaneMember, LetterFilter,
+    LimitRecord, Load, LogChunk, LogLine, NewVersion, News, Part, Pause, Paused, Registered, Result,
+    RunFilter, RunRecord, ScheduleRecord, Sighting, Sign, Silence, StandingRecord, StartRecord, TaskRecord,
+    TenantFilter, TenantRecord, TimerFilter, TimerRecord, Told, TriggerEvent, TriggerFilter, TriggerPause,
+    TriggerRecord, Unsent, Usage, VersionRecord, WorkerRecord, WorkflowPlace, WorkflowRecord, WorkflowSort,
 };
-use uuid::Uuid;
 
 use crate::fault_points::now;
 use crate::faults::Point;
@@ -334,49 +332,9 @@ forward! {
 }
 
 forward! {
-    Identities
-    uncalled {
-        fn add_token(token: &TokenRecord) -> ();
-        fn token_by_hash(hash: &[u8; 32]) -> Option<TokenRecord>;
-        fn tokens(filter: &IdentityFilter) -> Vec<TokenRecord>;
-        fn revoke_token(filter: &IdentityFilter, id: Uuid, by: &str, at: Instant) -> Option<TokenRecord>;
-        fn add_grant(grant: &GrantRecord) -> GrantRecord;
-        fn grants_of(who: &[String]) -> Vec<GrantRecord>;
-        fn grants(filter: &IdentityFilter) -> Vec<GrantRecord>;
-        fn remove_grant(filter: &IdentityFilter, id: Uuid) -> Option<GrantRecord>;
-        fn end_session(hash: &[u8; 32], until: Instant, now: Instant) -> ();
-        fn session_ended(hash: &[u8; 32]) -> bool;
-    }
-}
-
-forward! {
-    DeedStore
-    uncalled {
-        fn note_deed(deed: &Deed) -> ();
-        fn deeds(tenant: TenantId, filter: &DeedFilter) -> Vec<(i64, Deed)>;
-        fn forget_deeds(before: Instant) -> u64;
-    }
-}
-
-forward! {
     NewsStore
     uncalled {
         fn news(since: Option<&Bookmark>, limit: u32) -> Option<News>;
-    }
-}
-
-forward! {
-    ReceiptStore
-    uncalled {
-        fn take_key(
-            key: &ReceiptKey,
-            fingerprint: &str,
-            at: Instant,
-            stale: Instant,
-            expired: Instant
-        ) -> Known;
-        fn keep_receipt(key: &ReceiptKey, receipt: Option<&Receipt>) -> ();
-        fn forget_receipts(before: Instant) -> u64;
     }
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use api::audit::DeedView;
+use api::audit::AuditEntryView;
 use api::page::Page;
 
 use super::connect;
@@ -26,7 +26,7 @@ pub(super) async fn run(shared: &Shared, arguments: Audit) -> Result<ExitCode> {
     ];
     query.extend(given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
     if arguments.export {
-        let mut page: Page<DeedView> = client.get(&["audit"], &query).await?;
+        let mut page: Page<AuditEntryView> = client.get(&["audit"], &query).await?;
         loop {
             for entry in &page.items {
                 output::line(serde_json::to_string(entry)?)?;
@@ -36,7 +36,7 @@ pub(super) async fn run(shared: &Shared, arguments: Audit) -> Result<ExitCode> {
             page = client.get(&["audit"], &next).await?;
         }
     }
-    let page: Page<DeedView> = client.get(&["audit"], &query).await?;
+    let page: Page<AuditEntryView> = client.get(&["audit"], &query).await?;
     if shared.json {
         output::json(&page)?;
     } else if page.items.is_empty() {
@@ -47,7 +47,7 @@ pub(super) async fn run(shared: &Shared, arguments: Audit) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(entries: &[DeedView]) -> String {
+fn table(entries: &[AuditEntryView]) -> String {
     let head = ["AT", "ACTOR", "ACTION", "TARGET", "STATUS"].map(String::from).to_vec();
     let rows = entries.iter().map(|entry| {
         vec![

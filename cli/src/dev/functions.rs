@@ -15,9 +15,8 @@ use bus::local::Broker;
 use bus::{Endpoint, Subscription};
 use chrono::{DurationRound, TimeDelta};
 use execute::Executor;
-use host::{App, Secrets, observed};
+use host::{Connected, Secrets, observed};
 use model::{Clock, Topic};
-use read::Database;
 use runtime::Runtime;
 use tokio::sync::Notify;
 use tower::ServiceExt;
@@ -45,20 +44,21 @@ pub(super) struct Functions {
 
 impl Functions {
     pub(super) fn mount(
-        app: &App,
-        database: &Database,
+        connected: Connected,
         issuer: &LocalIssuer,
         url: &str,
         broker: &Broker,
         executor: Arc<Executor>,
         secrets: Secrets,
     ) -> Result<Self, auth::Error> {
+        let Connected { app, database, accounts } = connected;
         // Pushes within this process bypass the server, which would observe them.
         let observed = |router: Router| router.layer(from_fn(observed));
         let execute = observed(execute::router_with(app.clone(), executor));
         let trigger = observed(trigger::router_with(app.clone(), None, secrets.clone()));
         let evaluate = observed(evaluate::router(app.clone()));
-        let sweep = observed(sweep::router(app.clone()));
+        let retention = sweep::Retention::default().with_accounts(accounts.clone());
+        let sweep = observed(sweep::router_with(app.clone(), retention));
         let subscribe = |topic: Topic, name: &str, router: &Router, ack_deadline: Option<Duration>| {
             let endpoint = Endpoint::Router(router.clone(), "/push".into());
             let usual = Subscription::new(name, endpoint, PUSH_AUDIENCE);
@@ -80,7 +80,8 @@ impl Functions {
         let sessions = Sessions::new(sign_in::sign_in(&issuer.issuer(), url)?, Seal::random());
         let api = Api {
             app: app.clone(),
-            database: database.clone(),
+            database,
+            accounts,
             access: Access::new(issuer.api_gate(), issuer.policy()).with_sessions(sessions),
             links: Links::local(url),
             pages_open: true,

@@ -82,8 +82,9 @@ async fn guarded(request: Request, next: Next) -> Response {
 
 /// The console as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    host::main("console", |config, app, database| async move {
-        Ok(match Api::configured(&config, app.clone(), database)? {
+    host::main("console", |config, connected| async move {
+        let app = connected.app.clone();
+        Ok(match Api::configured(&config, connected)? {
             Some(api) => router(api),
             None => {
                 warn!("EBB_API_AUDIENCE is not set: nobody can be told apart, so only health is served");

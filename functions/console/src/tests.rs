@@ -41,7 +41,7 @@ impl Bus for Mute {
 async fn console() -> (Api, RunId, testkit::Database) {
     let database = testkit::migrated(Postgres::migrate).await;
     let store = Postgres::connect(&database.url, 5).await.unwrap();
-    let reads = read::Database::new(&store);
+    let (reads, accounts) = (read::Database::new(&store), accounts::Accounts::new(&store));
     let runtime = Runtime::new(Arc::new(store), Arc::new(Mute), Arc::new(SystemClock));
     let app = App::new(Arc::new(runtime), PushAuth::None);
     let verifier = Verifier::new(["nobody"], "api", Keys::fixed(&json!({"keys": []})));
@@ -50,6 +50,7 @@ async fn console() -> (Api, RunId, testkit::Database) {
     let api = Api {
         app,
         database: reads,
+        accounts,
         access,
         links: Links::default(),
         pages_open: true,

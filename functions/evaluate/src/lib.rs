@@ -68,5 +68,5 @@ fn verdict(settled: Settled, run: RunId) -> Verdict {
 
 /// The function as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    host::main("evaluate", |_, app, _| async move { Ok(router(app).layer(from_fn(in_time))) })
+    host::main("evaluate", |_, connected| async move { Ok(router(connected.app).layer(from_fn(in_time))) })
 }

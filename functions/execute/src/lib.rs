@@ -83,5 +83,5 @@ async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
 
 /// The function as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    host::main("execute", |config, app, _| async move { Ok(serving(app, &config)) })
+    host::main("execute", |config, connected| async move { Ok(serving(connected.app, &config)) })
 }

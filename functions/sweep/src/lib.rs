@@ -121,8 +121,8 @@ async fn end(app: &App, kill: &WorkerKill) -> runtime::Result<Verdict> {
 
 /// The function as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    host::main(
-        "sweep",
-        |config, app, _| async move { Ok(router_with(app, Retention::new(config.retention))) },
-    )
+    host::main("sweep", |config, connected| async move {
+        let retention = Retention::new(config.retention).with_accounts(connected.accounts);
+        Ok(router_with(connected.app, retention))
+    })
 }

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use accounts::Accounts;
 use chrono::TimeDelta;
 use host::config::{ArchiveConfig, RetentionConfig};
 use model::{Instant, RunId, RunState};
@@ -27,6 +28,7 @@ const TURN: TimeDelta = TimeDelta::seconds(50);
 pub struct Retention {
     days: RetentionConfig,
     archive: Option<Arc<dyn Archive>>,
+    accounts: Option<Accounts>,
 }
 
 impl Default for Retention {
@@ -42,7 +44,12 @@ impl Retention {
             ArchiveConfig::Folder(path) => Arc::new(Folder(path.into())) as Arc<dyn Archive>,
             ArchiveConfig::Bucket { name, endpoint } => Arc::new(Bucket::new(name, endpoint)),
         });
-        Self { archive, days }
+        Self { archive, days, accounts: None }
+    }
+
+    /// Prunes audit entries and idempotency records, too.
+    pub fn with_accounts(self, accounts: Accounts) -> Self {
+        Self { accounts: Some(accounts), ..self }
     }
 
     /// With another archive.
@@ -79,10 +86,14 @@ impl Retention {
             store.rest_retention(now).await?;
             return Ok(true);
         }
-        let (deeds, receipts) = (now - TimeDelta::days(self.days.audit.into()), now - DAY);
-        let gone = store.forget_deeds(deeds).await? + store.forget_receipts(receipts).await?;
-        if gone > 0 {
-            info!("Deleted {gone} audit entries and idempotency records");
+        let pruned = match &self.accounts {
+            Some(accounts) => {
+                accounts.prune(now - TimeDelta::days(self.days.audit.into()), now - DAY).await?
+            }
+            None => 0,
+        };
+        if pruned > 0 {
+            info!("Deleted {pruned} audit entries and idempotency records");
             store.rest_retention(now).await?;
             return Ok(true);
         }

@@ -105,8 +105,9 @@ async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
 
 /// The function as a service: reads its configuration and serves until it is asked to stop.
 pub fn main() -> ExitCode {
-    host::main("trigger", |config, app, database| async move {
-        let api = Api::configured(&config, app.clone(), database)?;
+    host::main("trigger", |config, connected| async move {
+        let app = connected.app.clone();
+        let api = Api::configured(&config, connected)?;
         if api.is_none() {
             info!("EBB_API_AUDIENCE is not set: the API is not served, only messages start runs");
         }

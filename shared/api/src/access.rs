@@ -10,15 +10,14 @@ mod tokens;
 
 use std::sync::Arc;
 
-use auth::{Gate, Grant, Identity, Policy, Recent, Seal};
+use accounts::Bearer;
+use auth::{Gate, Grant, Identity, Policy, Seal};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use chrono::TimeDelta;
 use host::Problem;
 use host::config::ApiConfig;
-use model::TenantId;
 
-use crate::{Api, Caller};
+use crate::{Api, Caller, error};
 
 pub use grants::{GrantBody, GrantView};
 pub(crate) use grants::{delete_grant, get_grants, post_grant};
@@ -29,42 +28,25 @@ pub use session::{CSRF_HEADER, LOGIN, LOGIN_PREFIX, SESSION, Session, Sessions, 
 pub use tokens::{TokenBody, TokenView};
 pub(crate) use tokens::{delete_token, get_tokens, post_token};
 
-/// Whoever is not let in any more notices within this.
-const REMEMBERED_FOR: TimeDelta = TimeDelta::seconds(5);
-
-const MOST_REMEMBERED: usize = 1024;
-
-/// Tells who calls and what they may do; cheap to clone.
+/// Authenticates callers; cheap to clone.
 #[derive(Clone)]
 pub struct Access(Arc<Inner>);
 
 struct Inner {
     gate: Gate,
     policy: Policy,
-    /// Grants made over the API, by whom they are for.
-    granted: Recent<Vec<String>, Vec<Grant>>,
-    /// Service tokens by their hash; none for one that is not known.
-    tokens: Recent<auth::service_token::Hash, Option<(Identity, Vec<Grant>)>>,
-    /// Numbers of tenants, which never change.
-    tenants: Recent<String, TenantId>,
     sessions: Option<Sessions>,
-    /// Whether sessions were ended before their time, by their hash.
-    ended: Recent<auth::service_token::Hash, bool>,
     counted: rates::Counted,
     quota: quotas::Quota,
 }
 
 impl Access {
-    /// Believes whom the gate believes; who may do what is configured so, or said over the API.
+    /// Accepts the tokens that the gate accepts. The policy and grants made over the API say who may do what.
     pub fn new(gate: Gate, policy: Policy) -> Self {
         Self(Arc::new(Inner {
             gate,
             policy,
-            granted: Recent::new(MOST_REMEMBERED),
-            tokens: Recent::new(MOST_REMEMBERED),
-            tenants: Recent::new(MOST_REMEMBERED),
             sessions: None,
-            ended: Recent::new(MOST_REMEMBERED),
             counted: rates::Counted::default(),
             quota: quotas::Quota::default(),
         }))
@@ -113,14 +95,18 @@ impl Access {
         wanted: Option<&str>,
     ) -> Result<Caller, Problem> {
         let tenant_name = tenants::choose(&identity.name, &grants, wanted)?;
-        let tenant = self.tenant(api, &tenant_name, &grants).await?;
+        let tenant = tenants::find(api, &tenant_name, &grants).await?;
         Ok(Caller { tenant, tenant_name, name: identity.name, grants: grants.into() })
     }
 
     async fn bearer(&self, api: &Api, parts: &Parts) -> Result<(Identity, Vec<Grant>), Problem> {
         let token = bearer(parts).ok_or(auth::Error::Missing)?;
         if token.starts_with(auth::service_token::PREFIX) {
-            return self.service_token(api, token).await;
+            return match api.accounts.bearer(token, api.app.now()).await.map_err(error::store)? {
+                Bearer::Known(identity, grants) => Ok((identity, grants)),
+                Bearer::Expired => Err(auth::Error::Expired.into()),
+                Bearer::Unknown => Err(Problem::unauthorized("unknown or revoked token")),
+            };
         }
         let identity = match self.logged_in(token, api.app.now()) {
             Some(session) => {
@@ -133,17 +119,11 @@ impl Access {
         Ok((identity, grants))
     }
 
-    /// What somebody may do, as configured and as said over the API.
+    /// The grants of an identity, from the policy and from the API.
     async fn grants_of(&self, api: &Api, identity: &Identity) -> Result<Vec<Grant>, Problem> {
         let mut grants = self.0.policy.grants_of(identity);
-        grants.extend(grants::of(self, api, identity).await?);
+        grants.extend(api.accounts.grants_of(identity, api.app.now()).await.map_err(error::store)?);
         Ok(grants)
-    }
-
-    /// Forgets what it remembers of grants and tokens, since one of them has changed.
-    fn forget(&self) {
-        self.0.granted.forget();
-        self.0.tokens.forget();
     }
 }
 

@@ -1,5 +1,6 @@
 //! The audit log: who changed what, when and from where; searched and exported.
 
+use accounts::{AuditEntry, AuditFilter};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -10,15 +11,14 @@ use host::Problem;
 use model::Instant;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::{Deed, DeedFilter};
 
 use crate::openapi::shapes::Time;
 use crate::page::{Page, Wanted};
 use crate::request::Query;
 use crate::{Api, Caller, error};
 
-/// So many are read at once for an export.
-const AT_ONCE: u32 = 500;
+/// The entries that an export reads at a time.
+const EXPORT_BATCH: u32 = 500;
 
 /// Which entries to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -55,9 +55,9 @@ pub struct ExportQuery {
     pub to: Option<Instant>,
 }
 
-/// Something that somebody changed, or was refused to change.
+/// A change that someone made, or was refused.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct DeedView {
+pub struct AuditEntryView {
     /// Its number: later ones are higher.
     pub id: i64,
     /// When.
@@ -85,18 +85,30 @@ pub struct DeedView {
     pub after: Option<Value>,
 }
 
-impl From<(i64, Deed)> for DeedView {
-    fn from((id, deed): (i64, Deed)) -> Self {
-        let Deed { at, actor, origin, forwarded, agent, action, target, key, status, before, after, .. } =
-            deed;
+impl From<(i64, AuditEntry)> for AuditEntryView {
+    fn from((id, entry): (i64, AuditEntry)) -> Self {
+        let AuditEntry {
+            at,
+            actor,
+            origin,
+            forwarded,
+            agent,
+            action,
+            target,
+            key,
+            status,
+            before,
+            after,
+            ..
+        } = entry;
         Self { id, at, actor, origin, forwarded, agent, action, target, key, status, before, after }
     }
 }
 
 /// A page of the audit log, newest first.
-pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<DeedView>, Problem> {
+pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<AuditEntryView>, Problem> {
     let wanted = Wanted::<i64>::read(query.limit, query.cursor.as_deref())?;
-    let filter = DeedFilter {
+    let filter = AuditFilter {
         actor: query.actor.clone(),
         action: query.action.clone(),
         text: query.text.clone(),
@@ -105,15 +117,15 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
         after: wanted.after,
         limit: wanted.rows(),
     };
-    let rows = api.app.runtime.store().deeds(caller.tenant, &filter).await.map_err(error::store)?;
-    Ok(wanted.page(rows, |(id, _)| *id).map(DeedView::from))
+    let rows = api.accounts.audit_entries(caller.tenant, &filter).await.map_err(error::store)?;
+    Ok(wanted.page(rows, |(id, _)| *id).map(AuditEntryView::from))
 }
 
 pub(crate) async fn get_list(
     State(api): State<Api>,
     caller: Caller,
     Query(query): Query<ListQuery>,
-) -> Result<Json<Page<DeedView>>, Problem> {
+) -> Result<Json<Page<AuditEntryView>>, Problem> {
     list(&api, &caller, &query).await.map(Json)
 }
 
@@ -123,17 +135,18 @@ pub(crate) async fn get_export(
     caller: Caller,
     Query(query): Query<ExportQuery>,
 ) -> Result<Response, Problem> {
-    let filter = DeedFilter { from: query.from, to: query.to, limit: AT_ONCE, ..DeedFilter::default() };
+    let filter =
+        AuditFilter { from: query.from, to: query.to, limit: EXPORT_BATCH, ..AuditFilter::default() };
     let lines = stream::try_unfold((api, caller, Some(filter)), |(api, caller, filter)| async move {
-        let Some(filter) = filter else { return Ok::<_, store::Error>(None) };
-        let rows = api.app.runtime.store().deeds(caller.tenant, &filter).await?;
-        let last = rows.last().map(|(id, _)| *id).filter(|_| rows.len() == AT_ONCE as usize);
+        let Some(filter) = filter else { return Ok::<_, accounts::Error>(None) };
+        let rows = api.accounts.audit_entries(caller.tenant, &filter).await?;
+        let last = rows.last().map(|(id, _)| *id).filter(|_| rows.len() == EXPORT_BATCH as usize);
         let mut text = String::new();
         for row in rows {
-            text += &serde_json::to_string(&DeedView::from(row)).expect("a view is made of JSON");
+            text += &serde_json::to_string(&AuditEntryView::from(row)).expect("a view is made of JSON");
             text.push('\n');
         }
-        let next = last.map(|last| DeedFilter { after: Some(last), ..filter });
+        let next = last.map(|last| AuditFilter { after: Some(last), ..filter });
         Ok(Some((text, (api, caller, next))))
     });
     let kind = HeaderValue::from_static("application/x-ndjson");

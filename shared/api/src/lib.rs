@@ -49,6 +49,7 @@ pub mod views;
 pub mod workers;
 pub mod workflows;
 
+use accounts::Accounts;
 use auth::Caller;
 use axum::Router;
 use axum::extract::Request;
@@ -56,7 +57,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use host::config::BusConfig;
-use host::{App, Config, Problem};
+use host::{App, Config, Connected, Problem};
 use read::{Database, Reader};
 
 pub use access::Access;
@@ -73,6 +74,8 @@ pub struct Api {
     pub app: App,
     /// Where callers read.
     pub database: Database,
+    /// Grants, tokens, sessions, the audit log and idempotency records.
+    pub accounts: Accounts,
     /// Who is let in, and what they may do.
     pub access: Access,
     /// Where things can be looked at.
@@ -86,7 +89,7 @@ pub struct Api {
 
 impl Api {
     /// The API that a function's configuration describes; none where it does not say whose tokens to believe.
-    pub fn configured(config: &Config, app: App, database: Database) -> Result<Option<Self>, auth::Error> {
+    pub fn configured(config: &Config, connected: Connected) -> Result<Option<Self>, auth::Error> {
         let Some(access) = &config.api else { return Ok(None) };
         let project = match &config.bus {
             BusConfig::PubSub { project, endpoint: None } => Some(project.clone()),
@@ -94,7 +97,9 @@ impl Api {
         };
         let links = Links { project, ..Links::local(config.console_url.as_deref().unwrap_or_default()) };
         let access = Access::configured(access)?;
-        Ok(Some(Self { app, database, access, links, pages_open: false, feed: Feed::default() }))
+        let Connected { app, database, accounts } = connected;
+        let feed = Feed::default();
+        Ok(Some(Self { app, database, accounts, access, links, pages_open: false, feed }))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use accounts::{AuditEntry, Claim, IdempotencyKey, RecordedResponse};
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, FromRequestParts, OriginalUri, RawPathParams, Request, State};
 use axum::http::request::Parts;
@@ -13,7 +14,6 @@ use chrono::TimeDelta;
 use host::{Problem, read_body};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use store::{Deed, Known, Receipt, ReceiptKey};
 use tracing::{Instrument, Span, error};
 
 use crate::endpoints::{Before, Change, Endpoint, Idempotency};
@@ -105,12 +105,11 @@ struct Mutation {
 
 impl Mutation {
     async fn carry_out(self, next: Next) -> Response {
-        let receipt_key = self
-            .key
-            .clone()
-            .filter(|_| self.change.idempotency != Idempotency::OwnKey)
-            .map(|key| ReceiptKey { tenant: self.caller.tenant, actor: self.caller.name.clone(), key });
-        if let Some(key) = &receipt_key {
+        let idempotency_key =
+            self.key.clone().filter(|_| self.change.idempotency != Idempotency::OwnKey).map(|key| {
+                IdempotencyKey { tenant: self.caller.tenant, actor: self.caller.name.clone(), key }
+            });
+        if let Some(key) = &idempotency_key {
             match self.known(key).await {
                 Ok(None) => {}
                 Ok(Some(answer)) => return answer,
@@ -131,7 +130,7 @@ impl Mutation {
         };
         (entry.status, entry.before, entry.after) = (head.status.as_u16(), before, state_after(&body));
         record(&api, &entry).await;
-        if let Some(key) = receipt_key {
+        if let Some(key) = idempotency_key {
             let stored = change.idempotency == Idempotency::Recorded;
             keep(&api, &key, stored, &head, &body).await;
         }
@@ -139,20 +138,20 @@ impl Mutation {
     }
 
     /// What is known of a request with this key; none if it has to be carried out.
-    async fn known(&self, key: &ReceiptKey) -> Result<Option<Response>, Problem> {
+    async fn known(&self, key: &IdempotencyKey) -> Result<Option<Response>, Problem> {
         let now = self.api.app.now();
-        let store = self.api.app.runtime.store();
-        let known =
-            store.take_key(key, &self.fingerprint(), now, now - REQUEST_TIMEOUT, now - RECORD_TTL).await;
-        match known.map_err(error::store)? {
-            Known::New => Ok(None),
-            Known::Answered(receipt) => Ok(Some(again(receipt))),
-            Known::UnderWay => {
+        let accounts = &self.api.accounts;
+        let claim =
+            accounts.claim_key(key, &self.fingerprint(), now, now - REQUEST_TIMEOUT, now - RECORD_TTL).await;
+        match claim.map_err(error::store)? {
+            Claim::New => Ok(None),
+            Claim::Answered(response) => Ok(Some(replay(response))),
+            Claim::InProgress => {
                 let message =
                     "a request with this `Idempotency-Key` is in progress; retry to get its response";
                 Err(Problem::new(StatusCode::CONFLICT, "request_under_way", message))
             }
-            Known::Other => {
+            Claim::Mismatch => {
                 let message = "this `Idempotency-Key` was already used for a different request";
                 Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", message))
             }
@@ -185,12 +184,12 @@ pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
-/// An answer that was given before.
-fn again(receipt: Receipt) -> Response {
-    let status = StatusCode::from_u16(receipt.status).unwrap_or(StatusCode::OK);
-    let mut response = (status, receipt.body).into_response();
+/// A response that was sent before.
+fn replay(recorded: RecordedResponse) -> Response {
+    let status = StatusCode::from_u16(recorded.status).unwrap_or(StatusCode::OK);
+    let mut response = (status, recorded.body).into_response();
     response.headers_mut().remove(header::CONTENT_TYPE);
-    for (name, value) in receipt.headers {
+    for (name, value) in recorded.headers {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             response.headers_mut().append(name, value);
         }
@@ -202,32 +201,38 @@ fn again(receipt: Receipt) -> Response {
 }
 
 /// Keeps a response. The key becomes free again if the response may differ next time or must not be stored.
-async fn keep(api: &Api, key: &ReceiptKey, stored: bool, head: &response::Parts, body: &[u8]) {
+async fn keep(api: &Api, key: &IdempotencyKey, stored: bool, head: &response::Parts, body: &[u8]) {
     let response::Parts { status, headers, .. } = head;
     let lasting = !status.is_server_error() && *status != StatusCode::TOO_MANY_REQUESTS && stored;
     let header = |name: &HeaderName| {
         let value = headers.get(name)?.to_str().ok()?;
         Some((name.to_string(), value.to_owned()))
     };
-    let receipt = (lasting && body.len() <= MAX_RECORD).then(|| Receipt {
+    let response = (lasting && body.len() <= MAX_RECORD).then(|| RecordedResponse {
         status: status.as_u16(),
         headers: [header::CONTENT_TYPE, header::LOCATION, header::ETAG].iter().filter_map(header).collect(),
         body: body.to_vec(),
     });
-    if let Err(error) = api.app.runtime.store().keep_receipt(key, receipt.as_ref()).await {
-        error!("The answer to `{}` of {} is not kept: {error}", key.key, key.actor);
+    if let Err(error) = api.accounts.record_response(key, response.as_ref()).await {
+        error!("Idempotency record lost: `{}` of {}: {error}", key.key, key.actor);
     }
 }
 
 /// The entry of a request whose outcome is not known yet.
-fn audit_entry(api: &Api, caller: &Caller, endpoint: &Endpoint, parts: &Parts, key: Option<String>) -> Deed {
+fn audit_entry(
+    api: &Api,
+    caller: &Caller,
+    endpoint: &Endpoint,
+    parts: &Parts,
+    key: Option<String>,
+) -> AuditEntry {
     let note = |name: HeaderName| {
         let text = parts.headers.get(name)?.to_str().ok()?;
         Some(text.chars().take(MAX_HEADER).collect())
     };
     let origin = parts.extensions.get::<ConnectInfo<SocketAddr>>();
     let whole = parts.extensions.get::<OriginalUri>().map_or(&parts.uri, |OriginalUri(uri)| uri);
-    Deed {
+    AuditEntry {
         tenant: caller.tenant,
         at: api.app.now(),
         actor: caller.name.clone(),
@@ -243,8 +248,8 @@ fn audit_entry(api: &Api, caller: &Caller, endpoint: &Endpoint, parts: &Parts, k
     }
 }
 
-async fn record(api: &Api, entry: &Deed) {
-    if let Err(error) = api.app.runtime.store().note_deed(entry).await {
+async fn record(api: &Api, entry: &AuditEntry) {
+    if let Err(error) = api.accounts.record(entry).await {
         error!("Audit entry lost: {} by {}: {error}", entry.action, entry.actor);
     }
 }

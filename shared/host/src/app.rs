@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use accounts::Accounts;
 use auth::PushAuth;
 use bus::SystemClock;
 use model::Clock;
@@ -22,6 +23,16 @@ pub struct App {
     pub push: Arc<PushAuth>,
     /// Who may operate it, and what its metrics cover.
     pub operations: Operations,
+}
+
+/// A function's connections.
+pub struct Connected {
+    /// What its handlers work with.
+    pub app: App,
+    /// The database as readers see it.
+    pub database: Database,
+    /// Grants, tokens, sessions, the audit log and idempotency records.
+    pub accounts: Accounts,
 }
 
 /// Why a function cannot start.
@@ -58,9 +69,15 @@ impl App {
         self
     }
 
-    /// Connects to the database and the bus that the configuration names, on the machine's clock. The database is as
-    /// readers see it.
-    pub async fn connect(config: &Config) -> Result<(Self, Database), StartError> {
+    /// The current time.
+    pub fn now(&self) -> model::Instant {
+        self.runtime.clock().now()
+    }
+}
+
+impl Connected {
+    /// Connects to the database and the bus that the configuration names, on the machine's clock.
+    pub(crate) async fn new(config: &Config) -> Result<Self, StartError> {
         let (url, connections) = (&config.database_url, config.database_connections);
         let store = match config.database_login {
             DatabaseLogin::Password => Postgres::connect(url, connections).await?,
@@ -76,14 +93,9 @@ impl App {
             }
             BusConfig::Broker { url } => Arc::new(bus::remote::Remote::new(url, "local")?),
         };
-        let database = Database::new(&store);
-        let app = Self::new(Arc::new(Runtime::new(Arc::new(store), bus, clock)), config.push.build()?);
+        let (database, accounts) = (Database::new(&store), Accounts::new(&store));
+        let app = App::new(Arc::new(Runtime::new(Arc::new(store), bus, clock)), config.push.build()?);
         let operations = Operations { token: config.operations_token.clone(), ..Operations::default() };
-        Ok((app.operated(operations), database))
-    }
-
-    /// The current time.
-    pub fn now(&self) -> model::Instant {
-        self.runtime.clock().now()
+        Ok(Self { app: app.operated(operations), database, accounts })
     }
 }

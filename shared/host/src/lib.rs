@@ -20,7 +20,7 @@ pub mod storage;
 pub mod telemetry;
 mod traces;
 
-pub use app::App;
+pub use app::{App, Connected};
 pub use body::read_body;
 pub use bus::envelope;
 pub use config::Config;

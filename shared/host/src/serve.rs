@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use axum::{Extension, Router};
 use futures::future::{self, BoxFuture, FutureExt, Shared};
-use read::Database;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::Environment;
 use crate::metrics::{self, Exporter};
-use crate::{App, Config, connections, init_telemetry, observed};
+use crate::{Config, Connected, connections, init_telemetry, observed};
 
 /// The default for how long work in progress may continue after the process was asked to stop. Cloud Run kills the process
 /// two seconds later.
@@ -105,7 +104,7 @@ pub async fn serve(
 }
 
 /// Reads the configuration, connects, serves `$PORT`. With `--check` it only checks the configuration.
-pub fn main<F, S>(name: &str, serving: impl FnOnce(Config, App, Database) -> F) -> ExitCode
+pub fn main<F, S>(name: &str, serving: impl FnOnce(Config, Connected) -> F) -> ExitCode
 where
     F: Future<Output = Result<S, crate::app::StartError>>,
     S: Into<Serving>,
@@ -138,7 +137,7 @@ where
 async fn run<F, S>(
     name: &str,
     config: Config,
-    serving: impl FnOnce(Config, App, Database) -> F,
+    serving: impl FnOnce(Config, Connected) -> F,
 ) -> Result<(), Box<dyn std::error::Error>>
 where
     F: Future<Output = Result<S, crate::app::StartError>>,
@@ -146,10 +145,10 @@ where
 {
     let stop = until_asked_to_stop();
     let listener = TcpListener::bind(SocketAddr::from((config.host, config.port))).await?;
-    let (app, database) = App::connect(&config).await?;
+    let connected = Connected::new(&config).await?;
     let grace = Duration::from_secs(config.grace_seconds.into());
     let exporter = config.otlp_endpoint.as_deref().map(|url| Exporter::new(url, name)).transpose()?;
-    let serving = serving(config, app, database).await?;
+    let serving = serving(config, connected).await?;
     tracing::info!("{name} is listening on {}", listener.local_addr()?);
     let Some(exporter) = exporter else { return Ok(serve(listener, serving, stop, grace).await?) };
     tokio::select! {

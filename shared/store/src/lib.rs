@@ -10,11 +10,9 @@ mod attempts;
 mod backfills;
 mod chunks;
 mod dead_letters;
-mod deeds;
 mod definitions;
 mod elsewhere;
 mod error;
-mod identities;
 mod inspection;
 mod load;
 mod maintenance;
@@ -24,7 +22,6 @@ mod normal;
 mod outbox;
 mod pace;
 mod postgres;
-mod receipts;
 mod records;
 mod retention;
 mod runs;
@@ -42,11 +39,9 @@ mod workers;
 pub use attempts::{Attempts, Checkpoint};
 pub use backfills::*;
 pub use dead_letters::{DeadLetterViews, DeadLetters};
-pub use deeds::{Deed, DeedFilter, DeedStore};
 pub use definitions::{DefinitionViews, Definitions, Paused};
 pub use elsewhere::rows_elsewhere;
 pub use error::{Error, Result};
-pub use identities::{GrantRecord, Identities, IdentityFilter, RoleRecord, TokenRecord};
 pub use inspection::{Fault, Finding, Health, Inspection, Inspections};
 pub use load::{Load, Measured, Pool, TenantLoad, Usage};
 pub use maintenance::Maintenance;
@@ -58,7 +53,6 @@ pub use pace::Pace;
 #[doc(hidden)]
 pub use postgres::generated_statements;
 pub use postgres::{Postgres, TenantConnection, rows};
-pub use receipts::{Known, Receipt, ReceiptKey, ReceiptStore};
 pub use records::*;
 pub use retention::{Part, Retention};
 pub use runs::{RunViews, Runs};
@@ -85,5 +79,5 @@ sum_of! {
     Transactions, Definitions, Runs, Attempts, Timers, Slots, Tenants, Schedules, Backfills, Triggers, Workers,
     DeadLetters, Outbox, Maintenance, Inspections, Retention, Measured,
     DefinitionViews, RunViews, TimerViews, SlotViews, WorkerViews, DeadLetterViews,
-    NewsStore, DeedStore, ReceiptStore, Identities,
+    NewsStore,
 }

@@ -14,7 +14,7 @@ use model::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::{DeadLetter, Deed, Facts, Sign};
+use crate::{DeadLetter, Facts, Sign};
 
 /// The longest id that an index can hold, in characters.
 const LONGEST_LETTER_ID: usize = 512;
@@ -49,20 +49,6 @@ pub(crate) fn labels(labels: &Map<String, Value>) -> BTreeSet<String> {
         label(&format!("{name}={value}")).into_owned()
     };
     labels.iter().take(MOST_LABELS).map(pair).collect()
-}
-
-/// A deed in texts that can be written.
-pub(crate) fn deed(deed: &Deed) -> Deed {
-    let plain = |given: &String| text(given).into_owned();
-    Deed {
-        actor: plain(&deed.actor),
-        origin: deed.origin.as_ref().map(plain),
-        forwarded: deed.forwarded.as_ref().map(plain),
-        agent: deed.agent.as_ref().map(plain),
-        target: plain(&deed.target),
-        key: deed.key.as_ref().map(plain),
-        ..deed.clone()
-    }
 }
 
 /// A run with its times in order, whose parent knows how deep it is.

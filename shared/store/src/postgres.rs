@@ -8,9 +8,7 @@ mod births;
 mod columns;
 mod connecting;
 mod dead_letters;
-mod deeds;
 mod definitions;
-mod identities;
 mod inspection;
 mod items;
 mod lanes;
@@ -23,14 +21,12 @@ mod partitions;
 mod picking;
 mod places;
 mod reading;
-mod receipts;
 mod retention;
 pub mod rows;
 mod run_views;
 mod runs;
 mod saves;
 mod schedules;
-mod scribe;
 mod shares;
 mod signals;
 mod slots;
@@ -45,6 +41,8 @@ mod workflows;
 use model::TenantId;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgPool;
+
+use crate::Result;
 
 pub use self::reading::TenantConnection;
 
@@ -63,5 +61,16 @@ pub struct Postgres {
     pool: PgPool,
     /// The tenant whose rows [`reading`](Self::reading) sees; all of them for the engine.
     tenant: Option<TenantId>,
-    scribe: scribe::Scribe,
+}
+
+impl Postgres {
+    /// The connections, for what keeps tables of its own in the same database.
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Begins a transaction that ends with this value unless it is committed.
+    pub async fn transaction(&self) -> Result<sqlx::Transaction<'static, sqlx::Postgres>> {
+        beginning::begin(&self.pool).await
+    }
 }

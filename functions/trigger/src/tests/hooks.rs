@@ -52,6 +52,7 @@ impl Partner {
         let database = testkit::migrated(Postgres::migrate).await;
         let store = Postgres::connect(&database.url, 3).await.unwrap();
         let (partner, reads) = (Self::new().await, read::Database::new(&store));
+        let accounts = accounts::Accounts::new(&store);
         let clock = Arc::new(partner.clock.clone());
         let app = app_on(Arc::new(store), clock, &[HOOKED, HELLO]).await;
         let access =
@@ -59,6 +60,7 @@ impl Partner {
         let api = Api {
             app: app.clone(),
             database: reads,
+            accounts,
             access,
             links: Links::local("http://localhost"),
             pages_open: false,

@@ -1,17 +1,16 @@
 //! Grants that are made over the API.
 
-use auth::{Grant, Identity, Who};
+use accounts::GrantRecord;
+use auth::Who;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
 use model::Instant;
 use serde::{Deserialize, Serialize};
-use store::GrantRecord;
 use uuid::Uuid;
 
-use super::tokens::{grant, scope, seen_by};
-use super::{Access, REMEMBERED_FOR};
+use super::tokens::{scope, seen_by};
 use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
@@ -67,21 +66,6 @@ impl From<GrantRecord> for GrantView {
     }
 }
 
-/// What somebody was given over the API.
-pub(super) async fn of(access: &Access, api: &Api, identity: &Identity) -> Result<Vec<Grant>, Problem> {
-    let (names, now) = (identity.known_as(), api.app.now());
-    if names.is_empty() {
-        return Ok(Vec::new());
-    }
-    if let Some(known) = access.0.granted.get(&names, now) {
-        return Ok(known);
-    }
-    let found = api.app.runtime.store().grants_of(&names).await.map_err(error::store)?;
-    let grants: Vec<Grant> = found.iter().filter_map(|record| grant(&record.scope)).collect();
-    access.0.granted.put(names, grants.clone(), now, REMEMBERED_FOR);
-    Ok(grants)
-}
-
 pub(crate) async fn get_grants(
     State(api): State<Api>,
     caller: Caller,
@@ -89,7 +73,7 @@ pub(crate) async fn get_grants(
 ) -> Result<Json<Page<GrantView>>, Problem> {
     let wanted = Wanted::<Uuid>::read(query.limit, query.cursor.as_deref())?;
     let filter = seen_by(&caller, wanted.after, wanted.rows());
-    let rows = api.app.runtime.store().grants(&filter).await.map_err(error::store)?;
+    let rows = api.accounts.grants(&filter).await.map_err(error::store)?;
     Ok(Json(wanted.page(rows, |record| record.id).map(GrantView::from)))
 }
 
@@ -105,8 +89,7 @@ pub(crate) async fn post_grant(
     let scope = scope(&api, &caller, &body.role, tenant, workflows).await?;
     let (id, created_at) = (Uuid::now_v7(), api.app.now());
     let record = GrantRecord { id, who: who.to_string(), scope, created_at, created_by: caller.name.clone() };
-    let there = api.app.runtime.store().add_grant(&record).await.map_err(error::store)?;
-    api.access.forget();
+    let there = api.accounts.add_grant(&record).await.map_err(error::store)?;
     let new = there.id == id;
     if new {
         tracing::info!("{} made {} {}", caller.name, there.who, there.scope.role);
@@ -121,10 +104,8 @@ pub(crate) async fn delete_grant(
     caller: Caller,
     Path(id): Path<Uuid>,
 ) -> Result<Json<GrantView>, Problem> {
-    let store = api.app.runtime.store();
-    let gone = store.remove_grant(&seen_by(&caller, None, 1), id).await.map_err(error::store)?;
+    let gone = api.accounts.remove_grant(&seen_by(&caller, None, 1), id).await.map_err(error::store)?;
     let gone = gone.ok_or_else(|| Problem::not_found(format!("there is no grant {id}")))?;
-    api.access.forget();
     tracing::info!("{} took {} back from {}", caller.name, gone.scope.role, gone.who);
     Ok(Json(gone.into()))
 }

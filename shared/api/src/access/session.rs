@@ -8,7 +8,7 @@ use host::Problem;
 use model::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::{Access, REMEMBERED_FOR, forbidden};
+use super::{Access, forbidden};
 use crate::{Api, error};
 
 /// How long a session lasts. Whoever is signed in with the provider need not say again who they are.
@@ -149,22 +149,12 @@ impl Access {
         let (hash, now) = (session.hash(), api.app.now());
         // No such token lasts longer, if it was made a moment ago.
         let until = now + LOGIN.max(SESSION);
-        api.app.runtime.store().end_session(&hash, until, now).await.map_err(error::store)?;
-        self.0.ended.put(hash, true, now, REMEMBERED_FOR);
-        Ok(())
+        api.accounts.end_session(&hash, until, now).await.map_err(error::store)
     }
 
     /// Refuses whoever has signed out.
     pub(super) async fn check_not_ended(&self, api: &Api, session: &Session) -> Result<(), Problem> {
-        let (hash, now) = (session.hash(), api.app.now());
-        let ended = match self.0.ended.get(&hash, now) {
-            Some(ended) => ended,
-            None => {
-                let ended = api.app.runtime.store().session_ended(&hash).await.map_err(error::store)?;
-                self.0.ended.put(hash, ended, now, REMEMBERED_FOR);
-                ended
-            }
-        };
+        let ended = api.accounts.session_ended(&session.hash(), api.app.now()).await.map_err(error::store)?;
         if ended { Err(Problem::unauthorized("you have signed out; sign in again")) } else { Ok(()) }
     }
 

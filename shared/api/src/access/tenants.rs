@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use auth::{DEFAULT_TENANT, Grant, Reach};
-use chrono::TimeDelta;
 use host::Problem;
 use model::TenantId;
 
-use super::{Access, forbidden};
+use super::forbidden;
 use crate::{Api, error};
 
 /// The tenant that is meant: the one that is asked for, the only one there is, or the default one.
@@ -35,27 +34,11 @@ pub(super) fn choose(who: &str, grants: &[Grant], wanted: Option<&str>) -> Resul
     }
 }
 
-impl Access {
-    /// The number of a tenant. One that a grant names comes into being; one that is only asked for does not.
-    pub(super) async fn tenant(&self, api: &Api, name: &str, grants: &[Grant]) -> Result<TenantId, Problem> {
-        if name == DEFAULT_TENANT {
-            return Ok(TenantId::DEFAULT);
-        }
-        let now = api.app.now();
-        if let Some(known) = self.0.tenants.get(&name.to_owned(), now) {
-            return Ok(known);
-        }
-        let store = api.app.runtime.store();
-        let found = store.tenant_named(name).await.map_err(error::store)?;
-        let named = grants.iter().any(|grant| grant.tenant.tenant() == Some(name));
-        let tenant = match found {
-            Some(found) => found,
-            None if named => store.tenant(name, now).await.map_err(error::store)?,
-            None => return Err(Problem::not_found(format!("there is no tenant `{name}`"))),
-        };
-        self.0.tenants.put(name.to_owned(), tenant, now, TimeDelta::hours(1));
-        Ok(tenant)
-    }
+/// The id of a tenant. A tenant that a grant names is created; one that is only asked for is not.
+pub(super) async fn find(api: &Api, name: &str, grants: &[Grant]) -> Result<TenantId, Problem> {
+    let named = grants.iter().any(|grant| grant.tenant.tenant() == Some(name));
+    let found = api.accounts.tenant(name, named, api.app.now()).await.map_err(error::store)?;
+    found.ok_or_else(|| Problem::not_found(format!("there is no tenant `{name}`")))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Service tokens: made, listed, revoked; shown once and never again.
 
-use auth::{Grant, Identity, Pattern, Reach, service_token};
+use accounts::{IdentityFilter, NewToken, Scope, TokenRecord};
+use auth::{Pattern, Reach};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -8,10 +9,9 @@ use chrono::TimeDelta;
 use host::Problem;
 use model::{Instant, TenantId};
 use serde::{Deserialize, Serialize};
-use store::{IdentityFilter, RoleRecord, TokenRecord};
 use uuid::Uuid;
 
-use super::{Access, REMEMBERED_FOR, forbidden};
+use super::forbidden;
 use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
@@ -103,43 +103,6 @@ impl TokenView {
     }
 }
 
-impl Access {
-    /// The bearer of a service token, if it is known and good.
-    pub(super) async fn service_token(
-        &self,
-        api: &Api,
-        token: &str,
-    ) -> Result<(Identity, Vec<Grant>), Problem> {
-        let unknown = || Problem::unauthorized("unknown or revoked token");
-        let (hash, now) = (service_token::hash(token).ok_or_else(unknown)?, api.app.now());
-        if let Some(known) = self.0.tokens.get(&hash, now) {
-            return known.ok_or_else(unknown);
-        }
-        let found = api.app.runtime.store().token_by_hash(&hash).await.map_err(error::store)?;
-        let found = found.filter(|record| record.revoked.is_none());
-        if found.as_ref().is_some_and(|record| record.expires_at <= now) {
-            return Err(auth::Error::Expired.into());
-        }
-        let left = found.as_ref().map_or(REMEMBERED_FOR, |record| record.expires_at - now);
-        let known = found.and_then(|record| {
-            let name = format!("token:{}", record.name);
-            Some((Identity { name, email: None, groups: Vec::new() }, vec![grant(&record.scope)?]))
-        });
-        self.0.tokens.put(hash, known.clone(), now, left.min(REMEMBERED_FOR));
-        known.ok_or_else(unknown)
-    }
-}
-
-/// A role as it is decided by; none for one that this version does not know.
-pub(super) fn grant(scope: &RoleRecord) -> Option<Grant> {
-    let tenant = match (&scope.tenant, &scope.tenant_name) {
-        (None, _) => Reach::All,
-        (Some(_), name) => Reach::One(name.clone()?),
-    };
-    let (role, workflows) = (scope.role.parse().ok()?, Pattern::new(&scope.workflows).ok()?);
-    Some(Grant { role, tenant, workflows })
-}
-
 /// A role that the caller wants to give, if they may.
 pub(super) async fn scope(
     api: &Api,
@@ -147,7 +110,7 @@ pub(super) async fn scope(
     role: &str,
     tenant: Option<&str>,
     workflows: Option<&str>,
-) -> Result<RoleRecord, Problem> {
+) -> Result<Scope, Problem> {
     let invalid = |words| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_scope", words);
     let role: auth::Role = role.parse().map_err(invalid)?;
     let workflows = Pattern::new(workflows.unwrap_or("*")).map_err(invalid)?;
@@ -157,11 +120,11 @@ pub(super) async fn scope(
     let tenant = match reach.tenant() {
         None => None,
         Some(name) if name == caller.tenant_name => Some(caller.tenant),
-        // Whoever is admin of all may give a role in a tenant that is yet to come.
-        Some(name) => Some(api.app.runtime.store().tenant(name, api.app.now()).await.map_err(error::store)?),
+        // An admin of all tenants may grant a role in a tenant that does not exist yet.
+        Some(name) => api.accounts.tenant(name, true, api.app.now()).await.map_err(error::store)?,
     };
     let tenant_name = reach.tenant().map(ToOwned::to_owned);
-    Ok(RoleRecord { role: role.name().into(), tenant, tenant_name, workflows: workflows.as_str().into() })
+    Ok(Scope { role: role.name().into(), tenant, tenant_name, workflows: workflows.as_str().into() })
 }
 
 /// What a caller who administers sees: that of their tenant, and of all tenants if they are admin of all.
@@ -178,7 +141,7 @@ pub(crate) async fn get_tokens(
 ) -> Result<Json<Page<TokenView>>, Problem> {
     let wanted = Wanted::<Uuid>::read(query.limit, query.cursor.as_deref())?;
     let filter = seen_by(&caller, wanted.after, wanted.rows());
-    let rows = api.app.runtime.store().tokens(&filter).await.map_err(error::store)?;
+    let rows = api.accounts.tokens(&filter).await.map_err(error::store)?;
     let (page, now) = (wanted.page(rows, |record| record.id), api.app.now());
     Ok(Json(page.map(|record| TokenView::new(record, now))))
 }
@@ -202,19 +165,10 @@ pub(crate) async fn post_token(
     }
     let (tenant, workflows) = (body.tenant.as_deref(), body.workflows.as_deref());
     let scope = scope(&api, &caller, &body.role, tenant, workflows).await?;
-    let (token, hash) = service_token::generate();
     let now = api.app.now();
-    let record = TokenRecord {
-        id: Uuid::now_v7(),
-        hash,
-        name: body.name,
-        scope,
-        created_at: now,
-        created_by: caller.name.clone(),
-        expires_at: now + TimeDelta::days(days),
-        revoked: None,
-    };
-    api.app.runtime.store().add_token(&record).await.map_err(error::store)?;
+    let expires_at = now + TimeDelta::days(days);
+    let new = NewToken { name: body.name, scope, created_by: caller.name.clone(), expires_at };
+    let (token, record) = api.accounts.create_token(new, now).await.map_err(error::store)?;
     tracing::info!("{} made service token {} ({})", caller.name, record.id, record.name);
     let view = TokenView { token: Some(token), ..TokenView::new(record, now) };
     Ok((StatusCode::CREATED, Json(view)))
@@ -227,10 +181,8 @@ pub(crate) async fn delete_token(
     Path(id): Path<Uuid>,
 ) -> Result<Json<TokenView>, Problem> {
     let (filter, now) = (seen_by(&caller, None, 1), api.app.now());
-    let store = api.app.runtime.store();
-    let revoked = store.revoke_token(&filter, id, &caller.name, now).await.map_err(error::store)?;
+    let revoked = api.accounts.revoke_token(&filter, id, &caller.name, now).await.map_err(error::store)?;
     let revoked = revoked.ok_or_else(|| Problem::not_found(format!("there is no token {id}")))?;
-    api.access.forget();
     tracing::info!("{} revoked service token {id} ({})", caller.name, revoked.name);
     Ok(Json(TokenView::new(revoked, now)))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock, Mutex};
 
+use accounts::Accounts;
 use async_trait::async_trait;
 use auth::{Gate, Issuer, Keys, Policy, PushAuth, Verifier};
 use axum::Router;
@@ -112,11 +113,13 @@ impl World {
     async fn with_clock(access: Access, clock: Arc<dyn Clock>) -> Self {
         let database = testkit::migrated(Postgres::migrate).await;
         let store = Postgres::connect(&database.url, CONNECTIONS).await.unwrap();
-        let (reads, bus) = (read::Database::new(&store), Arc::<Mute>::default());
+        let (reads, accounts) = (read::Database::new(&store), Accounts::new(&store));
+        let bus = Arc::<Mute>::default();
         let runtime = Arc::new(Runtime::new(Arc::new(store), bus.clone(), clock));
         let app = App::new(runtime.clone(), PushAuth::None);
         let links = Links::local("http://localhost:8480");
-        let api = Api { app, database: reads, access, links, pages_open: false, feed: Feed::default() };
+        let feed = Feed::default();
+        let api = Api { app, database: reads, accounts, access, links, pages_open: false, feed };
         Self { runtime, bus, router: router(api), _database: database }
     }
 

@@ -7,17 +7,15 @@ use model::{
     TenantId, Timer, TimerKind, TriggerKey, VersionId, WorkerId,
 };
 use serde_json::Value;
-use uuid::Uuid;
 
-use super::deeds::ReceiptRow;
 use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tenants::TenantRow;
 use super::triggers::{Heard, TriggerRow};
 use super::workers::WorkerRow;
 use crate::{
-    BackfillDate, BackfillRecord, Checkpoint, DeadLetter, Deed, Facts, GrantRecord, LogLine, Part, Pause,
-    ReceiptKey, ScheduleRecord, TokenRecord, VersionRecord,
+    BackfillDate, BackfillRecord, Checkpoint, DeadLetter, Facts, LogLine, Part, Pause, ScheduleRecord,
+    VersionRecord,
 };
 
 /// Whose timer it is, none for the run's own, and what it is for.
@@ -61,14 +59,6 @@ pub(super) struct Tables {
     pub(super) letters: BTreeMap<String, DeadLetter>,
     pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
     pub(super) heard: Heard,
-    pub(super) tokens: BTreeMap<Uuid, TokenRecord>,
-    pub(super) grants: BTreeMap<Uuid, GrantRecord>,
-    /// Hashes of sessions that were ended before their time, and that time.
-    pub(super) ended_sessions: BTreeMap<[u8; 32], Instant>,
-    pub(super) deeds: BTreeMap<i64, Deed>,
-    /// The number of the deed noted last; numbers are not used again.
-    pub(super) last_deed: i64,
-    pub(super) receipts: BTreeMap<ReceiptKey, ReceiptRow>,
     /// When the next turn at retention is; none before the first.
     pub(super) retention_at: Option<Instant>,
     /// Up to which run a part was deleted of those that ended in a state.

@@ -42,7 +42,7 @@ impl Postgres {
             })
             .connect_with(options.application_name("ebbflow").options(SETTINGS))
             .await?;
-        Ok(Self { pool, tenant: None, scribe: Default::default() })
+        Ok(Self { pool, tenant: None })
     }
 
     /// Brings a database to the newest schema. Doing it twice, or from several places at once, is safe: an

@@ -4,13 +4,11 @@
 
 mod backfills;
 mod checkpoints;
-mod deeds;
 mod definitions;
 mod example;
 mod fairness;
 mod fans;
 mod history;
-mod identities;
 mod inspection;
 mod lanes;
 mod letters;
@@ -75,12 +73,6 @@ claims! {
     tenants {
         tenants_are_listed_in_the_order_in_which_they_came_into_being
         a_tenant_shows_its_weight_and_what_of_its_bound_is_used
-    }
-    identities {
-        a_token_is_found_by_its_hash_until_and_after_it_was_revoked
-        tokens_are_listed_by_tenant_and_those_of_all_tenants_only_if_asked_for
-        a_grant_is_given_once_and_found_by_whom_it_is_for
-        a_session_that_was_ended_is_known_until_it_would_have_ended_by_itself
     }
     triggers {
         a_version_brings_its_triggers_and_takes_them_along
@@ -341,14 +333,6 @@ claims! {
         backfills_come_when_they_are_due_and_by_page
         a_cancelled_backfill_may_be_looked_at
         backfills_that_ended_long_ago_are_forgotten
-    }
-    deeds {
-        deeds_come_newest_first_and_by_page
-        deeds_are_filtered
-        deeds_that_were_kept_long_enough_are_forgotten
-        a_key_is_taken_once_and_answered_alike
-        a_key_is_free_again_once_it_is_let_go_or_its_taker_is_dead
-        an_answer_counts_for_a_while_and_is_then_forgotten
     }
     news {
         what_was_committed_since_a_bookmark_is_told_once

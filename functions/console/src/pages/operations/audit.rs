@@ -1,6 +1,6 @@
 //! The audit log: who changed what, or was refused to.
 
-use api::audit::DeedView;
+use api::audit::AuditEntryView;
 use api::page::Page;
 use api::request::Query;
 use askama::Template;
@@ -35,7 +35,7 @@ struct AuditPage {
     shell: Shell,
     tab: &'static str,
     wanted: AuditQuery,
-    page: Page<DeedView>,
+    page: Page<AuditEntryView>,
 }
 
 impl AuditQuery {
@@ -118,7 +118,7 @@ pub(super) async fn export(
 
 impl AuditPage {
     /// Whether it was done, by the status of the answer.
-    fn mark(&self, deed: &DeedView) -> Markup {
-        show::shape_named(if deed.status < 400 { "succeeded" } else { "failed" })
+    fn mark(&self, entry: &AuditEntryView) -> Markup {
+        show::shape_named(if entry.status < 400 { "succeeded" } else { "failed" })
     }
 }

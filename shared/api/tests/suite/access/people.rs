@@ -1,7 +1,5 @@
 //! An API with the work of tenant `acme`, and people with any grants.
 
-use std::sync::Arc;
-
 use auth::{Gate, Keys, Policy, Trusted, Verifier};
 use axum::http::{Method, StatusCode};
 use ebbflow_api::Access;
@@ -140,9 +138,5 @@ impl Office {
 
     pub(super) fn run(&self) -> &str {
         &self.run
-    }
-
-    pub(super) fn runtime(&self) -> &Arc<runtime::Runtime> {
-        &self.world.runtime
     }
 }

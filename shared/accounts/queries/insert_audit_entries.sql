@@ -1,4 +1,4 @@
--- What was asked to be changed, in the order in which it was.
+-- Audit entries, in the order in which they were sent.
 insert into deeds (tenant, at, actor, origin, forwarded, agent, action, target, key, status, before, after)
 select tenant, at, actor, origin, forwarded, agent, action, target, key, status, before::json, after::json
   from unnest($1::int[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],

@@ -1,5 +1,5 @@
--- Takes a key that nobody has, whose taker died without an answer to the same request, or whose answer is too old to
--- count. A row is returned to whoever has it now; of several who ask at once, to one.
+-- Claims a key that is free, whose claimant died without responding to the same request, or whose response has
+-- expired. The statement returns a row to the one claimant that gets the key.
 insert into receipts (tenant, actor, key, fingerprint, taken_at)
 values ($1, $2, $3, $4, $5)
 on conflict (tenant, actor, key) do update

@@ -13,8 +13,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Writes the text of a page.
+type Generate = fn() -> String;
+
 /// Every generated page below `docs/src`, and what writes it.
-const GENERATED: [(&str, fn() -> String); 3] = [
+const GENERATED: [(&str, Generate); 3] = [
     ("reference/task-types.md", task_types::page),
     ("reference/cli.md", cli::page),
     ("reference/api-endpoints.md", endpoints::page),

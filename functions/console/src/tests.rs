@@ -187,7 +187,7 @@ async fn home_puts_what_failed_first_with_a_button_to_retry_it() {
     let (api, run, _database) = console().await;
     let home = page(&api, "/").await;
     let problems = home.find("Needs attention").unwrap();
-    assert!(problems < home.find("Under way").unwrap());
+    assert!(problems < home.find("Active runs").unwrap());
     assert!(home.contains(&format!("action=\"/runs/{run}/retry\"")), "{home}");
 }
 

@@ -238,13 +238,13 @@ const scenarios = {
     await api("POST", `/runs/${run.id}/cancel`, { reason: "enough" });
     const page = await open();
     await go(page, "/operations/audit");
-    await page.getByLabel("Of what").fill(`${run.id}/cancel`);
+    await page.getByLabel("Target").fill(`${run.id}/cancel`);
     await page.getByRole("button", { name: "Search" }).last().click();
     await page.waitForURL(/text=/);
     assert.equal(await page.locator("tbody tr").count(), 1);
     const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Export" }).click()]);
     const lines = readFileSync(await file.path(), "utf8").trim().split("\n").map((line) => JSON.parse(line));
-    assert.ok(lines.some((deed) => deed.target.endsWith(`${run.id}/cancel`)), "all of it is there");
+    assert.ok(lines.some((entry) => entry.target.endsWith(`${run.id}/cancel`)), "all of it is there");
   },
 
   async "nothing that a user wrote becomes part of a page"() {

@@ -75,7 +75,7 @@ async fn once_it_is_ready_the_token_and_the_workflows_are_there() {
     let plan = place.run(&["plan", "workflows"]);
     dev.kill().unwrap();
     dev.wait().unwrap();
-    assert!(plan.status.success() && said(&plan).contains("there is nothing to apply"), "{}", said(&plan));
+    assert!(plan.status.success() && said(&plan).contains("nothing to apply"), "{}", said(&plan));
 }
 
 pub(crate) fn latest_run(place: &Place) -> String {

@@ -27,7 +27,7 @@ fn a_token_is_made_used_kept_by_login_and_revoked() {
     assert!(reads.status.success(), "{}", said(&reads));
     let starts = place.run(&["trigger", "hello", "--token", &token]);
     assert_eq!(starts.status.code(), Some(3));
-    assert!(said(&starts).contains("you are viewer:default"), "{}", said(&starts));
+    assert!(said(&starts).contains("you have viewer:default"), "{}", said(&starts));
     logs_in(&place, &dev, &token);
     let list: Value = serde_json::from_str(&ask(&place, &["tokens", "list", "--json"])).unwrap();
     assert!(!list.to_string().contains(&token));
@@ -62,7 +62,7 @@ fn a_role_is_given_listed_and_taken_back() {
     let gone = ask(&place, &["grants", "remove", id, "--tenant", "acme"]);
     assert_eq!(gone, "@example.com no longer has the role operator in acme");
     let odd = place.run(&["grants", "add", "bob", "--role", "viewer"]);
-    assert!(said(&odd).contains("write an address, @domain or group:NAME"), "{}", said(&odd));
+    assert!(said(&odd).contains("use an email address, @domain or group:NAME"), "{}", said(&odd));
 }
 
 fn cookie(headers: &HeaderMap, name: &str) -> String {

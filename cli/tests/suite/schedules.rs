@@ -36,7 +36,7 @@ fn the_instants_of_a_pattern_are_told_without_a_server() {
     for (wrong, why) in [
         (&["--cron", "61 * * * *"][..], "`61` is no minute"),
         (&["--cron", "* * * * *", "--timezone", "Berlin"], "did you mean `Europe/Berlin`?"),
-        (&["--cron", "* * * * *", "--from", "soon"], "--from is `soon`"),
+        (&["--cron", "* * * * *", "--from", "soon"], "invalid --from `soon`"),
         (&[], "required"),
     ] {
         let output = place.run(&[&["schedule", "next"], wrong].concat());
@@ -79,7 +79,7 @@ fn what_runs_by_itself_does_and_past_dates_are_made_up_for() {
         "--missed all     ",
         "--missed latest  1 run, of ",
         "--missed none    no run",
-        "`catchup` does: none",
+        "default (its `catchup`): none",
     ] {
         assert!(told.contains(choice), "{choice} is not in {told}");
     }

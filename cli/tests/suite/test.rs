@@ -53,7 +53,7 @@ fn a_single_file_and_a_filter_choose_what_is_played() {
         (&["test", "--filter", "it ends"], 0, "1 of 1 test passed"),
         (&["test", "workflows", "--filter", "greet"], 1, "2 of 3 tests passed"),
         (&["test", "--filter", "nothing like it"], 2, "no tests found"),
-        (&["test", "workflows/graphs/greet.yaml"], 2, "where tests belong"),
+        (&["test", "workflows/graphs/greet.yaml"], 2, "is not in a folder `tests`"),
     ] {
         let output = place.run(arguments);
         assert!(said(&output).contains(told), "`{told}` is missing in:\n{}", said(&output));

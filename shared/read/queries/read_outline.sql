@@ -5,9 +5,10 @@ select task.run, task.idx, task.state, task.attempt, task.revision,
        task.worker, task.since, task.started_at, task.finished_at, task.failure,
        task.child_of, task.item, task.fan, task.begun_at, task.handed_back, task.voided
   from unnest($1::uuid[]) as wanted (run)
-  join lateral (select * from tasks
-                 where tasks.run = wanted.run
-                   and tasks.idx < coalesce((select idx from tasks as children
-                                              where children.run = wanted.run and children.child_of is not null
-                                              order by idx limit 1), 2147483647)) as task on true
+  -- Computed first, since the tenant's role checks its policy before any condition with a subquery: in the join, the
+  -- subquery would run once per task of the run.
+  cross join lateral (select coalesce((select idx from tasks as children
+                                        where children.run = wanted.run and children.child_of is not null
+                                        order by idx limit 1), 2147483647) as first_child offset 0) as definition
+  join tasks as task on task.run = wanted.run and task.idx < definition.first_child
  order by task.run, task.idx

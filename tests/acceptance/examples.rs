@@ -89,7 +89,7 @@ fn examples() -> Vec<Example> {
         Example::new("poll", "use", json!({"of": "today"})),
         Example::new("deadline", "done", text("Done after 2s")),
         Example::new("per-customer", "done", text("Billed ada")),
-        Example::new("rush-orders", "done", text("1 letter left, 3 parcels left, 40 crates left")),
+        Example::new("rush-orders", "done", text("1 letter left, 3 packages left, 40 crates left")),
         Example::new("callbacks", "work", Value::Null),
         Example::new("price-list", "list", json!({"USD": 25.0, "GBP": 16.0})),
         Example::new("price-check", "fits", json!(true)),

@@ -139,7 +139,7 @@ tasks: [{{name: go, type: wait_for_signal, config: {{signal: go}}}}, {{name: v{v
     let stuck = elsewhere.runtime.start(request("lane")).await.unwrap().record.run.id;
     world.register(lane(3)).await;
     let behind = world.trigger("lane").await;
-    change(&world, "update versions set definition = '{\"name\": 7}' where workflow = 'concurrency_group' and number = 2")
+    change(&world, "update versions set definition = '{\"name\": 7}' where workflow = 'lane' and number = 2")
         .await;
 
     world.signal(first, "go").await;

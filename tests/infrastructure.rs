@@ -127,9 +127,8 @@ fn variables_read(repository: &Repository) -> Names {
     }
     let sources = repository.code("shared/").chain(repository.code("functions/"));
     for (_, text) in sources {
-        read.extend(words(text, "var_os(\"EBB_", name));
-        read.extend(words(text, "var(\"EBB_", name));
-        read.extend(words(text, "variable = format!(\"EBB_", name));
+        read.extend(words(text, "environment.get(\"EBB_", name));
+        read.extend(words(text, "PREFIX: &str = \"EBB_", name));
     }
     // What the one program is told besides: the migration, above all.
     for (_, text) in repository.code("cli/src/") {

@@ -63,7 +63,7 @@ pub trait Retention: Send + Sync {
     /// all deleted (events).
     async fn turn_pages(&self, now: Instant, before: Instant) -> Result<()>;
 
-    /// Deletes that part of runs that ended, in one short transaction. The runs are those that [`expired`](Store::expired)
+    /// Deletes that part of runs that ended, in one short transaction. The runs are those that [`expired`](Self::expired)
     /// named, in that order. Logs and events that lie in partitions go with these. Doing it twice changes nothing.
     async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()>;
 

@@ -67,7 +67,7 @@ create index ended_sessions_by_time on ended_sessions (until);
 
 -- The audit log: each change requested through the API, by whom, from where, and the outcome. A row never changes, and
 -- is deleted only by retention.
-create table deeds (
+create table audit_entries (
     id        bigint      not null generated always as identity primary key,
     tenant    integer     not null,
     at        timestamptz not null,
@@ -81,14 +81,14 @@ create table deeds (
     status    integer     not null,
     before    json,
     after     json,
-    constraint a_deed_was_answered check (status between 100 and 599)
+    constraint an_audit_entry_has_a_status check (status between 100 and 599)
 );
 
-create index deeds_of_tenants on deeds (tenant, id);
-create index deeds_of_actors on deeds (tenant, actor, id);
-create index deeds_by_age on deeds (at);
+create index audit_entries_of_tenants on audit_entries (tenant, id);
+create index audit_entries_of_actors on audit_entries (tenant, actor, id);
+create index audit_entries_by_age on audit_entries (at);
 
-create function refuse_to_rewrite_deeds() returns trigger language plpgsql as $$
+create function refuse_to_rewrite_audit_entries() returns trigger language plpgsql as $$
 begin
     if tg_op = 'DELETE' and current_setting('ebbflow.retention', true) = 'on' then
         return old;
@@ -97,13 +97,13 @@ begin
 end
 $$;
 
-create trigger deeds_are_only_added before update or delete on deeds
-    for each row execute function refuse_to_rewrite_deeds();
-create trigger deeds_are_not_truncated before truncate on deeds
-    for each statement execute function refuse_to_rewrite_deeds();
+create trigger audit_entries_are_only_added before update or delete on audit_entries
+    for each row execute function refuse_to_rewrite_audit_entries();
+create trigger audit_entries_are_not_truncated before truncate on audit_entries
+    for each statement execute function refuse_to_rewrite_audit_entries();
 
 -- Requests with an idempotency key: a fingerprint of the request, and its response once there is one.
-create table receipts (
+create table idempotency_records (
     tenant      integer     not null,
     actor       text        not null,
     key         text        not null,
@@ -116,4 +116,4 @@ create table receipts (
     constraint an_answer_is_whole check ((status is null) = (body is null) and (status is null) = (headers is null))
 );
 
-create index receipts_by_age on receipts (taken_at);
+create index idempotency_records_by_age on idempotency_records (taken_at);

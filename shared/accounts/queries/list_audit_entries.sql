@@ -1,6 +1,6 @@
 -- A page of a tenant's audit log, newest first. A filter that is null lets everything pass.
 select id, tenant, at, actor, origin, forwarded, agent, action, target, key, status, before, after
-  from deeds
+  from audit_entries
  where tenant = $1
    and ($2::text is null or actor = $2)
    and ($3::text is null or action = $3)

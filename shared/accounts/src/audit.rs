@@ -109,8 +109,8 @@ impl Accounts {
         // The table refuses deletions but for these.
         sqlx::query("set local ebbflow.retention = 'on'").execute(&mut *transaction).await?;
         let gone = sqlx::query(
-            "delete from deeds
-              where id = any(array(select id from deeds where at < $1 order by at limit $2))",
+            "delete from audit_entries
+              where id = any(array(select id from audit_entries where at < $1 order by at limit $2))",
         )
         .bind(before)
         .bind(MAX_PRUNED)

@@ -67,7 +67,7 @@ impl Accounts {
             return Ok(Claim::New);
         }
         let found = sqlx::query(
-            "select fingerprint, status, headers, body from receipts
+            "select fingerprint, status, headers, body from idempotency_records
               where tenant = $1 and actor = $2 and key = $3",
         )
         .bind(key.tenant.0)
@@ -93,10 +93,10 @@ impl Accounts {
     ) -> Result<()> {
         let statement = match response {
             Some(_) => {
-                "update receipts set status = $4, headers = $5::text::json, body = $6
+                "update idempotency_records set status = $4, headers = $5::text::json, body = $6
                   where tenant = $1 and actor = $2 and key = $3"
             }
-            None => "delete from receipts where tenant = $1 and actor = $2 and key = $3",
+            None => "delete from idempotency_records where tenant = $1 and actor = $2 and key = $3",
         };
         let query = sqlx::query(statement)
             .bind(key.tenant.0)
@@ -115,8 +115,8 @@ impl Accounts {
 
     pub(crate) async fn prune_idempotency_records(&self, before: Instant) -> Result<u64> {
         let gone = sqlx::query(
-            "delete from receipts where (tenant, actor, key) in
-                 (select tenant, actor, key from receipts where taken_at < $1
+            "delete from idempotency_records where (tenant, actor, key) in
+                 (select tenant, actor, key from idempotency_records where taken_at < $1
                    order by taken_at limit $2)",
         )
         .bind(before)

@@ -91,9 +91,11 @@ async fn the_audit_log_cannot_be_rewritten() {
     let database = testkit::database().await;
     Postgres::migrate(&database.url).await.unwrap();
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
-    let note = "insert into deeds (tenant, at, actor, action, target, status) values (1, 'epoch', 'ada', 'x', '/x', 200)";
+    let note = "insert into audit_entries (tenant, at, actor, action, target, status) values (1, 'epoch', 'ada', 'x', '/x', 200)";
     connection.execute(note).await.unwrap();
-    for attempt in ["update deeds set actor = 'bob'", "delete from deeds", "truncate deeds"] {
+    for attempt in
+        ["update audit_entries set actor = 'bob'", "delete from audit_entries", "truncate audit_entries"]
+    {
         let refused = connection.execute(attempt).await.unwrap_err().to_string();
         assert!(refused.contains("the audit log is only ever added to"), "{attempt}: {refused}");
     }

@@ -184,7 +184,7 @@ tasks:
     assert_eq!(world.state(behind).await, RunState::Running);
 }
 
-/// Whoever begins a transaction gets all it needs through that one connection.
+/// An open transaction reads everything it needs through its own connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_child_is_admitted_over_the_only_connection() {
     let world = World::new().await;

@@ -75,7 +75,6 @@ pub trait RunViews: Send + Sync {
     /// Lines of an attempt's log with a number of `from` or higher, oldest first, with their numbers.
     async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>>;
 
-    /// How far a list reaches if so many rows are looked at: the place of the last of them, of those that the index has
-    /// which serves the list. None where there are fewer.
+    /// The position of the last row if a list reads `rows` rows of the index that serves it. None if there are fewer.
     async fn horizon(&self, tenant: TenantId, filter: &RunFilter, rows: u32) -> Result<Option<RunPlace>>;
 }

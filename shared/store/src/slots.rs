@@ -27,10 +27,10 @@ pub trait SlotViews: Send + Sync {
     /// What each tenant in the line of a limit has coming and was given.
     async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>>;
 
-    /// The tasks of a tenant that have their places, those of its oldest runs first; of so many unfinished runs.
+    /// The tasks of a tenant that hold their slots, those of its oldest runs first, in at most `runs` unfinished runs.
     async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>>;
 
-    /// The tasks of a tenant in the line of a limit, whoever comes first first.
+    /// The tasks of a tenant that wait for a slot of a limit, in the order in which they get one.
     async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>>;
 
     /// Where a task stands in line, if it does.

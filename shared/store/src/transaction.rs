@@ -104,8 +104,8 @@ pub trait TransactionSlots: Send {
 /// What a transaction does about triggers.
 #[async_trait]
 pub trait TransactionTriggers: Send {
-    /// Notes that a trigger heard of something. Returns whether it had not before: whoever notes it first, of several at
-    /// the same time, and commits, is the one.
+    /// Records an event that a trigger received. Returns whether it is new: of several transactions that record it at the
+    /// same time, only the first to commit gets `true`.
     async fn note_event(&mut self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool>;
 
     /// Holds an event back until it is due; one that was held back before is forgotten. Returns whether there is such a

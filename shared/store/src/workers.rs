@@ -14,8 +14,8 @@ pub trait Workers: Send + Sync {
     /// Removes a worker that holds nothing and stops. Returns a command that it may not have received.
     async fn farewell(&self, worker: WorkerId) -> Result<Option<Order>>;
 
-    /// Tells a worker what to do; it hears of it when it next says that it lives. Of several orders the first stands,
-    /// but whoever drains can still be killed. Returns which one stands; none where no such worker is known.
+    /// Gives a worker a command, which it receives with its next heartbeat. The first of several commands stands, except
+    /// that a draining worker can still be killed. Returns the one that stands; none if the worker is unknown.
     async fn give_order(&self, worker: WorkerId, order: &Order) -> Result<Option<Order>>;
 
     /// Workers that have not been heard of since `since`, the most silent first.

@@ -1,4 +1,4 @@
-//! Many runs at a glance.
+//! Summaries of many runs.
 
 use async_trait::async_trait;
 use model::{AttemptRecord, Event, RunId, TaskIndex, TaskKey, TenantId};

@@ -67,7 +67,7 @@ async fn pick(
     offset: u32,
 ) -> Result<Vec<RunPlace>> {
     let mut query = sqlx::query(statement(filter))
-        // Planned anew each time: which index serves depends on which filters are there.
+        // Planned for each call: which index serves depends on which filters are there.
         .persistent(false)
         .bind(tenant.0)
         .bind(filter.workflow.as_deref().map(normal::text))

@@ -28,7 +28,7 @@ impl Runs for Postgres {
             return picking::runs(&mut *self.reading().await?, tenant, filter).await;
         }
         let found = sqlx::query(include_str!("../../queries/list_runs.sql"))
-            // Planned anew each time: which index serves depends on which filters are there.
+            // Planned for each call: which index serves depends on which filters are there.
             .persistent(false)
             .bind(tenant.0)
             .bind(filter.workflow.as_deref().map(normal::text))

@@ -19,7 +19,10 @@ use model::{Instant, RunId, RunState};
 use serde_json::Value;
 
 pub use answers::{Approve, Reject, Signal};
-pub use care::{Audit, DeadLetters, Doctor, LetterAction, LetterFilter, Letters, ListLetters, Timers};
+pub use care::{
+    Audit, DeadLetterAction, DeadLetterFilter, DeadLetters, Doctor, ListDeadLetters, SelectedDeadLetters,
+    Timers,
+};
 pub use files::{Apply, Graph, Plan, Schema, Validate};
 pub use identity::{Grants, Login, NewToken, Scope, Tokens};
 pub use limits::{LimitAction, Limits, TenantAction, Tenants};
@@ -192,7 +195,7 @@ pub enum Command {
     /// Grant roles, list and remove grants
     #[command(subcommand)]
     Grants(Grants),
-    /// Sign in to a server, for use by the other commands
+    /// Heartbeat in to a server, for use by the other commands
     #[command(
         after_help = "Examples:\n  ebb login --url https://console.example.com\n  ebb login --url https://console.example.com --with-token < token.txt"
     )]

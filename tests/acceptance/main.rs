@@ -3,16 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod callbacks;
+mod child_runs;
 mod claims;
 mod combining;
+mod dead_letters;
 mod examples;
-mod fans;
-mod following;
-mod letters;
+mod fan_out;
+mod inline_next;
 mod operators;
-mod others;
 mod overload;
-mod places;
 mod processes;
 mod pushes;
 mod repairs;
@@ -20,6 +19,7 @@ mod restore;
 mod retention;
 mod rows;
 mod schedules;
+mod slots;
 mod timers;
 mod triggers;
 mod unusable;

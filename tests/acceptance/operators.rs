@@ -8,7 +8,7 @@ use model::{EventKind, RunId, RunState, TaskIndex};
 use runtime::Settled;
 use serde_json::json;
 
-use crate::others::let_go;
+use crate::child_runs::let_go;
 use crate::world::World;
 
 /// Each task writes its name down; `check` fails until somebody puts things right.

@@ -22,10 +22,10 @@ use uuid::Uuid;
 use crate::world::{World, compile, request};
 
 /// So many tasks are carried out at the same time: what one instance of the queue holds.
-const PLACES: u32 = 10;
+const SLOTS: u32 = 10;
 
 /// So many runs are asked for at once.
-const BURST: u32 = 10 * PLACES;
+const BURST: u32 = 10 * SLOTS;
 
 const WORKFLOW: &str = "
 name: burst
@@ -91,7 +91,7 @@ async fn register_for(world: &World, tenant: TenantId) {
     world.runtime.store().register(&new).await.unwrap();
 }
 
-/// How many tasks wait for a place, and how many have one.
+/// How many tasks wait for a slot, and how many have one.
 async fn depth(world: &World) -> (u32, u32) {
     let limits = world.runtime.store().limits(TenantId::DEFAULT).await.unwrap();
     let queue = limits.into_iter().find(|limit| limit.limit == light()).unwrap();
@@ -118,7 +118,7 @@ async fn ten_times_the_load_loses_nothing_and_delays_no_other_tenant_by_more_tha
     let quiet = world.runtime.start(quiet).await.unwrap().record.run.id;
     assert_eq!(depth(&world).await, (BURST + 1, 0), "all wait in line");
 
-    world.runtime.slots().resize(&light(), Some(PLACES)).await.unwrap();
+    world.runtime.slots().resize(&light(), Some(SLOTS)).await.unwrap();
     world.broker.idle().await;
     assert_eq!(depth(&world).await, (0, 0), "the line is empty and every place is free");
     let mut others = Vec::new();
@@ -138,7 +138,7 @@ async fn ten_times_the_load_loses_nothing_and_delays_no_other_tenant_by_more_tha
     assert_eq!((began.len(), sent.len()), (2, 2), "it stood in line with both tasks");
     for (began, sent) in began.iter().zip(&sent) {
         let meanwhile = others.iter().filter(|at| *began < **at && *at < sent).count() as u32;
-        assert!(meanwhile <= PLACES, "{meanwhile} tasks of the burst came before one of the other tenant");
+        assert!(meanwhile <= SLOTS, "{meanwhile} tasks of the burst came before one of the other tenant");
     }
 }
 

@@ -21,7 +21,7 @@ use store::{Postgres, RunRecord, Runs};
 use testkit::{Database, Port};
 use uuid::Uuid;
 
-use crate::others::{LOAD, let_go, needs_load};
+use crate::child_runs::{LOAD, let_go, needs_load};
 use crate::world::{AUDIENCE, PUSHER, compile, register};
 
 const FUNCTIONS: [&str; 4] = ["trigger", "evaluate", "execute", "sweep"];

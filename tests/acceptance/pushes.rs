@@ -114,7 +114,7 @@ async fn what_can_never_succeed_is_kept_with_its_reason_and_does_not_come_again(
     {
         let status = world.push(request, world.token(PUSHER, AUDIENCE)).await;
         assert_eq!(status, StatusCode::NO_CONTENT);
-        let letters = world.runtime.store().dead_letters(&store::LetterFilter::newest(1)).await.unwrap();
+        let letters = world.runtime.store().dead_letters(&store::DeadLetterFilter::newest(1)).await.unwrap();
         assert!(letters[0].reason.contains(reason), "{letters:?}");
     }
 }

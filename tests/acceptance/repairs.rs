@@ -136,7 +136,7 @@ async fn a_task_that_is_ready_and_was_never_queued_is_dispatched_by_the_doctor()
         )
         .await;
     broken.clock.set(broken.clock.now() + TimeDelta::minutes(3));
-    assert_eq!(broken.faults().await, [Fault::AtRest, Fault::NotLookedAt]);
+    assert_eq!(broken.faults().await, [Fault::AtRest, Fault::NoRecheck]);
     let findings = broken.runtime.repairs().inspect(None, 9).await.unwrap().0;
     assert_eq!(broken.runtime.repairs().repair(&findings).await.unwrap().len(), 1, "a run is put right once");
     assert_eq!(broken.world.states(run).await, ["dispatched", "pending"]);
@@ -151,7 +151,7 @@ async fn a_run_that_nobody_is_to_look_at_is_found_by_the_sweep_though_nothing_is
     let run = broken.start().await;
     broken.break_rows("update runs set recheck_at = null where id = $1", run).await;
     let is_looked_at =
-        async || broken.runtime.store().agenda(broken.clock.now()).await.unwrap().checkup.is_some();
+        async || broken.runtime.store().agenda(broken.clock.now()).await.unwrap().recheck.is_some();
     assert!(!is_looked_at().await);
     broken.sweep_after(6).await;
     assert!(is_looked_at().await);
@@ -184,7 +184,7 @@ async fn a_dispatched_task_that_nobody_took_is_announced_again() {
     let broken = Broken::new("a").await;
     let run = broken.start().await;
     broken.clock.set(broken.clock.now() + TimeDelta::minutes(10));
-    assert_eq!(broken.faults().await, [Fault::OverdueCheckups, Fault::UnheardTasks]);
+    assert_eq!(broken.faults().await, [Fault::OverdueRechecks, Fault::UnheardTasks]);
     let findings = broken.runtime.repairs().inspect(None, 9).await.unwrap().0;
     assert_eq!(broken.runtime.repairs().repair(&findings).await.unwrap().len(), 2);
     let again = |event: &&model::Event| event.kind == EventKind::TaskRedispatched;

@@ -213,8 +213,8 @@ async fn whoever_looks_for_a_task_and_ends_at_any_step_loses_and_doubles_nothing
         whole = if cut(executor.poll(&due), polls).await { whole + 1 } else { 0 };
         // The next timer asks again; where the report was written, there is nothing left to look for.
         wake(&world, run).await;
-        let checkup = engine::Command::Checkup { patience: TimeDelta::zero() };
-        world.runtime.settle(run, checkup).await.unwrap();
+        let recheck = engine::Command::Recheck { patience: TimeDelta::zero() };
+        world.runtime.settle(run, recheck).await.unwrap();
         world.broker.idle().await;
         assert_eq!(world.states(run).await, ["succeeded", "succeeded"], "cut at {polls}");
         let ends = world.events(run).await.into_iter().filter(|event| event.kind == EventKind::TaskSucceeded);

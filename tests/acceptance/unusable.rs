@@ -89,7 +89,7 @@ async fn a_run_whose_definition_cannot_be_compiled_holds_up_nobody_and_goes_on_o
         program.sweep().await;
         assert_eq!(repeated(&world, bent).await, 0);
         assert!(repeated(&world, sound).await > 0, "the other one is looked at all the same");
-        let due = program.runtime.store().due_checkups(program.clock.now() + TimeDelta::minutes(9), 9);
+        let due = program.runtime.store().due_rechecks(program.clock.now() + TimeDelta::minutes(9), 9);
         assert_eq!(due.await.unwrap(), [sound], "it is left alone for ten minutes");
         // Reports that come together: one spoils nothing for the other.
         let reports = [(bent, program.report(0)), (sound, program.report(0))];
@@ -120,10 +120,10 @@ async fn a_run_whose_definition_cannot_be_compiled_holds_up_nobody_and_goes_on_o
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_cannot_be_admitted_does_not_keep_those_behind_it_waiting() {
     let world = World::new().await;
-    let lane = |version: u32| {
+    let group = |version: u32| {
         let text = format!(
             "
-name: lane
+name: group
 inputs: {{customer: {{type: string, default: ada}}}}
 concurrency: {{key: '{{{{ inputs.customer }}}}'}}
 tasks: [{{name: go, type: wait_for_signal, config: {{signal: go}}}}, {{name: v{version}, type: noop}}]
@@ -131,20 +131,23 @@ tasks: [{{name: go, type: wait_for_signal, config: {{signal: go}}}}, {{name: v{v
         );
         crate::world::compile(&[(language::FileKind::Workflow, &text)]).remove(0)
     };
-    world.register(lane(1)).await;
-    let first = world.trigger("lane").await;
+    world.register(group(1)).await;
+    let first = world.trigger("group").await;
     // By a program of its own, so that the world has not compiled this version.
-    register(&**world.runtime.store(), lane(2)).await;
+    register(&**world.runtime.store(), group(2)).await;
     let elsewhere = Program::start(&world, TimeDelta::zero()).await;
-    let stuck = elsewhere.runtime.start(request("lane")).await.unwrap().record.run.id;
-    world.register(lane(3)).await;
-    let behind = world.trigger("lane").await;
-    change(&world, "update versions set definition = '{\"name\": 7}' where workflow = 'lane' and number = 2")
-        .await;
+    let stuck = elsewhere.runtime.start(request("group")).await.unwrap().record.run.id;
+    world.register(group(3)).await;
+    let behind = world.trigger("group").await;
+    change(
+        &world,
+        "update versions set definition = '{\"name\": 7}' where workflow = 'group' and number = 2",
+    )
+    .await;
 
     world.signal(first, "go").await;
     assert_eq!(world.state(first).await, RunState::Succeeded);
-    let held = |record: store::RunRecord| record.run.held;
+    let held = |record: store::RunRecord| record.run.waiting;
     assert!(held(world.run(stuck).await), "it waits for a program that knows its definition");
     assert!(!held(world.run(behind).await), "the one behind it goes on");
 }

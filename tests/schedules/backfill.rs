@@ -191,11 +191,11 @@ async fn a_cancellation_is_completed_by_the_sweep_if_whoever_asked_for_it_dies()
     let dying = world.dying_twin();
     assert!(dying.backfills().steer(id, Steer::Cancel, "eve").now_or_never().is_none());
     assert_eq!(progress(&world, id).await, counts(&[("cancelled", 1), ("running", 7), ("waiting", 357)]));
-    assert!(record(&world, id).await.look_at.is_some());
+    assert!(record(&world, id).await.due_at.is_some());
     live(&mut world, 2, 7).await;
     assert_eq!(progress(&world, id).await, counts(&[("cancelled", 8), ("waiting", 357)]));
     let record = record(&world, id).await;
-    assert_eq!((record.state, record.look_at), (BackfillState::Cancelled, None), "there is no more to do");
+    assert_eq!((record.state, record.due_at), (BackfillState::Cancelled, None), "there is no more to do");
     assert_eq!(record.cancelled_by.as_deref(), Some("eve"));
 }
 

@@ -32,7 +32,7 @@ async fn a_run_is_of_its_instant_and_about_the_time_since_the_one_before() {
         ("schedule", "schedule default")
     );
     let schedule = world.schedule("w", "default").await;
-    assert_eq!(schedule.look_at, Some(at("2026-01-01T02:00:00Z")));
+    assert_eq!(schedule.due_at, Some(at("2026-01-01T02:00:00Z")));
     assert_eq!(calendar::Drift::from_counts(&schedule.drift).percentile(99), Some(500));
 }
 
@@ -63,8 +63,8 @@ async fn no_more_are_made_at_once_than_the_cap_says() {
     world.sweep_at("2026-01-01T05:31:00Z").await;
     world.sweep_at("2026-01-01T05:32:00Z").await;
     assert_eq!(world.dates("w").await.len(), 5);
-    let look_at = world.schedule("w", "default").await.look_at;
-    assert_eq!(look_at, Some("2026-01-01T06:00:00Z".parse().unwrap()));
+    let due_at = world.schedule("w", "default").await.due_at;
+    assert_eq!(due_at, Some("2026-01-01T06:00:00Z".parse().unwrap()));
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ schedules:
             row("us", "us", "2025-12-31"),
         ]
     );
-    assert_eq!(world.schedule("w", "once").await.look_at, None, "once is once");
+    assert_eq!(world.schedule("w", "once").await.due_at, None, "once is once");
 }
 
 #[tokio::test]
@@ -167,5 +167,5 @@ async fn a_schedule_whose_inputs_do_not_fit_says_so_and_goes_on() {
     world.sweep_at("2026-01-01T01:00:00Z").await;
     let schedule = world.schedule("w", "default").await;
     assert!(schedule.problem.as_ref().unwrap().starts_with("no run for 2026-01-01T01:00:00"), "{schedule:?}");
-    assert_eq!(schedule.look_at, Some("2026-01-01T02:00:00Z".parse().unwrap()));
+    assert_eq!(schedule.due_at, Some("2026-01-01T02:00:00Z".parse().unwrap()));
 }

@@ -7,7 +7,7 @@ mod drift;
 mod firing;
 mod overlap;
 mod punctual;
-mod redo;
+mod rerun;
 mod tenants;
 mod two_years;
 mod world;

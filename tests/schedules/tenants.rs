@@ -8,7 +8,7 @@ use host::{App, Secrets};
 use language::{FileKind, SourceFile};
 use model::{Clock, TenantId};
 use serde_json::{Value, json};
-use store::{LetterFilter, RunFilter};
+use store::{DeadLetterFilter, RunFilter};
 use tower::ServiceExt;
 
 use crate::world::{TENANT, World};
@@ -97,7 +97,7 @@ async fn an_event_of_nobody_is_a_dead_letter() {
     let company = Company::new().await;
     assert_eq!(company.push("/push?tenant=acne", &thing("1")).await, StatusCode::NO_CONTENT);
     assert_eq!(company.runs().await, (0, 0));
-    let letters = company.world.store().dead_letters(&LetterFilter::newest(9)).await.unwrap();
+    let letters = company.world.store().dead_letters(&DeadLetterFilter::newest(9)).await.unwrap();
     assert_eq!(letters[0].reason, "there is no tenant `acne`");
 }
 

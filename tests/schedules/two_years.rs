@@ -68,7 +68,7 @@ async fn live(
     let mut restarts = downtimes.iter().peekable();
     loop {
         let rows = world.store().schedules(TENANT, None, None, 100).await.unwrap();
-        let due = rows.iter().filter_map(|row| row.look_at).min().unwrap_or(end).max(world.now());
+        let due = rows.iter().filter_map(|row| row.due_at).min().unwrap_or(end).max(world.now());
         let look = due + TimeDelta::milliseconds(random.random_range(0..1_500));
         let now = match restarts.peek() {
             Some(down) if due >= down.from => restarts.next().unwrap().until,

@@ -123,8 +123,8 @@ impl World {
     }
 
     pub(crate) async fn places(&self, places: Option<u32>) {
-        self.store().set_places(&Limit::Queue("light".into()), places).await.unwrap();
-        self.store().set_places(&Limit::Tenant(TENANT), None).await.unwrap();
+        self.store().set_slots(&Limit::Queue("light".into()), places).await.unwrap();
+        self.store().set_slots(&Limit::Tenant(TENANT), None).await.unwrap();
     }
 
     pub(crate) async fn schedule(&self, workflow: &str, name: &str) -> ScheduleRecord {
@@ -220,7 +220,7 @@ impl World {
             for message in messages {
                 match message {
                     Message::TaskDispatched(task) => self.claim(task).await,
-                    Message::LaneFreed(freed) => self.runtime.admit(&freed).await.unwrap(),
+                    Message::ConcurrencyGroupFreed(freed) => self.runtime.admit(&freed).await.unwrap(),
                     Message::CancelRequested(asked) => {
                         let (actor, reason) = (asked.actor, Some(asked.reason));
                         self.runtime.settle(asked.run, Command::Cancel { actor, reason }).await.unwrap();

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use model::{Ask, Changes, Leave, Message, Run, RunId, Task, TaskKey, TaskState, TenantId, TimerKind};
+use model::{
+    Changes, Message, Run, RunId, SlotRelease, SlotRequest, Task, TaskKey, TaskState, TenantId, TimerKind,
+};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{DueTimer, Memory, Runs};
@@ -27,7 +29,7 @@ pub(crate) enum Bug {
     /// A parent that ended is counted twice.
     DoubleRelease,
     /// A task that ended keeps its slot.
-    KeptPlace,
+    KeptSlot,
     /// Each task of a tenant takes turns for itself.
     GreedyTenant,
 }
@@ -46,7 +48,7 @@ struct Remembered {
     tasks: BTreeMap<TaskKey, Task>,
     fired: Vec<DueTimer>,
     said: bool,
-    parties: i32,
+    groups: i32,
 }
 
 impl Planted {
@@ -57,7 +59,7 @@ impl Planted {
             tasks: BTreeMap::new(),
             fired: Vec::new(),
             said: false,
-            parties: 0,
+            groups: 0,
         };
         Self { bug, in_flight, memory: Arc::new(Mutex::new(remembered)) }
     }
@@ -123,29 +125,29 @@ impl Planted {
                 outbox.for_each(|message| self.in_flight.put(message));
                 self.memory.lock().unwrap().said = true;
             }
-            Some(Bug::TimerFiredTwice | Bug::UnfencedTimer | Bug::KeptPlace | Bug::GreedyTenant) | None => {}
+            Some(Bug::TimerFiredTwice | Bug::UnfencedTimer | Bug::KeptSlot | Bug::GreedyTenant) | None => {}
         }
         changes
     }
 
     /// Which tasks release a slot, or are forgotten.
-    pub(crate) fn leaves(&self, leaves: &[Leave]) -> Vec<Leave> {
+    pub(crate) fn leaves(&self, leaves: &[SlotRelease]) -> Vec<SlotRelease> {
         let mut leaves = leaves.to_vec();
-        if self.is(Bug::KeptPlace) {
+        if self.is(Bug::KeptSlot) {
             let mut memory = self.memory.lock().unwrap();
-            leaves.retain(|leave| !leave.placed || memory.rng.random_bool(0.9));
+            leaves.retain(|leave| !leave.holds_slots || memory.rng.random_bool(0.9));
         }
         leaves
     }
 
     /// Which tasks request a slot, or more than their share.
-    pub(crate) fn asks(&self, asks: &[Ask]) -> Vec<Ask> {
+    pub(crate) fn asks(&self, asks: &[SlotRequest]) -> Vec<SlotRequest> {
         let mut asks = asks.to_vec();
         if self.is(Bug::GreedyTenant) {
             let mut memory = self.memory.lock().unwrap();
             for ask in asks.iter_mut().filter(|ask| ask.tenant == TenantId::DEFAULT) {
-                memory.parties += 1;
-                ask.tenant = TenantId(-memory.parties);
+                memory.groups += 1;
+                ask.tenant = TenantId(-memory.groups);
             }
         }
         asks

@@ -263,15 +263,15 @@ pub(crate) fn no_concurrency_group_is_overfull(
     changed: &Replay,
     graph: &Graph,
 ) -> Checked {
-    let (Some(lane), Some(limits)) = (&changed.run.lane, &graph.workflow().concurrency) else {
+    let (Some(group), Some(limits)) = (&changed.run.concurrency_group, &graph.workflow().concurrency) else {
         return Ok(());
     };
     let goes_on = |replay: &&Replay| {
         let run = &replay.run;
         run.workflow == changed.run.workflow
-            && run.lane.as_ref() == Some(lane)
+            && run.concurrency_group.as_ref() == Some(group)
             && run.tenant == changed.run.tenant
-            && !run.held
+            && !run.waiting
             && !run.state.is_final()
     };
     let going_on = replays.values().filter(goes_on).count();

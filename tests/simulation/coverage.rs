@@ -151,9 +151,9 @@ pub(crate) fn gaps(moves: &Moves, tally: &faults::Tally) -> Vec<String> {
         .map(|point| format!("nobody passed {point:?}"));
     let injected = Fault::ALL.into_iter().flat_map(|fault| {
         let points = fault.points();
-        let places: Vec<Option<Point>> =
+        let slots: Vec<Option<Point>> =
             if points.is_empty() { vec![None] } else { points.into_iter().map(Some).collect() };
-        places.into_iter().map(move |point| (fault, point))
+        slots.into_iter().map(move |point| (fault, point))
     });
     let injected = injected.filter(|place| !tally.injected.contains_key(place));
     let injected = injected.map(|(fault, point)| format!("{fault:?} never injected at {point:?}"));

@@ -55,9 +55,9 @@ pub(crate) struct Points {
     state: Arc<Mutex<State>>,
 }
 
-struct Leave<'a>(&'a Points, u64);
+struct SlotRelease<'a>(&'a Points, u64);
 
-impl Drop for Leave<'_> {
+impl Drop for SlotRelease<'_> {
     fn drop(&mut self) {
         self.0.state().stops.remove(&self.1);
     }
@@ -87,7 +87,7 @@ impl Points {
             state.stops.insert(id, stop);
             id
         };
-        let _leave = Leave(self, id);
+        let _leave = SlotRelease(self, id);
         poll_fn(|context| {
             let mut state = self.state();
             let stop = state.stops.get_mut(&id).expect("it leaves only at the end");

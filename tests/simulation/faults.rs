@@ -84,7 +84,7 @@ pub(crate) enum Fault {
     Fail,
     /// A call takes seconds or minutes.
     Slow,
-    /// An instance ends immediately, and a new one takes its place.
+    /// An instance ends immediately, and a new one takes its slot.
     Crash,
     /// An instance freezes for minutes and then continues.
     Freeze,
@@ -100,7 +100,7 @@ pub(crate) enum Fault {
     Cancel,
     /// A person pauses a run, re-runs parts of it, marks a task, or ends a wait.
     Steer,
-    /// An instance is asked to stop, and a new one takes its place.
+    /// An instance is asked to stop, and a new one takes its slot.
     Stop,
     /// A person drains or kills a worker.
     WorkerCommand,

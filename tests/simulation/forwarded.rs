@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, BackfillId, CloudEvent, Event, Instant, Limit, Order, RunId, RunState, TaskIndex, TaskKey,
-    TenantId, TriggerKey, VersionId, WorkerId,
+    AttemptRecord, BackfillId, CloudEvent, Event, Instant, Limit, RunId, RunState, TaskIndex, TaskKey,
+    TenantId, TriggerKey, VersionId, WorkerCommand, WorkerId,
 };
 use serde_json::Value;
 use store::{
-    Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Bookmark, Checkpoint, Contender,
-    DateStep, DeadLetter, Facts, Granted, Health, Held, InLine, Inspection, LaneMember, LetterFilter,
-    LimitRecord, Load, LogChunk, LogLine, NewVersion, News, Part, Pause, Paused, Registered, Result,
-    RunFilter, RunRecord, ScheduleRecord, Sighting, Sign, Silence, StandingRecord, StartRecord, TaskRecord,
-    TenantFilter, TenantRecord, TimerFilter, TimerRecord, Told, TriggerEvent, TriggerFilter, TriggerPause,
-    TriggerRecord, Unsent, Usage, VersionRecord, WorkerRecord, WorkflowPlace, WorkflowRecord, WorkflowSort,
+    Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Checkpoint, Claim,
+    ConcurrencyMember, Contender, DateStep, DeadLetter, DeadLetterFilter, Facts, FairnessGroupRecord,
+    FeedCursor, FeedPage, Granted, Health, Heartbeat, HeartbeatReply, Inspection, LimitRecord, Load,
+    LogChunk, LogLine, NewVersion, Part, Pause, Paused, PollRecord, Registered, Result, RunFilter, RunRecord,
+    ScheduleRecord, Silence, SlotWait, StartRecord, TaskRecord, TenantFilter, TenantRecord, TimerFilter,
+    TimerRecord, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, Unsent, Usage, VersionRecord,
+    WorkerRecord, WorkflowCursor, WorkflowRecord, WorkflowSort,
 };
 
 use crate::fault_points::now;
@@ -79,7 +80,7 @@ forward! {
         fn sorted_workflows(
             tenant: TenantId,
             sort: WorkflowSort,
-            after: Option<&WorkflowPlace>,
+            after: Option<&WorkflowCursor>,
             limit: u32
         ) -> Vec<WorkflowRecord>;
     }
@@ -110,11 +111,11 @@ forward! {
 forward! {
     RunViews
     reads {
-        fn in_lane(tenant: TenantId, workflow: &str, lane: &str, limit: u32) -> Vec<LaneMember>;
+        fn in_concurrency_group(tenant: TenantId, workflow: &str, group: &str, limit: u32) -> Vec<ConcurrencyMember>;
         fn attempts(key: TaskKey) -> Vec<AttemptRecord>;
         fn own_events(run: RunId, with: Option<TaskIndex>, from: i64, limit: u32) -> Vec<(i64, Event)>;
         fn log(key: TaskKey, attempt: u32, from: u32, limit: u32) -> Vec<(u32, LogLine)>;
-        fn horizon(tenant: TenantId, filter: &RunFilter, rows: u32) -> Option<store::RunPlace>;
+        fn horizon(tenant: TenantId, filter: &RunFilter, rows: u32) -> Option<store::RunCursor>;
     }
 }
 
@@ -124,7 +125,7 @@ forward! {
         fn untaken(before: Instant, limit: u32) -> Vec<Granted>;
     }
     writes {
-        fn set_places(limit: &Limit, places: Option<u32>) -> ();
+        fn set_slots(limit: &Limit, slots: Option<u32>) -> ();
         fn set_weight(tenant: TenantId, weight: u32) -> ();
     }
 }
@@ -133,10 +134,10 @@ forward! {
     SlotViews
     reads {
         fn limits(tenant: TenantId) -> Vec<LimitRecord>;
-        fn standings(limit: &Limit) -> Vec<StandingRecord>;
+        fn groups(limit: &Limit) -> Vec<FairnessGroupRecord>;
         fn holders(tenant: TenantId, runs: u32) -> Vec<Contender>;
         fn line(limit: &Limit, tenant: TenantId, count: u32) -> Vec<Contender>;
-        fn in_line(key: TaskKey) -> Option<InLine>;
+        fn slot_wait(key: TaskKey) -> Option<SlotWait>;
     }
 }
 
@@ -175,7 +176,7 @@ forward! {
     Maintenance
     reads {
         fn agenda(at: Instant) -> Agenda;
-        fn due_checkups(at: Instant, limit: u32) -> Vec<RunId>;
+        fn due_rechecks(at: Instant, limit: u32) -> Vec<RunId>;
     }
     writes {
         fn postpone(run: RunId, at: Instant, until: Instant) -> ();
@@ -214,7 +215,7 @@ forward! {
         fn forget(part: Part, runs: &[RunId]) -> ();
     }
     uncalled {
-        fn forget_letters(before: Instant) -> u64;
+        fn delete_dead_letters(before: Instant) -> u64;
         fn forget_trigger_events(at: Instant) -> u64;
     }
 }
@@ -223,12 +224,12 @@ forward! {
     Workers
     reads {
         fn silent(since: Instant, limit: u32) -> Vec<Silence>;
-        fn lost(silent: &[Silence], limit: u32) -> Vec<Held>;
+        fn lost(silent: &[Silence], limit: u32) -> Vec<Claim>;
     }
     writes {
-        fn beat(sign: &Sign) -> Told;
-        fn farewell(worker: WorkerId) -> Option<Order>;
-        fn give_order(worker: WorkerId, order: &Order) -> Option<Order>;
+        fn beat(sign: &Heartbeat) -> HeartbeatReply;
+        fn farewell(worker: WorkerId) -> Option<WorkerCommand>;
+        fn command_worker(worker: WorkerId, order: &WorkerCommand) -> Option<WorkerCommand>;
         fn forget_workers(silent: &[Silence]) -> u64;
     }
 }
@@ -246,7 +247,7 @@ forward! {
         fn dead_letter(id: &str) -> Option<DeadLetter>;
     }
     writes {
-        fn bury(letter: &DeadLetter) -> ();
+        fn insert_dead_letter(dead_letter: &DeadLetter) -> ();
         fn discard(id: &str) -> bool;
     }
 }
@@ -254,7 +255,7 @@ forward! {
 forward! {
     DeadLetterViews
     reads {
-        fn dead_letters(filter: &LetterFilter) -> Vec<DeadLetter>;
+        fn dead_letters(filter: &DeadLetterFilter) -> Vec<DeadLetter>;
     }
 }
 
@@ -332,9 +333,9 @@ forward! {
 }
 
 forward! {
-    NewsStore
+    ChangeFeed
     uncalled {
-        fn news(since: Option<&Bookmark>, limit: u32) -> Option<News>;
+        fn news(since: Option<&FeedCursor>, limit: u32) -> Option<FeedPage>;
     }
 }
 
@@ -354,5 +355,5 @@ forward_within! {
     fn note_event(key: &TriggerKey, event: &TriggerEvent) -> bool;
     fn hold_event(key: &TriggerKey, event: &CloudEvent, due_at: Instant) -> bool;
     fn take_held(key: &TriggerKey, at: Instant) -> Option<CloudEvent>;
-    fn sight(key: &TriggerKey, revision: i64, sighting: &Sighting) -> bool;
+    fn sight(key: &TriggerKey, revision: i64, poll_record: &PollRecord) -> bool;
 }

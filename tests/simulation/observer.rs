@@ -10,7 +10,8 @@ use model::{
     VersionId, WorkerId,
 };
 use store::{
-    DeadLetter, DeadLetterViews, Definitions, LetterFilter, Maintenance, Memory, Runs, Timers, WorkerViews,
+    DeadLetter, DeadLetterFilter, DeadLetterViews, Definitions, Maintenance, Memory, Runs, Timers,
+    WorkerViews,
 };
 
 use crate::check::{self, Checked, End, violation};
@@ -71,7 +72,7 @@ impl Observer {
             tasks: self.tasks(id),
             timers: timers.into_iter().filter(|due| due.run == id).map(|due| due.timer).collect(),
             events: events.into_iter().map(|(_, event)| event).collect(),
-            checked_up: now(self.memory.due_checkups(forever, ALL)).unwrap().contains(&id),
+            checked_up: now(self.memory.due_rechecks(forever, ALL)).unwrap().contains(&id),
             graph: &graph,
             run,
         };
@@ -195,7 +196,7 @@ impl Observer {
             ("a slot", limits.iter().any(|limit| limit.used > 0)),
             ("a waiting task", limits.iter().any(|limit| limit.waiting > 0)),
             ("a timer", agenda.timer.is_some()),
-            ("a recheck", agenda.checkup.is_some()),
+            ("a recheck", agenda.recheck.is_some()),
             ("an outbox row", agenda.unsent.is_some()),
             ("a worker", agenda.worker.is_some()),
         ] {
@@ -216,7 +217,7 @@ impl Observer {
                 "run {} of {} held={} {}",
                 replay.run.id,
                 replay.run.workflow,
-                replay.run.held,
+                replay.run.waiting,
                 tasks.join(" ")
             )
         };
@@ -243,7 +244,7 @@ impl Observer {
 
     /// Every message that the bus gave up on is kept, with the reason and whole, and no other is hopeless.
     fn what_is_dead_is_kept(&self, dead: u64) -> Checked {
-        let all = LetterFilter { limit: ALL, ..LetterFilter::default() };
+        let all = DeadLetterFilter { limit: ALL, ..DeadLetterFilter::default() };
         let letters = now(self.memory.dead_letters(&all)).unwrap();
         let ids: BTreeSet<String> = (1..=dead).map(dead_id).collect();
         if let Some(letter) = letters.iter().find(|letter| !ids.contains(&letter.id)) {

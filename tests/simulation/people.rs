@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use engine::{By, Command, Mark, Operation};
 use host::App;
-use model::{Instant, Order, OrderKind, RunId, Task, TaskIndex, TaskKind, TaskState, TenantId, WorkerId};
+use model::{
+    Instant, RunId, Task, TaskIndex, TaskKind, TaskState, TenantId, WorkerCommand, WorkerCommandKind,
+    WorkerId,
+};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
@@ -33,7 +36,7 @@ pub(crate) enum Action {
     Steer,
     Operate(RunId, Operation),
     Cancel(RunId),
-    Order(WorkerId, OrderKind),
+    WorkerCommand(WorkerId, WorkerCommandKind),
     Plan(Step),
 }
 
@@ -129,10 +132,10 @@ pub(crate) async fn run(action: Action, app: App) -> bool {
             (run, Command::Operate { operation, by })
         }
         Action::Register(new) => return app.runtime.store().register(&new).await.is_ok(),
-        Action::Order(worker, kind) => {
+        Action::WorkerCommand(worker, kind) => {
             let at = app.runtime.clock().now();
-            let order = Order { kind, actor: "ana".into(), reason: None, at };
-            return app.runtime.store().give_order(worker, &order).await.is_ok();
+            let order = WorkerCommand { kind, actor: "ana".into(), reason: None, at };
+            return app.runtime.store().command_worker(worker, &order).await.is_ok();
         }
         Action::Plan(step) => return plans::run(step, app).await,
         Action::Steer => return true,

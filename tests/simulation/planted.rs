@@ -54,7 +54,7 @@ fn a_join_that_counts_a_parent_twice_is_found() {
 
 #[test]
 fn a_place_that_is_not_given_back_is_found() {
-    is_found(Bug::KeptPlace, &["places_equal_the_tasks"]);
+    is_found(Bug::KeptSlot, &["places_equal_the_tasks"]);
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl Observer {
 
     fn ready_in(&self, replay: &Replay, at: Instant) -> Vec<Ready> {
         let run = replay.run.id;
-        if replay.run.held {
+        if replay.run.waiting {
             let has_room = !self.is_lane_full(replay);
             return has_room.then_some((run, None, 0, "held, with room in its lane")).into_iter().collect();
         }
@@ -44,8 +44,8 @@ impl Observer {
         match task.state {
             TaskState::Dispatched => Some("sent to a worker"),
             TaskState::Queued => {
-                let granted = now(self.memory.in_line(key)).unwrap().is_some_and(|line| line.granted);
-                granted.then_some("granted its places")
+                let granted = now(self.memory.slot_wait(key)).unwrap().is_some_and(|line| line.granted);
+                granted.then_some("granted its slots")
             }
             TaskState::Sleeping if spec.kind == TaskKind::Workflow => {
                 let child = RunId::of_task(key, task.attempt);
@@ -74,8 +74,9 @@ impl Observer {
         let limit = graph.workflow().concurrency.as_ref().map_or(u32::MAX, |limits| limits.limit);
         let goes_on = |replay: &&Replay| {
             let (one, other) = (&replay.run, &held.run);
-            (one.tenant, &one.workflow, &one.lane) == (other.tenant, &other.workflow, &other.lane)
-                && !one.held
+            (one.tenant, &one.workflow, &one.concurrency_group)
+                == (other.tenant, &other.workflow, &other.concurrency_group)
+                && !one.waiting
                 && !one.state.is_final()
         };
         self.replays.values().filter(goes_on).count() >= limit as usize

@@ -59,11 +59,9 @@ fn the_limits_agree(limits: &[LimitRecord], mut taken: BTreeMap<Limit, Taken>) -
             let what = format!("of {:?} there are {there:?}, by the tasks {counted:?}", limit.limit);
             return violation("places_equal_the_tasks", what);
         }
-        if limit.waiting > 0 && limit.places.is_none_or(|places| places > limit.used) {
-            let what = format!(
-                "{} wait, though {} of {:?} places are used",
-                limit.waiting, limit.used, limit.places
-            );
+        if limit.waiting > 0 && limit.slots.is_none_or(|slots| slots > limit.used) {
+            let what =
+                format!("{} wait, though {} of {:?} slots are used", limit.waiting, limit.used, limit.slots);
             return violation("nobody_waits_while_there_is_room", what);
         }
     }
@@ -87,7 +85,7 @@ impl Line {
 /// Counts the slots that a task holds, and where it waits.
 fn count(memory: &Memory, run: &Run, task: &Task, graph: &Graph, whole: &mut Line) -> Checked {
     let key = TaskKey { run: run.id, task: task.index };
-    let line = now(memory.in_line(key)).unwrap();
+    let line = now(memory.slot_wait(key)).unwrap();
     let stands = task.state == TaskState::Queued && run.state != RunState::Paused;
     if line.is_some() != stands {
         let what = format!(
@@ -106,7 +104,7 @@ fn count(memory: &Memory, run: &Run, task: &Task, graph: &Graph, whole: &mut Lin
                 break; // It has not requested the later ones.
             }
             Some(_) => true,
-            None => task.state.is_placed(),
+            None => task.state.holds_slots(),
         };
         if has_one {
             whole.held.insert((need, key, task.attempt));

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, Weak};
 
 use async_trait::async_trait;
 use model::{
-    Ask, Audit, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId,
+    Admission, Audit, Changes, Instant, Run, RunId, SlotRelease, SlotRequest, Task, TaskIndex, TaskKey,
+    TenantId, VersionId,
 };
 use serde_json::Value;
 use store::{
-    Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Memory, Result, Share,
-    ShareAsk, Timers, Transaction, TransactionSlots, Transactions, VersionRecord,
+    Committed, ConcurrencyMember, Context, Created, DueTimer, Error, Granted, Memory, NewRunRecord, Result,
+    Share, ShareAsk, Timers, Transaction, TransactionSlots, Transactions, VersionRecord,
 };
 
 use crate::bugs::Planted;
@@ -120,9 +121,9 @@ macro_rules! pass_on_within {
                 Ok(self.planted.read_tasks(rows))
             }
 
-            async fn create(&mut self, births: &[Birth]) -> Result<Vec<Created>> {
-                self.written.extend(births.iter().map(|birth| birth.changes.run.id));
-                self.within(Point::Save, |unit| now(unit.create(births)))
+            async fn create(&mut self, new_runs: &[NewRunRecord]) -> Result<Vec<Created>> {
+                self.written.extend(new_runs.iter().map(|new_run| new_run.changes.run.id));
+                self.within(Point::Save, |unit| now(unit.create(new_runs)))
             }
 
             async fn save(&mut self, changes: &[Changes]) -> Result<()> {
@@ -159,7 +160,7 @@ pass_on_within! {
     fn items(run: RunId, children: &[TaskIndex]) -> BTreeMap<TaskIndex, Value>;
     fn delivered(run: RunId, first: TaskIndex, count: u32) -> BTreeMap<TaskIndex, Value>;
     fn share(ask: &ShareAsk) -> Share;
-    fn lane(tenant: TenantId, workflow: &str, lane: &str) -> Vec<LaneMember>;
+    fn concurrency_group(tenant: TenantId, workflow: &str, group: &str) -> Vec<ConcurrencyMember>;
     fn signal(run: RunId, name: &str) -> Option<Value>;
     fn all_tasks(runs: &[RunId]) -> Vec<(RunId, Task)>;
     fn ancestors(run: RunId) -> BTreeSet<RunId>;
@@ -169,7 +170,12 @@ pass_on_within! {
 
 #[async_trait]
 impl TransactionSlots for SimulatedTransaction {
-    async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], at: Instant) -> Result<Vec<Seat>> {
+    async fn seat(
+        &mut self,
+        asks: &[SlotRequest],
+        leaves: &[SlotRelease],
+        at: Instant,
+    ) -> Result<Vec<Admission>> {
         let (asks, leaves) = (self.planted.asks(asks), self.planted.leaves(leaves));
         self.within(Point::UnitRead, |unit| now(unit.seat(&asks, &leaves, at)))
     }

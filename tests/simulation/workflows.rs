@@ -275,7 +275,7 @@ fn condition(rng: &mut StdRng) -> &'static str {
 fn concurrency(rng: &mut StdRng) -> Concurrency {
     let policy = [Overlap::Queue, Overlap::Queue, Overlap::CancelPrevious, Overlap::Skip];
     Concurrency {
-        key: rng.random_bool(0.5).then(|| "lane".into()),
+        key: rng.random_bool(0.5).then(|| "group".into()),
         limit: rng.random_range(1..3),
         policy: *policy.choose(rng).unwrap(),
     }

@@ -8,31 +8,31 @@ use model::RunId;
 pub struct DeadLetters {
     /// What to do [default: list]
     #[command(subcommand)]
-    pub action: Option<LetterAction>,
+    pub action: Option<DeadLetterAction>,
 }
 
 /// What to do with dead letters.
 #[derive(Subcommand, Clone, Debug)]
-pub enum LetterAction {
+pub enum DeadLetterAction {
     /// List dead letters, newest first
-    List(ListLetters),
+    List(ListDeadLetters),
     /// Show a dead letter with its body
     Show {
         /// The dead letter
         id: String,
     },
     /// Publish the message again and remove the dead letter
-    Replay(Letters),
+    Replay(SelectedDeadLetters),
     /// Remove the dead letter
-    Discard(Letters),
+    Discard(SelectedDeadLetters),
 }
 
 /// Which dead letters to list.
 #[derive(Args, Clone, Debug)]
-pub struct ListLetters {
+pub struct ListDeadLetters {
     /// The filter.
     #[command(flatten)]
-    pub filter: LetterFilter,
+    pub filter: DeadLetterFilter,
     /// The maximum number
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,
@@ -40,7 +40,7 @@ pub struct ListLetters {
 
 /// A filter for dead letters.
 #[derive(Args, Clone, Debug, Default)]
-pub struct LetterFilter {
+pub struct DeadLetterFilter {
     /// Only of this source
     #[arg(long)]
     pub source: Option<String>,
@@ -51,7 +51,7 @@ pub struct LetterFilter {
 
 /// One dead letter, or all that match a filter.
 #[derive(Args, Clone, Debug)]
-pub struct Letters {
+pub struct SelectedDeadLetters {
     /// The dead letter
     #[arg(required_unless_present = "all")]
     pub id: Option<String>,
@@ -60,7 +60,7 @@ pub struct Letters {
     pub all: bool,
     /// The filter.
     #[command(flatten)]
-    pub filter: LetterFilter,
+    pub filter: DeadLetterFilter,
     /// Only count them
     #[arg(long, requires = "all")]
     pub dry_run: bool,

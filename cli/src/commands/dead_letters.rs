@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use api::dead_letters::{Action, BulkBody, BulkFilter, BulkView, LetterView};
+use api::dead_letters::{Action, BulkBody, BulkFilter, BulkView, DeadLetterView};
 use api::page::Page;
 use reqwest::header::HeaderMap;
 use serde_json::json;
 
 use super::connect;
-use crate::args::{DeadLetters, LetterAction, LetterFilter, Letters, ListLetters, Shared};
+use crate::args::{
+    DeadLetterAction, DeadLetterFilter, DeadLetters, ListDeadLetters, SelectedDeadLetters, Shared,
+};
 use crate::output;
 
 const PATH: &str = "dead-letters";
@@ -18,21 +20,23 @@ const PATH: &str = "dead-letters";
 const DEFAULT_LIMIT: u32 = 20;
 
 pub(super) async fn run(shared: &Shared, arguments: DeadLetters) -> Result<ExitCode> {
-    let all = || LetterAction::List(ListLetters { filter: LetterFilter::default(), limit: DEFAULT_LIMIT });
+    let all = || {
+        DeadLetterAction::List(ListDeadLetters { filter: DeadLetterFilter::default(), limit: DEFAULT_LIMIT })
+    };
     match arguments.action.unwrap_or_else(all) {
-        LetterAction::List(wanted) => list(shared, wanted).await?,
-        LetterAction::Show { id } => show(shared, &id).await?,
-        LetterAction::Replay(letters) => act(shared, Action::Replay, letters).await?,
-        LetterAction::Discard(letters) => act(shared, Action::Discard, letters).await?,
+        DeadLetterAction::List(wanted) => list(shared, wanted).await?,
+        DeadLetterAction::Show { id } => show(shared, &id).await?,
+        DeadLetterAction::Replay(dead_letters) => act(shared, Action::Replay, dead_letters).await?,
+        DeadLetterAction::Discard(dead_letters) => act(shared, Action::Discard, dead_letters).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn list(shared: &Shared, wanted: ListLetters) -> Result<()> {
+async fn list(shared: &Shared, wanted: ListDeadLetters) -> Result<()> {
     let mut query = vec![("limit", wanted.limit.to_string())];
     query.extend(wanted.filter.source.map(|source| ("source", source)));
     query.extend(wanted.filter.text.map(|text| ("text", text)));
-    let page: Page<LetterView> = connect(shared)?.get(&[PATH], &query).await?;
+    let page: Page<DeadLetterView> = connect(shared)?.get(&[PATH], &query).await?;
     if shared.json {
         output::json(&page)?;
     } else if page.items.is_empty() {
@@ -43,15 +47,15 @@ async fn list(shared: &Shared, wanted: ListLetters) -> Result<()> {
     Ok(())
 }
 
-fn table(letters: &[LetterView]) -> String {
+fn table(dead_letters: &[DeadLetterView]) -> String {
     let head = ["ID", "AT", "SOURCE", "TYPE", "REASON"].map(String::from).to_vec();
-    let rows = letters.iter().map(|letter| {
+    let rows = dead_letters.iter().map(|dead_letter| {
         vec![
-            letter.id.clone(),
-            output::time(letter.at),
-            letter.source.clone(),
-            letter.kind.clone().unwrap_or_else(|| "-".into()),
-            output::first_line(&letter.reason).into(),
+            dead_letter.id.clone(),
+            output::time(dead_letter.at),
+            dead_letter.source.clone(),
+            dead_letter.kind.clone().unwrap_or_else(|| "-".into()),
+            output::first_line(&dead_letter.reason).into(),
         ]
     });
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
@@ -59,47 +63,52 @@ fn table(letters: &[LetterView]) -> String {
 }
 
 async fn show(shared: &Shared, id: &str) -> Result<()> {
-    let letter: LetterView = connect(shared)?.get(&[PATH, id], &[]).await?;
+    let dead_letter: DeadLetterView = connect(shared)?.get(&[PATH, id], &[]).await?;
     if shared.json {
-        return Ok(output::json(&letter)?);
+        return Ok(output::json(&dead_letter)?);
     }
-    let kind = letter.kind.as_deref().unwrap_or("not one of our messages: it can only be discarded");
+    let kind = dead_letter.kind.as_deref().unwrap_or("not one of our messages: it can only be discarded");
     let mut rows = vec![
-        vec!["id".into(), letter.id],
-        vec!["at".into(), output::time(letter.at)],
-        vec!["source".into(), letter.source],
-        vec!["reason".into(), letter.reason],
+        vec!["id".into(), dead_letter.id],
+        vec!["at".into(), output::time(dead_letter.at)],
+        vec!["source".into(), dead_letter.source],
+        vec!["reason".into(), dead_letter.reason],
         vec!["type".into(), kind.into()],
     ];
-    rows.extend(letter.run.map(|run| vec!["run".into(), run.to_string()]));
+    rows.extend(dead_letter.run.map(|run| vec!["run".into(), run.to_string()]));
     output::line(output::table(&rows, |_, _, cell| cell))?;
-    match letter.data {
+    match dead_letter.data {
         Some(data) => output::json(&data)?,
-        None => output::line(letter.body.unwrap_or_default())?,
+        None => output::line(dead_letter.body.unwrap_or_default())?,
     }
     Ok(())
 }
 
-async fn act(shared: &Shared, action: Action, letters: Letters) -> Result<()> {
+async fn act(shared: &Shared, action: Action, dead_letters: SelectedDeadLetters) -> Result<()> {
     let (verb, done) = match action {
         Action::Replay => ("replay", "replayed"),
         Action::Discard => ("discard", "discarded"),
     };
     let client = connect(shared)?;
-    let Some(id) = &letters.id else { return act_on_all(shared, action, done, letters).await };
-    let letter: LetterView = client.post(&[PATH, id, verb], HeaderMap::new(), &json!({})).await?;
+    let Some(id) = &dead_letters.id else { return act_on_all(shared, action, done, dead_letters).await };
+    let dead_letter: DeadLetterView = client.post(&[PATH, id, verb], HeaderMap::new(), &json!({})).await?;
     match shared.json {
-        true => output::json(&letter)?,
+        true => output::json(&dead_letter)?,
         false => output::line(format!("{done} dead letter {id}"))?,
     }
     Ok(())
 }
 
 /// Repeats the request until none are left.
-async fn act_on_all(shared: &Shared, action: Action, done_word: &str, letters: Letters) -> Result<()> {
+async fn act_on_all(
+    shared: &Shared,
+    action: Action,
+    done_word: &str,
+    dead_letters: SelectedDeadLetters,
+) -> Result<()> {
     let client = connect(shared)?;
-    let LetterFilter { source, text } = letters.filter;
-    let (dry_run, filter) = (letters.dry_run, BulkFilter { source, text });
+    let DeadLetterFilter { source, text } = dead_letters.filter;
+    let (dry_run, filter) = (dead_letters.dry_run, BulkFilter { source, text });
     let (mut done, mut left, mut cursor) = (0, Vec::new(), None);
     loop {
         let body = BulkBody { action, filter: filter.clone(), dry_run, cursor };

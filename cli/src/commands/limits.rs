@@ -19,7 +19,7 @@ pub(super) async fn run(shared: &Shared, arguments: Limits) -> Result<ExitCode> 
             return show(shared, &detail);
         }
         Some(LimitAction::Set { kind, name, slots }) => {
-            let body = LimitBody { places: slots.0 };
+            let body = LimitBody { slots: slots.0 };
             client.post(&["limits", &kind, &name], HeaderMap::new(), &body).await?
         }
     };
@@ -59,7 +59,7 @@ fn table(limits: &[LimitView]) -> String {
             limit.kind.clone(),
             limit.name.clone(),
             limit.used.to_string(),
-            limit.places.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string()),
+            limit.slots.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string()),
             limit.waiting.to_string(),
             limit.oldest.map(output::time).unwrap_or_default(),
         ]

@@ -31,22 +31,22 @@ fn table(queues: &[QueueView]) -> String {
             queue.depth.to_string(),
             queue.oldest.map(output::time).unwrap_or_default(),
             queue.active.to_string(),
-            queue.places.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string()),
+            queue.slots.map_or_else(|| "unlimited".to_owned(), |slots| slots.to_string()),
             queue.released.to_string(),
             queue.rate.to_string(),
         ]);
-        rows.extend(queue.parties.iter().map(|party| {
-            let group = party.tenant.clone().unwrap_or_else(|| "another tenant".to_owned());
-            let group = party.backfill.map_or(group, |backfill| format!("backfill {backfill}"));
+        rows.extend(queue.fairness_groups.iter().map(|group| {
+            let name = group.tenant.clone().unwrap_or_else(|| "another tenant".to_owned());
+            let name = group.backfill.map_or(name, |backfill| format!("backfill {backfill}"));
             vec![
                 String::new(),
-                group,
-                party.depth.to_string(),
-                party.oldest.map(output::time).unwrap_or_default(),
+                name,
+                group.depth.to_string(),
+                group.oldest.map(output::time).unwrap_or_default(),
                 String::new(),
                 String::new(),
-                party.released.to_string(),
-                party.rate.to_string(),
+                group.released.to_string(),
+                group.rate.to_string(),
             ]
         }));
     }

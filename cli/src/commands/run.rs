@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use api::views::{ChildrenView, ElsewhereView, ParentView, RunView, TaskView, TurnView, WaitingView};
+use api::views::{ChildrenView, OtherRunView, ParentView, RunView, TaskView, TurnView, WaitingView};
 use model::{RunId, TaskKind};
 use serde_json::json;
 
@@ -121,8 +121,8 @@ fn children(children: &ChildrenView) -> String {
 
 fn waits(waiting: &WaitingView) -> String {
     let what = match &waiting.run {
-        Some(ElsewhereView { id, task: Some(task), .. }) => format!("{task} of run {id}"),
-        Some(ElsewhereView { id, .. }) => format!("run {id}"),
+        Some(OtherRunView { id, task: Some(task), .. }) => format!("{task} of run {id}"),
+        Some(OtherRunView { id, .. }) => format!("run {id}"),
         None if waiting.until.is_some() => format!("its {}", waiting.reason),
         None => waiting.reason.clone(),
     };

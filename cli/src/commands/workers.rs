@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use api::views::{WorkerState, WorkerView};
-use api::workers::OrderBody;
+use api::workers::WorkerCommandBody;
 use reqwest::header::HeaderMap;
 use serde_json::json;
 
@@ -34,7 +34,8 @@ pub(super) async fn stop(shared: &Shared, arguments: Worker) -> Result<ExitCode>
         }
     };
     let path = ["workers", &id.to_string(), order];
-    let worker: WorkerView = connect(shared)?.post(&path, HeaderMap::new(), &OrderBody { reason }).await?;
+    let worker: WorkerView =
+        connect(shared)?.post(&path, HeaderMap::new(), &WorkerCommandBody { reason }).await?;
     if shared.json {
         output::json(&worker)?
     } else {

@@ -19,13 +19,13 @@ pub(crate) fn of_definition(graph: &Graph) -> Markup {
 }
 
 /// The graph of a run, with how each task stands.
-pub(crate) fn of_run(graph: &Graph, run: &str, tasks: &[Task], told: &Told<'_>) -> Markup {
+pub(crate) fn of_run(graph: &Graph, run: &str, tasks: &[Task], told: &Explained<'_>) -> Markup {
     let tasks: BTreeMap<TaskIndex, &Task> = tasks.iter().map(|task| (task.index, task)).collect();
     Drawing { graph, run: Some(Standing { run, tasks, told }) }.drawn()
 }
 
 /// What is told of the tasks of a run beside how they stand.
-pub(crate) struct Told<'a> {
+pub(crate) struct Explained<'a> {
     /// The tasks that decided when the run ended.
     pub(crate) critical: &'a BTreeSet<TaskIndex>,
     /// Why tasks were skipped, of those that have a reason of their own.
@@ -62,7 +62,7 @@ struct Drawing<'a> {
 struct Standing<'a> {
     run: &'a str,
     tasks: BTreeMap<TaskIndex, &'a Task>,
-    told: &'a Told<'a>,
+    told: &'a Explained<'a>,
 }
 
 impl Drawing<'_> {
@@ -246,7 +246,7 @@ mod tests {
         let ended = model::task::Tally { done: 4_000, succeeded: 3_998, failed: 2, skipped: 0 };
         let fan = model::Fan { first: TaskIndex(1), total: 10_000, released: 5_000, ended };
         let task = Task { state: TaskState::Sleeping, fan: Some(fan), ..Task::pending(TaskIndex(0), at(0)) };
-        let told = Told { critical: &BTreeSet::new(), skipped: &BTreeMap::new(), now: at(1) };
+        let told = Explained { critical: &BTreeSet::new(), skipped: &BTreeMap::new(), now: at(1) };
         let Markup(svg) = of_run(&graph, "r", &[task], &told);
         assert_eq!(svg.matches("class=\"box\"").count(), 1);
         assert!(svg.contains("4\u{202f}000 of 10\u{202f}000, 2 failed"), "{svg}");
@@ -257,7 +257,7 @@ mod tests {
         let graph = graph("{name: w, tasks: [{name: a, type: noop}]}");
         let task = Task { state: TaskState::Skipped, ..Task::pending(TaskIndex(0), at(0)) };
         let skipped = BTreeMap::from([(TaskIndex(0), "when 1 < 0 <b>".to_owned())]);
-        let told = Told { critical: &BTreeSet::new(), skipped: &skipped, now: at(1) };
+        let told = Explained { critical: &BTreeSet::new(), skipped: &skipped, now: at(1) };
         let Markup(svg) = of_run(&graph, "r", &[task], &told);
         assert!(svg.contains("skipped: when 1 &lt; 0 &lt;b&gt;</title>"), "{svg}");
     }

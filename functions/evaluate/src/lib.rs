@@ -47,13 +47,15 @@ async fn evaluate(app: &App, message: &Message) -> runtime::Result<Verdict> {
         Message::SharedFinished(finished) => {
             return app.runtime.shared_ended(&finished).await.map(|()| Verdict::Done);
         }
-        Message::LaneFreed(freed) => return app.runtime.admit(&freed).await.map(|()| Verdict::Done),
+        Message::ConcurrencyGroupFreed(freed) => {
+            return app.runtime.admit(&freed).await.map(|()| Verdict::Done);
+        }
         Message::CancelRequested(CancelRequested { run, actor, reason }) => {
             // A run that does not exist was never created, and will not be: its requester has ended.
             let cancel = Command::Cancel { actor, reason: Some(reason) };
             return app.runtime.settle(run, cancel).await.map(|_| Verdict::Done);
         }
-        Message::RunNudged(nudge) => (nudge.run, Command::Checkup { patience: TimeDelta::zero() }),
+        Message::RunNudged(nudge) => (nudge.run, Command::Recheck { patience: TimeDelta::zero() }),
         other => return Ok(Verdict::Hopeless(format!("evaluate takes no `{}`", other.kind()))),
     };
     Ok(verdict(app.runtime.settle(run, command).await?, run))

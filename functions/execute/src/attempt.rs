@@ -188,7 +188,7 @@ impl Executor {
         graph: &Graph,
         brief: Briefed,
     ) -> runtime::Result<Settlement> {
-        // Held before it is claimed: an attempt that is ours in the store and not held here is handed back.
+        // Claim before it is claimed: an attempt that is ours in the store and not held here is handed back.
         let halt = match worker.holds.add(work.key, work.attempt) {
             Ok(halt) => halt,
             Err(verdict) => return Ok(verdict.into()),
@@ -306,7 +306,7 @@ impl Executor {
 
     /// An earlier try may have been committed without our knowledge: then what follows from it is unpublished.
     async fn follow_up(&self, work: &TaskDispatched) {
-        let recheck = Command::Checkup { patience: TimeDelta::zero() };
+        let recheck = Command::Recheck { patience: TimeDelta::zero() };
         if let Err(error) = self.runtime.settle(work.key.run, recheck).await {
             warn!("The next step of run {} waits for the sweep: {error}", work.key.run);
         }

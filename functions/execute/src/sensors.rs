@@ -18,7 +18,7 @@ use language::expression;
 use language::template::Scope;
 use model::message::{PollDue, TaskDispatched, TaskResult, Watch};
 use model::{CloudEvent, Failure, Instant, TaskKey, TaskKind, TenantId, TriggerKey};
-use runtime::{Find, Look};
+use runtime::{Find, Poll};
 use serde_json::{Value, json};
 use store::TriggerRecord;
 use tracing::info;
@@ -83,10 +83,10 @@ impl Executor {
             }
             Ok(Some(output)) => TaskResult::Succeeded(output),
             Ok(None) if !failed => return Ok(Verdict::Done),
-            Ok(None) => return self.note_look(key, attempt, None).await,
+            Ok(None) => return self.note_poll(key, attempt, None).await,
             Err(failure) if failure.class != model::ErrorClass::Permanent => {
                 info!("A sensor of run {} polls again later: {}", key.run, failure.message);
-                return self.note_look(key, attempt, Some(failure)).await;
+                return self.note_poll(key, attempt, Some(failure)).await;
             }
             Err(failure) => TaskResult::Failed(failure),
         };
@@ -96,21 +96,21 @@ impl Executor {
     }
 
     /// Records why a poll failed, or that it no longer does, for people who wonder why the task waits.
-    async fn note_look(
+    async fn note_poll(
         &self,
         key: TaskKey,
         attempt: u32,
         failure: Option<Failure>,
     ) -> runtime::Result<Verdict> {
-        self.runtime.settle(key.run, Command::Looked { task: key.task, attempt, failure }).await?;
+        self.runtime.settle(key.run, Command::Polled { task: key.task, attempt, failure }).await?;
         Ok(Verdict::Done)
     }
 
     /// A poll that takes too long fails.
-    async fn in_time<T>(&self, look: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    async fn in_time<T>(&self, poll: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let clock = self.runtime.clock();
         tokio::select! {
-            seen = look => seen,
+            seen = poll => seen,
             () = clock.wait_until(clock.now() + POLL_TIMEOUT) => {
                 Err(Failure::transient(format!("the poll took longer than {} s", POLL_TIMEOUT.num_seconds())))
             }
@@ -171,23 +171,23 @@ impl Executor {
     async fn poll_trigger(&self, key: &TriggerKey) -> runtime::Result<Verdict> {
         let record = self.runtime.store().trigger(key).await?;
         let Some(record) = record.filter(|record| record.paused.is_none()) else { return Ok(Verdict::Done) };
-        let look = match self.secrets.resolve(self.runtime.triggers().sensor_secrets(&record)).await {
+        let poll = match self.secrets.resolve(self.runtime.triggers().sensor_secrets(&record)).await {
             Err(failure) => Err(failure),
             Ok(secrets) => {
                 let mask = Mask::of(&secrets).and(self.secrets.known().await);
-                let look = match self.runtime.triggers().sensor(&record, secrets) {
+                let poll = match self.runtime.triggers().sensor(&record, secrets) {
                     Err(failure) => Err(failure),
                     Ok(sensor) => self.in_time(self.news(&record, sensor, &|text| mask.text(text))).await,
                 };
-                look.map(|look| clean_look(look, &mask)).map_err(|failure| mask.failure(failure))
+                poll.map(|poll| clean_poll(poll, &mask)).map_err(|failure| mask.failure(failure))
             }
         };
-        self.runtime.triggers().polled(&record, look).await?;
+        self.runtime.triggers().polled(&record, poll).await?;
         Ok(Verdict::Done)
     }
 
     /// What is new to a trigger's sensor.
-    async fn news(&self, record: &TriggerRecord, sensor: Sensor, hush: Hush<'_>) -> Result<Look, Failure> {
+    async fn news(&self, record: &TriggerRecord, sensor: Sensor, hush: Hush<'_>) -> Result<Poll, Failure> {
         let seen = &record.watermark;
         match sensor {
             Sensor::File(sensor) => files::news(&sensor, seen, &self.clients.storage).await,
@@ -220,17 +220,17 @@ impl Executor {
 
 /// What there is to a sensor that is either met or not: it is new where it was not met before, or by something else. The
 /// revision tells one time from another, and is the same for all who look at the same time.
-fn edge(record: &TriggerRecord, kind: &str, there: Option<(String, Value)>) -> Look {
+fn edge(record: &TriggerRecord, kind: &str, there: Option<(String, Value)>) -> Poll {
     let Some((digest, data)) = there else {
-        return Look { finds: Vec::new(), watermark: Value::Null };
+        return Poll { finds: Vec::new(), watermark: Value::Null };
     };
     let watermark = json!({ "seen": digest });
     if record.watermark == watermark {
-        return Look { finds: Vec::new(), watermark };
+        return Poll { finds: Vec::new(), watermark };
     }
     let id = format!("{digest}@{}", record.revision);
     let event = event(kind, &format!("{}/{}", record.key.workflow, record.key.name), id, data);
-    Look { finds: vec![Find { event, watermark: watermark.clone() }], watermark }
+    Poll { finds: vec![Find { event, watermark: watermark.clone() }], watermark }
 }
 
 /// An event that a sensor makes of what it saw.
@@ -240,10 +240,10 @@ fn event(kind: &str, source: &str, id: String, data: Value) -> CloudEvent {
 }
 
 /// Masks secrets in a sensor's result, which is stored.
-fn clean_look(look: Look, mask: &Mask) -> Look {
+fn clean_poll(poll: Poll, mask: &Mask) -> Poll {
     let clean = |find: Find| {
         let data = mask.value(find.event.data);
         Find { event: CloudEvent { data, ..find.event }, ..find }
     };
-    Look { finds: look.finds.into_iter().map(clean).collect(), ..look }
+    Poll { finds: poll.finds.into_iter().map(clean).collect(), ..poll }
 }

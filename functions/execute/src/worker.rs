@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use engine::Command;
 use model::{Instant, WorkerFacts, WorkerId};
 use runtime::Runtime;
-use store::{Held, Sign, Told};
+use store::{Claim, Heartbeat, HeartbeatReply};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -136,9 +136,9 @@ impl Worker {
         }
     }
 
-    async fn say_that_we_live(&self, now: Instant) -> store::Result<Told> {
+    async fn say_that_we_live(&self, now: Instant) -> store::Result<HeartbeatReply> {
         let facts = WorkerFacts { breakers: self.breakers.open(), ..self.facts.clone() };
-        let sign = Sign { worker: self.id, facts: Some(facts), at: now };
+        let sign = Heartbeat { worker: self.id, facts: Some(facts), at: now };
         self.runtime.store().beat(&sign).await
     }
 
@@ -179,7 +179,7 @@ impl Worker {
     }
 
     /// A claim whose response got lost leaves an attempt that is ours in the store and that nothing runs.
-    async fn give_back_what_is_unknown(&self, ours: &[Held]) {
+    async fn give_back_what_is_unknown(&self, ours: &[Claim]) {
         for held in self.holds.unknown(ours) {
             let lose = Command::Lose { task: held.key.task, attempt: held.attempt, worker: self.id };
             if let Err(error) = self.runtime.settle(held.key.run, lose).await {

@@ -19,8 +19,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use host::{App, Problem, Push, Reply, Verdict, health};
 use model::message::WorkerKill;
-use model::{Instant, Message, Order, OrderKind, WorkerFacts, WorkerId};
-use store::Sign;
+use model::{Instant, Message, WorkerCommand, WorkerCommandKind, WorkerFacts, WorkerId};
+use store::Heartbeat;
 use tracing::Instrument;
 
 pub use archive::{Archive, Bucket, Folder};
@@ -106,16 +106,16 @@ async fn hear_of(
     facts: Option<WorkerFacts>,
     at: Instant,
 ) -> runtime::Result<Verdict> {
-    app.runtime.store().beat(&Sign { worker, facts, at: at.min(app.now()) }).await?;
+    app.runtime.store().beat(&Heartbeat { worker, facts, at: at.min(app.now()) }).await?;
     Ok(Verdict::Done)
 }
 
 /// Leaves the order with the worker, which finds it when it next says that it lives.
 async fn end(app: &App, kill: &WorkerKill) -> runtime::Result<Verdict> {
     let (actor, reason) = (kill.actor.clone(), kill.reason.clone());
-    let order = Order { kind: OrderKind::Kill, actor, reason, at: app.now() };
+    let order = WorkerCommand { kind: WorkerCommandKind::Kill, actor, reason, at: app.now() };
     // A worker that has left meanwhile need not be ended.
-    app.runtime.store().give_order(kill.worker, &order).await?;
+    app.runtime.store().command_worker(kill.worker, &order).await?;
     Ok(Verdict::Done)
 }
 

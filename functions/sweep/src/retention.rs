@@ -97,7 +97,7 @@ impl Retention {
             store.rest_retention(now).await?;
             return Ok(true);
         }
-        let letters = store.forget_letters(now - TimeDelta::days(self.days.dead_letters.into())).await?;
+        let letters = store.delete_dead_letters(now - TimeDelta::days(self.days.dead_letters.into())).await?;
         let events = store.forget_trigger_events(now).await?;
         if letters + events > 0 {
             info!("Deleted {letters} dead letters and {events} trigger events");

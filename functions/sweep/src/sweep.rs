@@ -33,7 +33,7 @@ pub(crate) const BATCH: u32 = 200;
 const MAX_TIMERS: u32 = 1_000;
 
 /// The maximum number of rechecks at a time: each reads all that is unfinished of a run while holding its lock.
-const CHECKUPS: u32 = 20;
+const RECHECKS: u32 = 20;
 
 /// The minimum time between two inspections of everything unfinished.
 const INSPECTION_INTERVAL: TimeDelta = TimeDelta::minutes(5);
@@ -133,7 +133,7 @@ impl Sweep {
             // While nothing is due, nothing more is read; waiting runs are inspected once a day.
             let expires = due(agenda.retention, TimeDelta::zero(), now);
             let overdue =
-                due(agenda.checkup, TimeDelta::zero(), now) || due(agenda.timer, ORPHANED_AFTER, now);
+                due(agenda.recheck, TimeDelta::zero(), now) || due(agenda.timer, ORPHANED_AFTER, now);
             let more = self.reconcile(overdue || agenda.neglected || expires, now).await?;
             if self.successors.load(Ordering::SeqCst) > 0 {
                 *handed_on = watch;
@@ -164,7 +164,7 @@ impl Sweep {
         }
         let workers = self.runtime.store().silent(now, u32::MAX).await?;
         self.give_up_on(&workers).await?;
-        let agenda = Agenda { checkup: Some(now), ..Agenda::default() };
+        let agenda = Agenda { recheck: Some(now), ..Agenda::default() };
         while self.work(&agenda, now, TimeDelta::zero()).await? {}
         Ok(())
     }
@@ -182,8 +182,8 @@ impl Sweep {
         if due(agenda.backfill, TimeDelta::zero()) {
             done += self.runtime.backfills().advance_due(now, BATCH).await?;
         }
-        if due(agenda.checkup, TimeDelta::zero()) {
-            done += self.check_up(now, patience).await?;
+        if due(agenda.recheck, TimeDelta::zero()) {
+            done += self.recheck(now, patience).await?;
         }
         if due(agenda.unsent, OUTBOX_TIMEOUT) {
             done += self.relay(now - OUTBOX_TIMEOUT).await;
@@ -214,9 +214,9 @@ impl Sweep {
         self.runtime.settle_or_postpone(due.into_iter().map(runtime::wake).collect()).await
     }
 
-    async fn check_up(&self, now: Instant, patience: TimeDelta) -> Result<usize> {
-        let runs = self.runtime.store().due_checkups(now, CHECKUPS).await?;
-        let commands = runs.into_iter().map(|run| (run, Command::Checkup { patience })).collect();
+    async fn recheck(&self, now: Instant, patience: TimeDelta) -> Result<usize> {
+        let runs = self.runtime.store().due_rechecks(now, RECHECKS).await?;
+        let commands = runs.into_iter().map(|run| (run, Command::Recheck { patience })).collect();
         self.runtime.settle_or_postpone(commands).await
     }
 

@@ -28,13 +28,13 @@ const REST: TimeDelta = TimeDelta::seconds(30);
 #[derive(Default)]
 pub(crate) struct Watch {
     doubted: Vec<Silence>,
-    look_at: Option<Instant>,
+    due_at: Option<Instant>,
 }
 
 impl Watch {
     /// When those in doubt have had their last chance.
     pub(crate) fn verdict_at(&self) -> Option<Instant> {
-        self.look_at.filter(|_| !self.doubted.is_empty())
+        self.due_at.filter(|_| !self.doubted.is_empty())
     }
 }
 
@@ -45,7 +45,7 @@ impl Sweep {
             *watch = Watch::default();
             return Ok(0);
         }
-        if watch.look_at.is_some_and(|look_at| now < look_at) {
+        if watch.due_at.is_some_and(|due_at| now < due_at) {
             return Ok(0);
         }
         // The sweep that was to take over ended first: it is unknown whether the store answered all the while.
@@ -54,12 +54,12 @@ impl Sweep {
         }
         if watch.doubted.is_empty() {
             watch.doubted = self.runtime.store().silent(now - DOUBT, BATCH).await?;
-            watch.look_at = Some(now + LAST_CHANCE);
+            watch.due_at = Some(now + LAST_CHANCE);
             // An attempt held by an unknown worker is lost for certain.
             return self.give_up_on(&[]).await;
         }
         let doubted = std::mem::take(&mut watch.doubted);
-        watch.look_at = Some(now + REST);
+        watch.due_at = Some(now + REST);
         self.give_up_on(&doubted).await
     }
 

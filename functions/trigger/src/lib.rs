@@ -98,7 +98,7 @@ async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
     };
     match started {
         // Skipping the run while another of its key is active is what the workflow asks for, not an error.
-        Ok(()) | Err(runtime::Error::LaneTaken(_)) => Ok(Verdict::Done),
+        Ok(()) | Err(runtime::Error::ConcurrencyGroupTaken(_)) => Ok(Verdict::Done),
         Err(error) => Err(error),
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use auth::PushAuth;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use bus::envelope::Letter;
+use bus::envelope::BusMessage;
 use bus::{Bus, SystemClock};
 use language::{FileKind, SourceFile};
 use model::message::RunNudged;
@@ -93,13 +93,13 @@ fn request(workflow: &str, inputs: Value) -> RunRequested {
 }
 
 async fn push(app: &App, message: &Message) -> StatusCode {
-    let body = Letter::new(message, "m-1", SystemClock.now()).push_body("triggers", Some(1));
+    let body = BusMessage::new(message, "m-1", SystemClock.now()).push_body("triggers", Some(1));
     let request = Request::post("/push").body(Body::from(body)).unwrap();
     router(app.clone(), None).oneshot(request).await.unwrap().status()
 }
 
 async fn reasons(app: &App) -> Vec<String> {
-    let letters = app.runtime.store().dead_letters(&store::LetterFilter::newest(10)).await.unwrap();
+    let letters = app.runtime.store().dead_letters(&store::DeadLetterFilter::newest(10)).await.unwrap();
     letters.into_iter().map(|letter| letter.reason).collect()
 }
 

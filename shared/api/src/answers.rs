@@ -16,7 +16,7 @@ use crate::views::RunView;
 use crate::{Api, Caller, error, runs, tasks};
 
 /// No signal's name is longer.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME: usize = 100;
 
 /// The answers to the approval's form.
 #[derive(Deserialize, schemars::JsonSchema)]
@@ -42,8 +42,8 @@ pub(crate) async fn post_signal(
     Text(body): Text,
 ) -> Result<Json<RunView>, Problem> {
     request::check_type(&headers, &["application/json"])?;
-    if name.is_empty() || name.len() > LONGEST_NAME {
-        let message = format!("a signal's name must have 1 to {LONGEST_NAME} characters");
+    if name.is_empty() || name.len() > MAX_NAME {
+        let message = format!("a signal's name must have 1 to {MAX_NAME} characters");
         return Err(Problem::bad_request(message));
     }
     let payload = if body.trim().is_empty() { Value::Null } else { request::parse(&body)? };

@@ -18,10 +18,10 @@ use crate::{Api, Caller, error, runs};
 pub const ACTIONS: [&str; 5] = ["cancel", "pause", "resume", "retry", "evaluate"];
 
 /// No dry run counts further.
-const MOST_COUNTED: usize = 10_000;
+const MAX_COUNTED: usize = 10_000;
 
 /// So many runs are counted at once.
-const COUNTED_AT_ONCE: u32 = 1_000;
+const PAGE_SIZE: u32 = 1_000;
 
 /// What to do, and to which runs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -145,17 +145,17 @@ pub(crate) async fn post_bulk(
 }
 
 async fn count(api: &Api, caller: &Caller, filter: RunFilter) -> Result<CountView, Problem> {
-    let (mut filter, mut found) = (RunFilter { limit: COUNTED_AT_ONCE, ..filter }, CountView::default());
+    let (mut filter, mut found) = (RunFilter { limit: PAGE_SIZE, ..filter }, CountView::default());
     loop {
         let rows = read(api, caller, &filter).await?;
         let room = (MAX_LIMIT as usize).saturating_sub(found.sample.len());
         found.count += rows.len();
         found.sample.extend(rows.iter().take(room).map(|record| record.run.id));
         filter.after = rows.last().map(place);
-        if rows.len() < COUNTED_AT_ONCE as usize {
+        if rows.len() < PAGE_SIZE as usize {
             return Ok(found);
         }
-        if found.count >= MOST_COUNTED {
+        if found.count >= MAX_COUNTED {
             return Ok(CountView { more: true, ..found });
         }
     }

@@ -1,4 +1,4 @@
-//! Dead letters: messages that could not be taken in, to be looked at, published again or thrown away.
+//! Dead dead_letters: messages that could not be taken in, to be looked at, published again or thrown away.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,7 +8,7 @@ use model::{Instant, RunId};
 use runtime::Replayed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::{DeadLetter, LetterFilter};
+use store::{DeadLetter, DeadLetterFilter};
 use tracing::info;
 
 use crate::page::{MAX_LIMIT, Page, Wanted};
@@ -32,7 +32,7 @@ pub struct ListQuery {
 
 /// A dead letter.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct LetterView {
+pub struct DeadLetterView {
     /// Its id.
     pub id: String,
     /// When it was given up on.
@@ -48,10 +48,10 @@ pub struct LetterView {
     /// The run that the message is about.
     #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub run: Option<RunId>,
-    /// The message's data; only where one letter is asked for.
+    /// The message's data; only where one dead_letter is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// Its body as it came; only where one letter is asked for.
+    /// Its body as it came; only where one dead_letter is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
 }
@@ -69,7 +69,7 @@ pub enum Action {
 /// Which dead letters a bulk action is about.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "LetterBulkFilter")]
+#[schemars(rename = "DeadLetterBulkFilter")]
 pub struct BulkFilter {
     /// Only of this source.
     pub source: Option<String>,
@@ -80,7 +80,7 @@ pub struct BulkFilter {
 /// What to do with all dead letters that a filter lets pass.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "LetterBulkBody")]
+#[schemars(rename = "DeadLetterBulkBody")]
 pub struct BulkBody {
     /// What to do.
     pub action: Action,
@@ -95,9 +95,9 @@ pub struct BulkBody {
     pub cursor: Option<String>,
 }
 
-/// What became of a bulk action. One call sees to a hundred letters at most.
+/// What became of a bulk action. One call sees to a hundred dead_letters at most.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(rename = "LetterBulkView")]
+#[schemars(rename = "DeadLetterBulkView")]
 pub struct BulkView {
     /// How many dead letters this call examined.
     pub matched: usize,
@@ -109,45 +109,45 @@ pub struct BulkView {
     pub next_cursor: Option<String>,
 }
 
-impl LetterView {
-    fn new(letter: DeadLetter) -> Self {
-        let message = runtime::message_of(&letter).ok();
+impl DeadLetterView {
+    fn new(dead_letter: DeadLetter) -> Self {
+        let message = runtime::message_of(&dead_letter).ok();
         Self {
             kind: message.as_ref().map(|message| message.kind().to_owned()),
             run: message.as_ref().and_then(model::Message::run),
-            id: letter.id,
-            at: letter.at,
-            source: letter.source,
-            reason: letter.reason,
+            id: dead_letter.id,
+            at: dead_letter.at,
+            source: dead_letter.source,
+            reason: dead_letter.reason,
             data: None,
             body: None,
         }
     }
 
-    fn whole(letter: DeadLetter) -> Self {
-        let data = runtime::message_of(&letter).ok().map(|message| message.data());
-        let body = Some(letter.body.clone());
-        Self { data, body, ..Self::new(letter) }
+    fn whole(dead_letter: DeadLetter) -> Self {
+        let data = runtime::message_of(&dead_letter).ok().map(|message| message.data());
+        let body = Some(dead_letter.body.clone());
+        Self { data, body, ..Self::new(dead_letter) }
     }
 }
 
 type Place = (Instant, String);
 
-fn place(letter: &DeadLetter) -> Place {
-    (letter.at, letter.id.clone())
+fn place(dead_letter: &DeadLetter) -> Place {
+    (dead_letter.at, dead_letter.id.clone())
 }
 
 /// A page of the dead letters, newest first.
-pub async fn list(api: &Api, query: &ListQuery) -> Result<Page<LetterView>, Problem> {
+pub async fn list(api: &Api, query: &ListQuery) -> Result<Page<DeadLetterView>, Problem> {
     let wanted = Wanted::<Place>::read(query.limit, query.cursor.as_deref())?;
-    let filter = LetterFilter {
+    let filter = DeadLetterFilter {
         source: query.source.clone(),
         text: query.text.clone(),
         after: wanted.after.clone(),
         limit: wanted.rows(),
     };
     let rows = api.app.runtime.store().dead_letters(&filter).await.map_err(error::store)?;
-    Ok(wanted.page(rows, place).map(LetterView::new))
+    Ok(wanted.page(rows, place).map(DeadLetterView::new))
 }
 
 async fn find(api: &Api, id: &str) -> Result<DeadLetter, Problem> {
@@ -159,7 +159,7 @@ pub(crate) async fn get_list(
     State(api): State<Api>,
     _: Caller,
     Query(query): Query<ListQuery>,
-) -> Result<Json<Page<LetterView>>, Problem> {
+) -> Result<Json<Page<DeadLetterView>>, Problem> {
     list(&api, &query).await.map(Json)
 }
 
@@ -167,8 +167,8 @@ pub(crate) async fn get_one(
     State(api): State<Api>,
     _: Caller,
     Path(id): Path<String>,
-) -> Result<Json<LetterView>, Problem> {
-    find(&api, &id).await.map(LetterView::whole).map(Json)
+) -> Result<Json<DeadLetterView>, Problem> {
+    find(&api, &id).await.map(DeadLetterView::whole).map(Json)
 }
 
 /// Publishes the message of a dead letter again.
@@ -176,12 +176,12 @@ pub(crate) async fn post_replay(
     State(api): State<Api>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<LetterView>, Problem> {
-    let letter = find(&api, &id).await?;
-    match api.app.runtime.replay(&letter).await.map_err(error::runtime)? {
+) -> Result<Json<DeadLetterView>, Problem> {
+    let dead_letter = find(&api, &id).await?;
+    match api.app.runtime.replay(&dead_letter).await.map_err(error::runtime)? {
         Replayed::Sent => {
             info!("{} replayed dead letter {id}", caller.name);
-            Ok(Json(LetterView::new(letter)))
+            Ok(Json(DeadLetterView::new(dead_letter)))
         }
         Replayed::NoMessage(reason) => {
             let message = format!(
@@ -197,11 +197,11 @@ pub(crate) async fn post_discard(
     State(api): State<Api>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<Json<LetterView>, Problem> {
-    let letter = find(&api, &id).await?;
+) -> Result<Json<DeadLetterView>, Problem> {
+    let dead_letter = find(&api, &id).await?;
     api.app.runtime.store().discard(&id).await.map_err(error::store)?;
     info!("{} discarded dead letter {id}", caller.name);
-    Ok(Json(LetterView::new(letter)))
+    Ok(Json(DeadLetterView::new(dead_letter)))
 }
 
 /// Replays or discards dead letters that a filter lets pass, newest first, a bounded number at a time.
@@ -211,7 +211,7 @@ pub(crate) async fn post_bulk(
     request::Json(body): request::Json<BulkBody>,
 ) -> Result<Json<BulkView>, Problem> {
     let wanted = Wanted::<Place>::read(Some(MAX_LIMIT), body.cursor.as_deref())?;
-    let filter = LetterFilter {
+    let filter = DeadLetterFilter {
         source: body.filter.source,
         text: body.filter.text,
         after: wanted.after.clone(),
@@ -220,9 +220,9 @@ pub(crate) async fn post_bulk(
     let rows = api.app.runtime.store().dead_letters(&filter).await.map_err(error::store)?;
     let Page { items, next_cursor } = wanted.page(rows, place);
     let (matched, mut left) = (items.len(), Vec::new());
-    for letter in items {
-        if !treat(&api, body.action, body.dry_run, &letter).await? {
-            left.push(letter.id);
+    for dead_letter in items {
+        if !treat(&api, body.action, body.dry_run, &dead_letter).await? {
+            left.push(dead_letter.id);
         }
     }
     let done = matched - left.len();
@@ -233,12 +233,12 @@ pub(crate) async fn post_bulk(
 }
 
 /// Does it, or would do it. Answers whether it can be done.
-async fn treat(api: &Api, action: Action, dry_run: bool, letter: &DeadLetter) -> Result<bool, Problem> {
+async fn treat(api: &Api, action: Action, dry_run: bool, dead_letter: &DeadLetter) -> Result<bool, Problem> {
     let runtime = &api.app.runtime;
     match action {
-        Action::Replay if dry_run => Ok(runtime::message_of(letter).is_ok()),
-        Action::Replay => Ok(runtime.replay(letter).await.map_err(error::runtime)? == Replayed::Sent),
+        Action::Replay if dry_run => Ok(runtime::message_of(dead_letter).is_ok()),
+        Action::Replay => Ok(runtime.replay(dead_letter).await.map_err(error::runtime)? == Replayed::Sent),
         Action::Discard if dry_run => Ok(true),
-        Action::Discard => runtime.store().discard(&letter.id).await.map(|_| true).map_err(error::store),
+        Action::Discard => runtime.store().discard(&dead_letter.id).await.map(|_| true).map_err(error::store),
     }
 }

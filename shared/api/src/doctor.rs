@@ -93,7 +93,7 @@ fn words(finding: &Finding) -> (String, &'static str) {
             format!("{count} messages are committed but not published{since}"),
             "see whether the bus is there and the sweep runs; `ebb doctor --repair` publishes them",
         ),
-        Fault::OverdueCheckups => (format!("{count} runs are overdue for a recheck{since}"), SWEEP),
+        Fault::OverdueRechecks => (format!("{count} runs are overdue for a recheck{since}"), SWEEP),
         Fault::DeadWorkers => (
             format!("{count} attempts are held by dead workers{since}"),
             "see whether the scheduler calls the sweep every minute: it gives each a last chance, then takes them over",
@@ -111,7 +111,7 @@ fn words(finding: &Finding) -> (String, &'static str) {
         Fault::AtRest => {
             (format!("{count} tasks{of} are not started and nothing will start them{since}"), REPAIR)
         }
-        Fault::NotLookedAt => (format!("no recheck is scheduled{of}{since}"), REPAIR),
+        Fault::NoRecheck => (format!("no recheck is scheduled{of}{since}"), REPAIR),
         Fault::Stalled => (
             format!("the run{of} cannot continue{since}"),
             "`ebb explain RUN` says where it is; cancel it, or repair with `ebb doctor --repair`",

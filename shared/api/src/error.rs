@@ -29,7 +29,7 @@ pub fn runtime(error: Error) -> Problem {
         Error::KeyReused(run) => {
             refused(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused").with(json!({ "id": run }))
         }
-        Error::LaneTaken(run) => {
+        Error::ConcurrencyGroupTaken(run) => {
             let message = format!("{message}; wait until it ends or cancel it, then start the run again");
             Problem::new(StatusCode::CONFLICT, "concurrency_key_taken", message).with(json!({ "id": run }))
         }

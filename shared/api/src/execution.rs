@@ -20,7 +20,7 @@ use model::{Failure, RunId, TaskKey, TaskState, WorkerFacts, WorkerId, is_remote
 use runtime::Settled;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{Contender, Sign, Told};
+use store::{Contender, Heartbeat, HeartbeatReply};
 use uuid::Uuid;
 
 use crate::{Api, Caller, error, request};
@@ -29,7 +29,7 @@ pub use attempts::{CheckpointBody, CompleteBody, FailBody, LogBody, ReleaseBody,
 pub(crate) use attempts::{post_checkpoint, post_complete, post_fail, post_log, post_release};
 
 /// So many attempts are leased at once, at most.
-const MOST_LEASED: usize = 10;
+const MAX_LEASED: usize = 10;
 
 /// So many of the tenant's oldest unfinished runs are looked through for work.
 const RUNS: u32 = 500;
@@ -38,7 +38,7 @@ const RUNS: u32 = 500;
 const HEARTBEAT_SECONDS: u32 = 10;
 
 /// No name of a worker is longer, in characters.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME: usize = 100;
 
 /// Who asks for work, and of which queue.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -105,14 +105,14 @@ pub struct HeartbeatBody {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HeartbeatView {
     /// Its attempts.
-    pub held: Vec<HeldAttemptView>,
+    pub held: Vec<ClaimedAttemptView>,
     /// Its worker command, if it was given one: `drain` or `kill`.
     pub order: Option<String>,
 }
 
 /// An attempt that a worker holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct HeldAttemptView {
+pub struct ClaimedAttemptView {
     /// The run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
@@ -124,16 +124,16 @@ pub struct HeldAttemptView {
 
 /// The worker of that name: nobody else's can have the same id.
 fn worker_id(caller: &Caller, name: &str) -> Result<WorkerId, Problem> {
-    if name.is_empty() || name.chars().count() > LONGEST_NAME {
-        let message = format!("`worker` must have 1 to {LONGEST_NAME} characters");
+    if name.is_empty() || name.chars().count() > MAX_NAME {
+        let message = format!("`worker` must have 1 to {MAX_NAME} characters");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_worker", message));
     }
     let whole = format!("worker\n{}\n{}\n{name}", caller.tenant.0, caller.name);
     Ok(WorkerId(Uuid::new_v5(&Uuid::NAMESPACE_OID, whole.as_bytes())))
 }
 
-async fn beat(api: &Api, worker: WorkerId, facts: Option<WorkerFacts>) -> Result<Told, Problem> {
-    let sign = Sign { worker, facts, at: api.app.now() };
+async fn beat(api: &Api, worker: WorkerId, facts: Option<WorkerFacts>) -> Result<HeartbeatReply, Problem> {
+    let sign = Heartbeat { worker, facts, at: api.app.now() };
     api.app.runtime.store().beat(&sign).await.map_err(error::store)
 }
 
@@ -145,8 +145,8 @@ pub(crate) async fn post_lease(
 ) -> Result<Json<LeaseView>, Problem> {
     let limit = body.limit.unwrap_or(1);
     let refused = |code, words| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, words));
-    if !(1..=MOST_LEASED).contains(&limit) {
-        return refused("bad_limit", format!("`limit` must be between 1 and {MOST_LEASED}"));
+    if !(1..=MAX_LEASED).contains(&limit) {
+        return refused("bad_limit", format!("`limit` must be between 1 and {MAX_LEASED}"));
     }
     if !is_remote(&body.queue) {
         let words = "`queue` must be `remote` or begin with `remote-`: others are served by our own workers";
@@ -279,7 +279,7 @@ pub(crate) async fn post_heartbeat(
         let graph = api.app.runtime.graph(hold.version).await.map_err(error::runtime)?;
         let (task, child) = (hold.held.key.task, hold.child);
         let graph = graph.filter(|graph| graph.has(task, child));
-        held.push(HeldAttemptView {
+        held.push(ClaimedAttemptView {
             run: hold.held.key.run,
             task: graph.map(|graph| graph.name_at(task, child)),
             attempt: hold.held.attempt,

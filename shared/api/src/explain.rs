@@ -4,8 +4,8 @@
 //! words of each state are in a module of their own.
 
 mod ended;
-mod fans;
-mod others;
+mod fan_out;
+mod other_runs;
 mod skipped;
 mod story;
 mod summary;
@@ -21,22 +21,22 @@ use model::{Event, Instant, Run, RunId, RunState, Task, TaskIndex, TaskKey, Task
 use read::RunReader;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::InLine;
+use store::SlotWait;
 
 use crate::request::{Path, Query};
 use crate::{Api, Caller, error, runs, tasks};
 
-pub use others::{Around, Other};
+pub use other_runs::{Around, Other};
 pub use story::Story;
 
 /// At most so many tasks, or names in the details of one, are told; more are only counted.
 const LISTED: usize = 50;
 
 /// So many tasks are read at once. Each may come with a large output.
-const TASKS_AT_ONCE: u32 = 100;
+const MAX_TASKS: u32 = 100;
 
 /// So many events are read at once.
-const EVENTS_AT_ONCE: u32 = 1_000;
+const MAX_EVENTS: u32 = 1_000;
 
 /// Why a run is where it is.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -84,13 +84,13 @@ pub struct ExplainQuery {
 }
 
 /// What one state of a task comes to in words.
-struct Told {
+struct Explained {
     because: String,
     until: Option<Instant>,
     details: Value,
 }
 
-impl Told {
+impl Explained {
     fn new(because: impl Into<String>, details: Value) -> Self {
         Self { because: because.into(), until: None, details }
     }
@@ -144,7 +144,7 @@ fn rank(state: TaskState) -> Option<usize> {
 }
 
 fn briefly(story: &Story<'_>, task: &Task) -> TaskExplanation {
-    let Told { because, until, details } = match task.state {
+    let Explained { because, until, details } = match task.state {
         TaskState::Pending => story.pending(task),
         TaskState::Queued => story.queued(task),
         TaskState::Dispatched => story.dispatched(task),
@@ -156,7 +156,7 @@ fn briefly(story: &Story<'_>, task: &Task) -> TaskExplanation {
         TaskState::UpstreamFailed => story.upstream_failed(task),
         TaskState::Skipped => story.skipped(task),
         TaskState::Cancelled => story.cancelled(task),
-        TaskState::Removed => Told::new("It is no longer part of the run.", json!({})),
+        TaskState::Removed => Explained::new("It is no longer part of the run.", json!({})),
     };
     let name = story.name(task.index);
     TaskExplanation { task: name, state: task.state, because, since: task.since, until, details }
@@ -201,7 +201,7 @@ pub async fn show(
     let quiet = index.is_none() && worth_a_word(tasks.iter()).0.is_empty() && !says_more(graph.workflow());
     let events = if quiet { Vec::new() } else { read_events(&reader, index, Story::is_telling).await? };
     let around = Around {
-        lane: runs::lane(api, &run).await?,
+        concurrency_group: runs::concurrency_group(api, &run).await?,
         runs: others(api, &reader, &tasks, &events).await?,
         lines: lines(api, id, &tasks).await?,
     };
@@ -227,24 +227,24 @@ async fn others(
     let asleep: BTreeSet<TaskIndex> =
         tasks.iter().filter(|task| task.state == TaskState::Sleeping).map(|task| task.index).collect();
     let waiting = events.iter().filter(|event| event.task.is_some_and(|task| asleep.contains(&task)));
-    let wanted: BTreeSet<RunId> = waiting.filter_map(|event| others::waited_for(&event.data)).collect();
+    let wanted: BTreeSet<RunId> = waiting.filter_map(|event| other_runs::waited_for(&event.data)).collect();
     let mut found = BTreeMap::new();
     for id in wanted.into_iter().take(LISTED) {
         let Some(other) = reader.other(id).await? else { continue };
-        let Run { workflow, state, held, version, .. } = other.record().run.clone();
+        let Run { workflow, state, waiting, version, .. } = other.record().run.clone();
         if let Some(graph) = api.app.runtime.graph(version).await.map_err(error::runtime)? {
-            found.insert(id, Other { workflow, state, held, graph });
+            found.insert(id, Other { workflow, state, waiting, graph });
         }
     }
     Ok(found)
 }
 
 /// The positions of queued tasks in the wait queue.
-async fn lines(api: &Api, run: RunId, tasks: &[Task]) -> Result<BTreeMap<TaskIndex, InLine>, Problem> {
+async fn lines(api: &Api, run: RunId, tasks: &[Task]) -> Result<BTreeMap<TaskIndex, SlotWait>, Problem> {
     let queued = tasks.iter().filter(|task| task.state == TaskState::Queued).map(|task| task.index);
     let mut found = BTreeMap::new();
     for task in queued.take(LISTED) {
-        let line = api.app.runtime.store().in_line(TaskKey { run, task }).await.map_err(error::store)?;
+        let line = api.app.runtime.store().slot_wait(TaskKey { run, task }).await.map_err(error::store)?;
         found.extend(line.map(|line| (task, line)));
     }
     Ok(found)
@@ -254,8 +254,8 @@ async fn read_tasks(run: &RunReader) -> Result<Vec<Task>, Problem> {
     let mut tasks: Vec<Task> = Vec::new();
     loop {
         let after = tasks.last().map(|task| task.index);
-        let rows = run.tasks(None, after, TASKS_AT_ONCE).await?;
-        let last = rows.len() < TASKS_AT_ONCE as usize;
+        let rows = run.tasks(None, after, MAX_TASKS).await?;
+        let last = rows.len() < MAX_TASKS as usize;
         tasks.extend(rows.into_iter().map(|record| record.task));
         if last {
             return Ok(tasks);
@@ -271,8 +271,8 @@ pub(crate) async fn read_events(
 ) -> Result<Vec<Event>, Problem> {
     let (mut events, mut from) = (Vec::new(), 0);
     loop {
-        let rows = run.own_events(with, from, EVENTS_AT_ONCE).await?;
-        let last = rows.len() < EVENTS_AT_ONCE as usize;
+        let rows = run.own_events(with, from, MAX_EVENTS).await?;
+        let last = rows.len() < MAX_EVENTS as usize;
         from = rows.last().map_or(from, |(seq, _)| seq + 1);
         events.extend(rows.into_iter().map(|(_, event)| event).filter(&wanted));
         if last {

@@ -1,4 +1,4 @@
-//! Limits: how many tasks are under way at the same time, who waits for a place, and saying how many there shall be.
+//! Limits: how many tasks are under way at the same time, who waits for a slot, and saying how many there shall be.
 
 mod contenders;
 
@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use host::Problem;
 use model::{BackfillId, Instant, Limit};
 use serde::{Deserialize, Serialize};
-use store::{LimitRecord, StandingRecord};
+use store::{FairnessGroupRecord, LimitRecord};
 
 use crate::request::{self, Path};
 use crate::{Api, Caller, error};
@@ -20,12 +20,12 @@ pub use contenders::{ContenderView, LimitDetail, detail};
 const OWN: &str = "own";
 
 /// No name is longer.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME: usize = 100;
 
-/// No limit has more places.
-pub(crate) const MOST_PLACES: u32 = 1_000_000;
+/// No limit has more slots.
+pub(crate) const MAX_SLOTS: u32 = 1_000_000;
 
-/// The limits that a tenant's tasks need places of.
+/// The limits that a tenant's tasks need slots of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitList {
     /// By kind and name.
@@ -40,7 +40,7 @@ pub struct LimitView {
     /// The name of what it limits; `own` for the tenant.
     pub name: String,
     /// The number of slots; null for no limit.
-    pub places: Option<u32>,
+    pub slots: Option<u32>,
     /// How many are taken or promised.
     pub used: u32,
     /// How many tasks are in its wait queue.
@@ -84,7 +84,7 @@ pub struct ShareView {
 pub struct LimitBody {
     /// The number; null for no limit.
     #[schemars(range(max = 1_000_000))]
-    pub places: Option<u32>,
+    pub slots: Option<u32>,
 }
 
 /// What is known of every limit of the caller's tenant.
@@ -93,7 +93,7 @@ pub async fn show(api: &Api, caller: &Caller) -> Result<LimitList, Problem> {
     let mut items = Vec::new();
     for record in store.limits(caller.tenant).await.map_err(error::store)? {
         let line = match &record.limit {
-            Limit::Queue(_) => store.standings(&record.limit).await.map_err(error::store)?,
+            Limit::Queue(_) => store.groups(&record.limit).await.map_err(error::store)?,
             _ => Vec::new(),
         };
         items.push(view(record, shares(&line, caller)));
@@ -106,7 +106,7 @@ fn view(record: LimitRecord, line: Vec<ShareView>) -> LimitView {
     LimitView {
         kind: record.limit.kind().into(),
         name: name.into(),
-        places: record.places,
+        slots: record.slots,
         used: record.used,
         waiting: record.waiting,
         oldest: record.oldest,
@@ -114,13 +114,13 @@ fn view(record: LimitRecord, line: Vec<ShareView>) -> LimitView {
     }
 }
 
-fn shares(line: &[StandingRecord], caller: &Caller) -> Vec<ShareView> {
+fn shares(line: &[FairnessGroupRecord], caller: &Caller) -> Vec<ShareView> {
     let part = |own: f64, all: f64| if all > 0.0 { own / all } else { 0.0 };
     let weights: f64 = line.iter().filter(|row| row.waiting > 0).map(|row| row.weight.turns()).sum();
     let received: f64 = line.iter().map(|row| row.received as f64).sum();
-    let share = |row: &StandingRecord| ShareView {
-        own: row.party.tenant == caller.tenant,
-        backfill: row.party.backfill.filter(|_| row.party.tenant == caller.tenant),
+    let share = |row: &FairnessGroupRecord| ShareView {
+        own: row.group.tenant == caller.tenant,
+        backfill: row.group.backfill.filter(|_| row.group.tenant == caller.tenant),
         weight: row.weight.tenant,
         backfill_weight: row.weight.backfill,
         waiting: row.waiting,
@@ -135,8 +135,8 @@ pub(crate) async fn get_list(State(api): State<Api>, caller: Caller) -> Result<J
     show(&api, &caller).await.map(Json)
 }
 
-/// Says how many places a limit has. Who has one keeps it; who waits and finds room begins.
-pub(crate) async fn post_places(
+/// Says how many slots a limit has. Who has one keeps it; who waits and finds room begins.
+pub(crate) async fn post_slots(
     State(api): State<Api>,
     caller: Caller,
     Path((kind, name)): Path<(String, String)>,
@@ -148,20 +148,20 @@ pub(crate) async fn post_places(
                        `max_active_tasks` and register it";
         return Err(Problem::new(StatusCode::CONFLICT, "defined_by_the_workflow", message));
     }
-    if body.places.is_some_and(|places| places > MOST_PLACES) {
-        let message = format!("`places` must be from 0 to {MOST_PLACES}, or null for no bound");
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_places", message));
+    if body.slots.is_some_and(|slots| slots > MAX_SLOTS) {
+        let message = format!("`slots` must be from 0 to {MAX_SLOTS}, or null for no bound");
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_slots", message));
     }
-    api.app.runtime.slots().resize(&limit, body.places).await.map_err(error::runtime)?;
+    api.app.runtime.slots().resize(&limit, body.slots).await.map_err(error::runtime)?;
     show(&api, &caller).await.map(Json)
 }
 
 /// The limit that an address names.
 fn named(caller: &Caller, kind: &str, name: &str) -> Result<Limit, Problem> {
     let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-    if name.len() > LONGEST_NAME || !name.chars().all(plain) {
+    if name.len() > MAX_NAME || !name.chars().all(plain) {
         let message =
-            format!("a limit's name must have at most {LONGEST_NAME} lowercase letters, digits and `-`");
+            format!("a limit's name must have at most {MAX_NAME} lowercase letters, digits and `-`");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_name", message));
     }
     match kind {

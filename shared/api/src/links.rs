@@ -121,8 +121,8 @@ mod tests {
             error: None,
             parent: None,
             depth: 0,
-            lane: None,
-            held: false,
+            concurrency_group: None,
+            waiting: false,
             priority: 0,
         }
     }

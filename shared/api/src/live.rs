@@ -20,7 +20,7 @@ use futures::stream::Stream;
 use host::{Problem, Stopping};
 use model::{RunId, RunState};
 use serde::{Deserialize, Serialize};
-use store::Bookmark;
+use store::FeedCursor;
 
 use crate::request::Query;
 use crate::views::EventView;
@@ -76,7 +76,7 @@ pub async fn listen(
     let mut listener = Listener::new(subscription, query);
     if let Some(text) = last_heard {
         let store = api.app.runtime.store();
-        let missed = store.news(Some(&Bookmark(text.to_owned())), feed::MOST_ROWS).await;
+        let missed = store.news(Some(&FeedCursor(text.to_owned())), feed::MAX_ROWS).await;
         listener.catch_up(&api.app.runtime, missed.map_err(error::store)?).await;
     }
     Ok(Sse::new(listener.into_stream(stopping)))

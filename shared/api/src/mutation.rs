@@ -173,11 +173,11 @@ impl Mutation {
 pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     match key.to_str() {
-        Ok(key) if (1..=runs::LONGEST_KEY).contains(&key.len()) && !key.contains('\t') => {
+        Ok(key) if (1..=runs::MAX_KEY).contains(&key.len()) && !key.contains('\t') => {
             Ok(Some(key.to_owned()))
         }
         _ => {
-            let longest = runs::LONGEST_KEY;
+            let longest = runs::MAX_KEY;
             let message = format!("`Idempotency-Key` must be 1 to {longest} visible ASCII characters");
             Err(Problem::bad_request(message))
         }
@@ -283,11 +283,11 @@ async fn snapshot_before(api: &Api, caller: &Caller, before: Before, parts: &mut
             let (kind, name) = (param("kind")?, param("name")?);
             let known = limits::show(api, caller).await.ok()?.items;
             let limit = known.into_iter().find(|limit| limit.kind == kind && limit.name == name)?;
-            Some(json!({"places": limit.places}))
+            Some(json!({"slots": limit.slots}))
         }
         Before::Tenant => {
             let found = tenants::find(api, caller, param("name")?).await.ok()?;
-            Some(json!({"weight": found.weight, "max_active_tasks": found.places}))
+            Some(json!({"weight": found.weight, "max_active_tasks": found.slots}))
         }
     }
 }

@@ -6,7 +6,7 @@ use axum::extract::State;
 use host::Problem;
 use model::{BackfillId, Instant, Limit};
 use serde::{Deserialize, Serialize};
-use store::{StandingRecord, TenantFilter};
+use store::{FairnessGroupRecord, TenantFilter};
 
 use crate::{Api, Caller, error};
 
@@ -27,7 +27,7 @@ pub struct QueueView {
     /// How many of its tasks are under way: sent to a worker, or carried out by one.
     pub active: u32,
     /// How many may be; none if there is no bound.
-    pub places: Option<u32>,
+    pub slots: Option<u32>,
     /// Since when the one that has waited longest does.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub oldest: Option<Instant>,
@@ -36,12 +36,12 @@ pub struct QueueView {
     /// How many of those in the last minute.
     pub rate: u32,
     /// Who waits in it or has.
-    pub parties: Vec<QueuePartyView>,
+    pub fairness_groups: Vec<FairnessGroupView>,
 }
 
 /// A tenant in a queue, or one of its backfills.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct QueuePartyView {
+pub struct FairnessGroupView {
     /// The tenant's name, where the caller may know it.
     pub tenant: Option<String>,
     /// The backfill, if it is one of the caller's tenant.
@@ -66,39 +66,39 @@ pub async fn show(api: &Api, caller: &Caller) -> Result<QueueList, Problem> {
     let (tenants, mut items) = (names(api, caller).await?, Vec::new());
     for record in store.limits(caller.tenant).await.map_err(error::store)? {
         let Limit::Queue(name) = &record.limit else { continue };
-        let standings = store.standings(&record.limit).await.map_err(error::store)?;
-        let parties: Vec<_> =
-            standings.iter().map(|standing| party(caller, &tenants, standing, api.app.now())).collect();
+        let groups = store.groups(&record.limit).await.map_err(error::store)?;
+        let fairness_groups: Vec<_> =
+            groups.iter().map(|group| view(caller, &tenants, group, api.app.now())).collect();
         items.push(QueueView {
             name: name.clone(),
             depth: record.waiting,
             active: record.used,
-            places: record.places,
+            slots: record.slots,
             oldest: record.oldest,
-            released: standings.iter().map(|standing| standing.received).sum(),
-            rate: parties.iter().map(|party| party.rate).sum(),
-            parties,
+            released: groups.iter().map(|group| group.received).sum(),
+            rate: fairness_groups.iter().map(|group| group.rate).sum(),
+            fairness_groups,
         });
     }
     Ok(QueueList { items })
 }
 
-fn party(
+fn view(
     caller: &Caller,
     tenants: &[(i32, String)],
-    standing: &StandingRecord,
+    group: &FairnessGroupRecord,
     now: Instant,
-) -> QueuePartyView {
-    let tenant = standing.party.tenant;
+) -> FairnessGroupView {
+    let tenant = group.group.tenant;
     let named = tenants.iter().find(|(id, _)| *id == tenant.0).map(|(_, name)| name.clone());
-    QueuePartyView {
+    FairnessGroupView {
         tenant: named,
-        backfill: standing.party.backfill.filter(|_| tenant == caller.tenant),
-        weight: standing.weight.tenant,
-        depth: standing.waiting,
-        oldest: standing.oldest,
-        released: standing.received,
-        rate: standing.pace.per_minute(now),
+        backfill: group.group.backfill.filter(|_| tenant == caller.tenant),
+        weight: group.weight.tenant,
+        depth: group.waiting,
+        oldest: group.oldest,
+        released: group.received,
+        rate: group.pace.per_minute(now),
     }
 }
 

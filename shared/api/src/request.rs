@@ -33,7 +33,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 }
 
 /// No reason is longer, in characters.
-const LONGEST_REASON: usize = 1_000;
+const MAX_REASON: usize = 1_000;
 
 /// A JSON body; no body at all is an empty object.
 pub struct Json<T>(pub T);
@@ -81,8 +81,8 @@ impl<S: Send + Sync> FromRequest<S> for Text {
 pub(crate) fn brief<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let text: Option<String> = serde::Deserialize::deserialize(from)?;
     match text.as_deref().map(|text| text.chars().count()) {
-        Some(length) if length > LONGEST_REASON => {
-            let message = format!("`reason` has {length} characters; the maximum is {LONGEST_REASON}");
+        Some(length) if length > MAX_REASON => {
+            let message = format!("`reason` has {length} characters; the maximum is {MAX_REASON}");
             Err(serde::de::Error::custom(message))
         }
         _ => Ok(text),

@@ -11,7 +11,7 @@ use model::{Instant, Run, RunId, RunState};
 use runtime::{Origin, Settled, StartRun, Started};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use store::{LaneMember, RunRecord};
+use store::{ConcurrencyMember, RunRecord};
 use uuid::Uuid;
 
 use crate::operate::ReasonBody;
@@ -24,10 +24,10 @@ pub use listing::{ListQuery, SORTS, list};
 pub(crate) use listing::{check_label, get_list};
 
 /// No idempotency key is longer, in bytes.
-pub(crate) const LONGEST_KEY: usize = 255;
+pub(crate) const MAX_KEY: usize = 255;
 
 /// So many runs that share a limit are looked at.
-const LANE_SHOWN: u32 = 100;
+const MAX_GROUP_SHOWN: u32 = 100;
 
 /// Which events of a run to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, schemars::JsonSchema)]
@@ -75,10 +75,10 @@ async fn view(api: &Api, record: RunRecord) -> Result<RunView, Problem> {
 }
 
 /// The oldest runs that share a run's limit, as far as they are of interest.
-pub(crate) async fn lane(api: &Api, run: &Run) -> Result<Vec<LaneMember>, Problem> {
-    let Some(lane) = run.lane.as_deref().filter(|_| run.held) else { return Ok(Vec::new()) };
+pub(crate) async fn concurrency_group(api: &Api, run: &Run) -> Result<Vec<ConcurrencyMember>, Problem> {
+    let Some(group) = run.concurrency_group.as_deref().filter(|_| run.waiting) else { return Ok(Vec::new()) };
     let store = api.app.runtime.store();
-    store.in_lane(run.tenant, &run.workflow, lane, LANE_SHOWN).await.map_err(error::store)
+    store.in_concurrency_group(run.tenant, &run.workflow, group, MAX_GROUP_SHOWN).await.map_err(error::store)
 }
 
 /// One run, or words that say that there is none.
@@ -94,12 +94,12 @@ pub async fn show(api: &Api, caller: &Caller, id: RunId) -> Result<RunView, Prob
 
 async fn show_found(api: &Api, record: RunRecord) -> Result<RunView, Problem> {
     let id = record.run.id;
-    let lane = lane(api, &record.run).await?;
+    let group = concurrency_group(api, &record.run).await?;
     let mut view = view(api, record).await?;
     if let Some(turn) = &mut view.waiting {
-        let before = lane.iter().take_while(|member| member.run != id);
-        turn.ahead = Some(before.filter(|member| member.held).count());
-        let going_on = lane.iter().filter(|member| !member.held);
+        let before = group.iter().take_while(|member| member.run != id);
+        turn.ahead = Some(before.filter(|member| member.waiting).count());
+        let going_on = group.iter().filter(|member| !member.waiting);
         turn.runs = Some(going_on.map(|member| member.run).collect());
     }
     Ok(view)
@@ -177,9 +177,9 @@ pub(crate) async fn post_start(
 /// Why a run was not started; where another one is in its way, with that one.
 async fn refusal(api: &Api, caller: &Caller, error: runtime::Error) -> Problem {
     let in_the_way = match &error {
-        runtime::Error::DateTaken(run) | runtime::Error::KeyReused(run) | runtime::Error::LaneTaken(run) => {
-            show(api, caller, *run).await.ok()
-        }
+        runtime::Error::DateTaken(run)
+        | runtime::Error::KeyReused(run)
+        | runtime::Error::ConcurrencyGroupTaken(run) => show(api, caller, *run).await.ok(),
         _ => None,
     };
     let problem = error::runtime(error);

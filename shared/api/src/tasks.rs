@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::page::{Page, Wanted};
 use crate::request::{Path, Query};
-use crate::views::{AttemptView, ElsewhereView, TaskView};
+use crate::views::{AttemptView, OtherRunView, TaskView};
 use crate::{Api, Caller, error, explain};
 
 /// Which tasks of a run to list.
@@ -142,15 +142,15 @@ async fn elsewhere(
     reader: &RunReader,
     graph: &Graph,
     record: &TaskRecord,
-) -> Result<Option<ElsewhereView>, Problem> {
+) -> Result<Option<OtherRunView>, Problem> {
     let (run, task) = (&reader.record().run, &record.task);
     if let Some(owner) = record.shared_with {
         let name = name_of(api, reader, owner).await?;
-        return Ok(Some(ElsewhereView::new(owner.run, name)));
+        return Ok(Some(OtherRunView::new(owner.run, name)));
     }
     let waits = task.state == TaskState::Sleeping && graph.spec_at(task.index, task.child).kind.starts_run();
     let started = || RunId::of_task(TaskKey { run: run.id, task: task.index }, task.attempt);
-    Ok(waits.then(|| ElsewhereView::new(started(), None)))
+    Ok(waits.then(|| OtherRunView::new(started(), None)))
 }
 
 /// The name of a task of another run, if the caller may read it.

@@ -10,7 +10,7 @@ use model::{Instant, Limit, TenantId};
 use serde::{Deserialize, Deserializer, Serialize};
 use store::{TenantFilter, TenantRecord};
 
-use crate::limits::MOST_PLACES;
+use crate::limits::MAX_SLOTS;
 use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
@@ -41,7 +41,7 @@ impl From<TenantRecord> for TenantView {
         Self {
             name: record.name,
             weight: record.weight,
-            max_active_tasks: record.places,
+            max_active_tasks: record.slots,
             active_tasks: record.used,
             waiting_tasks: record.waiting,
             created_at: record.created_at,
@@ -137,8 +137,8 @@ pub(crate) async fn post_one(
     if let Some(weight) = body.weight {
         store.set_weight(id, weight).await.map_err(error::store)?;
     }
-    if let Some(places) = body.max_active_tasks {
-        runtime.slots().resize(&Limit::Tenant(id), places).await.map_err(error::runtime)?;
+    if let Some(slots) = body.max_active_tasks {
+        runtime.slots().resize(&Limit::Tenant(id), slots).await.map_err(error::runtime)?;
     }
     let record = named(&api, &name).await?;
     let record = record.ok_or_else(|| Problem::unavailable("the tenant cannot be read; retry"))?;
@@ -155,9 +155,9 @@ fn check(name: &str, body: &TenantBody) -> Result<(), Problem> {
     if body.weight.is_some_and(|weight| !(1..=HEAVIEST).contains(&weight)) {
         return refused("bad_weight", format!("`weight` must be between 1 and {HEAVIEST}"));
     }
-    if body.max_active_tasks.flatten().is_some_and(|places| places > MOST_PLACES) {
-        let words = format!("`max_active_tasks` must be between 0 and {MOST_PLACES}, or null for no limit");
-        return refused("bad_places", words);
+    if body.max_active_tasks.flatten().is_some_and(|slots| slots > MAX_SLOTS) {
+        let words = format!("`max_active_tasks` must be between 0 and {MAX_SLOTS}, or null for no limit");
+        return refused("bad_slots", words);
     }
     Ok(())
 }

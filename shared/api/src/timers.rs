@@ -7,7 +7,7 @@ use engine::Graph;
 use host::Problem;
 use model::{Instant, RunId, TimerKind};
 use serde::{Deserialize, Serialize};
-use store::{TimerFilter, TimerPlace, TimerRecord};
+use store::{TimerCursor, TimerFilter, TimerRecord};
 
 use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{Path, Query};
@@ -96,7 +96,7 @@ fn why(kind: TimerKind, task: Option<&str>, attempt: u32, looks: bool) -> String
 
 /// A page of the pending timers, the next one first.
 pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<TimerView>, Problem> {
-    let wanted = Wanted::<TimerPlace>::read(query.limit, query.cursor.as_deref())?;
+    let wanted = Wanted::<TimerCursor>::read(query.limit, query.cursor.as_deref())?;
     let filter = TimerFilter {
         run: query.run,
         workflow: query.workflow.clone(),

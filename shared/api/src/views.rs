@@ -15,8 +15,8 @@ use crate::Links;
 use crate::schedules::{NextView, PauseView};
 use crate::workflows::StatisticsView;
 
-pub use tasks::{AttemptView, ChildrenView, ElsewhereView, ErrorView, TaskView, WaitingView};
-pub use workers::{BreakerView, HeldView, WorkerState, WorkerView};
+pub use tasks::{AttemptView, ChildrenView, ErrorView, OtherRunView, TaskView, WaitingView};
+pub use workers::{BreakerView, ClaimedView, WorkerState, WorkerView};
 
 /// Links to a resource and its pages.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -164,7 +164,7 @@ pub struct TurnView {
 
 impl TurnView {
     fn new(run: &Run) -> Option<Self> {
-        let held = run.held && !run.state.is_final();
+        let held = run.waiting && !run.state.is_final();
         held.then(|| Self { reason: "concurrency".into(), since: run.created_at, runs: None, ahead: None })
     }
 }
@@ -177,7 +177,7 @@ impl RunView {
             links: links.of_run(&run, now),
             parent: ParentView::new(&run, record.starter, graph),
             waiting: TurnView::new(&run),
-            concurrency_key: run.lane,
+            concurrency_key: run.concurrency_group,
             counts: run.counts.present().collect(),
             id: run.id,
             workflow: run.workflow,

@@ -4,20 +4,20 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
-use model::{Order, OrderKind, WorkerId};
+use model::{WorkerCommand, WorkerCommandKind, WorkerId};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use store::{HeldTask, WorkerRecord};
+use store::{ClaimedTask, WorkerRecord};
 
 use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
-use crate::views::{BreakerView, HeldView, WorkerState, WorkerView};
+use crate::views::{BreakerView, ClaimedView, WorkerState, WorkerView};
 use crate::{Api, Caller, Links, error};
 
 /// The reason for ending a worker.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct OrderBody {
+pub struct WorkerCommandBody {
     /// The reason, in words.
     #[serde(default, deserialize_with = "crate::request::brief")]
     #[schemars(length(max = 1000))]
@@ -62,14 +62,14 @@ async fn view(api: &Api, record: WorkerRecord) -> Result<WorkerView, Problem> {
     })
 }
 
-async fn held(api: &Api, task: &HeldTask) -> Result<HeldView, Problem> {
+async fn held(api: &Api, task: &ClaimedTask) -> Result<ClaimedView, Problem> {
     let (run, index) = (task.held.key.run, task.held.key.task);
     let graph = api.app.runtime.graph(task.version).await.map_err(error::runtime)?;
     let name =
         graph.filter(|graph| graph.has(index, task.child)).map(|graph| graph.name_at(index, task.child));
     let name = name.ok_or_else(|| Problem::internal(&format!("run {run} has no task {}", index.0)))?;
     let link = Links::task_path(run, &name);
-    Ok(HeldView { run, task: name, attempt: task.held.attempt, started_at: task.started_at, link })
+    Ok(ClaimedView { run, task: name, attempt: task.held.attempt, started_at: task.started_at, link })
 }
 
 /// Tells a worker to end. Telling it the same again changes nothing.
@@ -77,14 +77,14 @@ async fn order(
     api: &Api,
     caller: &Caller,
     id: WorkerId,
-    kind: OrderKind,
-    body: OrderBody,
+    kind: WorkerCommandKind,
+    body: WorkerCommandBody,
 ) -> Result<Json<WorkerView>, Problem> {
     let no_such =
         || Problem::not_found(format!("there is no worker {id}; it may have left, or it holds no attempts"));
-    let order = Order { kind, actor: caller.name.clone(), reason: body.reason, at: api.app.now() };
+    let order = WorkerCommand { kind, actor: caller.name.clone(), reason: body.reason, at: api.app.now() };
     let store = api.app.runtime.store();
-    let stands = store.give_order(id, &order).await.map_err(error::store)?.ok_or_else(no_such)?;
+    let stands = store.command_worker(id, &order).await.map_err(error::store)?.ok_or_else(no_such)?;
     if stands.kind != kind {
         let message =
             format!("worker {id} already has the command {} from {}", stands.kind.name(), stands.actor);
@@ -107,9 +107,9 @@ pub(crate) async fn post_drain(
     State(api): State<Api>,
     caller: Caller,
     Path(id): Path<WorkerId>,
-    request::Json(body): request::Json<OrderBody>,
+    request::Json(body): request::Json<WorkerCommandBody>,
 ) -> Result<Json<WorkerView>, Problem> {
-    order(&api, &caller, id, OrderKind::Drain, body).await
+    order(&api, &caller, id, WorkerCommandKind::Drain, body).await
 }
 
 /// Has a worker stop and hand back all that it holds at once, and end.
@@ -117,7 +117,7 @@ pub(crate) async fn post_kill(
     State(api): State<Api>,
     caller: Caller,
     Path(id): Path<WorkerId>,
-    request::Json(body): request::Json<OrderBody>,
+    request::Json(body): request::Json<WorkerCommandBody>,
 ) -> Result<Json<WorkerView>, Problem> {
-    order(&api, &caller, id, OrderKind::Kill, body).await
+    order(&api, &caller, id, WorkerCommandKind::Kill, body).await
 }

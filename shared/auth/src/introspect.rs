@@ -23,10 +23,10 @@ const GOOD_FOR: TimeDelta = TimeDelta::seconds(60);
 /// So is a bad one, for less: nobody gets to make us ask with every request.
 const BAD_FOR: TimeDelta = TimeDelta::seconds(10);
 
-const MOST_REMEMBERED: usize = 1024;
+const MAX_REMEMBERED: usize = 1024;
 
 /// No more questions are under way at a time.
-const MOST_QUESTIONS: usize = 8;
+const MAX_QUESTIONS: usize = 8;
 
 /// Asks the issuer of opaque tokens about them.
 pub struct Introspector {
@@ -45,8 +45,8 @@ impl Introspector {
             client: client.map_err(|error| Error::KeysUnavailable(error.to_string()))?,
             url: url.into(),
             audiences,
-            known: Recent::new(MOST_REMEMBERED),
-            questions: Semaphore::new(MOST_QUESTIONS),
+            known: Recent::new(MAX_REMEMBERED),
+            questions: Semaphore::new(MAX_QUESTIONS),
         })
     }
 

@@ -19,7 +19,7 @@ pub struct Identity {
 }
 
 /// No more groups of a token are looked at.
-const MOST_GROUPS: usize = 200;
+const MAX_GROUPS: usize = 200;
 
 impl Identity {
     /// What claims say; groups are read from that claim, a list or words.
@@ -28,10 +28,10 @@ impl Identity {
         let groups = group_claim.and_then(|claim| claims.extra.get(claim));
         let groups = match groups {
             Some(serde_json::Value::Array(list)) => {
-                list.iter().filter_map(|group| Some(group.as_str()?.to_owned())).take(MOST_GROUPS).collect()
+                list.iter().filter_map(|group| Some(group.as_str()?.to_owned())).take(MAX_GROUPS).collect()
             }
             Some(serde_json::Value::String(words)) => {
-                words.split_whitespace().map(ToOwned::to_owned).take(MOST_GROUPS).collect()
+                words.split_whitespace().map(ToOwned::to_owned).take(MAX_GROUPS).collect()
             }
             _ => Vec::new(),
         };

@@ -4,7 +4,7 @@
 //! headers and body that a CloudEvent over HTTP has, so that below the wrapper there is one way to read an event.
 
 mod foreign;
-mod letter;
+mod message;
 mod own;
 mod undelivered;
 
@@ -18,8 +18,8 @@ use model::{Instant, Message};
 use serde_json::Value;
 
 pub use foreign::{Incoming, Opened, open_any};
-use letter::Push;
-pub use letter::{Letter, structured, wrap};
+use message::Push;
+pub use message::{BusMessage, structured, wrap};
 pub use undelivered::Undelivered;
 
 /// The type of the event that Eventarc wraps a Pub/Sub message into.

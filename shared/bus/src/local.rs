@@ -1,12 +1,12 @@
 //! An in-process broker that behaves like Pub/Sub.
 //!
-//! Each subscription has a lane: a queue, and up to `window` workers that push from it until it is empty. A message that is
+//! Each subscription has a queue: a queue, and up to `window` workers that push from it until it is empty. A message that is
 //! not acknowledged in time is redelivered after a pause, and dead-lettered in the end. Nothing outlives the process:
 //! publishers must be able to publish again.
 
 mod faults;
-mod lane;
 mod pusher;
+mod queue;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,12 +19,12 @@ use chrono::SecondsFormat;
 use model::{Clock, Instant, Message, Topic};
 use tokio::sync::watch;
 
-use crate::envelope::Letter;
+use crate::envelope::BusMessage;
 use crate::{Bus, Error, Subscription};
 use faults::Dice;
 pub use faults::Faults;
-use lane::{Lane, Parcel, Ticket};
 use pusher::Pusher;
+use queue::{PendingDelivery, SubscriptionQueue, Ticket};
 
 /// The project id in the names of local subscriptions.
 pub(crate) const PROJECT: &str = "local";
@@ -43,8 +43,8 @@ struct Shared {
     clock: Arc<dyn Clock>,
     pusher: Pusher,
     dice: Option<Dice>,
-    lanes: RwLock<BTreeMap<String, Vec<Arc<Lane>>>>,
-    dead_letters: Mutex<BTreeMap<String, VecDeque<Letter>>>,
+    queues: RwLock<BTreeMap<String, Vec<Arc<SubscriptionQueue>>>>,
+    dead_letters: Mutex<BTreeMap<String, VecDeque<BusMessage>>>,
     first_id: u64,
     next_id: AtomicU64,
     /// How many messages are queued, being delivered or waiting for their next delivery.
@@ -66,7 +66,7 @@ impl Broker {
             pusher: Pusher::new(clock.clone(), issuer, service_account.into()),
             clock,
             dice: Dice::new(faults),
-            lanes: RwLock::default(),
+            queues: RwLock::default(),
             dead_letters: Mutex::default(),
             first_id,
             next_id: AtomicU64::new(first_id),
@@ -77,16 +77,16 @@ impl Broker {
 
     /// Pushes what is published to the topic from now on. A second subscription of the same name changes nothing.
     pub fn subscribe(&self, topic: &Topic, subscription: Subscription) {
-        self.add_lane(topic.id(), Lane::new(subscription, Some(topic.dead_letter_id())));
+        self.add_queue(topic.id(), SubscriptionQueue::new(subscription, Some(topic.dead_letter_id())));
     }
 
     /// Pushes the topic's dead letters, without a limit on deliveries.
     pub fn subscribe_dead_letters(&self, topic: &Topic, subscription: Subscription) {
-        self.add_lane(topic.dead_letter_id(), Lane::new(subscription, None));
+        self.add_queue(topic.dead_letter_id(), SubscriptionQueue::new(subscription, None));
     }
 
     /// The topic's latest dead letters.
-    pub fn dead_letters(&self, topic: &Topic) -> Vec<Letter> {
+    pub fn dead_letters(&self, topic: &Topic) -> Vec<BusMessage> {
         let letters = self.0.dead_letters.lock().expect("no holder panics");
         letters.get(&topic.dead_letter_id()).into_iter().flatten().cloned().collect()
     }
@@ -100,7 +100,7 @@ impl Broker {
     ) -> Result<String, Error> {
         self.check_open()?;
         let (id, published_at) = self.next_stamp();
-        self.spread(topic, Letter { id: id.clone(), published_at, attributes, data });
+        self.spread(topic, BusMessage { id: id.clone(), published_at, attributes, data });
         Ok(id)
     }
 
@@ -118,8 +118,8 @@ impl Broker {
     /// Stops delivering, drops queued messages and waits a while for deliveries in progress.
     pub async fn close(&self) {
         self.0.closed.send_replace(true);
-        for lane in self.0.lanes.read().expect("no holder panics").values().flatten() {
-            lane.close();
+        for queue in self.0.queues.read().expect("no holder panics").values().flatten() {
+            queue.close();
         }
         tokio::select! {
             () = self.idle() => (),
@@ -138,102 +138,106 @@ impl Broker {
         (self.0.next_id.fetch_add(1, Ordering::Relaxed).to_string(), self.0.clock.now())
     }
 
-    fn add_lane(&self, topic: String, lane: Lane) {
-        let mut lanes = self.0.lanes.write().expect("no holder panics");
-        let lanes = lanes.entry(topic).or_default();
-        if !lanes.iter().any(|other| other.subscription.name == lane.subscription.name) {
-            lanes.push(Arc::new(lane));
+    fn add_queue(&self, topic: String, queue: SubscriptionQueue) {
+        let mut queues = self.0.queues.write().expect("no holder panics");
+        let queues = queues.entry(topic).or_default();
+        if !queues.iter().any(|other| other.subscription.name == queue.subscription.name) {
+            queues.push(Arc::new(queue));
         }
     }
 
     /// Whether any subscription takes messages of that type.
     fn is_wanted(&self, topic: &str, kind: &str) -> bool {
-        let lanes = self.0.lanes.read().expect("no holder panics");
-        let wants = |lane: &Arc<Lane>| lane.subscription.only.as_ref().is_none_or(|only| only == kind);
-        lanes.get(topic).is_some_and(|lanes| lanes.iter().any(wants))
+        let queues = self.0.queues.read().expect("no holder panics");
+        let wants =
+            |queue: &Arc<SubscriptionQueue>| queue.subscription.only.as_ref().is_none_or(|only| only == kind);
+        queues.get(topic).is_some_and(|queues| queues.iter().any(wants))
     }
 
-    /// Puts a letter into every lane of its topic.
-    fn spread(&self, topic: &str, letter: Letter) {
-        let lanes = self.0.lanes.read().expect("no holder panics");
-        let Some(lanes) = lanes.get(topic) else { return };
-        let letter = Arc::new(letter);
-        for lane in lanes.iter().filter(|lane| lane.wants(&letter)) {
+    /// Puts a message into every queue of its topic.
+    fn spread(&self, topic: &str, message: BusMessage) {
+        let queues = self.0.queues.read().expect("no holder panics");
+        let Some(queues) = queues.get(topic) else { return };
+        let message = Arc::new(message);
+        for queue in queues.iter().filter(|queue| queue.wants(&message)) {
             for delay in self.0.dice.as_ref().map_or_else(|| vec![None], Dice::copies) {
-                let parcel =
-                    Parcel { letter: letter.clone(), attempts: 0, ticket: Ticket::new(&self.0.pending) };
+                let pending = PendingDelivery {
+                    message: message.clone(),
+                    attempts: 0,
+                    ticket: Ticket::new(&self.0.pending),
+                };
                 match delay {
-                    None => self.enqueue(lane, parcel),
-                    Some(delay) => self.enqueue_after(delay, lane, parcel),
+                    None => self.enqueue(queue, pending),
+                    Some(delay) => self.enqueue_after(delay, queue, pending),
                 }
             }
         }
     }
 
-    fn enqueue(&self, lane: &Arc<Lane>, parcel: Parcel) {
+    fn enqueue(&self, queue: &Arc<SubscriptionQueue>, pending: PendingDelivery) {
         let place = |length| self.0.dice.as_ref().map_or(length, |dice| dice.place(length));
-        if lane.add(parcel, place) {
-            tokio::spawn(self.clone().work(lane.clone()));
+        if queue.add(pending, place) {
+            tokio::spawn(self.clone().work(queue.clone()));
         }
     }
 
-    fn enqueue_after(&self, pause: Duration, lane: &Arc<Lane>, parcel: Parcel) {
-        let (broker, lane, at) = (self.clone(), lane.clone(), self.0.clock.now() + pause);
+    fn enqueue_after(&self, pause: Duration, queue: &Arc<SubscriptionQueue>, pending: PendingDelivery) {
+        let (broker, queue, at) = (self.clone(), queue.clone(), self.0.clock.now() + pause);
         tokio::spawn(async move {
             let mut closed = broker.0.closed.subscribe();
             tokio::select! {
-                () = broker.0.clock.wait_until(at) => broker.enqueue(&lane, parcel),
+                () = broker.0.clock.wait_until(at) => broker.enqueue(&queue, pending),
                 _ = closed.wait_for(|closed| *closed) => (),
             }
         });
     }
 
-    async fn work(self, lane: Arc<Lane>) {
-        while let Some(parcel) = lane.next() {
-            self.deliver(&lane, parcel).await;
+    async fn work(self, queue: Arc<SubscriptionQueue>) {
+        while let Some(pending) = queue.next() {
+            self.deliver(&queue, pending).await;
         }
     }
 
-    async fn deliver(&self, lane: &Arc<Lane>, mut parcel: Parcel) {
-        parcel.attempts += 1;
-        if self.0.pusher.push(lane, &parcel).await {
+    async fn deliver(&self, queue: &Arc<SubscriptionQueue>, mut pending: PendingDelivery) {
+        pending.attempts += 1;
+        if self.0.pusher.push(queue, &pending).await {
             return;
         }
-        let (name, id, attempts) = (&lane.subscription.name, &parcel.letter.id, parcel.attempts);
-        match &lane.dead_letter_topic {
-            Some(topic) if attempts >= lane.subscription.max_delivery_attempts => {
+        let (name, id, attempts) = (&queue.subscription.name, &pending.message.id, pending.attempts);
+        match &queue.dead_letter_topic {
+            Some(topic) if attempts >= queue.subscription.max_delivery_attempts => {
                 tracing::warn!(%name, %id, "Message {id} of `{name}` was dead-lettered after {attempts} deliveries");
-                self.dead_letter(topic, lane, &parcel);
+                self.dead_letter(topic, queue, &pending);
             }
             _ => {
                 tracing::debug!(%name, %id, "Delivery {attempts} of message {id} of `{name}` failed");
-                self.enqueue_after(lane.subscription.backoff(attempts), lane, parcel);
+                self.enqueue_after(queue.subscription.backoff(attempts), queue, pending);
             }
         }
     }
 
     /// Forwards a message to the dead-letter topic, with a new id and its origin.
-    fn dead_letter(&self, topic: &str, lane: &Lane, parcel: &Parcel) {
+    fn dead_letter(&self, topic: &str, queue: &SubscriptionQueue, pending: &PendingDelivery) {
         let (id, published_at) = self.next_stamp();
-        let mut letter = Letter { id, published_at, ..Letter::clone(&parcel.letter) };
-        let since = parcel.letter.published_at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
-        letter.attributes.extend(
+        let mut message = BusMessage { id, published_at, ..BusMessage::clone(&pending.message) };
+        let since = pending.message.published_at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+        message.attributes.extend(
             [
-                ("Subscription", lane.subscription.name.clone()),
+                ("Subscription", queue.subscription.name.clone()),
                 ("SubscriptionProject", PROJECT.into()),
-                ("DeliveryCount", parcel.attempts.to_string()),
+                ("DeliveryCount", pending.attempts.to_string()),
                 ("TopicPublishTime", since),
             ]
             .map(|(name, value)| (format!("CloudPubSubDeadLetterSource{name}"), value)),
         );
-        self.keep(topic, letter.clone());
-        self.spread(topic, letter);
+        self.keep(topic, message.clone());
+        self.spread(topic, message);
     }
 
-    fn keep(&self, topic: &str, letter: Letter) {
+    fn keep(&self, topic: &str, message: BusMessage) {
         let mut letters = self.0.dead_letters.lock().expect("no holder panics");
         let letters = letters.entry(topic.into()).or_default();
-        letters.push_back(letter);
+        letters.push_back(message);
         if letters.len() > MAX_DEAD_LETTERS {
             letters.pop_front();
         }
@@ -248,7 +252,7 @@ impl Bus for Broker {
             let (topic, (id, now)) = (message.topic().id(), self.next_stamp());
             // Messages that no subscription takes need not be serialized.
             if self.is_wanted(&topic, message.kind()) {
-                self.spread(&topic, Letter::new(message, id, now));
+                self.spread(&topic, BusMessage::new(message, id, now));
             }
         }
         Ok(())

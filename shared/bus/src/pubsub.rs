@@ -19,7 +19,7 @@ use google_cloud_pubsub::model::Message as PubSubMessage;
 use model::{Clock, Message, Topic};
 use uuid::Uuid;
 
-use crate::envelope::Letter;
+use crate::envelope::BusMessage;
 use crate::{Bus, Error, SystemClock};
 
 /// Messages that cannot be published by then are published again later by the sweep.
@@ -117,6 +117,6 @@ impl Bus for PubSub {
 
 fn post(message: &Message) -> PubSubMessage {
     // Wall-clock time: it only says when the event was created.
-    let letter = Letter::new(message, Uuid::now_v7(), SystemClock.now());
-    PubSubMessage::new().set_data(letter.data).set_attributes(letter.attributes)
+    let message = BusMessage::new(message, Uuid::now_v7(), SystemClock.now());
+    PubSubMessage::new().set_data(message.data).set_attributes(message.attributes)
 }

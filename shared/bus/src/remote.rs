@@ -10,7 +10,7 @@ use reqwest::{Client, RequestBuilder};
 use uuid::Uuid;
 
 use crate::broker_http::{MAX_MESSAGES, Posted, Publish};
-use crate::envelope::Letter;
+use crate::envelope::BusMessage;
 use crate::{Bus, Error, SystemClock};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -57,8 +57,8 @@ impl Bus for Remote {
 
 fn posted(message: &Message) -> Posted {
     // Wall-clock time: it only says when the event was created.
-    let letter = Letter::new(message, Uuid::now_v7(), SystemClock.now());
-    Posted { data: BASE64_STANDARD.encode(letter.data), attributes: letter.attributes }
+    let message = BusMessage::new(message, Uuid::now_v7(), SystemClock.now());
+    Posted { data: BASE64_STANDARD.encode(message.data), attributes: message.attributes }
 }
 
 async fn send(request: RequestBuilder) -> Result<(), Error> {

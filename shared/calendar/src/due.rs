@@ -40,7 +40,7 @@ pub struct Due {
     /// How far the schedule has come then.
     pub then: Standing,
     /// When to look again; none if nothing is to come.
-    pub look_at: Option<Instant>,
+    pub due_at: Option<Instant>,
 }
 
 /// Decides which instants get a run. Those that are on time always do; which of the missed ones do is the schedule's
@@ -61,10 +61,10 @@ pub fn due(calendar: &Calendar, schedule: &Schedule, standing: Standing, now: In
         make.truncate(cap);
         let until = make.last().copied().unwrap_or(from);
         let owed = owed.filter(|owed| owed.until > until);
-        return Due { make, then: Standing { decided_until: until, owed }, look_at: Some(now + BREATH) };
+        return Due { make, then: Standing { decided_until: until, owed }, due_at: Some(now + BREATH) };
     }
     let then = Standing { decided_until: now.max(from), owed: None };
-    Due { make, then, look_at: calendar.after(then.decided_until) }
+    Due { make, then, due_at: calendar.after(then.decided_until) }
 }
 
 /// The instants after `from` up to `to` that get their runs; those after `fresh` are not missed.

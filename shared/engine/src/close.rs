@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use model::change::Checkup;
+use model::change::Recheck;
 use model::message::{
-    CallbackDue, ChildFinished, LaneFreed, RunFinished, SharedFinished, TaskFinished, TimerArmed,
+    CallbackDue, ChildFinished, ConcurrencyGroupFreed, RunFinished, SharedFinished, TaskFinished, TimerArmed,
 };
 use model::run::{End, RunEvent};
 use model::{
@@ -13,7 +13,7 @@ use model::{
 };
 use serde_json::{Value, json};
 
-use crate::run_slice::{CHECKUP_AFTER, Decision, RunSlice};
+use crate::run_slice::{Decision, RECHECK_AFTER, RunSlice};
 
 /// A timer due sooner than this is announced, since the sweep's next tick may come too late for it.
 const ANNOUNCED_AHEAD: TimeDelta = TimeDelta::seconds(60);
@@ -24,18 +24,18 @@ impl RunSlice<'_> {
         debug_assert!(self.is_at_rest(), "closed before it was settled");
         self.derive_end();
         self.announce_timer();
-        match self.checkup {
-            Checkup::Never if !self.run.state.is_final() => self.checkup = self.next_look(),
+        match self.recheck {
+            Recheck::Never if !self.run.state.is_final() => self.recheck = self.next_poll(),
             // From now on something may get lost, and perhaps nobody was to look.
-            Checkup::Keep if self.has_begun_something() => {
-                self.checkup = Checkup::By(self.now + CHECKUP_AFTER);
+            Recheck::Keep if self.has_begun_something() => {
+                self.recheck = Recheck::By(self.now + RECHECK_AFTER);
             }
             _ => {}
         }
         let idle = self.changed.is_empty()
             && self.new_tasks.is_empty()
             && self.events.is_empty()
-            && self.checkup == Checkup::Keep;
+            && self.recheck == Recheck::Keep;
         if idle && self.announcements.is_empty() {
             return None;
         }
@@ -57,7 +57,7 @@ impl RunSlice<'_> {
                 shares_ended: self.shares_ended,
                 waits_over: self.waits_over,
                 outbox: self.outbox,
-                checkup: self.checkup,
+                recheck: self.recheck,
                 run: self.run,
             },
             announcements: self.announcements,
@@ -169,7 +169,7 @@ impl RunSlice<'_> {
         let Some(state) = self.run.state.on(RunEvent::Ended(end)) else { return };
         self.run.state = state;
         self.run.finished_at = Some(self.now);
-        self.checkup = Checkup::Never;
+        self.recheck = Recheck::Never;
         let kind = match end {
             End::Succeeded => EventKind::RunSucceeded,
             End::Failed => EventKind::RunFailed,
@@ -208,16 +208,16 @@ impl RunSlice<'_> {
                 error: self.run.error.clone(),
             }));
         }
-        if let Some(freed) = self.lane() {
+        if let Some(freed) = self.concurrency_group() {
             self.outbox.push(freed);
         }
     }
 
-    /// Says that someone in the run's lane may have their turn.
-    pub(crate) fn lane(&self) -> Option<Message> {
-        let lane = self.run.lane.clone()?;
+    /// Says that someone in the run's group may have their turn.
+    pub(crate) fn concurrency_group(&self) -> Option<Message> {
+        let group = self.run.concurrency_group.clone()?;
         let (tenant, workflow) = (self.run.tenant, self.run.workflow.clone());
-        Some(Message::LaneFreed(LaneFreed { tenant, workflow, lane }))
+        Some(Message::ConcurrencyGroupFreed(ConcurrencyGroupFreed { tenant, workflow, group }))
     }
 }
 

@@ -60,7 +60,7 @@ pub enum Command {
         kind: TimerKind,
     },
     /// A sensor looked, and is to look again.
-    Looked {
+    Polled {
         /// The task.
         task: TaskIndex,
         /// Its attempt.
@@ -82,7 +82,7 @@ pub enum Command {
         /// The attempt that asked.
         attempt: u32,
     },
-    /// Others in the run's lane have ended: it may begin.
+    /// Others in the run's group have ended: it may begin.
     Admit,
     /// Someone was told what became of the run, or could not be.
     CalledBack {
@@ -131,7 +131,7 @@ pub enum Command {
         audit: Audit,
     },
     /// Time to look whether anything got lost.
-    Checkup {
+    Recheck {
         /// How long a dispatched task may wait before its message counts as lost.
         patience: TimeDelta,
     },
@@ -198,7 +198,7 @@ impl Command {
             Self::Claim { task, .. }
             | Self::Release { task, .. }
             | Self::HandBack { task, .. }
-            | Self::Looked { task, .. } => Reach::One(*task),
+            | Self::Polled { task, .. } => Reach::One(*task),
             Self::Report { task, .. }
             | Self::Lose { task, .. }
             | Self::Wake { task: Some(task), .. }
@@ -211,7 +211,7 @@ impl Command {
                 Operation::Retry | Operation::Clear(_) | Operation::Mark(..) => Reach::All,
                 Operation::Wake(task) => Reach::Neighbourhood(*task),
             },
-            Self::Wake { task: None, .. } | Self::Admit | Self::Cancel { .. } | Self::Checkup { .. } => {
+            Self::Wake { task: None, .. } | Self::Admit | Self::Cancel { .. } | Self::Recheck { .. } => {
                 Reach::Unfinished
             }
         }

@@ -29,9 +29,9 @@ impl RunSlice<'_> {
             }
             Command::Wake { task: Some(task), attempt, kind } => self.wake(*task, *attempt, *kind),
             Command::Wake { task: None, kind, .. } => self.wake_run(*kind),
-            Command::Looked { task, attempt, failure } => self.looked(*task, *attempt, failure.as_ref()),
+            Command::Polled { task, attempt, failure } => self.polled(*task, *attempt, failure.as_ref()),
             Command::Rejoin { task, attempt } => self.rejoin(*task, *attempt),
-            Command::Release { task, attempt } => self.take_place(*task, *attempt),
+            Command::Release { task, attempt } => self.take_slot(*task, *attempt),
             Command::Admit => self.admit(),
             Command::CalledBack { what, error } => self.called_back(what, error.as_deref()),
             Command::Signal { name, payload, actor } => self.signal(name, payload, actor),
@@ -41,7 +41,7 @@ impl RunSlice<'_> {
             Command::Cancel { actor, reason } => self.cancel(actor, reason.as_deref()),
             Command::Operate { operation, by } => self.operate(operation, by),
             Command::PutRight { audit } => self.put_right(audit),
-            Command::Checkup { patience } => self.checkup(*patience),
+            Command::Recheck { patience } => self.recheck(*patience),
         }
     }
 

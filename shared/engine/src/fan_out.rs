@@ -48,7 +48,7 @@ impl<'g> RunSlice<'g> {
     pub(crate) fn take_turns(&mut self) -> Vec<TaskIndex> {
         let (mut missing, mut asking, mut passed) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         while let Some(index) = self.turning.pop_first() {
-            if self.tasks[&index].state != TaskState::Sleeping || self.run.held || self.is_paused() {
+            if self.tasks[&index].state != TaskState::Sleeping || self.run.waiting || self.is_paused() {
                 continue; // Those who wait have their turn once the run is admitted or resumed.
             }
             let wanted = self.wanted_children(index);

@@ -11,7 +11,6 @@ mod fan_out;
 mod graph;
 mod operate;
 mod oversee;
-mod place;
 mod propagate;
 mod repair;
 mod rerun;
@@ -19,6 +18,7 @@ pub mod retry;
 pub mod rule;
 mod run_slice;
 mod sensor;
+mod slot;
 
 pub use activate::Directive;
 pub use command::{By, Command, Mark, Operation, Outcome, Reach};

@@ -3,14 +3,14 @@
 //! Each is recorded with who wants it and why. Which tasks run again, and what that takes, is in `rerun`.
 
 use chrono::TimeDelta;
-use model::change::Checkup;
+use model::change::Recheck;
 use model::run::RunEvent;
 use model::{EventKind, Failure, TaskEvent, TaskIndex, TaskKind, TaskState};
 use serde_json::{Value, json};
 
 use crate::command::{By, Mark, Operation, Outcome};
-use crate::oversee::CHECKUP_WHILE_WAITING;
-use crate::run_slice::{CHECKUP_AFTER, RunSlice};
+use crate::oversee::RECHECK_WHILE_WAITING;
+use crate::run_slice::{RECHECK_AFTER, RunSlice};
 
 impl RunSlice<'_> {
     /// Decides what someone wants of the run or of one of its tasks.
@@ -37,8 +37,8 @@ impl RunSlice<'_> {
         self.undirected.clear();
         self.unfinished(|task| task.state == TaskState::Queued)
             .into_iter()
-            .for_each(|index| self.leave_line(index));
-        self.checkup = Checkup::At(self.now + CHECKUP_WHILE_WAITING);
+            .for_each(|index| self.leave_queue(index));
+        self.recheck = Recheck::At(self.now + RECHECK_WHILE_WAITING);
         true
     }
 
@@ -47,14 +47,14 @@ impl RunSlice<'_> {
         let Some(state) = self.run.state.on(resumed) else { return false };
         self.run.state = state;
         self.note(EventKind::RunResumed, None, by, json!({}));
-        self.checkup = Checkup::At(self.now + CHECKUP_AFTER);
-        if !self.run.held {
+        self.recheck = Recheck::At(self.now + RECHECK_AFTER);
+        if !self.run.waiting {
             self.go_on();
         }
         true
     }
 
-    /// Lets go on what a pause or the run's lane held back.
+    /// Lets go on what a pause or the run's group held back.
     pub(crate) fn go_on(&mut self) {
         for index in self.unfinished(|task| task.state == TaskState::Queued) {
             self.relaunch(index);
@@ -81,7 +81,7 @@ impl RunSlice<'_> {
             return false;
         }
         self.note(EventKind::RunEvaluated, None, by, json!({}));
-        self.checkup(TimeDelta::zero());
+        self.recheck(TimeDelta::zero());
         true
     }
 

@@ -1,7 +1,7 @@
 //! What concerns a run as a whole: its turn, its time, its end from outside, and what got lost in it.
 
 use chrono::TimeDelta;
-use model::change::Checkup;
+use model::change::Recheck;
 use model::message::CancelRequested;
 use model::{
     ErrorClass, EventKind, Failure, Message, Occasion, RunId, Task, TaskEvent, TaskIndex, TaskState,
@@ -10,25 +10,25 @@ use model::{
 use serde_json::{Value, json};
 
 use crate::command::Outcome;
-use crate::run_slice::{CHECKUP_AFTER, RunSlice};
+use crate::run_slice::{RECHECK_AFTER, RunSlice};
 
 /// How long past its time-out an attempt is left to the worker that holds it, which asks it to end, gives it half a
 /// minute and then kills it.
 const TIMEOUT_SLACK: TimeDelta = TimeDelta::seconds(60);
 
 /// The sweep looks at a run again after so long while it waits for timers only, or is paused.
-pub(crate) const CHECKUP_WHILE_WAITING: TimeDelta = TimeDelta::minutes(10);
+pub(crate) const RECHECK_WHILE_WAITING: TimeDelta = TimeDelta::minutes(10);
 
 impl RunSlice<'_> {
-    /// Others in the run's lane have ended: it begins.
+    /// Others in the run's group have ended: it begins.
     pub(crate) fn admit(&mut self) -> Outcome {
-        if self.run.state.is_final() || !self.run.held {
+        if self.run.state.is_final() || !self.run.waiting {
             return Outcome::Stale;
         }
-        self.run.held = false;
+        self.run.waiting = false;
         self.record(EventKind::RunAdmitted, None, None, Value::Null);
         self.go_on();
-        self.checkup = Checkup::At(self.now + CHECKUP_AFTER);
+        self.recheck = Recheck::At(self.now + RECHECK_AFTER);
         Outcome::Applied
     }
 
@@ -118,17 +118,17 @@ impl RunSlice<'_> {
     }
 
     /// Looks for what got lost on the way: messages nobody acted on, attempts nobody ended.
-    pub(crate) fn checkup(&mut self, patience: TimeDelta) -> Outcome {
+    pub(crate) fn recheck(&mut self, patience: TimeDelta) -> Outcome {
         let now = self.now;
-        if self.run.held {
+        if self.run.waiting {
             // The message that the group has room may have got lost.
-            self.announcements.extend(self.lane());
-            self.checkup = Checkup::At(now + CHECKUP_AFTER);
+            self.announcements.extend(self.concurrency_group());
+            self.recheck = Recheck::At(now + RECHECK_AFTER);
             return Outcome::Applied;
         }
         if self.is_paused() {
             self.end_overdue();
-            self.checkup = Checkup::At(now + CHECKUP_WHILE_WAITING);
+            self.recheck = Recheck::At(now + RECHECK_WHILE_WAITING);
             return Outcome::Applied;
         }
         let waiting = self.unfinished(|task| task.state == TaskState::Sleeping);
@@ -158,32 +158,32 @@ impl RunSlice<'_> {
             self.stall();
         }
         // When to look again is seen at the close, once all that follows from this look is known.
-        self.checkup = Checkup::Never;
+        self.recheck = Recheck::Never;
         Outcome::Applied
     }
 
-    /// Whether a task was given a place here, or began to wait for one or for another run.
+    /// Whether a task was given a slot here, or began to wait for one or for another run.
     pub(crate) fn has_begun_something(&self) -> bool {
         self.before.keys().any(|index| {
             let state = self.tasks[index].state;
             let waits = state == TaskState::Sleeping && self.waits_for_others(*index);
-            state.is_placed() || state == TaskState::Queued || waits
+            state.holds_slots() || state == TaskState::Queued || waits
         })
     }
 
     /// When to look at the run again, after a look at all that is unfinished of it.
-    pub(crate) fn next_look(&self) -> Checkup {
+    pub(crate) fn next_poll(&self) -> Recheck {
         let any = |wanted: &dyn Fn(&Task) -> bool| !self.unfinished(wanted).is_empty();
         let for_others = |task: &Task| task.state == TaskState::Sleeping && self.waits_for_others(task.index);
-        if any(&|task| task.state.is_placed()) || any(&for_others) {
-            Checkup::At(self.now + CHECKUP_AFTER)
+        if any(&|task| task.state.holds_slots()) || any(&for_others) {
+            Recheck::At(self.now + RECHECK_AFTER)
         } else if any(&|task| task.state == TaskState::Queued)
             || !any(&|task| task.state != TaskState::Pending)
         {
-            Checkup::At(self.now + CHECKUP_WHILE_WAITING)
+            Recheck::At(self.now + RECHECK_WHILE_WAITING)
         } else {
             // Its timers are rows, and signals and answers come as commands: a run that sleeps costs nothing.
-            Checkup::Never
+            Recheck::Never
         }
     }
 

@@ -74,7 +74,7 @@ impl<'g> RunSlice<'g> {
 
     /// Lets a pending task begin; one that has a condition or is an engine task waits for its directive.
     pub(crate) fn ready(&mut self, index: TaskIndex) {
-        if self.run.held || self.is_paused() {
+        if self.run.waiting || self.is_paused() {
             return; // It is considered again once the run is admitted or resumed.
         }
         self.start_run();

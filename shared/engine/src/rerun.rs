@@ -5,14 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use model::change::Checkup;
+use model::change::Recheck;
 use model::run::RunEvent;
 use model::task::Tally;
 use model::{AttemptRecord, Child, EventKind, Fan, Task, TaskEvent, TaskIndex, TaskState};
 use serde_json::{Value, json};
 
 use crate::command::{By, Command, Operation};
-use crate::run_slice::{CHECKUP_AFTER, RunSlice};
+use crate::run_slice::{RECHECK_AFTER, RunSlice};
 
 /// Why a run ends that a task started and waited for.
 const TAKEN_BACK: &str = "the task that started it was cleared or marked";
@@ -150,17 +150,17 @@ impl RunSlice<'_> {
         ended && !self.ended.contains(&index) && !self.untold.contains(&index)
     }
 
-    /// A run that has ended goes on. In a lane it waits for its turn like any other.
+    /// A run that has ended goes on. In a group it waits for its turn like any other.
     fn reopen_run(&mut self) {
         let Some(state) = self.run.state.on(RunEvent::Reopened) else { return };
         self.run.state = state;
         self.run.started_at = None;
         self.run.finished_at = None;
-        self.run.held = self.run.lane.is_some();
-        self.checkup = Checkup::At(self.now + CHECKUP_AFTER);
+        self.run.waiting = self.run.concurrency_group.is_some();
+        self.recheck = Recheck::At(self.now + RECHECK_AFTER);
         self.set_deadline();
-        self.announcements.extend(self.lane());
-        if !self.run.held {
+        self.announcements.extend(self.concurrency_group());
+        if !self.run.waiting {
             self.start_run();
         }
     }

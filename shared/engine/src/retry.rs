@@ -1,4 +1,4 @@
-//! Whether a failed task is tried again, when, and why: one place answers for everybody.
+//! Whether a failed task is tried again, when, and why: one slot answers for everybody.
 
 use chrono::TimeDelta;
 use model::{Backoff, ErrorClass, Failure, RetryPolicy, Task, TaskKey};
@@ -17,7 +17,7 @@ pub enum Choice {
         /// In words.
         reason: String,
     },
-    /// Leave it at that.
+    /// SlotRelease it at that.
     GiveUp {
         /// In words.
         reason: String,

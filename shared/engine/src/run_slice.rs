@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
-use model::change::Checkup;
+use model::change::Recheck;
 use model::run::RunEvent;
 use model::{
     AttemptRecord, Changes, Counts, Event, EventKind, Instant, Message, Parent, Run, RunId, RunState, Signal,
@@ -19,7 +19,7 @@ use crate::Graph;
 
 /// How long the sweep leaves a run alone before it looks whether something got lost: less than its tick, so that a
 /// check-up due just after one tick is not left to the next but one.
-pub(crate) const CHECKUP_AFTER: TimeDelta = TimeDelta::seconds(45);
+pub(crate) const RECHECK_AFTER: TimeDelta = TimeDelta::seconds(45);
 
 /// What a slice cannot go on without.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -60,9 +60,9 @@ pub struct NewRun {
     /// How many runs it is below the one that nobody's task or callback started.
     pub depth: u32,
     /// Its concurrency key, if its workflow has one.
-    pub lane: Option<String>,
-    /// Whether it must wait until others in its lane have ended.
-    pub held: bool,
+    pub concurrency_group: Option<String>,
+    /// Whether it must wait until others in its group have ended.
+    pub waiting: bool,
     /// Added to the priority of each of its tasks.
     pub priority: i32,
 }
@@ -82,7 +82,7 @@ pub struct RunSlice<'g> {
     pub(crate) undirected: BTreeSet<TaskIndex>,
     /// Fan-outs whose next children may have their turn.
     pub(crate) turning: BTreeSet<TaskIndex>,
-    /// Queued tasks that ask for a place.
+    /// Queued tasks that ask for a slot.
     pub(crate) asking: BTreeSet<TaskIndex>,
     /// Queued tasks that give up where they stand in line.
     pub(crate) leaving: BTreeSet<TaskIndex>,
@@ -109,7 +109,7 @@ pub struct RunSlice<'g> {
     pub(crate) waits_over: Vec<TaskIndex>,
     pub(crate) outbox: Vec<Message>,
     pub(crate) announcements: Vec<Message>,
-    pub(crate) checkup: Checkup,
+    pub(crate) recheck: Recheck,
 }
 
 impl<'g> RunSlice<'g> {
@@ -144,7 +144,7 @@ impl<'g> RunSlice<'g> {
             waits_over: Vec::new(),
             outbox: Vec::new(),
             announcements: Vec::new(),
-            checkup: Checkup::Keep,
+            recheck: Recheck::Keep,
         }
     }
 
@@ -167,17 +167,17 @@ impl<'g> RunSlice<'g> {
             error: None,
             depth: new_run.depth,
             parent: new_run.parent,
-            lane: new_run.lane,
-            held: new_run.held,
+            concurrency_group: new_run.concurrency_group,
+            waiting: new_run.waiting,
             priority: new_run.priority,
         };
         let mut slice = Self::of(graph, run, now);
         slice.tasks = graph.indices().map(|index| (index, Task::pending(index, now))).collect();
         slice.new_tasks = graph.indices().collect();
-        slice.checkup = Checkup::At(now + CHECKUP_AFTER);
+        slice.recheck = Recheck::At(now + RECHECK_AFTER);
         slice.record(EventKind::RunCreated, None, Some(by), Value::Null);
         slice.set_deadline();
-        if !slice.run.held {
+        if !slice.run.waiting {
             graph.indices().for_each(|index| slice.consider(index));
         }
         slice
@@ -208,7 +208,7 @@ impl<'g> RunSlice<'g> {
         self.graph.spec_at(task, self.tasks.get(&task).and_then(|task| task.child))
     }
 
-    /// A task's name: its own, or for a child of a fan-out, the fan-out's with its place.
+    /// A task's name: its own, or for a child of a fan-out, the fan-out's with its slot.
     pub fn name(&self, task: TaskIndex) -> String {
         self.graph.name_at(task, self.tasks.get(&task).and_then(|task| task.child))
     }
@@ -256,7 +256,7 @@ impl<'g> RunSlice<'g> {
             }
             // While it only waited, nobody was to look soon; now something may get lost again. Never later than
             // was set before: a run that keeps waking must not keep putting its check-up off.
-            self.checkup = Checkup::By(self.now + CHECKUP_AFTER);
+            self.recheck = Recheck::By(self.now + RECHECK_AFTER);
         }
         if to.is_final() || to == TaskState::UpForRetry {
             // Whatever it was about to be told, it has moved on.

@@ -38,7 +38,7 @@ impl RunSlice<'_> {
         let (spec, task) = (self.spec(index), &self.tasks[&index]);
         let Some(pacing) = spec.pacing else { return };
         let (attempt, child, since) = (task.attempt, task.child, task.started_at.unwrap_or(self.now));
-        let wake_at = pacing.next_look(since, self.now);
+        let wake_at = pacing.next_poll(since, self.now);
         let (key, version, failed) = (self.key(index), self.run.version, task.failure.is_some());
         let watch = Watch::Task { key, attempt, version, child, since, failed };
         let due = PollDue { tenant: self.run.tenant, queue: spec.queue.clone(), watch };
@@ -47,7 +47,7 @@ impl RunSlice<'_> {
     }
 
     /// Notes why a sensor's look failed, or that it no longer does. While the same is true, nothing is written.
-    pub(crate) fn looked(&mut self, index: TaskIndex, attempt: u32, failure: Option<&Failure>) -> Outcome {
+    pub(crate) fn polled(&mut self, index: TaskIndex, attempt: u32, failure: Option<&Failure>) -> Outcome {
         let looks = |task: &Task| task.state == TaskState::Sleeping && task.attempt == attempt;
         let Some(task) = self.tasks.get(&index).filter(|task| looks(task) && self.is_sensor(index)) else {
             return Outcome::Stale;

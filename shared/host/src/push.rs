@@ -117,7 +117,7 @@ impl App {
     }
 
     async fn keep(&self, letter: DeadLetter) -> Reply {
-        match self.runtime.store().bury(&letter).await {
+        match self.runtime.store().insert_dead_letter(&letter).await {
             Ok(()) => {
                 crate::metrics::dead_lettered();
                 let (id, reason) = (&letter.id, &letter.reason);

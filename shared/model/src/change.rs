@@ -39,7 +39,7 @@ pub struct Changes {
     /// Messages that must go out once this is committed, whatever happens to the process.
     pub outbox: Vec<Message>,
     /// When the sweep should look at the run again; none once it has ended.
-    pub checkup: Checkup,
+    pub recheck: Recheck,
 }
 
 /// A signal that was sent to a run.
@@ -53,7 +53,7 @@ pub struct Signal {
 
 /// When the sweep should look at a run again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Checkup {
+pub enum Recheck {
     /// As was set before: steps of a run do not touch it.
     Keep,
     /// At this instant.

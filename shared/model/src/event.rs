@@ -39,10 +39,10 @@ pub enum EventKind {
     /// The run was created.
     #[serde(rename = "run.created")]
     RunCreated,
-    /// Its first task was given a place.
+    /// Its first task was given a slot.
     #[serde(rename = "run.started")]
     RunStarted,
-    /// Others in its lane have ended: it may begin.
+    /// Others in its group have ended: it may begin.
     #[serde(rename = "run.admitted")]
     RunAdmitted,
     /// It took longer than it may.
@@ -84,10 +84,10 @@ pub enum EventKind {
     /// It was cancelled.
     #[serde(rename = "run.cancelled")]
     RunCancelled,
-    /// A task found no place and stands in line.
+    /// A task found no slot and stands in line.
     #[serde(rename = "task.queued")]
     TaskQueued,
-    /// A task was given a place.
+    /// A task was given a slot.
     #[serde(rename = "task.dispatched")]
     TaskDispatched,
     /// Its work message had to be sent once more.

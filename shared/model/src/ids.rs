@@ -110,17 +110,17 @@ impl FromStr for WorkerId {
 pub struct BackfillId(pub Uuid);
 
 impl BackfillId {
-    /// What the lanes of backfills begin with.
+    /// What the groups of backfills begin with.
     const LANE: &'static str = "backfill:";
 
-    /// The lane of its runs: the end of one lets the next begin.
-    pub fn lane(self) -> String {
+    /// The group of its runs: the end of one lets the next begin.
+    pub fn concurrency_group(self) -> String {
         format!("{}{}", Self::LANE, self.0)
     }
 
-    /// The backfill whose lane it is, if it is one's.
-    pub fn of_lane(lane: &str) -> Option<Self> {
-        lane.strip_prefix(Self::LANE)?.parse().ok()
+    /// The backfill whose group it is, if it is one's.
+    pub fn of_concurrency_group(group: &str) -> Option<Self> {
+        group.strip_prefix(Self::LANE)?.parse().ok()
     }
 }
 

@@ -4,7 +4,7 @@
 //! - **workflow**: a named definition; a **version** is one immutable copy of it.
 //! - **run**: one execution of a version. **task**: one node of a run. **attempt**: one try at a task.
 //! - **output**: the JSON that an attempt returned.
-//! - **queue**: a named lane of execution. **worker**: an instance that executes attempts now.
+//! - **queue**: a named group of execution. **worker**: an instance that executes attempts now.
 //! - **place**: what a task holds while it is under way; a **limit** says how many there are.
 //! - **timer**: a durable row saying "at T, do this".
 //! - **event**: an append-only record of a state change.
@@ -17,10 +17,10 @@ pub mod event;
 pub mod failure;
 pub mod ids;
 pub mod message;
-pub mod place;
 pub mod retry;
 pub mod run;
 pub mod schedule;
+pub mod slot;
 pub mod task;
 pub mod task_kind;
 pub mod timer;
@@ -35,15 +35,15 @@ pub use event::{Event, EventKind};
 pub use failure::{ErrorClass, Failure};
 pub use ids::{BackfillId, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
 pub use message::{Message, Topic};
-pub use place::{Ask, Leave, Limit, Needed, Party, Seat, Weight, is_remote};
 pub use retry::{Backoff, RetryPolicy};
 pub use run::{Counts, Parent, Run, RunEvent, RunState};
 pub use schedule::{Catchup, Interval, Planned, Schedule, When};
+pub use slot::{Admission, FairnessGroup, Limit, Needed, SlotRelease, SlotRequest, Weight, is_remote};
 pub use task::{Child, Fan, IllegalMove, Task, TaskEvent, TaskState};
 pub use task_kind::{Execution, TaskKind, WaitsFor};
 pub use timer::{Timer, TimerKind};
 pub use trigger::{CloudEvent, Completion, Pacing, Trigger, TriggerKey, TriggerOn};
-pub use worker::{OpenBreaker, Order, OrderKind, WorkerFacts};
+pub use worker::{OpenBreaker, WorkerCommand, WorkerCommandKind, WorkerFacts};
 pub use workflow::{
     Aggregation, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, InputSpec, InputType, Occasion,
     Overlap, TaskSpec, Tolerance, TriggerRule, Workflow,

@@ -127,7 +127,7 @@ messages! {
     /// A task that several runs share ended.
     SharedFinished = "dev.ebbflow.shared.finished.v1",
     /// A run ended that others may have waited for.
-    LaneFreed = "dev.ebbflow.lane.freed.v1",
+    ConcurrencyGroupFreed = "dev.ebbflow.concurrency_group.freed.v1",
     /// Someone wants to be told.
     CallbackDue = "dev.ebbflow.callback.due.v1",
     /// A sensor should look.
@@ -206,7 +206,7 @@ pub struct TaskDispatched {
     pub attempt: u32,
     /// The run's version, so that its graph can be had without asking the store.
     pub version: VersionId,
-    /// The lane.
+    /// The group.
     pub queue: String,
     /// Its place, if it is a child of a fan-out.
     #[serde(default)]
@@ -280,13 +280,13 @@ pub struct SharedFinished {
 
 /// A run ended that others may have waited for.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct LaneFreed {
+pub struct ConcurrencyGroupFreed {
     /// Whose.
     pub tenant: TenantId,
     /// Of which workflow.
     pub workflow: String,
     /// The concurrency key, rendered.
-    pub lane: String,
+    pub group: String,
 }
 
 /// Someone wants to be told.
@@ -357,7 +357,7 @@ impl Message {
             | Self::RunNudged(_)
             | Self::ChildFinished(_)
             | Self::SharedFinished(_)
-            | Self::LaneFreed(_) => Topic::Evaluations,
+            | Self::ConcurrencyGroupFreed(_) => Topic::Evaluations,
             Self::Notice(notice) => Topic::Named(notice.topic.clone()),
             Self::TimerArmed(_)
             | Self::WorkerRegistered(_)
@@ -383,7 +383,7 @@ impl Message {
             Self::PollDue(PollDue { watch: Watch::Trigger { .. }, .. }) => None,
             Self::RunFinished(body) => Some(body.run),
             Self::TaskFinished(body) => Some(body.run),
-            Self::LaneFreed(_)
+            Self::ConcurrencyGroupFreed(_)
             | Self::TimerArmed(_)
             | Self::WorkerRegistered(_)
             | Self::WorkerHeartbeat(_)

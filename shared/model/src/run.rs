@@ -79,13 +79,13 @@ impl RunState {
 /// What happened to a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunEvent {
-    /// Its first task was given a place.
+    /// Its first task was given a slot.
     Started,
     /// A person paused it.
     Paused,
     /// A person resumed it.
     Resumed {
-        /// Whether its first task had been given a place before.
+        /// Whether its first task had been given a slot before.
         started: bool,
     },
     /// A person re-runs some of its tasks after it has ended.
@@ -204,7 +204,7 @@ pub struct Run {
     pub events: i64,
     /// When it was created.
     pub created_at: Instant,
-    /// When its first task was given a place.
+    /// When its first task was given a slot.
     pub started_at: Option<Instant>,
     /// When its last task ended.
     pub finished_at: Option<Instant>,
@@ -215,9 +215,9 @@ pub struct Run {
     /// How many runs it is below the one that nobody's task started.
     pub depth: u32,
     /// The concurrency key it was created with: it shares a limit with others of its workflow and key.
-    pub lane: Option<String>,
-    /// Whether it waits until others in its lane have ended.
-    pub held: bool,
+    pub concurrency_group: Option<String>,
+    /// Whether it waits until others in its group have ended.
+    pub waiting: bool,
     /// Added to the priority of each of its tasks.
     pub priority: i32,
 }

@@ -100,8 +100,8 @@ impl Schedule {
     /// The name of a workflow's only schedule. Runs of it and runs that people start share their logical dates.
     pub const ONLY: &'static str = "default";
 
-    /// The lane of a schedule that has a limit of its own beside others.
-    pub fn lane(name: &str) -> String {
+    /// The group of a schedule that has a limit of its own beside others.
+    pub fn concurrency_group(name: &str) -> String {
         format!("schedule:{name}")
     }
 }

@@ -12,7 +12,7 @@ use crate::{Failure, Instant, TaskIndex, WorkerId};
 pub enum TaskState {
     /// Waits for the tasks it depends on.
     Pending,
-    /// Ready; waits for a place.
+    /// Ready; waits for a slot.
     Queued,
     /// A work message exists or must exist for its current attempt.
     Dispatched,
@@ -59,7 +59,7 @@ impl TaskState {
     }
 
     /// Whether a task in this state holds a place of every limit that it needs one of.
-    pub fn is_placed(self) -> bool {
+    pub fn holds_slots(self) -> bool {
         matches!(self, Self::Dispatched | Self::Running)
     }
 
@@ -152,7 +152,7 @@ impl Fan {
 pub enum TaskEvent {
     /// What it depends on is settled in its favour.
     Readied,
-    /// It was given a place: its work message may go out.
+    /// It was given a slot: its work message may go out.
     Released,
     /// A worker took the attempt.
     Claimed {
@@ -250,7 +250,7 @@ pub struct Task {
     pub worker: Option<WorkerId>,
     /// Since when it is in this state.
     pub since: Instant,
-    /// When its first attempt was given its place.
+    /// When its first attempt was given its slot.
     pub begun_at: Option<Instant>,
     /// When the current attempt started.
     pub started_at: Option<Instant>,

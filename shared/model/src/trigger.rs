@@ -113,7 +113,7 @@ impl Pacing {
     }
 
     /// When a sensor that began to look at `began` looks next after `now`: it follows from these two alone.
-    pub fn next_look(&self, began: Instant, now: Instant) -> Instant {
+    pub fn next_poll(&self, began: Instant, now: Instant) -> Instant {
         let (mut at, mut looks) = (began, 0);
         while at <= now {
             let (delay, longer) = (self.delay(looks), self.delay(looks + 1));
@@ -239,13 +239,13 @@ mod tests {
     fn looks_grow_apart_up_to_a_limit_and_follow_from_the_beginning_alone() {
         let began = Instant::UNIX_EPOCH;
         let next =
-            |now: i64| (PACING.next_look(began, began + TimeDelta::seconds(now)) - began).num_seconds();
+            |now: i64| (PACING.next_poll(began, began + TimeDelta::seconds(now)) - began).num_seconds();
         assert_eq!(
             [0, 9, 10, 29, 30, 70, 129, 130, 1_000].map(next),
             [10, 10, 30, 30, 70, 130, 130, 190, 1_030]
         );
         let steady = Pacing { factor: 1.0, ..PACING };
-        assert_eq!((steady.next_look(began, began + TimeDelta::seconds(95)) - began).num_seconds(), 100);
+        assert_eq!((steady.next_poll(began, began + TimeDelta::seconds(95)) - began).num_seconds(), 100);
     }
 
     #[test]

@@ -44,16 +44,16 @@ impl WorkerFacts {
 /// What a worker can be told to do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OrderKind {
+pub enum WorkerCommandKind {
     /// Take no more work, finish what is held, end.
     Drain,
     /// Stop everything at once, hand it back, end.
     Kill,
 }
 
-impl OrderKind {
+impl WorkerCommandKind {
     /// All of them, the stronger one last.
-    pub const ALL: [OrderKind; 2] = [Self::Drain, Self::Kill];
+    pub const ALL: [WorkerCommandKind; 2] = [Self::Drain, Self::Kill];
 
     /// The name used in rows and answers.
     pub fn name(self) -> &'static str {
@@ -71,9 +71,9 @@ impl OrderKind {
 
 /// What a worker was told to do, by whom and why.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Order {
+pub struct WorkerCommand {
     /// What.
-    pub kind: OrderKind,
+    pub kind: WorkerCommandKind,
     /// Who said so.
     pub actor: String,
     /// Why, if they said.

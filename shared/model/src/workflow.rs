@@ -49,17 +49,17 @@ pub struct Workflow {
 }
 
 impl Workflow {
-    /// The limit that runs of a lane share: the workflow's, or that of one of its schedules. A backfill keeps count of
+    /// The limit that runs of a group share: the workflow's, or that of one of its schedules. A backfill keeps count of
     /// its runs itself.
-    pub fn limit_of(&self, lane: &str) -> Option<Concurrency> {
-        let own = |schedule: &&Schedule| Schedule::lane(&schedule.name) == lane;
+    pub fn limit_of(&self, group: &str) -> Option<Concurrency> {
+        let own = |schedule: &&Schedule| Schedule::concurrency_group(&schedule.name) == group;
         let of_schedule = |schedule: &Schedule| {
             let limited = schedule.max_active_runs.is_some() || schedule.overlap.is_some();
             let limit = schedule.max_active_runs.unwrap_or(1);
             let policy = schedule.overlap.unwrap_or_default();
             limited.then_some(Concurrency { key: None, limit, policy })
         };
-        if BackfillId::of_lane(lane).is_some() {
+        if BackfillId::of_concurrency_group(group).is_some() {
             return None;
         }
         self.concurrency.clone().or_else(|| self.schedules.iter().find(own).and_then(of_schedule))
@@ -230,12 +230,12 @@ pub struct TaskSpec {
     /// How long all attempts together may take, the waiting between them included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_timeout_seconds: Option<u32>,
-    /// The lane that executes it.
+    /// The group that executes it.
     pub queue: String,
-    /// Tasks that name the same pool share its places, in all workflows of a tenant.
+    /// Tasks that name the same pool share its slots, in all workflows of a tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// Where places are few, higher comes first within its tenant.
+    /// Where slots are few, higher comes first within its tenant.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i32,
     /// Whether the run may succeed although this failed.

@@ -19,7 +19,7 @@ use crate::fan_in::OUTPUT_LIMIT;
 use crate::{Result, Runtime, Settled};
 
 /// The most waiting tasks that are notified in one transaction.
-const TOLD_AT_ONCE: u32 = 100;
+const MAX_NOTIFIED: u32 = 100;
 
 impl Runtime {
     /// Tells the task that waits for a run how it ended.
@@ -75,7 +75,7 @@ impl Runtime {
             _ => None,
         };
         loop {
-            let waiters = self.store.waiters(finished.owner, TOLD_AT_ONCE).await?;
+            let waiters = self.store.waiters(finished.owner, MAX_NOTIFIED).await?;
             // Each on its own, so that one who cannot hear keeps nobody waiting; they share transactions all the same.
             let told = join_all(
                 waiters

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::Command;
 use language::template::{self, Scope};
-use model::message::{CancelRequested, LaneFreed};
+use model::message::{CancelRequested, ConcurrencyGroupFreed};
 use model::{BackfillId, Concurrency, Message, Overlap, Parent, Run, RunId, Schedule, Workflow};
 use serde_json::Value;
-use store::{LaneMember, Transaction};
+use store::{ConcurrencyMember, Transaction};
 use tracing::error;
 
 use crate::pipeline::{Creation, Pipeline};
@@ -36,9 +36,9 @@ pub(crate) fn key(workflow: &Workflow, scope: &Scope) -> Result<Option<String>> 
 /// The group that follows from a run's origin: its backfill's, or that of a schedule with a limit of its own.
 pub(crate) fn of_origin(workflow: &Workflow, origin: &Origin) -> Option<String> {
     match origin {
-        Origin::Backfill { id, .. } => Some(id.lane()),
+        Origin::Backfill { id, .. } => Some(id.concurrency_group()),
         Origin::Schedule(planned) => {
-            let own = Schedule::lane(&planned.schedule);
+            let own = Schedule::concurrency_group(&planned.schedule);
             Some(own).filter(|own| workflow.concurrency.is_none() && workflow.limit_of(own).is_some())
         }
         _ => None,
@@ -54,18 +54,19 @@ pub(crate) async fn enter<'s>(
 ) -> Result<Creation<'s>> {
     let (id, workflow) = (prepared.new_run.id, prepared.graph.workflow());
     let above = ancestors(unit, prepared.new_run.parent).await?;
-    let members = unit.lane(prepared.new_run.tenant, &workflow.name, group).await?;
+    let members = unit.concurrency_group(prepared.new_run.tenant, &workflow.name, group).await?;
     let nested = members.iter().any(|member| above.contains(&member.run));
-    let others: Vec<LaneMember> =
+    let others: Vec<ConcurrencyMember> =
         members.into_iter().filter(|member| member.run != id && !above.contains(&member.run)).collect();
     let creation = Creation::of(prepared);
     let Some(concurrency) = workflow.limit_of(group) else { return Ok(creation) };
     let limit = concurrency.limit as usize;
-    let active: Vec<RunId> = others.iter().filter(|member| !member.held).map(|member| member.run).collect();
+    let active: Vec<RunId> =
+        others.iter().filter(|member| !member.waiting).map(|member| member.run).collect();
     let full = active.len() >= limit;
     match concurrency.policy {
         Overlap::Skip => match active.last().filter(|_| full) {
-            Some(run) => Err(Error::LaneTaken(*run)),
+            Some(run) => Err(Error::ConcurrencyGroupTaken(*run)),
             None => Ok(creation),
         },
         // Runs that wait already go first, except before one that another run waits for.
@@ -74,7 +75,7 @@ pub(crate) async fn enter<'s>(
             Ok(Creation { waiting: full || passed, ..creation })
         }
         Overlap::CancelPrevious => {
-            let waiting = others.iter().filter(|member| member.held).map(|member| member.run);
+            let waiting = others.iter().filter(|member| member.waiting).map(|member| member.run);
             let oldest = active.iter().copied().take((active.len() + 1).saturating_sub(limit));
             let messages = oldest.chain(waiting).map(|run| cancel(run, id, &prepared.by)).collect();
             Ok(Creation { waiting: full, messages, ..creation })
@@ -91,32 +92,32 @@ async fn ancestors(unit: &mut dyn Transaction, parent: Option<Parent>) -> Result
 }
 
 fn cancel(run: RunId, successor: RunId, actor: &str) -> Message {
-    let reason = format!("run {successor} of the same concurrency key takes its place");
+    let reason = format!("run {successor} of the same concurrency key takes its slot");
     Message::CancelRequested(CancelRequested { run, actor: actor.into(), reason })
 }
 
 impl Runtime {
     /// Admits runs that wait in a concurrency group, as many as there is room for. Doing it twice changes nothing.
-    pub async fn admit(&self, freed: &LaneFreed) -> Result<()> {
+    pub async fn admit(&self, freed: &ConcurrencyGroupFreed) -> Result<()> {
         self.admit_to(freed).await?;
-        match BackfillId::of_lane(&freed.lane) {
+        match BackfillId::of_concurrency_group(&freed.group) {
             Some(backfill) => self.backfills().advance(backfill).await,
             None => Ok(()),
         }
     }
 
     /// Admits runs to a group that belongs to no backfill.
-    pub(crate) async fn admit_to(&self, freed: &LaneFreed) -> Result<()> {
-        let lane = RunId::from_key(freed.tenant, &freed.workflow, &freed.lane);
-        self.despite_conflicts(lane, || self.try_admit(freed)).await
+    pub(crate) async fn admit_to(&self, freed: &ConcurrencyGroupFreed) -> Result<()> {
+        let group = RunId::from_key(freed.tenant, &freed.workflow, &freed.group);
+        self.despite_conflicts(group, || self.try_admit(freed)).await
     }
 
-    async fn try_admit(&self, freed: &LaneFreed) -> Result<()> {
+    async fn try_admit(&self, freed: &ConcurrencyGroupFreed) -> Result<()> {
         let mut pipeline = Pipeline::open(self).await?;
-        let members = pipeline.unit().lane(freed.tenant, &freed.workflow, &freed.lane).await?;
+        let members = pipeline.unit().concurrency_group(freed.tenant, &freed.workflow, &freed.group).await?;
         let running: BTreeSet<RunId> =
-            members.iter().filter(|member| !member.held).map(|member| member.run).collect();
-        let waiting = members.iter().filter(|member| member.held).map(|member| member.run);
+            members.iter().filter(|member| !member.waiting).map(|member| member.run).collect();
+        let waiting = members.iter().filter(|member| member.waiting).map(|member| member.run);
         let waiting: Vec<RunId> = waiting.take(MAX_ADMITTED).collect();
         let mut locked: BTreeMap<RunId, Run> =
             pipeline.unit().lock(&waiting).await?.into_iter().map(|run| (run.id, run)).collect();
@@ -136,11 +137,11 @@ impl Runtime {
             let above = ancestors(pipeline.unit(), run.parent).await?;
             let active = running.difference(&above).count() + admitted.len();
             // The limit is the one of the version that the run keeps.
-            let limits = graph.workflow().limit_of(&freed.lane);
+            let limits = graph.workflow().limit_of(&freed.group);
             if active >= limits.as_ref().map_or(u32::MAX, |limits| limits.limit) as usize {
                 // One behind it may be admitted all the same, if the active runs wait for it.
                 cancellations.extend(cancel_again(limits, id, &members, &above));
-            } else if run.held && !run.state.is_final() {
+            } else if run.waiting && !run.state.is_final() {
                 admitted.push(run);
             }
         }
@@ -156,11 +157,11 @@ impl Runtime {
 fn cancel_again(
     limits: Option<Concurrency>,
     waiting: RunId,
-    members: &[LaneMember],
+    members: &[ConcurrencyMember],
     above: &BTreeSet<RunId>,
 ) -> Vec<Message> {
     let Some(Concurrency { policy: Overlap::CancelPrevious, limit, .. }) = limits else { return Vec::new() };
-    let active = |member: &&LaneMember| !member.held && !above.contains(&member.run);
+    let active = |member: &&ConcurrencyMember| !member.waiting && !above.contains(&member.run);
     let many = members.iter().filter(active).count();
     // A later run replaces this one, and not the other way round.
     let earlier = members.iter().take_while(|member| member.run != waiting).filter(active);

@@ -86,7 +86,7 @@ pub(crate) fn settled(since: Stopwatch) {
 #[cfg(test)]
 mod tests {
     use engine::{Command, Graph, NewRun, RunSlice};
-    use model::{RunId, Seat, TaskIndex, TenantId, VersionId, WorkerId};
+    use model::{Admission, RunId, TaskIndex, TenantId, VersionId, WorkerId};
     use uuid::Uuid;
 
     use super::*;
@@ -100,18 +100,18 @@ mod tests {
             version: VersionId(1),
             parent: None,
             depth: 0,
-            lane: None,
-            held: false,
+            concurrency_group: None,
+            waiting: false,
             priority: 0,
         };
         let (task, attempt, worker) = (TaskIndex(0), 1, WorkerId(Uuid::nil()));
         let mut slice = RunSlice::create(&graph, new_run, "test", Instant::default());
         slice.propagate();
-        slice.seat(task, Seat::Given);
+        slice.seat(task, Admission::Acquired);
         slice.decide(&Command::Claim { task, attempt, worker });
         slice.decide(&Command::Lose { task, attempt, worker });
         slice.propagate();
-        slice.seat(task, Seat::Given);
+        slice.seat(task, Admission::Acquired);
         let changes = slice.close().unwrap().changes;
         assert!(changes.timers.is_empty(), "it is tried again at once");
         assert_eq!(retries(&changes), 1);

@@ -26,7 +26,7 @@ pub enum Error {
     KeyReused(RunId),
     /// The workflow lets no more runs of that concurrency key go on, and none wait.
     #[error("run {0} of the same concurrency key goes on, and the workflow skips others meanwhile")]
-    LaneTaken(RunId),
+    ConcurrencyGroupTaken(RunId),
     /// The workflow's concurrency key cannot be rendered.
     #[error("the workflow's concurrency key cannot be rendered: {0}")]
     BadKey(String),
@@ -91,7 +91,7 @@ impl Error {
                 | Self::BadInputs(_)
                 | Self::KeyReused(_)
                 | Self::DateTaken(_)
-                | Self::LaneTaken(_)
+                | Self::ConcurrencyGroupTaken(_)
                 | Self::BadKey(_)
                 | Self::BadPriority(_)
                 | Self::OutputsForgotten(_)

@@ -143,7 +143,7 @@ impl Triggers<'_> {
         let held = Some((event.clone(), now));
         let cause = Cause { held, ..Cause::heard(&record.key, Vec::new()) };
         match self.begin(record, event, None, 0, &cause).await {
-            Ok(Begun::Broken(reason)) => self.bury_held(record, event, &cause, reason).await,
+            Ok(Begun::Broken(reason)) => self.dead_letter_held(record, event, &cause, reason).await,
             Ok(_) => Ok(()),
             Err(error) if error.is_passing() => Err(error),
             Err(error) => {
@@ -158,7 +158,7 @@ impl Triggers<'_> {
         }
     }
 
-    async fn bury_held(
+    async fn dead_letter_held(
         self,
         record: &TriggerRecord,
         event: &CloudEvent,
@@ -173,7 +173,7 @@ impl Triggers<'_> {
             at: self.runtime.clock.now(),
         };
         // First kept, then let go of: at worst it is kept twice, under one id.
-        self.runtime.store.bury(&letter).await?;
+        self.runtime.store.insert_dead_letter(&letter).await?;
         self.settle_cause(cause).await?;
         Ok(())
     }

@@ -39,7 +39,7 @@ pub use error::{Error, Result};
 pub use events::{Heard, Received};
 pub use job::{Brief, Job, secrets_of};
 pub use pipeline::Settled;
-pub use sensors::{Find, Look};
+pub use sensors::{Find, Poll};
 pub use start::{BackfillPlan, NewBackfill, Origin, StartRun, Started, Steer};
 pub use timers::{Fired, wake};
 

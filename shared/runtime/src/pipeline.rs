@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use engine::{Command, Graph, RunSlice};
-use model::{Ask, Changes, Message, Run, RunId, TaskKey};
-use store::{Birth, Created, Facts, Transaction};
+use model::{Changes, Message, Run, RunId, SlotRequest, TaskKey};
+use store::{Created, Facts, NewRunRecord, Transaction};
 use tracing::error;
 
 use batch::Batch;
@@ -176,7 +176,7 @@ impl<'r> Pipeline<'r> {
     async fn admit(&mut self, slices: Vec<&mut RunSlice<'_>>) -> Result<bool> {
         let mut requests: Vec<_> = slices.iter().flat_map(|slice| slice.asks()).collect();
         // Of those that come together, the most urgent is served first.
-        requests.sort_by_key(Ask::rank);
+        requests.sort_by_key(SlotRequest::rank);
         let releases: Vec<_> = slices.iter().flat_map(|slice| slice.leaves()).collect();
         if requests.is_empty() && releases.is_empty() {
             return Ok(false);
@@ -201,21 +201,21 @@ impl<'r> Pipeline<'r> {
         if slices.is_empty() {
             return Ok(Default::default());
         }
-        let (mut births, mut messages) = (Vec::new(), Vec::new());
+        let (mut new_runs, mut messages) = (Vec::new(), Vec::new());
         for (mut slice, creation) in slices.into_iter().zip(creations) {
             slice.say(creation.messages);
             let mut decision = slice.close().expect("creating a run changes something");
             messages.append(&mut decision.announcements);
-            births.push(Birth { facts: creation.prepared.facts.clone(), changes: decision.changes });
+            new_runs.push(NewRunRecord { facts: creation.prepared.facts.clone(), changes: decision.changes });
         }
-        for (created, birth) in self.unit.create(&births).await?.into_iter().zip(&births) {
+        for (created, new_run) in self.unit.create(&new_runs).await?.into_iter().zip(&new_runs) {
             match created {
                 Created::New => {}
                 Created::DateTaken(run) => return Err(Error::DateTaken(run)),
-                Created::Already => return Err(Error::KeyReused(birth.changes.run.id)),
+                Created::Already => return Err(Error::KeyReused(new_run.changes.run.id)),
             }
         }
-        Ok((births.into_iter().map(|birth| birth.changes).collect(), messages))
+        Ok((new_runs.into_iter().map(|new_run| new_run.changes).collect(), messages))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{Repairs, Result, Settled};
 const BATCH: u32 = 200;
 
 /// The most rechecks in one transaction: each reads all unfinished tasks of a run.
-const CHECKUPS: u32 = 20;
+const RECHECKS: u32 = 20;
 
 /// A dispatched task that nobody took for so long needs its message again.
 const PATIENCE: TimeDelta = TimeDelta::seconds(30);
@@ -97,7 +97,7 @@ impl Repairs<'_> {
         let audit = pipeline.unit().audit(run).await?;
         let mut commands = vec![(run, Command::PutRight { audit })];
         if !row.state.is_final() {
-            commands.push((run, Command::Checkup { patience: PATIENCE }));
+            commands.push((run, Command::Recheck { patience: PATIENCE }));
         }
         let written = pipeline.settle(locked, &commands, Vec::new()).await?;
         Ok((written.settled.contains(&Settled::Applied), written.pending))
@@ -109,9 +109,9 @@ impl Repairs<'_> {
             Fault::OverdueTimers => Ok(self.runtime.fire(now, BATCH).await?.applied > 0),
             Fault::UnsentMessages => Ok(self.runtime.relay(now, BATCH).await? > 0),
             Fault::DeadWorkers => self.lose_unknown().await,
-            Fault::OverdueCheckups => {
-                let due = self.runtime.store.due_checkups(now, CHECKUPS).await?;
-                let commands = due.into_iter().map(|run| (run, Command::Checkup { patience: PATIENCE }));
+            Fault::OverdueRechecks => {
+                let due = self.runtime.store.due_rechecks(now, RECHECKS).await?;
+                let commands = due.into_iter().map(|run| (run, Command::Recheck { patience: PATIENCE }));
                 self.settle_some(commands.collect()).await
             }
             _ => Ok(false),

@@ -11,7 +11,7 @@ use language::types::TaskType;
 use model::message::{PollDue, Watch};
 use model::{CloudEvent, Failure, Instant, Message, Pacing, TaskKind, TriggerKey, TriggerOn};
 use serde_json::{Map, Value};
-use store::{Sighting, TriggerEvent, TriggerPause, TriggerRecord};
+use store::{PollRecord, TriggerEvent, TriggerPause, TriggerRecord};
 use tracing::warn;
 
 use crate::start::trigger::{Begun, Cause, what};
@@ -22,7 +22,7 @@ const QUEUE: &str = "light";
 
 /// What a sensor saw.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Look {
+pub struct Poll {
     /// What is new, in order.
     pub finds: Vec<Find>,
     /// What it has seen now.
@@ -106,32 +106,32 @@ impl Triggers<'_> {
     pub async fn polled(
         self,
         record: &TriggerRecord,
-        look: std::result::Result<Look, Failure>,
+        poll: std::result::Result<Poll, Failure>,
     ) -> Result<()> {
         let TriggerOn::Sensor { pacing, .. } = &record.trigger.on else { return Ok(()) };
-        match look {
-            Ok(look) => self.settle_look(record, pacing, look).await,
+        match poll {
+            Ok(poll) => self.settle_poll(record, pacing, poll).await,
             Err(failure) => {
                 self.settle_failure(record, pacing, record.revision, &record.watermark, &failure).await
             }
         }
     }
 
-    async fn settle_look(self, record: &TriggerRecord, pacing: &Pacing, look: Look) -> Result<()> {
+    async fn settle_poll(self, record: &TriggerRecord, pacing: &Pacing, poll: Poll) -> Result<()> {
         let (mut revision, mut seen) = (record.revision, record.watermark.clone());
-        let sighting = |watermark: &Value| Sighting {
+        let poll_record = |watermark: &Value| PollRecord {
             watermark: watermark.clone(),
             due_at: record.due_at,
             failures: 0,
             paused: None,
         };
-        for find in look.finds {
+        for find in poll.finds {
             if self.flaps(record, pacing, revision, &seen).await? {
                 return Ok(());
             }
             let note = TriggerEvent::new(&find.event.identity(), what(&find.event), self.runtime.clock.now());
             let plain = Cause {
-                sighting: Some((revision, sighting(&find.watermark))),
+                poll_record: Some((revision, poll_record(&find.watermark))),
                 ..Cause::heard(&record.key, Vec::new())
             };
             let cause = Cause { notes: vec![note], ..plain.clone() };
@@ -156,9 +156,9 @@ impl Triggers<'_> {
             }
             (revision, seen) = (revision + 1, find.watermark);
         }
-        if seen != look.watermark || (record.failures > 0 && revision == record.revision) {
-            let sighting = Some((revision, sighting(&look.watermark)));
-            self.settle_cause(&Cause { sighting, ..Cause::heard(&record.key, Vec::new()) }).await?;
+        if seen != poll.watermark || (record.failures > 0 && revision == record.revision) {
+            let poll_record = Some((revision, poll_record(&poll.watermark)));
+            self.settle_cause(&Cause { poll_record, ..Cause::heard(&record.key, Vec::new()) }).await?;
         }
         Ok(())
     }
@@ -175,15 +175,16 @@ impl Triggers<'_> {
         let (now, failures) = (self.runtime.clock.now(), record.failures + 1);
         let given_up = failures >= pacing.max_failures;
         let reason = format!("it failed {failures} times in a row: {}", failure.message);
-        let sighting = Sighting {
+        let poll_record = PollRecord {
             watermark: seen.clone(),
             due_at: Some(now + pacing.delay(failures)),
             failures,
             paused: given_up.then(|| TriggerPause { at: now, reason: reason.clone() }),
         };
         let (name, workflow) = (&record.key.name, &record.key.workflow);
-        warn!("The sensor of trigger `{name}` of `{workflow}` cannot look: {reason}");
-        let cause = Cause { sighting: Some((revision, sighting)), ..Cause::heard(&record.key, Vec::new()) };
+        warn!("The sensor of trigger `{name}` of `{workflow}` cannot poll: {reason}");
+        let cause =
+            Cause { poll_record: Some((revision, poll_record)), ..Cause::heard(&record.key, Vec::new()) };
         self.settle_cause(&cause).await.map(|_| ())
     }
 
@@ -205,9 +206,9 @@ impl Triggers<'_> {
             pacing.max_events_per_hour
         );
         let paused = Some(TriggerPause { at: now, reason });
-        let sighting = Sighting { watermark: seen.clone(), due_at: record.due_at, failures: 0, paused };
-        let sighting = Some((revision, sighting));
-        self.settle_cause(&Cause { sighting, ..Cause::heard(&record.key, Vec::new()) }).await?;
+        let poll_record = PollRecord { watermark: seen.clone(), due_at: record.due_at, failures: 0, paused };
+        let poll_record = Some((revision, poll_record));
+        self.settle_cause(&Cause { poll_record, ..Cause::heard(&record.key, Vec::new()) }).await?;
         Ok(true)
     }
 }

@@ -33,8 +33,8 @@ impl Granting {
 
 impl Slots<'_> {
     /// Sets how many slots a limit has, and lets tasks begin for which there is room now.
-    pub async fn resize(self, limit: &Limit, places: Option<u32>) -> Result<()> {
-        self.runtime.store.set_places(limit, places).await?;
+    pub async fn resize(self, limit: &Limit, slots: Option<u32>) -> Result<()> {
+        self.runtime.store.set_slots(limit, slots).await?;
         self.grant().await
     }
 

@@ -110,7 +110,7 @@ impl Runtime {
             return Ok(None);
         }
         // The group's lock comes before the parent's, as everywhere.
-        let creation = match &prepared.new_run.lane {
+        let creation = match &prepared.new_run.concurrency_group {
             Some(group) => concurrency::enter(pipeline.unit(), prepared, group).await?,
             None => Creation::of(prepared),
         };

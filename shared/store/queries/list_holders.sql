@@ -1,4 +1,4 @@
--- The tasks that have their places, of a tenant's oldest unfinished runs.
+-- The tasks that have their slots, of a tenant's oldest unfinished runs.
 select tasks.run, tasks.idx, tasks.state, tasks.attempt, tasks.revision,
        tasks.parents_done, tasks.parents_succeeded, tasks.parents_failed, tasks.parents_skipped,
        tasks.worker, tasks.since, tasks.started_at, tasks.finished_at, tasks.failure,

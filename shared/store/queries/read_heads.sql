@@ -1,5 +1,5 @@
--- The first of each line, as many as there is room for, and of their parties as many of the lowest rank: a turn belongs
--- to the party, which sends its best.
+-- The first of each line, as many as there is room for, and of their groups as many of the lowest rank: a turn belongs
+-- to the group, which sends its best.
 with heads as (
     select head.*
       from unnest($1::int[], $2::bigint[]) as given (lim, room)

@@ -45,7 +45,7 @@ pub struct BackfillRecord {
     /// Who cancelled it, if somebody did.
     pub cancelled_by: Option<String>,
     /// When the sweep should look: while it is running, and once it was cancelled until its runs were, too.
-    pub look_at: Option<Instant>,
+    pub due_at: Option<Instant>,
     /// Why it does not go on, where it should.
     pub problem: Option<String>,
     /// Grows with every change.

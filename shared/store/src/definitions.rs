@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use model::{Instant, TenantId, VersionId};
 
 use crate::{
-    Activated, Active, NewVersion, Pause, Registered, Result, VersionRecord, WorkflowPlace, WorkflowRecord,
+    Activated, Active, NewVersion, Pause, Registered, Result, VersionRecord, WorkflowCursor, WorkflowRecord,
     WorkflowSort,
 };
 
@@ -86,7 +86,7 @@ pub trait DefinitionViews: Send + Sync {
         &self,
         tenant: TenantId,
         sort: WorkflowSort,
-        after: Option<&WorkflowPlace>,
+        after: Option<&WorkflowCursor>,
         limit: u32,
     ) -> Result<Vec<WorkflowRecord>>;
 

@@ -27,15 +27,15 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        let fate = fate(&error);
-        if !matches!(fate, Fate::DecideAgain) {
+        let kind = kind(&error);
+        if !matches!(kind, Kind::DecideAgain) {
             metrics::counter!("ebbflow_database_errors_total").increment(1);
             tracing::warn!(event = "database_error", "Database error: {error}");
         }
-        match fate {
-            Fate::DecideAgain => Self::Conflict,
-            Fate::TryLater => Self::Unavailable(error),
-            Fate::Refused => Self::Database(error),
+        match kind {
+            Kind::DecideAgain => Self::Conflict,
+            Kind::TryLater => Self::Unavailable(error),
+            Kind::Refused => Self::Database(error),
         }
     }
 }
@@ -49,32 +49,32 @@ impl From<sqlx::migrate::MigrateError> for Error {
     }
 }
 
-enum Fate {
+enum Kind {
     DecideAgain,
     TryLater,
     Refused,
 }
 
-fn fate(error: &sqlx::Error) -> Fate {
+fn kind(error: &sqlx::Error) -> Kind {
     match error {
         sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
         | sqlx::Error::Protocol(_)
-        | sqlx::Error::WorkerCrashed => Fate::TryLater,
+        | sqlx::Error::WorkerCrashed => Kind::TryLater,
         sqlx::Error::Database(refusal) => match refusal.code().as_deref() {
             // Serialization failure, deadlock.
-            Some("40001" | "40P01") => Fate::DecideAgain,
+            Some("40001" | "40P01") => Kind::DecideAgain,
             // A statement, a transaction or a session that took too long, a lock that was not to be had, a server
             // that stops, crashed, starts, or cannot write since it stands by for another.
             Some("57014" | "25P03" | "57P05" | "55P03" | "57P01" | "57P02" | "57P03" | "25006") => {
-                Fate::TryLater
+                Kind::TryLater
             }
             // Connections (08…) and resources, among them "too many connections" (53…).
-            Some(code) if code.starts_with("08") || code.starts_with("53") => Fate::TryLater,
-            _ => Fate::Refused,
+            Some(code) if code.starts_with("08") || code.starts_with("53") => Kind::TryLater,
+            _ => Kind::Refused,
         },
-        _ => Fate::Refused,
+        _ => Kind::Refused,
     }
 }

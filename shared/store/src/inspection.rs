@@ -30,7 +30,7 @@ pub enum Fault {
     /// Messages were committed and not published.
     UnsentMessages,
     /// Runs should have been looked at and were not.
-    OverdueCheckups,
+    OverdueRechecks,
     /// Workers are dead and still hold attempts.
     DeadWorkers,
     /// Messages could not be taken in.
@@ -46,7 +46,7 @@ pub enum Fault {
     /// A run has tasks that have not begun, and nothing in it moves.
     AtRest,
     /// Nobody will look at a run that has not ended.
-    NotLookedAt,
+    NoRecheck,
     /// A run says of itself that it cannot go on.
     Stalled,
     /// A run keeps a version that this program cannot use.
@@ -99,7 +99,7 @@ impl Fault {
     pub const ALL: [Fault; 13] = [
         Self::OverdueTimers,
         Self::UnsentMessages,
-        Self::OverdueCheckups,
+        Self::OverdueRechecks,
         Self::DeadWorkers,
         Self::DeadLetters,
         Self::OrphanedTimers,
@@ -107,7 +107,7 @@ impl Fault {
         Self::NotEnded,
         Self::UnheardTasks,
         Self::AtRest,
-        Self::NotLookedAt,
+        Self::NoRecheck,
         Self::Stalled,
         Self::Unusable,
     ];
@@ -117,7 +117,7 @@ impl Fault {
         match self {
             Self::OverdueTimers => "overdue_timers",
             Self::UnsentMessages => "unsent_messages",
-            Self::OverdueCheckups => "overdue_checkups",
+            Self::OverdueRechecks => "overdue_rechecks",
             Self::DeadWorkers => "dead_workers",
             Self::DeadLetters => "dead_letters",
             Self::OrphanedTimers => "orphaned_timers",
@@ -125,7 +125,7 @@ impl Fault {
             Self::NotEnded => "not_ended",
             Self::UnheardTasks => "unheard_tasks",
             Self::AtRest => "at_rest",
-            Self::NotLookedAt => "not_looked_at",
+            Self::NoRecheck => "no_recheck",
             Self::Stalled => "stalled",
             Self::Unusable => "unusable_version",
         }
@@ -154,7 +154,7 @@ impl Finding {
 /// An unfinished run with what its rows come to.
 pub(crate) struct Seen {
     pub(crate) run: Run,
-    pub(crate) checkup_at: Option<Instant>,
+    pub(crate) recheck_at: Option<Instant>,
     pub(crate) counts: Counts,
     /// How many of its tasks were dispatched long ago.
     pub(crate) unheard: u32,
@@ -179,13 +179,13 @@ impl Seen {
         let at_rest = waiting > 0 && self.counts.unfinished() == waiting && is_old;
         // What only sleeps cannot get lost, and nobody looks at it.
         let asleep = self.counts.is_asleep();
-        let may_move = !self.run.held && matches!(self.run.state, RunState::Queued | RunState::Running);
+        let may_move = !self.run.waiting && matches!(self.run.state, RunState::Queued | RunState::Running);
         let found = [
             wrong.then(|| finding(Fault::WrongCounts, 1)),
             ended.then(|| finding(Fault::NotEnded, 1)),
             (self.unheard > 0 && may_move).then(|| finding(Fault::UnheardTasks, self.unheard)),
             (at_rest && may_move).then(|| finding(Fault::AtRest, waiting)),
-            (!asleep && self.checkup_at.is_none()).then(|| finding(Fault::NotLookedAt, 1)),
+            (!asleep && self.recheck_at.is_none()).then(|| finding(Fault::NoRecheck, 1)),
             (self.run.state == RunState::Stalled).then(|| finding(Fault::Stalled, 1)),
         ];
         found.into_iter().flatten().collect()

@@ -6,18 +6,19 @@
 //! transactions cannot deadlock on them. Revisions are the second fence: a row is written only over the revision it was
 //! read at, and [`Error::Conflict`] reports that it was not.
 
+mod admission;
 mod attempts;
 mod backfills;
+mod change_feed;
 mod chunks;
 mod dead_letters;
 mod definitions;
-mod elsewhere;
 mod error;
+mod foreign;
 mod inspection;
 mod load;
 mod maintenance;
 mod memory;
-mod news;
 mod normal;
 mod outbox;
 mod pace;
@@ -26,7 +27,6 @@ mod records;
 mod retention;
 mod runs;
 mod schedules;
-mod seating;
 mod slots;
 mod tenants;
 mod timers;
@@ -38,15 +38,15 @@ mod workers;
 
 pub use attempts::{Attempts, Checkpoint};
 pub use backfills::*;
+pub use change_feed::{ChangeFeed, FeedCursor, FeedItem, FeedPage};
 pub use dead_letters::{DeadLetterViews, DeadLetters};
 pub use definitions::{DefinitionViews, Definitions, Paused};
-pub use elsewhere::rows_elsewhere;
 pub use error::{Error, Result};
+pub use foreign::query_foreign;
 pub use inspection::{Fault, Finding, Health, Inspection, Inspections};
 pub use load::{Load, Measured, Pool, TenantLoad, Usage};
 pub use maintenance::Maintenance;
 pub use memory::Memory;
-pub use news::{Bookmark, News, NewsItem, NewsStore};
 pub use normal::text as storable;
 pub use outbox::Outbox;
 pub use pace::Pace;
@@ -62,7 +62,7 @@ pub use tenants::{TenantFilter, TenantRecord, Tenants};
 pub use timers::{TimerViews, Timers};
 pub use transaction::{Transaction, TransactionSlots, TransactionTriggers, Transactions};
 pub use trial::Trial;
-pub use triggers::{Sighting, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, Triggers};
+pub use triggers::{PollRecord, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, Triggers};
 pub use wall::{unwalled, walled};
 pub use workers::{WorkerViews, Workers};
 
@@ -79,5 +79,5 @@ sum_of! {
     Transactions, Definitions, Runs, Attempts, Timers, Slots, Tenants, Schedules, Backfills, Triggers, Workers,
     DeadLetters, Outbox, Maintenance, Inspections, Retention, Measured,
     DefinitionViews, RunViews, TimerViews, SlotViews, WorkerViews, DeadLetterViews,
-    NewsStore,
+    ChangeFeed,
 }

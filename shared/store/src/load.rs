@@ -30,7 +30,7 @@ pub struct TenantLoad {
     pub name: String,
     /// How many tasks of its unfinished runs are in each state in which a task can be unfinished.
     pub tasks: Vec<(TaskState, u32)>,
-    /// Since when the longest of them has been waiting for a place.
+    /// Since when the longest of them has been waiting for a slot.
     pub waits_since: Option<Instant>,
 }
 

@@ -12,7 +12,7 @@ pub trait Maintenance: Send + Sync {
     async fn agenda(&self, now: Instant) -> Result<Agenda>;
 
     /// Runs that are due for a recheck, the longest overdue first.
-    async fn due_checkups(&self, now: Instant, limit: u32) -> Result<Vec<RunId>>;
+    async fn due_rechecks(&self, now: Instant, limit: u32) -> Result<Vec<RunId>>;
 
     /// Postpones what is due for a run until `until`: for a run that cannot be settled and must not hold up others.
     async fn postpone(&self, run: RunId, now: Instant, until: Instant) -> Result<()>;

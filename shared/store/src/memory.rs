@@ -3,8 +3,10 @@
 //! Transactions run one after the other, whatever they lock; readers see what was committed and never wait, as in Postgres.
 //! Nothing here needs a runtime or a clock, and every result has one order only.
 
+mod admission;
 mod attempts;
 mod backfills;
+mod change_feed;
 mod constraints;
 mod dead_letters;
 mod definitions;
@@ -12,9 +14,7 @@ mod draft;
 mod inspection;
 mod load;
 mod maintenance;
-mod news;
 mod outbox;
-mod places;
 mod retention;
 mod run_views;
 mod runs;

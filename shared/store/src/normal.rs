@@ -7,23 +7,24 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::change::Checkup;
+use model::change::Recheck;
 use model::{
-    AttemptRecord, Changes, Instant, Order, Parent, Run, Schedule, Task, TaskIndex, TaskState, WorkerFacts,
+    AttemptRecord, Changes, Instant, Parent, Run, Schedule, Task, TaskIndex, TaskState, WorkerCommand,
+    WorkerFacts,
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::{DeadLetter, Facts, Sign};
+use crate::{DeadLetter, Facts, Heartbeat};
 
 /// The longest id that an index can hold, in characters.
-const LONGEST_LETTER_ID: usize = 512;
+const MAX_DEAD_LETTER_ID: usize = 512;
 
 /// So many labels of a run are what it can be found by.
-const MOST_LABELS: usize = 64;
+const MAX_LABELS: usize = 64;
 
 /// The longest label that an index can hold beside others, in characters.
-const LONGEST_LABEL: usize = 256;
+const MAX_LABEL: usize = 256;
 
 /// The text with each NUL replaced by the character that stands for the unreadable.
 pub fn text(text: &str) -> Cow<'_, str> {
@@ -34,11 +35,11 @@ pub fn text(text: &str) -> Cow<'_, str> {
 /// others by a hash of all of it.
 pub(crate) fn label(label: &str) -> Cow<'_, str> {
     let label = text(label);
-    if label.chars().count() <= LONGEST_LABEL {
+    if label.chars().count() <= MAX_LABEL {
         return label;
     }
     let hash = Uuid::new_v5(&Uuid::NAMESPACE_OID, label.as_bytes()).simple().to_string();
-    let beginning: String = label.chars().take(LONGEST_LABEL - hash.len()).collect();
+    let beginning: String = label.chars().take(MAX_LABEL - hash.len()).collect();
     Cow::Owned(beginning + &hash)
 }
 
@@ -48,7 +49,7 @@ pub(crate) fn labels(labels: &Map<String, Value>) -> BTreeSet<String> {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         label(&format!("{name}={value}")).into_owned()
     };
-    labels.iter().take(MOST_LABELS).map(pair).collect()
+    labels.iter().take(MAX_LABELS).map(pair).collect()
 }
 
 /// A run with its times in order, whose parent knows how deep it is.
@@ -59,7 +60,7 @@ pub(crate) fn run(run: &Run) -> Run {
         finished_at: not_before(run.finished_at, started_at.or(Some(run.created_at))),
         error: run.error.as_deref().map(|error| text(error).into_owned()),
         parent: run.parent.map(|parent| Parent { depth: run.depth, ..parent }),
-        lane: run.lane.as_deref().map(|lane| label(lane).into_owned()),
+        concurrency_group: run.concurrency_group.as_deref().map(|group| label(group).into_owned()),
         ..run.clone()
     }
 }
@@ -100,9 +101,9 @@ pub(crate) fn schedule_of(facts: &Facts) -> Cow<'_, str> {
 }
 
 /// A dead letter as it can be kept.
-pub(crate) fn letter(letter: &DeadLetter) -> DeadLetter {
+pub(crate) fn dead_letter(letter: &DeadLetter) -> DeadLetter {
     DeadLetter {
-        id: letter_id(&letter.id),
+        id: dead_letter_id(&letter.id),
         source: text(&letter.source).into_owned(),
         reason: text(&letter.reason).into_owned(),
         body: text(&letter.body).into_owned(),
@@ -111,7 +112,7 @@ pub(crate) fn letter(letter: &DeadLetter) -> DeadLetter {
 }
 
 /// A worker's sign of life, as it can be kept.
-pub(crate) fn sign(sign: &Sign) -> Sign {
+pub(crate) fn sign(sign: &Heartbeat) -> Heartbeat {
     let facts = sign.facts.as_ref().map(|facts| WorkerFacts {
         function: text(&facts.function).into_owned(),
         queue: facts.queue.as_deref().map(|queue| text(queue).into_owned()),
@@ -120,12 +121,12 @@ pub(crate) fn sign(sign: &Sign) -> Sign {
         since: facts.since,
         breakers: facts.breakers.clone(),
     });
-    Sign { facts, ..*sign }
+    Heartbeat { facts, ..*sign }
 }
 
 /// An order as it can be kept.
-pub(crate) fn order(order: &Order) -> Order {
-    Order {
+pub(crate) fn order(order: &WorkerCommand) -> WorkerCommand {
+    WorkerCommand {
         actor: text(&order.actor).into_owned(),
         reason: order.reason.as_deref().map(|reason| text(reason).into_owned()),
         ..*order
@@ -133,13 +134,13 @@ pub(crate) fn order(order: &Order) -> Order {
 }
 
 /// The id of a dead letter as an index can hold it.
-pub(crate) fn letter_id(id: &str) -> String {
-    text(id).chars().take(LONGEST_LETTER_ID).collect()
+pub(crate) fn dead_letter_id(id: &str) -> String {
+    text(id).chars().take(MAX_DEAD_LETTER_ID).collect()
 }
 
 /// When the sweep should look at the run again: never once it has ended, whatever was said.
-pub(crate) fn checkup(changes: &Changes) -> Checkup {
-    if changes.run.state.is_final() { Checkup::Never } else { changes.checkup }
+pub(crate) fn recheck(changes: &Changes) -> Recheck {
+    if changes.run.state.is_final() { Recheck::Never } else { changes.recheck }
 }
 
 /// The number of the first event among the changes.

@@ -1,25 +1,25 @@
 //! The store on Postgres. SQL lives below this module and nowhere else: one module per aggregate, statements
 //! of more than a dozen lines in `queries/`.
 
+mod admission;
 mod attempts;
 mod backfills;
 mod beginning;
-mod births;
+mod change_feed;
 mod columns;
+mod concurrency;
 mod connecting;
 mod dead_letters;
 mod definitions;
 mod inspection;
 mod items;
-mod lanes;
 mod load;
 mod login;
 mod maintenance;
-mod news;
+mod new_runs;
 mod outbox;
 mod partitions;
 mod picking;
-mod places;
 mod reading;
 mod retention;
 pub mod rows;

@@ -1,8 +1,8 @@
 //! What goes into the store and comes out of it, beside the rows of `model` that decisions are made on.
 
 mod definitions;
-mod places;
 mod runs;
+mod slots;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use model::{
 use serde_json::{Map, Value};
 
 pub use definitions::*;
-pub use places::*;
 pub use runs::*;
+pub use slots::*;
 pub use workers::*;
 
 /// What a run was created with. It never changes.
@@ -46,7 +46,7 @@ pub struct Context {
 
 /// A run to be created: its facts, and its first rows as a decision left them.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Birth {
+pub struct NewRunRecord {
     /// What it is created with.
     pub facts: Facts,
     /// All its rows; every task of the run is among them.
@@ -92,13 +92,13 @@ pub enum Share {
     Reuse(TaskKey, Value),
 }
 
-/// An unfinished run in a lane.
+/// An unfinished run in a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LaneMember {
+pub struct ConcurrencyMember {
     /// The run.
     pub run: RunId,
     /// Whether it waits for its turn.
-    pub held: bool,
+    pub waiting: bool,
 }
 
 /// What a unit leaves to be done once it is committed.
@@ -106,9 +106,9 @@ pub struct LaneMember {
 pub struct Committed {
     /// Outbox messages, to be published now and then marked as sent.
     pub unsent: Option<Unsent>,
-    /// Tasks that were granted their places: their runs must be told.
+    /// Tasks that were granted their slots: their runs must be told.
     pub granted: Vec<Granted>,
-    /// Whether someone might be granted a place who could not be looked at: grant again.
+    /// Whether someone might be granted a slot who could not be looked at: grant again.
     pub again: bool,
 }
 
@@ -194,10 +194,10 @@ pub struct Agenda {
     /// When the first backfill should be looked at.
     pub backfill: Option<Instant>,
     /// When the first run should be looked at.
-    pub checkup: Option<Instant>,
+    pub recheck: Option<Instant>,
     /// When the oldest outbox message that is not marked as sent was written.
     pub unsent: Option<Instant>,
-    /// When the first of those was granted its places who have not taken them over.
+    /// When the first of those was granted its slots who have not taken them over.
     pub granted: Option<Instant>,
     /// Whether someone waits for a place that is free.
     pub room: bool,
@@ -230,14 +230,14 @@ pub struct TimerFilter {
     /// Only of this workflow.
     pub workflow: Option<String>,
     /// Only those that come after this one in the list.
-    pub after: Option<TimerPlace>,
+    pub after: Option<TimerCursor>,
     /// At most so many.
     pub limit: u32,
 }
 
 /// A timer's place among all timers: by time, then by whose it is and what it is for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
-pub struct TimerPlace {
+pub struct TimerCursor {
     /// When it is due.
     pub wake_at: Instant,
     /// The run.
@@ -265,9 +265,9 @@ pub struct TimerRecord {
 
 impl TimerRecord {
     /// Its place among all timers.
-    pub fn place(&self) -> TimerPlace {
+    pub fn place(&self) -> TimerCursor {
         let Timer { task, kind, wake_at, .. } = self.timer;
-        TimerPlace { wake_at, run: self.run, task, kind: kind.name().to_owned() }
+        TimerCursor { wake_at, run: self.run, task, kind: kind.name().to_owned() }
     }
 }
 
@@ -288,7 +288,7 @@ pub struct DeadLetter {
 
 /// Which dead letters to list.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct LetterFilter {
+pub struct DeadLetterFilter {
     /// Only of this source.
     pub source: Option<String>,
     /// Only those with this text in their reason or body.
@@ -299,7 +299,7 @@ pub struct LetterFilter {
     pub limit: u32,
 }
 
-impl LetterFilter {
+impl DeadLetterFilter {
     /// The newest ones, at most so many.
     pub fn newest(limit: u32) -> Self {
         Self { limit, ..Self::default() }

@@ -67,8 +67,8 @@ pub trait Retention: Send + Sync {
     /// named, in that order. Logs and events that lie in partitions go with these. Doing it twice changes nothing.
     async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()>;
 
-    /// Forgets dead letters that were buried by that instant, the oldest first, some at a time. Returns how many.
-    async fn forget_letters(&self, before: Instant) -> Result<u64>;
+    /// Forgets dead letters that were dead_lettered by that instant, the oldest first, some at a time. Returns how many.
+    async fn delete_dead_letters(&self, before: Instant) -> Result<u64>;
 
     /// Forgets what triggers heard of so long before that instant that it is remembered no more, also those that are
     /// there no more, some at a time. Returns how many.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use model::{AttemptRecord, Event, RunId, TaskIndex, TaskKey, TenantId};
 
-use crate::{Facts, LaneMember, LogLine, Result, RunFilter, RunPlace, RunRecord, TaskRecord};
+use crate::{ConcurrencyMember, Facts, LogLine, Result, RunCursor, RunFilter, RunRecord, TaskRecord};
 
 /// Runs outside a transaction. Nothing here locks, and no decision rests on it alone.
 #[async_trait]
@@ -51,14 +51,14 @@ pub trait Runs: Send + Sync {
 /// Runs as people see them, at a cost that does not grow with history or with children of fan-outs.
 #[async_trait]
 pub trait RunViews: Send + Sync {
-    /// The unfinished runs of a lane, oldest first. Unlike a unit's, nothing is locked, and no decision is made on it.
-    async fn in_lane(
+    /// The unfinished runs of a group, oldest first. Unlike a unit's, nothing is locked, and no decision is made on it.
+    async fn in_concurrency_group(
         &self,
         tenant: TenantId,
         workflow: &str,
-        lane: &str,
+        group: &str,
         limit: u32,
-    ) -> Result<Vec<LaneMember>>;
+    ) -> Result<Vec<ConcurrencyMember>>;
 
     /// Attempts of a task that are over, oldest first.
     async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>>;
@@ -76,5 +76,5 @@ pub trait RunViews: Send + Sync {
     async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>>;
 
     /// The position of the last row if a list reads `rows` rows of the index that serves it. None if there are fewer.
-    async fn horizon(&self, tenant: TenantId, filter: &RunFilter, rows: u32) -> Result<Option<RunPlace>>;
+    async fn horizon(&self, tenant: TenantId, filter: &RunFilter, rows: u32) -> Result<Option<RunCursor>>;
 }

@@ -19,7 +19,7 @@ pub struct ScheduleRecord {
     /// What a person has said of the instants missed until then.
     pub owed: Option<(Catchup, Instant)>,
     /// When the sweep should look; none while it rests, and when nothing is to come.
-    pub look_at: Option<Instant>,
+    pub due_at: Option<Instant>,
     /// Who paused it, if somebody did.
     pub pause: Option<Pause>,
     /// Why its last instant has no run, where it should have one.
@@ -51,7 +51,7 @@ impl ScheduleRecord {
             workflow: workflow.to_owned(),
             decided_until: at,
             owed: None,
-            look_at: (!schedule.paused).then_some(at),
+            due_at: (!schedule.paused).then_some(at),
             schedule,
             pause: None,
             problem: None,
@@ -76,7 +76,7 @@ impl ScheduleRecord {
         let decided_until = if same { self.decided_until } else { self.decided_until.max(at) };
         let owed = self.owed.filter(|_| same);
         let written = Self { schedule, decided_until, owed, problem: None, ..self };
-        Self { look_at: (!written.rests()).then_some(at), ..written }
+        Self { due_at: (!written.rests()).then_some(at), ..written }
     }
 }
 

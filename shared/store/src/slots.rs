@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use model::{Instant, Limit, TaskKey, TenantId};
 
-use crate::{Contender, Granted, InLine, LimitRecord, Result, StandingRecord};
+use crate::{Contender, FairnessGroupRecord, Granted, LimitRecord, Result, SlotWait};
 
 /// Limits, and who was granted a slot.
 #[async_trait]
 pub trait Slots: Send + Sync {
     /// Sets the number of slots of a limit; none for no bound. Tasks that have a slot keep it.
-    async fn set_places(&self, limit: &Limit, places: Option<u32>) -> Result<()>;
+    async fn set_slots(&self, limit: &Limit, slots: Option<u32>) -> Result<()>;
 
     /// Sets a tenant's weight: how often it comes in each round of a wait queue, from 1 to 1,000.
     async fn set_weight(&self, tenant: TenantId, weight: u32) -> Result<()>;
@@ -25,7 +25,7 @@ pub trait SlotViews: Send + Sync {
     async fn limits(&self, tenant: TenantId) -> Result<Vec<LimitRecord>>;
 
     /// What each tenant in the line of a limit has coming and was given.
-    async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>>;
+    async fn groups(&self, limit: &Limit) -> Result<Vec<FairnessGroupRecord>>;
 
     /// The tasks of a tenant that hold their slots, those of its oldest runs first, in at most `runs` unfinished runs.
     async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>>;
@@ -34,5 +34,5 @@ pub trait SlotViews: Send + Sync {
     async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>>;
 
     /// Where a task stands in line, if it does.
-    async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>>;
+    async fn slot_wait(&self, key: TaskKey) -> Result<Option<SlotWait>>;
 }

@@ -17,7 +17,7 @@ pub struct TenantRecord {
     /// How often it comes in each round of a line.
     pub weight: u32,
     /// How many of its tasks may be under way at the same time; none if there is no bound.
-    pub places: Option<u32>,
+    pub slots: Option<u32>,
     /// How many are.
     pub used: u32,
     /// How many wait because of that bound.

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use model::{
-    Ask, Audit, Changes, CloudEvent, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId,
-    TriggerKey, VersionId,
+    Admission, Audit, Changes, CloudEvent, Instant, Run, RunId, SlotRelease, SlotRequest, Task, TaskIndex,
+    TaskKey, TenantId, TriggerKey, VersionId,
 };
 
 use crate::{
-    Birth, Committed, Context, Created, DueTimer, Granted, LaneMember, Result, Share, ShareAsk, Sighting,
-    TriggerEvent, VersionRecord,
+    Committed, ConcurrencyMember, Context, Created, DueTimer, Granted, NewRunRecord, PollRecord, Result,
+    Share, ShareAsk, TriggerEvent, VersionRecord,
 };
 
 /// One transaction. Dropped without [`commit`](Transaction::commit), it leaves no trace.
@@ -55,9 +55,14 @@ pub trait Transaction: TransactionSlots + TransactionTriggers {
     /// what was delivered a short while ago. Whoever asks again after it was told to carry it out is told so again.
     async fn share(&mut self, ask: &ShareAsk) -> Result<Share>;
 
-    /// Locks a lane until the unit ends, and returns its unfinished runs, oldest first. Take it before any run is
+    /// Locks a group until the unit ends, and returns its unfinished runs, oldest first. Take it before any run is
     /// locked, so that units cannot deadlock.
-    async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>>;
+    async fn concurrency_group(
+        &mut self,
+        tenant: TenantId,
+        workflow: &str,
+        group: &str,
+    ) -> Result<Vec<ConcurrencyMember>>;
 
     /// This run, and above it the runs whose tasks wait for the one below. None of them is locked.
     async fn ancestors(&mut self, run: RunId) -> Result<BTreeSet<RunId>>;
@@ -76,7 +81,7 @@ pub trait Transaction: TransactionSlots + TransactionTriggers {
     async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>>;
 
     /// Creates runs with all their rows, but for those whose id or logical date is taken. Returns the outcome of each.
-    async fn create(&mut self, births: &[Birth]) -> Result<Vec<Created>>;
+    async fn create(&mut self, new_runs: &[NewRunRecord]) -> Result<Vec<Created>>;
 
     /// Writes what decisions changed, each row only over the revision it was read at.
     async fn save(&mut self, changes: &[Changes]) -> Result<()>;
@@ -89,12 +94,17 @@ pub trait Transaction: TransactionSlots + TransactionTriggers {
 /// What a transaction does about slots.
 #[async_trait]
 pub trait TransactionSlots: Send {
-    /// Gives places to those who ask, as far as there are, and takes them from those who leave. Who finds none stands in
+    /// Gives slots to those who ask, as far as there are, and takes them from those who leave. Who finds none stands in
     /// line. Returns the outcome of each who asked. Places that got free are granted to those who wait: the commit
     /// tells to whom. At most once in a unit, after everything was read and before anything is saved.
-    async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> Result<Vec<Seat>>;
+    async fn seat(
+        &mut self,
+        asks: &[SlotRequest],
+        leaves: &[SlotRelease],
+        now: Instant,
+    ) -> Result<Vec<Admission>>;
 
-    /// Grants whatever places are free to whoever waits for them.
+    /// Grants whatever slots are free to whoever waits for them.
     async fn grant(&mut self, now: Instant) -> Result<()>;
 
     /// Gives back what tasks were granted at these attempts. What another attempt asked for stays.
@@ -117,7 +127,7 @@ pub trait TransactionTriggers: Send {
 
     /// Writes what a sensor saw over what it had seen at that revision. Returns whether it could: another look may have
     /// come first.
-    async fn sight(&mut self, key: &TriggerKey, revision: i64, sighting: &Sighting) -> Result<bool>;
+    async fn sight(&mut self, key: &TriggerKey, revision: i64, poll_record: &PollRecord) -> Result<bool>;
 }
 
 /// Where transactions begin.

@@ -65,7 +65,7 @@ impl TriggerEvent {
 
 /// What a sensor saw, and when it looks again.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Sighting {
+pub struct PollRecord {
     /// What it has seen now.
     pub watermark: Value,
     /// When it looks again.

@@ -1,28 +1,28 @@
 //! Workers.
 
 use async_trait::async_trait;
-use model::{Instant, Order, TenantId, WorkerId};
+use model::{Instant, TenantId, WorkerCommand, WorkerId};
 
-use crate::{Held, Result, Sign, Silence, Told, WorkerRecord};
+use crate::{Claim, Heartbeat, HeartbeatReply, Result, Silence, WorkerRecord};
 
 /// Workers: which are alive, what they hold, what they are commanded to do.
 #[async_trait]
 pub trait Workers: Send + Sync {
     /// Records a heartbeat. Returns the attempts that the worker holds and its pending command.
-    async fn beat(&self, sign: &Sign) -> Result<Told>;
+    async fn beat(&self, sign: &Heartbeat) -> Result<HeartbeatReply>;
 
     /// Removes a worker that holds nothing and stops. Returns a command that it may not have received.
-    async fn farewell(&self, worker: WorkerId) -> Result<Option<Order>>;
+    async fn farewell(&self, worker: WorkerId) -> Result<Option<WorkerCommand>>;
 
     /// Gives a worker a command, which it receives with its next heartbeat. The first of several commands stands, except
     /// that a draining worker can still be killed. Returns the one that stands; none if the worker is unknown.
-    async fn give_order(&self, worker: WorkerId, order: &Order) -> Result<Option<Order>>;
+    async fn command_worker(&self, worker: WorkerId, order: &WorkerCommand) -> Result<Option<WorkerCommand>>;
 
     /// Workers that have not been heard of since `since`, the most silent first.
     async fn silent(&self, since: Instant, limit: u32) -> Result<Vec<Silence>>;
 
     /// Running attempts of these workers, if they are still silent, and of workers that never registered or have left.
-    async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Held>>;
+    async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Claim>>;
 
     /// Forgets these workers, if they are still silent: what they held has been taken from them.
     async fn forget_workers(&self, silent: &[Silence]) -> Result<u64>;

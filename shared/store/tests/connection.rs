@@ -23,7 +23,7 @@ async fn a_url_that_makes_no_sense_is_refused() {
 async fn a_database_that_was_never_migrated_refuses() {
     let database = testkit::database().await;
     let store = Postgres::connect(&database.url, 1).await.unwrap();
-    assert!(matches!(store.dead_letters(&store::LetterFilter::newest(1)).await, Err(Error::Database(_))));
+    assert!(matches!(store.dead_letters(&store::DeadLetterFilter::newest(1)).await, Err(Error::Database(_))));
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn whoever_is_let_in_may_do_what_the_migrating_user_may_and_passwords_may_
     let options: sqlx::postgres::PgConnectOptions = database.url.parse().unwrap();
     let url = options.username(&name).to_url_lossy().to_string();
     let store = Postgres::connect_by(&url, "a token", 2).await.unwrap();
-    let letters = || async { store.dead_letters(&store::LetterFilter::newest(1)).await };
+    let letters = || async { store.dead_letters(&store::DeadLetterFilter::newest(1)).await };
     assert!(matches!(letters().await, Err(Error::Database(_))), "it owns nothing and was granted nothing");
     for _ in 0..2 {
         Postgres::grant_to(&database.url, std::slice::from_ref(&name)).await.unwrap();

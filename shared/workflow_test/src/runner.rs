@@ -169,7 +169,7 @@ impl<'t> Runner<'t> {
             Message::RunRequested(request) => self.start_child(request).await?,
             Message::ChildFinished(finished) => drop(self.runtime.child_ended(&finished).await?),
             Message::SharedFinished(finished) => self.runtime.shared_ended(&finished).await?,
-            Message::LaneFreed(freed) => self.runtime.admit(&freed).await?,
+            Message::ConcurrencyGroupFreed(freed) => self.runtime.admit(&freed).await?,
             Message::CancelRequested(CancelRequested { run, actor, reason }) => {
                 let cancel = Command::Cancel { actor, reason: Some(reason) };
                 self.runtime.settle(run, cancel).await?;

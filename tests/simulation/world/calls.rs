@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use bus::envelope::{self, Letter};
+use bus::envelope::{self, BusMessage};
 use chrono::TimeDelta;
 use engine::Operation;
 use model::Message;
@@ -46,7 +46,7 @@ impl World {
     /// The bus pushes a message it gave up on to evaluate, with the number of deliveries.
     fn dead_letter(&mut self, place: usize, number: u64, delivery: Delivery) {
         self.note(&format!("gave up on {}", delivery.message.kind()));
-        let mut letter = Letter::new(&delivery.message, dead_id(number), self.now());
+        let mut letter = BusMessage::new(&delivery.message, dead_id(number), self.now());
         for (name, value) in
             [("Subscription", "simulated".to_owned()), ("DeliveryCount", MAX_DELIVERIES.to_string())]
         {
@@ -151,7 +151,7 @@ impl World {
 /// A worker is not named: its id is another each time.
 fn in_words(what: &Action) -> String {
     match what {
-        Action::Order(_, kind) => format!("{kind:?}"),
+        Action::WorkerCommand(_, kind) => format!("{kind:?}"),
         Action::Cancel(run) => format!("cancel {run}"),
         Action::Operate(run, operation) => format!("{operation:?} of {run}"),
         Action::Plan(step) => format!("{step:?}"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use model::{Instant, Message, OrderKind};
+use model::{Instant, Message, WorkerCommandKind};
 
 use super::{Delivery, World};
 use crate::check::Checked;
@@ -57,8 +57,8 @@ impl World {
         let mut busy = self.instances.iter().map(|instance| instance.worker.id());
         let Some(worker) = busy.find(|worker| known.contains(worker)) else { return };
         if self.faults.inject(Fault::WorkerCommand, None) {
-            let kind = [OrderKind::Drain, OrderKind::Kill][self.faults.draw(0..2) as usize];
-            self.actions.push(ScheduledAction { at: now, action: Action::Order(worker, kind) });
+            let kind = [WorkerCommandKind::Drain, WorkerCommandKind::Kill][self.faults.draw(0..2) as usize];
+            self.actions.push(ScheduledAction { at: now, action: Action::WorkerCommand(worker, kind) });
         }
     }
 
@@ -112,7 +112,7 @@ impl World {
         self.shared.points.release(stop, if fails { Err(Interrupted) } else { Ok(()) });
     }
 
-    /// Ends an instance immediately and starts a new one in its place.
+    /// Ends an instance immediately and starts a new one in its slot.
     pub(super) fn replace(&mut self, id: u64) {
         let Some(place) = self.instances.iter().position(|instance| instance.id == id) else { return };
         self.note(&format!("instance {place} ends and is replaced"));

@@ -21,7 +21,7 @@ impl World {
     /// For a minute, one tenant requests ten times the capacity, and another tenant a little.
     pub(crate) fn with_overload(mut self) -> Self {
         let memory = self.shared.memory.clone();
-        now(memory.set_places(&Limit::Queue("light".into()), Some(SLOTS))).unwrap();
+        now(memory.set_slots(&Limit::Queue("light".into()), Some(SLOTS))).unwrap();
         let other = now(memory.tenant("other", self.start)).unwrap();
         self.observer.add_tenant(other, 1);
         let work = TaskSpec {

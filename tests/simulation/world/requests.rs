@@ -67,10 +67,10 @@ impl World {
         }
         let (memory, slots) = (&self.shared.memory, Some(rng.random_range(1..4)));
         for queue in workflows::QUEUES {
-            now(memory.set_places(&Limit::Queue(queue.into()), slots)).unwrap();
+            now(memory.set_slots(&Limit::Queue(queue.into()), slots)).unwrap();
         }
         let pool = Limit::Pool(TenantId::DEFAULT, workflows::POOL.into());
-        now(memory.set_places(&pool, slots)).unwrap();
+        now(memory.set_slots(&pool, slots)).unwrap();
         if self.seed % 4 == 2 {
             let (other, weight) = (now(memory.tenant("other", self.start)).unwrap(), rng.random_range(1..4));
             now(memory.set_weight(other, weight)).unwrap();

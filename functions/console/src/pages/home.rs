@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::dead_letters::LetterView;
+use api::dead_letters::DeadLetterView;
 use api::limits::{LimitList, LimitView};
 use api::page::Page;
 use api::schedules::ScheduleView;
@@ -45,7 +45,7 @@ struct HomePage {
     stalled: Vec<RunView>,
     failed: Vec<RunView>,
     asking: Vec<Asking>,
-    letters: Page<LetterView>,
+    letters: Page<DeadLetterView>,
     running: Vec<RunView>,
     more_running: bool,
     due: Vec<(Instant, String, String)>,

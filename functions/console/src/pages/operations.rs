@@ -107,10 +107,10 @@ async fn press(
 
 async fn set_limit(visitor: Visitor, place: Path<(String, String)>, sent: Sent) -> Result<Response, Refused> {
     let api::request::Path((kind, name)) = place?;
-    let places = sent.field("places").map(str::parse::<u32>).transpose();
-    let places = places.map_err(|_| Problem::bad_request("the number of places is no whole number"))?;
+    let slots = sent.field("slots").map(str::parse::<u32>).transpose();
+    let slots = slots.map_err(|_| Problem::bad_request("the number of slots is no whole number"))?;
     let path = format!("/limits/{}/{}", part(&kind), part(&name));
-    let answer = visitor.ask.post::<LimitList>(&path, &json!({ "places": places })).await;
-    let words = places.map_or_else(|| "no limit".into(), |slots| format!("{slots} slots"));
+    let answer = visitor.ask.post::<LimitList>(&path, &json!({ "slots": slots })).await;
+    let words = slots.map_or_else(|| "no limit".into(), |slots| format!("{slots} slots"));
     told(&sent, answer.map(|_| ()), &format!("The {kind} {name} now has {words}."))
 }

@@ -23,7 +23,7 @@ use super::fields::Field;
 use super::{Answer, At, task};
 use crate::ask::{part, query};
 use crate::charts::bars;
-use crate::graph::Told;
+use crate::graph::Explained;
 use crate::phases;
 use crate::refused::Refused;
 use crate::shell::Shell;
@@ -207,7 +207,13 @@ fn reason(data: &Value) -> Option<String> {
 }
 
 /// What each task did with its time, in the order in which they began.
-fn rows(graph: &Graph, tasks: &[Task], events: &[(i64, Event)], run: &RunView, told: &Told<'_>) -> Vec<Row> {
+fn rows(
+    graph: &Graph,
+    tasks: &[Task],
+    events: &[(i64, Event)],
+    run: &RunView,
+    told: &Explained<'_>,
+) -> Vec<Row> {
     let mut of: BTreeMap<TaskIndex, Vec<&Event>> = BTreeMap::new();
     for (_, event) in events {
         if let Some(task) = event.task.filter(|_| event.child.is_none()) {
@@ -279,7 +285,7 @@ impl RunPage {
         let id = self.run.id;
         let events = reader.own_events(None, 0, EVENTS).await?;
         let (critical, skipped) = (graph::critical_path(graph, tasks), skipped(&events));
-        let told = Told { critical: &critical, skipped: &skipped, now: self.shell.now };
+        let told = Explained { critical: &critical, skipped: &skipped, now: self.shell.now };
         self.graph = graph::of_run(graph, &id.to_string(), tasks, &told);
         self.children = children(visitor, id, wanted).await?;
         if self.children.is_none() {

@@ -94,7 +94,7 @@ const ROWS: &[Row] = &[
     of(get("/workflows/{name}/backfill", "/workflows/orders/backfill", Readers)),
     of(post("/workflows/{name}/backfill", "/workflows/orders/backfill", "from=x", Operators)),
     get("/operations", "/operations", Readers),
-    instance(post("/operations/limits/{kind}/{name}", "/operations/limits/queue/light", "places=4", Admins)),
+    instance(post("/operations/limits/{kind}/{name}", "/operations/limits/queue/light", "slots=4", Admins)),
     instance(get("/operations/workers", "/operations/workers", Readers)),
     get("/operations/timers", "/operations/timers", Readers),
     get("/operations/schedules", "/operations/schedules", Readers),

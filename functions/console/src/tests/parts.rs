@@ -57,7 +57,7 @@ async fn breakers_that_are_open_stand_with_the_worker_whose_they_are() {
         since: now,
         breakers: vec![model::OpenBreaker { host: EVIL.into(), since: now, until: now }],
     };
-    let sign = store::Sign { worker: model::WorkerId(run_of(7).0), facts: Some(facts), at: now };
+    let sign = store::Heartbeat { worker: model::WorkerId(run_of(7).0), facts: Some(facts), at: now };
     api.app.runtime.store().beat(&sign).await.unwrap();
     let shown = page(&api, "/operations/breakers").await;
     assert!(shown.contains("00000007</code>") && shown.contains("none of yours"), "{shown}");

@@ -5,7 +5,7 @@ use std::path::Path;
 use host::storage::{Object, Storage};
 use language::config::FileSensor;
 use model::{CloudEvent, Failure, Instant, trigger::matches};
-use runtime::{Find, Look};
+use runtime::{Find, Poll};
 use serde_json::{Map, Value, json};
 
 /// The maximum number of files that a sensor reads at once.
@@ -116,7 +116,7 @@ fn file(path: &Path, facts: &std::fs::Metadata) -> File {
 }
 
 /// Files that are new or have changed. The watermark is the versions of the existing files.
-pub(super) async fn news(sensor: &FileSensor, seen: &Value, storage: &Storage) -> Result<Look, Failure> {
+pub(super) async fn news(sensor: &FileSensor, seen: &Value, storage: &Storage) -> Result<Poll, Failure> {
     let mut found = list(&sensor.path, storage).await?;
     found.retain(|file| sensor.changed_since.is_none_or(|earliest| file.changed_at > earliest));
     let versions = |files: &[File]| -> Map<String, Value> {
@@ -126,14 +126,14 @@ pub(super) async fn news(sensor: &FileSensor, seen: &Value, storage: &Storage) -
     let Some(known) = seen.as_object() else {
         // The first poll: a sensor for changes starts from here.
         let new = if sensor.changed { Vec::new() } else { found };
-        return Ok(Look { finds: finds(sensor, Map::new(), new), watermark });
+        return Ok(Poll { finds: finds(sensor, Map::new(), new), watermark });
     };
     let is_new = |file: &&File| match known.get(&file.path) {
         None => true,
         Some(version) => sensor.changed && *version != file.version,
     };
     let new: Vec<File> = found.iter().filter(is_new).cloned().collect();
-    Ok(Look { finds: finds(sensor, known.clone(), new), watermark })
+    Ok(Poll { finds: finds(sensor, known.clone(), new), watermark })
 }
 
 fn finds(sensor: &FileSensor, mut known: Map<String, Value>, new: Vec<File>) -> Vec<Find> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Order, OrderKind};
+use model::{WorkerCommand, WorkerCommandKind};
 use tracing::{info, warn};
 
 use super::{Busy, Worker};
@@ -39,13 +39,13 @@ impl Worker {
     }
 
     /// Obeys a command.
-    pub(super) fn heed(&self, order: Option<Order>) {
+    pub(super) fn heed(&self, order: Option<WorkerCommand>) {
         let Some(order) = order else { return };
         let why = in_words(&order);
         if self.closing.set(why.clone()).is_ok() {
             info!("Worker {} takes no more work: {why}", self.id);
         }
-        if order.kind == OrderKind::Kill && self.holds.handed_back().is_none() {
+        if order.kind == WorkerCommandKind::Kill && self.holds.handed_back().is_none() {
             warn!("Worker {} stops all that it holds and ends: {why}", self.id);
             self.holds.hand_back(&why);
             self.holds.kill();
@@ -76,10 +76,10 @@ impl Worker {
     }
 }
 
-fn in_words(order: &Order) -> String {
+fn in_words(order: &WorkerCommand) -> String {
     let what = match order.kind {
-        OrderKind::Drain => "drained",
-        OrderKind::Kill => "killed",
+        WorkerCommandKind::Drain => "drained",
+        WorkerCommandKind::Kill => "killed",
     };
     let reason = order.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
     format!("the worker was {what} by {}{reason}", order.actor)

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use host::Verdict;
 use model::TaskKey;
-use store::Held;
+use store::Claim;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -72,7 +72,7 @@ impl Holds {
     }
 
     /// Stops those that were claimed and are not ours any more.
-    pub(crate) fn stop_what_was_taken(&self, claimed: &[(TaskKey, u32)], ours: &[Held]) {
+    pub(crate) fn stop_what_was_taken(&self, claimed: &[(TaskKey, u32)], ours: &[Claim]) {
         let is_ours = |(key, attempt): &(TaskKey, u32)| {
             ours.iter().any(|held| held.key == *key && held.attempt == *attempt)
         };
@@ -85,7 +85,7 @@ impl Holds {
     }
 
     /// Attempts that are ours in the store and that nothing here runs.
-    pub(crate) fn unknown(&self, ours: &[Held]) -> Vec<Held> {
+    pub(crate) fn unknown(&self, ours: &[Claim]) -> Vec<Claim> {
         let held = self.lock();
         ours.iter().filter(|ours| !held.attempts.contains_key(&(ours.key, ours.attempt))).copied().collect()
     }

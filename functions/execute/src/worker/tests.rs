@@ -13,8 +13,8 @@ use chrono::TimeDelta;
 use host::Verdict;
 use model::message::TaskDispatched;
 use model::{
-    Clock, ErrorClass, EventKind, Message, Order, OrderKind, RunId, Task, TaskIndex, TaskKey, TaskKind,
-    TaskState, TenantId, VersionId,
+    Clock, ErrorClass, EventKind, Message, RunId, Task, TaskIndex, TaskKey, TaskKind, TaskState, TenantId,
+    VersionId, WorkerCommand, WorkerCommandKind,
 };
 use runtime::{Runtime, Settled, StartRun};
 use serde_json::{Map, Value, json};
@@ -133,10 +133,10 @@ impl World {
         assert_eq!(self.runtime.settle(self.run, command).await.unwrap(), Settled::Applied);
     }
 
-    async fn order(&self, kind: OrderKind) {
+    async fn order(&self, kind: WorkerCommandKind) {
         let (actor, reason) = ("ada".into(), Some("it hangs".into()));
-        let order = Order { kind, actor, reason, at: self.clock.now() };
-        assert!(self.runtime.store().give_order(self.worker.id(), &order).await.unwrap().is_some());
+        let order = WorkerCommand { kind, actor, reason, at: self.clock.now() };
+        assert!(self.runtime.store().command_worker(self.worker.id(), &order).await.unwrap().is_some());
     }
 
     /// Asks the worker to stop, with ten seconds for what runs.
@@ -224,7 +224,7 @@ async fn a_worker_that_is_killed_kills_all_it_holds_at_once_and_ends() {
     let world = World::new(DEAF).await;
     let attempt = world.begin(1);
     let wire = world.ready().await;
-    world.order(OrderKind::Kill).await;
+    world.order(WorkerCommandKind::Kill).await;
     world.pass(10_000);
     assert_eq!(attempt.await.unwrap().unwrap(), Verdict::Done);
     world.worker.ended().await;
@@ -239,7 +239,7 @@ async fn a_worker_that_drains_takes_nothing_and_finishes_what_it_holds() {
     let world = World::new("").await;
     let attempt = world.begin(1);
     let mut wire = world.ready().await;
-    world.order(OrderKind::Drain).await;
+    world.order(WorkerCommandKind::Drain).await;
     world.pass(10_000);
     until(|| world.worker.closing().is_some()).await;
     let later = Verdict::Later("the worker was drained by ada: it hangs".into());
@@ -255,7 +255,7 @@ async fn an_order_that_comes_after_the_last_beat_is_heard_when_the_worker_leaves
     let world = World::new("").await;
     let attempt = world.begin(1);
     let mut wire = world.ready().await;
-    world.order(OrderKind::Drain).await;
+    world.order(WorkerCommandKind::Drain).await;
     let_go_on(&mut wire).await;
     assert_eq!(attempt.await.unwrap().unwrap(), Verdict::Done);
     world.worker.ended().await;

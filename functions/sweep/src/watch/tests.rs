@@ -9,10 +9,12 @@ use axum::http::{Request, StatusCode};
 use bus::{Bus, envelope};
 use host::App;
 use model::message::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
-use model::{Clock, Message, OrderKind, RunId, Task, TaskIndex, TaskState, TenantId, WorkerFacts, WorkerId};
+use model::{
+    Clock, Message, RunId, Task, TaskIndex, TaskState, TenantId, WorkerCommandKind, WorkerFacts, WorkerId,
+};
 use runtime::{Runtime, Settled, StartRun};
 use serde_json::Map;
-use store::{Memory, NewVersion, Sign};
+use store::{Heartbeat, Memory, NewVersion};
 use testkit::ManualClock;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
@@ -74,7 +76,7 @@ impl World {
     }
 
     async fn beat(&self) {
-        let sign = Sign { worker: WORKER, facts: None, at: self.clock.now() + self.skew };
+        let sign = Heartbeat { worker: WORKER, facts: None, at: self.clock.now() + self.skew };
         self.runtime.store().beat(&sign).await.unwrap();
     }
 
@@ -254,5 +256,5 @@ async fn a_worker_without_a_database_registers_beats_and_is_ended_by_message() {
     assert_eq!(workers[0].facts, Some(facts));
     assert_eq!(workers[0].heard_at, world.clock.now(), "nobody is heard of from the future");
     let order = workers[0].order.as_ref().unwrap();
-    assert_eq!((order.kind, order.reason.as_deref()), (OrderKind::Kill, Some("it hangs")));
+    assert_eq!((order.kind, order.reason.as_deref()), (WorkerCommandKind::Kill, Some("it hangs")));
 }

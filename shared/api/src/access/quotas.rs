@@ -18,7 +18,7 @@ const BELIEVED_FOR: TimeDelta = TimeDelta::seconds(2);
 const COME_BACK: u64 = 10;
 
 /// So many tenants are told apart.
-const MOST_COUNTED: usize = 10_000;
+const MAX_COUNTED: usize = 10_000;
 
 /// How much a tenant may have; none for no bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,7 +48,7 @@ impl Quota {
 
     fn note(&self, tenant: TenantId, runs: u32, now: Instant) {
         let mut known = self.runs.lock().expect("no holder panics");
-        if known.len() >= MOST_COUNTED {
+        if known.len() >= MAX_COUNTED {
             known.clear();
         }
         known.insert(tenant, (runs, now));

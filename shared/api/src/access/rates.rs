@@ -9,7 +9,7 @@ use model::{Instant, TenantId};
 use super::Access;
 
 /// So many callers are told apart; of more, those who rest are forgotten first.
-const MOST_COUNTED: usize = 10_000;
+const MAX_COUNTED: usize = 10_000;
 
 /// Who asks rarely may ask for so many seconds' worth at once.
 const BURST_SECONDS: f64 = 2.0;
@@ -60,11 +60,11 @@ impl Counted {
     fn take(&self, who: Who, rate: u32, now: Instant) -> Result<(), u64> {
         let rate = f64::from(rate);
         let mut buckets = self.buckets.lock().expect("no holder panics");
-        if buckets.len() >= MOST_COUNTED {
+        if buckets.len() >= MAX_COUNTED {
             // A bucket that is full again says nothing.
             buckets.retain(|_, bucket| now - bucket.at < chrono::TimeDelta::seconds(BURST_SECONDS as i64));
         }
-        if buckets.len() >= MOST_COUNTED {
+        if buckets.len() >= MAX_COUNTED {
             buckets.clear();
         }
         let bucket = buckets.entry(who).or_insert(Bucket { left: rate * BURST_SECONDS, at: now });
@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn however_many_ask_only_so_many_are_counted() {
         let counted = Counted::default();
-        for number in 0..(2 * MOST_COUNTED as i32 + 5) {
+        for number in 0..(2 * MAX_COUNTED as i32 + 5) {
             assert_eq!(counted.take(who(number), 1, at(0)), Ok(()));
         }
-        assert!(counted.buckets.lock().unwrap().len() <= MOST_COUNTED);
+        assert!(counted.buckets.lock().unwrap().len() <= MAX_COUNTED);
     }
 }

@@ -17,13 +17,13 @@ use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
 
 /// No token is good for longer, in days.
-const LONGEST_DAYS: i64 = 366;
+const MAX_DAYS: i64 = 366;
 
 /// A token is good for so many days unless it is said otherwise.
 const USUAL_DAYS: i64 = 90;
 
 /// No name of a token is longer, in characters.
-const LONGEST_NAME: usize = 100;
+const MAX_NAME: usize = 100;
 
 /// What a new token shall be good for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -153,15 +153,13 @@ pub(crate) async fn post_token(
     request::Json(body): request::Json<TokenBody>,
 ) -> Result<(StatusCode, Json<TokenView>), Problem> {
     let invalid = |words: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_token", words);
-    if body.name.is_empty()
-        || body.name.chars().count() > LONGEST_NAME
-        || body.name.chars().any(char::is_control)
+    if body.name.is_empty() || body.name.chars().count() > MAX_NAME || body.name.chars().any(char::is_control)
     {
-        return Err(invalid(format!("`name` must have 1 to {LONGEST_NAME} characters")));
+        return Err(invalid(format!("`name` must have 1 to {MAX_NAME} characters")));
     }
     let days = body.days.unwrap_or(USUAL_DAYS);
-    if !(1..=LONGEST_DAYS).contains(&days) {
-        return Err(invalid(format!("`days` must be between 1 and {LONGEST_DAYS}, not {days}")));
+    if !(1..=MAX_DAYS).contains(&days) {
+        return Err(invalid(format!("`days` must be between 1 and {MAX_DAYS}, not {days}")));
     }
     let (tenant, workflows) = (body.tenant.as_deref(), body.workflows.as_deref());
     let scope = scope(&api, &caller, &body.role, tenant, workflows).await?;

@@ -22,9 +22,9 @@ fn capacity() -> Vec<Row> {
                 "Show a limit",
                 "Returns the tasks that hold a slot of a limit, and the tasks next in the wait queue.",
             ),
-        post("/limits/{kind}/{name}", limits::post_places)
+        post("/limits/{kind}/{name}", limits::post_slots)
             .audited(Before::Limit)
-            .id("limits_post_places")
+            .id("limits_post_slots")
             .needs(Administer, On::Limit)
             .docs(
                 "Set the slots of a limit",

@@ -19,10 +19,10 @@ use crate::tasks::{self, Found};
 use crate::{Api, Caller, error};
 
 /// So many lines are taken at once.
-const MOST_LINES: usize = 1_000;
+const MAX_LINES: usize = 1_000;
 
 /// No line is longer, in characters: the rest is left out.
-const LONGEST_LINE: usize = 10_000;
+const MAX_LINE: usize = 10_000;
 
 /// The streams that a worker may write to.
 const STREAMS: [&str; 2] = ["stdout", "stderr"];
@@ -165,7 +165,7 @@ pub(crate) async fn post_fail(
 ) -> Result<Json<StepView>, Problem> {
     let (found, worker) = held(&api, &caller, address, &body.worker).await?;
     let class = if body.permanent { ErrorClass::Permanent } else { ErrorClass::Transient };
-    let message: String = body.message.chars().take(LONGEST_LINE).collect();
+    let message: String = body.message.chars().take(MAX_LINE).collect();
     report(&api, &found, worker, TaskResult::Failed(Failure::new(class, message))).await
 }
 
@@ -210,8 +210,8 @@ pub(crate) async fn post_log(
     request::Json(body): request::Json<LogBody>,
 ) -> Result<Json<StepView>, Problem> {
     let refused = |words: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_lines", words);
-    if body.lines.len() > MOST_LINES || body.first.checked_add(MOST_LINES as u32).is_none() {
-        return Err(refused(format!("at most {MOST_LINES} lines are accepted per request")));
+    if body.lines.len() > MAX_LINES || body.first.checked_add(MAX_LINES as u32).is_none() {
+        return Err(refused(format!("at most {MAX_LINES} lines are accepted per request")));
     }
     let known = |line: &LineView| STREAMS.contains(&&*line.stream) && LEVELS.contains(&&*line.level);
     if !body.lines.iter().all(known) {
@@ -220,7 +220,7 @@ pub(crate) async fn post_log(
     }
     let (found, _) = held(&api, &caller, address, &body.worker).await?;
     let line = |LineView { at, stream, level, line }: LineView| {
-        let line = line.chars().take(LONGEST_LINE).collect();
+        let line = line.chars().take(MAX_LINE).collect();
         LogLine { at, stream, level, line }
     };
     let lines = body.lines.into_iter().map(line).collect();

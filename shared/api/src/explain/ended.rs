@@ -3,17 +3,17 @@
 use model::{EventKind, Task, TaskIndex, TaskKind};
 use serde_json::{Value, json};
 
-use super::{Story, Told, words};
+use super::{Explained, Story, words};
 
 impl Story<'_> {
     /// A task that a person said the end of.
-    fn marked(&self, task: &Task) -> Option<Told> {
+    fn marked(&self, task: &Task) -> Option<Explained> {
         let event = self.done_to(task, EventKind::TaskMarked)?;
         let because = format!("It was marked as {} by {}.", task.state.name(), self.deed(event));
-        Some(Told::new(because, json!({"by": event.actor, "reason": event.data["reason"]})))
+        Some(Explained::new(because, json!({"by": event.actor, "reason": event.data["reason"]})))
     }
 
-    pub(super) fn succeeded(&self, task: &Task) -> Told {
+    pub(super) fn succeeded(&self, task: &Task) -> Explained {
         if let Some(marked) = self.marked(task) {
             return marked;
         }
@@ -28,7 +28,7 @@ impl Story<'_> {
             choice.unwrap_or_default()
         );
         let why = self.data(task.index, EventKind::TaskSucceeded);
-        Told::new(because, if why.is_object() { why.clone() } else { json!({}) })
+        Explained::new(because, if why.is_object() { why.clone() } else { json!({}) })
     }
 
     fn choice_of_switch(&self, task: &Task) -> Option<String> {
@@ -36,9 +36,9 @@ impl Story<'_> {
         is_switch.then(|| self.choice(task.index))?.map(|choice| choice.told())
     }
 
-    pub(super) fn failed(&self, task: &Task) -> Told {
+    pub(super) fn failed(&self, task: &Task) -> Explained {
         if let Some(marked) = self.marked(task) {
-            return Told { because: marked.because + &self.what_followed(task.index), ..marked };
+            return Explained { because: marked.because + &self.what_followed(task.index), ..marked };
         }
         let mut because = format!("It failed: {}.", self.failure_and_end(task.index));
         if self.spec(task.index).allow_failure {
@@ -50,7 +50,7 @@ impl Story<'_> {
         let details = json!({
             "attempts": self.attempts(task.index), "kept_from_running": self.standing(kept), "more": more,
         });
-        Told::new(because, details)
+        Explained::new(because, details)
     }
 
     /// What a failed task said, how often it was tried, and why no more.
@@ -70,21 +70,21 @@ impl Story<'_> {
         }
     }
 
-    pub(super) fn upstream_failed(&self, task: &Task) -> Told {
+    pub(super) fn upstream_failed(&self, task: &Task) -> Explained {
         let rule = words::rule(self.spec(task.index).trigger_rule);
         let rule = rule.map(|rule| format!(" {rule}")).unwrap_or_default();
         if let Some((because, details)) = self.came_too_late(task) {
-            return Told::new(because, details);
+            return Explained::new(because, details);
         }
         let Some(origin) = self.first_failed_above(task.index) else {
-            return Told::new(format!("Something that it depends on failed.{rule}"), json!({}));
+            return Explained::new(format!("Something that it depends on failed.{rule}"), json!({}));
         };
         let said = self.failure(origin).map_or_else(|| "no reason was given".into(), words::failure);
         let at = self.moment(self.tasks[&origin].since);
         let name = self.name(origin);
         let because = format!("It could not run, since `{name}` failed at {at}: {said}.{rule}");
         let failure = self.failure(origin).map(|failure| json!(failure));
-        Told::new(because, json!({"failed": name, "error": failure}))
+        Explained::new(because, json!({"failed": name, "error": failure}))
     }
 
     /// Why a task cannot begin any more, where its run took too long.
@@ -98,14 +98,14 @@ impl Story<'_> {
         Some((because, json!({"timeout_seconds": limit, "at": event.at})))
     }
 
-    pub(super) fn cancelled(&self, task: &Task) -> Told {
+    pub(super) fn cancelled(&self, task: &Task) -> Explained {
         let at = self.moment(task.since);
         let (by, reason) = self.cancellation(task.index);
         let because = match &reason {
             Some(reason) => format!("{} cancelled it at {at}: {reason}.", by.unwrap_or("Ebbflow")),
             None => format!("{} cancelled it at {at}, without saying why.", by.unwrap_or("Ebbflow")),
         };
-        Told::new(because, json!({"by": by, "reason": reason}))
+        Explained::new(because, json!({"by": by, "reason": reason}))
     }
 
     /// Who cancelled a task, and why.

@@ -3,7 +3,7 @@
 use model::{EventKind, Task, TaskIndex, TaskState, TriggerRule};
 use serde_json::{Value, json};
 
-use super::{Story, Told, words};
+use super::{Explained, Story, words};
 
 /// What a switch chose.
 pub(super) struct Choice<'a> {
@@ -26,10 +26,10 @@ impl Choice<'_> {
 }
 
 impl Story<'_> {
-    pub(super) fn skipped(&self, task: &Task) -> Told {
+    pub(super) fn skipped(&self, task: &Task) -> Explained {
         let as_child = || self.not_needed(task, task.child?);
         if let Some((because, details)) = self.own_reason(task.index).or_else(as_child) {
-            return Told::new(because, details);
+            return Explained::new(because, details);
         }
         let skipped: Vec<TaskIndex> = self.skipped_parents(task.index).collect();
         let were = if skipped.len() == 1 { "was" } else { "were" };
@@ -44,7 +44,7 @@ impl Story<'_> {
             because += &format!(" It began with `{}`. {reason}", self.name(*origin));
         }
         let origin = root.map(|(origin, _)| self.name(origin));
-        Told::new(because, json!({"skipped": self.standing(skipped), "began_with": origin}))
+        Explained::new(because, json!({"skipped": self.standing(skipped), "began_with": origin}))
     }
 
     /// Why a task was skipped, where that lies in itself or in a switch and not in tasks that were skipped before it.

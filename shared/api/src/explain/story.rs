@@ -6,8 +6,8 @@ use engine::Graph;
 use model::{Event, EventKind, Failure, Instant, Run, Task, TaskIndex, TaskSpec, TaskState};
 use serde_json::{Value, json};
 
-use super::others::Around;
-use super::{LISTED, fans, words};
+use super::other_runs::Around;
+use super::{LISTED, fan_out, words};
 
 /// A run as its rows and events tell it at one instant.
 pub struct Story<'a> {
@@ -132,7 +132,7 @@ impl<'a> Story<'a> {
     /// The names of tasks and how they stand, for a sentence.
     pub(super) fn names_and_states(&self, tasks: &[TaskIndex]) -> String {
         let stands = |task: &TaskIndex| {
-            let fan = self.tasks.get(task).and_then(fans::progress);
+            let fan = self.tasks.get(task).and_then(fan_out::progress);
             fan.unwrap_or_else(|| words::state(self.state(*task)))
         };
         words::list(tasks.iter().map(|task| format!("`{}` ({})", self.name(*task), stands(task))))

@@ -7,7 +7,7 @@ use super::{Story, words};
 impl Story<'_> {
     pub(super) fn summary(&self) -> String {
         let told = match self.run.state {
-            RunState::Queued if self.run.held => self.held(),
+            RunState::Queued if self.run.waiting => self.waiting_for_its_turn(),
             RunState::Queued => "was created, and nothing of it has begun.".to_owned(),
             RunState::Running => self.under_way(),
             RunState::Paused => self.paused(),

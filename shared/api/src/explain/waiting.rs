@@ -4,10 +4,10 @@ use chrono::TimeDelta;
 use model::{EventKind, Instant, Pacing, RunState, Task, TaskIndex};
 use serde_json::{Value, json};
 
-use super::{LISTED, Story, Told, words};
+use super::{Explained, LISTED, Story, words};
 
 impl Story<'_> {
-    pub(super) fn pending(&self, task: &Task) -> Told {
+    pub(super) fn pending(&self, task: &Task) -> Explained {
         if let Some(child) = task.child {
             return self.before_its_turn(child);
         }
@@ -15,7 +15,7 @@ impl Story<'_> {
             self.parents(task.index).filter(|parent| !self.state(*parent).is_final()).collect();
         let rule = self.spec(task.index).trigger_rule;
         let mut because = match open.as_slice() {
-            [] if self.run.held => "It could begin, but the run is held.".to_owned(),
+            [] if self.run.waiting => "It could begin, but the run is held.".to_owned(),
             [] if self.run.state == RunState::Paused => "It could begin, but the run is paused.".to_owned(),
             [] => {
                 "All that it depends on has ended; the next look at the run decides what it does.".to_owned()
@@ -27,25 +27,25 @@ impl Story<'_> {
         let cleared = self.done_to(task, EventKind::TaskCleared);
         because.extend(cleared.map(|event| format!(" It was cleared by {}.", self.deed(event))));
         let more = open.len().saturating_sub(LISTED);
-        Told::new(because, json!({"waits_for": self.standing(open), "more": more, "trigger_rule": rule}))
+        Explained::new(because, json!({"waits_for": self.standing(open), "more": more, "trigger_rule": rule}))
     }
 
-    pub(super) fn queued(&self, task: &Task) -> Told {
+    pub(super) fn queued(&self, task: &Task) -> Explained {
         let since = self.moment(task.since);
         let attempt = task.attempt;
         if self.run.state == RunState::Paused {
             let because = format!("It has been ready since {since}, but the run is paused.");
-            return Told::new(because, json!({"attempt": attempt}));
+            return Explained::new(because, json!({"attempt": attempt}));
         }
         let Some(line) = self.around.lines.get(&task.index).filter(|line| !line.granted) else {
             let because = format!("It has been ready since {since} and begins at once.");
-            return Told::new(because, json!({"attempt": attempt}));
+            return Explained::new(because, json!({"attempt": attempt}));
         };
         let because = format!(
             "It has been ready since {since} and waits for a place: {} has {} of {} taken, and {}.",
             words::limit(&line.limit),
             line.used,
-            line.places.map_or_else(|| "any number".to_owned(), |places| places.to_string()),
+            line.slots.map_or_else(|| "any number".to_owned(), |slots| slots.to_string()),
             words::ahead(line.ahead as usize),
         );
         let name = Some(line.limit.name()).filter(|name| !name.is_empty()).unwrap_or("own");
@@ -53,19 +53,19 @@ impl Story<'_> {
         let because = format!("{because} `{command}` says who has them.");
         let details = json!({
             "attempt": attempt, "limit": line.limit.kind(), "name": line.limit.name(),
-            "places": line.places, "used": line.used, "ahead": line.ahead, "command": command,
+            "slots": line.slots, "used": line.used, "ahead": line.ahead, "command": command,
         });
-        Told::new(because, details)
+        Explained::new(because, details)
     }
 
-    pub(super) fn dispatched(&self, task: &Task) -> Told {
+    pub(super) fn dispatched(&self, task: &Task) -> Explained {
         let queue = &self.spec(task.index).queue;
         let (attempt, since) = (self.attempt_of(task), self.moment(task.since));
         let because = format!("It has waited for a worker of the queue `{queue}` since {since}: {attempt}.");
-        Told::new(because, json!({"queue": queue, "attempt": task.attempt}))
+        Explained::new(because, json!({"queue": queue, "attempt": task.attempt}))
     }
 
-    pub(super) fn running(&self, task: &Task) -> Told {
+    pub(super) fn running(&self, task: &Task) -> Explained {
         let worker = task.worker.map_or_else(|| "A worker".to_owned(), |worker| format!("Worker {worker}"));
         let since = task.started_at.unwrap_or(task.since);
         let until = since + TimeDelta::seconds(self.spec(task.index).timeout_seconds.into());
@@ -75,10 +75,10 @@ impl Story<'_> {
             self.moment(since),
             self.moment(until)
         );
-        Told::new(because, json!({"worker": task.worker, "attempt": task.attempt})).until(Some(until))
+        Explained::new(because, json!({"worker": task.worker, "attempt": task.attempt})).until(Some(until))
     }
 
-    pub(super) fn sleeping(&self, task: &Task) -> Told {
+    pub(super) fn sleeping(&self, task: &Task) -> Explained {
         if let Some(fan) = task.fan {
             return self.fanned_out(task, fan);
         }
@@ -99,8 +99,8 @@ impl Story<'_> {
         }
     }
 
-    fn looking(&self, task: &Task, pacing: &Pacing, until: Option<Instant>) -> Told {
-        let next = pacing.next_look(task.started_at.unwrap_or(task.since), self.now);
+    fn looking(&self, task: &Task, pacing: &Pacing, until: Option<Instant>) -> Explained {
+        let next = pacing.next_poll(task.started_at.unwrap_or(task.since), self.now);
         let mut because = format!(
             "It has looked for what it waits for since {}, looks again at {}{}.",
             self.moment(task.since),
@@ -112,25 +112,25 @@ impl Story<'_> {
             .as_ref()
             .map(|failure| format!(" Its last look failed: {}.", words::failure(failure)));
         because.extend(failed);
-        Told::new(because, json!({"next_look": next})).until(until)
+        Explained::new(because, json!({"next_poll": next})).until(until)
     }
 
-    fn asleep(until: Option<String>) -> Told {
+    fn asleep(until: Option<String>) -> Explained {
         let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
-        Told::new(format!("It sleeps{until}."), json!({}))
+        Explained::new(format!("It sleeps{until}."), json!({}))
     }
 
-    fn awaiting_signal(&self, task: &Task, signal: &str, until: Option<Instant>) -> Told {
+    fn awaiting_signal(&self, task: &Task, signal: &str, until: Option<Instant>) -> Explained {
         let command = format!("ebb signal {} {}", self.run.id, words::shell(signal));
         let because = format!(
             "It has waited for the signal `{signal}` since {}{}. Send it with `{command}`.",
             self.moment(task.since),
             self.deadline(until)
         );
-        Told::new(because, json!({"signal": signal, "command": command})).until(until)
+        Explained::new(because, json!({"signal": signal, "command": command})).until(until)
     }
 
-    fn awaiting_approval(&self, task: &Task, until: Option<Instant>) -> Told {
+    fn awaiting_approval(&self, task: &Task, until: Option<Instant>) -> Explained {
         let spec = self.spec(task.index);
         let command = format!("ebb approve {} {}", self.run.id, words::shell(&self.name(task.index)));
         let approvers = spec.config["approvers"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -145,10 +145,10 @@ impl Story<'_> {
             self.moment(task.since),
             self.deadline(until)
         );
-        Told::new(because, json!({"approvers": approvers, "command": command})).until(until)
+        Explained::new(because, json!({"approvers": approvers, "command": command})).until(until)
     }
 
-    pub(super) fn up_for_retry(&self, task: &Task) -> Told {
+    pub(super) fn up_for_retry(&self, task: &Task) -> Explained {
         let retrying = self.last(task.index, EventKind::TaskRetrying);
         let delay = |event: &model::Event| event.data["delay_ms"].as_i64().map(TimeDelta::milliseconds);
         let until = retrying.and_then(|event| Some(event.at + delay(event)?));
@@ -157,7 +157,7 @@ impl Story<'_> {
         let allowed = self.attempts_allowed(task);
         let because =
             format!("Attempt {} of {allowed} failed: {said}. The next one begins{when}.", task.attempt);
-        Told::new(because, json!({"attempts": self.attempts(task.index)})).until(until)
+        Explained::new(because, json!({"attempts": self.attempts(task.index)})).until(until)
     }
 
     fn attempt_of(&self, task: &Task) -> String {

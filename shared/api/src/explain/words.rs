@@ -8,7 +8,7 @@ use serde_json::Value;
 const NAMED: usize = 5;
 
 /// No quoted message or value is longer, in characters.
-const LONGEST_QUOTE: usize = 200;
+const MAX_QUOTE: usize = 200;
 
 /// `a`, `b` and 3 more.
 pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
@@ -132,7 +132,7 @@ pub(super) fn condition(data: &Value) -> String {
 /// The first line of a text, as far as there is room for it; a full stop at its end would be one too many.
 pub(super) fn quote(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
-    match line.char_indices().nth(LONGEST_QUOTE) {
+    match line.char_indices().nth(MAX_QUOTE) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.trim_end_matches('.').into(),
     }

@@ -1,4 +1,4 @@
-//! Who has the places of a limit, and who comes next.
+//! Who has the slots of a limit, and who comes next.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,13 +12,13 @@ use super::{LimitView, named, show};
 use crate::request::Path;
 use crate::{Api, Caller, Links, error};
 
-/// So many of those who have a place, and of those who wait, are shown.
+/// So many of those who have a slot, and of those who wait, are shown.
 const SHOWN: usize = 50;
 
 /// So many of the tenant's oldest unfinished runs are looked through for them.
 const RUNS: u32 = 2_000;
 
-/// One limit, who has its places, and who comes next.
+/// One limit, who has its slots, and who comes next.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitDetail {
     /// The limit.
@@ -30,7 +30,7 @@ pub struct LimitDetail {
     pub next: Vec<ContenderView>,
 }
 
-/// A task that has a place, or waits for one.
+/// A task that has a slot, or waits for one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContenderView {
     /// Its run.
@@ -72,7 +72,7 @@ impl ContenderView {
     }
 }
 
-/// One limit of the caller's tenant, who has its places, and who comes next.
+/// One limit of the caller's tenant, who has its slots, and who comes next.
 pub async fn detail(api: &Api, caller: &Caller, kind: &str, name: &str) -> Result<LimitDetail, Problem> {
     let all = show(api, caller).await?.items;
     let limit = all.into_iter().find(|limit| limit.kind == kind && limit.name == name).ok_or_else(|| {
@@ -80,9 +80,9 @@ pub async fn detail(api: &Api, caller: &Caller, kind: &str, name: &str) -> Resul
     })?;
     let of = named(caller, kind, name)?;
     let store = api.app.runtime.store();
-    let placed = store.holders(caller.tenant, RUNS).await.map_err(error::store)?;
+    let holds_slots = store.holders(caller.tenant, RUNS).await.map_err(error::store)?;
     let waiting = store.line(&of, caller.tenant, SHOWN as u32).await.map_err(error::store)?;
-    let holders = views(api, caller.tenant, &of, placed).await?;
+    let holders = views(api, caller.tenant, &of, holds_slots).await?;
     let next = views(api, caller.tenant, &of, waiting).await?;
     Ok(LimitDetail { limit, holders, next })
 }

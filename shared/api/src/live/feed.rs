@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use host::Problem;
 use model::{RunId, TenantId};
 use runtime::Runtime;
-use store::{Bookmark, News, NewsItem};
+use store::{FeedCursor, FeedItem, FeedPage};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 use tracing::warn;
@@ -24,14 +24,14 @@ const PACE: Duration = Duration::from_millis(200);
 const REST: u32 = 5;
 
 /// No reading takes in more rows.
-pub(super) const MOST_ROWS: u32 = 5_000;
+pub(super) const MAX_ROWS: u32 = 5_000;
 
 /// So many readings are kept for a listener that is slow.
 const KEPT: usize = 64;
 
 /// So many may listen to an instance, and so many of one tenant.
-const MOST_LISTENERS: usize = 256;
-const MOST_OF_A_TENANT: usize = 64;
+const MAX_LISTENERS: usize = 256;
+const MAX_OF_A_TENANT: usize = 64;
 
 /// What an instance tells its listeners. Clones share one reader.
 #[derive(Clone)]
@@ -46,13 +46,13 @@ struct Inner {
 
 struct Reader {
     task: JoinHandle<()>,
-    began: Bookmark,
+    began: FeedCursor,
 }
 
 /// What one reading brought.
 pub(super) struct Batch {
     pub(super) notices: Vec<Notice>,
-    pub(super) bookmark: Bookmark,
+    pub(super) cursor: FeedCursor,
     pub(super) complete: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Subscription {
     pub(super) tenant: TenantId,
     pub(super) news: broadcast::Receiver<Arc<Batch>>,
     /// Everything that is committed from here on will be told.
-    pub(super) bookmark: Bookmark,
+    pub(super) cursor: FeedCursor,
     feed: Feed,
 }
 
@@ -109,18 +109,18 @@ impl Feed {
         let mut place = Subscription {
             tenant,
             news: self.0.news.subscribe(),
-            bookmark: Bookmark(String::new()),
+            cursor: FeedCursor(String::new()),
             feed: self.clone(),
         };
         let mut reader = self.0.reader.lock().await;
         match reader.as_ref().filter(|reader| !reader.task.is_finished()) {
-            Some(reader) => place.bookmark = reader.began.clone(),
+            Some(reader) => place.cursor = reader.began.clone(),
             None => {
                 let news = runtime.store().news(None, 0).await.map_err(error::store)?;
                 let missing = || Problem::unavailable("the change feed is not available yet");
-                place.bookmark = news.ok_or_else(missing)?.bookmark;
-                let task = tokio::spawn(self.clone().keep_reading(runtime.clone(), place.bookmark.clone()));
-                *reader = Some(Reader { task, began: place.bookmark.clone() });
+                place.cursor = news.ok_or_else(missing)?.cursor;
+                let task = tokio::spawn(self.clone().keep_reading(runtime.clone(), place.cursor.clone()));
+                *reader = Some(Reader { task, began: place.cursor.clone() });
             }
         }
         Ok(place)
@@ -129,9 +129,9 @@ impl Feed {
     fn admit(&self, tenant: TenantId) -> Result<(), Problem> {
         let mut listeners = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let (all, own) = (listeners.values().sum::<usize>(), listeners.get(&tenant).copied().unwrap_or(0));
-        if all >= MOST_LISTENERS || own >= MOST_OF_A_TENANT {
+        if all >= MAX_LISTENERS || own >= MAX_OF_A_TENANT {
             let message = format!(
-                "too many listen already: {MOST_OF_A_TENANT} of a tenant and {MOST_LISTENERS} of all may"
+                "too many listen already: {MAX_OF_A_TENANT} of a tenant and {MAX_LISTENERS} of all may"
             );
             return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_listeners", message));
         }
@@ -140,7 +140,7 @@ impl Feed {
     }
 
     /// Reads on until nobody listens any more.
-    async fn keep_reading(self, runtime: Arc<Runtime>, mut since: Bookmark) {
+    async fn keep_reading(self, runtime: Arc<Runtime>, mut since: FeedCursor) {
         // It is the pace of the reader and decides nothing, so no clock is asked.
         let mut pace = tokio::time::interval(PACE);
         pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -156,9 +156,9 @@ impl Feed {
                     reader.began = since.clone();
                 }
             }
-            match runtime.store().news(Some(&since), MOST_ROWS).await {
+            match runtime.store().news(Some(&since), MAX_ROWS).await {
                 Ok(Some(news)) => {
-                    since = news.bookmark.clone();
+                    since = news.cursor.clone();
                     if !news.items.is_empty() {
                         // Nobody listens any more if it cannot be sent.
                         let _ = self.0.news.send(Arc::new(prepare(&runtime, news).await));
@@ -167,8 +167,8 @@ impl Feed {
                 // The store is not the one that it was, or was set back: what happened meanwhile is not told.
                 Ok(None) => match runtime.store().news(None, 0).await {
                     Ok(Some(news)) => {
-                        since = news.bookmark.clone();
-                        let news = News { complete: false, ..news };
+                        since = news.cursor.clone();
+                        let news = FeedPage { complete: false, ..news };
                         let _ = self.0.news.send(Arc::new(prepare(&runtime, news).await));
                     }
                     _ => drop(pace.tick().await),
@@ -185,12 +185,12 @@ impl Feed {
 }
 
 /// Makes the news ready to be sent: once, however many listen.
-pub(super) async fn prepare(runtime: &Runtime, news: News) -> Batch {
+pub(super) async fn prepare(runtime: &Runtime, news: FeedPage) -> Batch {
     let mut notices = Vec::new();
     for item in news.items {
         // A version that this program cannot read has no names; its events are told all the same.
         let graph = runtime.graph(item.version).await.ok().flatten();
-        let NewsItem { run, tenant, workflow, state, first, events, .. } = item;
+        let FeedItem { run, tenant, workflow, state, first, events, .. } = item;
         for (seq, event) in (first..).zip(events) {
             let event = EventView::new(seq, event, graph.as_deref());
             let view = LiveView { run, workflow: workflow.clone(), state, event };
@@ -198,7 +198,7 @@ pub(super) async fn prepare(runtime: &Runtime, news: News) -> Batch {
             notices.push(Notice { tenant, workflow: workflow.clone(), run, seq, json });
         }
     }
-    Batch { notices, bookmark: news.bookmark, complete: news.complete }
+    Batch { notices, cursor: news.cursor, complete: news.complete }
 }
 
 #[cfg(test)]

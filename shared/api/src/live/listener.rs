@@ -9,7 +9,7 @@ use axum::response::sse::Event;
 use futures::stream::{self, Stream, StreamExt};
 use model::RunId;
 use runtime::Runtime;
-use store::{Bookmark, News};
+use store::{FeedCursor, FeedPage};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Interval;
 
@@ -32,30 +32,30 @@ pub(super) struct Listener {
     /// The last event of each run that was told while catching up: the reader may tell of it again.
     heard: BTreeMap<RunId, i64>,
     to_send: VecDeque<Event>,
-    bookmark: Bookmark,
+    cursor: FeedCursor,
     heartbeat: Interval,
 }
 
 impl Listener {
     pub(super) fn new(subscription: Subscription, query: LiveQuery) -> Self {
-        let bookmark = subscription.bookmark.clone();
+        let cursor = subscription.cursor.clone();
         let heartbeat = tokio::time::interval(HEARTBEAT);
-        let to_send = VecDeque::from([hello().id(&bookmark.0)]);
-        Self { subscription, query, heard: BTreeMap::new(), to_send, bookmark, heartbeat }
+        let to_send = VecDeque::from([hello().id(&cursor.0)]);
+        Self { subscription, query, heard: BTreeMap::new(), to_send, cursor, heartbeat }
     }
 
     /// Tells first what happened since the listener last heard anything; none if nobody knows when that was.
-    pub(super) async fn catch_up(&mut self, runtime: &Runtime, missed: Option<News>) {
+    pub(super) async fn catch_up(&mut self, runtime: &Runtime, missed: Option<FeedPage>) {
         match missed {
             Some(news) => {
-                // Until all of it is told, whoever comes again comes with the bookmark it has.
+                // Until all of it is told, whoever comes again comes with the cursor it has.
                 self.to_send = VecDeque::from([hello()]);
                 let batch = feed::prepare(runtime, news).await;
                 self.take_in(&batch);
                 let last = batch.notices.iter().map(|notice| (notice.run, notice.seq));
                 self.heard = last.collect();
             }
-            None => self.to_send.push_back(gap(&self.bookmark)),
+            None => self.to_send.push_back(gap(&self.cursor)),
         }
     }
 
@@ -75,28 +75,28 @@ impl Listener {
                 return Some(event);
             }
             tokio::select! {
-                _ = self.heartbeat.tick() => return Some(heartbeat(&self.bookmark)),
+                _ = self.heartbeat.tick() => return Some(heartbeat(&self.cursor)),
                 received = self.subscription.news.recv() => match received {
                     Ok(batch) => self.take_in(&batch),
-                    Err(RecvError::Lagged(_)) => self.to_send.push_back(gap(&self.bookmark)),
+                    Err(RecvError::Lagged(_)) => self.to_send.push_back(gap(&self.cursor)),
                     Err(RecvError::Closed) => return None,
                 },
             }
         }
     }
 
-    /// Whoever comes again goes on after the last event of a reading, so only that one carries the bookmark.
+    /// Whoever comes again goes on after the last event of a reading, so only that one carries the cursor.
     fn take_in(&mut self, batch: &Batch) {
-        self.bookmark = batch.bookmark.clone();
+        self.cursor = batch.cursor.clone();
         let wanted: Vec<&Notice> = batch.notices.iter().filter(|notice| self.wants(notice)).collect();
         let last = wanted.len().saturating_sub(1);
         for (place, notice) in wanted.into_iter().enumerate() {
             let event = Event::default().data(&notice.json);
             let is_last = place == last && batch.complete;
-            self.to_send.push_back(if is_last { event.id(&self.bookmark.0) } else { event });
+            self.to_send.push_back(if is_last { event.id(&self.cursor.0) } else { event });
         }
         if !batch.complete {
-            self.to_send.push_back(gap(&self.bookmark));
+            self.to_send.push_back(gap(&self.cursor));
         }
     }
 
@@ -117,11 +117,11 @@ pub(super) fn hello() -> Event {
     Event::default().comment("listening").retry(RETRY)
 }
 
-fn heartbeat(bookmark: &Bookmark) -> Event {
-    Event::default().comment("alive").id(&bookmark.0)
+fn heartbeat(cursor: &FeedCursor) -> Event {
+    Event::default().comment("alive").id(&cursor.0)
 }
 
 /// Some events were not told: whoever listens has to look for itself.
-fn gap(bookmark: &Bookmark) -> Event {
-    Event::default().event("gap").data("{}").id(&bookmark.0)
+fn gap(cursor: &FeedCursor) -> Event {
+    Event::default().event("gap").data("{}").id(&cursor.0)
 }

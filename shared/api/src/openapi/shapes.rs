@@ -73,7 +73,7 @@ pub(crate) struct Input {
 /// A worker command, by whom it was given and why.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
-pub(crate) struct Order {
+pub(crate) struct WorkerCommand {
     /// `drain` or `kill`.
     kind: Word,
     /// Who gave the command.

@@ -9,7 +9,7 @@ use axum::extract::State;
 use host::Problem;
 use model::{Instant, RunId};
 use serde::{Deserialize, Serialize};
-use store::{RunFilter, RunPlace, RunSort};
+use store::{RunCursor, RunFilter, RunSort};
 
 use super::{state_named, views};
 use crate::openapi::shapes::Time;
@@ -25,7 +25,7 @@ pub const SORTS: [&str; 4] = ["-created_at", "created_at", "-finished_at", "fini
 const LOOKED_AT: u32 = 1_000;
 
 /// No text that is looked for is longer, in characters.
-const LONGEST_TEXT: usize = 200;
+const MAX_TEXT: usize = 200;
 
 /// Which runs to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -71,8 +71,8 @@ impl ListQuery {
             return Err(Problem::bad_request(message));
         }
         let length = self.text.as_deref().map(|text| text.chars().count());
-        if length.is_some_and(|length| !(1..=LONGEST_TEXT).contains(&length)) {
-            let message = format!("`text` must have 1 to {LONGEST_TEXT} characters");
+        if length.is_some_and(|length| !(1..=MAX_TEXT).contains(&length)) {
+            let message = format!("`text` must have 1 to {MAX_TEXT} characters");
             return Err(Problem::bad_request(message));
         }
         Ok(RunFilter {
@@ -117,7 +117,7 @@ fn sort_named(name: &str) -> Result<RunSort, Problem> {
 
 /// A page of the runs that the caller may see.
 pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<RunView>, Problem> {
-    let wanted = Wanted::<RunPlace>::read(query.limit, query.cursor.as_deref())?;
+    let wanted = Wanted::<RunCursor>::read(query.limit, query.cursor.as_deref())?;
     let mut filter = RunFilter { after: wanted.after, limit: wanted.rows(), ..query.filter()? };
     let (store, sort) = (api.app.runtime.store(), filter.sort);
     if query.looks_further(sort) {

@@ -116,12 +116,12 @@ pub struct WaitingView {
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub until: Option<Instant>,
     /// The other run, where it waits for one.
-    pub run: Option<ElsewhereView>,
+    pub run: Option<OtherRunView>,
 }
 
 /// Another run, or a task of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct ElsewhereView {
+pub struct OtherRunView {
     /// The run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: RunId,
@@ -131,7 +131,7 @@ pub struct ElsewhereView {
     pub link: String,
 }
 
-impl ElsewhereView {
+impl OtherRunView {
     /// A run, or a task of it.
     pub fn new(id: RunId, task: Option<String>) -> Self {
         let link = task.as_deref().map_or_else(|| Links::run_path(id), |task| Links::task_path(id, task));
@@ -140,7 +140,7 @@ impl ElsewhereView {
 }
 
 impl WaitingView {
-    fn new(record: &TaskRecord, kind: TaskKind, run: Option<ElsewhereView>) -> Option<Self> {
+    fn new(record: &TaskRecord, kind: TaskKind, run: Option<OtherRunView>) -> Option<Self> {
         let task = &record.task;
         let reason = match task.state {
             TaskState::Pending if task.child.is_some() => "turn",
@@ -162,7 +162,7 @@ impl TaskView {
         record: TaskRecord,
         graph: &Graph,
         created_at: Instant,
-        elsewhere: Option<ElsewhereView>,
+        elsewhere: Option<OtherRunView>,
         links: LinksView,
     ) -> Self {
         let spec = graph.spec_at(record.task.index, record.task.child);

@@ -1,6 +1,6 @@
 //! Workers, and what they hold.
 
-use model::{Instant, OpenBreaker, Order, OrderKind, RunId, WorkerId};
+use model::{Instant, OpenBreaker, RunId, WorkerCommand, WorkerCommandKind, WorkerId};
 use serde::{Deserialize, Serialize};
 use store::WorkerRecord;
 
@@ -30,10 +30,10 @@ pub struct WorkerView {
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub heard_at: Instant,
     /// The worker command it was given.
-    #[schemars(with = "Option<crate::openapi::shapes::Order>")]
-    pub order: Option<Order>,
+    #[schemars(with = "Option<crate::openapi::shapes::WorkerCommand>")]
+    pub order: Option<WorkerCommand>,
     /// The attempts that it holds.
-    pub attempts: Vec<HeldView>,
+    pub attempts: Vec<ClaimedView>,
     /// The hosts whose circuit breaker is open, as last reported.
     pub breakers: Vec<BreakerView>,
 }
@@ -76,8 +76,8 @@ impl WorkerState {
     pub fn of(record: &WorkerRecord, now: Instant) -> Self {
         match record.order.as_ref().map(|order| order.kind) {
             _ if record.heard_at + SILENCE <= now => Self::Silent,
-            Some(OrderKind::Kill) => Self::Killed,
-            Some(OrderKind::Drain) => Self::Draining,
+            Some(WorkerCommandKind::Kill) => Self::Killed,
+            Some(WorkerCommandKind::Drain) => Self::Draining,
             None => Self::Alive,
         }
     }
@@ -95,7 +95,7 @@ impl WorkerState {
 
 /// An attempt that a worker holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct HeldView {
+pub struct ClaimedView {
     /// The run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,

@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use host::Problem;
 use serde::{Deserialize, Serialize};
-use store::{WorkflowPlace, WorkflowRecord, WorkflowSort};
+use store::{WorkflowCursor, WorkflowRecord, WorkflowSort};
 
 use crate::page::{Page, Wanted};
 use crate::request::Query;
@@ -22,7 +22,7 @@ const AT_ONCE: u32 = 100;
 const LOOKED_AT: usize = 1_000;
 
 /// No text that is looked for is longer, in characters.
-const LONGEST_TEXT: usize = 200;
+const MAX_TEXT: usize = 200;
 
 /// Which workflows to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -59,9 +59,9 @@ impl ListQuery {
 
     fn check_text(&self) -> Result<(), Problem> {
         let length = self.text.as_deref().map(|text| text.chars().count());
-        match length.is_none_or(|length| (1..=LONGEST_TEXT).contains(&length)) {
+        match length.is_none_or(|length| (1..=MAX_TEXT).contains(&length)) {
             true => Ok(()),
-            false => Err(Problem::bad_request(format!("`text` must have 1 to {LONGEST_TEXT} characters"))),
+            false => Err(Problem::bad_request(format!("`text` must have 1 to {MAX_TEXT} characters"))),
         }
     }
 
@@ -77,14 +77,14 @@ impl ListQuery {
     }
 }
 
-fn place(record: &WorkflowRecord) -> WorkflowPlace {
+fn place(record: &WorkflowRecord) -> WorkflowCursor {
     (record.updated_at, record.name.clone())
 }
 
 /// A page of the workflows that the caller may see. A bounded number is looked at for it: where few of them pass, it may
 /// have fewer items than asked for and leads on to the next.
 pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<WorkflowView>, Problem> {
-    let wanted = Wanted::<WorkflowPlace>::read(query.limit, query.cursor.as_deref())?;
+    let wanted = Wanted::<WorkflowCursor>::read(query.limit, query.cursor.as_deref())?;
     let (sort, store) = (query.sort()?, api.app.runtime.store());
     query.check_text()?;
     let passes = |record: &WorkflowRecord| caller.may(Read, &record.name) && query.passes(record);

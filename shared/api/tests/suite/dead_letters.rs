@@ -14,7 +14,7 @@ fn nudge() -> Message {
     Message::RunNudged(RunNudged { run: RunId(Uuid::nil()) })
 }
 
-async fn bury(world: &World, id: &str, body: String) {
+async fn dead_letter(world: &World, id: &str, body: String) {
     let letter = DeadLetter {
         id: id.into(),
         source: "evaluate".into(),
@@ -22,16 +22,16 @@ async fn bury(world: &World, id: &str, body: String) {
         body,
         at: now(),
     };
-    world.runtime.store().bury(&letter).await.unwrap();
+    world.runtime.store().insert_dead_letter(&letter).await.unwrap();
 }
 
 /// With a letter that holds a message as an event, one as a push, and one that holds none.
-async fn with_letters() -> World {
+async fn with_dead_letters() -> World {
     let world = World::new().await;
-    bury(&world, "event", envelope::structured(&nudge(), "event")).await;
-    let push = envelope::Letter::new(&nudge(), "push", now()).push_body("evaluate", Some(20));
-    bury(&world, "push", String::from_utf8(push).unwrap()).await;
-    bury(&world, "scrap", "no message".into()).await;
+    dead_letter(&world, "event", envelope::structured(&nudge(), "event")).await;
+    let push = envelope::BusMessage::new(&nudge(), "push", now()).push_body("evaluate", Some(20));
+    dead_letter(&world, "push", String::from_utf8(push).unwrap()).await;
+    dead_letter(&world, "scrap", "no message".into()).await;
     world
 }
 
@@ -44,7 +44,7 @@ async fn ids(world: &World, query: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn dead_letters_are_listed_with_what_they_hold_and_by_page() {
-    let world = with_letters().await;
+    let world = with_dead_letters().await;
     let answer = world.get("/dead-letters?limit=2").await;
     assert_eq!(
         answer.body["items"],
@@ -62,7 +62,7 @@ async fn dead_letters_are_listed_with_what_they_hold_and_by_page() {
 
 #[tokio::test]
 async fn a_dead_letter_is_shown_with_its_body_and_the_message_in_it() {
-    let world = with_letters().await;
+    let world = with_dead_letters().await;
     let push = world.get("/dead-letters/push").await;
     assert_eq!(push.body["data"], json!({"run": Uuid::nil()}));
     assert!(push.body["body"].as_str().unwrap().contains("\"subscription\""));
@@ -73,7 +73,7 @@ async fn a_dead_letter_is_shown_with_its_body_and_the_message_in_it() {
 
 #[tokio::test]
 async fn a_replayed_letter_is_published_again_and_gone() {
-    let world = with_letters().await;
+    let world = with_dead_letters().await;
     for id in ["event", "push"] {
         let answer = world.post(&format!("/dead-letters/{id}/replay"), "").await;
         assert_eq!((answer.status, &answer.body["id"]), (StatusCode::OK, &json!(id)));
@@ -85,7 +85,7 @@ async fn a_replayed_letter_is_published_again_and_gone() {
 
 #[tokio::test]
 async fn what_is_no_message_cannot_be_replayed_and_can_be_discarded() {
-    let world = with_letters().await;
+    let world = with_dead_letters().await;
     let refused = world.post("/dead-letters/scrap/replay", "").await;
     assert_eq!(
         (refused.status, &refused.body["error_code"]),
@@ -99,7 +99,7 @@ async fn what_is_no_message_cannot_be_replayed_and_can_be_discarded() {
 
 #[tokio::test]
 async fn a_bulk_replay_says_first_what_it_would_do_and_leaves_what_it_cannot() {
-    let world = with_letters().await;
+    let world = with_dead_letters().await;
     let bulk = async |dry_run: bool, action: &str, filter: serde_json::Value| {
         let body = json!({"action": action, "filter": filter, "dry_run": dry_run});
         world.post("/dead-letters/bulk", body.to_string()).await.body
@@ -119,7 +119,7 @@ async fn a_bulk_replay_says_first_what_it_would_do_and_leaves_what_it_cannot() {
 async fn a_bulk_action_sees_to_a_hundred_at_a_time() {
     let world = World::new().await;
     for number in 0..101 {
-        bury(&world, &format!("{number:03}"), "no message".into()).await;
+        dead_letter(&world, &format!("{number:03}"), "no message".into()).await;
     }
     let first = world.post("/dead-letters/bulk", json!({"action": "replay"}).to_string()).await.body;
     assert_eq!((&first["matched"], &first["done"]), (&json!(100), &json!(0)));

@@ -30,7 +30,7 @@ async fn a_dead_letter_is_for_people_to_decide() {
     let world = World::new().await;
     let (source, reason, body) = ("s".into(), "r".into(), "b".into());
     let letter = DeadLetter { id: "1".into(), source, reason, body, at: now() };
-    world.runtime.store().bury(&letter).await.unwrap();
+    world.runtime.store().insert_dead_letter(&letter).await.unwrap();
     let report = world.post("/doctor/repair", "").await.body;
     assert_eq!((&report["ok"], &report["repaired"]), (&json!(false), &json!([])));
     let letters = check(&report, "dead_letters");

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use engine::Command;
-use model::{Order, OrderKind, RunId, WorkerId};
+use model::{RunId, WorkerCommand, WorkerCommandKind, WorkerId};
 use runtime::Settled;
 use serde_json::{Value, json};
 
@@ -167,8 +167,9 @@ async fn a_worker_that_is_to_end_is_given_nothing() {
     let store = far.world.runtime.store();
     let workers = store.workers(model::TenantId::DEFAULT, None, 9).await.unwrap();
     let id: WorkerId = workers[0].id;
-    let order = Order { kind: OrderKind::Drain, actor: "ada".into(), reason: None, at: now() };
-    store.give_order(id, &order).await.unwrap();
+    let order =
+        WorkerCommand { kind: WorkerCommandKind::Drain, actor: "ada".into(), reason: None, at: now() };
+    store.command_worker(id, &order).await.unwrap();
     let leased = far.lease("w1").await;
     assert_eq!((&leased["items"], &leased["order"]), (&json!([]), &json!("drain")));
     assert_eq!(far.lease("w2").await["items"].as_array().unwrap().len(), 1, "another one is");

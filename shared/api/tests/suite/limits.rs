@@ -1,4 +1,4 @@
-//! Limits: who has a place, who waits, and saying how many there are.
+//! Limits: who has a slot, who waits, and saying how many there are.
 
 use axum::http::StatusCode;
 use serde_json::json;
@@ -15,7 +15,7 @@ tasks:
 
 async fn crowded() -> (World, model::RunId) {
     let world = World::new().await;
-    assert_eq!(world.post("/limits/pool/dock", r#"{"places": 1}"#).await.status, StatusCode::OK);
+    assert_eq!(world.post("/limits/pool/dock", r#"{"slots": 1}"#).await.status, StatusCode::OK);
     let run = world.play(CROWD, json!({})).await;
     (world, run)
 }
@@ -26,7 +26,7 @@ async fn a_task_that_waits_for_a_place_says_which_and_who_comes_before() {
     let told = world.get(&format!("/runs/{run}/explain?task=second")).await.body;
     assert_eq!(
         told["tasks"][0]["because"],
-        "It has been ready since 2027-01-15 08:00:00Z (now) and waits for a place: the pool `dock` has 1 of 1 taken, \
+        "It has been ready since 2027-01-15 08:00:00Z (now) and waits for a slot: the pool `dock` has 1 of 1 taken, \
          and 1 other comes before it. `ebb limits show pool dock` says who has them."
     );
     let details = &told["tasks"][0]["details"];
@@ -37,7 +37,7 @@ async fn a_task_that_waits_for_a_place_says_which_and_who_comes_before() {
 }
 
 #[tokio::test]
-async fn a_limit_names_who_has_its_places_and_who_comes_next() {
+async fn a_limit_names_who_has_its_slots_and_who_comes_next() {
     let (world, run) = crowded().await;
     let pool = world.get("/limits/pool/dock").await.body;
     let names = |list: &serde_json::Value| {
@@ -67,9 +67,9 @@ async fn of_tasks_that_come_together_the_one_of_higher_priority_begins() {
 }
 
 #[tokio::test]
-async fn more_places_let_those_begin_who_wait() {
+async fn more_slots_let_those_begin_who_wait() {
     let (world, run) = crowded().await;
-    let limits = world.post("/limits/pool/dock", r#"{"places": null}"#).await.body;
+    let limits = world.post("/limits/pool/dock", r#"{"slots": null}"#).await.body;
     let pool = &limits["items"][0];
     assert_eq!((&pool["kind"], &pool["used"], &pool["waiting"]), (&json!("pool"), &json!(3), &json!(0)));
     let counts = world.get(&format!("/runs/{run}")).await.body["counts"].clone();
@@ -102,14 +102,14 @@ async fn what_cannot_be_set_is_refused_with_what_can() {
             (answer.status, answer.body["message"].as_str().unwrap().to_owned())
         }
     };
-    let (status, message) = refused("/limits/workflow/x", r#"{"places": 1}"#).await;
+    let (status, message) = refused("/limits/workflow/x", r#"{"slots": 1}"#).await;
     assert_eq!(status, StatusCode::CONFLICT);
     assert!(message.contains("max_active_tasks"), "{message}");
-    let (status, message) = refused("/limits/room/x", r#"{"places": 1}"#).await;
+    let (status, message) = refused("/limits/room/x", r#"{"slots": 1}"#).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     assert!(message.contains("pool, queue, tenant or workflow"), "{message}");
-    let (status, _) = refused("/limits/pool/x", r#"{"places": 1000001}"#).await;
+    let (status, _) = refused("/limits/pool/x", r#"{"slots": 1000001}"#).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
-    let (status, _) = refused("/limits/pool/x", r#"{"places": -1}"#).await;
+    let (status, _) = refused("/limits/pool/x", r#"{"slots": -1}"#).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
 }

@@ -135,14 +135,14 @@ async fn the_last_runs_of_a_workflow_say_how_it_fares() {
 async fn a_queue_says_how_much_waits_in_it_and_of_whom() {
     let world = World::new().await;
     assert_eq!(world.get("/queues").await.body, json!({"items": []}));
-    world.post("/limits/queue/light", r#"{"places": 1}"#).await;
+    world.post("/limits/queue/light", r#"{"slots": 1}"#).await;
     world.play("name: pair\ntasks: [{name: a, type: noop}, {name: b, type: noop}]", json!({})).await;
     let since = "2027-01-15T08:00:00Z";
     assert_eq!(
         world.get("/queues").await.body["items"],
         json!([{
-            "name": "light", "depth": 1, "active": 1, "places": 1, "oldest": since, "released": 0, "rate": 0,
-            "parties": [{"tenant": "default", "backfill": null, "weight": 1, "depth": 1, "oldest": since, "released": 0,
+            "name": "light", "depth": 1, "active": 1, "slots": 1, "oldest": since, "released": 0, "rate": 0,
+            "fairness_groups": [{"tenant": "default", "backfill": null, "weight": 1, "depth": 1, "oldest": since, "released": 0,
                 "rate": 0}],
         }])
     );

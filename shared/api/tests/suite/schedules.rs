@@ -92,8 +92,8 @@ async fn look_since(world: &World, name: &str, since: &str) {
     let store = world.runtime.store();
     let all = store.schedules(model::TenantId::DEFAULT, Some("timed"), None, 9).await.unwrap();
     let record = all.into_iter().find(|record| record.schedule.name == name).unwrap();
-    let look_at = record.look_at.map(|_| now());
-    let behind = store::ScheduleRecord { decided_until: since.parse().unwrap(), look_at, ..record };
+    let due_at = record.due_at.map(|_| now());
+    let behind = store::ScheduleRecord { decided_until: since.parse().unwrap(), due_at, ..record };
     assert!(store.save_schedule(&behind).await.unwrap());
 }
 

@@ -38,7 +38,7 @@ async fn what_is_not_named_stays_and_null_is_no_bound() {
 }
 
 #[tokio::test]
-async fn a_bound_keeps_tasks_waiting_and_more_places_let_them_begin() {
+async fn a_bound_keeps_tasks_waiting_and_more_slots_let_them_begin() {
     let world = World::new().await;
     world.post("/tenants/default", r#"{"max_active_tasks": 1}"#).await;
     let pair = "name: pair\ntasks: [{name: a, type: noop}, {name: b, type: noop}]";
@@ -70,7 +70,7 @@ async fn what_makes_no_sense_is_refused_in_words() {
     for (path, body, code) in [
         ("/tenants/acme", r#"{"weight": 0}"#, "bad_weight"),
         ("/tenants/acme", r#"{"weight": 1001}"#, "bad_weight"),
-        ("/tenants/acme", r#"{"max_active_tasks": 1000001}"#, "bad_places"),
+        ("/tenants/acme", r#"{"max_active_tasks": 1000001}"#, "bad_slots"),
         ("/tenants/*", "{}", "bad_name"),
         ("/tenants/a%20b", "{}", "bad_name"),
     ] {

@@ -96,7 +96,7 @@ async fn a_sensor_says_that_it_looks_and_when_it_looks_again() {
     let timers = world.get("/timers").await.body;
     assert_eq!(timers["items"][0]["why"], "`look` polls again");
     let failure = Some(model::Failure::transient("the folder cannot be read"));
-    let looked = engine::Command::Looked { task: model::TaskIndex(0), attempt: 1, failure };
+    let looked = engine::Command::Polled { task: model::TaskIndex(0), attempt: 1, failure };
     world.runtime.settle(run, looked).await.unwrap();
     let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
     let because = told["tasks"][0]["because"].as_str().unwrap();

@@ -4,7 +4,7 @@ use engine::Command;
 use model::{OpenBreaker, TaskIndex, WorkerFacts, WorkerId};
 use runtime::Settled;
 use serde_json::json;
-use store::Sign;
+use store::Heartbeat;
 use uuid::Uuid;
 
 use crate::world::{World, now};
@@ -24,7 +24,7 @@ async fn world() -> World {
     };
     let silent = now() - TimeDelta::seconds(60);
     for (worker, facts, at) in [(BUSY, Some(facts), now()), (WorkerId(Uuid::from_u128(8)), None, silent)] {
-        world.runtime.store().beat(&Sign { worker, facts, at }).await.unwrap();
+        world.runtime.store().beat(&Heartbeat { worker, facts, at }).await.unwrap();
     }
     let run = world.start().await;
     let claim = Command::Claim { task: TaskIndex(0), attempt: 1, worker: BUSY };

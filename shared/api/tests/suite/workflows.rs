@@ -52,9 +52,9 @@ async fn one_bad_file_and_nothing_is_registered() {
     let answer = world.post("/workflows", body.to_string()).await;
     assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(answer.body["error_code"], "invalid_definition");
-    let places: Vec<_> =
+    let slots: Vec<_> =
         answer.body["details"].as_array().unwrap().iter().map(|it| (&it["file"], &it["line"])).collect();
-    assert_eq!(places, [(&json!("graphs/bad.yaml"), &json!(3)), (&json!("graphs/bad.yaml"), &json!(4))]);
+    assert_eq!(slots, [(&json!("graphs/bad.yaml"), &json!(3)), (&json!("graphs/bad.yaml"), &json!(4))]);
     assert_eq!(world.get("/workflows").await.body["items"], json!([]));
 }
 

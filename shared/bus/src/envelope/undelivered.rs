@@ -1,6 +1,6 @@
 //! A dead letter as the bus describes it.
 
-use super::letter::Push;
+use super::message::Push;
 
 /// A message that a bus could not deliver, as it comes from a dead-letter topic.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

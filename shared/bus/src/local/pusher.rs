@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
 use super::PROJECT;
-use super::lane::{Lane, Parcel};
+use super::queue::{PendingDelivery, SubscriptionQueue};
 use crate::Endpoint;
 
 /// Tokens last an hour and are renewed well before they expire.
@@ -39,10 +39,10 @@ impl Pusher {
     }
 
     /// Pushes once and returns whether the message was acknowledged in time.
-    pub(super) async fn push(&self, lane: &Lane, parcel: &Parcel) -> bool {
-        let deadline = self.clock.now() + lane.subscription.ack_deadline;
+    pub(super) async fn push(&self, queue: &SubscriptionQueue, pending: &PendingDelivery) -> bool {
+        let deadline = self.clock.now() + queue.subscription.ack_deadline;
         // A separate task: a panic is a response, too, and a late handler continues while the message is redelivered.
-        let answer = self.send(lane, parcel);
+        let answer = self.send(queue, pending);
         tokio::select! {
             biased;
             answer = answer => matches!(answer, Ok(Some(status)) if is_ack(status)),
@@ -50,14 +50,14 @@ impl Pusher {
         }
     }
 
-    fn send(&self, lane: &Lane, parcel: &Parcel) -> JoinHandle<Option<StatusCode>> {
-        let subscription = &lane.subscription;
+    fn send(&self, queue: &SubscriptionQueue, pending: &PendingDelivery) -> JoinHandle<Option<StatusCode>> {
+        let subscription = &queue.subscription;
         let name = format!("projects/{PROJECT}/subscriptions/{}", subscription.name);
-        let attempt = lane.dead_letter_topic.as_ref().map(|_| parcel.attempts);
-        let body = parcel.letter.push_body(&name, attempt);
+        let attempt = queue.dead_letter_topic.as_ref().map(|_| pending.attempts);
+        let body = pending.message.push_body(&name, attempt);
         let headers = HeaderMap::from_iter([
             (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-            (AUTHORIZATION, self.pass(lane)),
+            (AUTHORIZATION, self.pass(queue)),
         ]);
         match &subscription.endpoint {
             Endpoint::Router(router, path) => {
@@ -75,14 +75,14 @@ impl Pusher {
         }
     }
 
-    /// The lane's token, renewed before it expires.
-    fn pass(&self, lane: &Lane) -> HeaderValue {
+    /// The queue's token, renewed before it expires.
+    fn pass(&self, queue: &SubscriptionQueue) -> HeaderValue {
         let now = self.clock.now();
-        let mut pass = lane.pass.lock().expect("no holder panics");
+        let mut pass = queue.pass.lock().expect("no holder panics");
         match &*pass {
             Some(pass) if now < pass.until => pass.header.clone(),
             _ => {
-                let token = self.issuer.push_token(&self.service_account, &lane.subscription.audience, now);
+                let token = self.issuer.push_token(&self.service_account, &queue.subscription.audience, now);
                 let mut header = HeaderValue::try_from(format!("Bearer {token}")).expect("tokens are ASCII");
                 header.set_sensitive(true);
                 *pass = Some(Pass { header: header.clone(), until: now + TOKEN_TTL });

@@ -79,7 +79,7 @@ impl Rig {
 }
 
 /// The topic of a queue that only one promise uses.
-fn lane(queue: &str) -> (Topic, Message) {
+fn topic_of(queue: &str) -> (Topic, Message) {
     (Topic::Work(queue.into()), work(queue, 1))
 }
 
@@ -106,9 +106,9 @@ async fn a_message_of_each_type_arrives_at_its_topic(rig: &Rig) {
 async fn one_call_publishes_to_many_topics(rig: &Rig) {
     let mut receivers = ["one", "two", "three"].map(|queue| (queue, Receiver::content()));
     for (queue, receiver) in &receivers {
-        rig.subscribe(&lane(queue).0, receiver).await;
+        rig.subscribe(&topic_of(queue).0, receiver).await;
     }
-    let messages: Vec<_> = receivers.iter().map(|(queue, _)| lane(queue).1).collect();
+    let messages: Vec<_> = receivers.iter().map(|(queue, _)| topic_of(queue).1).collect();
     rig.bus().publish(&messages).await.unwrap();
     for ((_, receiver), message) in receivers.iter_mut().zip(messages) {
         let delivery = receiver.next().await.delivery;
@@ -120,7 +120,7 @@ async fn one_call_publishes_to_many_topics(rig: &Rig) {
 }
 
 async fn a_refused_message_comes_again_under_the_same_id(rig: &Rig) {
-    let (topic, message) = lane("refused");
+    let (topic, message) = topic_of("refused");
     let calls = AtomicUsize::new(0);
     let answer = move |_: &Delivery| match calls.fetch_add(1, Ordering::SeqCst) {
         0 => StatusCode::SERVICE_UNAVAILABLE,
@@ -136,7 +136,7 @@ async fn a_refused_message_comes_again_under_the_same_id(rig: &Rig) {
 }
 
 async fn a_message_refused_five_times_becomes_a_dead_letter(rig: &Rig) {
-    let (topic, message) = lane("poison");
+    let (topic, message) = topic_of("poison");
     let mut receiver = Receiver::answering(|_| StatusCode::INTERNAL_SERVER_ERROR);
     rig.subscribe(&topic, &receiver).await;
     rig.bus().publish(std::slice::from_ref(&message)).await.unwrap();

@@ -1,6 +1,6 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::prelude::{BASE64_STANDARD, Engine};
-use ebbflow_bus::envelope::{Delivery, Letter, Rejected, open, wrap};
+use ebbflow_bus::envelope::{BusMessage, Delivery, Rejected, open, wrap};
 use model::Message;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ const JSON: (&str, &str) = ("content-type", "application/json");
 
 /// The push body as production sends it, the span of this message filled in.
 fn wrapped() -> Value {
-    let letter = Letter::new(&nudge(1), "7001", noon());
-    let span = &letter.attributes["ce-traceparent"][36..52];
+    let message = BusMessage::new(&nudge(1), "7001", noon());
+    let span = &message.attributes["ce-traceparent"][36..52];
     serde_json::from_str(&include_str!("../shapes/wrapped.json").replace("SPAN", span)).unwrap()
 }
 
@@ -96,14 +96,14 @@ fn a_push_may_hold_a_structured_event() {
 
 #[test]
 fn an_unwrapped_push_with_metadata_is_a_binary_event_that_knows_its_subscription() {
-    let letter = Letter::new(&nudge(1), "e1", noon());
-    let mut pairs: Vec<_> = letter.attributes.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let message = BusMessage::new(&nudge(1), "e1", noon());
+    let mut pairs: Vec<_> = message.attributes.iter().map(|(name, value)| (&**name, &**value)).collect();
     pairs.push(("x-goog-pubsub-message-id", "7001"));
     pairs.push(("x-goog-pubsub-subscription-name", SUBSCRIPTION));
-    let delivery = open(&headers(&pairs), &letter.data).unwrap();
+    let delivery = open(&headers(&pairs), &message.data).unwrap();
     assert_eq!((delivery.message, delivery.id.as_str(), delivery.attempt), (nudge(1), "7001", None));
     assert_eq!(delivery.subscription.as_deref(), Some(SUBSCRIPTION));
-    assert_eq!(delivery.traceparent.as_ref(), letter.attributes.get("ce-traceparent"));
+    assert_eq!(delivery.traceparent.as_ref(), message.attributes.get("ce-traceparent"));
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use chrono::DateTime;
 use model::message::{
-    CallbackDue, CancelRequested, ChildFinished, LaneFreed, Notice, PollDue, RunFinished, RunNudged,
-    RunRequested, SharedFinished, TaskDispatched, TaskFinished, TaskReported, TaskResult, TimerArmed, Watch,
+    CallbackDue, CancelRequested, ChildFinished, ConcurrencyGroupFreed, Notice, PollDue, RunFinished,
+    RunNudged, RunRequested, SharedFinished, TaskDispatched, TaskFinished, TaskReported, TaskResult,
+    TimerArmed, Watch,
 };
 use model::{
     Child, Failure, Instant, Message, Parent, RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId,
@@ -80,7 +81,11 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
             state: TaskState::Failed,
             failure: Some(Failure::permanent("no")),
         }),
-        Message::LaneFreed(LaneFreed { tenant, workflow: workflow.clone(), lane: "customer 7".into() }),
+        Message::ConcurrencyGroupFreed(ConcurrencyGroupFreed {
+            tenant,
+            workflow: workflow.clone(),
+            group: "customer 7".into(),
+        }),
         Message::CallbackDue(CallbackDue {
             run,
             tenant,

@@ -120,7 +120,7 @@ fn a_permitted_failure_lets_the_run_succeed() {
 fn a_checkup_sends_again_what_nobody_took_and_changes_nothing_else() {
     let mut rows = Rows::of(testkit::workflow("a -> b"));
     let before = rows.tasks.clone();
-    rows.play(&Happened::Checkup);
+    rows.play(&Happened::Recheck);
     assert_eq!(rows.dispatches("a"), 2);
     assert_eq!(rows.tasks, before);
 }
@@ -157,10 +157,10 @@ fn a_failure_told_by_someone_who_does_not_hold_the_attempt_is_refused() {
 fn a_run_that_waited_is_looked_at_soon_after_it_woke() {
     let mut rows = Rows::of(testkit::workflow("a")).retrying(1);
     rows.play(&Fail("a", 1, ErrorClass::Transient));
-    rows.play(&Happened::Checkup);
-    assert_eq!(rows.checkup, None, "nobody looks at what only sleeps");
+    rows.play(&Happened::Recheck);
+    assert_eq!(rows.recheck, None, "nobody looks at what only sleeps");
     rows.play(&Wake("a"));
-    let awake = rows.checkup.unwrap() - rows.now;
+    let awake = rows.recheck.unwrap() - rows.now;
     assert!(awake.num_seconds() < 60, "awake {awake}");
 }
 
@@ -304,13 +304,13 @@ fn a_branch_begins_only_after_its_switch_has_chosen_it() {
 #[test]
 fn a_run_that_keeps_waking_does_not_keep_putting_its_checkup_off() {
     let mut rows = Rows::of(testkit::workflow("a")).retrying(9);
-    rows.play(&Happened::Checkup);
-    let due = rows.checkup.unwrap();
+    rows.play(&Happened::Recheck);
+    let due = rows.recheck.unwrap();
     for attempt in 1..5 {
         rows.play(&Fail("a", attempt, ErrorClass::Transient));
         rows.play(&Wake("a"));
     }
-    assert!(rows.checkup.unwrap() <= due);
+    assert!(rows.recheck.unwrap() <= due);
 }
 
 #[test]

@@ -141,14 +141,14 @@ fn cancelling_ends_the_children_too() {
 }
 
 #[test]
-fn a_turn_that_got_lost_is_taken_at_the_next_check_up() {
+fn a_turn_that_got_lost_is_taken_at_the_next_recheck() {
     let mut rows = all_or_nothing(3, Some(2));
     let split = rows.tasks.get_mut(&TaskIndex(0)).unwrap();
     split.fan.as_mut().unwrap().released = 1;
     let second = rows.tasks.get_mut(&TaskIndex(3)).unwrap();
     (second.state, second.attempt) = (TaskState::Pending, 0);
     rows.run.counts.moved(TaskState::Dispatched, TaskState::Pending);
-    rows.decide(&Command::Checkup { patience: chrono::TimeDelta::seconds(30) });
+    rows.decide(&Command::Recheck { patience: chrono::TimeDelta::seconds(30) });
     assert_eq!(under_way(&rows), [0, 1]);
 }
 

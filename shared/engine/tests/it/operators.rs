@@ -48,10 +48,10 @@ fn a_paused_run_begins_nothing_and_lets_what_runs_finish() {
     assert_eq!(operate(&mut rows, Operation::Pause), Outcome::Stale);
     rows.play(&Happened::Ok("a", 1));
     assert_eq!(rows.stand(), "a=succeeded b=pending c=dispatched run=paused");
-    rows.play(&Happened::Checkup);
+    rows.play(&Happened::Recheck);
     assert_eq!(rows.stand(), "a=succeeded b=pending c=dispatched run=paused");
     assert_eq!(rows.dispatches("c"), 1, "nothing is dispatched, not even again");
-    assert_eq!(rows.checkup, Some(rows.now + TimeDelta::minutes(10)));
+    assert_eq!(rows.recheck, Some(rows.now + TimeDelta::minutes(10)));
     assert_eq!(operate(&mut rows, Operation::Resume), Outcome::Applied);
     assert_eq!(rows.stand(), "a=succeeded b=dispatched c=dispatched run=running");
     assert_eq!(operate(&mut rows, Operation::Resume), Outcome::Stale);
@@ -83,14 +83,14 @@ fn the_last_attempt_of_a_paused_run_ends_it() {
 
 #[test]
 fn a_held_run_that_is_paused_and_admitted_begins_when_it_is_resumed() {
-    let mut rows = Rows::held(testkit::workflow("a"));
+    let mut rows = Rows::waiting(testkit::workflow("a"));
     operate(&mut rows, Operation::Pause);
     rows.decide(&Command::Admit);
     assert_eq!(rows.stand(), "a=pending run=paused");
     operate(&mut rows, Operation::Resume);
     assert_eq!(rows.stand(), "a=dispatched run=running");
     assert!(rows.run.started_at.is_some());
-    let mut rows = Rows::held(testkit::workflow("a"));
+    let mut rows = Rows::waiting(testkit::workflow("a"));
     operate(&mut rows, Operation::Pause);
     operate(&mut rows, Operation::Resume);
     assert_eq!(rows.stand(), "a=pending run=queued", "it still waits for its turn");
@@ -108,7 +108,7 @@ fn a_retried_run_does_only_what_failed_and_what_comes_after() {
     assert_eq!(rows.stand(), "a=succeeded b=dispatched c=pending d=succeeded run=running");
     assert_eq!((rows.run.error.clone(), rows.run.failures, rows.run.finished_at), (None, 0, None));
     assert_eq!(rows.run.started_at, Some(rows.now), "its time counts from here");
-    assert!(rows.checkup.is_some(), "the sweep looks at it again");
+    assert!(rows.recheck.is_some(), "the sweep looks at it again");
     rows.play(&Happened::Ok("b", 2));
     rows.play(&Happened::Ok("c", 1));
     assert_eq!(rows.stand(), "a=succeeded b=succeeded c=succeeded d=succeeded run=succeeded");
@@ -201,13 +201,13 @@ fn a_cancelled_run_can_be_retried() {
 
 #[test]
 fn a_retried_run_of_a_lane_waits_for_its_turn_again() {
-    let mut rows = Rows::held(testkit::workflow("a -> b"));
+    let mut rows = Rows::waiting(testkit::workflow("a -> b"));
     rows.decide(&Command::Admit);
     rows.play(&Happened::Permanent("a", 1));
     rows.announced.clear();
     operate(&mut rows, Operation::Retry);
     assert_eq!(rows.stand(), "a=pending b=pending run=queued");
-    assert!(rows.run.held && matches!(rows.announced[..], [Message::LaneFreed(_)]));
+    assert!(rows.run.waiting && matches!(rows.announced[..], [Message::ConcurrencyGroupFreed(_)]));
     mark(&mut rows, "a", Mark::Succeeded(Value::Null));
     assert_eq!(rows.stand(), "a=succeeded b=pending run=queued", "not even what was marked lets it begin");
     rows.decide(&Command::Admit);

@@ -176,10 +176,13 @@ fn attempts_together_take_no_longer_than_they_may() {
 
 #[test]
 fn a_held_run_begins_when_it_is_admitted_and_not_before() {
-    let mut rows = Rows::held(testkit::workflow("a -> b"));
+    let mut rows = Rows::waiting(testkit::workflow("a -> b"));
     assert_eq!(rows.stand(), "a=pending b=pending run=queued");
-    rows.play(&Happened::Checkup);
-    assert!(matches!(rows.announced[..], [Message::LaneFreed(_)]), "it asks whether it is its turn");
+    rows.play(&Happened::Recheck);
+    assert!(
+        matches!(rows.announced[..], [Message::ConcurrencyGroupFreed(_)]),
+        "it asks whether it is its turn"
+    );
     assert_eq!(rows.stand(), "a=pending b=pending run=queued");
     assert_eq!(rows.decide(&Command::Admit), Outcome::Applied);
     assert_eq!(rows.stand(), "a=dispatched b=pending run=running");
@@ -187,7 +190,7 @@ fn a_held_run_begins_when_it_is_admitted_and_not_before() {
     rows.play(&Happened::Ok("a", 1));
     rows.play(&Happened::Ok("b", 1));
     assert!(
-        rows.outbox.iter().any(|message| matches!(message, Message::LaneFreed(_))),
+        rows.outbox.iter().any(|message| matches!(message, Message::ConcurrencyGroupFreed(_))),
         "the next has its turn"
     );
 }
@@ -246,22 +249,22 @@ fn a_cancelled_run_does_not_cancel_the_task_that_it_shares() {
 }
 
 #[test]
-fn who_waits_for_another_run_asks_again_at_a_check_up() {
+fn who_waits_for_another_run_asks_again_at_a_recheck() {
     let mut rows = parent(0);
-    rows.play(&Happened::Checkup);
+    rows.play(&Happened::Recheck);
     let asked = rows.announced.iter().find_map(|message| match message {
         Message::RunRequested(request) => Some(request.run),
         _ => None,
     });
     assert_eq!(asked, Some(requested(&rows)[0]), "the same run, so that nothing is started twice");
     assert_eq!(rows.tasks[&TaskIndex(0)].state, TaskState::Sleeping);
-    assert!(rows.checkup.unwrap() <= rows.now + TimeDelta::seconds(60), "and soon again");
+    assert!(rows.recheck.unwrap() <= rows.now + TimeDelta::seconds(60), "and soon again");
 }
 
 #[test]
-fn who_waited_for_a_shared_task_in_vain_carries_it_out_itself_after_a_check_up() {
+fn who_waited_for_a_shared_task_in_vain_carries_it_out_itself_after_a_recheck() {
     let mut rows = waiter();
-    rows.play(&Happened::Checkup);
+    rows.play(&Happened::Recheck);
     assert_eq!(rows.stand(), "load=dispatched run=running");
 }
 
@@ -279,32 +282,32 @@ fn what_comes_together_with_a_cancellation_comes_to_nothing() {
 }
 
 #[test]
-fn a_check_up_that_comes_together_with_the_last_report_finds_no_stall() {
+fn a_recheck_that_comes_together_with_the_last_report_finds_no_stall() {
     let mut rows = Rows::of(testkit::workflow("a -> b"));
     let done = |task, started_at| {
         let result = TaskResult::Succeeded(Value::Null);
         Command::Report { task: TaskIndex(task), attempt: 1, worker: None, started_at, result }
     };
-    let checkup = Command::Checkup { patience: TimeDelta::seconds(30) };
-    rows.decide_all(&[done(0, rows.now), checkup.clone()]);
+    let recheck = Command::Recheck { patience: TimeDelta::seconds(30) };
+    rows.decide_all(&[done(0, rows.now), recheck.clone()]);
     assert_eq!(rows.stand(), "a=succeeded b=dispatched run=running");
-    rows.decide_all(&[done(1, rows.now), checkup]);
+    rows.decide_all(&[done(1, rows.now), recheck]);
     assert_eq!(rows.stand(), "a=succeeded b=succeeded run=succeeded");
     assert!(rows.events.iter().all(|event| event.kind != model::EventKind::RunStalled));
-    assert_eq!(rows.checkup, None);
+    assert_eq!(rows.recheck, None);
 }
 
 #[test]
-fn who_is_told_of_its_run_right_after_a_check_up_asks_for_nothing_more() {
+fn who_is_told_of_its_run_right_after_a_recheck_asks_for_nothing_more() {
     let mut rows = parent(0);
-    let checkup = Command::Checkup { patience: TimeDelta::zero() };
+    let recheck = Command::Recheck { patience: TimeDelta::zero() };
     let (task, started_at) = (TaskIndex(0), rows.now);
     let result = TaskResult::Succeeded(Value::Null);
     let report = Command::Report { task, attempt: 1, worker: None, started_at, result };
-    rows.decide_all(&[checkup.clone(), report.clone()]);
+    rows.decide_all(&[recheck.clone(), report.clone()]);
     assert_eq!(rows.stand(), "call=succeeded after=dispatched run=running");
     let mut rows = waiter();
-    rows.decide_all(&[checkup, report]);
+    rows.decide_all(&[recheck, report]);
     assert_eq!(rows.stand(), "load=succeeded run=succeeded");
 }
 

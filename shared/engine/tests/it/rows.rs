@@ -1,14 +1,14 @@
-//! The rows of one run, held in memory and changed by decisions: a store for the engine's own tests.
+//! The rows of one run, waiting in memory and changed by decisions: a store for the engine's own tests.
 
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use ebbflow_engine::{Command, Decision, Directive, Graph, NewRun, Outcome, Reach, RunSlice};
-use model::change::Checkup;
+use model::change::Recheck;
 use model::message::TaskResult;
 use model::{
-    AttemptRecord, ErrorClass, Event, Failure, Instant, Leave, Message, Run, RunId, Seat, Signal, Task,
-    TaskIndex, TaskState, TenantId, Timer, VersionId, WorkerId, Workflow,
+    Admission, AttemptRecord, ErrorClass, Event, Failure, Instant, Message, Run, RunId, Signal, SlotRelease,
+    Task, TaskIndex, TaskState, TenantId, Timer, VersionId, WorkerId, Workflow,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -27,7 +27,7 @@ pub(crate) enum Happened {
     HandBack(&'static str, u32),
     Wake(&'static str),
     Cancel,
-    Checkup,
+    Recheck,
 }
 
 pub(crate) struct Rows {
@@ -46,13 +46,13 @@ pub(crate) struct Rows {
     /// The shared tasks that the last decision gave up or carried out.
     pub(crate) shares_ended: Vec<(TaskIndex, bool)>,
     pub(crate) events: Vec<Event>,
-    pub(crate) checkup: Option<Instant>,
+    pub(crate) recheck: Option<Instant>,
     pub(crate) last_written: usize,
     pub(crate) now: Instant,
-    /// Whether no task finds a place.
+    /// Whether no task finds a slot.
     pub(crate) full: bool,
-    /// Who gave up a place or where it stood, last.
-    pub(crate) left: Vec<Leave>,
+    /// Who gave up a slot or where it stood, last.
+    pub(crate) left: Vec<SlotRelease>,
 }
 
 /// What a task shall do that asks.
@@ -72,12 +72,12 @@ impl Rows {
         Self::boxed(workflow, Box::new(director), None)
     }
 
-    /// A run that waits for its turn in its lane.
-    pub(crate) fn held(workflow: Workflow) -> Self {
-        Self::boxed(workflow, Box::new(|_, task| panic!("task {} asks what to do", task.0)), Some("lane"))
+    /// A run that waits for its turn in its group.
+    pub(crate) fn waiting(workflow: Workflow) -> Self {
+        Self::boxed(workflow, Box::new(|_, task| panic!("task {} asks what to do", task.0)), Some("group"))
     }
 
-    fn boxed(workflow: Workflow, director: Director, lane: Option<&str>) -> Self {
+    fn boxed(workflow: Workflow, director: Director, group: Option<&str>) -> Self {
         let graph = Graph::compile(workflow.clone()).unwrap();
         let now = Instant::UNIX_EPOCH;
         let new_run = NewRun {
@@ -86,14 +86,14 @@ impl Rows {
             version: VersionId(1),
             parent: None,
             depth: 0,
-            lane: lane.map(str::to_owned),
-            held: lane.is_some(),
+            concurrency_group: group.map(str::to_owned),
+            waiting: group.is_some(),
             priority: 0,
         };
-        let mut birth = RunSlice::create(&graph, new_run, "test", now);
-        settle(&mut birth, &BTreeMap::new(), &director);
-        seat(&mut birth, false);
-        let decision = birth.close().unwrap();
+        let mut new_run = RunSlice::create(&graph, new_run, "test", now);
+        settle(&mut new_run, &BTreeMap::new(), &director);
+        seat(&mut new_run, false);
+        let decision = new_run.close().unwrap();
         let run = decision.changes.run.clone();
         let mut rows = Self {
             workflow,
@@ -110,7 +110,7 @@ impl Rows {
             announced: Vec::new(),
             attempts: Vec::new(),
             events: Vec::new(),
-            checkup: None,
+            recheck: None,
             last_written: 0,
             now,
             full: false,
@@ -164,7 +164,7 @@ impl Rows {
                 Command::Wake { task: timer.task, attempt: timer.attempt, kind: timer.kind }
             }
             Happened::Cancel => Command::Cancel { actor: "someone".into(), reason: None },
-            Happened::Checkup => Command::Checkup { patience: TimeDelta::zero() },
+            Happened::Recheck => Command::Recheck { patience: TimeDelta::zero() },
         };
         self.decide(&command);
     }
@@ -237,11 +237,11 @@ impl Rows {
         self.kept.extend(changes.kept_signals);
         self.attempts.extend(changes.attempts);
         self.events.extend(changes.events);
-        match changes.checkup {
-            Checkup::Keep => {}
-            Checkup::At(at) => self.checkup = Some(at),
-            Checkup::By(at) => self.checkup = Some(self.checkup.map_or(at, |before| before.min(at))),
-            Checkup::Never => self.checkup = None,
+        match changes.recheck {
+            Recheck::Keep => {}
+            Recheck::At(at) => self.recheck = Some(at),
+            Recheck::By(at) => self.recheck = Some(self.recheck.map_or(at, |before| before.min(at))),
+            Recheck::Never => self.recheck = None,
         }
         self.announced.extend(decision.announcements);
     }
@@ -269,14 +269,14 @@ impl Rows {
     }
 }
 
-/// Gives every task that asks a place, or none.
+/// Gives every task that asks a slot, or none.
 fn seat(slice: &mut RunSlice<'_>, full: bool) {
     for ask in slice.asks() {
         let limit = ask.needs.last().unwrap().limit.clone();
         let seat = match (full, ask.waited) {
-            (false, _) => Seat::Given,
-            (true, false) => Seat::Waits(limit),
-            (true, true) => Seat::Still,
+            (false, _) => Admission::Acquired,
+            (true, false) => Admission::Waiting(limit),
+            (true, true) => Admission::StillWaiting,
         };
         slice.seat(ask.key.task, seat);
     }

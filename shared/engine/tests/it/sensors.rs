@@ -53,7 +53,7 @@ fn asked(rows: &Rows) -> Vec<u32> {
 }
 
 /// When the next look is due, in seconds from the beginning.
-fn next_look(rows: &Rows, began: Instant) -> i64 {
+fn next_poll(rows: &Rows, began: Instant) -> i64 {
     // Of two of one kind, the later one stands.
     let timer = rows.timers.iter().rfind(|timer| timer.kind == TimerKind::Sleep).unwrap();
     (timer.wake_at - began).num_seconds()
@@ -64,19 +64,19 @@ fn a_sensor_sleeps_between_looks_that_grow_apart_and_holds_no_place() {
     let mut rows = looking(|_| {});
     let began = rows.now;
     assert_eq!(rows.stand(), "look=sleeping after=pending run=running");
-    assert_eq!((asked(&rows), next_look(&rows, began)), (vec![1], 10));
+    assert_eq!((asked(&rows), next_poll(&rows, began)), (vec![1], 10));
     for (second, next) in [(10, 30), (30, 70), (70, 130)] {
         rows.now = began + TimeDelta::seconds(second);
         rows.announced.clear();
         assert_eq!(wake(&mut rows, TimerKind::Sleep), Outcome::Applied);
-        assert_eq!((asked(&rows), next_look(&rows, began)), (vec![1], next));
+        assert_eq!((asked(&rows), next_poll(&rows, began)), (vec![1], next));
     }
     assert_eq!(rows.stand(), "look=sleeping after=pending run=running");
 }
 
 fn looked(rows: &mut Rows, attempt: u32, failure: Option<&str>) -> Outcome {
     let failure = failure.map(Failure::transient);
-    rows.decide(&Command::Looked { task: SENSOR, attempt, failure })
+    rows.decide(&Command::Polled { task: SENSOR, attempt, failure })
 }
 
 #[test]

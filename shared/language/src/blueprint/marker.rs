@@ -8,7 +8,7 @@ use crate::suggest;
 
 const WORD: &str = "parameters";
 /// The maximum number reported for one text: locating each takes time.
-const MOST_PROBLEMS: usize = 20;
+const MAX_PROBLEMS: usize = 20;
 
 /// A place where a parameter seems to be meant.
 pub(super) struct Marker<'t> {
@@ -59,7 +59,7 @@ fn read(text: &str, at: usize) -> Option<Marker<'_>> {
 pub(super) fn check(node: &Node, known: &[&str], report: &mut Report<'_>) {
     each_text(node, &mut |text, at, is_key| {
         let problems = find(text).filter_map(|marker| Some((problem(&marker, is_key, known)?, marker)));
-        for ((message, hint), marker) in problems.take(MOST_PROBLEMS) {
+        for ((message, hint), marker) in problems.take(MAX_PROBLEMS) {
             report.add(&place(&marker, text, at, report), message, hint);
         }
     });
@@ -84,7 +84,7 @@ fn problem(marker: &Marker<'_>, is_key: bool, known: &[&str]) -> Option<(String,
 /// Reports every marker in a workflow: whose parameter should it be?
 pub(super) fn refuse(root: &Node, report: &mut Report<'_>) {
     each_text(root, &mut |text, at, _| {
-        for marker in find(text).filter(|marker| marker.is_marked).take(MOST_PROBLEMS) {
+        for marker in find(text).filter(|marker| marker.is_marked).take(MAX_PROBLEMS) {
             let hint = "a workflow has `inputs`; parameters are put into workflow templates".to_owned();
             let message = "a workflow has no parameters of its own";
             report.add(&place(&marker, text, at, report), message, Some(hint));

@@ -18,7 +18,7 @@ const SLOWEST: Duration = Duration::from_secs(1);
 /// A case that takes longer will not end, or is too long in being made smaller.
 const HANGS: Duration = Duration::from_secs(60);
 /// What the process may have held at any time, in KiB.
-const MOST_MEMORY: u64 = 256 * 1024;
+const MAX_MEMORY: u64 = 256 * 1024;
 /// No text is longer.
 pub(crate) const MAX_BYTES: usize = 64 * 1024;
 /// What servers give a thread.
@@ -129,7 +129,7 @@ fn failure(target: &Target, seed: u64, texts: &[String]) -> Result<Duration, Str
             break;
         }
     }
-    match (fastest > SLOWEST, peak().filter(|peak| *peak > MOST_MEMORY)) {
+    match (fastest > SLOWEST, peak().filter(|peak| *peak > MAX_MEMORY)) {
         (true, _) => Err(format!("it takes {fastest:?}")),
         (_, Some(peak)) => Err(format!("it or one tried beside it took {peak} KiB of memory")),
         _ => Ok(fastest),

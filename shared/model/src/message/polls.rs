@@ -9,7 +9,7 @@ use crate::{Child, Instant, TaskKey, TenantId, VersionId};
 pub struct PollDue {
     /// Whose.
     pub tenant: TenantId,
-    /// The lane that looks.
+    /// The group that looks.
     pub queue: String,
     /// For whom.
     pub watch: Watch,

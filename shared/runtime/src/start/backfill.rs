@@ -1,6 +1,6 @@
 //! Backfills: a few runs at a time, of dates that are past.
 //!
-//! A backfill's runs have a lane of their own, and the end of each lets the next begin. Wherever places are short, they
+//! A backfill's runs have a group of their own, and the end of each lets the next begin. Wherever slots are short, they
 //! take turns of their own, fewer than the live runs of their tenant by the backfill's weight.
 
 mod plan;
@@ -8,7 +8,7 @@ mod steer;
 
 use chrono::TimeDelta;
 use engine::{By, Command, Graph, Operation};
-use model::message::LaneFreed;
+use model::message::ConcurrencyGroupFreed;
 use model::{BackfillId, Instant, Interval, Planned, Run, RunId, RunState};
 use serde_json::Map;
 use store::{BackfillDate, BackfillRecord, BackfillState, DateStep};
@@ -41,7 +41,7 @@ impl Backfills<'_> {
         let due = self.runtime.store.due_backfills(now, limit).await?;
         for record in &due {
             // Put off first, so that one that makes trouble does not keep the others from their turn.
-            let later = BackfillRecord { look_at: Some(now + LOOK), ..record.clone() };
+            let later = BackfillRecord { due_at: Some(now + LOOK), ..record.clone() };
             if !self.runtime.store.save_backfill(&later).await? {
                 continue;
             }
@@ -60,7 +60,7 @@ impl Backfills<'_> {
         for _ in 0..PASSES {
             let Some(record) = self.runtime.store.any_backfill(id).await? else { return Ok(()) };
             match record.state {
-                BackfillState::Cancelled if record.look_at.is_some() => {
+                BackfillState::Cancelled if record.due_at.is_some() => {
                     return self.cancel_runs(&record).await;
                 }
                 BackfillState::Running if self.begin_dates(&record).await? => {}
@@ -112,7 +112,7 @@ impl Backfills<'_> {
         }
         let made = match self.runtime.start(request).await {
             Ok(started) => started.record.run.id,
-            Err(Error::DateTaken(run) | Error::KeyReused(run) | Error::LaneTaken(run)) => run,
+            Err(Error::DateTaken(run) | Error::KeyReused(run) | Error::ConcurrencyGroupTaken(run)) => run,
             Err(error) => return Err(error),
         };
         let begun = BackfillDate { step: DateStep::Begun, run: Some(made), ..waiting };
@@ -156,9 +156,13 @@ impl Backfills<'_> {
             return Ok(());
         };
         self.redo(record, &found.run).await?;
-        if let Some(lane) = found.run.lane {
+        if let Some(group) = found.run.concurrency_group {
             self.runtime
-                .admit_to(&LaneFreed { tenant: record.tenant, workflow: record.workflow.clone(), lane })
+                .admit_to(&ConcurrencyGroupFreed {
+                    tenant: record.tenant,
+                    workflow: record.workflow.clone(),
+                    group,
+                })
                 .await?;
         }
         let begun = BackfillDate { step: DateStep::Begun, ..waiting };
@@ -188,7 +192,7 @@ impl Backfills<'_> {
 
     async fn end_backfill(self, record: &BackfillRecord) -> Result<()> {
         let (state, finished_at) = (BackfillState::Finished, Some(self.runtime.clock.now()));
-        let ended = BackfillRecord { state, finished_at, look_at: None, problem: None, ..record.clone() };
+        let ended = BackfillRecord { state, finished_at, due_at: None, problem: None, ..record.clone() };
         // If it was changed meanwhile, it is advanced again.
         self.runtime.store.save_backfill(&ended).await?;
         Ok(())
@@ -209,7 +213,7 @@ impl Backfills<'_> {
         self.change_backfill(id, |record| match record.state {
             BackfillState::Running => BackfillRecord {
                 state: BackfillState::Paused,
-                look_at: None,
+                due_at: None,
                 problem: Some(why.clone()),
                 ..record
             },
@@ -221,8 +225,8 @@ impl Backfills<'_> {
 
     async fn look_again(self, id: BackfillId) -> Result<()> {
         let at = self.runtime.clock.now() + LOOK_WHILE_REDOING;
-        self.change_backfill(id, |record| match record.look_at {
-            Some(look_at) if look_at > at => BackfillRecord { look_at: Some(at), ..record },
+        self.change_backfill(id, |record| match record.due_at {
+            Some(due_at) if due_at > at => BackfillRecord { due_at: Some(at), ..record },
             _ => record,
         })
         .await

@@ -25,14 +25,14 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// The slice that creates it.
     pub(crate) fn slice(&self, waiting: bool) -> RunSlice<'_> {
-        let new_run = NewRun { held: waiting, ..self.new_run.clone() };
+        let new_run = NewRun { waiting, ..self.new_run.clone() };
         RunSlice::create(&self.graph, new_run, &self.by, self.now)
     }
 
     /// Whether its group or its parent must be locked first: then it shares no transaction, since another submission of
     /// the batch might hold one of these locks.
     pub(super) fn needs_locks(&self) -> bool {
-        self.new_run.lane.is_some() || self.new_run.parent.is_some_and(|parent| parent.waits)
+        self.new_run.concurrency_group.is_some() || self.new_run.parent.is_some_and(|parent| parent.waits)
     }
 }
 
@@ -44,8 +44,8 @@ impl Runtime {
         let (version, number, graph) = self.startable(request).await?;
         let (now, workflow) = (self.clock.now(), graph.workflow());
         let facts = facts(request, workflow, now)?;
-        let lane = match concurrency::of_origin(workflow, &request.origin) {
-            Some(lane) => Some(lane),
+        let group = match concurrency::of_origin(workflow, &request.origin) {
+            Some(group) => Some(group),
             None => concurrency::key(workflow, &scope(request, &facts, now))?,
         };
         let new_run = NewRun {
@@ -54,8 +54,8 @@ impl Runtime {
             version,
             parent: request.origin.parent(),
             depth: request.origin.depth(),
-            lane,
-            held: false,
+            concurrency_group: group,
+            waiting: false,
             priority: request.priority,
         };
         Ok(Prepared { new_run, number, by: request.origin.by(), graph, facts, now })

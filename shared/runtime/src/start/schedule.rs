@@ -39,7 +39,7 @@ impl Schedules<'_> {
         let mut then = ScheduleRecord {
             decided_until: due.then.decided_until,
             owed: due.then.owed.map(|owed| (owed.which, owed.until)),
-            look_at: due.look_at,
+            due_at: due.due_at,
             ..record
         };
         let mut drift = Drift::from_counts(&then.drift);
@@ -55,11 +55,11 @@ impl Schedules<'_> {
                 }
                 // Nothing is decided: what is due meanwhile is missed once the workflow goes on.
                 Err(Error::Paused(_)) => {
-                    let resting = ScheduleRecord { look_at: None, ..before };
+                    let resting = ScheduleRecord { due_at: None, ..before };
                     return Ok(self.runtime.store.save_schedule(&resting).await?);
                 }
                 // It is there already, or the workflow lets it be skipped.
-                Err(Error::DateTaken(_) | Error::KeyReused(_) | Error::LaneTaken(_)) => {}
+                Err(Error::DateTaken(_) | Error::KeyReused(_) | Error::ConcurrencyGroupTaken(_)) => {}
                 Err(error) if error.is_passing() => return Err(error),
                 Err(error) if error.is_hopeless() => {
                     warn!(
@@ -107,7 +107,7 @@ impl Schedules<'_> {
         let Some(found) = found.into_iter().find(|found| found.schedule.name == record.schedule.name) else {
             return Ok(false);
         };
-        let later = ScheduleRecord { look_at: Some(now + PUT_OFF), problem: Some(why), ..found };
+        let later = ScheduleRecord { due_at: Some(now + PUT_OFF), problem: Some(why), ..found };
         Ok(later.revision == record.revision && self.runtime.store.save_schedule(&later).await?)
     }
 
@@ -121,7 +121,7 @@ impl Schedules<'_> {
     ) -> Result<Option<ScheduleRecord>> {
         self.change_schedule(tenant, workflow, name, |record| match record.pause {
             Some(_) => record,
-            None => ScheduleRecord { pause: Some(pause.clone()), look_at: None, ..record },
+            None => ScheduleRecord { pause: Some(pause.clone()), due_at: None, ..record },
         })
         .await
     }
@@ -139,15 +139,15 @@ impl Schedules<'_> {
         let now = self.runtime.clock.now();
         let resumed = self
             .change_schedule(tenant, workflow, name, |record| match (&record.pause, record.schedule.paused) {
-                (None, _) if record.look_at.is_some() && missed.is_some() => ScheduleRecord {
-                    look_at: Some(now),
+                (None, _) if record.due_at.is_some() && missed.is_some() => ScheduleRecord {
+                    due_at: Some(now),
                     owed: missed.map(|which| (which, now - GRACE)),
                     ..record
                 },
                 (None, _) => record,
                 (Some(_), rests) => ScheduleRecord {
                     pause: None,
-                    look_at: (!rests).then_some(now),
+                    due_at: (!rests).then_some(now),
                     owed: missed.map(|which| (which, now)).or(record.owed),
                     ..record
                 },
@@ -177,7 +177,7 @@ impl Schedules<'_> {
                 // Written even if it is to be looked at anyhow: a sweep that thinks that the workflow pauses must not
                 // put it to rest any more.
                 self.change_schedule(tenant, workflow, &record.schedule.name, |record| ScheduleRecord {
-                    look_at: (!record.rests()).then_some(now),
+                    due_at: (!record.rests()).then_some(now),
                     owed: missed.map(|which| (which, now)).or(record.owed),
                     ..record
                 })

@@ -3,7 +3,7 @@
 use language::template::{self, Scope};
 use model::{CloudEvent, Instant, RunId, TriggerKey};
 use serde_json::{Map, Value};
-use store::{Sighting, Transaction, TriggerEvent, TriggerRecord};
+use store::{PollRecord, Transaction, TriggerEvent, TriggerRecord};
 use uuid::Uuid;
 
 use super::{Origin, StartRun};
@@ -18,13 +18,13 @@ pub(crate) struct Cause {
     /// Takes this event that was held back, if it is still the one that is due.
     pub(crate) held: Option<(CloudEvent, Instant)>,
     /// What its sensor saw, over the revision at which it looked.
-    pub(crate) sighting: Option<(i64, Sighting)>,
+    pub(crate) poll_record: Option<(i64, PollRecord)>,
 }
 
 impl Cause {
     /// The cause of a trigger that received events.
     pub(crate) fn heard(key: &TriggerKey, notes: Vec<TriggerEvent>) -> Self {
-        Self { key: key.clone(), notes, held: None, sighting: None }
+        Self { key: key.clone(), notes, held: None, poll_record: None }
     }
 
     /// Writes it, for the run that begins, if one does. Returns whether it had not been settled before; if it had, the transaction
@@ -40,8 +40,8 @@ impl Cause {
         {
             return Ok(false);
         }
-        match &self.sighting {
-            Some((revision, sighting)) => Ok(unit.sight(&self.key, *revision, sighting).await?),
+        match &self.poll_record {
+            Some((revision, poll_record)) => Ok(unit.sight(&self.key, *revision, poll_record).await?),
             None => Ok(true),
         }
     }
@@ -96,7 +96,7 @@ impl Triggers<'_> {
         match self.runtime.create_because(&request, cause).await {
             Ok(Some(run)) => Ok(Begun::Started(run)),
             Ok(None) => Ok(Begun::Before),
-            Err(error @ (Error::LaneTaken(_) | Error::DateTaken(_) | Error::KeyReused(_))) => {
+            Err(error @ (Error::ConcurrencyGroupTaken(_) | Error::DateTaken(_) | Error::KeyReused(_))) => {
                 self.settle_cause(cause).await?;
                 Ok(Begun::Unwanted(error.to_string()))
             }

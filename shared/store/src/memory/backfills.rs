@@ -73,9 +73,9 @@ impl Backfills for Memory {
 
     async fn due_backfills(&self, now: Instant, limit: u32) -> Result<Vec<BackfillRecord>> {
         let tables = self.shared.tables();
-        let due = tables.backfills.values().filter(|row| row.look_at.is_some_and(|at| at <= now));
+        let due = tables.backfills.values().filter(|row| row.due_at.is_some_and(|at| at <= now));
         let mut due: Vec<BackfillRecord> = due.cloned().collect();
-        due.sort_by_key(|row| (row.look_at, row.id));
+        due.sort_by_key(|row| (row.due_at, row.id));
         due.truncate(limit as usize);
         Ok(due)
     }
@@ -89,7 +89,7 @@ impl Backfills for Memory {
         row.state = record.state;
         row.finished_at = record.finished_at;
         row.cancelled_by = record.cancelled_by.as_deref().map(|by| normal::text(by).into_owned());
-        row.look_at = record.look_at;
+        row.due_at = record.due_at;
         row.problem = record.problem.as_deref().map(|problem| normal::text(problem).into_owned());
         row.revision += 1;
         Ok(true)
@@ -155,7 +155,7 @@ impl Backfills for Memory {
     async fn forget_backfills(&self, before: Instant) -> Result<u64> {
         let _turn = self.turn.lock().await;
         let mut tables = self.shared.tables();
-        let old = tables.backfills.values().filter(|row| row.look_at.is_none());
+        let old = tables.backfills.values().filter(|row| row.due_at.is_none());
         let old = old.filter_map(|row| Some((row.finished_at?, row.id))).filter(|(at, _)| *at <= before);
         let mut old: Vec<_> = old.collect();
         old.sort_unstable();
@@ -163,7 +163,7 @@ impl Backfills for Memory {
         for (_, id) in &old {
             tables.backfills.remove(id);
             tables.backfill_dates.retain(|(of, _), _| of != id);
-            tables.places.forget_backfill(*id);
+            tables.slots.forget_backfill(*id);
         }
         Ok(old.len() as u64)
     }
@@ -176,6 +176,6 @@ impl Tables {
 
     /// When the first backfill should be looked at, among those that pass.
     pub(super) fn first_backfill(&self, passes: impl Fn(Instant) -> bool) -> Option<Instant> {
-        self.backfills.values().filter_map(|row| row.look_at).filter(|at| passes(*at)).min()
+        self.backfills.values().filter_map(|row| row.due_at).filter(|at| passes(*at)).min()
     }
 }

@@ -10,7 +10,7 @@ pub(super) fn run(run: &Run) -> Result<()> {
     holds(run.revision >= 0 && run.events >= 0, "a_run_counts_from_zero")?;
     holds(run.parent.is_none_or(|parent| parent.key.run != run.id), "a_run_is_not_its_own_parent")?;
     holds(run.parent.is_none() || run.depth >= 1, "a_run_with_a_parent_is_below_it")?;
-    holds(run.lane.is_some() || !run.held, "only_a_run_in_a_concurrency_group_waits")
+    holds(run.concurrency_group.is_some() || !run.waiting, "only_a_run_in_a_concurrency_group_waits")
 }
 
 pub(super) fn task(task: &Task) -> Result<()> {

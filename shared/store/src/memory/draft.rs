@@ -2,25 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::change::Checkup;
+use model::change::Recheck;
 use model::{
-    Ask, AttemptRecord, Changes, Event, Instant, Leave, Message, Run, RunId, Seat, Task, TaskIndex, TaskKey,
-    TaskState, Timer, TimerKind, TriggerKey,
+    Admission, AttemptRecord, Changes, Event, Instant, Message, Run, RunId, SlotRelease, SlotRequest, Task,
+    TaskIndex, TaskKey, TaskState, Timer, TimerKind, TriggerKey,
 };
 use serde_json::Value;
 
+use super::admission::Places;
 use super::constraints::{self, holds};
-use super::places::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tables::{RunRow, Tables, TimerKey};
 use super::triggers::{self, Heard, TriggerRow};
-use crate::{Birth, Committed, Context, Created, Error, Facts, Granted, Result, normal};
+use crate::{Committed, Context, Created, Error, Facts, Granted, NewRunRecord, Result, normal};
 
 /// The rows that a unit has written.
 #[derive(Default)]
 pub(super) struct Draft {
     born: BTreeMap<RunId, Facts>,
-    runs: BTreeMap<RunId, (Run, Checkup)>,
+    runs: BTreeMap<RunId, (Run, Recheck)>,
     tasks: BTreeMap<TaskKey, Task>,
     items: BTreeMap<TaskKey, Value>,
     pub(super) outputs: BTreeMap<TaskKey, Value>,
@@ -35,8 +35,8 @@ pub(super) struct Draft {
     pub(super) shares: BTreeMap<ShareKey, Option<ShareRow>>,
     /// None where a wait is over.
     pub(super) waiters: BTreeMap<TaskKey, Option<Waiter>>,
-    /// Who has a place, once the unit has asked about them.
-    places: Option<Places>,
+    /// Who has a slot, once the unit has asked about them.
+    slots: Option<Places>,
     granted: Vec<Granted>,
     outbox: Vec<(Instant, Message)>,
     pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
@@ -110,21 +110,21 @@ impl Draft {
     }
 
     /// Writes a new run, unless its id or date is taken.
-    pub(super) fn create(&mut self, tables: &Tables, birth: &Birth) -> Result<Created> {
-        let run = &birth.changes.run;
+    pub(super) fn create(&mut self, tables: &Tables, new_run: &NewRunRecord) -> Result<Created> {
+        let run = &new_run.changes.run;
         if self.run(tables, run.id).is_some() {
             return Ok(Created::Already);
         }
-        if let Some(other) = self.run_of_date(tables, birth) {
+        if let Some(other) = self.run_of_date(tables, new_run) {
             return Ok(Created::DateTaken(other));
         }
         holds(tables.versions.contains_key(&run.version), "runs_version_fkey")?;
-        self.put_run(&birth.changes)?;
-        self.born.insert(run.id, normal::facts(&birth.facts));
-        for task in birth.changes.tasks.iter().chain(&birth.changes.new_tasks) {
+        self.put_run(&new_run.changes)?;
+        self.born.insert(run.id, normal::facts(&new_run.facts));
+        for task in new_run.changes.tasks.iter().chain(&new_run.changes.new_tasks) {
             self.bear_task(tables, run.id, task)?;
         }
-        self.append(tables, &birth.changes).map(|()| Created::New)
+        self.append(tables, &new_run.changes).map(|()| Created::New)
     }
 
     /// Writes changes over the revisions they were read at.
@@ -149,10 +149,10 @@ impl Draft {
         self.append(tables, changes)
     }
 
-    fn run_of_date(&self, tables: &Tables, birth: &Birth) -> Option<RunId> {
-        let (run, date) = (&birth.changes.run, birth.facts.logical_date?);
+    fn run_of_date(&self, tables: &Tables, new_run: &NewRunRecord) -> Option<RunId> {
+        let (run, date) = (&new_run.changes.run, new_run.facts.logical_date?);
         let same = |other: &Run| other.tenant == run.tenant && other.workflow == run.workflow;
-        let schedule = normal::schedule_of(&birth.facts);
+        let schedule = normal::schedule_of(&new_run.facts);
         let written = self.born.iter().find(|(id, facts)| {
             facts.logical_date == Some(date)
                 && normal::schedule_of(facts) == schedule
@@ -165,17 +165,17 @@ impl Draft {
     fn put_run(&mut self, changes: &Changes) -> Result<()> {
         let run = normal::run(&changes.run);
         constraints::run(&run)?;
-        let earlier = self.runs.get(&run.id).map_or(Checkup::Keep, |(_, checkup)| *checkup);
-        let checkup = match normal::checkup(changes) {
-            Checkup::Keep => earlier,
-            Checkup::By(instant) => match earlier {
-                Checkup::At(before) => Checkup::At(before.min(instant)),
-                Checkup::By(before) => Checkup::By(before.min(instant)),
-                Checkup::Keep | Checkup::Never => Checkup::By(instant),
+        let earlier = self.runs.get(&run.id).map_or(Recheck::Keep, |(_, recheck)| *recheck);
+        let recheck = match normal::recheck(changes) {
+            Recheck::Keep => earlier,
+            Recheck::By(instant) => match earlier {
+                Recheck::At(before) => Recheck::At(before.min(instant)),
+                Recheck::By(before) => Recheck::By(before.min(instant)),
+                Recheck::Keep | Recheck::Never => Recheck::By(instant),
             },
             other => other,
         };
-        self.runs.insert(run.id, (run, checkup));
+        self.runs.insert(run.id, (run, recheck));
         Ok(())
     }
 
@@ -256,33 +256,33 @@ impl Draft {
     pub(super) fn seat(
         &mut self,
         tables: &Tables,
-        asks: &[Ask],
-        leaves: &[Leave],
+        asks: &[SlotRequest],
+        leaves: &[SlotRelease],
         now: Instant,
-    ) -> Vec<Seat> {
-        let places = self.places.get_or_insert_with(|| tables.places.clone());
+    ) -> Vec<Admission> {
+        let slots = self.slots.get_or_insert_with(|| tables.slots.clone());
         let weight = |backfill| tables.backfills.get(&backfill).map(|row| row.weight);
-        let (seats, mut granted) = places.seat(asks, leaves, now, weight);
+        let (seats, mut granted) = slots.seat(asks, leaves, now, weight);
         self.granted.append(&mut granted);
         seats
     }
 
     pub(super) fn grant(&mut self, tables: &Tables, now: Instant) {
-        let places = self.places.get_or_insert_with(|| tables.places.clone());
-        self.granted.append(&mut places.grant(now));
+        let slots = self.slots.get_or_insert_with(|| tables.slots.clone());
+        self.granted.append(&mut slots.grant(now));
     }
 
     pub(super) fn give_back(&mut self, tables: &Tables, granted: &[Granted], now: Instant) {
-        let places = self.places.get_or_insert_with(|| tables.places.clone());
-        self.granted.append(&mut places.give_back(granted, now));
+        let slots = self.slots.get_or_insert_with(|| tables.slots.clone());
+        self.granted.append(&mut slots.give_back(granted, now));
     }
 
     /// Makes it all true. Returns the messages with the ids they were given.
     pub(super) fn apply(mut self, tables: &mut Tables) -> Committed {
-        for (id, (run, checkup)) in self.runs {
+        for (id, (run, recheck)) in self.runs {
             match self.born.remove(&id) {
-                Some(facts) => bear(tables, run, facts, checkup),
-                None => rewrite(tables, run, checkup),
+                Some(facts) => bear(tables, run, facts, recheck),
+                None => rewrite(tables, run, recheck),
             }
         }
         // One by one: appending would build all of a table anew.
@@ -301,8 +301,8 @@ impl Draft {
         lay_over(&mut tables.waiters, self.waiters);
         tables.triggers.append(&mut self.triggers);
         triggers::remember(&mut tables.heard, self.heard);
-        if let Some(places) = self.places {
-            tables.places = places;
+        if let Some(slots) = self.slots {
+            tables.slots = slots;
         }
         let unsent = tables.post(self.outbox);
         Committed { unsent, granted: self.granted, again: false }
@@ -319,26 +319,26 @@ fn lay_over<K: Ord, V>(rows: &mut BTreeMap<K, V>, written: BTreeMap<K, Option<V>
     }
 }
 
-fn bear(tables: &mut Tables, run: Run, facts: Facts, checkup: Checkup) {
+fn bear(tables: &mut Tables, run: Run, facts: Facts, recheck: Recheck) {
     if let Some(date) = facts.logical_date {
         let schedule = normal::schedule_of(&facts).into_owned();
         tables.dates.insert((run.tenant, run.workflow.clone(), schedule, date), run.id);
     }
-    tables.runs.insert(run.id, RunRow { checkup_at: checkup_at(checkup, None), run, facts });
+    tables.runs.insert(run.id, RunRow { recheck_at: recheck_at(recheck, None), run, facts });
 }
 
-fn rewrite(tables: &mut Tables, run: Run, checkup: Checkup) {
+fn rewrite(tables: &mut Tables, run: Run, recheck: Recheck) {
     if let Some(row) = tables.runs.get_mut(&run.id) {
-        row.checkup_at = checkup_at(checkup, row.checkup_at);
+        row.recheck_at = recheck_at(recheck, row.recheck_at);
         row.run = run;
     }
 }
 
-fn checkup_at(checkup: Checkup, before: Option<Instant>) -> Option<Instant> {
-    match checkup {
-        Checkup::Keep => before,
-        Checkup::At(instant) => Some(instant),
-        Checkup::By(instant) => Some(before.map_or(instant, |before| before.min(instant))),
-        Checkup::Never => None,
+fn recheck_at(recheck: Recheck, before: Option<Instant>) -> Option<Instant> {
+    match recheck {
+        Recheck::Keep => before,
+        Recheck::At(instant) => Some(instant),
+        Recheck::By(instant) => Some(before.map_or(instant, |before| before.min(instant))),
+        Recheck::Never => None,
     }
 }

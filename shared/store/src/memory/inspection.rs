@@ -34,7 +34,7 @@ impl Tables {
         let is_unheard =
             |task: &&model::Task| task.state == TaskState::Dispatched && task.since + UNHEARD_AFTER <= now;
         Seen {
-            checkup_at: row.checkup_at,
+            recheck_at: row.recheck_at,
             counts: self.counts(row.run.id),
             unheard: tasks().filter(is_unheard).count() as u32,
             moved_at: tasks().map(|task| task.since).max(),
@@ -56,15 +56,15 @@ impl Tables {
         };
         let timers = self.timers.values().map(|timer| timer.wake_at).filter(|at| *at + OVERDUE_AFTER <= now);
         let unsent = self.outbox.values().map(|(at, _)| *at).filter(|at| *at + OVERDUE_AFTER <= now);
-        let checkups =
-            self.runs.values().filter_map(|row| row.checkup_at).filter(|at| *at + UNHEARD_AFTER <= now);
+        let rechecks =
+            self.runs.values().filter_map(|row| row.recheck_at).filter(|at| *at + UNHEARD_AFTER <= now);
         let silent = self.silent(now - SILENT_AFTER, MAX_COUNTED);
         let lost = self.lost(&silent, MAX_COUNTED).into_iter().filter_map(|held| self.tasks.get(&held.key));
-        let letters = self.letters.values().map(|letter| letter.at);
+        let letters = self.dead_letters.values().map(|letter| letter.at);
         let kinds = [
             (Fault::OverdueTimers, timers.collect()),
             (Fault::UnsentMessages, unsent.collect()),
-            (Fault::OverdueCheckups, checkups.collect()),
+            (Fault::OverdueRechecks, rechecks.collect()),
             (Fault::DeadWorkers, lost.map(|task| task.since).collect()),
             (Fault::DeadLetters, letters.collect()),
         ];

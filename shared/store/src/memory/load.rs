@@ -38,7 +38,7 @@ impl Tables {
             tenants: tenants.into_iter().map(|(name, tenant)| self.load_of(name, tenant)).collect(),
             unsent: self.outbox.values().next().map(|(at, _)| *at),
             timer: self.timers.values().map(|timer| timer.wake_at).min(),
-            dead_letters: (self.letters.len() as u32).min(MAX_DEAD_LETTERS_COUNTED),
+            dead_letters: (self.dead_letters.len() as u32).min(MAX_DEAD_LETTERS_COUNTED),
         }
     }
 
@@ -49,7 +49,7 @@ impl Tables {
         TenantLoad {
             name: name.to_owned(),
             tasks: unfinished_tasks().map(of).collect(),
-            waits_since: self.places.waits_since(tenant),
+            waits_since: self.slots.waits_since(tenant),
         }
     }
 }

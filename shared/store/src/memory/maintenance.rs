@@ -20,20 +20,20 @@ impl Maintenance for Memory {
                 .min(),
             schedule: tables.first_schedule(|_| true),
             backfill: tables.first_backfill(|_| true),
-            checkup: tables.runs.values().filter_map(|row| row.checkup_at).min(),
+            recheck: tables.runs.values().filter_map(|row| row.recheck_at).min(),
             unsent: tables.outbox.values().next().map(|(at, _)| *at),
-            granted: tables.places.first_granted(),
-            room: tables.places.has_room(),
+            granted: tables.slots.first_granted(),
+            room: tables.slots.has_room(),
             worker: tables.most_silent(),
             retention: Some(tables.retention_at.unwrap_or(Instant::UNIX_EPOCH)),
             trigger: tables.first_trigger(),
-            neglected: tables.runs.values().any(|row| row.checkup_at.is_none() && is_lost(&row.run)),
+            neglected: tables.runs.values().any(|row| row.recheck_at.is_none() && is_lost(&row.run)),
         })
     }
 
-    async fn due_checkups(&self, now: Instant, limit: u32) -> Result<Vec<RunId>> {
+    async fn due_rechecks(&self, now: Instant, limit: u32) -> Result<Vec<RunId>> {
         let tables = self.shared.tables();
-        let at = tables.runs.iter().filter_map(|(id, row)| row.checkup_at.map(|at| (at, *id)));
+        let at = tables.runs.iter().filter_map(|(id, row)| row.recheck_at.map(|at| (at, *id)));
         let mut due: Vec<_> = at.filter(|(at, _)| *at <= now).collect();
         due.sort_unstable();
         Ok(due.into_iter().take(limit as usize).map(|(_, id)| id).collect())
@@ -42,17 +42,17 @@ impl Maintenance for Memory {
     async fn postpone(&self, run: RunId, now: Instant, until: Instant) -> Result<()> {
         let mut tables = self.shared.tables();
         let tables = &mut *tables;
-        let checkup = tables.runs.get_mut(&run).and_then(|row| row.checkup_at.as_mut());
+        let recheck = tables.runs.get_mut(&run).and_then(|row| row.recheck_at.as_mut());
         let timers = tables.timers.iter_mut().filter(|((of, ..), _)| *of == run);
         let timers = timers.map(|(_, timer)| &mut timer.wake_at);
-        timers.chain(checkup).filter(|at| **at <= now).for_each(|at| *at = until);
+        timers.chain(recheck).filter(|at| **at <= now).for_each(|at| *at = until);
         Ok(())
     }
 
     async fn check_all(&self, now: Instant) -> Result<u64> {
         let mut tables = self.shared.tables();
         let open = tables.runs.values_mut().filter(|row| row.run.finished_at.is_none());
-        Ok(open.map(|row| row.checkup_at = Some(row.checkup_at.map_or(now, |at| at.min(now)))).count() as u64)
+        Ok(open.map(|row| row.recheck_at = Some(row.recheck_at.map_or(now, |at| at.min(now)))).count() as u64)
     }
 }
 

@@ -79,13 +79,13 @@ impl Retention for Memory {
         Ok(())
     }
 
-    async fn forget_letters(&self, before: Instant) -> Result<u64> {
-        let letters = &mut self.shared.tables().letters;
-        let old = letters.values().filter(|letter| letter.at <= before);
+    async fn delete_dead_letters(&self, before: Instant) -> Result<u64> {
+        let dead_letters = &mut self.shared.tables().dead_letters;
+        let old = dead_letters.values().filter(|letter| letter.at <= before);
         let mut old: Vec<_> = old.map(|letter| (letter.at, letter.id.clone())).collect();
         old.sort_unstable();
         old.truncate(MAX_DELETED_AT_ONCE as usize);
-        old.iter().for_each(|(_, id)| drop(letters.remove(id)));
+        old.iter().for_each(|(_, id)| drop(dead_letters.remove(id)));
         Ok(old.len() as u64)
     }
 

@@ -5,19 +5,19 @@ use model::{AttemptRecord, Event, RunId, TaskIndex, TaskKey, TenantId};
 
 use super::Memory;
 use super::draft::Draft;
-use crate::{LaneMember, LogLine, Result, RunFilter, RunPlace, RunViews, chunks};
+use crate::{ConcurrencyMember, LogLine, Result, RunCursor, RunFilter, RunViews, chunks};
 
 #[async_trait]
 impl RunViews for Memory {
-    async fn in_lane(
+    async fn in_concurrency_group(
         &self,
         tenant: TenantId,
         workflow: &str,
-        lane: &str,
+        group: &str,
         limit: u32,
-    ) -> Result<Vec<LaneMember>> {
+    ) -> Result<Vec<ConcurrencyMember>> {
         let tables = self.shared.tables();
-        let mut members = Draft::default().lane(&tables, tenant, workflow, lane);
+        let mut members = Draft::default().concurrency_group(&tables, tenant, workflow, group);
         members.truncate(limit as usize);
         Ok(members)
     }
@@ -48,7 +48,7 @@ impl RunViews for Memory {
         Ok(lines.into_iter().map(|(number, line)| (number as u32, line)).collect())
     }
 
-    async fn horizon(&self, tenant: TenantId, filter: &RunFilter, rows: u32) -> Result<Option<RunPlace>> {
+    async fn horizon(&self, tenant: TenantId, filter: &RunFilter, rows: u32) -> Result<Option<RunCursor>> {
         let served = RunFilter { limit: rows, ..filter.served() };
         let looked_at = self.shared.tables().runs(tenant, &served);
         let last = looked_at.last().filter(|_| looked_at.len() == rows as usize);

@@ -27,9 +27,9 @@ impl Schedules for Memory {
 
     async fn due_schedules(&self, now: Instant, limit: u32) -> Result<Vec<ScheduleRecord>> {
         let tables = self.shared.tables();
-        let due = tables.schedules.values().filter(|row| row.look_at.is_some_and(|at| at <= now));
+        let due = tables.schedules.values().filter(|row| row.due_at.is_some_and(|at| at <= now));
         let mut due: Vec<ScheduleRecord> = due.cloned().collect();
-        due.sort_by_key(|row| row.look_at);
+        due.sort_by_key(|row| row.due_at);
         due.truncate(limit as usize);
         Ok(due)
     }
@@ -102,6 +102,6 @@ impl Tables {
 
     /// When the first schedule should be looked at, among those that pass.
     pub(super) fn first_schedule(&self, passes: impl Fn(Instant) -> bool) -> Option<Instant> {
-        self.schedules.values().filter_map(|row| row.look_at).filter(|at| passes(*at)).min()
+        self.schedules.values().filter_map(|row| row.due_at).filter(|at| passes(*at)).min()
     }
 }

@@ -1,4 +1,4 @@
-//! What runs have to do with each other: tasks that several of them share, and lanes.
+//! What runs have to do with each other: tasks that several of them share, and groups.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::constraints::holds;
 use super::draft::Draft;
 use super::tables::Tables;
-use crate::{LaneMember, Result, Share, ShareAsk, normal};
+use crate::{ConcurrencyMember, Result, Share, ShareAsk, normal};
 
 /// What tells shared tasks apart.
 pub(super) type ShareKey = (TenantId, String, String);
@@ -76,27 +76,27 @@ impl Draft {
         rows.into_iter().filter(|(_, row)| row.is_some_and(own)).map(|(key, _)| key.clone()).collect()
     }
 
-    /// The unfinished runs of a lane as the unit sees them, oldest first.
-    pub(super) fn lane(
+    /// The unfinished runs of a group as the unit sees them, oldest first.
+    pub(super) fn concurrency_group(
         &self,
         tables: &Tables,
         tenant: TenantId,
         workflow: &str,
-        lane: &str,
-    ) -> Vec<LaneMember> {
-        let lane = normal::label(lane);
+        group: &str,
+    ) -> Vec<ConcurrencyMember> {
+        let group = normal::label(group);
         let member = |run: &&Run| {
             run.tenant == tenant
                 && run.workflow == workflow
-                && run.lane.as_deref() == Some(&*lane)
+                && run.concurrency_group.as_deref() == Some(&*group)
                 && run.finished_at.is_none()
         };
         let ids = tables.runs.keys().chain(self.written_runs());
         let rows: BTreeMap<_, _> = ids
             .filter_map(|id| self.run(tables, *id))
             .filter(member)
-            .map(|run| ((run.created_at, run.id), run.held))
+            .map(|run| ((run.created_at, run.id), run.waiting))
             .collect();
-        rows.into_iter().map(|((_, run), held)| LaneMember { run, held }).collect()
+        rows.into_iter().map(|((_, run), waiting)| ConcurrencyMember { run, waiting }).collect()
     }
 }

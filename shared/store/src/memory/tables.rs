@@ -8,7 +8,7 @@ use model::{
 };
 use serde_json::Value;
 
-use super::places::Places;
+use super::admission::Places;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tenants::TenantRow;
 use super::triggers::{Heard, TriggerRow};
@@ -48,7 +48,7 @@ pub(super) struct Tables {
     pub(super) shares: BTreeMap<ShareKey, ShareRow>,
     pub(super) waiters: BTreeMap<TaskKey, Waiter>,
     pub(super) signals: BTreeMap<(RunId, String), Value>,
-    pub(super) places: Places,
+    pub(super) slots: Places,
     pub(super) outbox: BTreeMap<i64, (Instant, Vec<Message>)>,
     /// The id of the message written last; ids are not used again.
     pub(super) last_post: i64,
@@ -56,7 +56,7 @@ pub(super) struct Tables {
     pub(super) schedules: BTreeMap<(TenantId, String, String), ScheduleRecord>,
     pub(super) backfills: BTreeMap<BackfillId, BackfillRecord>,
     pub(super) backfill_dates: BTreeMap<(BackfillId, Instant), BackfillDate>,
-    pub(super) letters: BTreeMap<String, DeadLetter>,
+    pub(super) dead_letters: BTreeMap<String, DeadLetter>,
     pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
     pub(super) heard: Heard,
     /// When the next turn at retention is; none before the first.
@@ -78,7 +78,7 @@ pub(super) struct WorkflowRow {
 pub(super) struct RunRow {
     pub(super) run: Run,
     pub(super) facts: Facts,
-    pub(super) checkup_at: Option<Instant>,
+    pub(super) recheck_at: Option<Instant>,
 }
 
 impl Tables {

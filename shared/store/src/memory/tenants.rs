@@ -47,13 +47,13 @@ impl Tables {
     }
 
     fn tenant_record(&self, id: TenantId, name: &str, created_at: Instant) -> TenantRecord {
-        let limit = self.places.list(id).into_iter().find(|row| row.limit == Limit::Tenant(id));
+        let limit = self.slots.list(id).into_iter().find(|row| row.limit == Limit::Tenant(id));
         TenantRecord {
             id,
             name: name.to_owned(),
             created_at,
-            weight: self.places.weight(id),
-            places: limit.as_ref().and_then(|limit| limit.places),
+            weight: self.slots.weight(id),
+            slots: limit.as_ref().and_then(|limit| limit.slots),
             used: limit.as_ref().map_or(0, |limit| limit.used),
             waiting: limit.as_ref().map_or(0, |limit| limit.waiting),
         }

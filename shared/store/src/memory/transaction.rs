@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use model::{
-    Ask, Audit, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId,
+    Admission, Audit, Changes, Instant, Run, RunId, SlotRelease, SlotRequest, Task, TaskIndex, TaskKey,
+    TenantId, VersionId,
 };
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
@@ -12,8 +13,8 @@ use tokio::sync::OwnedMutexGuard;
 use super::draft::Draft;
 use super::{Memory, Shared};
 use crate::{
-    Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Part, Result, Share, ShareAsk,
-    Transaction, TransactionSlots, Transactions, VersionRecord,
+    Committed, ConcurrencyMember, Context, Created, DueTimer, Error, Granted, NewRunRecord, Part, Result,
+    Share, ShareAsk, Transaction, TransactionSlots, Transactions, VersionRecord,
 };
 
 /// The one open unit. Dropped, it takes its draft with it.
@@ -101,8 +102,13 @@ impl Transaction for MemoryTransaction {
         self.note(share)
     }
 
-    async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>> {
-        Ok(self.draft.lane(&self.shared.tables(), tenant, workflow, lane))
+    async fn concurrency_group(
+        &mut self,
+        tenant: TenantId,
+        workflow: &str,
+        group: &str,
+    ) -> Result<Vec<ConcurrencyMember>> {
+        Ok(self.draft.concurrency_group(&self.shared.tables(), tenant, workflow, group))
     }
 
     async fn ancestors(&mut self, run: RunId) -> Result<BTreeSet<RunId>> {
@@ -127,9 +133,9 @@ impl Transaction for MemoryTransaction {
         Ok(self.shared.tables().due_timers(now, limit))
     }
 
-    async fn create(&mut self, births: &[Birth]) -> Result<Vec<Created>> {
+    async fn create(&mut self, new_runs: &[NewRunRecord]) -> Result<Vec<Created>> {
         let tables = self.shared.tables();
-        let created = births.iter().map(|birth| self.draft.create(&tables, birth)).collect();
+        let created = new_runs.iter().map(|new_run| self.draft.create(&tables, new_run)).collect();
         drop(tables);
         self.note(created)
     }
@@ -149,7 +155,12 @@ impl Transaction for MemoryTransaction {
 
 #[async_trait]
 impl TransactionSlots for MemoryTransaction {
-    async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> Result<Vec<Seat>> {
+    async fn seat(
+        &mut self,
+        asks: &[SlotRequest],
+        leaves: &[SlotRelease],
+        now: Instant,
+    ) -> Result<Vec<Admission>> {
         Ok(self.draft.seat(&self.shared.tables(), asks, leaves, now))
     }
 

@@ -12,7 +12,7 @@ use super::tables::Tables;
 use super::transaction::MemoryTransaction;
 use crate::triggers::TRIGGER_EVENT_TTL;
 use crate::{
-    Result, Sighting, TransactionTriggers, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
+    PollRecord, Result, TransactionTriggers, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
     Triggers, normal,
 };
 
@@ -150,15 +150,15 @@ impl TransactionTriggers for MemoryTransaction {
         }))
     }
 
-    async fn sight(&mut self, key: &TriggerKey, revision: i64, sighting: &Sighting) -> Result<bool> {
+    async fn sight(&mut self, key: &TriggerKey, revision: i64, poll_record: &PollRecord) -> Result<bool> {
         let written = self.change_trigger(key, |row| {
             if row.revision != revision {
                 return None;
             }
-            row.watermark = sighting.watermark.clone();
-            row.due_at = sighting.due_at;
-            row.failures = sighting.failures;
-            row.paused = sighting.paused.clone().or(row.paused.take());
+            row.watermark = poll_record.watermark.clone();
+            row.due_at = poll_record.due_at;
+            row.failures = poll_record.failures;
+            row.paused = poll_record.paused.clone().or(row.paused.take());
             row.revision += 1;
             Some(())
         });

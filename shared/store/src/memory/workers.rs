@@ -4,17 +4,20 @@ use std::ops::Bound;
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use model::{Instant, Order, OrderKind, TenantId, WorkerFacts, WorkerId};
+use model::{Instant, TenantId, WorkerCommand, WorkerCommandKind, WorkerFacts, WorkerId};
 
 use super::Memory;
 use super::tables::Tables;
-use crate::{Held, HeldTask, Result, Sign, Silence, Told, WorkerRecord, WorkerViews, Workers, normal};
+use crate::{
+    Claim, ClaimedTask, Heartbeat, HeartbeatReply, Result, Silence, WorkerRecord, WorkerViews, Workers,
+    normal,
+};
 
 #[async_trait]
 impl Workers for Memory {
-    async fn beat(&self, sign: &Sign) -> Result<Told> {
+    async fn beat(&self, sign: &Heartbeat) -> Result<HeartbeatReply> {
         let mut tables = self.shared.tables();
-        let Sign { worker, facts, at } = normal::sign(sign);
+        let Heartbeat { worker, facts, at } = normal::sign(sign);
         // A clock that was turned back must not make a living worker look silent.
         let later = |row: &mut WorkerRow| {
             let after = row.heard_at + TimeDelta::microseconds(1);
@@ -24,18 +27,20 @@ impl Workers for Memory {
         let row = tables.workers.entry(worker).and_modify(later).or_insert(fresh);
         row.facts = facts.or(row.facts.take());
         let order = row.order.clone();
-        Ok(Told { holds: tables.held().filter(|held| held.worker == worker).collect(), order })
+        Ok(HeartbeatReply { holds: tables.held().filter(|held| held.worker == worker).collect(), order })
     }
 
-    async fn farewell(&self, worker: WorkerId) -> Result<Option<Order>> {
+    async fn farewell(&self, worker: WorkerId) -> Result<Option<WorkerCommand>> {
         Ok(self.shared.tables().workers.remove(&worker).and_then(|row| row.order))
     }
 
-    async fn give_order(&self, worker: WorkerId, order: &Order) -> Result<Option<Order>> {
+    async fn command_worker(&self, worker: WorkerId, order: &WorkerCommand) -> Result<Option<WorkerCommand>> {
         let mut tables = self.shared.tables();
         let Some(row) = tables.workers.get_mut(&worker) else { return Ok(None) };
         let stands = row.order.as_ref().map(|stands| stands.kind);
-        if stands.is_none() || (stands == Some(OrderKind::Drain) && order.kind == OrderKind::Kill) {
+        if stands.is_none()
+            || (stands == Some(WorkerCommandKind::Drain) && order.kind == WorkerCommandKind::Kill)
+        {
             row.order = Some(normal::order(order));
         }
         Ok(row.order.clone())
@@ -45,7 +50,7 @@ impl Workers for Memory {
         Ok(self.shared.tables().silent(since, limit))
     }
 
-    async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Held>> {
+    async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Claim>> {
         Ok(self.shared.tables().lost(silent, limit))
     }
 
@@ -86,7 +91,7 @@ impl WorkerViews for Memory {
 pub(super) struct WorkerRow {
     facts: Option<WorkerFacts>,
     heard_at: Instant,
-    order: Option<Order>,
+    order: Option<WorkerCommand>,
 }
 
 impl Tables {
@@ -99,8 +104,8 @@ impl Tables {
         silent
     }
 
-    pub(super) fn lost(&self, silent: &[Silence], limit: u32) -> Vec<Held> {
-        let is_lost = |held: &Held| {
+    pub(super) fn lost(&self, silent: &[Silence], limit: u32) -> Vec<Claim> {
+        let is_lost = |held: &Claim| {
             self.workers
                 .get(&held.worker)
                 .is_none_or(|row| silent.contains(&Silence { worker: held.worker, heard_at: row.heard_at }))
@@ -108,12 +113,17 @@ impl Tables {
         self.held().filter(is_lost).take(limit as usize).collect()
     }
 
-    fn holds_of(&self, worker: WorkerId, tenant: TenantId) -> Vec<HeldTask> {
+    fn holds_of(&self, worker: WorkerId, tenant: TenantId) -> Vec<ClaimedTask> {
         let held = self.held().filter(|held| held.worker == worker);
         held.filter_map(|held| {
             let run = self.runs.get(&held.key.run).filter(|row| row.run.tenant == tenant)?;
             let task = self.tasks.get(&held.key)?;
-            Some(HeldTask { held, version: run.run.version, child: task.child, started_at: task.started_at })
+            Some(ClaimedTask {
+                held,
+                version: run.run.version,
+                child: task.child,
+                started_at: task.started_at,
+            })
         })
         .collect()
     }
@@ -128,8 +138,8 @@ impl Tables {
     }
 
     /// Every attempt that a worker holds.
-    fn held(&self) -> impl Iterator<Item = Held> {
+    fn held(&self) -> impl Iterator<Item = Claim> {
         let held = self.tasks.iter().filter_map(|(key, task)| Some((*key, task.attempt, task.worker?)));
-        held.map(|(key, attempt, worker)| Held { key, attempt, worker })
+        held.map(|(key, attempt, worker)| Claim { key, attempt, worker })
     }
 }

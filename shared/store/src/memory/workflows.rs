@@ -7,7 +7,7 @@ use super::Memory;
 use super::tables::Tables;
 use crate::definitions::WORKFLOW_PAUSES;
 use crate::{
-    DefinitionViews, Result, TriggerPause, VersionRecord, WorkflowPlace, WorkflowRecord, WorkflowSort,
+    DefinitionViews, Result, TriggerPause, VersionRecord, WorkflowCursor, WorkflowRecord, WorkflowSort,
 };
 
 #[async_trait]
@@ -29,7 +29,7 @@ impl DefinitionViews for Memory {
         &self,
         tenant: TenantId,
         sort: WorkflowSort,
-        after: Option<&WorkflowPlace>,
+        after: Option<&WorkflowCursor>,
         limit: u32,
     ) -> Result<Vec<WorkflowRecord>> {
         let mut found = self.shared.tables().sorted_workflows(tenant, sort, after);
@@ -60,7 +60,7 @@ impl Tables {
         &self,
         tenant: TenantId,
         sort: WorkflowSort,
-        after: Option<&WorkflowPlace>,
+        after: Option<&WorkflowCursor>,
     ) -> Vec<WorkflowRecord> {
         let mut all = self.workflows(tenant, None, u32::MAX);
         let place = |record: &WorkflowRecord| (record.updated_at, record.name.clone());

@@ -60,7 +60,7 @@ impl Backfills for Postgres {
             .bind(record.created_at)
             .bind(normal::text(&record.created_by))
             .bind(record.finished_at)
-            .bind(record.look_at)
+            .bind(record.due_at)
             .execute(&mut *transaction)
             .await?;
         if written.rows_affected() == 1 {
@@ -129,7 +129,7 @@ impl Backfills for Postgres {
         .bind(record.id.0)
         .bind(record.state.name())
         .bind(record.finished_at)
-        .bind(record.look_at)
+        .bind(record.due_at)
         .bind(record.problem.as_deref().map(normal::text))
         .bind(record.cancelled_by.as_deref().map(normal::text))
         .bind(record.revision)
@@ -262,7 +262,7 @@ fn record(row: &PgRow) -> Result<BackfillRecord> {
         created_by: row.try_get("created_by")?,
         finished_at: row.try_get("finished_at")?,
         cancelled_by: row.try_get("cancelled_by")?,
-        look_at: row.try_get("due_at")?,
+        due_at: row.try_get("due_at")?,
         problem: row.try_get("problem")?,
         revision: row.try_get("revision")?,
     })

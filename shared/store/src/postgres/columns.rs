@@ -1,7 +1,7 @@
 //! The columns of the hot tables, each named once. Statements, select lists and binds follow from these lists, so nobody
 //! counts parameters: a new column is a line here, beside the migration and the model.
 
-use model::change::Checkup;
+use model::change::Recheck;
 use model::{AttemptRecord, Changes, Instant, Run, RunId, Task, Timer};
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
@@ -52,7 +52,7 @@ macro_rules! columns {
 /// A run as it is written.
 pub(super) struct RunRow {
     pub(super) run: Run,
-    recheck: Checkup,
+    recheck: Recheck,
     logical_date: Option<Instant>,
     schedule: String,
 }
@@ -66,14 +66,14 @@ impl RunRow {
 
     /// A run that changes. What never does is left out.
     pub(super) fn changed(changes: &Changes) -> Self {
-        let (run, recheck) = (normal::run(&changes.run), normal::checkup(changes));
+        let (run, recheck) = (normal::run(&changes.run), normal::recheck(changes));
         Self { run, recheck, logical_date: None, schedule: String::new() }
     }
 
     fn recheck_at(&self) -> Option<Instant> {
         match self.recheck {
-            Checkup::At(instant) | Checkup::By(instant) => Some(instant),
-            Checkup::Keep | Checkup::Never => None,
+            Recheck::At(instant) | Recheck::By(instant) => Some(instant),
+            Recheck::Keep | Recheck::Never => None,
         }
     }
 }
@@ -93,7 +93,7 @@ pub(super) const RUNS: &[Column<RunRow>] = columns! {
     Set "finished_at" "timestamptz" = |row| row.run.finished_at;
     Set "error" "text" = |row| row.run.error.clone();
     Given "recheck_at" "timestamptz" = |row| row.recheck_at();
-    Extra "keep_recheck" "boolean" = |row| matches!(row.recheck, Checkup::Keep | Checkup::By(_));
+    Extra "keep_recheck" "boolean" = |row| matches!(row.recheck, Recheck::Keep | Recheck::By(_));
     Never "logical_date" "timestamptz" = |row| row.logical_date;
     Never "schedule" "text" = |row| row.schedule.clone();
     Never "parent_run" "uuid" = |row| row.run.parent.map(|parent| parent.key.run.0);
@@ -101,8 +101,8 @@ pub(super) const RUNS: &[Column<RunRow>] = columns! {
     Never "parent_attempt" "int" = |row| row.run.parent.map(|parent| int(parent.attempt));
     Never "parent_waits" "boolean" = |row| row.run.parent.map(|parent| parent.waits);
     Never "depth" "int" = |row| int(row.run.depth);
-    Never "concurrency_group" "text" = |row| row.run.lane.clone();
-    Set "waiting" "boolean" = |row| row.run.held;
+    Never "concurrency_group" "text" = |row| row.run.concurrency_group.clone();
+    Set "waiting" "boolean" = |row| row.run.waiting;
     Never "priority" "int" = |row| row.run.priority;
 };
 

@@ -45,7 +45,7 @@ impl Postgres {
         Ok(Self { pool, tenant: None })
     }
 
-    /// Brings a database to the newest schema. Doing it twice, or from several places at once, is safe: an
+    /// Brings a database to the newest schema. Doing it twice, or from several slots at once, is safe: an
     /// advisory lock lets one through at a time.
     pub async fn migrate(url: &str) -> Result<()> {
         let mut connection = url.parse::<PgConnectOptions>()?.connect().await?;

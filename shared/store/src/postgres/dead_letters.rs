@@ -1,23 +1,23 @@
-//! Dead letters.
+//! Dead dead_letters.
 
 use async_trait::async_trait;
 
 use super::{Postgres, rows};
-use crate::{DeadLetter, DeadLetterViews, DeadLetters, LetterFilter, Result, normal};
+use crate::{DeadLetter, DeadLetterFilter, DeadLetterViews, DeadLetters, Result, normal};
 
 #[async_trait]
 impl DeadLetters for Postgres {
-    async fn bury(&self, letter: &DeadLetter) -> Result<()> {
-        let letter = normal::letter(letter);
+    async fn insert_dead_letter(&self, dead_letter: &DeadLetter) -> Result<()> {
+        let dead_letter = normal::dead_letter(dead_letter);
         sqlx::query(
             "insert into dead_letters (id, source, reason, body, at) values ($1, $2, $3, $4, $5)
              on conflict do nothing",
         )
-        .bind(letter.id)
-        .bind(letter.source)
-        .bind(letter.reason)
-        .bind(letter.body)
-        .bind(letter.at)
+        .bind(dead_letter.id)
+        .bind(dead_letter.source)
+        .bind(dead_letter.reason)
+        .bind(dead_letter.body)
+        .bind(dead_letter.at)
         .execute(&self.pool)
         .await?;
         Ok(())
@@ -25,15 +25,15 @@ impl DeadLetters for Postgres {
 
     async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>> {
         let found = sqlx::query("select id, source, reason, body, at from dead_letters where id = $1")
-            .bind(normal::letter_id(id))
+            .bind(normal::dead_letter_id(id))
             .fetch_optional(&self.pool)
             .await?;
-        found.as_ref().map(rows::letter).transpose()
+        found.as_ref().map(rows::dead_letter).transpose()
     }
 
     async fn discard(&self, id: &str) -> Result<bool> {
         let gone = sqlx::query("delete from dead_letters where id = $1")
-            .bind(normal::letter_id(id))
+            .bind(normal::dead_letter_id(id))
             .execute(&self.pool)
             .await?;
         Ok(gone.rows_affected() == 1)
@@ -42,7 +42,7 @@ impl DeadLetters for Postgres {
 
 #[async_trait]
 impl DeadLetterViews for Postgres {
-    async fn dead_letters(&self, filter: &LetterFilter) -> Result<Vec<DeadLetter>> {
+    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>> {
         let found = sqlx::query(include_str!("../../queries/list_dead_letters.sql"))
             .bind(filter.source.as_deref().map(normal::text))
             .bind(filter.text.as_deref().map(normal::text))
@@ -51,6 +51,6 @@ impl DeadLetterViews for Postgres {
             .bind(i64::from(filter.limit))
             .fetch_all(&self.pool)
             .await?;
-        found.iter().map(rows::letter).collect()
+        found.iter().map(rows::dead_letter).collect()
     }
 }

@@ -16,7 +16,7 @@ impl Inspections for Postgres {
             Some(_) => Vec::new(),
             None => of_the_whole(&self.pool, now).await?,
         };
-        let found = sqlx::query(include_str!("../../queries/look_at_runs.sql"))
+        let found = sqlx::query(include_str!("../../queries/inspect_runs.sql"))
             .bind(after.map(|run| run.0))
             .bind(i64::from(PAGE_SIZE))
             .bind(now - UNHEARD_AFTER)
@@ -47,7 +47,7 @@ impl Inspections for Postgres {
 fn seen(row: &PgRow) -> Result<Seen> {
     Ok(Seen {
         run: rows::run(row)?,
-        checkup_at: row.try_get("recheck_at")?,
+        recheck_at: row.try_get("recheck_at")?,
         counts: counts(row.try_get("seen")?)?,
         unheard: rows::number(row, "unheard")?,
         moved_at: row.try_get("moved_at")?,
@@ -74,7 +74,7 @@ async fn of_the_whole(pool: &PgPool, now: Instant) -> Result<Vec<Finding>> {
             now - OVERDUE_AFTER,
         ),
         (
-            Fault::OverdueCheckups,
+            Fault::OverdueRechecks,
             "select recheck_at as at from runs where recheck_at <= $1 order by recheck_at limit $2",
             now - UNHEARD_AFTER,
         ),
@@ -110,7 +110,7 @@ async fn orphaned_timers(pool: &PgPool, now: Instant) -> Result<Vec<Finding>> {
 }
 
 pub(super) async fn audit(connection: &mut PgConnection, run: RunId) -> Result<Audit> {
-    let row = sqlx::query(include_str!("../../queries/audit_run.sql"))
+    let row = sqlx::query(include_str!("../../queries/recount_run.sql"))
         .bind(run.0)
         .bind(TaskState::ALL.map(TaskState::name))
         .fetch_one(connection)

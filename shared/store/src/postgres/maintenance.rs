@@ -20,7 +20,7 @@ impl Maintenance for Postgres {
             next_timer: row.try_get("next_timer")?,
             schedule: row.try_get("schedule")?,
             backfill: row.try_get("backfill")?,
-            checkup: row.try_get("recheck")?,
+            recheck: row.try_get("recheck")?,
             unsent: row.try_get("unsent")?,
             granted: row.try_get("granted")?,
             room: row.try_get("room")?,
@@ -31,7 +31,7 @@ impl Maintenance for Postgres {
         })
     }
 
-    async fn due_checkups(&self, now: Instant, limit: u32) -> Result<Vec<RunId>> {
+    async fn due_rechecks(&self, now: Instant, limit: u32) -> Result<Vec<RunId>> {
         let found =
             sqlx::query("select id from runs where recheck_at <= $1 order by recheck_at, id limit $2")
                 .bind(now)

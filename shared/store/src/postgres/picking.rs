@@ -8,7 +8,7 @@ use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
 use super::rows;
-use crate::{Birth, Result, RunFilter, RunPlace, RunRecord, RunSort, normal};
+use crate::{NewRunRecord, Result, RunCursor, RunFilter, RunRecord, RunSort, normal};
 
 /// The runs that pass, in order.
 pub(super) async fn runs(
@@ -40,7 +40,7 @@ pub(super) async fn horizon(
     tenant: TenantId,
     filter: &RunFilter,
     rows: u32,
-) -> Result<Option<RunPlace>> {
+) -> Result<Option<RunCursor>> {
     let served = RunFilter { limit: 1, ..filter.served() };
     Ok(pick(connection, tenant, &served, rows.saturating_sub(1)).await?.pop())
 }
@@ -65,7 +65,7 @@ async fn pick(
     tenant: TenantId,
     filter: &RunFilter,
     offset: u32,
-) -> Result<Vec<RunPlace>> {
+) -> Result<Vec<RunCursor>> {
     let mut query = sqlx::query(statement(filter))
         // Planned for each call: which index serves depends on which filters are there.
         .persistent(false)
@@ -91,10 +91,10 @@ async fn pick(
 }
 
 /// Writes down the labels of runs that came into being.
-pub(super) async fn label(connection: &mut PgConnection, born: &[&Birth]) -> Result<()> {
-    let labels = |birth: &&Birth| {
-        let run = normal::run(&birth.changes.run);
-        let labels = normal::labels(&birth.facts.labels).into_iter();
+pub(super) async fn label(connection: &mut PgConnection, born: &[&NewRunRecord]) -> Result<()> {
+    let labels = |new_run: &&NewRunRecord| {
+        let run = normal::run(&new_run.changes.run);
+        let labels = normal::labels(&new_run.facts.labels).into_iter();
         labels.map(|label| (run.tenant.0, label, run.created_at, run.id.0)).collect::<Vec<_>>()
     };
     let mut written: Vec<_> = born.iter().flat_map(labels).collect();

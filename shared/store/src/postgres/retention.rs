@@ -94,7 +94,7 @@ impl Retention for Postgres {
         Ok(())
     }
 
-    async fn forget_letters(&self, before: Instant) -> Result<u64> {
+    async fn delete_dead_letters(&self, before: Instant) -> Result<u64> {
         let gone = sqlx::query(
             "delete from dead_letters where id in (
                  select id from dead_letters where at <= $1 order by at, id limit $2 for update skip locked

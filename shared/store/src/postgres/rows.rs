@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{timers, workflows};
 use crate::{
-    DeadLetter, DueTimer, Error, Facts, Held, Result, RunRecord, Starter, TaskRecord, VersionRecord,
+    Claim, DeadLetter, DueTimer, Error, Facts, Result, RunRecord, Starter, TaskRecord, VersionRecord,
     WorkflowRecord,
 };
 
@@ -51,8 +51,8 @@ pub(super) fn run(row: &PgRow) -> Result<Run> {
         error: row.try_get("error")?,
         parent: parent(row)?,
         depth: number(row, "depth")?,
-        lane: row.try_get("concurrency_group")?,
-        held: row.try_get("waiting")?,
+        concurrency_group: row.try_get("concurrency_group")?,
+        waiting: row.try_get("waiting")?,
         priority: row.try_get("priority")?,
     })
 }
@@ -177,8 +177,8 @@ pub(super) fn key(row: &PgRow) -> Result<TaskKey> {
     Ok(TaskKey { run: RunId(row.try_get("run")?), task: TaskIndex(number(row, "idx")?) })
 }
 
-pub(super) fn held(row: &PgRow) -> Result<Held> {
-    Ok(Held { key: key(row)?, attempt: number(row, "attempt")?, worker: WorkerId(row.try_get("worker")?) })
+pub(super) fn held(row: &PgRow) -> Result<Claim> {
+    Ok(Claim { key: key(row)?, attempt: number(row, "attempt")?, worker: WorkerId(row.try_get("worker")?) })
 }
 
 pub(super) fn version(row: &PgRow) -> Result<VersionRecord> {
@@ -216,7 +216,7 @@ pub(super) fn workflow(row: &PgRow) -> Result<WorkflowRecord> {
     })
 }
 
-pub(super) fn letter(row: &PgRow) -> Result<DeadLetter> {
+pub(super) fn dead_letter(row: &PgRow) -> Result<DeadLetter> {
     Ok(DeadLetter {
         id: row.try_get("id")?,
         source: row.try_get("source")?,

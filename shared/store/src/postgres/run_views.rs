@@ -6,19 +6,20 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 
-use super::{Postgres, lanes, picking, rows};
-use crate::{LaneMember, LogLine, Result, RunFilter, RunPlace, RunViews, chunks, normal};
+use super::{Postgres, concurrency, picking, rows};
+use crate::{ConcurrencyMember, LogLine, Result, RunCursor, RunFilter, RunViews, chunks, normal};
 
 #[async_trait]
 impl RunViews for Postgres {
-    async fn in_lane(
+    async fn in_concurrency_group(
         &self,
         tenant: TenantId,
         workflow: &str,
-        lane: &str,
+        group: &str,
         limit: u32,
-    ) -> Result<Vec<LaneMember>> {
-        lanes::members(&self.pool, tenant, &normal::text(workflow), &normal::label(lane), Some(limit)).await
+    ) -> Result<Vec<ConcurrencyMember>> {
+        concurrency::members(&self.pool, tenant, &normal::text(workflow), &normal::label(group), Some(limit))
+            .await
     }
 
     async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {
@@ -68,7 +69,7 @@ impl RunViews for Postgres {
         Ok(lines.into_iter().map(|(number, line)| (number as u32, line)).collect())
     }
 
-    async fn horizon(&self, tenant: TenantId, filter: &RunFilter, rows: u32) -> Result<Option<RunPlace>> {
+    async fn horizon(&self, tenant: TenantId, filter: &RunFilter, rows: u32) -> Result<Option<RunCursor>> {
         picking::horizon(&mut *self.reading().await?, tenant, filter, rows).await
     }
 }

@@ -135,7 +135,7 @@ async fn insert(connection: &mut PgConnection, record: &ScheduleRecord) -> Resul
     .bind(normal::text(&record.schedule.name))
     .bind(rows::json(&record.schedule))
     .bind(record.decided_until)
-    .bind(record.look_at)
+    .bind(record.due_at)
     .bind(&record.drift)
     .execute(connection)
     .await?;
@@ -152,7 +152,7 @@ async fn update(connection: &mut PgConnection, record: &ScheduleRecord) -> Resul
         .bind(record.decided_until)
         .bind(record.owed.map(|(which, _)| which.name()))
         .bind(record.owed.map(|(_, until)| until))
-        .bind(record.look_at)
+        .bind(record.due_at)
         .bind(pause.map(|pause| pause.at))
         .bind(pause.map(|pause| normal::text(&pause.by)))
         .bind(pause.and_then(|pause| pause.reason.as_deref()).map(normal::text))
@@ -181,7 +181,7 @@ fn record(row: &PgRow) -> Result<ScheduleRecord> {
         schedule,
         decided_until: row.try_get("decided_until")?,
         owed,
-        look_at: row.try_get("due_at")?,
+        due_at: row.try_get("due_at")?,
         pause,
         problem: row.try_get("problem")?,
         last_date: row.try_get("last_date")?,

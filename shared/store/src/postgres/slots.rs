@@ -1,4 +1,4 @@
-//! What readers and operators see of places and lines.
+//! What readers and operators see of slots and lines.
 
 use async_trait::async_trait;
 use model::{Instant, Limit, TaskKey, TaskState, TenantId, VersionId};
@@ -6,13 +6,15 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::Postgres;
-use super::places::{limit, pace, party, tenant_of, weight};
+use super::admission::{group, limit, pace, tenant_of, weight};
 use super::rows::{self, int, number};
-use crate::{Contender, Granted, InLine, LimitRecord, Result, SlotViews, Slots, StandingRecord, normal};
+use crate::{
+    Contender, FairnessGroupRecord, Granted, LimitRecord, Result, SlotViews, SlotWait, Slots, normal,
+};
 
 #[async_trait]
 impl Slots for Postgres {
-    async fn set_places(&self, limit: &Limit, places: Option<u32>) -> Result<()> {
+    async fn set_slots(&self, limit: &Limit, slots: Option<u32>) -> Result<()> {
         sqlx::query(
             "insert into limits (kind, tenant, name, slots) values ($1, $2, $3, $4)
                  on conflict (kind, tenant, name) do update set slots = excluded.slots",
@@ -20,7 +22,7 @@ impl Slots for Postgres {
         .bind(limit.kind())
         .bind(tenant_of(limit))
         .bind(normal::text(limit.name()))
-        .bind(places.map(int))
+        .bind(slots.map(int))
         .execute(&self.pool)
         .await?;
         Ok(())
@@ -64,8 +66,8 @@ impl SlotViews for Postgres {
         found.iter().map(record).collect()
     }
 
-    async fn standings(&self, limit: &Limit) -> Result<Vec<StandingRecord>> {
-        let found = sqlx::query(include_str!("../../queries/list_standings.sql"))
+    async fn groups(&self, limit: &Limit) -> Result<Vec<FairnessGroupRecord>> {
+        let found = sqlx::query(include_str!("../../queries/list_fairness_groups.sql"))
             .bind(limit.kind())
             .bind(tenant_of(limit))
             .bind(normal::text(limit.name()))
@@ -74,8 +76,8 @@ impl SlotViews for Postgres {
         found
             .iter()
             .map(|row| {
-                Ok(StandingRecord {
-                    party: party(row)?,
+                Ok(FairnessGroupRecord {
+                    group: group(row)?,
                     weight: weight(row)?,
                     waiting: row.try_get::<i64, _>("waiting")? as u32,
                     oldest: row.try_get("oldest")?,
@@ -87,18 +89,18 @@ impl SlotViews for Postgres {
     }
 
     async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>> {
-        let placed = TaskState::ALL.into_iter().filter(|state| state.is_placed());
+        let holds_slots = TaskState::ALL.into_iter().filter(|state| state.holds_slots());
         let found = sqlx::query(include_str!("../../queries/list_holders.sql"))
             .bind(tenant.0)
             .bind(i64::from(runs))
-            .bind(placed.map(TaskState::name).collect::<Vec<_>>())
+            .bind(holds_slots.map(TaskState::name).collect::<Vec<_>>())
             .fetch_all(&self.pool)
             .await?;
         found.iter().map(contender).collect()
     }
 
     async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>> {
-        let found = sqlx::query(include_str!("../../queries/list_line.sql"))
+        let found = sqlx::query(include_str!("../../queries/list_slot_waiters.sql"))
             .bind(limit.kind())
             .bind(tenant_of(limit))
             .bind(normal::text(limit.name()))
@@ -109,7 +111,7 @@ impl SlotViews for Postgres {
         found.iter().map(contender).collect()
     }
 
-    async fn in_line(&self, key: TaskKey) -> Result<Option<InLine>> {
+    async fn slot_wait(&self, key: TaskKey) -> Result<Option<SlotWait>> {
         let found = sqlx::query(
             "select kind, limits.tenant, name, slots, used, own.since, own.granted_at is not null as granted,
                     (select count(*) from slot_waiters as other
@@ -123,9 +125,9 @@ impl SlotViews for Postgres {
         .fetch_optional(&self.pool)
         .await?;
         let Some(row) = found else { return Ok(None) };
-        Ok(Some(InLine {
+        Ok(Some(SlotWait {
             limit: limit(&row)?,
-            places: places(&row)?,
+            slots: slots(&row)?,
             used: number(&row, "used")?,
             ahead: row.try_get::<i64, _>("ahead")? as u32,
             since: row.try_get("since")?,
@@ -137,15 +139,15 @@ impl SlotViews for Postgres {
 fn record(row: &PgRow) -> Result<LimitRecord> {
     Ok(LimitRecord {
         limit: limit(row)?,
-        places: places(row)?,
+        slots: slots(row)?,
         used: number(row, "used")?,
         waiting: number(row, "waiting")?,
         oldest: row.try_get("oldest")?,
     })
 }
 
-fn places(row: &PgRow) -> Result<Option<u32>> {
-    Ok(row.try_get::<Option<i32>, _>("slots")?.map(|places| places.unsigned_abs()))
+fn slots(row: &PgRow) -> Result<Option<u32>> {
+    Ok(row.try_get::<Option<i32>, _>("slots")?.map(|slots| slots.unsigned_abs()))
 }
 
 fn contender(row: &PgRow) -> Result<Contender> {

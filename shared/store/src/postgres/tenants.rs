@@ -57,7 +57,7 @@ fn record(row: &PgRow) -> Result<TenantRecord> {
         name: row.try_get("name")?,
         created_at: row.try_get("created_at")?,
         weight: number(row, "weight")?,
-        places: row.try_get::<Option<i32>, _>("slots")?.map(i32::unsigned_abs),
+        slots: row.try_get::<Option<i32>, _>("slots")?.map(i32::unsigned_abs),
         used: number(row, "used")?,
         waiting: number(row, "waiting")?,
     })

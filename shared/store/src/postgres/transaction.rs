@@ -4,37 +4,39 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use model::{
-    Ask, Audit, Changes, Instant, Leave, Run, RunId, Seat, Task, TaskIndex, TaskKey, TenantId, VersionId,
+    Admission, Audit, Changes, Instant, Run, RunId, SlotRelease, SlotRequest, Task, TaskIndex, TaskKey,
+    TenantId, VersionId,
 };
 use serde_json::Value;
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::Postgres;
+use super::admission::Places;
 use super::beginning::{UNIT, begin_with};
 use super::outbox::PendingMessages;
-use super::places::Places;
 use super::statements::{LOCK_RUNS, SELECT_ALL_TASKS, SELECT_TASKS, SELECT_UNFINISHED_TASKS};
 use super::{
-    births, definitions, inspection, items, lanes, retention, rows, runs, saves, shares, signals, timers,
+    concurrency, definitions, inspection, items, new_runs, retention, rows, runs, saves, shares, signals,
+    timers,
 };
 use crate::{
-    Birth, Committed, Context, Created, DueTimer, Error, Granted, LaneMember, Part, Result, Share, ShareAsk,
-    Transaction, TransactionSlots, Transactions, VersionRecord,
+    Committed, ConcurrencyMember, Context, Created, DueTimer, Error, Granted, NewRunRecord, Part, Result,
+    Share, ShareAsk, Transaction, TransactionSlots, Transactions, VersionRecord,
 };
 
 /// An open transaction, with the messages that will go out once it is committed.
 pub(super) struct PostgresTransaction {
     transaction: sqlx::Transaction<'static, sqlx::Postgres>,
     outbox: PendingMessages,
-    places: Places,
+    slots: Places,
     /// Set by the first error: half of what was asked may be written, so committing is refused.
     broken: bool,
 }
 
 impl PostgresTransaction {
     pub(super) fn new(transaction: sqlx::Transaction<'static, sqlx::Postgres>) -> Self {
-        Self { transaction, outbox: PendingMessages::default(), places: Places::default(), broken: false }
+        Self { transaction, outbox: PendingMessages::default(), slots: Places::default(), broken: false }
     }
 
     pub(super) fn connection(&mut self) -> &mut PgConnection {
@@ -102,13 +104,18 @@ impl Transaction for PostgresTransaction {
         self.note(share)
     }
 
-    async fn lane(&mut self, tenant: TenantId, workflow: &str, lane: &str) -> Result<Vec<LaneMember>> {
-        let members = lanes::lock(&mut self.transaction, tenant, workflow, lane).await;
+    async fn concurrency_group(
+        &mut self,
+        tenant: TenantId,
+        workflow: &str,
+        group: &str,
+    ) -> Result<Vec<ConcurrencyMember>> {
+        let members = concurrency::lock(&mut self.transaction, tenant, workflow, group).await;
         self.note(members)
     }
 
     async fn ancestors(&mut self, run: RunId) -> Result<BTreeSet<RunId>> {
-        let found = lanes::ancestors(&mut self.transaction, run).await;
+        let found = concurrency::ancestors(&mut self.transaction, run).await;
         self.note(found)
     }
 
@@ -132,8 +139,8 @@ impl Transaction for PostgresTransaction {
         self.note(due)
     }
 
-    async fn create(&mut self, births: &[Birth]) -> Result<Vec<Created>> {
-        let created = births::create(&mut self.transaction, births, &mut self.outbox).await;
+    async fn create(&mut self, new_runs: &[NewRunRecord]) -> Result<Vec<Created>> {
+        let created = new_runs::create(&mut self.transaction, new_runs, &mut self.outbox).await;
         self.note(created)
     }
 
@@ -148,27 +155,32 @@ impl Transaction for PostgresTransaction {
             return Err(Error::Conflict);
         }
         let unsent = self.outbox.write(&mut self.transaction).await?;
-        self.places.settle(&mut self.transaction).await?;
+        self.slots.settle(&mut self.transaction).await?;
         self.transaction.commit().await?;
-        let Places { granted, again, .. } = self.places;
+        let Places { granted, again, .. } = self.slots;
         Ok(Committed { unsent, granted, again })
     }
 }
 
 #[async_trait]
 impl TransactionSlots for PostgresTransaction {
-    async fn seat(&mut self, asks: &[Ask], leaves: &[Leave], now: Instant) -> Result<Vec<Seat>> {
-        let seats = self.places.seat(&mut self.transaction, asks, leaves, now).await;
+    async fn seat(
+        &mut self,
+        asks: &[SlotRequest],
+        leaves: &[SlotRelease],
+        now: Instant,
+    ) -> Result<Vec<Admission>> {
+        let seats = self.slots.seat(&mut self.transaction, asks, leaves, now).await;
         self.note(seats)
     }
 
     async fn grant(&mut self, now: Instant) -> Result<()> {
-        let granted = self.places.grant(&mut self.transaction, now).await;
+        let granted = self.slots.grant(&mut self.transaction, now).await;
         self.note(granted)
     }
 
     async fn give_back(&mut self, granted: &[Granted], now: Instant) -> Result<()> {
-        let given_back = self.places.give_back(&mut self.transaction, granted, now).await;
+        let given_back = self.slots.give_back(&mut self.transaction, granted, now).await;
         self.note(given_back)
     }
 }

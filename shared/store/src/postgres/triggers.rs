@@ -12,7 +12,7 @@ use super::{Postgres, rows};
 use crate::definitions::WORKFLOW_PAUSES;
 use crate::triggers::TRIGGER_EVENT_TTL;
 use crate::{
-    Error, Result, Sighting, TransactionTriggers, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
+    Error, PollRecord, Result, TransactionTriggers, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
     Triggers, normal,
 };
 
@@ -133,8 +133,8 @@ impl TransactionTriggers for PostgresTransaction {
         found.as_ref().map_or(Ok(None), |row| read(row, "held"))
     }
 
-    async fn sight(&mut self, key: &TriggerKey, revision: i64, sighting: &Sighting) -> Result<bool> {
-        let reason = sighting.paused.as_ref().map(|pause| normal::text(&pause.reason).into_owned());
+    async fn sight(&mut self, key: &TriggerKey, revision: i64, poll_record: &PollRecord) -> Result<bool> {
+        let reason = poll_record.paused.as_ref().map(|pause| normal::text(&pause.reason).into_owned());
         let written = sqlx::query(
             "update triggers
                 set watermark = $5::text::json, due_at = $6, failures = $7,
@@ -145,10 +145,10 @@ impl TransactionTriggers for PostgresTransaction {
         .bind(normal::text(&key.workflow))
         .bind(normal::text(&key.name))
         .bind(revision)
-        .bind(rows::json(&sighting.watermark))
-        .bind(sighting.due_at)
-        .bind(rows::int(sighting.failures))
-        .bind(sighting.paused.as_ref().map(|pause| pause.at))
+        .bind(rows::json(&poll_record.watermark))
+        .bind(poll_record.due_at)
+        .bind(rows::int(poll_record.failures))
+        .bind(poll_record.paused.as_ref().map(|pause| pause.at))
         .bind(reason)
         .execute(self.connection())
         .await;

@@ -1,7 +1,7 @@
 //! Workers: who lives, what each of them holds, and what they are told.
 
 use async_trait::async_trait;
-use model::{Instant, Order, OrderKind, TenantId, VersionId, WorkerFacts, WorkerId};
+use model::{Instant, TenantId, VersionId, WorkerCommand, WorkerCommandKind, WorkerFacts, WorkerId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -9,11 +9,14 @@ use uuid::Uuid;
 
 use super::Postgres;
 use super::rows::{self, column};
-use crate::{Error, Held, HeldTask, Result, Sign, Silence, Told, WorkerRecord, WorkerViews, Workers, normal};
+use crate::{
+    Claim, ClaimedTask, Error, Heartbeat, HeartbeatReply, Result, Silence, WorkerRecord, WorkerViews,
+    Workers, normal,
+};
 
 #[async_trait]
 impl Workers for Postgres {
-    async fn beat(&self, sign: &Sign) -> Result<Told> {
+    async fn beat(&self, sign: &Heartbeat) -> Result<HeartbeatReply> {
         let sign = normal::sign(sign);
         let facts = sign.facts.as_ref();
         let found = sqlx::query(include_str!("../../queries/record_beat.sql"))
@@ -29,10 +32,10 @@ impl Workers for Postgres {
             .await?;
         let order = found.first().map(order).transpose()?.flatten();
         let holds = found.iter().filter_map(|row| held(row).transpose()).collect::<Result<_>>()?;
-        Ok(Told { holds, order })
+        Ok(HeartbeatReply { holds, order })
     }
 
-    async fn farewell(&self, worker: WorkerId) -> Result<Option<Order>> {
+    async fn farewell(&self, worker: WorkerId) -> Result<Option<WorkerCommand>> {
         let gone = sqlx::query(
             "delete from workers where id = $1 returning command, commanded_by, command_reason, commanded_at",
         )
@@ -42,7 +45,7 @@ impl Workers for Postgres {
         gone.as_ref().map(order).transpose().map(Option::flatten)
     }
 
-    async fn give_order(&self, worker: WorkerId, order: &Order) -> Result<Option<Order>> {
+    async fn command_worker(&self, worker: WorkerId, order: &WorkerCommand) -> Result<Option<WorkerCommand>> {
         let order = normal::order(order);
         sqlx::query(
             "update workers set command = $2, commanded_by = $3, command_reason = $4, commanded_at = $5
@@ -80,7 +83,7 @@ impl Workers for Postgres {
             .collect()
     }
 
-    async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Held>> {
+    async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Claim>> {
         let found = sqlx::query(include_str!("../../queries/find_lost_attempts.sql"))
             .bind(column(silent, |silence| silence.worker.0))
             .bind(column(silent, |silence| silence.heard_at))
@@ -126,7 +129,7 @@ impl WorkerViews for Postgres {
                 workers.push(WorkerRecord { id, facts, heard_at, order, holds: Vec::new() });
             }
             if let (Some(held), Some(last)) = (held(row)?, workers.last_mut()) {
-                last.holds.push(HeldTask {
+                last.holds.push(ClaimedTask {
                     held,
                     version: VersionId(row.try_get("run_version")?),
                     child: rows::child(row)?,
@@ -139,7 +142,7 @@ impl WorkerViews for Postgres {
 }
 
 /// The attempt in a row that may hold none.
-fn held(row: &PgRow) -> Result<Option<Held>> {
+fn held(row: &PgRow) -> Result<Option<Claim>> {
     row.try_get::<Option<Uuid>, _>("run")?.map(|_| rows::held(row)).transpose()
 }
 
@@ -155,10 +158,10 @@ fn facts(row: &PgRow) -> Result<Option<WorkerFacts>> {
     }))
 }
 
-fn order(row: &PgRow) -> Result<Option<Order>> {
+fn order(row: &PgRow) -> Result<Option<WorkerCommand>> {
     let Some(kind) = row.try_get::<Option<&str>, _>("command")? else { return Ok(None) };
-    let known = OrderKind::named(kind);
-    Ok(Some(Order {
+    let known = WorkerCommandKind::named(kind);
+    Ok(Some(WorkerCommand {
         kind: known
             .ok_or_else(|| Error::Unreadable { what: "order", why: format!("`{kind}` is not known") })?,
         actor: row.try_get("commanded_by")?,

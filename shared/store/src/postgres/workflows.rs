@@ -7,7 +7,7 @@ use sqlx::postgres::PgRow;
 
 use super::{Postgres, rows};
 use crate::{
-    DefinitionViews, Pause, Result, VersionRecord, WorkflowPlace, WorkflowRecord, WorkflowSort, normal,
+    DefinitionViews, Pause, Result, VersionRecord, WorkflowCursor, WorkflowRecord, WorkflowSort, normal,
 };
 
 #[async_trait]
@@ -40,7 +40,7 @@ impl DefinitionViews for Postgres {
         &self,
         tenant: TenantId,
         sort: WorkflowSort,
-        after: Option<&WorkflowPlace>,
+        after: Option<&WorkflowCursor>,
         limit: u32,
     ) -> Result<Vec<WorkflowRecord>> {
         let (statement, by_change) = match sort {

@@ -113,4 +113,4 @@ pub enum WorkflowSort {
 }
 
 /// A workflow's place in any list: when it last changed, and its name.
-pub type WorkflowPlace = (Instant, String);
+pub type WorkflowCursor = (Instant, String);

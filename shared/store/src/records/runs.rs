@@ -3,7 +3,7 @@
 use model::{Instant, Run, RunId, RunState};
 
 /// A run's place in a list: the instant that the list is ordered by, and the run.
-pub type RunPlace = (Instant, RunId);
+pub type RunCursor = (Instant, RunId);
 
 /// In which order runs are listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -31,7 +31,7 @@ impl RunSort {
     }
 
     /// A run's place in a list of this order; none where it is in no such list.
-    pub fn place(self, run: &Run) -> Option<RunPlace> {
+    pub fn place(self, run: &Run) -> Option<RunCursor> {
         let at = if self.is_by_end() { run.finished_at? } else { run.created_at };
         Some((at, run.id))
     }
@@ -57,9 +57,9 @@ pub struct RunFilter {
     /// In this order.
     pub sort: RunSort,
     /// Only those that come after this place in the list.
-    pub after: Option<RunPlace>,
+    pub after: Option<RunCursor>,
     /// Only those that come up to this place in the list.
-    pub until: Option<RunPlace>,
+    pub until: Option<RunCursor>,
     /// At most so many.
     pub limit: u32,
 }

@@ -1,10 +1,10 @@
 //! Workers: their signs of life, and what they hold.
 
-use model::{Child, Instant, Order, TaskKey, VersionId, WorkerFacts, WorkerId};
+use model::{Child, Instant, TaskKey, VersionId, WorkerCommand, WorkerFacts, WorkerId};
 
 /// An attempt that a worker holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Held {
+pub struct Claim {
     /// The task.
     pub key: TaskKey,
     /// The attempt.
@@ -15,7 +15,7 @@ pub struct Held {
 
 /// A worker's sign of life.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Sign {
+pub struct Heartbeat {
     /// The worker.
     pub worker: WorkerId,
     /// What it says of itself; none leaves what is known.
@@ -26,11 +26,11 @@ pub struct Sign {
 
 /// What a worker hears in return for a sign of life.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Told {
+pub struct HeartbeatReply {
     /// The attempts that are its own: others it must stop, and those it does not know of it must give back.
-    pub holds: Vec<Held>,
+    pub holds: Vec<Claim>,
     /// What it has been told to do.
-    pub order: Option<Order>,
+    pub order: Option<WorkerCommand>,
 }
 
 /// A worker that has said nothing for long.
@@ -52,16 +52,16 @@ pub struct WorkerRecord {
     /// When it was last heard of, by its own clock.
     pub heard_at: Instant,
     /// What it has been told to do.
-    pub order: Option<Order>,
+    pub order: Option<WorkerCommand>,
     /// The attempts that it holds, in key order.
-    pub holds: Vec<HeldTask>,
+    pub holds: Vec<ClaimedTask>,
 }
 
 /// An attempt that a worker holds, with what its name follows from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HeldTask {
+pub struct ClaimedTask {
     /// The attempt.
-    pub held: Held,
+    pub held: Claim,
     /// The version of its run.
     pub version: VersionId,
     /// The task's place, if it is a child of a fan-out.

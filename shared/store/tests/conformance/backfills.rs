@@ -7,7 +7,7 @@ use store::{BackfillDate, BackfillRecord, BackfillState, BackfillTurn, DateStep,
 use uuid::Uuid;
 
 use crate::Subject;
-use crate::example::{TENANT, at, birth, create, finish, run_id, version};
+use crate::example::{TENANT, at, create, finish, new_run, run_id, version};
 
 pub(crate) fn record(number: u128) -> BackfillRecord {
     BackfillRecord {
@@ -26,7 +26,7 @@ pub(crate) fn record(number: u128) -> BackfillRecord {
         created_by: "ada".into(),
         finished_at: None,
         cancelled_by: None,
-        look_at: Some(at(60)),
+        due_at: Some(at(60)),
         problem: None,
         revision: 0,
     }
@@ -46,11 +46,11 @@ pub(crate) async fn made(store: &Subject, number: u128) -> BackfillRecord {
 
 /// A run of the example with that date.
 async fn run_at(store: &Subject, number: u128, version: VersionId, second: i64, schedule: &str) -> RunId {
-    let mut birth = birth(run_id(number), version, 3);
-    birth.facts.logical_date = Some(at(second));
+    let mut new_run = new_run(run_id(number), version, 3);
+    new_run.facts.logical_date = Some(at(second));
     let interval = Interval { start: at(second), end: at(second) };
-    birth.facts.planned = Some(Planned { schedule: schedule.to_owned(), interval });
-    create(&**store, &birth).await.unwrap();
+    new_run.facts.planned = Some(Planned { schedule: schedule.to_owned(), interval });
+    create(&**store, &new_run).await.unwrap();
     run_id(number)
 }
 
@@ -72,7 +72,7 @@ pub(crate) async fn a_backfill_is_saved_over_the_revision_it_was_read_at(store: 
     let read = made(&store, 1).await;
     let paused = BackfillRecord {
         state: BackfillState::Paused,
-        look_at: None,
+        due_at: None,
         problem: Some("no run".into()),
         ..read.clone()
     };
@@ -151,12 +151,12 @@ pub(crate) async fn the_last_runs_of_a_schedule_say_when_they_began(store: Subje
         (3, 30, "default", "backfill"),
         (4, 40, "eu", "schedule"),
     ] {
-        let mut birth = birth(run_id(number), version, 3);
-        birth.facts.logical_date = Some(at(second));
-        birth.facts.trigger_kind = kind.into();
+        let mut new_run = new_run(run_id(number), version, 3);
+        new_run.facts.logical_date = Some(at(second));
+        new_run.facts.trigger_kind = kind.into();
         let interval = Interval { start: at(second), end: at(second) };
-        birth.facts.planned = Some(Planned { schedule: schedule.to_owned(), interval });
-        create(&*store, &birth).await.unwrap();
+        new_run.facts.planned = Some(Planned { schedule: schedule.to_owned(), interval });
+        create(&*store, &new_run).await.unwrap();
     }
     let last = async |schedule: &str, limit| {
         let found = store.last_starts(TENANT, "example", schedule, limit).await.unwrap();
@@ -197,14 +197,14 @@ pub(crate) async fn a_cancelled_backfill_may_be_looked_at(store: Subject) {
 }
 
 pub(crate) async fn backfills_that_ended_long_ago_are_forgotten(store: Subject) {
-    for (number, state, finished_at, look_at) in [
+    for (number, state, finished_at, due_at) in [
         (1, BackfillState::Finished, Some(at(100)), None),
         (2, BackfillState::Cancelled, Some(at(200)), None),
         (3, BackfillState::Cancelled, Some(at(100)), Some(at(300))),
         (4, BackfillState::Paused, None, None),
     ] {
         let read = made(&store, number).await;
-        assert!(store.save_backfill(&BackfillRecord { state, finished_at, look_at, ..read }).await.unwrap());
+        assert!(store.save_backfill(&BackfillRecord { state, finished_at, due_at, ..read }).await.unwrap());
     }
     assert_eq!(store.forget_backfills(at(99)).await.unwrap(), 0);
     assert_eq!(store.forget_backfills(at(150)).await.unwrap(), 1);

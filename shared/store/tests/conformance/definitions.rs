@@ -1,7 +1,7 @@
 //! Claims about workflows and versions.
 
 use model::TenantId;
-use store::{Activated, NewVersion, Pause, Paused, Registered, WorkflowPlace, WorkflowSort};
+use store::{Activated, NewVersion, Pause, Paused, Registered, WorkflowCursor, WorkflowSort};
 
 use crate::Subject;
 use crate::example::{TENANT, at, definition};
@@ -178,7 +178,7 @@ pub(crate) async fn workflows_are_listed_in_other_orders(store: Subject) {
         store.register(&later(name, "h1", second)).await.unwrap();
     }
     store.archive(TENANT, "d", at(9)).await.unwrap();
-    let list = async |sort, after: Option<WorkflowPlace>, limit| {
+    let list = async |sort, after: Option<WorkflowCursor>, limit| {
         let found = store.sorted_workflows(TENANT, sort, after.as_ref(), limit).await.unwrap();
         found.into_iter().map(|record| record.name).collect::<Vec<_>>()
     };

@@ -3,14 +3,14 @@
 use std::fmt::Debug;
 
 use chrono::{TimeDelta, TimeZone, Utc};
-use model::change::Checkup;
+use model::change::Recheck;
 use model::message::RunNudged;
 use model::{
     Changes, Counts, Event, EventKind, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey,
     TaskState, TenantId, VersionId, WorkerId,
 };
 use serde_json::{Map, Value};
-use store::{Birth, Created, Facts, NewVersion, Result, Store, Unsent};
+use store::{Created, Facts, NewRunRecord, NewVersion, Result, Store, Unsent};
 use uuid::Uuid;
 
 pub(crate) const TENANT: TenantId = TenantId::DEFAULT;
@@ -68,7 +68,7 @@ pub(crate) async fn version(store: &dyn Store) -> VersionId {
 }
 
 /// A run of `tasks` pending tasks, with nothing else.
-pub(crate) fn birth(id: RunId, version: VersionId, tasks: u32) -> Birth {
+pub(crate) fn new_run(id: RunId, version: VersionId, tasks: u32) -> NewRunRecord {
     let run = Run {
         id,
         tenant: TENANT,
@@ -85,13 +85,13 @@ pub(crate) fn birth(id: RunId, version: VersionId, tasks: u32) -> Birth {
         error: None,
         parent: None,
         depth: 0,
-        lane: None,
-        held: false,
+        concurrency_group: None,
+        waiting: false,
         priority: 0,
     };
     let mut changes = changes(run);
     changes.tasks = (0..tasks).map(|index| Task::pending(TaskIndex(index), at(0))).collect();
-    Birth { facts: facts(), changes }
+    NewRunRecord { facts: facts(), changes }
 }
 
 pub(crate) fn facts() -> Facts {
@@ -123,7 +123,7 @@ pub(crate) fn changes(run: Run) -> Changes {
         shares_ended: vec![],
         waits_over: vec![],
         outbox: vec![],
-        checkup: Checkup::Keep,
+        recheck: Recheck::Keep,
     }
 }
 
@@ -133,9 +133,9 @@ pub(crate) fn record(changes: &mut Changes, events: &[Event]) {
     changes.run.events += events.len() as i64;
 }
 
-pub(crate) async fn create(store: &dyn Store, birth: &Birth) -> Result<Created> {
+pub(crate) async fn create(store: &dyn Store, new_run: &NewRunRecord) -> Result<Created> {
     let mut unit = store.begin().await?;
-    let created = unit.create(std::slice::from_ref(birth)).await?;
+    let created = unit.create(std::slice::from_ref(new_run)).await?;
     unit.commit().await?;
     Ok(created[0])
 }
@@ -143,8 +143,8 @@ pub(crate) async fn create(store: &dyn Store, birth: &Birth) -> Result<Created> 
 /// A run of three tasks that is there.
 pub(crate) async fn example(store: &dyn Store, number: u128) -> RunId {
     let id = run_id(number);
-    let birth = birth(id, version(store).await, 3);
-    assert_eq!(create(store, &birth).await.unwrap(), Created::New);
+    let new_run = new_run(id, version(store).await, 3);
+    assert_eq!(create(store, &new_run).await.unwrap(), Created::New);
     id
 }
 

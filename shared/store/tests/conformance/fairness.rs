@@ -1,18 +1,18 @@
 //! Fairness in numbers, on Postgres at full size, where a line is only ever read from its head.
 
-use model::{Ask, TenantId};
+use model::{SlotRequest, TenantId};
 
 use crate::Subject;
 use crate::example::{TENANT, at};
-use crate::places::{behind_one, crowd, drain, leave, queue, seat};
+use crate::slots::{behind_one, crowd, drain, leave, queue, seat};
 
 /// So many ask in one transaction.
 const TOGETHER: usize = 5_000;
 
 /// Who came, in order, of as many as were let in; at first all of these stood in line, one crowd behind the other.
-async fn arrivals(store: &Subject, crowds: Vec<Vec<Ask>>, most: usize) -> Vec<TenantId> {
-    let portions: Vec<Vec<Ask>> =
-        crowds.iter().flat_map(|crowd| crowd.chunks(TOGETHER).map(<[Ask]>::to_vec)).collect();
+async fn arrivals(store: &Subject, crowds: Vec<Vec<SlotRequest>>, most: usize) -> Vec<TenantId> {
+    let portions: Vec<Vec<SlotRequest>> =
+        crowds.iter().flat_map(|crowd| crowd.chunks(TOGETHER).map(<[SlotRequest]>::to_vec)).collect();
     let (first, asks) = behind_one(&**store, &portions).await;
     drain(&**store, &asks, &first, most).await.into_iter().map(|ask| ask.tenant).collect()
 }
@@ -34,8 +34,10 @@ async fn ten_thousand_tasks_that_are_cancelled_cost_their_tenant_no_turn() {
     let store = crate::postgres(&database.url).await;
     let other = store.tenant("other", at(0)).await.unwrap();
     let (many, patient) = (crowd(TENANT, 1_000, 10_000), crowd(other, 100_000, 5_000));
-    let portions: Vec<Vec<Ask>> =
-        [&many, &patient].into_iter().flat_map(|crowd| crowd.chunks(TOGETHER).map(<[Ask]>::to_vec)).collect();
+    let portions: Vec<Vec<SlotRequest>> = [&many, &patient]
+        .into_iter()
+        .flat_map(|crowd| crowd.chunks(TOGETHER).map(<[SlotRequest]>::to_vec))
+        .collect();
     let (first, asks) = behind_one(&*store, &portions).await;
     for gone in [&many[..4_000], &many[5_000..9_990]] {
         let leaves: Vec<_> = gone.iter().map(|ask| leave(ask, false)).collect();
@@ -77,8 +79,8 @@ async fn weights_of_three_to_one_give_three_to_one_within_two_percent() {
     let order = arrivals(&store, vec![crowd(TENANT, 100_000, 5_000), crowd(heavy, 1, 5_000)], 4_000).await;
     let heavies = order.iter().filter(|tenant| **tenant == heavy).count();
     assert!((2_940..=3_060).contains(&heavies), "{heavies} of 4,000 came from the tenant of weight three");
-    let standings = store.standings(&queue()).await.unwrap();
-    let received: Vec<u64> = standings.iter().map(|row| row.received).collect();
+    let groups = store.groups(&queue()).await.unwrap();
+    let received: Vec<u64> = groups.iter().map(|row| row.received).collect();
     assert_eq!(received, [4_000 - heavies as u64, heavies as u64]);
 }
 

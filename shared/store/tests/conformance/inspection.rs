@@ -1,6 +1,6 @@
 //! Claims about looking for what should not be.
 
-use model::change::Checkup;
+use model::change::Recheck;
 use model::{Counts, TaskEvent, TaskIndex, TaskState, Timer, TimerKind};
 use store::{DeadLetter, Fault, Finding, Inspection};
 
@@ -21,7 +21,7 @@ pub(crate) async fn an_empty_store_is_in_order(store: Subject) {
 pub(crate) async fn what_is_overdue_is_found_with_its_age(store: Subject) {
     let id = example(&*store, 1).await;
     step(&*store, id, |changes| {
-        changes.checkup = Checkup::At(at(50));
+        changes.recheck = Recheck::At(at(50));
         changes.timers =
             vec![Timer { task: Some(TaskIndex(0)), attempt: 1, kind: TimerKind::Retry, wake_at: at(10) }];
         record(changes, &[event(5)]);
@@ -37,21 +37,21 @@ pub(crate) async fn what_is_overdue_is_found_with_its_age(store: Subject) {
         [
             finding(Fault::OverdueTimers, 10),
             finding(Fault::UnsentMessages, 5),
-            finding(Fault::OverdueCheckups, 50)
+            finding(Fault::OverdueRechecks, 50)
         ]
     );
     let (source, reason, body) = ("s".to_owned(), "r".to_owned(), String::new());
     let letter = DeadLetter { id: "1".to_owned(), source, reason, body, at: at(0) };
-    store.bury(&letter).await.unwrap();
+    store.insert_dead_letter(&letter).await.unwrap();
     assert!(faults(&store, 60).await.contains(&(Fault::DeadLetters, 1)));
 }
 
 pub(crate) async fn a_run_in_which_nothing_moves_is_found(store: Subject) {
     let id = example(&*store, 1).await;
-    assert_eq!(faults(&store, 0).await, [(Fault::NotLookedAt, 1)]);
+    assert_eq!(faults(&store, 0).await, [(Fault::NoRecheck, 1)]);
     let version = run(&*store, id).await.version;
     assert_eq!(store.inspect(at(0), None).await.unwrap().versions, [(id, version)]);
-    step(&*store, id, |changes| changes.checkup = Checkup::At(at(9_999))).await.unwrap();
+    step(&*store, id, |changes| changes.recheck = Recheck::At(at(9_999))).await.unwrap();
     assert_eq!(faults(&store, 119).await, []);
     assert_eq!(faults(&store, 120).await, [(Fault::AtRest, 3)]);
     step(&*store, id, |changes| {
@@ -70,7 +70,7 @@ pub(crate) async fn counts_that_do_not_fit_are_found_and_audited(store: Subject)
     let right = run(&*store, id).await.counts;
     step(&*store, id, |changes| {
         changes.run.counts = Counts::all_pending(7);
-        changes.checkup = Checkup::At(at(9_999));
+        changes.recheck = Recheck::At(at(9_999));
     })
     .await
     .unwrap();

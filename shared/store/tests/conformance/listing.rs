@@ -5,7 +5,7 @@ use serde_json::json;
 use store::{RunFilter, Starter};
 
 use crate::Subject;
-use crate::example::{TENANT, at, birth, create, definition, example, finish, key, run_id, step, version};
+use crate::example::{TENANT, at, create, definition, example, finish, key, new_run, run_id, step, version};
 
 /// Runs 1 to 6: two are created at a time, those of an odd number are of `example`, the others of `other`.
 async fn six_runs(store: &Subject) {
@@ -15,10 +15,10 @@ async fn six_runs(store: &Subject) {
     for number in 1..=6 {
         let workflow = if number % 2 == 1 { "example" } else { "other" };
         let version = store.workflow(TENANT, workflow).await.unwrap().unwrap().version.id;
-        let mut birth = birth(run_id(number), version, 3);
-        birth.changes.run.workflow = workflow.to_owned();
-        birth.changes.run.created_at = at((number as i64 + 1) / 2);
-        create(&**store, &birth).await.unwrap();
+        let mut new_run = new_run(run_id(number), version, 3);
+        new_run.changes.run.workflow = workflow.to_owned();
+        new_run.changes.run.created_at = at((number as i64 + 1) / 2);
+        create(&**store, &new_run).await.unwrap();
     }
 }
 
@@ -61,11 +61,11 @@ pub(crate) async fn runs_are_filtered_by_workflow_and_state(store: Subject) {
 
 /// A run that the second task of another one started.
 async fn child(store: &Subject, number: u128, of: u128, second: i64) -> RunId {
-    let mut birth = birth(run_id(number), version(&**store).await, 1);
-    birth.changes.run.parent = Some(Parent { key: key(run_id(of), 1), attempt: 1, waits: true, depth: 1 });
-    birth.changes.run.depth = 1;
-    birth.changes.run.created_at = at(second);
-    create(&**store, &birth).await.unwrap();
+    let mut new_run = new_run(run_id(number), version(&**store).await, 1);
+    new_run.changes.run.parent = Some(Parent { key: key(run_id(of), 1), attempt: 1, waits: true, depth: 1 });
+    new_run.changes.run.depth = 1;
+    new_run.changes.run.created_at = at(second);
+    create(&**store, &new_run).await.unwrap();
     run_id(number)
 }
 

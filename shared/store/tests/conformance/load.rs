@@ -1,12 +1,12 @@
 //! Claims about how much of everything there is.
 
-use model::change::Checkup;
+use model::change::Recheck;
 use model::{RunState, TaskIndex, TaskState, TenantId, Timer, TimerKind};
 use store::Usage;
 
 use crate::Subject;
+use crate::dead_letters;
 use crate::example::{at, event, example, finish, nudge, record, step};
-use crate::letters;
 
 pub(crate) async fn an_empty_store_carries_nothing(store: Subject) {
     let load = store.load().await.unwrap();
@@ -24,12 +24,12 @@ pub(crate) async fn what_is_unfinished_is_counted_by_state_and_tenant(store: Sub
     let change = step(&*store, one, |changes| {
         record(changes, &[event(5)]);
         changes.timers = vec![timer];
-        changes.checkup = Checkup::At(at(60));
+        changes.recheck = Recheck::At(at(60));
         changes.outbox.push(nudge(changes.run.id));
     });
     change.await.unwrap();
     finish(&*store, two).await;
-    store.bury(&letters::letter("a", 1)).await.unwrap();
+    store.insert_dead_letter(&dead_letters::letter("a", 1)).await.unwrap();
     let load = store.load().await.unwrap();
     let unfinished: u32 = load.runs.iter().map(|(_, runs)| runs).sum();
     assert_eq!(unfinished, 1, "what has ended is not counted: {load:?}");

@@ -3,24 +3,24 @@
 #![expect(clippy::unwrap_used, reason = "a claim that meets an error has failed")]
 
 mod backfills;
+mod change_feed;
 mod checkpoints;
+mod concurrency;
+mod dead_letters;
 mod definitions;
 mod example;
 mod fairness;
-mod fans;
+mod fan_out;
 mod history;
 mod inspection;
-mod lanes;
-mod letters;
 mod listing;
 mod load;
-mod news;
 mod operators;
 mod picking;
-mod places;
 mod retention;
 mod schedules;
 mod shares;
+mod slots;
 mod sweep;
 mod tenants;
 mod triggers;
@@ -196,7 +196,7 @@ claims! {
         timers_are_dropped_by_whose_they_are
         a_timer_without_an_owner_that_can_have_it_is_refused
         a_timer_that_is_dropped_and_set_at_once_is_set
-        steps_leave_the_check_up_as_it_was
+        steps_leave_the_recheck_as_it_was
         a_finished_run_is_not_looked_at
         every_unfinished_run_can_be_looked_at_at_once
         committed_messages_are_unsent_until_they_are_marked
@@ -205,7 +205,7 @@ claims! {
         a_unit_takes_what_is_due_and_no_more
         timers_are_listed_by_time_and_by_page
     }
-    fans {
+    fan_out {
         children_are_there_with_their_items
         a_run_can_be_born_with_children
         ten_thousand_children_are_born_in_one_save
@@ -245,7 +245,7 @@ claims! {
         units_that_ask_in_opposite_order_at_worst_decide_again
         shares_of_runs_that_exist_end_with_them
     }
-    lanes {
+    concurrency {
         a_lane_has_its_unfinished_runs_oldest_first
         a_lane_is_of_one_workflow_and_tenant
         the_ancestors_of_a_run_are_those_that_wait_for_it
@@ -256,7 +256,7 @@ claims! {
         a_unit_sees_its_own_runs_in_a_lane
         of_runs_that_enter_a_lane_at_once_one_finds_it_free
     }
-    places {
+    slots {
         a_place_is_given_while_there_are_some_and_then_one_waits
         whoever_leaves_lets_the_next_begin
         who_has_a_place_and_who_comes_next_can_be_named
@@ -267,9 +267,9 @@ claims! {
         what_is_given_back_goes_to_the_next_and_only_at_that_attempt
         a_dropped_unit_takes_no_place
         a_task_needs_a_place_of_every_limit
-        what_a_workflow_says_of_its_places_stands
-        a_limit_that_nobody_has_set_has_the_usual_places
-        raised_places_are_granted
+        what_a_workflow_says_of_its_slots_stands
+        a_limit_that_nobody_has_set_has_the_usual_slots
+        raised_slots_are_granted
         one_task_behind_many_of_another_tenant_comes_in_the_next_round
         tenants_come_by_their_weights
         a_backfill_takes_turns_by_its_weight_and_lets_live_tasks_go_first
@@ -334,7 +334,7 @@ claims! {
         a_cancelled_backfill_may_be_looked_at
         backfills_that_ended_long_ago_are_forgotten
     }
-    news {
+    change_feed {
         what_was_committed_since_a_bookmark_is_told_once
         what_was_not_committed_is_no_news
         a_write_that_was_overtaken_is_told_when_it_is_committed
@@ -342,7 +342,7 @@ claims! {
         whoever_missed_too_much_is_told_so
         a_bookmark_of_nobody_is_refused
     }
-    letters {
+    dead_letters {
         dead_letters_come_newest_first
         the_same_dead_letter_again_changes_nothing
         any_dead_letter_can_be_buried

@@ -1,6 +1,6 @@
 //! Claims about what people have done anew.
 
-use model::change::Checkup;
+use model::change::Recheck;
 use model::task::Tally;
 use model::{Changes, Child, Fan, RunState, Task, TaskIndex, TaskState};
 use serde_json::json;
@@ -87,13 +87,13 @@ pub(crate) async fn a_finished_run_can_be_reopened(store: Subject) {
         changes.run.state = RunState::Queued;
         changes.run.finished_at = None;
         changes.run.error = None;
-        changes.checkup = Checkup::By(at(5));
+        changes.recheck = Recheck::By(at(5));
     })
     .await
     .unwrap();
     let reopened = run(&*store, id).await;
     assert_eq!((reopened.state, reopened.finished_at, reopened.error), (RunState::Queued, None, None));
-    assert_eq!(store.due_checkups(at(5), 9).await.unwrap(), [id]);
+    assert_eq!(store.due_rechecks(at(5), 9).await.unwrap(), [id]);
 }
 
 pub(crate) async fn what_a_cleared_task_delivered_serves_nobody_any_more(store: Subject) {

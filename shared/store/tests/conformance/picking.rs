@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 
 use model::{RunId, RunState};
 use serde_json::json;
-use store::{Part, RunFilter, RunPlace, RunSort};
+use store::{Part, RunCursor, RunFilter, RunSort};
 
 use crate::Subject;
-use crate::example::{TENANT, at, birth, create, definition, finish, run_id, step};
+use crate::example::{TENANT, at, create, definition, finish, new_run, run_id, step};
 
 /// Runs 1 to 6, created a second apart; those of an even number are green, number 5 failed at last.
 async fn six_runs(store: &Subject) {
     store.register(&definition("example", "h1")).await.unwrap();
     let version = store.workflow(TENANT, "example").await.unwrap().unwrap().version.id;
     for number in 1..=6 {
-        let mut birth = birth(run_id(number), version, 3);
-        birth.changes.run.created_at = at(number as i64);
+        let mut new_run = new_run(run_id(number), version, 3);
+        new_run.changes.run.created_at = at(number as i64);
         let team = if number % 2 == 0 { "green" } else { "red" };
-        birth.facts.labels = json!({"team": team, "number": number as u64}).as_object().unwrap().clone();
-        birth.facts.trigger_by = format!("Ada {number}");
-        create(&**store, &birth).await.unwrap();
+        new_run.facts.labels = json!({"team": team, "number": number as u64}).as_object().unwrap().clone();
+        new_run.facts.trigger_by = format!("Ada {number}");
+        create(&**store, &new_run).await.unwrap();
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn runs_that_ended_are_listed_by_their_ends(store: Subject) {
     for number in [4, 1, 6] {
         finish(&*store, run_id(number)).await;
     }
-    let ends: Vec<RunPlace> = {
+    let ends: Vec<RunCursor> = {
         let ended = RunFilter { sort: RunSort::FirstEnded, ..filter() };
         let found = store.runs(TENANT, &ended).await.unwrap();
         found.iter().map(|record| RunSort::FirstEnded.place(&record.run).unwrap()).collect()
@@ -84,12 +84,12 @@ pub(crate) async fn any_label_can_be_looked_for(store: Subject) {
     store.register(&definition("example", "h1")).await.unwrap();
     let version = store.workflow(TENANT, "example").await.unwrap().unwrap().version.id;
     let long = "x".repeat(5_000);
-    let mut birth = birth(run_id(1), version, 1);
-    birth.facts.labels = json!({"long": long, "nul": "a\u{0}b", "": "", "none": null, "of": {"a": [1]}})
+    let mut new_run = new_run(run_id(1), version, 1);
+    new_run.facts.labels = json!({"long": long, "nul": "a\u{0}b", "": "", "none": null, "of": {"a": [1]}})
         .as_object()
         .unwrap()
         .clone();
-    create(&*store, &birth).await.unwrap();
+    create(&*store, &new_run).await.unwrap();
     for label in [&*format!("long={long}"), "nul=a\0b", "=", "none=null", "of={\"a\":[1]}"] {
         let found = RunFilter { label: Some(label.to_owned()), ..filter() };
         assert_eq!(list(&store, found).await, [1], "{label}");

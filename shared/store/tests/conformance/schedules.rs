@@ -5,7 +5,7 @@ use serde_json::Map;
 use store::{Created, NewVersion, Pause, ScheduleRecord};
 
 use crate::Subject;
-use crate::example::{TENANT, at, birth, create, definition, run_id, version};
+use crate::example::{TENANT, at, create, definition, new_run, run_id, version};
 
 fn schedule(name: &str, every: u32) -> Schedule {
     Schedule {
@@ -37,8 +37,8 @@ pub(crate) async fn the_schedules_of_an_active_version_are_known(store: Subject)
     store.register(&scheduled("w", vec![schedule("a", 60), paused.clone()], 1)).await.unwrap();
     let found = all(&store).await;
     assert_eq!(found[0], ScheduleRecord::new(TENANT, "w", schedule("a", 60), at(1)));
-    assert_eq!((&found[1].schedule, found[1].look_at, found[1].rests()), (&paused, None, true));
-    assert_eq!(found[0].look_at, Some(at(1)));
+    assert_eq!((&found[1].schedule, found[1].due_at, found[1].rests()), (&paused, None, true));
+    assert_eq!(found[0].due_at, Some(at(1)));
     // The same version again changes nothing.
     store.register(&scheduled("w", vec![schedule("a", 60), paused], 1)).await.unwrap();
     assert_eq!(all(&store).await, found);
@@ -50,7 +50,7 @@ async fn come_far(store: &Subject) -> ScheduleRecord {
     let far = ScheduleRecord {
         decided_until: at(10),
         owed: Some((Catchup::Latest, at(30))),
-        look_at: Some(at(50)),
+        due_at: Some(at(50)),
         problem: Some("no run".into()),
         last_date: Some(at(9)),
         drift: vec![3, 1],
@@ -66,7 +66,7 @@ pub(crate) async fn other_instants_count_from_the_change_on(store: Subject) {
     come_far(&store).await;
     store.register(&scheduled("w", vec![schedule("a", 90)], 20)).await.unwrap();
     let found = all(&store).await.remove(0);
-    assert_eq!((found.decided_until, found.look_at, found.owed), (at(20), Some(at(20)), None));
+    assert_eq!((found.decided_until, found.due_at, found.owed), (at(20), Some(at(20)), None));
     assert_eq!((found.drift, found.last_date, found.problem), (vec![3, 1], Some(at(9)), None));
 }
 
@@ -76,7 +76,7 @@ pub(crate) async fn the_same_instants_stay_undecided_through_a_change(store: Sub
     store.register(&scheduled("w", vec![other.clone()], 20)).await.unwrap();
     let found = all(&store).await.remove(0);
     assert_eq!((found.decided_until, found.owed), (far.decided_until, far.owed));
-    assert_eq!((found.look_at, found.schedule), (Some(at(20)), other));
+    assert_eq!((found.due_at, found.schedule), (Some(at(20)), other));
     // Whoever read it before writes nothing any more.
     assert!(!store.save_schedule(&far).await.unwrap());
 }
@@ -122,11 +122,11 @@ pub(crate) async fn a_pause_outlasts_a_new_version(store: Subject) {
     store.register(&scheduled("w", vec![schedule("a", 60)], 1)).await.unwrap();
     let pause = Pause { at: at(2), by: "ada".into(), reason: Some("holidays".into()) };
     let read = all(&store).await.remove(0);
-    let paused = ScheduleRecord { pause: Some(pause.clone()), look_at: None, ..read };
+    let paused = ScheduleRecord { pause: Some(pause.clone()), due_at: None, ..read };
     assert!(store.save_schedule(&paused).await.unwrap());
     store.register(&scheduled("w", vec![schedule("a", 30)], 3)).await.unwrap();
     let found = all(&store).await.remove(0);
-    assert_eq!((found.pause, found.look_at), (Some(pause), None));
+    assert_eq!((found.pause, found.due_at), (Some(pause), None));
     assert_eq!(store.agenda(at(9)).await.unwrap().schedule, None);
 }
 
@@ -134,7 +134,7 @@ pub(crate) async fn schedules_come_when_they_are_due_and_by_page(store: Subject)
     store.register(&scheduled("v", vec![schedule("a", 60)], 7)).await.unwrap();
     store.register(&scheduled("w", vec![schedule("a", 60), schedule("b", 60)], 3)).await.unwrap();
     let mut last = all(&store).await.remove(2);
-    last.look_at = Some(at(5));
+    last.due_at = Some(at(5));
     assert!(store.save_schedule(&last).await.unwrap());
     let due = |second| store.due_schedules(at(second), 10);
     let names = |found: Vec<ScheduleRecord>| {
@@ -155,10 +155,10 @@ pub(crate) async fn each_schedule_has_its_own_dates(store: Subject) {
     let version = version(&*store).await;
     let interval = Interval { start: at(-60), end: at(0) };
     let born = async |number: u128, schedule: Option<&str>| {
-        let mut birth = birth(run_id(number), version, 1);
-        birth.facts.logical_date = Some(at(0));
-        birth.facts.planned = schedule.map(|name| Planned { schedule: name.to_owned(), interval });
-        create(&*store, &birth).await.unwrap()
+        let mut new_run = new_run(run_id(number), version, 1);
+        new_run.facts.logical_date = Some(at(0));
+        new_run.facts.planned = schedule.map(|name| Planned { schedule: name.to_owned(), interval });
+        create(&*store, &new_run).await.unwrap()
     };
     assert_eq!(born(1, Some(Schedule::ONLY)).await, Created::New);
     // People and a workflow's only schedule share their dates.

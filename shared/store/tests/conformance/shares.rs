@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use store::{Error, Result, Share, ShareAsk};
 
 use crate::Subject;
-use crate::example::{TENANT, at, birth, changes, create, example, key, run_id, step, version};
+use crate::example::{TENANT, at, changes, create, example, key, new_run, run_id, step, version};
 
 /// Asks for `rates` of a day, with successes from the 100th second on being fresh enough.
 fn ask(by: TaskKey, day: &str) -> ShareAsk {
@@ -225,13 +225,13 @@ pub(crate) async fn a_dropped_unit_shares_nothing(store: Subject) {
 
 pub(crate) async fn a_run_may_share_before_it_is_born(store: Subject) {
     let id = run_id(1);
-    let mut birth = birth(id, version(&*store).await, 1);
-    birth.changes.tasks[0].state = TaskState::Succeeded;
-    birth.changes.tasks[0].finished_at = Some(at(120));
-    birth.changes.shares_ended = vec![(TaskIndex(0), true)];
+    let mut new_run = new_run(id, version(&*store).await, 1);
+    new_run.changes.tasks[0].state = TaskState::Succeeded;
+    new_run.changes.tasks[0].finished_at = Some(at(120));
+    new_run.changes.shares_ended = vec![(TaskIndex(0), true)];
     let mut unit = store.begin().await.unwrap();
     assert_eq!(unit.share(&ask(key(id, 0), "monday")).await.unwrap(), Share::Own);
-    unit.create(&[birth]).await.unwrap();
+    unit.create(&[new_run]).await.unwrap();
     let reuse = Share::Reuse(key(id, 0), Value::Null);
     assert_eq!(unit.share(&ask(key(run_id(2), 0), "monday")).await.unwrap(), reuse);
     unit.commit().await.unwrap();
@@ -299,7 +299,7 @@ pub(crate) async fn units_that_ask_in_opposite_order_at_worst_decide_again(store
 
 pub(crate) async fn shares_of_runs_that_exist_end_with_them(store: Subject) {
     let id = run_id(7);
-    create(&*store, &birth(id, version(&*store).await, 3)).await.unwrap();
+    create(&*store, &new_run(id, version(&*store).await, 3)).await.unwrap();
     for day in ["monday", "tuesday"] {
         share(&store, &ask(key(id, 0), day)).await.unwrap();
     }

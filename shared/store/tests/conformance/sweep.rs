@@ -1,6 +1,6 @@
 //! Claims about what the sweep asks: timers, check-ups, unsent messages.
 
-use model::change::Checkup;
+use model::change::Recheck;
 use model::run::Counts;
 use model::{Instant, RunId, TaskIndex, TaskState, Timer, TimerKind};
 use store::{Agenda, DueTimer, Error, TimerFilter};
@@ -17,8 +17,8 @@ async fn set(store: &Subject, run: RunId, timers: Vec<Timer>) {
     step(&**store, run, |changes| changes.timers = timers).await.unwrap();
 }
 
-async fn check_up(store: &Subject, run: RunId, checkup: Checkup) {
-    step(&**store, run, |changes| changes.checkup = checkup).await.unwrap();
+async fn recheck(store: &Subject, run: RunId, recheck: Recheck) {
+    step(&**store, run, |changes| changes.recheck = recheck).await.unwrap();
 }
 
 async fn post(store: &Subject, run: RunId, second: i64) -> i64 {
@@ -42,8 +42,8 @@ pub(crate) async fn an_empty_store_has_nothing_on_its_agenda(store: Subject) {
 pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject) {
     let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
     set(&store, one, vec![timer(0, 1, 50), timer(1, 1, 20)]).await;
-    check_up(&store, one, Checkup::At(at(60))).await;
-    check_up(&store, two, Checkup::At(at(70))).await;
+    recheck(&store, one, Recheck::At(at(60))).await;
+    recheck(&store, two, Recheck::At(at(70))).await;
     post(&store, one, 5).await;
     post(&store, one, 6).await;
     beat(&*store, 1, 40).await;
@@ -55,7 +55,7 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
         backfill: None,
         timer: Some(at(20)),
         next_timer: Some(at(50)),
-        checkup: Some(at(60)),
+        recheck: Some(at(60)),
         unsent: Some(at(5)),
         worker: Some(at(30)),
         retention: Some(Instant::UNIX_EPOCH),
@@ -68,24 +68,24 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
 pub(crate) async fn a_run_that_nobody_is_to_look_at_is_neglected_unless_it_only_waits(store: Subject) {
     let id = example(&*store, 1).await;
     let neglected = async || store.agenda(at(0)).await.unwrap().neglected;
-    for (states, checkup, expected) in [
-        (&[TaskState::Pending][..], Checkup::At(at(60)), false),
-        (&[], Checkup::Never, true),
-        (&[TaskState::Sleeping], Checkup::Never, false),
-        (&[TaskState::UpForRetry], Checkup::Never, false),
-        (&[TaskState::Sleeping, TaskState::Queued], Checkup::Never, true),
-        (&[TaskState::UpForRetry, TaskState::Dispatched], Checkup::Never, true),
-        (&[TaskState::Sleeping, TaskState::Running], Checkup::Never, true),
+    for (states, recheck, expected) in [
+        (&[TaskState::Pending][..], Recheck::At(at(60)), false),
+        (&[], Recheck::Never, true),
+        (&[TaskState::Sleeping], Recheck::Never, false),
+        (&[TaskState::UpForRetry], Recheck::Never, false),
+        (&[TaskState::Sleeping, TaskState::Queued], Recheck::Never, true),
+        (&[TaskState::UpForRetry, TaskState::Dispatched], Recheck::Never, true),
+        (&[TaskState::Sleeping, TaskState::Running], Recheck::Never, true),
     ] {
         step(&*store, id, |changes| {
             let tasks = changes.run.counts.total();
             changes.run.counts = Counts::all_pending(tasks);
             states.iter().for_each(|state| changes.run.counts.moved(TaskState::Pending, *state));
-            changes.checkup = checkup;
+            changes.recheck = recheck;
         })
         .await
         .unwrap();
-        assert_eq!(neglected().await, expected, "{states:?}, {checkup:?}");
+        assert_eq!(neglected().await, expected, "{states:?}, {recheck:?}");
     }
     finish(&*store, id).await;
     assert!(!neglected().await, "what has ended needs nobody");
@@ -95,14 +95,14 @@ pub(crate) async fn what_is_due_for_a_run_can_be_put_off(store: Subject) {
     let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
     for id in [one, two] {
         set(&store, id, vec![timer(0, 1, 20), timer(1, 1, 90)]).await;
-        check_up(&store, id, Checkup::At(at(20))).await;
+        recheck(&store, id, Recheck::At(at(20))).await;
     }
     store.postpone(one, at(30), at(80)).await.unwrap();
     let due = |second| store.due_timers(at(second), 9);
     assert_eq!(due(30).await.unwrap().iter().map(|due| due.run).collect::<Vec<_>>(), [two]);
     assert_eq!(due(80).await.unwrap().len(), 2);
-    assert_eq!(store.due_checkups(at(30), 9).await.unwrap(), [two]);
-    assert_eq!(store.due_checkups(at(80), 9).await.unwrap(), [two, one]);
+    assert_eq!(store.due_rechecks(at(30), 9).await.unwrap(), [two]);
+    assert_eq!(store.due_rechecks(at(80), 9).await.unwrap(), [two, one]);
 }
 
 pub(crate) async fn a_timer_is_due_at_its_instant_and_not_before(store: Subject) {
@@ -195,23 +195,23 @@ pub(crate) async fn a_timer_without_an_owner_that_can_have_it_is_refused(store: 
     }
 }
 
-pub(crate) async fn steps_leave_the_check_up_as_it_was(store: Subject) {
+pub(crate) async fn steps_leave_the_recheck_as_it_was(store: Subject) {
     let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
-    check_up(&store, one, Checkup::At(at(20))).await;
-    check_up(&store, two, Checkup::At(at(10))).await;
-    check_up(&store, one, Checkup::Keep).await;
-    assert_eq!(store.due_checkups(at(9), 9).await.unwrap(), []);
-    assert_eq!(store.due_checkups(at(20), 9).await.unwrap(), [two, one]);
-    assert_eq!(store.due_checkups(at(20), 1).await.unwrap(), [two]);
-    check_up(&store, two, Checkup::Never).await;
-    assert_eq!(store.due_checkups(at(20), 9).await.unwrap(), [one]);
+    recheck(&store, one, Recheck::At(at(20))).await;
+    recheck(&store, two, Recheck::At(at(10))).await;
+    recheck(&store, one, Recheck::Keep).await;
+    assert_eq!(store.due_rechecks(at(9), 9).await.unwrap(), []);
+    assert_eq!(store.due_rechecks(at(20), 9).await.unwrap(), [two, one]);
+    assert_eq!(store.due_rechecks(at(20), 1).await.unwrap(), [two]);
+    recheck(&store, two, Recheck::Never).await;
+    assert_eq!(store.due_rechecks(at(20), 9).await.unwrap(), [one]);
 }
 
 pub(crate) async fn a_finished_run_is_not_looked_at(store: Subject) {
     let id = example(&*store, 1).await;
-    check_up(&store, id, Checkup::At(at(10))).await;
+    recheck(&store, id, Recheck::At(at(10))).await;
     finish(&*store, id).await;
-    assert_eq!(store.due_checkups(at(99), 9).await.unwrap(), []);
+    assert_eq!(store.due_rechecks(at(99), 9).await.unwrap(), []);
     assert_eq!(store.check_all(at(50)).await.unwrap(), 0);
 }
 
@@ -221,10 +221,10 @@ pub(crate) async fn every_unfinished_run_can_be_looked_at_at_once(store: Subject
         ids.push(example(&*store, number).await);
     }
     finish(&*store, ids[0]).await;
-    check_up(&store, ids[1], Checkup::At(at(10))).await;
-    check_up(&store, ids[2], Checkup::At(at(90))).await;
+    recheck(&store, ids[1], Recheck::At(at(10))).await;
+    recheck(&store, ids[2], Recheck::At(at(90))).await;
     assert_eq!(store.check_all(at(50)).await.unwrap(), 3);
-    assert_eq!(store.due_checkups(at(50), 9).await.unwrap(), ids[1..]);
+    assert_eq!(store.due_rechecks(at(50), 9).await.unwrap(), ids[1..]);
     assert_eq!(run(&*store, ids[3]).await.revision, 0);
 }
 
@@ -261,10 +261,10 @@ pub(crate) async fn young_messages_are_left_to_whoever_wrote_them(store: Subject
 
 pub(crate) async fn a_checkup_can_be_brought_forward_and_not_put_off(store: Subject) {
     let id = example(&*store, 1).await;
-    check_up(&store, id, Checkup::At(at(60))).await;
+    recheck(&store, id, Recheck::At(at(60))).await;
     for (by, expected) in [(70, 60), (50, 50), (60, 50)] {
-        check_up(&store, id, Checkup::By(at(by))).await;
-        assert_eq!(store.agenda(at(0)).await.unwrap().checkup, Some(at(expected)));
+        recheck(&store, id, Recheck::By(at(by))).await;
+        assert_eq!(store.agenda(at(0)).await.unwrap().recheck, Some(at(expected)));
     }
 }
 

@@ -3,10 +3,10 @@
 use chrono::TimeDelta;
 use model::{CloudEvent, Completion, Pacing, RunState, Trigger, TriggerKey, TriggerOn};
 use serde_json::json;
-use store::{Pause, Sighting, Store, TriggerEvent, TriggerFilter, TriggerPause};
+use store::{Pause, PollRecord, Store, TriggerEvent, TriggerFilter, TriggerPause};
 
 use crate::Subject;
-use crate::example::{TENANT, at, birth, create, definition, run_id, version};
+use crate::example::{TENANT, at, create, definition, new_run, run_id, version};
 
 fn trigger(name: &str, on: TriggerOn) -> Trigger {
     Trigger { name: name.into(), on, filter: None, inputs: Default::default(), debounce_seconds: None }
@@ -88,10 +88,11 @@ pub(crate) async fn a_trigger_is_found_by_its_key(store: Subject) {
 
 pub(crate) async fn a_trigger_that_waits_for_the_same_keeps_what_it_has_seen(store: Subject) {
     register(&*store, "h1", &[trigger("a", sensor("/in"))]).await;
-    let sighting = Sighting { watermark: json!({"n": 1}), due_at: Some(at(60)), failures: 1, paused: None };
+    let poll_record =
+        PollRecord { watermark: json!({"n": 1}), due_at: Some(at(60)), failures: 1, paused: None };
     let before = store.trigger(&key("a")).await.unwrap().unwrap();
     let mut unit = store.begin().await.unwrap();
-    assert!(unit.sight(&key("a"), before.revision, &sighting).await.unwrap());
+    assert!(unit.sight(&key("a"), before.revision, &poll_record).await.unwrap());
     unit.commit().await.unwrap();
     let other_inputs =
         Trigger { inputs: [("a".into(), json!(1))].into_iter().collect(), ..trigger("a", sensor("/in")) };
@@ -156,10 +157,10 @@ pub(crate) async fn only_the_last_event_that_is_held_back_is_taken_and_once(stor
 pub(crate) async fn a_sighting_is_written_over_the_revision_it_was_made_at(store: Subject) {
     register(&*store, "h1", &[trigger("a", sensor("/in"))]).await;
     let revision = store.trigger(&key("a")).await.unwrap().unwrap().revision;
-    let sighting = Sighting { watermark: json!([1]), due_at: Some(at(60)), failures: 0, paused: None };
+    let poll_record = PollRecord { watermark: json!([1]), due_at: Some(at(60)), failures: 0, paused: None };
     for written in [true, false] {
         let mut unit = store.begin().await.unwrap();
-        assert_eq!(unit.sight(&key("a"), revision, &sighting).await.unwrap(), written);
+        assert_eq!(unit.sight(&key("a"), revision, &poll_record).await.unwrap(), written);
         unit.commit().await.unwrap();
     }
     let found = store.trigger(&key("a")).await.unwrap().unwrap();
@@ -170,10 +171,10 @@ pub(crate) async fn a_trigger_that_pauses_is_not_due_until_it_goes_on(store: Sub
     register(&*store, "h1", &[trigger("a", sensor("/in"))]).await;
     let revision = store.trigger(&key("a")).await.unwrap().unwrap().revision;
     let pause = TriggerPause { at: at(5), reason: "its source is down".into() };
-    let sighting =
-        Sighting { watermark: json!(null), due_at: Some(at(60)), failures: 3, paused: Some(pause.clone()) };
+    let poll_record =
+        PollRecord { watermark: json!(null), due_at: Some(at(60)), failures: 3, paused: Some(pause.clone()) };
     let mut unit = store.begin().await.unwrap();
-    assert!(unit.sight(&key("a"), revision, &sighting).await.unwrap());
+    assert!(unit.sight(&key("a"), revision, &poll_record).await.unwrap());
     unit.commit().await.unwrap();
     assert_eq!(store.trigger(&key("a")).await.unwrap().unwrap().paused, Some(pause));
     assert_eq!(store.agenda(at(99)).await.unwrap().trigger, None);
@@ -234,9 +235,9 @@ pub(crate) async fn what_a_trigger_that_is_gone_heard_of_is_forgotten_too(store:
 }
 
 pub(crate) async fn a_run_is_found_by_its_logical_date(store: Subject) {
-    let mut birth = birth(run_id(1), version(&*store).await, 1);
-    birth.facts.logical_date = Some(at(0));
-    create(&*store, &birth).await.unwrap();
+    let mut new_run = new_run(run_id(1), version(&*store).await, 1);
+    new_run.facts.logical_date = Some(at(0));
+    create(&*store, &new_run).await.unwrap();
     let found = store.run_on(TENANT, "example", at(0)).await.unwrap();
     assert_eq!(found, Some((run_id(1), RunState::Queued)));
     assert_eq!(store.run_on(TENANT, "example", at(1)).await.unwrap(), None);

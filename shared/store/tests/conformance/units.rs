@@ -1,15 +1,15 @@
 //! Claims about units: fences, locks, and all or nothing.
 
-use model::change::Checkup;
+use model::change::Recheck;
 use model::{
     AttemptRecord, Changes, RunId, RunState, Signal, TaskIndex, TaskState, Timer, TimerKind, VersionId,
 };
 use serde_json::json;
-use store::{Birth, Created, Error, RunRecord};
+use store::{Created, Error, NewRunRecord, RunRecord};
 
 use crate::Subject;
 use crate::example::{
-    TENANT, at, birth, changes, create, event, example, finish, key, nudge, picture, record, run, run_id,
+    TENANT, at, changes, create, event, example, finish, key, new_run, nudge, picture, record, run, run_id,
     step, task, version,
 };
 
@@ -21,7 +21,7 @@ fn change_all(changes: &mut Changes) {
     changes.outputs.push((first, json!("out")));
     changes.timers.push(Timer { task: Some(first), attempt: 1, kind: TimerKind::Retry, wake_at: at(5) });
     changes.outbox.push(nudge(run));
-    changes.checkup = Checkup::At(at(60));
+    changes.recheck = Recheck::At(at(60));
     changes.attempts.push(AttemptRecord {
         task: first,
         attempt: 1,
@@ -36,25 +36,25 @@ fn change_all(changes: &mut Changes) {
 }
 
 pub(crate) async fn a_new_run_is_there_with_all_its_rows(store: Subject) {
-    let mut birth = birth(run_id(1), version(&*store).await, 3);
-    change_all(&mut birth.changes);
+    let mut new_run = new_run(run_id(1), version(&*store).await, 3);
+    change_all(&mut new_run.changes);
     let mut unit = store.begin().await.unwrap();
-    assert_eq!(unit.create(std::slice::from_ref(&birth)).await.unwrap(), [Created::New]);
+    assert_eq!(unit.create(std::slice::from_ref(&new_run)).await.unwrap(), [Created::New]);
     let sent = unit.commit().await.unwrap().unsent;
 
     let record = store.run(TENANT, run_id(1)).await.unwrap().unwrap();
     assert_eq!(
         (record.run, record.facts, record.version_number),
-        (birth.changes.run, birth.facts.clone(), 1)
+        (new_run.changes.run, new_run.facts.clone(), 1)
     );
-    assert_eq!(store.facts(run_id(1)).await.unwrap(), Some(birth.facts));
+    assert_eq!(store.facts(run_id(1)).await.unwrap(), Some(new_run.facts));
     let tasks = store.run_tasks(run_id(1), None, None, 100).await.unwrap();
     assert_eq!(tasks[0].output, Some(json!("out")));
-    assert_eq!(tasks[0].timer.as_ref(), birth.changes.timers.first());
-    assert_eq!(tasks.into_iter().map(|task| task.task).collect::<Vec<_>>(), birth.changes.tasks);
+    assert_eq!(tasks[0].timer.as_ref(), new_run.changes.timers.first());
+    assert_eq!(tasks.into_iter().map(|task| task.task).collect::<Vec<_>>(), new_run.changes.tasks);
     assert_eq!(store.events(run_id(1), 0, 9).await.unwrap(), [(0, event(1))]);
-    assert_eq!(store.attempts(key(run_id(1), 0)).await.unwrap(), birth.changes.attempts);
-    assert_eq!(store.agenda(at(0)).await.unwrap().checkup, Some(at(60)));
+    assert_eq!(store.attempts(key(run_id(1), 0)).await.unwrap(), new_run.changes.attempts);
+    assert_eq!(store.agenda(at(0)).await.unwrap().recheck, Some(at(60)));
     assert_eq!(sent.as_ref().unwrap().messages, [nudge(run_id(1))]);
     assert_eq!(store.unsent(at(1), 9).await.unwrap(), Vec::from_iter(sent));
 }
@@ -62,24 +62,24 @@ pub(crate) async fn a_new_run_is_there_with_all_its_rows(store: Subject) {
 pub(crate) async fn a_run_of_a_taken_id_writes_nothing(store: Subject) {
     let id = example(&*store, 1).await;
     let before = picture(&*store, id).await;
-    let mut again = birth(id, version(&*store).await, 3);
+    let mut again = new_run(id, version(&*store).await, 3);
     change_all(&mut again.changes);
     assert_eq!(create(&*store, &again).await.unwrap(), Created::Already);
     assert_eq!(picture(&*store, id).await, before);
 }
 
-fn dated(number: u128, version: VersionId, workflow: &str, day: i64) -> Birth {
-    let mut birth = birth(run_id(number), version, 3);
-    birth.changes.run.workflow = workflow.to_owned();
-    birth.facts.logical_date = Some(at(day * 86_400));
-    birth
+fn dated(number: u128, version: VersionId, workflow: &str, day: i64) -> NewRunRecord {
+    let mut new_run = new_run(run_id(number), version, 3);
+    new_run.changes.run.workflow = workflow.to_owned();
+    new_run.facts.logical_date = Some(at(day * 86_400));
+    new_run
 }
 
 pub(crate) async fn a_logical_date_is_taken_once_per_workflow(store: Subject) {
     let version = version(&*store).await;
     let mut unit = store.begin().await.unwrap();
-    let births = [dated(1, version, "example", 1), dated(2, version, "example", 1)];
-    assert_eq!(unit.create(&births).await.unwrap(), [Created::New, Created::DateTaken(run_id(1))]);
+    let new_runs = [dated(1, version, "example", 1), dated(2, version, "example", 1)];
+    assert_eq!(unit.create(&new_runs).await.unwrap(), [Created::New, Created::DateTaken(run_id(1))]);
     unit.commit().await.unwrap();
 
     let taken = Created::DateTaken(run_id(1));
@@ -93,8 +93,8 @@ pub(crate) async fn a_logical_date_is_taken_once_per_workflow(store: Subject) {
 pub(crate) async fn a_run_that_has_ended_may_give_up_its_date(store: Subject) {
     let version = version(&*store).await;
     let ended = run_id(1);
-    for birth in [dated(1, version, "example", 1), dated(2, version, "example", 2)] {
-        create(&*store, &birth).await.unwrap();
+    for new_run in [dated(1, version, "example", 1), dated(2, version, "example", 2)] {
+        create(&*store, &new_run).await.unwrap();
     }
     finish(&*store, ended).await;
     for run in [ended, run_id(2), ended] {
@@ -108,7 +108,7 @@ pub(crate) async fn a_run_that_has_ended_may_give_up_its_date(store: Subject) {
 }
 
 pub(crate) async fn a_run_of_an_unknown_version_is_refused(store: Subject) {
-    let refused = create(&*store, &birth(run_id(1), VersionId(77), 1)).await;
+    let refused = create(&*store, &new_run(run_id(1), VersionId(77), 1)).await;
     assert!(matches!(refused, Err(Error::Database(_))), "{refused:?}");
 }
 
@@ -193,7 +193,7 @@ pub(crate) async fn a_dropped_unit_leaves_no_trace(store: Subject) {
     all.tasks = unit.tasks(&[key(id, 0)]).await.unwrap().into_iter().map(|(_, task)| task).collect();
     change_all(&mut all);
     unit.save(&[all]).await.unwrap();
-    unit.create(&[birth(run_id(2), version(&*store).await, 1)]).await.unwrap();
+    unit.create(&[new_run(run_id(2), version(&*store).await, 1)]).await.unwrap();
     drop(unit);
     assert_eq!(picture(&*store, id).await, before);
     assert_eq!(store.run(TENANT, run_id(2)).await.unwrap(), None);
@@ -203,7 +203,7 @@ pub(crate) async fn a_dropped_unit_leaves_no_trace(store: Subject) {
 pub(crate) async fn a_unit_sees_what_it_wrote_and_others_do_not(store: Subject) {
     let version = version(&*store).await;
     let mut unit = store.begin().await.unwrap();
-    unit.create(&[birth(run_id(1), version, 2)]).await.unwrap();
+    unit.create(&[new_run(run_id(1), version, 2)]).await.unwrap();
     let mut first = changes(unit.lock(&[run_id(1)]).await.unwrap().remove(0));
     first.tasks = unit.unfinished(&[run_id(1)]).await.unwrap().into_iter().map(|(_, task)| task).collect();
     first.tasks[0].state = TaskState::Skipped;
@@ -265,7 +265,7 @@ pub(crate) async fn changes_of_several_runs_are_saved_together(store: Subject) {
 
 pub(crate) async fn completing_one_of_a_thousand_parents_changes_two_tasks(store: Subject) {
     let id = run_id(1);
-    create(&*store, &birth(id, version(&*store).await, 1_001)).await.unwrap();
+    create(&*store, &new_run(id, version(&*store).await, 1_001)).await.unwrap();
     let mut unit = store.begin().await.unwrap();
     let mut step = changes(unit.lock(&[id]).await.unwrap().remove(0));
     let found = unit.tasks(&[key(id, 17), key(id, 1_000)]).await.unwrap();

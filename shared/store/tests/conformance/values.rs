@@ -10,7 +10,7 @@ use store::{Context, Error};
 
 use crate::Subject;
 use crate::example::{
-    TENANT, at, birth, changes, create, definition, example, facts, key, run, run_id, step, task, version,
+    TENANT, at, changes, create, definition, example, facts, key, new_run, run, run_id, step, task, version,
     worker,
 };
 
@@ -33,27 +33,27 @@ pub(crate) async fn a_run_comes_back_as_it_was_saved(store: Subject) {
 
 pub(crate) async fn a_run_comes_back_with_its_parent_and_lane(store: Subject) {
     let id = run_id(1);
-    let mut birth = birth(id, version(&*store).await, 1);
+    let mut new_run = new_run(id, version(&*store).await, 1);
     let parent = Parent { key: key(run_id(9), 4), attempt: 2, waits: true, depth: 3 };
-    birth.changes.run.parent = Some(parent);
-    birth.changes.run.depth = 3;
-    birth.changes.run.lane = Some("eu \u{1F525}".to_owned());
-    birth.changes.run.held = true;
-    create(&*store, &birth).await.unwrap();
-    assert_eq!(run(&*store, id).await, birth.changes.run);
+    new_run.changes.run.parent = Some(parent);
+    new_run.changes.run.depth = 3;
+    new_run.changes.run.concurrency_group = Some("eu \u{1F525}".to_owned());
+    new_run.changes.run.waiting = true;
+    create(&*store, &new_run).await.unwrap();
+    assert_eq!(run(&*store, id).await, new_run.changes.run);
     let locked = store.begin().await.unwrap().lock(&[id]).await.unwrap();
-    assert_eq!(locked, [birth.changes.run.clone()]);
-    step(&*store, id, |changes| changes.run.held = false).await.unwrap();
-    assert_eq!(run(&*store, id).await, Run { held: false, revision: 1, ..birth.changes.run });
+    assert_eq!(locked, [new_run.changes.run.clone()]);
+    step(&*store, id, |changes| changes.run.waiting = false).await.unwrap();
+    assert_eq!(run(&*store, id).await, Run { waiting: false, revision: 1, ..new_run.changes.run });
 }
 
 pub(crate) async fn a_run_is_below_its_parent(store: Subject) {
     let version = version(&*store).await;
     for (parent, depth) in [(run_id(9), 0), (run_id(1), 1)] {
-        let mut birth = birth(run_id(1), version, 1);
-        birth.changes.run.parent = Some(Parent { key: key(parent, 0), attempt: 1, waits: false, depth });
-        birth.changes.run.depth = depth;
-        let refused = create(&*store, &birth).await;
+        let mut new_run = new_run(run_id(1), version, 1);
+        new_run.changes.run.parent = Some(Parent { key: key(parent, 0), attempt: 1, waits: false, depth });
+        new_run.changes.run.depth = depth;
+        let refused = create(&*store, &new_run).await;
         assert!(matches!(refused, Err(Error::Database(_))), "{refused:?}");
     }
 }
@@ -106,15 +106,15 @@ pub(crate) async fn nul_characters_do_not_make_a_write_fail(store: Subject) {
     let mut new = definition("example", "h1");
     new.source = "# \0".to_owned();
     let registered = store.register(&new).await.unwrap();
-    let mut birth = birth(run_id(1), registered.version, 1);
-    birth.facts.trigger_by = "a\0da".to_owned();
-    birth.facts.inputs.insert("x\0".to_owned(), json!("\0"));
-    birth.changes.run.error = Some("bad\0byte".to_owned());
-    create(&*store, &birth).await.unwrap();
+    let mut new_run = new_run(run_id(1), registered.version, 1);
+    new_run.facts.trigger_by = "a\0da".to_owned();
+    new_run.facts.inputs.insert("x\0".to_owned(), json!("\0"));
+    new_run.changes.run.error = Some("bad\0byte".to_owned());
+    create(&*store, &new_run).await.unwrap();
     let record = store.run(TENANT, run_id(1)).await.unwrap().unwrap();
     assert_eq!(record.run.error.as_deref(), Some("bad\u{FFFD}byte"));
     assert_eq!(record.facts.trigger_by, "a\u{FFFD}da");
-    assert_eq!(record.facts.inputs, birth.facts.inputs);
+    assert_eq!(record.facts.inputs, new_run.facts.inputs);
     assert_eq!(store.workflow(TENANT, "exa\0mple").await.unwrap(), None);
     assert_eq!(store.version(registered.version).await.unwrap().unwrap().source, "# \u{FFFD}");
 }
@@ -169,7 +169,7 @@ pub(crate) async fn templates_are_given_facts_and_outputs(store: Subject) {
     let mut unit = store.begin().await.unwrap();
     assert_eq!(unit.context(id, &[]).await.unwrap(), None);
     drop(unit);
-    create(&*store, &birth(id, version(&*store).await, 3)).await.unwrap();
+    create(&*store, &new_run(id, version(&*store).await, 3)).await.unwrap();
     step(&*store, id, |changes| changes.outputs = vec![(TaskIndex(0), json!(1)), (TaskIndex(1), json!(2))])
         .await
         .unwrap();

@@ -1,21 +1,24 @@
 //! Claims about workers, what they hold and what they are told.
 
-use model::{Child, Instant, OpenBreaker, Order, OrderKind, TaskIndex, TaskState, TenantId, WorkerFacts};
-use store::{Held, HeldTask, Sign, Silence, Store, Told};
+use model::{
+    Child, Instant, OpenBreaker, TaskIndex, TaskState, TenantId, WorkerCommand, WorkerCommandKind,
+    WorkerFacts,
+};
+use store::{Claim, ClaimedTask, Heartbeat, HeartbeatReply, Silence, Store};
 
 use crate::Subject;
 use crate::example::{TENANT, at, example, hold, key, run, run_id, step, worker};
 
-fn held(run: u128, task: u32, attempt: u32, by: u128) -> Held {
-    Held { key: key(run_id(run), task), attempt, worker: worker(by) }
+fn held(run: u128, task: u32, attempt: u32, by: u128) -> Claim {
+    Claim { key: key(run_id(run), task), attempt, worker: worker(by) }
 }
 
 fn silence(by: u128, second: i64) -> Silence {
     Silence { worker: worker(by), heard_at: at(second) }
 }
 
-fn order(kind: OrderKind, second: i64) -> Order {
-    Order { kind, actor: "ada".into(), reason: Some("it \0 hangs".into()), at: at(second) }
+fn order(kind: WorkerCommandKind, second: i64) -> WorkerCommand {
+    WorkerCommand { kind, actor: "ada".into(), reason: Some("it \0 hangs".into()), at: at(second) }
 }
 
 fn facts(host: &str) -> WorkerFacts {
@@ -29,8 +32,8 @@ fn facts(host: &str) -> WorkerFacts {
     }
 }
 
-pub(crate) async fn beat(store: &dyn Store, by: u128, second: i64) -> Told {
-    store.beat(&Sign { worker: worker(by), facts: None, at: at(second) }).await.unwrap()
+pub(crate) async fn beat(store: &dyn Store, by: u128, second: i64) -> HeartbeatReply {
+    store.beat(&Heartbeat { worker: worker(by), facts: None, at: at(second) }).await.unwrap()
 }
 
 pub(crate) async fn a_beat_names_what_the_worker_holds(store: Subject) {
@@ -45,8 +48,8 @@ pub(crate) async fn a_beat_names_what_the_worker_holds(store: Subject) {
     })
     .await
     .unwrap();
-    assert_eq!(beat(&*store, 1, 1).await, Told { holds: vec![held(1, 0, 1, 1)], order: None });
-    assert_eq!(beat(&*store, 3, 2).await, Told { holds: vec![], order: None });
+    assert_eq!(beat(&*store, 1, 1).await, HeartbeatReply { holds: vec![held(1, 0, 1, 1)], order: None });
+    assert_eq!(beat(&*store, 3, 2).await, HeartbeatReply { holds: vec![], order: None });
 }
 
 pub(crate) async fn attempts_of_a_silent_worker_are_lost(store: Subject) {
@@ -115,32 +118,33 @@ pub(crate) async fn silent_workers_are_forgotten(store: Subject) {
 
 pub(crate) async fn what_a_worker_is_told_it_hears_when_it_next_beats_or_leaves(store: Subject) {
     beat(&*store, 1, 10).await;
-    let told = Order { reason: Some("it \u{FFFD} hangs".into()), ..order(OrderKind::Drain, 11) };
-    let stands = store.give_order(worker(1), &order(OrderKind::Drain, 11)).await.unwrap();
+    let told =
+        WorkerCommand { reason: Some("it \u{FFFD} hangs".into()), ..order(WorkerCommandKind::Drain, 11) };
+    let stands = store.command_worker(worker(1), &order(WorkerCommandKind::Drain, 11)).await.unwrap();
     assert_eq!(stands.as_ref(), Some(&told));
     assert_eq!(beat(&*store, 1, 12).await.order.as_ref(), Some(&told));
     assert_eq!(store.farewell(worker(1)).await.unwrap(), Some(told));
 }
 
 pub(crate) async fn of_several_orders_the_first_stands_unless_it_is_to_be_killed(store: Subject) {
-    let (drain, kill) = (OrderKind::Drain, OrderKind::Kill);
+    let (drain, kill) = (WorkerCommandKind::Drain, WorkerCommandKind::Kill);
     beat(&*store, 1, 10).await;
     for (given, second, stands) in
         [(drain, 11, 11), (drain, 12, 11), (kill, 13, 13), (drain, 14, 13), (kill, 15, 13)]
     {
-        let standing = store.give_order(worker(1), &order(given, second)).await.unwrap().unwrap();
+        let standing = store.command_worker(worker(1), &order(given, second)).await.unwrap().unwrap();
         assert_eq!(standing.at, at(stands), "{given:?} at {second}");
     }
 }
 
 pub(crate) async fn nobody_can_be_told_anything_who_is_not_known(store: Subject) {
-    assert_eq!(store.give_order(worker(1), &order(OrderKind::Kill, 1)).await.unwrap(), None);
+    assert_eq!(store.command_worker(worker(1), &order(WorkerCommandKind::Kill, 1)).await.unwrap(), None);
     assert_eq!(beat(&*store, 1, 2).await.order, None);
 }
 
 pub(crate) async fn workers_are_listed_with_what_they_are_and_hold(store: Subject) {
     let id = example(&*store, 1).await;
-    let sign = |by, host| Sign { worker: worker(by), facts: Some(facts(host)), at: at(10) };
+    let sign = |by, host| Heartbeat { worker: worker(by), facts: Some(facts(host)), at: at(10) };
     store.beat(&sign(1, "a \0")).await.unwrap();
     store.beat(&sign(2, "b")).await.unwrap();
     beat(&*store, 2, 20).await;
@@ -154,20 +158,20 @@ pub(crate) async fn workers_are_listed_with_what_they_are_and_hold(store: Subjec
     .await
     .unwrap();
     hold(&*store, id, 2, worker(2)).await;
-    store.give_order(worker(2), &order(OrderKind::Kill, 21)).await.unwrap();
+    store.command_worker(worker(2), &order(WorkerCommandKind::Kill, 21)).await.unwrap();
     let all = store.workers(TENANT, None, 9).await.unwrap();
     assert_eq!(all.iter().map(|found| found.id).collect::<Vec<_>>(), [worker(1), worker(2), worker(3)]);
     assert_eq!(all[0].facts, Some(facts("a \u{FFFD}")));
     assert_eq!((&all[1].facts, all[1].heard_at), (&Some(facts("b")), at(20)), "a beat leaves the facts");
-    assert_eq!(all[1].order.as_ref().map(|order| order.kind), Some(OrderKind::Kill));
+    assert_eq!(all[1].order.as_ref().map(|order| order.kind), Some(WorkerCommandKind::Kill));
     assert_eq!((&all[2].facts, all[2].heard_at), (&None, at(30)));
     let version = run(&*store, id).await.version;
     let child = Some(Child { of: TaskIndex(0), item: 3 });
     assert_eq!(
         all[1].holds,
         [
-            HeldTask { held: held(1, 1, 4, 2), version, child, started_at: Some(at(15)) },
-            HeldTask { held: held(1, 2, 1, 2), version, child: None, started_at: None },
+            ClaimedTask { held: held(1, 1, 4, 2), version, child, started_at: Some(at(15)) },
+            ClaimedTask { held: held(1, 2, 1, 2), version, child: None, started_at: None },
         ]
     );
     assert_eq!(store.workers(TENANT, Some(worker(1)), 1).await.unwrap(), all[1..2]);

@@ -56,7 +56,7 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
 }
 
 async fn set_slots(world: &World, slots: u32) -> Result<()> {
-    let body = LimitBody { places: Some(slots) };
+    let body = LimitBody { slots: Some(slots) };
     let _: LimitList = world.client().post(&["limits", "queue", QUEUE], HeaderMap::new(), &body).await?;
     Ok(())
 }

@@ -81,7 +81,7 @@ impl Play<'_> {
     }
 
     fn release(&mut self, task: TaskKey) {
-        let contenders: Vec<usize> = self.trial.in_line().map(|tenant| tenant.0 as usize - 1).collect();
+        let contenders: Vec<usize> = self.trial.slot_wait().map(|tenant| tenant.0 as usize - 1).collect();
         for task in self.trial.leave(task) {
             let (tenant, since) = self.waiting.remove(&task).expect("the task waited");
             self.played.tenants[tenant].waits.push(self.played.releases - since);

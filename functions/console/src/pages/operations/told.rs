@@ -1,6 +1,6 @@
 //! Dead letters, breakers, and how everything is.
 
-use api::dead_letters::LetterView;
+use api::dead_letters::DeadLetterView;
 use api::doctor::{ReportView, Verdict};
 use api::page::Page;
 use api::request::Query;
@@ -23,7 +23,7 @@ use crate::visitor::Visitor;
 /// Which dead letters to show.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LettersQuery {
+pub(crate) struct DeadLettersQuery {
     source: Option<String>,
     text: Option<String>,
     cursor: Option<String>,
@@ -33,15 +33,15 @@ pub(crate) struct LettersQuery {
 
 #[derive(Template)]
 #[template(path = "letters.html")]
-struct LettersPage {
+struct DeadLettersPage {
     shell: Shell,
     tab: &'static str,
-    wanted: LettersQuery,
-    page: Page<LetterView>,
-    open: Option<LetterView>,
+    wanted: DeadLettersQuery,
+    page: Page<DeadLetterView>,
+    open: Option<DeadLetterView>,
 }
 
-pub(super) async fn letters(visitor: Visitor, wanted: Result<Query<LettersQuery>, Problem>) -> Answer {
+pub(super) async fn letters(visitor: Visitor, wanted: Result<Query<DeadLettersQuery>, Problem>) -> Answer {
     let mut wanted = wanted?.0;
     for field in [&mut wanted.source, &mut wanted.text] {
         *field = field.take().filter(|text| !text.is_empty());
@@ -57,11 +57,11 @@ pub(super) async fn letters(visitor: Visitor, wanted: Result<Query<LettersQuery>
         Some(id) => Some(visitor.ask.get(&format!("/dead-letters/{}", part(id))).await?),
         None => None,
     };
-    Ok(show::html(&LettersPage { shell: visitor.shell, tab: "letters", wanted, page, open }))
+    Ok(show::html(&DeadLettersPage { shell: visitor.shell, tab: "letters", wanted, page, open }))
 }
 
-impl LettersPage {
-    fn steer(&self, letter: &LetterView, action: &str) -> Markup {
+impl DeadLettersPage {
+    fn steer(&self, letter: &DeadLetterView, action: &str) -> Markup {
         let action = format!("/operations/letters/{}/{action}", part(&letter.id));
         self.shell.post_from(&action, "/operations/letters")
     }

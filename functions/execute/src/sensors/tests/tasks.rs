@@ -1,4 +1,4 @@
-//! What is said of a task whose sensor cannot look.
+//! What is said of a task whose sensor cannot poll.
 
 use model::{Task, TaskIndex, TaskKey};
 
@@ -37,7 +37,7 @@ async fn a_task_whose_source_is_down_says_why_until_it_is_back_and_is_written_on
     let bench = Bench::new();
     bench
         .write(&format!(
-            "name: waits\ntasks:\n  - {{name: look, type: sensor, config: {{http: {{url: 'http://{address}/'}}}}}}\n"
+            "name: waits\ntasks:\n  - {{name: poll, type: sensor, config: {{http: {{url: 'http://{address}/'}}}}}}\n"
         ))
         .await;
     let run = bench.start("waits", None).await;

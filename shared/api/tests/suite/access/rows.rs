@@ -129,7 +129,7 @@ pub(super) const ENDPOINTS: &[Row] = &[
     row("GET", "/events", "/events", "", Readers),
     row("GET", "/limits", "/limits", "", Readers),
     row("GET", "/limits/{kind}/{name}", "/limits/tenant/own", "", Readers),
-    row("POST", "/limits/{kind}/{name}", "/limits/queue/light", r#"{"places": 4}"#, AdminsOfAll),
+    row("POST", "/limits/{kind}/{name}", "/limits/queue/light", r#"{"slots": 4}"#, AdminsOfAll),
     row("GET", "/queues", "/queues", "", Readers),
     row("GET", "/tenants", "/tenants", "", Readers),
     row("GET", "/tenants/{name}", "/tenants/acme", "", Readers),

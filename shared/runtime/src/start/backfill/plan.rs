@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use calendar::{Calendar, wall};
 use chrono::{NaiveDate, TimeDelta};
 use chrono_tz::Tz;
-use model::place::LIVE_WEIGHT;
+use model::slot::LIVE_WEIGHT;
 use model::{BackfillId, Catchup, Instant, RunId, RunState, Schedule, TenantId, When, Workflow};
 use serde_json::Map;
 use store::{BackfillDate, BackfillRecord, BackfillState, DateStep, Rerun, RunFilter};
@@ -97,7 +97,7 @@ impl Backfills<'_> {
             created_by: new.by.clone(),
             finished_at: None,
             cancelled_by: None,
-            look_at: Some(now + LOOK),
+            due_at: Some(now + LOOK),
             problem: None,
             revision: 0,
         };

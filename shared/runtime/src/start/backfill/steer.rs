@@ -34,7 +34,7 @@ impl Backfills<'_> {
         use BackfillState as S;
         let now = self.runtime.clock.now();
         let moved = |record: BackfillRecord| {
-            let (state, look_at, finished_at) = match (steer, record.state) {
+            let (state, due_at, finished_at) = match (steer, record.state) {
                 // The sweep ends its runs, should this process end before it does.
                 (Steer::Pause, S::Running) => (S::Paused, None, None),
                 (Steer::Resume, S::Paused | S::Cancelled) => (S::Running, Some(now + LOOK), None),
@@ -42,7 +42,7 @@ impl Backfills<'_> {
                 _ => return record,
             };
             let cancelled_by = (steer == Steer::Cancel).then(|| actor.to_owned());
-            BackfillRecord { state, look_at, finished_at, cancelled_by, problem: None, ..record }
+            BackfillRecord { state, due_at, finished_at, cancelled_by, problem: None, ..record }
         };
         let Some(before) = self.runtime.store.any_backfill(id).await? else { return Ok(None) };
         if steer == Steer::Resume && before.state == S::Cancelled {
@@ -85,7 +85,7 @@ impl Backfills<'_> {
         let over = record.finished_at.is_none_or(|at| at + STRAGGLERS <= self.runtime.clock.now());
         if over || self.runtime.store.backfill_turn(id, 1).await?.active == 0 {
             self.change_backfill(id, |record| match record.state {
-                BackfillState::Cancelled => BackfillRecord { look_at: None, ..record },
+                BackfillState::Cancelled => BackfillRecord { due_at: None, ..record },
                 _ => record,
             })
             .await?;

@@ -42,8 +42,8 @@ locals {
     trigger  = local.api_environment
     evaluate = {}
     execute = merge(
-      length(var.outgoing.only) == 0 ? {} : { EBB_OUTGOING_ONLY = join(",", var.outgoing.only) },
-      length(var.outgoing.allow) == 0 ? {} : { EBB_OUTGOING_ALLOW = join(",", var.outgoing.allow) },
+      length(var.egress.only) == 0 ? {} : { EBB_EGRESS_ONLY = join(",", var.egress.only) },
+      length(var.egress.allow) == 0 ? {} : { EBB_EGRESS_ALLOW = join(",", var.egress.allow) },
     )
     sweep = merge(
       {

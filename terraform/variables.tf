@@ -203,7 +203,7 @@ variable "sign_in" {
   }
 }
 
-variable "outgoing" {
+variable "egress" {
   description = "Where workflows may send requests: only to `only`, if it names anything, and to internal addresses (loopback, private) only if `allow` names them. Host names, `*.domains`, addresses and ranges. Metadata servers are never allowed."
   type = object({
     only  = optional(list(string), [])
@@ -212,7 +212,7 @@ variable "outgoing" {
   default = {}
 
   validation {
-    condition     = alltrue([for entry in concat(var.outgoing.only, var.outgoing.allow) : can(regex("^[A-Za-z0-9*._:/-]+$", entry))])
+    condition     = alltrue([for entry in concat(var.egress.only, var.egress.allow) : can(regex("^[A-Za-z0-9*._:/-]+$", entry))])
     error_message = "Use names like api.example.com or *.example.com, addresses, or ranges like 10.0.0.0/8."
   }
 }

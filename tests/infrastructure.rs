@@ -340,7 +340,7 @@ fn planted_mistakes_are_found() {
             "metrics",
         ),
         (
-            "functions/execute/src/performers/http/breaker.rs",
+            "functions/execute/src/task_runners/http/breaker.rs",
             "event = \"breaker_opened\"",
             "event = \"opened\"",
             "breaker_opened",

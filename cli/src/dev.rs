@@ -24,7 +24,7 @@ use chrono::TimeDelta;
 use execute::{Executor, Worker};
 use host::config::Environment;
 use host::metrics::Exporter;
-use host::{App, Connected, Operations, Outgoing, Secrets, Stop};
+use host::{App, Connected, EgressPolicy, Operations, Secrets, ShutdownSignal};
 use model::Clock;
 use runtime::Runtime;
 use store::Postgres;
@@ -79,16 +79,21 @@ pub struct DevArgs {
 
 /// Secrets of the environment, and files of the data folder.
 fn secrets(environment: &Environment, folder: &DataFolder) -> Secrets {
-    Secrets::from_env(environment).or_in(folder.file("secrets"))
+    Secrets::from_env(environment).with_folder(folder.file("secrets"))
 }
 
 /// Runs attempts.
 fn executor(app: &App, args: &DevArgs, environment: &Environment, secrets: Secrets) -> Arc<Executor> {
-    let worker = Worker::beating_every(HEARTBEAT, app.runtime.clone());
+    let worker = Worker::with_heartbeat_interval(HEARTBEAT, app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker, args.workflows.clone());
     let storage = environment.get("EBB_STORAGE_ENDPOINT").map(str::to_owned);
     // During development, workflows often call servers on this machine.
-    Arc::new(executor.with_secrets(secrets).with_outgoing(Outgoing::anywhere()).with_storage(storage))
+    Arc::new(
+        executor
+            .with_secrets(secrets)
+            .with_egress_policy(EgressPolicy::allow_internal())
+            .with_storage(storage),
+    )
 }
 
 /// The admin operates it, and its one page of metrics is all there is.
@@ -110,7 +115,7 @@ fn exporter(environment: &Environment) -> anyhow::Result<Option<Arc<Exporter>>> 
 async fn replace_ended_workers(executor: Arc<Executor>, runtime: Arc<Runtime>) {
     loop {
         executor.worker().ended().await;
-        executor.go_on_as(Worker::beating_every(HEARTBEAT, runtime.clone()));
+        executor.replace_worker(Worker::with_heartbeat_interval(HEARTBEAT, runtime.clone()));
     }
 }
 
@@ -166,13 +171,18 @@ impl Dev {
         }
         let exporter = exporter(&environment)?;
         let (stop, stopped) = tokio::sync::oneshot::channel();
-        let stop_serving: Stop = Box::pin(async move { drop(stopped.await) });
+        let stop_serving: ShutdownSignal = Box::pin(async move { drop(stopped.await) });
         functions.keep_ticking(issuer.clone(), clock);
         let _watcher = workflows::load_and_watch(&args.workflows, runtime, bus).await?;
         let token = issuer.admin_token(app.now());
         folder.publish(&url, &token)?;
         // Last: a script that waits for /readyz goes on to use the token and the workflows. Until then, connections wait.
-        let server = tokio::spawn(host::serve(listener, functions.public.clone(), stop_serving, host::GRACE));
+        let server = tokio::spawn(host::serve(
+            listener,
+            functions.public.clone(),
+            stop_serving,
+            host::DEFAULT_GRACE_PERIOD,
+        ));
         let database = embedded.to_string();
         Ok(Self {
             url,
@@ -202,7 +212,10 @@ impl Dev {
         let _ = self.stop.send(());
         self.replacing.abort();
         let worker = self.executor.worker();
-        tokio::join!(self.broker.close(), worker.stop("`ebb dev` was asked to stop", host::GRACE));
+        tokio::join!(
+            self.broker.close(),
+            worker.stop("`ebb dev` was asked to stop", host::DEFAULT_GRACE_PERIOD)
+        );
         self.server.await??;
         self.embedded.close().await;
         if let Some(exporter) = self.exporter {

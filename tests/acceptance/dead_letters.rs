@@ -72,7 +72,7 @@ async fn a_message_that_breaks_its_receiver_is_kept_after_its_last_delivery_and_
     assert_eq!((letters.len(), brittle.pushes()), (1, 3), "{letters:?}");
     assert_eq!(
         (letters[0].reason.as_str(), letters[0].source.as_str()),
-        ("given up after 3 deliveries", "brittle")
+        ("undeliverable after 3 deliveries", "brittle")
     );
     assert_eq!(runtime::message_of(&letters[0]), Ok(notice));
 

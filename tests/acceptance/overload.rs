@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api::{Access, Api, Feed, Links};
-use auth::{Gate, Keys, Policy, Verifier};
+use auth::{Authenticator, Keys, Policy, Verifier};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
@@ -47,7 +47,7 @@ async fn api(world: &World) -> Router {
     let app = host::App { runtime, ..world.app.clone() };
     let auth = Verifier::new([world.issuer.url()], "api", Keys::fixed(&world.issuer.jwks()));
     let policy = Policy::read("ada@example.com=admin:*").unwrap();
-    let access = Access::new(Gate::new([auth.into()]), policy);
+    let access = Access::new(Authenticator::new([auth.into()]), policy);
     let links = Links::local("http://127.0.0.1");
     let feed = Feed::default();
     api::router(Api { app, database, accounts, access, links, pages_open: false, feed })

@@ -21,10 +21,10 @@ struct Moody(Folder, Arc<AtomicBool>);
 
 #[async_trait::async_trait]
 impl Archive for Moody {
-    async fn keep(&self, kind: &str, now: Instant, documents: Vec<Value>) -> std::io::Result<()> {
+    async fn store(&self, kind: &str, now: Instant, documents: Vec<Value>) -> std::io::Result<()> {
         match self.1.load(Ordering::Relaxed) {
             true => Err(std::io::Error::other("the disk is full")),
-            false => self.0.keep(kind, now, documents).await,
+            false => self.0.store(kind, now, documents).await,
         }
     }
 }
@@ -52,7 +52,7 @@ async fn what_has_been_kept_long_enough_is_archived_and_then_deleted() {
     let (folder, full) = (tempfile::tempdir().unwrap(), Arc::new(AtomicBool::new(true)));
     let archive = Moody(Folder(folder.path().join("archive")), full.clone());
     let retention = Retention::new(RetentionConfig::default()).archived_by(Arc::new(archive));
-    let sweep = Sweep::new(runtime).keeping(retention);
+    let sweep = Sweep::new(runtime).with_retention(retention);
     let tick_after = async |days: i64| {
         clock.set(clock.now() + TimeDelta::days(days));
         sweep.run().await.unwrap();

@@ -44,7 +44,8 @@ impl World {
         let secrets = tempfile::tempdir().unwrap();
         let executor = Executor::new(runtime.clone(), Worker::new(runtime.clone()), ".");
         // Those whom workflows of tests call are on this machine.
-        let executor = executor.with_secrets_in(secrets.path()).with_outgoing(host::Outgoing::anywhere());
+        let executor =
+            executor.with_secrets_in(secrets.path()).with_egress_policy(host::EgressPolicy::allow_internal());
         let execute = execute::router_with(app.clone(), executor);
         for (topic, router) in [
             (Topic::Triggers, trigger::router(app.clone(), None)),

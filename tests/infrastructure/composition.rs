@@ -59,7 +59,7 @@ pub(crate) fn composition(repository: &Repository) -> Vec<String> {
 
 /// What is let through to the trigger is what it takes from outside, and nothing else.
 fn ways_in(repository: &Repository, text: &str) -> Vec<String> {
-    let routes = literals(repository.file("functions/trigger/src/hooks.rs"))
+    let routes = literals(repository.file("functions/trigger/src/webhooks.rs"))
         .filter(|path| path.starts_with("/api/v1/"))
         .filter_map(|path| path.split("{workflow}").next());
     let taken: Names = routes.map(|path| path.replace("{tenant}", "[^/]+")).collect();
@@ -68,5 +68,5 @@ fn ways_in(repository: &Repository, text: &str) -> Vec<String> {
         .filter_map(|line| line.trim().strip_prefix("location ")?.split(" {").next())
         .map(|path| path.trim_start_matches("~ ^").to_owned())
         .collect();
-    compare("webhooks", ("functions/trigger/src/hooks.rs", taken), ("docker-compose.yml", passed))
+    compare("webhooks", ("functions/trigger/src/webhooks.rs", taken), ("docker-compose.yml", passed))
 }

@@ -43,7 +43,7 @@ impl Company {
 
     async fn ask(&self, request: Request<Body>) -> StatusCode {
         let app = App::new(self.world.runtime.clone(), PushAuth::None);
-        let secrets = Secrets::default().or_in(self.secrets.path().to_owned());
+        let secrets = Secrets::default().with_folder(self.secrets.path().to_owned());
         trigger::router_with(app, None, secrets).oneshot(request).await.unwrap().status()
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use auth::PushAuth;
 use axum::Router;
-use execute::{Executor, Performers, Worker};
+use execute::{Executor, TaskRunners, Worker};
 use host::App;
 use model::{Instant, Topic};
 use runtime::Runtime;
@@ -59,9 +59,9 @@ impl Instance {
         let clock = SkewedClock { time: shared.time.clone(), skew };
         let runtime = Arc::new(Runtime::new(Arc::new(store), Arc::new(bus), Arc::new(clock)));
         let app = App::new(runtime.clone(), PushAuth::None);
-        let performers = Performers::standard().with(Script);
+        let task_runners = TaskRunners::standard().with(Script);
         let worker = Worker::new(runtime.clone());
-        let executor = Executor::new(runtime, worker.clone(), ".").with_performers(performers);
+        let executor = Executor::new(runtime, worker.clone(), ".").with_task_runners(task_runners);
         let instance = Self {
             id,
             frozen_until: None,

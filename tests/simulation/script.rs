@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use execute::performers::Unfinished;
-use execute::{Context, Job, Performer};
+use execute::task_runners::Unfinished;
+use execute::{Context, Job, TaskRunner};
 use model::{Failure, TaskKind};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -18,12 +18,12 @@ pub(crate) fn config(seed: u64, failures: f64) -> Value {
 pub(crate) struct Script;
 
 #[async_trait]
-impl Performer for Script {
+impl TaskRunner for Script {
     fn kind(&self) -> TaskKind {
         TaskKind::Bash
     }
 
-    async fn perform(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
+    async fn run(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
         let read = |name: &str| job.config["env"][name].as_str().unwrap_or("0").to_owned();
         let name: u64 = job.task.bytes().fold(7, |hash, byte| hash.wrapping_mul(31) + u64::from(byte));
         let seed = read("SEED").parse::<u64>().unwrap() ^ (u64::from(job.attempt) << 40) ^ (name << 8);

@@ -42,7 +42,7 @@ async fn wait_for_code(listener: &TcpListener, state: &str) -> Result<String> {
         let (mut stream, _) = listener.accept().await?;
         let fields = read_query(&mut stream).await.unwrap_or_default();
         match (fields.get("state"), fields.get("code")) {
-            (Some(sent), Some(code)) if auth::same(sent, state) => {
+            (Some(sent), Some(code)) if auth::constant_time_eq(sent, state) => {
                 stream.write_all(DONE.as_bytes()).await?;
                 stream.shutdown().await?;
                 return Ok(code.clone());

@@ -15,7 +15,7 @@ use axum::routing::get;
 use bus::pubsub::PubSub;
 use bus::{Subscription, SystemClock};
 use chrono::{DurationRound, TimeDelta};
-use embedded::{Emulator, end_with_us};
+use embedded::{Emulator, kill_with_parent};
 use model::{Clock, Topic};
 use runtime::Runtime;
 use rustix::process::{Pid, Signal, kill_process};
@@ -89,7 +89,7 @@ impl Apart {
                 ("EBB_CONSOLE_URL", url.clone()),
                 ("EBB_DATABASE_CONNECTIONS", CONNECTIONS.to_owned()),
                 ("EBB_HOST", Ipv4Addr::LOCALHOST.to_string()),
-                ("EBB_OUTGOING_ALLOW", "0.0.0.0/0,::/0".to_owned()),
+                ("EBB_EGRESS_ALLOW", "0.0.0.0/0,::/0".to_owned()),
                 ("EBB_PROJECT", PROJECT.to_owned()),
                 ("EBB_PUBSUB_ENDPOINT", emulator.url.clone()),
                 ("EBB_PUSH_AUTH", "none".to_owned()),
@@ -200,7 +200,7 @@ impl Function {
             // Script paths are relative to it.
             command.current_dir(&settings.workflows);
         }
-        end_with_us(&mut command);
+        kill_with_parent(&mut command);
         let process = command.spawn().with_context(|| format!("{name} does not start"))?;
         info!("{name} is process {} on port {port}", process.id());
         Ok(Self { name, port, process })

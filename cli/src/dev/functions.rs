@@ -15,7 +15,7 @@ use bus::local::Broker;
 use bus::{Endpoint, Subscription};
 use chrono::{DurationRound, TimeDelta};
 use execute::Executor;
-use host::{Connected, Secrets, observed};
+use host::{Connected, Secrets, observe_request};
 use model::{Clock, Topic};
 use runtime::Runtime;
 use tokio::sync::Notify;
@@ -53,7 +53,7 @@ impl Functions {
     ) -> Result<Self, auth::Error> {
         let Connected { app, database, accounts } = connected;
         // Pushes within this process bypass the server, which would observe them.
-        let observed = |router: Router| router.layer(from_fn(observed));
+        let observed = |router: Router| router.layer(from_fn(observe_request));
         let execute = observed(execute::router_with(app.clone(), executor));
         let trigger = observed(trigger::router_with(app.clone(), None, secrets.clone()));
         let evaluate = observed(evaluate::router(app.clone()));
@@ -82,13 +82,13 @@ impl Functions {
             app: app.clone(),
             database,
             accounts,
-            access: Access::new(issuer.api_gate(), issuer.policy()).with_sessions(sessions),
+            access: Access::new(issuer.authenticator(), issuer.policy()).with_sessions(sessions),
             links: Links::local(url),
             pages_open: true,
             feed: Feed::default(),
         };
         let public = console::router(api.clone())
-            .merge(trigger::hooks(app.clone(), Some(api), secrets))
+            .merge(trigger::webhooks(app.clone(), Some(api), secrets))
             .merge(sign_in::router(issuer.issuer(), url))
             .nest("/functions/trigger", trigger)
             .nest("/functions/evaluate", evaluate.clone())

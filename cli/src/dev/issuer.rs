@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{Gate, Issuer, Keys, Policy, PushAuth, Verifier};
+use auth::{Authenticator, Issuer, Keys, Policy, PushAuth, Verifier};
 use model::Instant;
 use serde_json::json;
 
@@ -50,8 +50,8 @@ impl LocalIssuer {
     }
 
     /// Accepts our own tokens for the API.
-    pub(super) fn api_gate(&self) -> Gate {
-        Gate::new([self.verifier(API_AUDIENCE).into()])
+    pub(super) fn authenticator(&self) -> Authenticator {
+        Authenticator::new([self.verifier(API_AUDIENCE).into()])
     }
 
     /// The admin may do everything.

@@ -98,7 +98,8 @@ async fn authorize(State(local): State<Local>, Query(asked): Query<Asked>) -> Re
 async fn exchange(State(local): State<Local>, Form(exchange): Form<Exchange>) -> Response {
     let now = SystemClock.now();
     let code: Option<Code> = local.seal.open("code", &exchange.code, now);
-    let fits = |code: &Code| auth::same(&code.challenge, &auth::challenge(&exchange.code_verifier));
+    let fits =
+        |code: &Code| auth::constant_time_eq(&code.challenge, &auth::challenge(&exchange.code_verifier));
     let Some(code) = code.filter(fits).filter(|_| exchange.client_id == CLIENT) else {
         return (StatusCode::BAD_REQUEST, axum::Json(json!({"error": "invalid_grant"}))).into_response();
     };

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Uri};
 use axum::response::Response;
-use host::{Problem, Stopping};
+use host::{Problem, ShutdownNotice};
 
 use crate::refused::Refused;
 use crate::visitor::Visitor;
@@ -12,7 +12,7 @@ use crate::visitor::Visitor;
 /// The API's events for whoever reads the page: a browser sends no token along with these.
 pub(crate) async fn events(
     visitor: Visitor,
-    stopping: Option<Extension<Stopping>>,
+    stopping: Option<Extension<ShutdownNotice>>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Refused> {

@@ -29,7 +29,8 @@ impl FromRequest<Console> for Sent {
             .await
             .map_err(|error| Problem::bad_request(error.body_text()))?;
         let sent = Self(fields);
-        let proves = |csrf: String| sent.raw("csrf").is_some_and(|proof| auth::same(proof, &csrf));
+        let proves =
+            |csrf: String| sent.raw("csrf").is_some_and(|proof| auth::constant_time_eq(proof, &csrf));
         if own && session.is_none_or(|(_, csrf)| proves(csrf)) {
             return Ok(sent);
         }

@@ -4,7 +4,7 @@ use api::Api;
 use api::access::{LOGIN, LOGIN_PREFIX, Session, Sessions, TENANT_COOKIE};
 use api::request::{Json, Query};
 use askama::Template;
-use auth::Attempt;
+use auth::PendingSignIn;
 use axum::Router;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -122,7 +122,7 @@ async fn start(State(api): State<Api>, Query(query): Query<To>, parts: Parts) ->
         let path = parts.uri.path_and_query().map_or("/sign-in", |path| path.as_str());
         return Ok(Redirect::to(&format!("{base}{path}")).into_response());
     }
-    let attempt = Attempt::new(local_path(query.to.as_deref()));
+    let attempt = PendingSignIn::new(local_path(query.to.as_deref()));
     let url = sessions.sign_in.url(&attempt).map_err(Problem::from)?;
     let cookie = sessions.attempt_cookie(&attempt, api.app.now());
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to(&url)).into_response())
@@ -134,7 +134,8 @@ async fn callback(
     parts: Parts,
 ) -> Result<Response, Refused> {
     let (sessions, now) = (sessions(&api)?, api.app.now());
-    let attempt = sessions.attempt(&parts, now).filter(|attempt| auth::same(&attempt.state, &query.state));
+    let attempt =
+        sessions.attempt(&parts, now).filter(|attempt| auth::constant_time_eq(&attempt.state, &query.state));
     let refused = |message: &str| Problem::new(StatusCode::FORBIDDEN, "forbidden", message);
     let attempt = attempt.ok_or_else(|| refused("this is not the sign-in that began here: begin again"))?;
     let (Some(code), None) = (query.code, query.error) else {
@@ -161,7 +162,7 @@ async fn sign_out(State(api): State<Api>, parts: Parts, _: Sent) -> Result<Respo
 /// Keeps which tenant is meant, of those where they have a role.
 async fn choose_tenant(visitor: Visitor, sent: Sent) -> Result<Response, Refused> {
     let tenant = sent.field("tenant").unwrap_or_default();
-    let known = auth::Reach::named(tenant).is_ok_and(|reach| reach.tenant().is_some());
+    let known = auth::TenantScope::named(tenant).is_ok_and(|reach| reach.tenant().is_some());
     let theirs = visitor.caller.grants.iter().any(|grant| grant.tenant.covers(Some(tenant)));
     let value = format!("{TENANT_COOKIE}={tenant}; Path=/; HttpOnly; SameSite=Lax");
     let cookie = HeaderValue::try_from(value).ok().filter(|_| known && theirs && !tenant.contains(';'));
@@ -199,7 +200,7 @@ async fn allow(
 async fn fetch(State(api): State<Api>, Json(fetch): Json<Fetch>) -> Result<axum::Json<Value>, Problem> {
     let (sessions, now) = (sessions(&api)?, api.app.now());
     let code: Option<Code> = sessions.seal.open("code", &fetch.code, now);
-    let code = code.filter(|code| auth::same(&code.challenge, &auth::challenge(&fetch.verifier)));
+    let code = code.filter(|code| auth::constant_time_eq(&code.challenge, &auth::challenge(&fetch.verifier)));
     let code = code.ok_or_else(|| Problem::unauthorized("the code is not good: `ebb login` again"))?;
     let token = sessions.seal.close("login", code.session, now + LOGIN);
     Ok(axum::Json(json!({"token": format!("{LOGIN_PREFIX}{token}"), "expires_at": now + LOGIN})))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use api::{Access, Feed, Links};
 use async_trait::async_trait;
-use auth::{Gate, Keys, Policy, PushAuth, Verifier};
+use auth::{Authenticator, Keys, Policy, PushAuth, Verifier};
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use bus::{Bus, SystemClock};
@@ -46,7 +46,7 @@ async fn console() -> (Api, RunId, testkit::Database) {
     let app = App::new(Arc::new(runtime), PushAuth::None);
     let verifier = Verifier::new(["nobody"], "api", Keys::fixed(&json!({"keys": []})));
     let policy = Policy::read("@example.com=admin:*").unwrap();
-    let access = Access::new(Gate::new([verifier.into()]), policy);
+    let access = Access::new(Authenticator::new([verifier.into()]), policy);
     let api = Api {
         app,
         database: reads,

@@ -1,6 +1,5 @@
-//! Decides, for every result that arrives, what may happen next.
-//!
-//! The decision itself is in `engine`; senders of results that have no transaction of their own send them here.
+//! Settles commands that arrive as messages: results that a worker could not settle itself, ends of child runs and shared
+//! tasks, cancellations and nudges. Also stores dead letters.
 
 use std::process::ExitCode;
 
@@ -10,7 +9,7 @@ use axum::middleware::from_fn;
 use axum::routing::post;
 use chrono::TimeDelta;
 use engine::Command;
-use host::{App, Push, Reply, Verdict, health, in_time, keep_undelivered};
+use host::{App, Push, Reply, Verdict, health, receive_dead_letter, request_timeout};
 use model::message::CancelRequested;
 use model::{Message, RunId};
 use runtime::Settled;
@@ -19,7 +18,7 @@ use runtime::Settled;
 pub fn router(app: App) -> Router {
     Router::new()
         .route("/push", post(push))
-        .route("/dead-letters", post(keep_undelivered))
+        .route("/dead-letters", post(receive_dead_letter))
         .with_state(app.clone())
         .merge(health(app))
 }
@@ -56,7 +55,7 @@ async fn evaluate(app: &App, message: &Message) -> runtime::Result<Verdict> {
             return app.runtime.settle(run, cancel).await.map(|_| Verdict::Done);
         }
         Message::RunNudged(nudge) => (nudge.run, Command::Recheck { patience: TimeDelta::zero() }),
-        other => return Ok(Verdict::Hopeless(format!("evaluate takes no `{}`", other.kind()))),
+        other => return Ok(Verdict::Reject(format!("evaluate does not handle `{}`", other.kind()))),
     };
     Ok(verdict(app.runtime.settle(run, command).await?, run))
 }
@@ -64,11 +63,14 @@ async fn evaluate(app: &App, message: &Message) -> runtime::Result<Verdict> {
 fn verdict(settled: Settled, run: RunId) -> Verdict {
     match settled {
         Settled::Applied | Settled::Stale => Verdict::Done,
-        Settled::NoSuchRun => Verdict::Hopeless(format!("there is no run {run}")),
+        Settled::NoSuchRun => Verdict::Reject(format!("there is no run {run}")),
     }
 }
 
-/// The function as a service: reads its configuration and serves until it is asked to stop.
+/// The function as a service: reads its configuration and serves until shutdown.
 pub fn main() -> ExitCode {
-    host::main("evaluate", |_, connected| async move { Ok(router(connected.app).layer(from_fn(in_time))) })
+    host::main(
+        "evaluate",
+        |_, connected| async move { Ok(router(connected.app).layer(from_fn(request_timeout))) },
+    )
 }

@@ -1,4 +1,4 @@
-//! From a work message to a settled attempt: render, claim, perform, report.
+//! From a work message to a settled attempt: render, claim, run, report.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use engine::{Command, Graph};
 use futures::FutureExt;
-use host::secrets::Mask;
+use host::secrets::Redactor;
 use host::storage::{Access, Storage};
-use host::{Outgoing, Secrets, Verdict, secrets};
+use host::{EgressPolicy, Secrets, Verdict, secrets};
 use metrics::{counter, histogram};
 use model::message::{TaskDispatched, TaskReported, TaskResult};
 use model::{ErrorClass, Failure, Instant, Message, TaskKind, TaskSpec, WorkerId};
@@ -19,15 +19,15 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, warn};
 
-use crate::performers::{Http, Unfinished};
 use crate::sensors::SensorClients;
-use crate::worker::Halt;
-use crate::{Context, Job, Log, Performers, Worker};
+use crate::task_runners::{Http, Unfinished};
+use crate::worker::StopSignals;
+use crate::{Context, Job, Log, TaskRunners, Worker};
 
-/// How often a report is tried, for about twelve seconds in all, before it is left to a message.
+/// How often a report is tried, over about twelve seconds, before it is published as a message.
 const MAX_REPORT_TRIES: u32 = 7;
 
-/// The maximum number of inline tasks that run one after the other before the next one is left to a message.
+/// The maximum number of inline tasks that run in sequence before the next one is published as a message.
 const MAX_INLINE_TASKS: u32 = 50;
 
 /// The maximum number of side-effecting attempts one instance runs concurrently. Further ones wait before they are claimed.
@@ -37,7 +37,7 @@ const MAX_CONCURRENT_ATTEMPTS: usize = 64;
 pub struct Executor {
     pub(crate) runtime: Arc<Runtime>,
     worker: RwLock<Arc<Worker>>,
-    pub(crate) performers: Performers,
+    pub(crate) task_runners: TaskRunners,
     scripts: PathBuf,
     pub(crate) scratch: PathBuf,
     pub(crate) secrets: Secrets,
@@ -46,7 +46,7 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// An executor with the task types that come with Ebbflow; scripts are found from `scripts`.
+    /// An executor of the built-in task types. Script paths are relative to `scripts`.
     pub fn new(runtime: Arc<Runtime>, worker: Arc<Worker>, scripts: impl Into<PathBuf>) -> Self {
         let secrets = Secrets::default();
         let (worker, scratch) = (RwLock::new(worker), std::env::temp_dir());
@@ -55,7 +55,7 @@ impl Executor {
         Self {
             runtime,
             worker,
-            performers: Performers::standard(),
+            task_runners: TaskRunners::standard(),
             scripts,
             scratch,
             secrets,
@@ -64,61 +64,61 @@ impl Executor {
         }
     }
 
-    /// The same with these secrets.
+    /// Resolves secrets from these sources.
     pub fn with_secrets(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
     }
 
-    /// The same with secrets from a folder, too, one in each file.
+    /// Resolves secrets from the files of a folder, too.
     pub fn with_secrets_in(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.secrets = self.secrets.or_in(folder.into());
+        self.secrets = self.secrets.with_folder(folder.into());
         self
     }
 
-    /// The same with objects on another server that speaks the API of Google Cloud Storage.
+    /// Lists objects on another server with the API of Google Cloud Storage.
     pub fn with_storage(mut self, endpoint: Option<String>) -> Self {
         self.clients.storage = Storage::new(Access::Read, endpoint);
         self
     }
 
-    /// The same with another egress policy; the default allows no internal address.
-    pub fn with_outgoing(mut self, outgoing: Outgoing) -> Self {
-        self.performers = self.performers.limited_to(outgoing.clone());
-        self.clients.http = Http::limited_to(outgoing);
+    /// Applies an egress policy; the default allows no internal address.
+    pub fn with_egress_policy(mut self, egress: EgressPolicy) -> Self {
+        self.task_runners = self.task_runners.with_egress_policy(egress.clone());
+        self.clients.http = Http::with_egress_policy(egress);
         self
     }
 
-    /// The worker that holds the attempts.
+    /// The worker that claims attempts.
     pub fn worker(&self) -> Arc<Worker> {
         self.worker.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the worker that holds attempts from now on.
-    pub fn go_on_as(&self, worker: Arc<Worker>) {
+    /// Replaces the worker that claims attempts.
+    pub fn replace_worker(&self, worker: Arc<Worker>) {
         *self.worker.write().unwrap_or_else(PoisonError::into_inner) = worker;
     }
 
-    /// The same with other performers.
-    pub fn with_performers(mut self, performers: Performers) -> Self {
-        self.performers = performers;
+    /// Uses other task runners.
+    pub fn with_task_runners(mut self, task_runners: TaskRunners) -> Self {
+        self.task_runners = task_runners;
         self
     }
 
-    /// Carries out one attempt and settles it, and goes on with what may begin through it and takes no time. An attempt
-    /// that was settled or taken before is left alone.
-    pub async fn carry_out(self: &Arc<Self>, work: &TaskDispatched) -> runtime::Result<Verdict> {
+    /// Runs one attempt and settles it, then continues with inline tasks that it releases. Does nothing for an attempt that
+    /// was settled or claimed before.
+    pub async fn execute(self: &Arc<Self>, work: &TaskDispatched) -> runtime::Result<Verdict> {
         let Settlement { verdict, next } = self.attempt(work).await?;
         if let Some(next) = next {
             // In a separate task: the work is in no other message, so a caller that hangs up must not end it.
             let executor = self.clone();
-            let going_on = async move { executor.go_on(next).await };
-            let _ = tokio::spawn(going_on.in_current_span()).await;
+            let inline = async move { executor.continue_inline(next).await };
+            let _ = tokio::spawn(inline.in_current_span()).await;
         }
         Ok(verdict)
     }
 
-    /// Carries out what was taken over, and what follows from it.
-    async fn go_on(self: &Arc<Self>, mut work: TaskDispatched) {
+    /// Runs a released inline task, and those that it releases in turn.
+    async fn continue_inline(self: &Arc<Self>, mut work: TaskDispatched) {
         for _ in 0..MAX_INLINE_TASKS {
             match self.attempt(&work).await {
                 Ok(Settlement { verdict: Verdict::Done, next: Some(next) }) => work = next,
@@ -132,75 +132,76 @@ impl Executor {
 
     async fn attempt(self: &Arc<Self>, work: &TaskDispatched) -> runtime::Result<Settlement> {
         let Some(graph) = self.runtime.graph(work.version).await? else {
-            return Ok(Verdict::Hopeless(format!("there is no version {}", work.version.0)).into());
+            return Ok(Verdict::Reject(format!("there is no version {}", work.version.0)).into());
         };
         if !graph.has(work.key.task, work.child) {
             let (version, task) = (work.version.0, work.key.task.0);
-            return Ok(Verdict::Hopeless(format!("version {version} has no task {task}")).into());
+            return Ok(Verdict::Reject(format!("version {version} has no task {task}")).into());
         }
-        say_what_it_is_about(work, &graph);
+        label_span(work, &graph);
         let secrets = match self.secrets.resolve(runtime::secrets_of(spec(&graph, work))).await {
             Ok(secrets) => secrets,
             Err(failure) => return self.report(work, None, self.runtime.clock().now(), Err(failure)).await,
         };
         match self.runtime.job(work, &graph, secrets.clone()).await? {
-            runtime::Job::Gone => Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run)).into()),
+            runtime::Job::Gone => Ok(Verdict::Reject(format!("there is no run {}", work.key.run)).into()),
             runtime::Job::Broken(failure) => {
-                let failure = Mask::of(&secrets).failure(failure);
+                let failure = Redactor::of(&secrets).failure(failure);
                 self.report(work, None, self.runtime.clock().now(), Err(failure)).await
             }
             runtime::Job::Ready(brief) if spec(&graph, work).kind.is_inline() => {
                 // Without side effects, so running it twice is harmless: a claim would only cost a commit.
-                let brief = Briefed { brief, secrets };
-                let (started_at, result) = self.perform(work, &graph, brief, Halt::default()).await;
+                let prepared = Prepared { brief, secrets };
+                let (started_at, result) =
+                    self.run_task(work, &graph, prepared, StopSignals::default()).await;
                 self.report(work, None, started_at, result.map_err(Failure::from)).await
             }
             runtime::Job::Ready(brief) => {
                 // In a separate task, so that a caller that hangs up does not end a claimed attempt.
-                let (executor, work, brief) = (self.clone(), work.clone(), Briefed { brief, secrets });
-                let attempt = async move { executor.carry_out_claimed(&work, &graph, brief).await };
-                let broken = |panic| Ok(Verdict::Hopeless(format!("the attempt broke down: {panic}")).into());
-                tokio::spawn(attempt.in_current_span()).await.unwrap_or_else(broken)
+                let (executor, work, prepared) = (self.clone(), work.clone(), Prepared { brief, secrets });
+                let attempt = async move { executor.execute_with_claim(&work, &graph, prepared).await };
+                let panicked = |panic| Ok(Verdict::Reject(format!("the attempt panicked: {panic}")).into());
+                tokio::spawn(attempt.in_current_span()).await.unwrap_or_else(panicked)
             }
         }
     }
 
-    async fn carry_out_claimed(
+    async fn execute_with_claim(
         &self,
         work: &TaskDispatched,
         graph: &Graph,
-        brief: Briefed,
+        prepared: Prepared,
     ) -> runtime::Result<Settlement> {
-        let _hand = self.permits.acquire().await.expect("it is never closed");
+        let _permit = self.permits.acquire().await.expect("it is never closed");
         let worker = self.worker();
         if !worker.register().await? {
-            return Ok(Verdict::Later(worker.closing().unwrap_or_default().to_owned()).into());
+            return Ok(Verdict::Retry(worker.shutdown_reason().unwrap_or_default().to_owned()).into());
         }
-        let settlement = self.claim_and_perform(&worker, work, graph, brief).await;
+        let settlement = self.claim_and_run(&worker, work, graph, prepared).await;
         worker.release().await;
         settlement
     }
 
-    async fn claim_and_perform(
+    async fn claim_and_run(
         &self,
         worker: &Worker,
         work: &TaskDispatched,
         graph: &Graph,
-        brief: Briefed,
+        prepared: Prepared,
     ) -> runtime::Result<Settlement> {
-        // Claim before it is claimed: an attempt that is ours in the store and not held here is handed back.
-        let halt = match worker.holds.add(work.key, work.attempt) {
-            Ok(halt) => halt,
+        // Reserved before the claim: a heartbeat hands back attempts that are ours in the store but unknown here.
+        let signals = match worker.claims.reserve(work.key, work.attempt) {
+            Ok(signals) => signals,
             Err(verdict) => return Ok(verdict.into()),
         };
         let claim = Command::Claim { task: work.key.task, attempt: work.attempt, worker: worker.id() };
         let settlement = match self.runtime.settle(work.key.run, claim).await {
             Ok(Settled::Applied) => {
-                worker.holds.claimed(work.key, work.attempt);
-                let (started_at, result) = self.perform(work, graph, brief, halt).await;
-                match (worker.holds.handed_back(), result) {
-                    (Some(why), Err(Unfinished::Stopped)) => {
-                        Ok(self.hand_back(work, worker.id(), why).await.into())
+                worker.claims.confirm(work.key, work.attempt);
+                let (started_at, result) = self.run_task(work, graph, prepared, signals).await;
+                match (worker.claims.hand_back_reason(), result) {
+                    (Some(reason), Err(Unfinished::Stopped)) => {
+                        Ok(self.hand_back(work, worker.id(), reason).await.into())
                     }
                     (_, result) => {
                         let result = result.map_err(Failure::from);
@@ -209,24 +210,22 @@ impl Executor {
                 }
             }
             Ok(Settled::Stale) => Ok(Verdict::Done.into()),
-            Ok(Settled::NoSuchRun) => {
-                Ok(Verdict::Hopeless(format!("there is no run {}", work.key.run)).into())
-            }
+            Ok(Settled::NoSuchRun) => Ok(Verdict::Reject(format!("there is no run {}", work.key.run)).into()),
             Err(error) => Err(error),
         };
-        worker.holds.let_go(work.key, work.attempt);
+        worker.claims.remove(work.key, work.attempt);
         settlement
     }
 
-    async fn perform(
+    async fn run_task(
         &self,
         work: &TaskDispatched,
         graph: &Graph,
-        brief: Briefed,
-        halt: Halt,
+        prepared: Prepared,
+        signals: StopSignals,
     ) -> (Instant, Result<Value, Unfinished>) {
         let started_at = self.runtime.clock().now();
-        let (spec, Briefed { brief, secrets }) = (spec(graph, work), brief);
+        let (spec, Prepared { brief, secrets }) = (spec(graph, work), prepared);
         let job = Job {
             tenant: brief.tenant,
             key: work.key,
@@ -236,28 +235,28 @@ impl Executor {
             kind: spec.kind,
             config: brief.config,
             document: brief.document,
-            timeout: time_for(spec, work, started_at),
+            timeout: timeout_for(spec, work, started_at),
         };
         let clock = self.runtime.clock().clone();
         let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
-        log.mask(secrets::forms(&secrets));
+        log.redact(secrets::forms(&secrets));
         if !spec.kind.is_inline() {
-            // A side-effecting task may come across any secret of this worker, not only those it names.
-            log.mask(self.secrets.known().await);
+            // A side-effecting task may encounter any secret of this worker, not only those it refers to.
+            log.redact(self.secrets.all_forms().await);
         }
-        let (scripts, scratch, kill) = (self.scripts.clone(), self.scratch.clone(), halt.kill);
+        let (scripts, scratch, kill) = (self.scripts.clone(), self.scratch.clone(), signals.kill);
         let breakers = self.worker().breakers.clone();
-        let usual = Context::new(log.clone(), halt.stop, clock);
-        let context = Context { scripts, scratch, kill, breakers, ..usual };
-        let performed = AssertUnwindSafe(self.performers.perform(&job, &context)).catch_unwind().await;
-        let result = performed.unwrap_or_else(|_| Err(Failure::transient("the task type panicked").into()));
+        let defaults = Context::new(log.clone(), signals.stop, clock);
+        let context = Context { scripts, scratch, kill, breakers, ..defaults };
+        let result = AssertUnwindSafe(self.task_runners.run(&job, &context)).catch_unwind().await;
+        let result = result.unwrap_or_else(|_| Err(Failure::transient("the task type panicked").into()));
         log.finish().await;
         count(job.kind, &result, self.runtime.clock().now() - started_at);
         (started_at, result)
     }
 
-    /// Settles the attempt in our own transaction. A report that came too late changes nothing. The work is
-    /// done, so while the store is away the report is tried again, and at last left to evaluate by message.
+    /// Settles the attempt in this process. A report that is too late changes nothing. The work is done, so while the store
+    /// is unavailable the report is retried, and finally sent to evaluate as a message.
     async fn report(
         &self,
         work: &TaskDispatched,
@@ -268,7 +267,7 @@ impl Executor {
         let (task, attempt) = (work.key.task, work.attempt);
         let result = result.map_or_else(TaskResult::Failed, TaskResult::Succeeded);
         let report = Command::Report { task, attempt, worker, started_at, result: result.clone() };
-        if let Some(settlement) = self.settle_in_the_end(work, report).await {
+        if let Some(settlement) = self.settle_with_retries(work, report).await {
             return Ok(settlement);
         }
         let report = TaskReported { key: work.key, attempt, worker, started_at, result };
@@ -276,49 +275,50 @@ impl Executor {
         Ok(Verdict::Done.into())
     }
 
-    /// Hands back an attempt that had to be stopped. If that cannot be recorded, the sweep finds it once we are gone.
+    /// Hands back an attempt that was stopped. If that cannot be recorded, the sweep finds the attempt once this worker is
+    /// gone.
     async fn hand_back(&self, work: &TaskDispatched, worker: WorkerId, reason: String) -> Verdict {
         let (task, attempt) = (work.key.task, work.attempt);
         let hand_back = Command::HandBack { task, attempt, worker, reason };
-        let settlement = self.settle_in_the_end(work, hand_back).await;
+        let settlement = self.settle_with_retries(work, hand_back).await;
         settlement.map_or(Verdict::Done, |settlement| settlement.verdict)
     }
 
-    /// Settles the result of an attempt, retrying while the store is unavailable; none if it stays so.
-    async fn settle_in_the_end(&self, work: &TaskDispatched, command: Command) -> Option<Settlement> {
+    /// Settles the result of an attempt, with retries while the store is unavailable. Returns none if it stays unavailable.
+    async fn settle_with_retries(&self, work: &TaskDispatched, command: Command) -> Option<Settlement> {
         for tries in 0..MAX_REPORT_TRIES {
             match self.settle_once(work, command.clone()).await {
                 Err(error) => self.back_off(tries, &error).await,
                 Ok((Settled::Stale, _)) if tries > 0 => {
-                    self.follow_up(work).await;
+                    self.publish_successors(work).await;
                     return Some(Verdict::Done.into());
                 }
                 Ok((Settled::Applied | Settled::Stale, next)) => {
                     return Some(Settlement { verdict: Verdict::Done, next });
                 }
                 Ok((Settled::NoSuchRun, _)) => {
-                    return Some(Verdict::Hopeless(format!("there is no run {}", work.key.run)).into());
+                    return Some(Verdict::Reject(format!("there is no run {}", work.key.run)).into());
                 }
             }
         }
         None
     }
 
-    /// An earlier try may have been committed without our knowledge: then what follows from it is unpublished.
-    async fn follow_up(&self, work: &TaskDispatched) {
+    /// An earlier try may have been committed although it seemed to fail: then the messages that follow are unpublished.
+    async fn publish_successors(&self, work: &TaskDispatched) {
         let recheck = Command::Recheck { patience: TimeDelta::zero() };
         if let Err(error) = self.runtime.settle(work.key.run, recheck).await {
-            warn!("The next step of run {} waits for the sweep: {error}", work.key.run);
+            warn!("The sweep must continue run {}: {error}", work.key.run);
         }
     }
 
-    /// Settles a command, and takes over what follows unless we are about to end.
+    /// Settles a command, and takes over a released inline task unless this worker shuts down.
     async fn settle_once(
         &self,
         work: &TaskDispatched,
         command: Command,
     ) -> runtime::Result<(Settled, Option<TaskDispatched>)> {
-        if self.worker().closing().is_some() {
+        if self.worker().shutdown_reason().is_some() {
             return Ok((self.runtime.settle(work.key.run, command).await?, None));
         }
         self.runtime.settle_and_go_on(work.key.run, command, &work.queue).await
@@ -331,7 +331,7 @@ impl Executor {
     }
 }
 
-/// What became of a delivery, and the work that was taken over with it.
+/// The verdict on a delivery, and the inline task that it released.
 struct Settlement {
     verdict: Verdict,
     next: Option<TaskDispatched>,
@@ -343,8 +343,8 @@ impl From<Verdict> for Settlement {
     }
 }
 
-/// An attempt's brief, and the secrets that are in it.
-struct Briefed {
+/// An attempt's brief, and the secrets in it.
+struct Prepared {
     brief: Brief,
     secrets: Map<String, Value>,
 }
@@ -354,7 +354,7 @@ fn spec<'g>(graph: &'g Graph, work: &TaskDispatched) -> &'g TaskSpec {
 }
 
 /// Labels the log lines of this request with its attempt.
-fn say_what_it_is_about(work: &TaskDispatched, graph: &Graph) {
+fn label_span(work: &TaskDispatched, graph: &Graph) {
     let task = graph.name_at(work.key.task, work.child);
     let span = Span::current();
     span.record("tenant", work.tenant.0).record("workflow", &*graph.workflow().name);
@@ -372,8 +372,8 @@ fn count(kind: TaskKind, result: &Result<Value, Unfinished>, took: TimeDelta) {
     histogram!("ebbflow_attempt_seconds", "kind" => kind.name()).record(took.as_seconds_f64());
 }
 
-/// How long the attempt may take: what one may, and no longer than is left for all of them together.
-fn time_for(spec: &TaskSpec, work: &TaskDispatched, now: Instant) -> Duration {
+/// How long the attempt may take: the timeout of one attempt, or the rest of the time for all attempts.
+fn timeout_for(spec: &TaskSpec, work: &TaskDispatched, now: Instant) -> Duration {
     let one = Duration::from_secs(spec.timeout_seconds.into());
     let left = work.give_up_at.map(|end| (end - now).to_std().unwrap_or_default());
     left.map_or(one, |left| one.min(left))

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use engine::Command;
 use host::Verdict;
-use host::secrets::Mask;
+use host::secrets::Redactor;
 use language::config;
 use model::message::{CallbackDue, Notice};
 use model::{Call, Failure, Message, RunId, TaskKind};
@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 
 use crate::attempt::Executor;
 
-/// How often a callback is tried in a row before it is left to the bus, which redelivers it later.
+/// How often a callback is tried in a row before the bus redelivers it later.
 const MAX_TRIES: u32 = 3;
 
-/// For a receiver to respond.
+/// How long a receiver may take to respond.
 const CALLBACK_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 
 impl Executor {
@@ -23,16 +23,18 @@ impl Executor {
     pub async fn call_back(&self, due: &CallbackDue) -> runtime::Result<Verdict> {
         let secrets = match self.secrets.resolve(self.runtime.callback_secrets(due).await?).await {
             Ok(secrets) => secrets,
-            Err(failure) => return self.called(due, "a callback", Err(failure)).await,
+            Err(failure) => return self.record_callback(due, "a callback", Err(failure)).await,
         };
-        let mask = Mask::of(&secrets).and(self.secrets.known().await);
+        let redactor = Redactor::of(&secrets).and(self.secrets.all_forms().await);
         match self.runtime.callback(due, secrets).await? {
-            CallbackJob::Gone => Ok(Verdict::Hopeless("there is no such callback".into())),
-            CallbackJob::Broken(failure) => self.called(due, "a callback", Err(mask.failure(failure))).await,
+            CallbackJob::Gone => Ok(Verdict::Reject("there is no such callback".into())),
+            CallbackJob::Broken(failure) => {
+                self.record_callback(due, "a callback", Err(redactor.failure(failure))).await
+            }
             CallbackJob::Ready { call, event, depth } => {
-                let what = in_words(&call);
-                let done = self.call(due, call, event, depth, &mask).await?;
-                self.called(due, &mask.text(&what), done.map_err(|failure| mask.failure(failure))).await
+                let what = redactor.text(&describe(&call));
+                let result = self.call(due, call, event, depth, &redactor).await?;
+                self.record_callback(due, &what, result.map_err(|failure| redactor.failure(failure))).await
             }
         }
     }
@@ -43,13 +45,13 @@ impl Executor {
         call: Call,
         event: Value,
         depth: u32,
-        mask: &Mask,
+        redactor: &Redactor,
     ) -> runtime::Result<Result<(), Failure>> {
         match call {
             Call::Webhook { url, headers, body } => {
                 let config =
                     json!({"method": "POST", "url": url, "headers": headers, "body": body.unwrap_or(event)});
-                Ok(self.send(config, mask).await)
+                Ok(self.send(config, redactor).await)
             }
             Call::Message { topic, body } => {
                 let notice = Notice { topic, run: due.run, body: body.unwrap_or(event) };
@@ -60,23 +62,24 @@ impl Executor {
         }
     }
 
-    async fn send(&self, config: Value, mask: &Mask) -> Result<(), Failure> {
+    async fn send(&self, config: Value, redactor: &Redactor) -> Result<(), Failure> {
         let config: config::Http =
             config::read(TaskKind::Http, config).map_err(|error| Failure::permanent(error.to_string()))?;
-        let hush = |text: &str| mask.text(text);
+        let redact = |text: &str| redactor.text(text);
         let clock = self.runtime.clock();
         let mut tries = 1;
         loop {
-            let exchange = self.clients.http.exchange(&config, &hush);
-            let answer = tokio::select! {
-                answer = exchange => answer,
+            let exchange = self.clients.http.exchange(&config, &redact);
+            let response = tokio::select! {
+                response = exchange => response,
                 () = clock.wait_until(clock.now() + CALLBACK_TIMEOUT) => {
-                    Err(Failure::transient(format!("no answer within {} s", CALLBACK_TIMEOUT.num_seconds())))
+                    let seconds = CALLBACK_TIMEOUT.num_seconds();
+                    Err(Failure::transient(format!("no response within {seconds} s")))
                 }
             };
-            match answer {
+            match response {
                 Ok(_) => return Ok(()),
-                Err(failure) if tries == MAX_TRIES || !may_pass(&failure) => return Err(failure),
+                Err(failure) if tries == MAX_TRIES || !is_retryable(&failure) => return Err(failure),
                 Err(_) => clock.wait_until(clock.now() + TimeDelta::seconds(1 << tries)).await,
             }
             tries += 1;
@@ -110,30 +113,30 @@ impl Executor {
     }
 
     /// Records the result of a callback in the run's timeline, or has it redelivered.
-    async fn called(
+    async fn record_callback(
         &self,
         due: &CallbackDue,
         what: &str,
-        done: Result<(), Failure>,
+        result: Result<(), Failure>,
     ) -> runtime::Result<Verdict> {
-        let error = match done {
+        let error = match result {
             Ok(()) => None,
-            Err(failure) if may_pass(&failure) => return Ok(Verdict::Later(failure.message)),
+            Err(failure) if is_retryable(&failure) => return Ok(Verdict::Retry(failure.message)),
             Err(failure) => Some(failure.message),
         };
-        let verdict = error.clone().map_or(Verdict::Done, Verdict::Hopeless);
-        let noted = Command::CalledBack { what: what.to_owned(), error };
-        self.runtime.settle(due.run, noted).await?;
+        let verdict = error.clone().map_or(Verdict::Done, Verdict::Reject);
+        let called_back = Command::CalledBack { what: what.to_owned(), error };
+        self.runtime.settle(due.run, called_back).await?;
         Ok(verdict)
     }
 }
 
-fn may_pass(failure: &Failure) -> bool {
+fn is_retryable(failure: &Failure) -> bool {
     failure.class != model::ErrorClass::Permanent
 }
 
-/// The target of a callback, without the path and query of its address, which may hold a secret.
-fn in_words(call: &Call) -> String {
+/// The target of a callback, without the path and query of its URL, which may contain secrets.
+fn describe(call: &Call) -> String {
     match call {
         Call::Webhook { url, .. } => {
             let host = url.split("//").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next());

@@ -1,4 +1,4 @@
-//! One attempt to be performed, and what it is performed with.
+//! One attempt to run, and its context.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,67 +10,67 @@ use tokio_util::sync::CancellationToken;
 use model::{Clock, TaskKey, TaskKind, TenantId};
 
 use crate::log::Log;
-use crate::performers::Breakers;
+use crate::task_runners::Breakers;
 
-/// One attempt: everything about it that is settled before it starts.
+/// One attempt: everything that is known before it starts.
 #[derive(Clone)]
 pub struct Job {
-    /// Whose work it is.
+    /// The tenant of the run.
     pub tenant: TenantId,
-    /// The task.
+    /// The run and the task's index in it.
     pub key: TaskKey,
     /// The attempt's number, from 1.
     pub attempt: u32,
-    /// The workflow's name.
+    /// The name of the workflow.
     pub workflow: String,
-    /// The task's name.
+    /// The name of the task.
     pub task: String,
-    /// The task's type.
+    /// The type of the task.
     pub kind: TaskKind,
-    /// The rendered config.
+    /// The config, rendered.
     pub config: Value,
-    /// What a process finds in the file that `EBB_INPUT` names: `{inputs, outputs, run, task}`.
+    /// The content of a process's file `EBB_INPUT`: `{inputs, outputs, run, task}`.
     pub document: Value,
     /// How long the attempt may take.
     pub timeout: Duration,
 }
 
-/// What an attempt is performed with: its log, its signal to stop, its clock and its folders.
+/// The context of an attempt: its log, its stop signals, its clock and its folders.
 #[derive(Clone)]
 pub struct Context {
-    /// Where its lines go.
+    /// The log of the attempt.
     pub log: Log,
-    /// Cancelled when the attempt should stop before it is done.
+    /// Cancelled when the attempt must stop before it is done.
     pub cancel: CancellationToken,
-    /// Cancelled when there is no time left to stop in good order.
+    /// Cancelled when there is no time left to stop gracefully.
     pub kill: CancellationToken,
-    /// The one source of time.
+    /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// How long a process may go on after it was asked to stop, before it is killed.
+    /// How long a process may continue after SIGTERM, before it is killed.
     pub grace: Duration,
-    /// The folder in which each process gets a scratch directory of its own.
+    /// The folder for the scratch directories of processes.
     pub scratch: PathBuf,
-    /// The folder that relative `script` paths start from.
+    /// The base of relative `script` paths.
     pub scripts: PathBuf,
-    /// The hosts that its worker does not call for a while.
+    /// The circuit breakers of its worker.
     pub(crate) breakers: Arc<Breakers>,
 }
 
 impl Context {
-    /// How long a process may go on after it was asked to stop, unless told otherwise.
-    pub const GRACE: Duration = Duration::from_secs(30);
+    /// How long a process may continue after SIGTERM, by default.
+    pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-    /// A context with the usual grace, the system's folder for temporary files, and scripts
-    /// found from the working directory.
+    /// A context with the default grace period, the system's folder for temporary files, and scripts relative to the
+    /// working directory.
     pub fn new(log: Log, cancel: CancellationToken, clock: Arc<dyn Clock>) -> Self {
         let (scratch, scripts) = (std::env::temp_dir(), PathBuf::from("."));
         let kill = CancellationToken::new();
         let breakers = Arc::default();
-        Self { log, cancel, kill, clock, grace: Self::GRACE, scratch, scripts, breakers }
+        Self { log, cancel, kill, clock, grace: Self::DEFAULT_GRACE, scratch, scripts, breakers }
     }
 
-    /// Returns once `duration` has passed.
-    pub(crate) async fn pass(&self, duration: Duration) {
+    /// Waits for a duration, by the attempt's clock.
+    pub(crate) async fn wait(&self, duration: Duration) {
         self.clock.wait_until(self.clock.now() + duration).await;
     }
 }

@@ -1,17 +1,18 @@
-//! The log of one attempt: lines go in one by one and reach the store in chunks.
+//! The log of one attempt: written line by line, stored in chunks.
 //!
-//! What must hold: a store that is away never fails the task and never makes memory grow without
-//! bound; a secret never leaves through here; the log of one attempt has an end.
+//! Invariants: an unavailable store neither fails the task nor makes memory grow without bound; secrets are redacted; the
+//! log of an attempt is limited in size.
 
 mod writer;
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use host::secrets::Redactor;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -20,10 +21,10 @@ use store::{LogChunk, LogLine, Store};
 
 use writer::Writer;
 
-/// Where an attempt's lines are kept: any store.
+/// Where lines are stored: any store.
 #[async_trait]
 pub trait LogSink: Send + Sync {
-    /// Appends lines to the attempt's log. The same chunk again changes nothing.
+    /// Appends lines to the attempt's log. Appending the same chunk again changes nothing.
     async fn append(&self, chunk: &LogChunk) -> store::Result<()>;
 }
 
@@ -34,7 +35,7 @@ impl<S: Store + ?Sized> LogSink for S {
     }
 }
 
-/// Where a line came from.
+/// The source of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stream {
     /// The process's standard output.
@@ -46,7 +47,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// The name used in rows and answers.
+    /// The name in rows and responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stdout => "stdout",
@@ -56,21 +57,21 @@ impl Stream {
     }
 }
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
-    /// Only when looking for a defect.
+    /// For debugging.
     Debug,
-    /// The normal course.
+    /// Normal operation.
     Info,
-    /// Perhaps a problem.
+    /// A possible problem.
     Warning,
     /// A problem.
     Error,
 }
 
 impl Level {
-    /// The name used in rows and answers.
+    /// The name in rows and responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -81,8 +82,8 @@ impl Level {
     }
 }
 
-/// A shorter line within a secret, such as a brace, reveals nothing and would mask too much.
-const MIN_MASKED_LENGTH: usize = 8;
+/// Shorter lines of a secret, such as a brace, reveal nothing and would match too much.
+const MIN_REDACTED_LENGTH: usize = 8;
 
 /// A handle to the log of one attempt; clones write to the same log.
 #[derive(Clone)]
@@ -90,91 +91,87 @@ pub struct Log(Arc<Inner>);
 
 struct Inner {
     clock: Arc<dyn Clock>,
-    /// The way to the writer. It is there from the first line on: most attempts say nothing.
+    /// The channel to the writer, which starts with the first line: most attempts log nothing.
     lines: OnceLock<mpsc::Sender<LogLine>>,
     write: Box<dyn Fn(mpsc::Receiver<LogLine>) -> BoxFuture<'static, ()> + Send + Sync>,
     written: AtomicUsize,
-    secrets: RwLock<Vec<String>>,
+    redactor: RwLock<Redactor>,
     closing: CancellationToken,
     closed: CancellationToken,
-    /// Once the last handle is gone, the writer must not wait for a store that is away.
+    /// Once the last handle is dropped, the writer must not wait for an unavailable store.
     _close_on_drop: DropGuard,
 }
 
 impl Log {
-    /// The longest log of one attempt, in bytes; what comes after is cut.
-    pub const LIMIT: usize = 10 * 1024 * 1024;
+    /// The maximum size of the log of one attempt, in bytes; further lines are dropped.
+    pub const MAX_BYTES: usize = 10 * 1024 * 1024;
 
-    /// How many lines may wait for the store before their writer must wait, too.
+    /// The maximum number of lines that wait for the store; then writing a line waits, too.
     pub const MAX_WAITING_LINES: usize = 10_000;
 
-    /// Opens the log of an attempt; its lines are numbered from 0.
+    /// Opens the log of an attempt. Lines are numbered from 0.
     pub fn open<S>(sink: Arc<S>, clock: Arc<dyn Clock>, key: TaskKey, attempt: u32) -> Self
     where
         S: LogSink + ?Sized + 'static,
     {
         let (closing, closed) = (CancellationToken::new(), CancellationToken::new());
-        let (wall, until) = (clock.clone(), closing.clone());
+        let (writer_clock, until) = (clock.clone(), closing.clone());
         let write = move |lines| {
-            Writer::new(sink.clone(), wall.clone(), key, attempt, lines, until.clone()).run().boxed()
+            Writer::new(sink.clone(), writer_clock.clone(), key, attempt, lines, until.clone()).run().boxed()
         };
         Self(Arc::new(Inner {
             clock,
             lines: OnceLock::new(),
             write: Box::new(write),
             written: AtomicUsize::new(0),
-            secrets: RwLock::default(),
+            redactor: RwLock::default(),
             closed,
             _close_on_drop: closing.clone().drop_guard(),
             closing,
         }))
     }
 
-    /// Has these values replaced by `***` in every later line. Of a value of several lines, each
-    /// line that is long enough to be telling counts as a value: output arrives line by line.
-    pub fn mask(&self, secrets: Vec<String>) {
+    /// Redacts these secrets from now on. Output arrives line by line, so each long line of a secret is redacted, too.
+    pub fn redact(&self, secrets: impl IntoIterator<Item = String>) {
+        let secrets: Vec<String> = secrets.into_iter().collect();
         let lines =
-            secrets.iter().flat_map(|secret| secret.lines()).filter(|line| line.len() >= MIN_MASKED_LENGTH);
-        let lines: Vec<_> = lines.map(str::to_owned).collect();
-        let mut known = self.0.secrets.write().unwrap_or_else(PoisonError::into_inner);
-        known.extend(secrets.into_iter().chain(lines).filter(|secret| !secret.is_empty()));
-        // A secret inside another must not break the longer one's match.
-        known.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+            secrets.iter().flat_map(|secret| secret.lines()).filter(|line| line.len() >= MIN_REDACTED_LENGTH);
+        let lines: Vec<String> = lines.map(str::to_owned).collect();
+        let mut redactor = self.0.redactor.write().unwrap_or_else(PoisonError::into_inner);
+        redactor.add(secrets.into_iter().chain(lines));
     }
 
-    /// Whether there is anything to mask.
-    pub(crate) fn has_secrets(&self) -> bool {
-        !self.0.secrets.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    fn redactor(&self) -> RwLockReadGuard<'_, Redactor> {
+        self.0.redactor.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long the longest of what is masked is, in bytes.
+    /// The length of the longest secret, in bytes.
     pub(crate) fn longest_secret(&self) -> usize {
-        self.0.secrets.read().unwrap_or_else(PoisonError::into_inner).first().map_or(0, String::len)
+        self.redactor().longest()
     }
 
-    /// The text as it may be shown: secrets masked, and without the NUL that databases refuse.
-    pub fn clean(&self, text: &str) -> String {
-        let mut text = Cow::Borrowed(text);
-        for secret in self.0.secrets.read().unwrap_or_else(PoisonError::into_inner).iter() {
-            if text.contains(secret.as_str()) {
-                text = Cow::Owned(text.replace(secret.as_str(), "***"));
-            }
-        }
-        text.replace('\0', "\u{fffd}")
+    /// The text without secrets, and without the NUL that databases reject.
+    pub fn redacted(&self, text: &str) -> String {
+        self.redactor().text(text).replace('\0', "\u{fffd}")
+    }
+
+    /// The value without secrets.
+    pub(crate) fn redacted_value(&self, value: Value) -> Value {
+        self.redactor().value(value)
     }
 
     /// Writes one line. Waits only while [`Log::MAX_WAITING_LINES`] lines wait for the store.
     pub async fn line(&self, stream: Stream, level: Level, text: &str) {
-        let text = self.clean(text);
-        match self.place_for(&text) {
-            Place::Fits => self.send(stream, level, text).await,
-            Place::FirstBeyond => self.send(Stream::System, Level::Warning, cut_notice()).await,
-            Place::Beyond => {}
+        let text = self.redacted(text);
+        match self.reserve(&text) {
+            Space::Fits => self.send(stream, level, text).await,
+            Space::FirstBeyond => self.send(Stream::System, Level::Warning, truncation_notice()).await,
+            Space::Beyond => {}
         }
     }
 
-    /// Stores what is left and ends the log; what is written afterwards is dropped. Gives up on a
-    /// store that refuses several times in a row.
+    /// Stores the remaining lines and ends the log; later lines are dropped. Gives up if the store fails several times in a
+    /// row.
     pub async fn finish(&self) {
         self.0.closing.cancel();
         if self.0.lines.get().is_some() {
@@ -182,29 +179,29 @@ impl Log {
         }
     }
 
-    fn place_for(&self, text: &str) -> Place {
+    fn reserve(&self, text: &str) -> Space {
         let length = text.len() + 1;
         let before = self.0.written.fetch_add(length, Ordering::Relaxed);
-        if before + length <= Self::LIMIT {
-            Place::Fits
-        } else if before <= Self::LIMIT {
-            Place::FirstBeyond
+        if before + length <= Self::MAX_BYTES {
+            Space::Fits
+        } else if before <= Self::MAX_BYTES {
+            Space::FirstBeyond
         } else {
-            Place::Beyond
+            Space::Beyond
         }
     }
 
     async fn send(&self, stream: Stream, level: Level, line: String) {
         let at = self.0.clock.now();
         let line = LogLine { at, stream: stream.name().to_owned(), level: level.name().to_owned(), line };
-        // Refused only once the log has ended.
+        // Sending fails only once the log has ended.
         if !self.0.closing.is_cancelled() {
-            let _ = self.0.lines.get_or_init(|| self.begin()).send(line).await;
+            let _ = self.0.lines.get_or_init(|| self.start_writer()).send(line).await;
         }
     }
 
-    /// Has what comes written, by a task of its own.
-    fn begin(&self) -> mpsc::Sender<LogLine> {
+    /// Starts the task that stores lines.
+    fn start_writer(&self) -> mpsc::Sender<LogLine> {
         let (lines, waiting) = mpsc::channel(Self::MAX_WAITING_LINES);
         let (writing, done) = ((self.0.write)(waiting), self.0.closed.clone().drop_guard());
         tokio::spawn(async move {
@@ -215,15 +212,15 @@ impl Log {
     }
 }
 
-/// Whether the limit leaves room for a line.
-enum Place {
+/// Whether the size limit leaves space for a line.
+enum Space {
     Fits,
     FirstBeyond,
     Beyond,
 }
 
-fn cut_notice() -> String {
-    format!("the log was cut here: an attempt may write at most {} MiB", Log::LIMIT / (1024 * 1024))
+fn truncation_notice() -> String {
+    format!("the log was cut here: an attempt may write at most {} MiB", Log::MAX_BYTES / (1024 * 1024))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! Runs a program as a process of its own, in a group and a scratch directory of its own.
+//! Runs a program as a process, in its own process group and scratch directory.
 //!
-//! What must hold: nothing that the program started in its group outlives the attempt, however the
-//! attempt ends; nothing of the worker's environment reaches it but an allow-list.
+//! Invariants: no process that the program started in its group outlives the attempt, however the attempt ends; of the
+//! worker's environment, the program sees only an allow list.
 
-mod capture;
 mod environment;
+mod exit_status;
 mod group;
+mod output;
 mod scratch;
-mod verdict;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,28 +24,27 @@ use model::Failure;
 
 use crate::job::{Context, Job};
 use crate::log::{Level, Stream};
-use crate::performers::Unfinished;
-use capture::Capture;
+use crate::task_runners::Unfinished;
 use group::Group;
+use output::OutputCapture;
 pub(crate) use scratch::Scratch;
 
 /// How long the children of a program may still write after it has ended.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What to run.
+/// The program to run.
 pub(crate) struct Program {
-    /// Its name, looked up on `PATH`.
+    /// The executable's name, looked up on `PATH`.
     pub(crate) name: &'static str,
-    /// What to install where it is missing.
+    /// What to do if it is not installed.
     pub(crate) remedy: &'static str,
-    /// Its arguments.
+    /// The arguments.
     pub(crate) arguments: Vec<OsString>,
-    /// What the config adds to its environment.
+    /// The variables that the config adds to its environment.
     pub(crate) environment: BTreeMap<String, String>,
 }
 
-/// Runs the program to its end. Returns the JSON that it wrote to the file named by `EBB_OUTPUT`,
-/// or null where it wrote none.
+/// Runs the program to its end. Returns the JSON that it wrote to the file `EBB_OUTPUT`, or null if it wrote none.
 pub(crate) async fn run(
     program: Program,
     scratch: Scratch,
@@ -53,27 +52,27 @@ pub(crate) async fn run(
     context: &Context,
 ) -> Result<Value, Unfinished> {
     let mut process = Process::spawn(&program, &scratch, job, context)?;
-    let status = process.end(context).await?;
-    verdict::judge(status, process.capture.last_error())?;
+    let status = process.wait(context).await?;
+    exit_status::check(status, process.output.last_error())?;
     let output = scratch.output().await;
-    // The group must be gone before its directory is.
+    // The group must end before its directory is removed.
     drop(process);
     scratch.remove().await;
     Ok(output?)
 }
 
-/// The script that a config names, found from the folder for scripts.
+/// The path of a script, relative to the folder of scripts.
 pub(crate) fn script(path: &str, context: &Context) -> Result<PathBuf, Failure> {
     let path = context.scripts.join(path);
     let found = std::path::absolute(&path).ok().filter(|path| path.is_file());
-    found.ok_or_else(|| Failure::permanent(format!("there is no script {} on this worker", path.display())))
+    found.ok_or_else(|| Failure::permanent(format!("this worker has no script {}", path.display())))
 }
 
-/// A process under way. Dropped, it takes its whole group with it.
+/// A running process. Dropping it kills its whole group.
 struct Process {
     child: Child,
     group: Group,
-    capture: Capture,
+    output: OutputCapture,
 }
 
 impl Process {
@@ -88,19 +87,19 @@ impl Process {
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
-            .map_err(|error| verdict::not_started(program, &error))?;
+            .map_err(|error| exit_status::not_started(program, &error))?;
         let group = Group::led_by(&child);
-        let capture = Capture::of(&mut child, &context.log);
-        Ok(Self { child, group, capture })
+        let output = OutputCapture::of(&mut child, &context.log);
+        Ok(Self { child, group, output })
     }
 
-    /// Waits for the program to end, or ends it when the attempt is told to stop.
-    async fn end(&mut self, context: &Context) -> Result<ExitStatus, Unfinished> {
+    /// Waits for the program to end, or stops it when the attempt is cancelled.
+    async fn wait(&mut self, context: &Context) -> Result<ExitStatus, Unfinished> {
         tokio::select! {
             biased;
             status = self.child.wait() => {
-                self.settle(context).await;
-                Ok(status.map_err(|error| Failure::transient(format!("lost sight of the process: {error}")))?)
+                self.drain_output(context).await;
+                Ok(status.map_err(|error| Failure::transient(format!("cannot wait for the process: {error}")))?)
             }
             () = context.cancel.cancelled() => {
                 self.stop(context).await;
@@ -109,43 +108,42 @@ impl Process {
         }
     }
 
-    /// The program has ended, but what it started may have last words (a `tee` behind it, say).
-    async fn settle(&mut self, context: &Context) {
-        within(context, OUTPUT_TIMEOUT, self.capture.end()).await;
+    /// The program has ended, but its children may still write, such as a `tee` behind it.
+    async fn drain_output(&mut self, context: &Context) {
+        within(context, OUTPUT_TIMEOUT, self.output.end()).await;
         self.group.signal(Signal::KILL);
-        within(context, OUTPUT_TIMEOUT, self.capture.end()).await;
+        within(context, OUTPUT_TIMEOUT, self.output.end()).await;
     }
 
-    /// Asks the whole group to end, and kills what has not after the grace.
+    /// Terminates the whole group, and kills it after the grace period.
     async fn stop(&mut self, context: &Context) {
-        let notice =
-            format!("told to stop: sent TERM, KILL follows within {} s", context.grace.as_secs_f64());
+        let notice = format!("stopping: sent TERM, KILL follows within {} s", context.grace.as_secs_f64());
         self.group.signal(Signal::TERM);
         context.log.line(Stream::System, Level::Warning, &notice).await;
-        // The program may go first and leave children that are still cleaning up. They hold the
-        // pipes, so the end of the output is the end of the group; those without it have no grace.
+        // The program may end before children that are still cleaning up. They hold the pipes, so the end of the output is
+        // the end of the group; children that have closed them get no grace period.
         let all_gone = async {
             let _ = self.child.wait().await;
-            self.capture.end().await;
+            self.output.end().await;
         };
         tokio::select! {
             biased;
             () = all_gone => {}
             () = context.kill.cancelled() => {}
-            () = context.pass(context.grace) => {}
+            () = context.wait(context.grace) => {}
         }
         self.group.signal(Signal::KILL);
         let _ = self.child.wait().await;
-        within(context, OUTPUT_TIMEOUT, self.capture.end()).await;
+        within(context, OUTPUT_TIMEOUT, self.output.end()).await;
     }
 }
 
-/// Waits for `work`, but no longer than `limit`.
-async fn within(context: &Context, limit: Duration, work: impl Future<Output = ()>) {
+/// Waits for `work`, up to a timeout.
+async fn within(context: &Context, timeout: Duration, work: impl Future<Output = ()>) {
     tokio::select! {
         biased;
         () = work => {}
-        () = context.pass(limit) => {}
+        () = context.wait(timeout) => {}
     }
 }
 

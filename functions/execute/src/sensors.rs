@@ -1,7 +1,7 @@
 //! Polls sensors.
 //!
-//! A task's sensor finds whether its condition is met; a trigger's finds what is new since the last poll. Polling has no side
-//! effects, so it may be repeated.
+//! The sensor of a task checks whether its condition is met; that of a trigger finds events since the last poll. Polls have
+//! no side effects, so they may be repeated.
 
 mod files;
 mod sql;
@@ -11,7 +11,7 @@ mod tests;
 use chrono::TimeDelta;
 use engine::Command;
 use host::Verdict;
-use host::secrets::Mask;
+use host::secrets::Redactor;
 use host::storage::Storage;
 use language::config::{self, HttpSensor, Sensor};
 use language::expression;
@@ -25,7 +25,7 @@ use tracing::info;
 use uuid::Uuid;
 
 use crate::attempt::Executor;
-use crate::performers::{Http, Hush, MAX_OUTPUT_BYTES};
+use crate::task_runners::{Http, MAX_OUTPUT_BYTES, Redact};
 
 const POLL_TIMEOUT: TimeDelta = TimeDelta::seconds(50);
 
@@ -53,40 +53,42 @@ impl Executor {
         };
         let Some(graph) = self.runtime.graph(version).await?.filter(|graph| graph.has(key.task, child))
         else {
-            return Ok(Verdict::Hopeless(format!("version {} has no task {}", version.0, key.task.0)));
+            return Ok(Verdict::Reject(format!("version {} has no task {}", version.0, key.task.0)));
         };
         let queue = due.queue.clone();
         let work =
             TaskDispatched { key, tenant: due.tenant, attempt, version, queue, child, give_up_at: None };
         let spec = graph.spec_at(key.task, child);
-        let seen = match self.secrets.resolve(runtime::secrets_of(spec)).await {
+        let polled = match self.secrets.resolve(runtime::secrets_of(spec)).await {
             Err(failure) => Err(failure),
             Ok(secrets) => {
-                let mask = Mask::of(&secrets).and(self.secrets.known().await);
+                let redactor = Redactor::of(&secrets).and(self.secrets.all_forms().await);
                 match self.runtime.job(&work, &graph, secrets).await? {
                     runtime::Job::Gone => {
-                        return Ok(Verdict::Hopeless(format!("there is no run {}", key.run)));
+                        return Ok(Verdict::Reject(format!("there is no run {}", key.run)));
                     }
-                    runtime::Job::Broken(failure) => Err(mask.failure(failure)),
+                    runtime::Job::Broken(failure) => Err(redactor.failure(failure)),
                     runtime::Job::Ready(brief) => {
-                        let hush = |text: &str| mask.text(text);
-                        let seen = self.in_time(self.see(due.tenant, brief.config, since, &hush)).await;
-                        seen.map(|seen| seen.map(|seen| mask.value(seen)))
-                            .map_err(|failure| mask.failure(failure))
+                        let redact = |text: &str| redactor.text(text);
+                        let poll = self.poll_condition(due.tenant, brief.config, since, &redact);
+                        let polled = self.with_timeout(poll).await;
+                        polled
+                            .map(|output| output.map(|output| redactor.value(output)))
+                            .map_err(|failure| redactor.failure(failure))
                     }
                 }
             }
         };
-        let result = match seen {
+        let result = match polled {
             Ok(Some(output)) if output.to_string().len() > MAX_OUTPUT_BYTES => {
-                TaskResult::Failed(crate::performers::too_large(output.to_string().len() as u64))
+                TaskResult::Failed(crate::task_runners::too_large(output.to_string().len() as u64))
             }
             Ok(Some(output)) => TaskResult::Succeeded(output),
             Ok(None) if !failed => return Ok(Verdict::Done),
-            Ok(None) => return self.note_poll(key, attempt, None).await,
+            Ok(None) => return self.record_poll(key, attempt, None).await,
             Err(failure) if failure.class != model::ErrorClass::Permanent => {
-                info!("A sensor of run {} polls again later: {}", key.run, failure.message);
-                return self.note_poll(key, attempt, Some(failure)).await;
+                info!("A sensor of run {} will poll again: {}", key.run, failure.message);
+                return self.record_poll(key, attempt, Some(failure)).await;
             }
             Err(failure) => TaskResult::Failed(failure),
         };
@@ -95,8 +97,8 @@ impl Executor {
         Ok(Verdict::Done)
     }
 
-    /// Records why a poll failed, or that it no longer does, for people who wonder why the task waits.
-    async fn note_poll(
+    /// Records why a poll failed, or that it no longer fails, to show people why the task waits.
+    async fn record_poll(
         &self,
         key: TaskKey,
         attempt: u32,
@@ -106,24 +108,24 @@ impl Executor {
         Ok(Verdict::Done)
     }
 
-    /// A poll that takes too long fails.
-    async fn in_time<T>(&self, poll: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    /// Fails a poll that takes too long.
+    async fn with_timeout<T>(&self, poll: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         let clock = self.runtime.clock();
         tokio::select! {
-            seen = poll => seen,
+            polled = poll => polled,
             () = clock.wait_until(clock.now() + POLL_TIMEOUT) => {
                 Err(Failure::transient(format!("the poll took longer than {} s", POLL_TIMEOUT.num_seconds())))
             }
         }
     }
 
-    /// The output of a task's sensor, once its condition is met.
-    async fn see(
+    /// The output of a task's sensor, if its condition is met.
+    async fn poll_condition(
         &self,
         tenant: TenantId,
         config: Value,
         since: Instant,
-        hush: Hush<'_>,
+        redact: Redact<'_>,
     ) -> Result<Option<Value>, Failure> {
         let sensor: Sensor =
             config::read(TaskKind::Sensor, config).map_err(|error| Failure::permanent(error.to_string()))?;
@@ -137,10 +139,10 @@ impl Executor {
                 Ok((!files.is_empty()).then(|| json!({"files": files, "watermark": watermark})))
             }
             Sensor::Sql(sensor) => {
-                let rows = sql::ask(&sensor, None).await?;
+                let rows = sql::query(&sensor, None).await?;
                 Ok((!rows.is_empty()).then(|| json!({"rows": rows, "count": rows.len()})))
             }
-            Sensor::Http(sensor) => self.ask(&sensor, hush).await,
+            Sensor::Http(sensor) => self.poll_http(&sensor, redact).await,
             Sensor::Time(sensor) => {
                 let reached = self.runtime.clock().now() >= sensor.at;
                 Ok(reached.then(|| json!({"at": sensor.at})))
@@ -155,17 +157,17 @@ impl Executor {
     }
 
     /// The response to a request, if it meets the condition.
-    async fn ask(&self, sensor: &HttpSensor, hush: Hush<'_>) -> Result<Option<Value>, Failure> {
-        let answer = self.clients.http.exchange(&sensor.request(), hush).await?;
+    async fn poll_http(&self, sensor: &HttpSensor, redact: Redact<'_>) -> Result<Option<Value>, Failure> {
+        let response = self.clients.http.exchange(&sensor.request(), redact).await?;
         let met = match &sensor.condition {
-            None => answer["status"].as_u64().is_some_and(|status| (200..300).contains(&status)),
+            None => response["status"].as_u64().is_some_and(|status| (200..300).contains(&status)),
             Some(condition) => {
-                let scope = Scope { answer: Some(answer.clone()), ..Scope::default() };
+                let scope = Scope { answer: Some(response.clone()), ..Scope::default() };
                 let evaluated = expression::evaluate(condition, &scope);
                 evaluated.map_err(|error| Failure::permanent(format!("condition: {error}")))?.truth
             }
         };
-        Ok(met.then_some(answer))
+        Ok(met.then_some(response))
     }
 
     async fn poll_trigger(&self, key: &TriggerKey) -> runtime::Result<Verdict> {
@@ -174,54 +176,60 @@ impl Executor {
         let poll = match self.secrets.resolve(self.runtime.triggers().sensor_secrets(&record)).await {
             Err(failure) => Err(failure),
             Ok(secrets) => {
-                let mask = Mask::of(&secrets).and(self.secrets.known().await);
+                let redactor = Redactor::of(&secrets).and(self.secrets.all_forms().await);
                 let poll = match self.runtime.triggers().sensor(&record, secrets) {
                     Err(failure) => Err(failure),
-                    Ok(sensor) => self.in_time(self.news(&record, sensor, &|text| mask.text(text))).await,
+                    Ok(sensor) => {
+                        let redact = |text: &str| redactor.text(text);
+                        self.with_timeout(self.poll_events(&record, sensor, &redact)).await
+                    }
                 };
-                poll.map(|poll| clean_poll(poll, &mask)).map_err(|failure| mask.failure(failure))
+                poll.map(|poll| redact_poll(poll, &redactor)).map_err(|failure| redactor.failure(failure))
             }
         };
         self.runtime.triggers().polled(&record, poll).await?;
         Ok(Verdict::Done)
     }
 
-    /// What is new to a trigger's sensor.
-    async fn news(&self, record: &TriggerRecord, sensor: Sensor, hush: Hush<'_>) -> Result<Poll, Failure> {
-        let seen = &record.watermark;
+    /// The events that a trigger's sensor finds after its watermark.
+    async fn poll_events(
+        &self,
+        record: &TriggerRecord,
+        sensor: Sensor,
+        redact: Redact<'_>,
+    ) -> Result<Poll, Failure> {
+        let watermark = &record.watermark;
         match sensor {
-            Sensor::File(sensor) => files::news(&sensor, seen, &self.clients.storage).await,
-            Sensor::Sql(sensor) if sensor.cursor.is_some() => sql::news(&sensor, seen).await,
+            Sensor::File(sensor) => files::poll(&sensor, watermark, &self.clients.storage).await,
+            Sensor::Sql(sensor) if sensor.cursor.is_some() => sql::poll(&sensor, watermark).await,
             Sensor::Sql(sensor) => {
-                let rows = sql::ask(&sensor, None).await?;
+                let rows = sql::query(&sensor, None).await?;
                 let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, json!(rows).to_string().as_bytes());
-                let there = (!rows.is_empty())
+                let found = (!rows.is_empty())
                     .then(|| (digest.to_string(), json!({"count": rows.len(), "rows": rows})));
-                Ok(edge(record, "sql", there))
+                Ok(edge(record, "sql", found))
             }
             Sensor::Http(sensor) => {
-                let answer = self.ask(&sensor, hush).await?;
-                Ok(edge(record, "http", answer.map(|answer| ("met".to_owned(), answer))))
+                let response = self.poll_http(&sensor, redact).await?;
+                Ok(edge(record, "http", response.map(|response| ("met".to_owned(), response))))
             }
             Sensor::Time(sensor) => {
                 let at = sensor.at.to_rfc3339();
-                // A time that was reached stays reached, even if a slow clock shows otherwise.
-                let seen = *seen == json!({"seen": at});
+                // A time that was reached stays reached, even by a slow clock.
+                let seen = *watermark == json!({"seen": at});
                 let reached = seen || self.runtime.clock().now() >= sensor.at;
-                let there = reached.then(|| (at.clone(), json!({"at": at})));
-                Ok(edge(record, "time", there))
+                let found = reached.then(|| (at.clone(), json!({"at": at})));
+                Ok(edge(record, "time", found))
             }
-            Sensor::Run(_) => {
-                Err(Failure::permanent("a trigger follows on runs by `workflow`, not by a sensor"))
-            }
+            Sensor::Run(_) => Err(Failure::permanent("triggers on runs use `workflow`, not a sensor")),
         }
     }
 }
 
-/// What there is to a sensor that is either met or not: it is new where it was not met before, or by something else. The
-/// revision tells one time from another, and is the same for all who look at the same time.
-fn edge(record: &TriggerRecord, kind: &str, there: Option<(String, Value)>) -> Poll {
-    let Some((digest, data)) = there else {
+/// The event of a sensor that is either met or not: when it becomes met, or is met by something else. The revision
+/// distinguishes repeated edges, and is the same for concurrent polls.
+fn edge(record: &TriggerRecord, kind: &str, found: Option<(String, Value)>) -> Poll {
+    let Some((digest, data)) = found else {
         return Poll { finds: Vec::new(), watermark: Value::Null };
     };
     let watermark = json!({ "seen": digest });
@@ -233,17 +241,17 @@ fn edge(record: &TriggerRecord, kind: &str, there: Option<(String, Value)>) -> P
     Poll { finds: vec![Find { event, watermark: watermark.clone() }], watermark }
 }
 
-/// An event that a sensor makes of what it saw.
+/// The event of a sensor's find.
 fn event(kind: &str, source: &str, id: String, data: Value) -> CloudEvent {
     let source = if source.contains("//") { source.to_owned() } else { format!("/ebbflow/sensors/{source}") };
     CloudEvent { id, source, kind: format!("dev.ebbflow.sensor.{kind}.v1"), data, ..CloudEvent::default() }
 }
 
-/// Masks secrets in a sensor's result, which is stored.
-fn clean_poll(poll: Poll, mask: &Mask) -> Poll {
-    let clean = |find: Find| {
-        let data = mask.value(find.event.data);
+/// Redacts secrets in a sensor's result, which is stored.
+fn redact_poll(poll: Poll, redactor: &Redactor) -> Poll {
+    let redact = |find: Find| {
+        let data = redactor.value(find.event.data);
         Find { event: CloudEvent { data, ..find.event }, ..find }
     };
-    Poll { finds: poll.finds.into_iter().map(clean).collect(), ..poll }
+    Poll { finds: poll.finds.into_iter().map(redact).collect(), ..poll }
 }

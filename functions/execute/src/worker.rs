@@ -1,8 +1,8 @@
-//! This instance as a worker: it registers before it claims, sends heartbeats while it holds attempts, stops those that were
-//! taken from it, and permits back what it cannot finish. While it holds nothing, it sends nothing.
+//! This instance as a worker. It registers before it claims, sends heartbeats while it holds attempts, stops attempts that
+//! were taken from it, and hands back those that it cannot finish. While it holds no attempts, it sends nothing.
 
-mod ending;
-mod holds;
+mod claims;
+mod shutdown;
 #[cfg(test)]
 mod tests;
 
@@ -18,14 +18,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::performers::Breakers;
+use crate::task_runners::Breakers;
 
-pub(crate) use holds::{Halt, Holds};
+pub(crate) use claims::{ClaimedAttempts, StopSignals};
 
 /// How often a worker sends a heartbeat while it holds attempts.
 const HEARTBEAT_INTERVAL: TimeDelta = TimeDelta::seconds(10);
 
-/// A heartbeat that takes longer is abandoned: the sweep expects the next one.
+/// A heartbeat that takes longer is abandoned, so that the next one is sent in time.
 const HEARTBEAT_TIMEOUT: TimeDelta = TimeDelta::seconds(5);
 
 /// This instance as a worker.
@@ -33,41 +33,43 @@ pub struct Worker {
     id: WorkerId,
     facts: WorkerFacts,
     runtime: Arc<Runtime>,
-    beat: TimeDelta,
-    pub(crate) holds: Holds,
-    /// The hosts that it does not call for a while.
+    heartbeat_interval: TimeDelta,
+    pub(crate) claims: ClaimedAttempts,
+    /// The circuit breakers of the hosts that it calls.
     pub(crate) breakers: Arc<Breakers>,
-    /// How many attempts are registered and not yet released. The first one starts the heartbeat, the last one ends it.
-    busy: AsyncMutex<Busy>,
-    /// Why it takes no more work, once it does not.
-    closing: OnceLock<String>,
+    activity: AsyncMutex<Activity>,
+    /// Why it takes no more work, once it shuts down.
+    shutdown_reason: OnceLock<String>,
     ended: CancellationToken,
 }
 
 #[derive(Default)]
-struct Busy {
+struct Activity {
+    /// The number of attempts that are registered and not released. The first one starts the heartbeats, the last one stops
+    /// them.
     attempts: u32,
-    heard_at: Option<Instant>,
-    beating: Option<CancellationToken>,
+    heartbeat_at: Option<Instant>,
+    /// Stops the heartbeats.
+    heartbeats: Option<CancellationToken>,
 }
 
 impl Worker {
-    /// A worker with a heartbeat every ten seconds, of any queue.
+    /// A worker of any queue, with a heartbeat every ten seconds.
     pub fn new(runtime: Arc<Runtime>) -> Arc<Self> {
         Self::serving(None, HEARTBEAT_INTERVAL, runtime)
     }
 
-    /// A worker of that queue.
+    /// A worker of one queue.
     pub fn of_queue(queue: Option<String>, runtime: Arc<Runtime>) -> Arc<Self> {
         Self::serving(queue, HEARTBEAT_INTERVAL, runtime)
     }
 
-    /// A worker with another heartbeat interval: an attempt learns of its cancellation at the next heartbeat.
-    pub fn beating_every(beat: TimeDelta, runtime: Arc<Runtime>) -> Arc<Self> {
-        Self::serving(None, beat, runtime)
+    /// A worker with another heartbeat interval. A cancelled attempt stops at the next heartbeat.
+    pub fn with_heartbeat_interval(interval: TimeDelta, runtime: Arc<Runtime>) -> Arc<Self> {
+        Self::serving(None, interval, runtime)
     }
 
-    fn serving(queue: Option<String>, beat: TimeDelta, runtime: Arc<Runtime>) -> Arc<Self> {
+    fn serving(queue: Option<String>, heartbeat_interval: TimeDelta, runtime: Arc<Runtime>) -> Arc<Self> {
         let facts = WorkerFacts {
             function: "execute".into(),
             queue,
@@ -80,96 +82,98 @@ impl Worker {
             id: WorkerId(Uuid::now_v7()),
             facts,
             runtime,
-            beat,
-            holds: Holds::default(),
+            heartbeat_interval,
+            claims: ClaimedAttempts::default(),
             breakers: Arc::default(),
-            busy: AsyncMutex::default(),
-            closing: OnceLock::new(),
+            activity: AsyncMutex::default(),
+            shutdown_reason: OnceLock::new(),
             ended: CancellationToken::new(),
         })
     }
 
-    /// The worker's id.
+    /// The id under which it claims attempts.
     pub fn id(&self) -> WorkerId {
         self.id
     }
 
-    /// Registers, before anything is claimed: an attempt held by an unknown worker counts as lost. Returns whether it may take
-    /// work.
+    /// Registers the worker, before it claims an attempt: attempts of an unknown worker count as lost. Returns whether it may
+    /// take work.
     pub async fn register(self: &Arc<Self>) -> store::Result<bool> {
-        let mut busy = self.busy.lock().await;
+        let mut activity = self.activity.lock().await;
         let now = self.runtime.clock().now();
-        if self.closing().is_some() {
+        if self.shutdown_reason().is_some() {
             return Ok(false);
         }
-        if busy.attempts == 0 || busy.heard_at.is_none_or(|heard_at| heard_at + self.beat <= now) {
-            self.heed(self.say_that_we_live(now).await?.order);
-            busy.heard_at = Some(now);
+        let is_due = activity.heartbeat_at.is_none_or(|at| at + self.heartbeat_interval <= now);
+        if activity.attempts == 0 || is_due {
+            self.obey(self.send_heartbeat(now).await?.order);
+            activity.heartbeat_at = Some(now);
         }
-        if self.closing().is_some() {
-            self.end_if_idle(&busy);
+        if self.shutdown_reason().is_some() {
+            self.end_if_idle(&activity);
             return Ok(false);
         }
-        if busy.beating.is_none() {
+        if activity.heartbeats.is_none() {
             let stop = CancellationToken::new();
-            busy.beating = Some(stop.clone());
-            tokio::spawn(self.clone().keep_beating(stop));
+            activity.heartbeats = Some(stop.clone());
+            tokio::spawn(self.clone().send_heartbeats(stop));
         }
-        busy.attempts += 1;
+        activity.attempts += 1;
         Ok(true)
     }
 
     /// Undoes one registration. The last one deregisters the worker.
     pub async fn release(&self) {
-        let mut busy = self.busy.lock().await;
-        busy.attempts -= 1;
-        if busy.attempts == 0 {
-            if let Some(stop) = busy.beating.take() {
+        let mut activity = self.activity.lock().await;
+        activity.attempts -= 1;
+        if activity.attempts == 0 {
+            if let Some(stop) = activity.heartbeats.take() {
                 stop.cancel();
             }
             match self.runtime.store().farewell(self.id).await {
-                // Commands since the last heartbeat must be received now: the store forgets them with the worker.
-                Ok(order) => self.heed(order),
-                Err(error) => warn!("The sweep will notice that worker {} is gone: {error}", self.id),
+                // Commands since the last heartbeat: the store deletes them with the worker.
+                Ok(command) => self.obey(command),
+                Err(error) => warn!("The sweep must deregister worker {}: {error}", self.id),
             }
-            self.end_if_idle(&busy);
+            self.end_if_idle(&activity);
         }
     }
 
-    async fn say_that_we_live(&self, now: Instant) -> store::Result<HeartbeatReply> {
+    async fn send_heartbeat(&self, now: Instant) -> store::Result<HeartbeatReply> {
         let facts = WorkerFacts { breakers: self.breakers.open(), ..self.facts.clone() };
-        let sign = Heartbeat { worker: self.id, facts: Some(facts), at: now };
-        self.runtime.store().beat(&sign).await
+        let heartbeat = Heartbeat { worker: self.id, facts: Some(facts), at: now };
+        self.runtime.store().beat(&heartbeat).await
     }
 
-    async fn keep_beating(self: Arc<Self>, stop: CancellationToken) {
+    async fn send_heartbeats(self: Arc<Self>, stop: CancellationToken) {
         let clock = self.runtime.clock().clone();
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                () = clock.wait_until(clock.now() + self.beat) => self.beat().await,
+                () = clock.wait_until(clock.now() + self.heartbeat_interval) => self.heartbeat().await,
             }
         }
     }
 
-    async fn beat(&self) {
+    /// Sends a heartbeat, and acts on the reply.
+    async fn heartbeat(&self) {
         let clock = self.runtime.clock();
-        let (now, claimed) = (clock.now(), self.holds.all_claimed());
-        let told = tokio::select! {
-            told = self.say_that_we_live(now) => told.map_err(|error| error.to_string()),
-            () = clock.wait_until(now + HEARTBEAT_TIMEOUT) => Err("the store does not answer".into()),
+        let (now, confirmed) = (clock.now(), self.claims.confirmed());
+        let reply = tokio::select! {
+            reply = self.send_heartbeat(now) => reply.map_err(|error| error.to_string()),
+            () = clock.wait_until(now + HEARTBEAT_TIMEOUT) => Err("the store does not respond".into()),
         };
-        match told {
-            Ok(told) => {
-                self.holds.stop_what_was_taken(&claimed, &told.holds);
-                self.heed(told.order);
+        match reply {
+            Ok(reply) => {
+                self.claims.stop_revoked(&confirmed, &reply.holds);
+                self.obey(reply.order);
                 {
-                    let mut busy = self.busy.lock().await;
-                    busy.heard_at = Some(now);
-                    self.end_if_idle(&busy);
+                    let mut activity = self.activity.lock().await;
+                    activity.heartbeat_at = Some(now);
+                    self.end_if_idle(&activity);
                 }
-                self.give_back_what_is_unknown(&told.holds).await;
+                self.lose_orphaned_claims(&reply.holds).await;
             }
             Err(error) => {
                 metrics::counter!("ebbflow_heartbeats_missed_total").increment(1);
@@ -178,12 +182,12 @@ impl Worker {
         }
     }
 
-    /// A claim whose response got lost leaves an attempt that is ours in the store and that nothing runs.
-    async fn give_back_what_is_unknown(&self, ours: &[Claim]) {
-        for held in self.holds.unknown(ours) {
-            let lose = Command::Lose { task: held.key.task, attempt: held.attempt, worker: self.id };
-            if let Err(error) = self.runtime.settle(held.key.run, lose).await {
-                warn!("Cannot hand back an attempt that nothing runs yet: {error}");
+    /// A claim whose response was lost leaves an attempt that is ours in the store but does not run here.
+    async fn lose_orphaned_claims(&self, claims: &[Claim]) {
+        for claim in self.claims.orphaned(claims) {
+            let lose = Command::Lose { task: claim.key.task, attempt: claim.attempt, worker: self.id };
+            if let Err(error) = self.runtime.settle(claim.key.run, lose).await {
+                warn!("Cannot give up an attempt that does not run here yet: {error}");
             }
         }
     }

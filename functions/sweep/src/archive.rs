@@ -13,18 +13,17 @@ pub use bucket::Bucket;
 /// A permanent store for documents.
 #[async_trait::async_trait]
 pub trait Archive: Send + Sync {
-    /// Stores documents of one kind. Once this succeeds, they are durable, and only then may the rows be deleted. The same
-    /// documents may come twice.
-    async fn keep(&self, kind: &str, now: Instant, documents: Vec<Value>) -> io::Result<()>;
+    /// Stores documents of one kind durably, so that the rows may be deleted. It may be called twice with the same documents.
+    async fn store(&self, kind: &str, now: Instant, documents: Vec<Value>) -> io::Result<()>;
 }
 
-/// An archive in a folder: a file for each kind and day, a document a line.
+/// An archive in a folder: one file per kind and day, one document per line.
 #[derive(Clone, Debug)]
 pub struct Folder(pub PathBuf);
 
 #[async_trait::async_trait]
 impl Archive for Folder {
-    async fn keep(&self, kind: &str, now: Instant, documents: Vec<Value>) -> io::Result<()> {
+    async fn store(&self, kind: &str, now: Instant, documents: Vec<Value>) -> io::Result<()> {
         let path = self.0.join(format!("{kind}-{}.ndjson", now.format("%Y-%m-%d")));
         let folder = self.0.clone();
         let write = move || {
@@ -32,14 +31,13 @@ impl Archive for Folder {
             let mut file = std::fs::File::options().create(true).append(true).open(path)?;
             file.write_all(lines(&documents).as_bytes())?;
             file.sync_all()?;
-            // Sync the folder, too: otherwise a new file may be lost.
+            // Syncs the folder, too: otherwise a new file may be lost.
             std::fs::File::open(folder)?.sync_all()
         };
         tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 }
 
-/// A document a line.
 fn lines(documents: &[Value]) -> String {
     documents.iter().map(|document| format!("{document}\n")).collect()
 }

@@ -1,13 +1,13 @@
-//! Fires durable timers, finds lost messages and dead workers, and repairs.
+//! Fires durable timers, publishes lost messages again, detects dead workers, and repairs inconsistencies.
 //!
 //! The scheduler wakes it every minute, and a message does if a timer is due before the next tick. It stays up only while
-//! timers are due soon or a worker may be dead; with nothing due it runs one query and ends. Any number of sweeps may run at
-//! once: what two of them find is settled once.
+//! timers are due soon or a worker may be dead; with nothing due it runs one query and ends. Any number of sweeps may run
+//! concurrently: what two of them find is settled once.
 
 mod archive;
+mod liveness;
 mod retention;
 mod sweep;
-mod watch;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -50,9 +50,9 @@ pub fn router(app: App) -> Router {
     router_with(app, Retention::default())
 }
 
-/// The same with another retention.
+/// The router with another retention.
 pub fn router_with(app: App, retention: Retention) -> Router {
-    let sweep = Arc::new(Sweep::new(app.runtime.clone()).keeping(retention));
+    let sweep = Arc::new(Sweep::new(app.runtime.clone()).with_retention(retention));
     let shared = Shared { app: app.clone(), sweep };
     Router::new()
         .route("/sweep", post(tick))
@@ -72,7 +72,7 @@ async fn tick(State(shared): State<Shared>, request: Request) -> Response {
     }
 }
 
-/// Sweeps in a separate task, so that a caller that hangs up does not end what others rely on.
+/// Sweeps in a separate task: other callers may rely on a sweep whose caller hangs up.
 async fn sweep(shared: &Shared, waker: Waker) -> runtime::Result<()> {
     let sweep = shared.sweep.clone();
     let sweeping = async move {
@@ -89,18 +89,20 @@ async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
         Message::TimerArmed(_) => sweep(&shared, Waker::Push).await.map(|()| Verdict::Done),
         Message::WorkerRegistered(registered) => {
             let facts = Some(registered.facts.clone());
-            hear_of(&shared.app, registered.worker, facts, registered.at).await
+            record_heartbeat(&shared.app, registered.worker, facts, registered.at).await
         }
-        Message::WorkerHeartbeat(beat) => hear_of(&shared.app, beat.worker, None, beat.at).await,
-        Message::WorkerKill(kill) => end(&shared.app, kill).await,
-        other => Ok(Verdict::Hopeless(format!("sweep takes no `{}`", other.kind()))),
+        Message::WorkerHeartbeat(heartbeat) => {
+            record_heartbeat(&shared.app, heartbeat.worker, None, heartbeat.at).await
+        }
+        Message::WorkerKill(kill) => kill_worker(&shared.app, kill).await,
+        other => Ok(Verdict::Reject(format!("sweep does not handle `{}`", other.kind()))),
     };
     shared.app.reply(&delivery, outcome).await
 }
 
-/// A worker that cannot reach the database sends its heartbeat as a message. Times in the future are cut off: the worker
-/// would seem to live for ever.
-async fn hear_of(
+/// Records the heartbeat of a worker that cannot reach the database. Times in the future are cut off, since such a worker
+/// would seem alive for too long.
+async fn record_heartbeat(
     app: &App,
     worker: WorkerId,
     facts: Option<WorkerFacts>,
@@ -110,16 +112,16 @@ async fn hear_of(
     Ok(Verdict::Done)
 }
 
-/// Leaves the order with the worker, which finds it when it next says that it lives.
-async fn end(app: &App, kill: &WorkerKill) -> runtime::Result<Verdict> {
+/// Stores the command, which the worker receives with its next heartbeat.
+async fn kill_worker(app: &App, kill: &WorkerKill) -> runtime::Result<Verdict> {
     let (actor, reason) = (kill.actor.clone(), kill.reason.clone());
-    let order = WorkerCommand { kind: WorkerCommandKind::Kill, actor, reason, at: app.now() };
-    // A worker that has left meanwhile need not be ended.
-    app.runtime.store().command_worker(kill.worker, &order).await?;
+    let command = WorkerCommand { kind: WorkerCommandKind::Kill, actor, reason, at: app.now() };
+    // A worker that has left in the meantime need not be killed.
+    app.runtime.store().command_worker(kill.worker, &command).await?;
     Ok(Verdict::Done)
 }
 
-/// The function as a service: reads its configuration and serves until it is asked to stop.
+/// The function as a service: reads its configuration and serves until shutdown.
 pub fn main() -> ExitCode {
     host::main("sweep", |config, connected| async move {
         let retention = Retention::new(config.retention).with_accounts(connected.accounts);

@@ -1,9 +1,10 @@
-//! Once a day, expired runs and records are archived and deleted, in small steps.
+//! Archives and deletes expired runs and records once a day, in small steps.
 //!
-//! A sweep that has nothing else to do takes the turn (one row, so one sweep at a time) and goes through runs in the order in
-//! which they ended: a short transaction for each batch, archived before, then back to the agenda, so that no timer is late
-//! because of it. If it dies, the next tick continues. Outputs and logs go before their runs; backfills, dead letters and
-//! seen events go last. Events and logs are partitioned by when their run was created, and partitions are dropped whole.
+//! A sweep with nothing else to do takes the lease (one row, so one sweep at a time) and works through runs in the order in
+//! which they ended. It archives a batch, deletes it in a short transaction, and returns to the agenda, so that no timer is
+//! late. If it dies, the next tick continues. Outputs and logs expire before their runs; backfills, dead letters and trigger
+//! events are deleted last. Events and logs are partitioned by the creation time of their run, and whole partitions are
+//! dropped.
 
 use std::sync::Arc;
 
@@ -17,11 +18,14 @@ use tracing::{info, warn};
 
 use crate::archive::{Archive, Bucket, Folder};
 
-/// Time between two passes.
-const DAY: TimeDelta = TimeDelta::days(1);
+/// The time between two passes.
+const INTERVAL: TimeDelta = TimeDelta::days(1);
 
-/// Time after which the next tick takes over from a pass that died or could not archive.
-const TURN: TimeDelta = TimeDelta::seconds(50);
+/// How long idempotency records are kept.
+const IDEMPOTENCY_TTL: TimeDelta = TimeDelta::days(1);
+
+/// The time after which the next tick takes over from a pass that died or could not archive.
+const LEASE: TimeDelta = TimeDelta::seconds(50);
 
 /// How long finished runs and records are kept, and where they are archived.
 #[derive(Clone)]
@@ -38,7 +42,7 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// As configured.
+    /// The configured retention.
     pub fn new(days: RetentionConfig) -> Self {
         let archive = days.archive.clone().map(|archive| match archive {
             ArchiveConfig::Folder(path) => Arc::new(Folder(path.into())) as Arc<dyn Archive>,
@@ -47,21 +51,21 @@ impl Retention {
         Self { archive, days, accounts: None }
     }
 
-    /// Prunes audit entries and idempotency records, too.
+    /// Deletes audit entries and idempotency records, too.
     pub fn with_accounts(self, accounts: Accounts) -> Self {
         Self { accounts: Some(accounts), ..self }
     }
 
-    /// With another archive.
+    /// Uses another archive.
     pub fn archived_by(self, archive: Arc<dyn Archive>) -> Self {
         Self { archive: Some(archive), ..self }
     }
 
-    /// Deletes a batch of expired runs and records, unless another instance is at it. Returns whether there was any: then there
-    /// may be more.
+    /// Deletes a batch of expired runs or records, unless another instance does. Returns whether it deleted anything: then
+    /// there may be more.
     pub(crate) async fn step(&self, runtime: &Runtime, now: Instant) -> Result<bool> {
         let store = runtime.store();
-        if !store.take_retention(now, now + TURN).await? {
+        if !store.take_retention(now, now + LEASE).await? {
             return Ok(false);
         }
         for (part, state, days) in self.rules() {
@@ -70,7 +74,7 @@ impl Retention {
             if runs.is_empty() {
                 continue;
             }
-            if !self.keep(runtime, part, &runs, now).await? {
+            if !self.archive(runtime, part, &runs, now).await? {
                 return Ok(false);
             }
             store.forget(part, &runs).await?;
@@ -88,7 +92,7 @@ impl Retention {
         }
         let pruned = match &self.accounts {
             Some(accounts) => {
-                accounts.prune(now - TimeDelta::days(self.days.audit.into()), now - DAY).await?
+                accounts.prune(now - TimeDelta::days(self.days.audit.into()), now - IDEMPOTENCY_TTL).await?
             }
             None => 0,
         };
@@ -104,11 +108,11 @@ impl Retention {
             store.rest_retention(now).await?;
             return Ok(true);
         }
-        // By now all logs up to there are archived, if there is an archive.
+        // All logs before that instant are archived by now, if there is an archive.
         if let Err(error) = store.turn_pages(now, now - TimeDelta::days(self.days.logs.into())).await {
             warn!("Cannot maintain partitions until tomorrow: {error}");
         }
-        store.rest_retention(now + DAY).await?;
+        store.rest_retention(now + INTERVAL).await?;
         Ok(false)
     }
 
@@ -122,14 +126,14 @@ impl Retention {
         ends.into_iter().flat_map(parts).collect()
     }
 
-    /// Archives what is about to be deleted. Returns whether it may be deleted.
-    async fn keep(&self, runtime: &Runtime, part: Part, runs: &[RunId], now: Instant) -> Result<bool> {
+    /// Archives runs before they are deleted. Returns whether they may be deleted.
+    async fn archive(&self, runtime: &Runtime, part: Part, runs: &[RunId], now: Instant) -> Result<bool> {
         let Some(archive) = &self.archive else { return Ok(true) };
         let documents = runtime.store().documents(part, runs).await?;
-        match archive.keep(part.name(), now, documents).await {
+        match archive.store(part.name(), now, documents).await {
             Ok(()) => Ok(true),
             Err(error) => {
-                warn!("Deleting nothing, since it cannot be archived: {error}");
+                warn!("Cannot archive expired runs, so they are not deleted: {error}");
                 Ok(false)
             }
         }

@@ -1,4 +1,4 @@
-//! One sweep: does what is due, waits for what is due soon, and ends.
+//! One sweep: does the work that is due, waits for work that is due soon, and ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +14,9 @@ use tracing::field::display;
 use tracing::{info, warn};
 
 use crate::Retention;
-use crate::watch::Watch;
+use crate::liveness::Suspects;
 
-/// The scheduler ticks every minute and may be a few seconds late: a sweep waits for whatever is due until the next one has
-/// surely begun. So two sweeps overlap, and no instant falls between them.
+/// How long a sweep stays. The scheduler ticks every minute and may be a few seconds late, so consecutive sweeps overlap.
 const TICK: TimeDelta = TimeDelta::seconds(65);
 
 /// A dispatched task that no worker has claimed for this long gets its message again.
@@ -32,130 +31,130 @@ pub(crate) const BATCH: u32 = 200;
 /// The maximum number of timers fired in one transaction, whose own cost is then negligible.
 const MAX_TIMERS: u32 = 1_000;
 
-/// The maximum number of rechecks at a time: each reads all that is unfinished of a run while holding its lock.
-const RECHECKS: u32 = 20;
+/// The maximum number of rechecks in one transaction: each reads all unfinished tasks of a run while it holds the run's lock.
+const MAX_RECHECKS: u32 = 20;
 
 /// The minimum time between two inspections of everything unfinished.
 const INSPECTION_INTERVAL: TimeDelta = TimeDelta::minutes(5);
 
-/// A timer overdue by this much that does not fire may be orphaned.
+/// A timer that is overdue by this much and does not fire may be orphaned.
 const ORPHANED_AFTER: TimeDelta = TimeDelta::minutes(1);
 
 /// The number of pages of unfinished runs that one slice of an inspection reads.
 const PAGES_PER_SLICE: u32 = 20;
 
-/// The sweep of one instance. While one call is in progress, others hand over to it and return at once; but a tick replaces
+/// The sweep of one instance. While one call is in progress, other calls notify it and return at once; but a tick replaces
 /// it.
 pub struct Sweep {
     pub(crate) runtime: Arc<Runtime>,
-    turn: Mutex<Watch>,
-    news: Notify,
-    /// How many ticks wait for their turn.
+    /// Held by the current sweep; it holds the suspects for the next one.
+    turn: Mutex<Suspects>,
+    more_work: Notify,
+    /// The number of ticks that wait for their turn.
     successors: AtomicUsize,
-    round: std::sync::Mutex<Round>,
+    inspection: std::sync::Mutex<Inspection>,
     retention: Retention,
 }
 
-/// How far this instance's inspection has come.
+/// The progress of this instance's inspection.
 #[derive(Default)]
-struct Round {
-    began: Option<Instant>,
-    /// The run after which to continue, while there are more.
+struct Inspection {
+    started_at: Option<Instant>,
+    /// The run after which to continue; none between inspections.
     after: Option<RunId>,
 }
 
 impl Sweep {
-    /// A sweep that works through this runtime.
+    /// A sweep of a runtime, with the default retention.
     pub fn new(runtime: Arc<Runtime>) -> Self {
         Self {
             runtime,
             turn: Mutex::default(),
-            news: Notify::new(),
+            more_work: Notify::new(),
             successors: AtomicUsize::new(0),
-            round: Default::default(),
+            inspection: Default::default(),
             retention: Retention::default(),
         }
     }
 
-    /// The same sweep with another retention.
-    pub fn keeping(self, retention: Retention) -> Self {
+    /// Uses another retention.
+    pub fn with_retention(self, retention: Retention) -> Self {
         Self { retention, ..self }
     }
 
-    /// Does what is due, and stays while timers are due before the next tick. It is idempotent.
+    /// Does the work that is due, and stays while timers are due before the next tick. It is idempotent.
     pub async fn run(&self) -> Result<()> {
         loop {
             let Ok(mut turn) = self.turn.try_lock() else {
-                self.news.notify_one();
+                self.more_work.notify_one();
                 if self.turn.try_lock().is_ok() {
-                    // The other sweep left before it noticed the new work.
+                    // The other sweep ended before it noticed the new work.
                     continue;
                 }
                 return Ok(());
             };
-            self.stay(Stay::WhileThereIsNews, &mut turn).await?;
+            self.stay(Stay::WhileNotified, &mut turn).await?;
             drop(turn);
-            if self.news.notified().now_or_never().is_none() {
+            if self.more_work.notified().now_or_never().is_none() {
                 return Ok(());
             }
         }
     }
 
-    /// The same for a tick, which stays no longer than until the next one: the scheduler starts none before the last one has
-    /// ended, and cuts it off after a while. If another comes all the same, it replaces the current sweep, which leaves after
-    /// its current step.
+    /// The same for a tick, which stays at most until the next tick: the scheduler starts no tick before the last one has
+    /// ended, and has a timeout. If another tick comes nevertheless, it replaces the current sweep, which ends after its
+    /// current step.
     pub async fn tick(&self) -> Result<()> {
         let successor = Successor::among(&self.successors);
-        self.news.notify_one();
+        self.more_work.notify_one();
         let mut turn = self.turn.lock().await;
         drop(successor);
-        // The first round sees everything notified until now.
-        let _ = self.news.notified().now_or_never();
-        self.stay(Stay::UntilTheNextTick, &mut turn).await?;
+        // The first pass covers all notifications until now.
+        let _ = self.more_work.notified().now_or_never();
+        self.stay(Stay::UntilNextTick, &mut turn).await?;
         drop(turn);
-        // A caller that handed over while this one was about to leave relies on another round.
-        match self.news.notified().now_or_never() {
+        // A caller that notified this sweep while it was ending relies on another pass.
+        match self.more_work.notified().now_or_never() {
             Some(()) => self.run().await,
             None => Ok(()),
         }
     }
 
-    /// Takes over the doubts of the previous sweep, and passes its own on to the next: ticks in quick succession postpone no
-    /// verdict. Only the chain of sweeps has seen that the store answered all the while.
-    async fn stay(&self, how: Stay, handed_on: &mut Watch) -> Result<()> {
+    /// Takes over the suspects of the previous sweep, and leaves its own to the next, so that ticks in quick succession do
+    /// not postpone a verdict. Only an unbroken chain of sweeps knows that the store responded all the time.
+    async fn stay(&self, how: Stay, handover: &mut Suspects) -> Result<()> {
         let clock = self.runtime.clock();
-        let (mut end, mut watch) = (clock.now() + TICK, std::mem::take(handed_on));
+        let (mut end, mut suspects) = (clock.now() + TICK, std::mem::take(handover));
         loop {
             let now = clock.now();
             let agenda = self.runtime.store().agenda(now).await?;
-            let taken = self.watch(&mut watch, &agenda, now).await?;
-            let worked = self.work(&agenda, now, CLAIM_TIMEOUT).await? || taken > 0;
-            // While nothing is due, nothing more is read; waiting runs are inspected once a day.
+            let lost = self.check_workers(&mut suspects, &agenda, now).await?;
+            let worked = self.work(&agenda, now, CLAIM_TIMEOUT).await? || lost > 0;
+            // With nothing due, nothing more is read; waiting runs are inspected once a day.
             let expires = due(agenda.retention, TimeDelta::zero(), now);
             let overdue =
                 due(agenda.recheck, TimeDelta::zero(), now) || due(agenda.timer, ORPHANED_AFTER, now);
             let more = self.reconcile(overdue || agenda.neglected || expires, now).await?;
             if self.successors.load(Ordering::SeqCst) > 0 {
-                *handed_on = watch;
+                *handover = suspects;
                 return Ok(());
             }
             if worked || more {
                 continue;
             }
-            // Last, and a little at a time, so that no timer is late.
+            // Last and in small steps, so that no timer is late.
             if expires && self.retention.step(&self.runtime, now).await? {
                 continue;
             }
             let soon = [agenda.next_timer, agenda.trigger].into_iter().flatten().filter(|next| *next < end);
-            let Some(next) = soon.chain(watch.verdict_at()).min() else { return Ok(()) };
-            if self.is_notified_before(next).await && how == Stay::WhileThereIsNews {
+            let Some(next) = soon.chain(suspects.verdict_at()).min() else { return Ok(()) };
+            if self.is_notified_before(next).await && how == Stay::WhileNotified {
                 end = clock.now() + TICK;
             }
         }
     }
 
-    /// Resumes everything after a restart of the only process there is: all its messages are lost, and all its workers are
-    /// dead.
+    /// Resumes all runs after a restart of the only process: all its messages are lost, and all its workers are dead.
     pub async fn after_restart(&self) -> Result<()> {
         let now = self.runtime.clock().now();
         let runs = self.runtime.store().check_all(now).await?;
@@ -163,7 +162,7 @@ impl Sweep {
             info!("Resuming {runs} unfinished runs");
         }
         let workers = self.runtime.store().silent(now, u32::MAX).await?;
-        self.give_up_on(&workers).await?;
+        self.declare_dead(&workers).await?;
         let agenda = Agenda { recheck: Some(now), ..Agenda::default() };
         while self.work(&agenda, now, TimeDelta::zero()).await? {}
         Ok(())
@@ -195,14 +194,14 @@ impl Sweep {
             done += self.runtime.triggers().fire_due(now, BATCH).await?;
         }
         if agenda.room {
-            // A process released these slots and died before it granted them.
+            // A process released these slots and died before it granted them to others.
             self.runtime.slots().grant().await?;
         }
         Ok(done > 0)
     }
 
-    /// Fires a large batch of timers of unlocked runs. If that fires none, a run was locked or cannot be settled: a small batch
-    /// then waits for its locks.
+    /// Fires a large batch of timers, skipping locked runs. If none fires, runs are locked or cannot be settled: a small batch
+    /// then waits for the locks.
     async fn fire_timers(&self, now: Instant) -> Result<usize> {
         match self.runtime.fire(now, MAX_TIMERS).await {
             Ok(fired) if fired.applied > 0 => return Ok(fired.applied),
@@ -215,48 +214,48 @@ impl Sweep {
     }
 
     async fn recheck(&self, now: Instant, patience: TimeDelta) -> Result<usize> {
-        let runs = self.runtime.store().due_rechecks(now, RECHECKS).await?;
+        let runs = self.runtime.store().due_rechecks(now, MAX_RECHECKS).await?;
         let commands = runs.into_iter().map(|run| (run, Command::Recheck { patience })).collect();
         self.runtime.settle_or_postpone(commands).await
     }
 
-    /// Every few minutes, inspects everything unfinished and repairs what is wrong: a slice at a time, so that nothing else is
-    /// late. Returns whether there is more to inspect.
+    /// Inspects everything unfinished every few minutes, and repairs what is inconsistent: one slice at a time, so that
+    /// nothing else is late. Returns whether there is more to inspect.
     async fn reconcile(&self, suspicious: bool, now: Instant) -> Result<bool> {
         let Some(after) = self.next_slice(suspicious, now) else { return Ok(false) };
         let (mut findings, next) = self.runtime.repairs().inspect(after, PAGES_PER_SLICE).await?;
-        self.round().after = next;
-        // The watch decides about workers, without comparing clocks.
+        self.inspection().after = next;
+        // Dead workers are detected without comparing clocks, by `check_workers`.
         findings.retain(|finding| finding.fault != Fault::DeadWorkers);
         for finding in &findings {
             let (fault, run) = (finding.fault.name(), finding.run.map(display));
             metrics::counter!("ebbflow_findings_total", "fault" => fault).increment(1);
-            // The fault is the event: alerts count some of them.
+            // Alerts count some of these events.
             warn!(event = fault, run, count = finding.count, "Found {fault}");
         }
         self.runtime.repairs().repair(&findings).await?;
         Ok(next.is_some())
     }
 
-    /// The run after which to inspect, if it is time to.
+    /// The run after which to inspect, if an inspection is due.
     fn next_slice(&self, suspicious: bool, now: Instant) -> Option<Option<RunId>> {
-        let mut round = self.round();
-        let rests = round.began.is_some_and(|began| began + INSPECTION_INTERVAL > now);
-        match round.after.take() {
+        let mut inspection = self.inspection();
+        let recent = inspection.started_at.is_some_and(|at| at + INSPECTION_INTERVAL > now);
+        match inspection.after.take() {
             Some(after) => Some(Some(after)),
-            None if !suspicious || rests => None,
+            None if !suspicious || recent => None,
             None => {
-                round.began = Some(now);
+                inspection.started_at = Some(now);
                 Some(None)
             }
         }
     }
 
-    fn round(&self) -> std::sync::MutexGuard<'_, Round> {
-        self.round.lock().expect("nothing panics while it is held")
+    fn inspection(&self) -> std::sync::MutexGuard<'_, Inspection> {
+        self.inspection.lock().expect("no holder panics")
     }
 
-    /// Publishes what was committed and not sent. An unavailable bus must not keep timers from firing.
+    /// Publishes messages that were committed and not sent. An unavailable bus must not keep timers from firing.
     async fn relay(&self, before: Instant) -> usize {
         self.runtime.relay(before, BATCH).await.unwrap_or_else(|error| {
             warn!("Outbox messages wait for the next tick: {error}");
@@ -264,11 +263,11 @@ impl Sweep {
         })
     }
 
-    /// Waits for an instant, or for a notification that may bring an earlier one. Returns whether it was the notification.
+    /// Waits until an instant or a notification of more work. Returns whether it was a notification.
     async fn is_notified_before(&self, instant: Instant) -> bool {
         tokio::select! {
             biased;
-            () = self.news.notified() => true,
+            () = self.more_work.notified() => true,
             () = self.runtime.clock().wait_until(instant) => false,
         }
     }
@@ -277,13 +276,13 @@ impl Sweep {
 /// How long a sweep stays.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stay {
-    /// Until the next tick has surely come.
-    UntilTheNextTick,
-    /// The same, counted from the last notification that more is due.
-    WhileThereIsNews,
+    /// Until the next tick has certainly begun.
+    UntilNextTick,
+    /// The same, counted from the last notification.
+    WhileNotified,
 }
 
-/// A tick that waits for its turn, until it has it or gives up.
+/// Counts a tick as waiting for its turn, until it has it or gives up.
 struct Successor<'a>(&'a AtomicUsize);
 
 impl<'a> Successor<'a> {
@@ -299,7 +298,7 @@ impl Drop for Successor<'_> {
     }
 }
 
-/// Whether something due a while after an instant is due now.
+/// Whether the time `after` an instant has come.
 fn due(at: Option<Instant>, after: TimeDelta, now: Instant) -> bool {
     at.is_some_and(|at| at + after <= now)
 }

@@ -1,10 +1,9 @@
-//! Accepts requests, schedules and events, and creates runs.
+//! Creates runs from requests and events.
 //!
-//! A request comes as a message, or over HTTP if the API is mounted. Either may come twice: it contains the run's id, so
-//! the second one finds the run that the first one created. External events start runs through matching triggers; the same
-//! event again starts none.
+//! A request arrives as a message, or over HTTP if the API is mounted. It contains the run's id, so a duplicate finds the run
+//! that the first one created. External events start runs through matching triggers; a duplicate event starts none.
 
-mod hooks;
+mod webhooks;
 
 use std::process::ExitCode;
 
@@ -14,14 +13,14 @@ use axum::extract::{Query, State};
 use axum::middleware::from_fn;
 use axum::routing::post;
 use host::envelope::{Incoming, Opened};
-use host::{AnyPush, App, Reply, Secrets, Verdict, health, in_time};
+use host::{AnyPush, App, Reply, Secrets, Verdict, health, request_timeout};
 use model::message::RunRequested;
 use model::{CloudEvent, Message};
 use runtime::StartRun;
 use serde::Deserialize;
 use tracing::{info, warn};
 
-pub use hooks::hooks;
+pub use webhooks::webhooks;
 
 /// `POST /push`, or `/push?tenant=NAME`: a request for a run, or an event. `POST /api/v1/hooks/WORKFLOW/TRIGGER`,
 /// or `/api/v1/tenants/NAME/hooks/…`: signed webhooks. Below `/api/v1`, if given: the API. Without secrets.
@@ -29,10 +28,10 @@ pub fn router(app: App, api: Option<Api>) -> Router {
     router_with(app, api, Secrets::default())
 }
 
-/// The same with the secrets that webhooks are signed with.
+/// The router with the secrets that webhooks are signed with.
 pub fn router_with(app: App, api: Option<Api>, secrets: Secrets) -> Router {
     let router = Router::new().route("/push", post(push)).with_state(app.clone());
-    let router = router.merge(hooks(app.clone(), api.clone(), secrets)).merge(health(app));
+    let router = router.merge(webhooks(app.clone(), api.clone(), secrets)).merge(health(app));
     match api {
         Some(api) => router.merge(api::router(api)),
         None => router,
@@ -55,7 +54,7 @@ async fn push(State(app): State<App>, Query(addressed): Query<Addressed>, AnyPus
                 }
                 // Without a filter, a subscription also gets the ends of tasks.
                 Message::TaskFinished(_) => Ok(Verdict::Done),
-                other => Ok(Verdict::Hopeless(format!("trigger takes no `{}`", other.kind()))),
+                other => Ok(Verdict::Reject(format!("trigger does not handle `{}`", other.kind()))),
             };
             app.reply(&delivery, outcome).await
         }
@@ -97,21 +96,21 @@ async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
         None => app.runtime.start(start).await.map(|_| ()),
     };
     match started {
-        // Skipping the run while another of its key is active is what the workflow asks for, not an error.
+        // The workflow is configured to skip runs while another run of its concurrency group is active.
         Ok(()) | Err(runtime::Error::ConcurrencyGroupTaken(_)) => Ok(Verdict::Done),
         Err(error) => Err(error),
     }
 }
 
-/// The function as a service: reads its configuration and serves until it is asked to stop.
+/// The function as a service: reads its configuration and serves until shutdown.
 pub fn main() -> ExitCode {
     host::main("trigger", |config, connected| async move {
         let app = connected.app.clone();
         let api = Api::configured(&config, connected)?;
         if api.is_none() {
-            info!("EBB_API_AUDIENCE is not set: the API is not served, only messages start runs");
+            info!("EBB_API_AUDIENCE is not set: not serving the API; only messages start runs");
         }
-        Ok(router_with(app, api, config.secrets).layer(from_fn(in_time)))
+        Ok(router_with(app, api, config.secrets).layer(from_fn(request_timeout)))
     })
 }
 

@@ -1,5 +1,5 @@
 mod events;
-mod hooks;
+mod webhooks;
 
 use std::sync::Arc;
 

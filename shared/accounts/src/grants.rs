@@ -36,7 +36,7 @@ fn read(row: &PgRow) -> Result<GrantRecord> {
 impl Accounts {
     /// The grants of an identity, remembered for a few seconds.
     pub async fn grants_of(&self, identity: &Identity, now: Instant) -> Result<Vec<Grant>> {
-        let names = identity.known_as();
+        let names = identity.principals();
         if names.is_empty() {
             return Ok(Vec::new());
         }

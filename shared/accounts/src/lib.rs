@@ -13,7 +13,7 @@ mod tokens;
 
 use std::sync::Arc;
 
-use auth::{Grant, Recent, service_token};
+use auth::{Grant, TtlCache, service_token};
 use chrono::TimeDelta;
 use model::{Instant, TenantId};
 use sqlx::postgres::PgPool;
@@ -42,13 +42,13 @@ struct Inner {
     database: Postgres,
     audit: audit::Writer,
     /// Grants made over the API, by the names of an identity.
-    grants: Recent<Vec<String>, Vec<Grant>>,
+    grants: TtlCache<Vec<String>, Vec<Grant>>,
     /// The bearers of service tokens, by hash; `None` for an unknown token.
-    bearers: Recent<service_token::Hash, Option<(auth::Identity, Vec<Grant>)>>,
+    bearers: TtlCache<service_token::Hash, Option<(auth::Identity, Vec<Grant>)>>,
     /// Ids of tenants, which never change.
-    tenants: Recent<String, TenantId>,
+    tenants: TtlCache<String, TenantId>,
     /// Whether a session has been ended, by hash.
-    ended_sessions: Recent<service_token::Hash, bool>,
+    ended_sessions: TtlCache<service_token::Hash, bool>,
 }
 
 impl Accounts {
@@ -57,10 +57,10 @@ impl Accounts {
         Self(Arc::new(Inner {
             database: database.clone(),
             audit: audit::Writer::default(),
-            grants: Recent::new(MAX_CACHED),
-            bearers: Recent::new(MAX_CACHED),
-            tenants: Recent::new(MAX_CACHED),
-            ended_sessions: Recent::new(MAX_CACHED),
+            grants: TtlCache::new(MAX_CACHED),
+            bearers: TtlCache::new(MAX_CACHED),
+            tenants: TtlCache::new(MAX_CACHED),
+            ended_sessions: TtlCache::new(MAX_CACHED),
         }))
     }
 
@@ -75,7 +75,7 @@ impl Accounts {
 
     /// Forgets the grants and tokens it remembers, since one of them has changed.
     fn forget(&self) {
-        self.0.grants.forget();
-        self.0.bearers.forget();
+        self.0.grants.clear();
+        self.0.bearers.clear();
     }
 }

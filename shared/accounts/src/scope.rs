@@ -1,6 +1,6 @@
 //! The scope of a grant or a token: a role, where, and for which workflows.
 
-use auth::{Grant, Pattern, Reach};
+use auth::{Grant, Pattern, TenantScope};
 use model::TenantId;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -34,8 +34,8 @@ impl Scope {
     /// The grant that permissions are decided by; `None` for a role that this release does not know.
     pub(crate) fn grant(&self) -> Option<Grant> {
         let tenant = match (&self.tenant, &self.tenant_name) {
-            (None, _) => Reach::All,
-            (Some(_), name) => Reach::One(name.clone()?),
+            (None, _) => TenantScope::All,
+            (Some(_), name) => TenantScope::One(name.clone()?),
         };
         let (role, workflows) = (self.role.parse().ok()?, Pattern::new(&self.workflows).ok()?);
         Some(Grant { role, tenant, workflows })

@@ -11,7 +11,7 @@ mod tokens;
 use std::sync::Arc;
 
 use accounts::Bearer;
-use auth::{Gate, Grant, Identity, Policy, Seal};
+use auth::{Authenticator, Grant, Identity, Policy, Seal};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use host::Problem;
@@ -33,7 +33,7 @@ pub(crate) use tokens::{delete_token, get_tokens, post_token};
 pub struct Access(Arc<Inner>);
 
 struct Inner {
-    gate: Gate,
+    gate: Authenticator,
     policy: Policy,
     sessions: Option<Sessions>,
     counted: rates::Counted,
@@ -42,7 +42,7 @@ struct Inner {
 
 impl Access {
     /// Accepts the tokens that the gate accepts. The policy and grants made over the API say who may do what.
-    pub fn new(gate: Gate, policy: Policy) -> Self {
+    pub fn new(gate: Authenticator, policy: Policy) -> Self {
         Self(Arc::new(Inner {
             gate,
             policy,
@@ -55,10 +55,10 @@ impl Access {
     /// As a function's configuration says.
     pub fn configured(config: &ApiConfig) -> Result<Self, auth::Error> {
         let bound = |rate: u32| (rate > 0).then_some(rate);
-        let rates = Rates { caller: bound(config.rate_of_a_caller), tenant: bound(config.rate_of_a_tenant) };
-        let quotas =
-            Quotas { runs: bound(config.quota_of_runs), workflows: bound(config.quota_of_workflows) };
-        let access = Self::new(config.gate()?, config.policy.clone()).with_rates(rates).with_quotas(quotas);
+        let rates = Rates { caller: bound(config.rate_per_caller), tenant: bound(config.rate_per_tenant) };
+        let quotas = Quotas { runs: bound(config.run_quota), workflows: bound(config.workflow_quota) };
+        let access =
+            Self::new(config.authenticator()?, config.policy.clone()).with_rates(rates).with_quotas(quotas);
         let (Some(sign_in), Some(settings)) = (config.sign_in()?, &config.sign_in) else { return Ok(access) };
         let seal = Seal::new(settings.session_key.as_bytes());
         Ok(access.with_sessions(Sessions::new(sign_in, seal)))

@@ -141,5 +141,5 @@ async fn bounded(request: Request, next: Next) -> Response {
         return Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
             .into_response();
     }
-    host::in_time(request, next).await
+    host::request_timeout(request, next).await
 }

@@ -17,7 +17,7 @@ use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, http::header};
 use futures::stream::Stream;
-use host::{Problem, Stopping};
+use host::{Problem, ShutdownNotice};
 use model::{RunId, RunState};
 use serde::{Deserialize, Serialize};
 use store::FeedCursor;
@@ -86,12 +86,12 @@ pub(crate) async fn get_events(
     State(api): State<Api>,
     caller: Caller,
     Query(query): Query<LiveQuery>,
-    stopping: Option<Extension<Stopping>>,
+    stopping: Option<Extension<ShutdownNotice>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let last_heard = last_heard(&headers)?;
     let stopping = stopping.map(|Extension(stopping)| stopping).unwrap_or_default();
-    let events = listen(&api, &caller, query, last_heard, stopping.asked()).await?;
+    let events = listen(&api, &caller, query, last_heard, stopping.received()).await?;
     Ok((unbuffered(), events).into_response())
 }
 

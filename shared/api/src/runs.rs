@@ -159,7 +159,7 @@ pub(crate) async fn post_start(
         Ok(started) => {
             let status = if started.new { StatusCode::CREATED } else { StatusCode::OK };
             let id = started.record.run.id;
-            host::note_run(id);
+            host::label_run(id);
             let run = show_found(&api, started.record).await?;
             // The run has a trace of its own: whoever asked for it can go on there.
             let trace = HeaderValue::try_from(id.traceparent()).ok();

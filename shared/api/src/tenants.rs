@@ -1,7 +1,7 @@
 //! Tenants: who shares this instance, what each has coming, and saying how much that is.
 
 use auth::Permission::Read;
-use auth::{About, Reach, may};
+use auth::{TenantScope, WorkflowScope, may};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -83,8 +83,8 @@ fn visible(caller: &Caller) -> Option<Vec<String>> {
     let mut names = Vec::new();
     for grant in reading {
         match &grant.tenant {
-            Reach::All => return None,
-            Reach::One(name) => names.push(name.clone()),
+            TenantScope::All => return None,
+            TenantScope::One(name) => names.push(name.clone()),
         }
     }
     Some(names)
@@ -93,7 +93,7 @@ fn visible(caller: &Caller) -> Option<Vec<String>> {
 /// One tenant, or words that say that there is none.
 pub async fn find(api: &Api, caller: &Caller, name: &str) -> Result<TenantRecord, Problem> {
     let missing = || Problem::not_found(format!("there is no tenant `{name}`"));
-    if may(&caller.grants, Read, Some(name), About::Some).is_err() {
+    if may(&caller.grants, Read, Some(name), WorkflowScope::Some).is_err() {
         return Err(missing());
     }
     named(api, name).await?.ok_or_else(missing)
@@ -147,9 +147,9 @@ pub(crate) async fn post_one(
 
 fn check(name: &str, body: &TenantBody) -> Result<(), Problem> {
     let refused = |code, words| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, words));
-    match Reach::named(name) {
-        Ok(Reach::One(_)) => {}
-        Ok(Reach::All) => return refused("bad_name", "`*` means every tenant: name one".to_owned()),
+    match TenantScope::named(name) {
+        Ok(TenantScope::One(_)) => {}
+        Ok(TenantScope::All) => return refused("bad_name", "`*` means every tenant: name one".to_owned()),
         Err(words) => return refused("bad_name", words),
     }
     if body.weight.is_some_and(|weight| !(1..=HEAVIEST).contains(&weight)) {

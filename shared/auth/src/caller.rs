@@ -1,10 +1,10 @@
-//! Callers: identities that were let in, in one tenant.
+//! Callers: authenticated identities, acting in one tenant.
 
 use std::sync::Arc;
 
 use model::TenantId;
 
-use crate::{About, DEFAULT_TENANT, Grant, Pattern, Permission, Reach, Role, may};
+use crate::{DEFAULT_TENANT, Grant, Pattern, Permission, Role, TenantScope, WorkflowScope, may};
 
 /// An authenticated caller, the tenant they act in, and what they may do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,7 +15,7 @@ pub struct Caller {
     pub tenant_name: String,
     /// The caller's own name, as events and audit entries record it.
     pub name: String,
-    /// What they may do, and where.
+    /// The grants that decide what they may do.
     pub grants: Arc<[Grant]>,
 }
 
@@ -31,9 +31,9 @@ pub enum Denied {
 }
 
 impl Caller {
-    /// The person at this machine, where pages are open: the machine is theirs, and so is everything on it.
+    /// The caller of a console without sign-in, on the user's own machine: an admin of everything.
     pub fn local() -> Self {
-        let grant = Grant { role: Role::Admin, tenant: Reach::All, workflows: Pattern::all() };
+        let grant = Grant { role: Role::Admin, tenant: TenantScope::All, workflows: Pattern::all() };
         Self {
             tenant: TenantId::DEFAULT,
             tenant_name: DEFAULT_TENANT.to_owned(),
@@ -44,12 +44,12 @@ impl Caller {
 
     /// Whether they have a permission for a workflow of their tenant.
     pub fn may(&self, permission: Permission, workflow: &str) -> bool {
-        may(&self.grants, permission, Some(&self.tenant_name), About::One(workflow)).is_ok()
+        may(&self.grants, permission, Some(&self.tenant_name), WorkflowScope::One(workflow)).is_ok()
     }
 
-    /// Refuses what they may not do with a workflow. `what` names the resource in the message.
+    /// Rejects callers without that permission for a workflow. `what` names the resource in the message.
     pub fn check(&self, permission: Permission, workflow: &str, what: &str) -> Result<(), Denied> {
-        let about = About::One(workflow);
+        let about = WorkflowScope::One(workflow);
         let Err(words) = may(&self.grants, permission, Some(&self.tenant_name), about) else { return Ok(()) };
         match self.may(Permission::Follow, workflow) {
             true => Err(Denied::Forbidden(words)),
@@ -57,7 +57,7 @@ impl Caller {
         }
     }
 
-    /// Refuses a filter that reaches further than their grants: a caller with grants for some workflows must name one.
+    /// Rejects a filter that is wider than their grants: a caller with grants for some workflows must name one.
     pub fn check_filter(&self, permission: Permission, workflow: Option<&str>) -> Result<(), Denied> {
         match (self.check_tenant(permission), workflow) {
             (Ok(()), _) => Ok(()),
@@ -66,19 +66,19 @@ impl Caller {
         }
     }
 
-    /// Refuses callers without that permission for at least one workflow of their tenant.
+    /// Rejects callers without that permission for at least one workflow of their tenant.
     pub fn check_some(&self, permission: Permission) -> Result<(), Denied> {
-        self.check_about(permission, Some(&self.tenant_name), About::Some)
+        self.check_about(permission, Some(&self.tenant_name), WorkflowScope::Some)
     }
 
-    /// Refuses callers without that permission for all workflows of their tenant.
+    /// Rejects callers without that permission for all workflows of their tenant.
     pub fn check_tenant(&self, permission: Permission) -> Result<(), Denied> {
-        self.check_about(permission, Some(&self.tenant_name), About::Whole)
+        self.check_about(permission, Some(&self.tenant_name), WorkflowScope::Whole)
     }
 
-    /// Refuses callers without that permission in every tenant.
+    /// Rejects callers without that permission in every tenant.
     pub fn check_instance(&self, permission: Permission) -> Result<(), Denied> {
-        self.check_about(permission, None, About::Whole)
+        self.check_about(permission, None, WorkflowScope::Whole)
     }
 
     /// Whether they have a permission in every tenant.
@@ -90,7 +90,7 @@ impl Caller {
         &self,
         permission: Permission,
         tenant: Option<&str>,
-        about: About<'_>,
+        about: WorkflowScope<'_>,
     ) -> Result<(), Denied> {
         may(&self.grants, permission, tenant, about).map_err(Denied::Forbidden)
     }

@@ -1,4 +1,4 @@
-//! What a token says, and whether that suits us.
+//! The claims of a token, and their validation.
 
 use chrono::{DateTime, TimeDelta, Utc, serde as seconds};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -6,38 +6,38 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 
-/// How far the clocks of issuer and receiver may be apart.
-const LEEWAY: TimeDelta = TimeDelta::seconds(10);
+/// How far the clocks of issuer and receiver may differ.
+pub(crate) const LEEWAY: TimeDelta = TimeDelta::seconds(10);
 
-/// What a token says about its bearer.
+/// The claims of a token (RFC 7519).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Claims {
-    /// Who issued it.
+    /// The issuer.
     pub iss: String,
-    /// Whom it is about.
+    /// The subject: the issuer's id of the bearer.
     pub sub: String,
-    /// For whom it was issued.
+    /// The audiences that it was issued for.
     #[serde(deserialize_with = "one_or_many")]
     pub aud: Vec<String>,
-    /// Until when it is good.
+    /// When it expires.
     #[serde(with = "seconds::ts_seconds")]
     pub exp: DateTime<Utc>,
-    /// From when it is good.
+    /// When it becomes valid.
     #[serde(default, with = "seconds::ts_seconds_option", skip_serializing_if = "Option::is_none")]
     pub nbf: Option<DateTime<Utc>>,
     /// The bearer's e-mail address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// Whether the issuer vouches for that address.
+    /// Whether the issuer has verified that address.
     #[serde(default)]
     pub email_verified: bool,
-    /// Everything else.
+    /// All other claims.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
 impl Claims {
-    /// Refuses what was issued by another, for another, or for another time.
+    /// Rejects claims of another issuer, for another audience, or outside their validity period.
     pub(crate) fn check(&self, issuers: &[String], audience: &str, now: DateTime<Utc>) -> Result<(), Error> {
         if !issuers.contains(&self.iss) {
             return Err(Error::WrongIssuer { expected: issuers.join(" or ") });
@@ -48,9 +48,9 @@ impl Claims {
         self.check_time(now)
     }
 
-    /// Refuses what is not good at this time.
+    /// Rejects claims that are expired or not valid yet.
     pub(crate) fn check_time(&self, now: DateTime<Utc>) -> Result<(), Error> {
-        // Differences, since adding to an `exp` at the end of time would overflow.
+        // Subtracts, since adding to the largest possible `exp` would overflow.
         if now.signed_duration_since(self.exp) >= LEEWAY {
             return Err(Error::Expired);
         }
@@ -60,7 +60,7 @@ impl Claims {
         }
     }
 
-    /// Refuses everyone but this account, known by an address that the issuer vouches for.
+    /// Rejects all but this account, identified by a verified address.
     pub(crate) fn check_account(&self, service_account: &str) -> Result<(), Error> {
         match self.email_verified && self.email.as_deref() == Some(service_account) {
             true => Ok(()),

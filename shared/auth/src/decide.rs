@@ -1,31 +1,31 @@
-//! Who may do what: one function decides, and says why not.
+//! The authorization decision: [`may`] is the only function that makes it.
 
 use crate::{Grant, Permission};
 
-/// Which workflows something is about.
+/// Which workflows a request concerns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum About<'a> {
+pub enum WorkflowScope<'a> {
     /// One, by name.
     One(&'a str),
-    /// Several, of which each is decided about later: at least one must be allowed.
+    /// Several, each checked later: the caller needs the permission for at least one.
     Some,
-    /// The tenant as a whole: what is allowed for some workflows only does not count.
+    /// The whole tenant: grants for some workflows do not suffice.
     Whole,
 }
 
-/// Whether grants allow something in a tenant, or where none is given, in the whole instance. Otherwise in words who
-/// would be allowed to.
+/// Checks whether grants include a permission in a tenant, or in the whole instance if no tenant is given. The error names
+/// the roles that have the permission.
 pub fn may(
     grants: &[Grant],
     permission: Permission,
     tenant: Option<&str>,
-    about: About<'_>,
+    about: WorkflowScope<'_>,
 ) -> Result<(), String> {
     let allows = |grant: &&Grant| {
         let workflow = match about {
-            About::One(name) => grant.workflows.fits(name),
-            About::Some => true,
-            About::Whole => grant.workflows.is_all(),
+            WorkflowScope::One(name) => grant.workflows.fits(name),
+            WorkflowScope::Some => true,
+            WorkflowScope::Whole => grant.workflows.is_all(),
         };
         grant.role.has(permission) && grant.tenant.covers(tenant) && workflow
     };
@@ -35,9 +35,9 @@ pub fn may(
     let roles: Vec<&str> = permission.roles().map(crate::Role::name).collect();
     let place = tenant.map_or("all tenants (`*`)".to_owned(), |tenant| format!("tenant `{tenant}`"));
     let which = match about {
-        About::One(name) => format!(" for workflow `{name}`"),
-        About::Some => String::new(),
-        About::Whole => " for all workflows".to_owned(),
+        WorkflowScope::One(name) => format!(" for workflow `{name}`"),
+        WorkflowScope::Some => String::new(),
+        WorkflowScope::Whole => " for all workflows".to_owned(),
     };
     let held: Vec<String> = grants.iter().map(Grant::to_string).collect();
     let held = if held.is_empty() { "no role".to_owned() } else { held.join(", ") };
@@ -65,25 +65,25 @@ mod tests {
         use Permission::{Administer, Author, Follow, Operate, Read, Start, Work};
         let acme = Some("acme");
         for (held, permission, tenant, about, allowed) in [
-            ("viewer:acme", Read, acme, About::Some, true),
-            ("viewer:acme", Operate, acme, About::Some, false),
-            ("viewer:acme", Read, Some("other"), About::Some, false),
-            ("viewer:acme", Read, None, About::Whole, false),
-            ("viewer:*", Read, None, About::Whole, true),
-            ("operator:acme/etl-*", Operate, acme, About::One("etl-eu"), true),
-            ("operator:acme/etl-*", Operate, acme, About::One("billing"), false),
-            ("operator:acme/etl-*", Operate, acme, About::Some, true),
-            ("operator:acme/etl-*", Operate, acme, About::Whole, false),
-            ("operator:acme", Author, acme, About::One("etl"), false),
-            ("author:acme", Author, acme, About::One("etl"), true),
-            ("author:acme", Administer, acme, About::Whole, false),
-            ("admin:acme", Administer, acme, About::Whole, true),
-            ("admin:acme", Administer, None, About::Whole, false),
-            ("worker:acme", Work, acme, About::Some, true),
-            ("worker:acme", Read, acme, About::Some, false),
-            ("partner:acme/orders", Start, acme, About::One("orders"), true),
-            ("partner:acme/orders", Follow, acme, About::One("orders"), true),
-            ("partner:acme/orders", Read, acme, About::One("orders"), false),
+            ("viewer:acme", Read, acme, WorkflowScope::Some, true),
+            ("viewer:acme", Operate, acme, WorkflowScope::Some, false),
+            ("viewer:acme", Read, Some("other"), WorkflowScope::Some, false),
+            ("viewer:acme", Read, None, WorkflowScope::Whole, false),
+            ("viewer:*", Read, None, WorkflowScope::Whole, true),
+            ("operator:acme/etl-*", Operate, acme, WorkflowScope::One("etl-eu"), true),
+            ("operator:acme/etl-*", Operate, acme, WorkflowScope::One("billing"), false),
+            ("operator:acme/etl-*", Operate, acme, WorkflowScope::Some, true),
+            ("operator:acme/etl-*", Operate, acme, WorkflowScope::Whole, false),
+            ("operator:acme", Author, acme, WorkflowScope::One("etl"), false),
+            ("author:acme", Author, acme, WorkflowScope::One("etl"), true),
+            ("author:acme", Administer, acme, WorkflowScope::Whole, false),
+            ("admin:acme", Administer, acme, WorkflowScope::Whole, true),
+            ("admin:acme", Administer, None, WorkflowScope::Whole, false),
+            ("worker:acme", Work, acme, WorkflowScope::Some, true),
+            ("worker:acme", Read, acme, WorkflowScope::Some, false),
+            ("partner:acme/orders", Start, acme, WorkflowScope::One("orders"), true),
+            ("partner:acme/orders", Follow, acme, WorkflowScope::One("orders"), true),
+            ("partner:acme/orders", Read, acme, WorkflowScope::One("orders"), false),
         ] {
             let decided = may(&grants(&[held]), permission, tenant, about);
             assert_eq!(decided.is_ok(), allowed, "{held} {permission:?} {tenant:?} {about:?}: {decided:?}");
@@ -91,8 +91,9 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_would_be_needed_and_what_there_is() {
-        let words = may(&grants(&["viewer:acme"]), Permission::Operate, Some("acme"), About::One("etl"));
+    fn a_refusal_names_the_required_roles_and_the_callers_grants() {
+        let words =
+            may(&grants(&["viewer:acme"]), Permission::Operate, Some("acme"), WorkflowScope::One("etl"));
         assert_eq!(
             words.unwrap_err(),
             "requires role operator, author or admin in tenant `acme` for workflow `etl`; you have viewer:acme"

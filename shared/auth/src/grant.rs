@@ -1,43 +1,43 @@
-//! A role that somebody has, and where.
+//! Grants: a role, and where it applies.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::Role;
 
-/// The tenant that is meant where none is named.
+/// The tenant of requests and grants that name none.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// No name of a tenant and no pattern is longer, in bytes.
-const LONGEST: usize = 200;
+/// The maximum length of a tenant's name or a pattern, in bytes.
+const MAX_NAME_BYTES: usize = 200;
 
-/// A role in a tenant, or in all of them, for all workflows or for some: `operator:acme/etl-*`.
+/// A role in one or all tenants, for some or all workflows: `operator:acme/etl-*`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Grant {
-    /// What its holder is.
+    /// The role that it gives.
     pub role: Role,
-    /// Where.
-    pub tenant: Reach,
-    /// For which workflows there.
+    /// The tenants where it applies.
+    pub tenant: TenantScope,
+    /// The workflows that it covers in these tenants.
     pub workflows: Pattern,
 }
 
-/// How far a grant reaches.
+/// The tenants that a grant covers.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Reach {
+pub enum TenantScope {
     /// One tenant, by name.
     One(String),
-    /// Every tenant, and what belongs to none.
+    /// Every tenant, and the instance itself.
     All,
 }
 
-impl Reach {
-    /// The tenant of that name, or all of them where it is `*`.
+impl TenantScope {
+    /// Parses a tenant's name, or `*` for all tenants.
     pub fn named(text: &str) -> Result<Self, String> {
         match text {
             "*" => Ok(Self::All),
-            _ if text.is_empty() || text.len() > LONGEST => {
-                Err(format!("a tenant's name must have 1 to {LONGEST} characters"))
+            _ if text.is_empty() || text.len() > MAX_NAME_BYTES => {
+                Err(format!("a tenant's name must have 1 to {MAX_NAME_BYTES} characters"))
             }
             _ if text.contains(['*', '/', ',', '=', ':']) || text.contains(char::is_whitespace) => {
                 Err(format!("`{text}` is not a tenant; use its name, or * for all tenants"))
@@ -46,7 +46,7 @@ impl Reach {
         }
     }
 
-    /// Whether it covers a tenant, or where none is given, the whole instance.
+    /// Whether it covers a tenant, or the whole instance if no tenant is given.
     pub fn covers(&self, tenant: Option<&str>) -> bool {
         match self {
             Self::All => true,
@@ -54,7 +54,7 @@ impl Reach {
         }
     }
 
-    /// The tenant, unless it is all of them.
+    /// The tenant's name; none for all tenants.
     pub fn tenant(&self) -> Option<&str> {
         match self {
             Self::One(name) => Some(name),
@@ -63,38 +63,38 @@ impl Reach {
     }
 }
 
-/// Names of workflows: `*` stands for any number of characters, `?` for one.
+/// A pattern for workflow names: `*` matches any number of characters, `?` exactly one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Every workflow.
+    /// The pattern that matches every workflow.
     pub fn all() -> Self {
         Self("*".into())
     }
 
-    /// A pattern, if it is one.
+    /// Parses a pattern.
     pub fn new(text: &str) -> Result<Self, String> {
         let letter = |letter: char| letter.is_ascii_alphanumeric() || "-_.*?".contains(letter);
-        if text.is_empty() || text.len() > LONGEST || !text.chars().all(letter) {
+        if text.is_empty() || text.len() > MAX_NAME_BYTES || !text.chars().all(letter) {
             return Err(format!(
-                "`{text}` is no pattern of workflows: write a name, where * stands for any characters and ? for one"
+                "`{text}` is not a pattern for workflow names; * matches any characters and ? matches one"
             ));
         }
         Ok(Self(text.to_owned()))
     }
 
-    /// As it is written.
+    /// The pattern as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether every name fits.
+    /// Whether it matches every name.
     pub fn is_all(&self) -> bool {
         self.0.chars().all(|letter| letter == '*')
     }
 
-    /// Whether a name fits. Takes no longer than both lengths multiplied, whatever the pattern.
+    /// Whether it matches a name, in time proportional to the product of both lengths at worst.
     pub fn fits(&self, name: &str) -> bool {
         let (pattern, name): (Vec<char>, Vec<char>) = (self.0.chars().collect(), name.chars().collect());
         let (mut at, mut seen) = (0, 0);
@@ -109,7 +109,7 @@ impl Pattern {
                     at += 1;
                     seen += 1;
                 }
-                // The last star takes one character more.
+                // Mismatch: backtrack and let the last star match one more character.
                 _ => match &mut star {
                     Some((place, taken)) => {
                         *taken += 1;
@@ -133,11 +133,15 @@ impl fmt::Display for Grant {
 impl FromStr for Grant {
     type Err = String;
 
-    /// `role`, `role:tenant`, `role:tenant/workflows`; a tenant of `*` is all of them.
+    /// Parses `role`, `role:tenant` or `role:tenant/workflows`; the tenant `*` means all tenants.
     fn from_str(text: &str) -> Result<Self, String> {
         let (role, place) = text.split_once(':').unwrap_or((text, DEFAULT_TENANT));
         let (tenant, workflows) = place.split_once('/').unwrap_or((place, "*"));
-        Ok(Self { role: role.parse()?, tenant: Reach::named(tenant)?, workflows: Pattern::new(workflows)? })
+        Ok(Self {
+            role: role.parse()?,
+            tenant: TenantScope::named(tenant)?,
+            workflows: Pattern::new(workflows)?,
+        })
     }
 }
 
@@ -146,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grant_is_read_as_it_is_written() {
+    fn grants_parse_and_print() {
         for (text, written) in [
             ("viewer", "viewer:default"),
             ("admin:*", "admin:*"),
@@ -162,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_fits_what_its_stars_leave_room_for() {
+    fn patterns_match_names() {
         for (pattern, name, fits) in [
             ("*", "anything", true),
             ("etl", "etl", true),
@@ -182,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_made_to_take_long_does_not() {
+    fn a_pathological_pattern_is_not_slow() {
         let pattern = Pattern::new(&"*a".repeat(90)).unwrap();
         assert!(!pattern.fits(&format!("{}b", "a".repeat(5_000))));
     }

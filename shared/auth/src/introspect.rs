@@ -1,4 +1,4 @@
-//! Access tokens that only their issuer can read: it is asked, and its answer is remembered for a moment.
+//! Token introspection (RFC 7662): the issuer of an opaque token tells whether it is valid. Responses are cached briefly.
 
 use std::time::Duration;
 
@@ -7,82 +7,81 @@ use reqwest::{Client, Response};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::recent::Recent;
+use crate::sign_in::form;
+use crate::ttl_cache::TtlCache;
 use crate::verifier::{Fingerprint, fingerprint};
 use crate::{Claims, Error};
 
-/// Where Google says what an access token is good for.
+/// Google's introspection endpoint for access tokens.
 pub const GOOGLE_INTROSPECTION_URL: &str = "https://oauth2.googleapis.com/tokeninfo";
 
-const TIMEOUT: Duration = Duration::from_secs(5);
-const MAX_BODY: usize = 64 * 1024;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// A good answer is believed for so long: then a token that was taken back is found out.
-const GOOD_FOR: TimeDelta = TimeDelta::seconds(60);
+/// How long a valid token is cached, and so how long a revoked one is still accepted.
+const VALID_TTL: TimeDelta = TimeDelta::seconds(60);
 
-/// So is a bad one, for less: nobody gets to make us ask with every request.
-const BAD_FOR: TimeDelta = TimeDelta::seconds(10);
+/// How long an invalid token is cached, so that its bearer cannot cause a request to the issuer with each of their own.
+const INVALID_TTL: TimeDelta = TimeDelta::seconds(10);
 
-const MAX_REMEMBERED: usize = 1024;
+const MAX_CACHED: usize = 1024;
 
-/// No more questions are under way at a time.
-const MAX_QUESTIONS: usize = 8;
+const MAX_CONCURRENT_REQUESTS: usize = 8;
 
-/// Asks the issuer of opaque tokens about them.
+/// Introspects opaque tokens at their issuer.
 pub struct Introspector {
     client: Client,
     url: String,
     audiences: Vec<String>,
-    known: Recent<Fingerprint, Result<Claims, Error>>,
-    questions: Semaphore,
+    cache: TtlCache<Fingerprint, Result<Claims, Error>>,
+    permits: Semaphore,
 }
 
 impl Introspector {
-    /// Asks at that address, and believes what was issued for one of these audiences.
+    /// Sends tokens to the endpoint at `url`, and accepts those issued for one of these audiences.
     pub fn new(url: impl Into<String>, audiences: Vec<String>) -> Result<Self, Error> {
-        let client = Client::builder().timeout(TIMEOUT).redirect(reqwest::redirect::Policy::none()).build();
+        let client =
+            Client::builder().timeout(REQUEST_TIMEOUT).redirect(reqwest::redirect::Policy::none()).build();
         Ok(Self {
             client: client.map_err(|error| Error::KeysUnavailable(error.to_string()))?,
             url: url.into(),
             audiences,
-            known: Recent::new(MAX_REMEMBERED),
-            questions: Semaphore::new(MAX_QUESTIONS),
+            cache: TtlCache::new(MAX_CACHED),
+            permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
         })
     }
 
-    /// What the issuer says of a token, if it can be believed at `now`.
-    pub(crate) async fn look_up(&self, token: &str, now: DateTime<Utc>) -> Result<Claims, Error> {
+    /// The claims of a token that is valid at `now`.
+    pub(crate) async fn introspect(&self, token: &str, now: DateTime<Utc>) -> Result<Claims, Error> {
         let fingerprint = fingerprint(token)?;
-        if let Some(known) = self.known.get(&fingerprint, now) {
-            return known.and_then(|claims| claims.check_time(now).map(|()| claims));
+        if let Some(cached) = self.cache.get(&fingerprint, now) {
+            return cached.and_then(|claims| claims.check_time(now).map(|()| claims));
         }
-        let Ok(_turn) = self.questions.try_acquire() else {
+        let Ok(_permit) = self.permits.try_acquire() else {
             return Err(Error::KeysUnavailable("too many tokens are being introspected".into()));
         };
-        let found = self.ask(token, now).await;
-        match &found {
-            Ok(_) => self.known.put(fingerprint, found.clone(), now, GOOD_FOR),
-            // That the issuer is away says nothing about the token.
+        let result = self.request(token, now).await;
+        match &result {
+            Ok(_) => self.cache.put(fingerprint, result.clone(), now, VALID_TTL),
+            // An unavailable issuer says nothing about the token.
             Err(Error::KeysUnavailable(_)) => {}
-            Err(_) => self.known.put(fingerprint, found.clone(), now, BAD_FOR),
+            Err(_) => self.cache.put(fingerprint, result.clone(), now, INVALID_TTL),
         }
-        found
+        result
     }
 
-    async fn ask(&self, token: &str, now: DateTime<Utc>) -> Result<Claims, Error> {
-        // Google reads the first field, RFC 7662 the second. In the body, since addresses end up in logs.
-        let body = format!("access_token={0}&token={0}", encode(token));
-        let request = self.client.post(&self.url).header("content-type", "application/x-www-form-urlencoded");
-        let answer =
-            request.body(body).send().await.map_err(|error| away(&error.without_url().to_string()))?;
-        let status = answer.status();
+    async fn request(&self, token: &str, now: DateTime<Utc>) -> Result<Claims, Error> {
+        // Google reads the first field, RFC 7662 the second. In the body, since URLs end up in logs.
+        let request = form(self.client.post(&self.url), &[("access_token", token), ("token", token)]);
+        let response = request.send().await.map_err(interrupted)?;
+        let status = response.status();
         if status.is_server_error() || status.as_u16() == 429 {
-            return Err(away(&format!("it returned {status}")));
+            return Err(unavailable(&format!("it returned {status}")));
         }
         if !status.is_success() {
             return Err(Error::Malformed("its issuer does not know it"));
         }
-        let claims = read(&body_of(answer).await?)?;
+        let claims = parse(&read_body(response).await?)?;
         if !claims.aud.iter().any(|audience| self.audiences.contains(audience)) {
             return Err(Error::WrongAudience { expected: self.audiences.join(" or ") });
         }
@@ -91,25 +90,32 @@ impl Introspector {
     }
 }
 
-fn away(why: &str) -> Error {
-    Error::KeysUnavailable(format!("token introspection failed: {why}"))
+fn unavailable(reason: &str) -> Error {
+    Error::KeysUnavailable(format!("token introspection failed: {reason}"))
 }
 
-async fn body_of(mut answer: Response) -> Result<Vec<u8>, Error> {
+fn interrupted(error: reqwest::Error) -> Error {
+    unavailable(&error.without_url().to_string())
+}
+
+async fn read_body(mut response: Response) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|error| away(&error.without_url().to_string()))? {
+    while let Some(chunk) = response.chunk().await.map_err(interrupted)? {
         body.extend_from_slice(&chunk);
-        if body.len() > MAX_BODY {
-            return Err(away("the response is too long"));
+        if body.len() > MAX_BODY_BYTES {
+            return Err(unavailable("the response is too long"));
         }
     }
     Ok(body)
 }
 
-/// Reads an answer: Google writes numbers and truths as texts, others do not.
-fn read(body: &[u8]) -> Result<Claims, Error> {
-    let mut said: Value = serde_json::from_slice(body).map_err(|_| away("the response is not JSON"))?;
-    let Some(fields) = said.as_object_mut() else { return Err(away("the response is not an object")) };
+/// Parses a response. Google returns numbers and booleans as strings, other issuers do not.
+fn parse(body: &[u8]) -> Result<Claims, Error> {
+    let mut response: Value =
+        serde_json::from_slice(body).map_err(|_| unavailable("the response is not JSON"))?;
+    let Some(fields) = response.as_object_mut() else {
+        return Err(unavailable("the response is not an object"));
+    };
     if fields.get("active") == Some(&Value::Bool(false)) {
         return Err(Error::Malformed("its issuer does not know it"));
     }
@@ -127,14 +133,6 @@ fn read(body: &[u8]) -> Result<Claims, Error> {
     for field in ["iss", "sub"] {
         fields.entry(field).or_insert_with(|| Value::String(String::new()));
     }
-    serde_json::from_value(said).map_err(|_| Error::Malformed("its issuer's response lacks required claims"))
-}
-
-/// Percent-encodes everything but letters and digits.
-fn encode(text: &str) -> String {
-    let one = |byte: u8| match byte {
-        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(one).collect()
+    serde_json::from_value(response)
+        .map_err(|_| Error::Malformed("its issuer's response lacks required claims"))
 }

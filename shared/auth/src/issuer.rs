@@ -1,4 +1,4 @@
-//! A local issuer of tokens, for development and tests, where no Google account signs.
+//! A local issuer of tokens, for development and tests, which have no Google account.
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use tempfile::NamedTempFile;
 
 use crate::Error;
 
-/// Signs tokens with an RSA key of its own.
+/// Signs tokens with its own RSA key.
 pub struct Issuer {
     url: String,
     key: EncodingKey,
@@ -24,35 +24,36 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// An issuer with a new key, which lasts as long as the value.
+    /// An issuer with a new key that is kept in memory only.
     pub fn generate(url: impl Into<String>) -> Self {
-        Self::from_pem(url.into(), &generate_pem()).expect("a key just made is a sound one")
+        Self::from_pem(url.into(), &generate_pem()).expect("a generated key is valid")
     }
 
-    /// The issuer whose key is in the file; where there is none, a new one is put there, readable by its owner.
+    /// The issuer whose key is in the file. If the file does not exist, creates it with a new key, readable only by its owner.
     pub fn load_or_create(path: &Path, url: impl Into<String>) -> Result<Self, Error> {
         let fail = |reason: String| Error::KeyFile { path: path.display().to_string(), reason };
         let pem = read_or_create(path).map_err(|error| fail(error.to_string()))?;
-        Self::from_pem(url.into(), &pem)
-            .map_err(|error| fail(format!("no RSA key in PEM ({error}); delete the file to get a new one")))
+        Self::from_pem(url.into(), &pem).map_err(|error| {
+            fail(format!("not an RSA key in PEM ({error}); delete the file to get a new key"))
+        })
     }
 
-    /// The name that stands in its tokens.
+    /// The `iss` claim of its tokens.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Its public key, as a key set.
+    /// Its public key as a JSON Web Key Set.
     pub fn jwks(&self) -> Value {
         json!({ "keys": [self.jwk] })
     }
 
-    /// A token that says this.
+    /// Signs a token with these claims.
     pub fn sign(&self, claims: &Value) -> String {
         jsonwebtoken::encode(&self.header, claims, &self.key).expect("the key is RSA and the claims are JSON")
     }
 
-    /// A token as Pub/Sub sends it with a push, good for an hour.
+    /// A token as Pub/Sub sends it with a push; it expires after an hour.
     pub fn push_token(&self, service_account: &str, audience: &str, now: DateTime<Utc>) -> String {
         self.sign(&json!({
             "iss": self.url,
@@ -78,8 +79,8 @@ impl Issuer {
 }
 
 fn generate_pem() -> String {
-    let key = KeyPair::generate(KeySize::Rsa2048).expect("making a key needs only memory and randomness");
-    let der: Pkcs8V1Der = key.as_der().expect("a key just made can be written");
+    let key = KeyPair::generate(KeySize::Rsa2048).expect("generating a key needs only memory and randomness");
+    let der: Pkcs8V1Der = key.as_der().expect("a generated key can be encoded");
     let text = BASE64_STANDARD.encode(der.as_ref());
     let lines = text.as_bytes().chunks(64).map(|line| str::from_utf8(line).expect("base64 is ASCII"));
     format!(
@@ -96,15 +97,15 @@ fn read_or_create(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// Written aside and then moved into place: a crash leaves no half a key, and of two processes that start at once
+/// Writes a temporary file and renames it: a crash leaves no partial key, and of two processes that start at the same time
 /// one wins and both use its key.
 fn create(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let mut aside = NamedTempFile::new_in(folder)?; // mode 0600
-    aside.write_all(generate_pem().as_bytes())?;
-    aside.as_file().sync_all()?;
-    match aside.persist_noclobber(path) {
+    let mut file = NamedTempFile::new_in(folder)?; // mode 0600
+    file.write_all(generate_pem().as_bytes())?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(path) {
         Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => Err(lost.error),
         _ => Ok(()),
     }

@@ -1,5 +1,4 @@
-//! The keys that tokens are checked with: asked for when needed, kept while fresh, kept on while the source is
-//! down.
+//! The keys that verify tokens: fetched on demand, cached while fresh, and still used while the source is unavailable.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
@@ -13,27 +12,27 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::Error;
-use crate::remote::Remote;
+use crate::jwks_endpoint::JwksEndpoint;
 
-/// A caller with made-up key ids cannot make us ask the source more often than this.
-const BETWEEN_QUESTIONS: TimeDelta = TimeDelta::seconds(30);
+/// The minimum time between two fetches, even if a caller invents key ids.
+const MIN_FETCH_INTERVAL: TimeDelta = TimeDelta::seconds(30);
 
-/// With no key at all nobody can be let in, so ask again soon.
-const BETWEEN_QUESTIONS_WHEN_COLD: TimeDelta = TimeDelta::seconds(1);
+/// The same while no key is known and so no caller can be authenticated.
+const MIN_FETCH_INTERVAL_WITHOUT_KEYS: TimeDelta = TimeDelta::seconds(1);
 
-/// Where a key set comes from.
+/// The source of a key set.
 #[async_trait]
 pub trait Source: Send + Sync {
-    /// Asks for the present key set.
+    /// Fetches the current key set.
     async fn fetch(&self) -> Result<Fetched, Error>;
 }
 
-/// A key set, as its source gave it.
+/// A key set, as fetched.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     /// The key set (RFC 7517).
     pub jwks: Value,
-    /// How long it may be used without asking again.
+    /// How long it stays fresh.
     pub max_age: Duration,
 }
 
@@ -41,8 +40,8 @@ pub struct Fetched {
 pub struct Keys {
     source: Option<Box<dyn Source>>,
     cache: RwLock<Cache>,
-    /// When the source was last asked. Held while asking, so that only one caller asks at a time.
-    asked: Mutex<Option<DateTime<Utc>>>,
+    /// When the last fetch started. Locked during a fetch, so that only one caller fetches at a time.
+    fetched_at: Mutex<Option<DateTime<Utc>>>,
 }
 
 #[derive(Default)]
@@ -55,29 +54,29 @@ impl Keys {
     /// Keys that never change.
     pub fn fixed(jwks: &Value) -> Self {
         let cache = Cache { keys: parse(jwks), fresh_until: Some(DateTime::<Utc>::MAX_UTC) };
-        Self { source: None, cache: RwLock::new(cache), asked: Mutex::default() }
+        Self { source: None, cache: RwLock::new(cache), fetched_at: Mutex::default() }
     }
 
-    /// Keys published at an address.
+    /// Keys published at a URL.
     pub fn remote(url: impl Into<String>) -> Result<Self, Error> {
-        Ok(Self::from_source(Remote::new(url.into())?))
+        Ok(Self::from_source(JwksEndpoint::new(url.into())?))
     }
 
-    /// Keys from elsewhere.
+    /// Keys from another source.
     pub fn from_source(source: impl Source + 'static) -> Self {
-        Self { source: Some(Box::new(source)), cache: RwLock::default(), asked: Mutex::default() }
+        Self { source: Some(Box::new(source)), cache: RwLock::default(), fetched_at: Mutex::default() }
     }
 
-    /// The key of that id.
+    /// The key with that id.
     pub(crate) async fn find(&self, kid: &str, now: DateTime<Utc>) -> Result<Arc<DecodingKey>, Error> {
         match (self.known(kid), self.is_fresh(now)) {
             (Some(key), true) => return Ok(key),
-            // An old key still serves; one caller asks for new ones and nobody waits for that one.
-            (Some(key), false) => match self.asked.try_lock() {
-                Ok(mut asked) => self.refresh(&mut asked, now).await?,
+            // A stale key still verifies tokens: one caller refreshes, and the others do not wait for it.
+            (Some(key), false) => match self.fetched_at.try_lock() {
+                Ok(mut fetched_at) => self.refresh(&mut fetched_at, now).await?,
                 Err(_) => return Ok(key),
             },
-            (None, _) => self.refresh(&mut *self.asked.lock().await, now).await?,
+            (None, _) => self.refresh(&mut *self.fetched_at.lock().await, now).await?,
         }
         self.known(kid).ok_or(Error::UnknownKey)
     }
@@ -90,30 +89,30 @@ impl Keys {
         self.cache.read().expect("no holder panics").fresh_until.is_some_and(|until| now < until)
     }
 
-    /// Asks the source, unless it was asked just now. Fails only if there is not one key to go on with.
-    async fn refresh(&self, asked: &mut Option<DateTime<Utc>>, now: DateTime<Utc>) -> Result<(), Error> {
+    /// Fetches the keys, unless that happened just now. Fails only if no key is known at all.
+    async fn refresh(&self, fetched_at: &mut Option<DateTime<Utc>>, now: DateTime<Utc>) -> Result<(), Error> {
         let Some(source) = &self.source else { return Ok(()) };
-        let cold = self.cache.read().expect("no holder panics").keys.is_empty();
-        let pause = if cold { BETWEEN_QUESTIONS_WHEN_COLD } else { BETWEEN_QUESTIONS };
-        if asked.is_some_and(|at| (now - at).abs() < pause) {
-            return if cold {
+        let empty = self.cache.read().expect("no holder panics").keys.is_empty();
+        let interval = if empty { MIN_FETCH_INTERVAL_WITHOUT_KEYS } else { MIN_FETCH_INTERVAL };
+        if fetched_at.is_some_and(|at| (now - at).abs() < interval) {
+            return if empty {
                 Err(Error::KeysUnavailable("the last fetch failed a moment ago".into()))
             } else {
                 Ok(())
             };
         }
-        *asked = Some(now);
-        match source.fetch().await.and_then(|fetched| self.keep(fetched, now)) {
-            Err(error) if cold => Err(error),
+        *fetched_at = Some(now);
+        match source.fetch().await.and_then(|fetched| self.update(fetched, now)) {
+            Err(error) if empty => Err(error),
             Err(error) => {
-                tracing::warn!(%error, "Going on with the keys we have, since new ones cannot be had");
+                tracing::warn!(%error, "Cannot fetch new keys; continuing with the current ones");
                 Ok(())
             }
             Ok(()) => Ok(()),
         }
     }
 
-    fn keep(&self, fetched: Fetched, now: DateTime<Utc>) -> Result<(), Error> {
+    fn update(&self, fetched: Fetched, now: DateTime<Utc>) -> Result<(), Error> {
         let keys = parse(&fetched.jwks);
         if keys.is_empty() {
             return Err(Error::KeysUnavailable("the source has no RSA or P-256 key with an id".into()));
@@ -125,7 +124,7 @@ impl Keys {
     }
 }
 
-/// The keys that can check RS256 or ES256. Others in the set are none of our business.
+/// The keys for RS256 and ES256; other keys of the set are ignored.
 fn parse(jwks: &Value) -> BTreeMap<String, Arc<DecodingKey>> {
     let keys = jwks.get("keys").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     keys.iter().filter_map(parse_key).collect()

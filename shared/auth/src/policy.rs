@@ -1,4 +1,4 @@
-//! Whom an issuer vouches for, and which grants they have by configuration.
+//! Identities, and the grants that the configuration gives them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Claims, Grant};
 
-/// Somebody whose token was believed.
+/// An authenticated person or program.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Identity {
-    /// Their name, as it stands in events: an address that the issuer vouches for, or else what it calls them.
+    /// Their name in events and audit entries: the verified email address, or else the subject of the token.
     pub name: String,
-    /// The address, if the issuer vouches for it. Another one may be anyone's.
+    /// The email address, if the issuer has verified it.
     pub email: Option<String>,
-    /// The groups that the issuer says they are in.
+    /// Their groups, according to the issuer.
     pub groups: Vec<String>,
 }
 
-/// No more groups of a token are looked at.
+/// The maximum number of groups that are read from a token.
 const MAX_GROUPS: usize = 200;
 
 impl Identity {
-    /// What claims say; groups are read from that claim, a list or words.
+    /// The identity in a token's claims. `group_claim` is a list of groups, or a text with groups separated by spaces.
     pub fn new(claims: &Claims, group_claim: Option<&str>) -> Self {
         let email = claims.email.clone().filter(|_| claims.email_verified);
         let groups = group_claim.and_then(|claim| claims.extra.get(claim));
@@ -38,28 +38,28 @@ impl Identity {
         Self { name: email.clone().unwrap_or_else(|| claims.sub.clone()), email, groups }
     }
 
-    /// Everyone that grants may name to mean them, in the way grants are written.
-    pub fn known_as(&self) -> Vec<String> {
-        let account = self.email.as_deref().map(|email| Who::Account(email.to_ascii_lowercase()));
+    /// The principals whose grants apply to them, as grants spell them.
+    pub fn principals(&self) -> Vec<String> {
+        let account = self.email.as_deref().map(|email| Principal::Account(email.to_ascii_lowercase()));
         let domain = self.email.as_deref().and_then(|email| Some(email.rsplit_once('@')?.1));
-        let domain = domain.map(|domain| Who::Domain(domain.to_ascii_lowercase()));
-        let groups = self.groups.iter().map(|group| Who::Group(group.clone()));
+        let domain = domain.map(|domain| Principal::Domain(domain.to_ascii_lowercase()));
+        let groups = self.groups.iter().map(|group| Principal::Group(group.clone()));
         account.into_iter().chain(domain).chain(groups).map(|who| who.to_string()).collect()
     }
 }
 
-/// Whom a grant is for: `ada@example.com`, `@example.com` or `group:data`.
+/// The holder of a grant: `ada@example.com`, `@example.com` or `group:data`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Who {
+pub enum Principal {
     /// One account.
     Account(String),
-    /// Every account of a domain.
+    /// All accounts of a domain.
     Domain(String),
-    /// Everyone in a group.
+    /// All members of a group.
     Group(String),
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Account(email) => f.write_str(email),
@@ -69,11 +69,11 @@ impl fmt::Display for Who {
     }
 }
 
-impl FromStr for Who {
+impl FromStr for Principal {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` names nobody; use an email address, @domain or group:NAME");
+        let bad = || format!("`{text}` is not a principal; use an email address, @domain or group:NAME");
         if text.len() > 320 || text.chars().any(|letter| letter.is_control()) {
             return Err(bad());
         }
@@ -89,24 +89,26 @@ impl FromStr for Who {
     }
 }
 
-/// Who has which grants by configuration.
+/// Grants by configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Policy(Vec<(Who, Grant)>);
+pub struct Policy(Vec<(Principal, Grant)>);
 
 impl Policy {
-    /// These.
-    pub fn new(entries: impl IntoIterator<Item = (Who, Grant)>) -> Self {
+    /// A policy of these grants.
+    pub fn new(entries: impl IntoIterator<Item = (Principal, Grant)>) -> Self {
         Self(entries.into_iter().collect())
     }
 
-    /// Reads `who=grant` entries, separated by commas or white space; all that is wrong is said.
+    /// Parses `PRINCIPAL=GRANT` entries, separated by commas or white space. Returns all errors at once.
     pub fn read(text: &str) -> Result<Self, Vec<String>> {
         let (mut entries, mut problems) = (Vec::new(), Vec::new());
         for entry in text.split([',', ' ', '\n', '\t']).filter(|entry| !entry.is_empty()) {
             let read = entry
                 .rsplit_once('=')
-                .ok_or_else(|| format!("`{entry}` is not of the form WHO=ROLE"))
-                .and_then(|(who, grant)| Ok::<_, String>((who.parse::<Who>()?, grant.parse::<Grant>()?)));
+                .ok_or_else(|| format!("`{entry}` is not of the form PRINCIPAL=ROLE"))
+                .and_then(|(who, grant)| {
+                    Ok::<_, String>((who.parse::<Principal>()?, grant.parse::<Grant>()?))
+                });
             match read {
                 Ok(read) => entries.push(read),
                 Err(problem) => problems.push(problem),
@@ -115,22 +117,22 @@ impl Policy {
         if problems.is_empty() { Ok(Self(entries)) } else { Err(problems) }
     }
 
-    /// The same and these.
+    /// Adds the grants of another policy.
     pub fn and(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 
-    /// Whether nobody has any.
+    /// Whether it grants nothing to anyone.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What somebody has. A public issuer signs tokens for anyone: being signed for says nothing about being meant.
+    /// The grants of an identity. One that no entry names has none: a public issuer signs tokens for anyone.
     pub fn grants_of(&self, identity: &Identity) -> Vec<Grant> {
-        let names = identity.known_as();
-        let meant = |who: &Who| names.contains(&who.to_string());
-        self.0.iter().filter(|(who, _)| meant(who)).map(|(_, grant)| grant.clone()).collect()
+        let principals = identity.principals();
+        let applies = |principal: &Principal| principals.contains(&principal.to_string());
+        self.0.iter().filter(|(principal, _)| applies(principal)).map(|(_, grant)| grant.clone()).collect()
     }
 }
 
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_entry_that_is_wrong_is_said() {
+    fn every_invalid_entry_is_reported() {
         let problems = Policy::read("ada=admin, ada@x=king, @=viewer, nobody, ada@x=viewer").unwrap_err();
         assert_eq!(problems.len(), 4, "{problems:?}");
     }

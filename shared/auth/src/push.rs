@@ -1,33 +1,33 @@
-//! Who may push messages to us.
+//! Authentication of pushed messages.
 
 use chrono::{DateTime, Utc};
 use jsonwebtoken::dangerous::insecure_decode_claims;
 
 use crate::{Claims, Error, GOOGLE_ISSUERS, Verifier};
 
-/// How a push is known to come from our own subscriptions. There is no default: a deployment must choose.
+/// How pushes are authenticated as coming from our own subscriptions. There is no default: a deployment must choose.
 pub enum PushAuth {
-    /// The token is checked here, in full.
+    /// The token is verified here.
     Oidc {
-        /// Checks signature, issuer, audience and time.
+        /// Verifies signature, issuer, audience and time.
         verifier: Verifier,
         /// The account that the subscriptions push as.
         service_account: String,
     },
-    /// The platform has checked the token and may have taken its signature away. Only for services that cannot be
-    /// reached but through that platform's check: anyone else could make such a token up.
+    /// The platform has verified the token, and may have removed its signature. Only for services that are reachable
+    /// solely through the platform: anyone else could forge such a token.
     Iam {
-        /// What the token must have been issued for.
+        /// The required audience of the token.
         audience: String,
         /// The account that the subscriptions push as.
         service_account: String,
     },
-    /// Everyone may push: the emulator sends no token.
+    /// Anyone may push: the emulator sends no token.
     None,
 }
 
 impl PushAuth {
-    /// Lets the bearer of this `Authorization` header push, or says why not.
+    /// Checks whether the bearer of this `Authorization` header may push.
     pub async fn check(&self, authorization: Option<&str>, now: DateTime<Utc>) -> Result<(), Error> {
         match self {
             Self::Oidc { verifier, service_account } => {

@@ -1,61 +1,61 @@
-//! What somebody may be, and what that allows.
+//! Roles, and the permissions that they have.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What somebody may do, as endpoints ask for it.
+/// A permission that endpoints require.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Permission {
-    /// See how runs fare: no definition, no log, no output of a task.
+    /// See the state of runs, without definitions, logs and task outputs.
     Follow,
     /// Start runs and send them signals.
     Start,
-    /// See everything of a workflow and its runs.
+    /// See everything about a workflow and its runs.
     Read,
-    /// Steer runs, schedules, triggers and backfills, and answer what tasks ask.
+    /// Control runs, schedules, triggers and backfills, and answer approvals.
     Operate,
-    /// Say what workflows there are.
+    /// Create, change and delete workflows.
     Author,
-    /// Say who may do what, and how much.
+    /// Manage grants, tokens, tenants and limits.
     Administer,
-    /// Carry out attempts from outside.
+    /// Run attempts as a remote worker.
     Work,
 }
 
 impl Permission {
-    /// Every one.
+    /// All permissions.
     pub const ALL: [Self; 7] =
         [Self::Follow, Self::Start, Self::Read, Self::Operate, Self::Author, Self::Administer, Self::Work];
 
-    /// The roles that have it.
+    /// The roles that have this permission.
     pub fn roles(self) -> impl Iterator<Item = Role> {
         Role::ALL.into_iter().filter(move |role| role.has(self))
     }
 }
 
-/// What somebody is, in a tenant and perhaps for some of its workflows only.
+/// A named set of permissions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Role {
-    /// Looks and touches nothing.
+    /// Sees everything, changes nothing.
     Viewer,
-    /// Keeps things running.
+    /// Also starts and controls runs.
     Operator,
-    /// Writes workflows, and keeps them running.
+    /// Also changes workflows.
     Author,
-    /// May do everything.
+    /// Has every permission.
     Admin,
-    /// A program that carries out attempts.
+    /// A remote worker, which only runs attempts.
     Worker,
-    /// Somebody from outside who hands in work and asks what became of it.
+    /// An external partner, who starts runs and sees their state.
     Partner,
 }
 
 impl Role {
-    /// Every one.
+    /// All roles.
     pub const ALL: [Self; 6] =
         [Self::Viewer, Self::Operator, Self::Author, Self::Admin, Self::Worker, Self::Partner];
 
-    /// Its name.
+    /// The role's name in grants.
     pub fn name(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -67,7 +67,7 @@ impl Role {
         }
     }
 
-    /// Whether it allows that. The one place that says so.
+    /// Whether the role has a permission. This table is the only place that says so.
     pub fn has(self, permission: Permission) -> bool {
         use Permission::{Author, Follow, Operate, Read, Start, Work};
         match self {

@@ -1,4 +1,4 @@
-//! Values that are given away and come back: sealed, so that nobody changes them or makes them up.
+//! Sealed values: signed, so that clients can store and return them, but neither change nor forge them.
 
 use aws_lc_rs::{digest, hmac, rand};
 use base64::Engine;
@@ -7,10 +7,10 @@ use chrono::{DateTime, Utc, serde::ts_seconds};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// No sealed value is longer, in bytes: browsers keep no larger cookie.
-const LONGEST: usize = 4096;
+/// The maximum length of a sealed value: browsers store no larger cookie.
+const MAX_SEALED_BYTES: usize = 4096;
 
-/// Seals values with a key. What is sealed can be read by anyone, and made by nobody else.
+/// Seals values with a key. Anyone can read a sealed value; only the holder of the key can create one.
 #[derive(Clone)]
 pub struct Seal(hmac::Key);
 
@@ -22,29 +22,29 @@ struct Sealed<T> {
 }
 
 impl Seal {
-    /// With a key that lasts as long as the value.
+    /// A seal with a random key.
     pub fn random() -> Self {
         Self::new(random().as_bytes())
     }
 
-    /// With a key made of a secret that several instances share.
+    /// A seal with a key derived from a secret that several instances share.
     pub fn new(secret: &[u8]) -> Self {
         let key = digest::digest(&digest::SHA256, secret);
         Self(hmac::Key::new(hmac::HMAC_SHA256, key.as_ref()))
     }
 
-    /// A value that is good for one purpose until an instant.
+    /// Seals a value for one purpose until an instant.
     pub fn close<T: Serialize>(&self, purpose: &str, value: T, until: DateTime<Utc>) -> String {
-        let text = serde_json::to_vec(&Sealed { until, value }).expect("what is sealed is JSON");
+        let text = serde_json::to_vec(&Sealed { until, value }).expect("sealed values serialize to JSON");
         let text = BASE64_URL_SAFE_NO_PAD.encode(text);
-        let mark = self.mark(purpose, &text);
-        format!("{text}.{mark}")
+        let signature = self.sign(purpose, &text);
+        format!("{text}.{signature}")
     }
 
-    /// The value, if it was sealed here for that purpose and its time is not over.
+    /// The value, if it was sealed with this key for that purpose and has not expired.
     pub fn open<T: DeserializeOwned>(&self, purpose: &str, sealed: &str, now: DateTime<Utc>) -> Option<T> {
-        let (text, mark) = sealed.split_once('.').filter(|_| sealed.len() <= LONGEST)?;
-        if !crate::same(&self.mark(purpose, text), mark) {
+        let (text, signature) = sealed.split_once('.').filter(|_| sealed.len() <= MAX_SEALED_BYTES)?;
+        if !crate::constant_time_eq(&self.sign(purpose, text), signature) {
             return None;
         }
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
@@ -52,21 +52,21 @@ impl Seal {
         (now < until).then_some(value)
     }
 
-    /// A mark that only the holder of the key can put on a text.
-    pub fn mark(&self, purpose: &str, text: &str) -> String {
-        let mark = hmac::sign(&self.0, format!("{purpose}\n{text}").as_bytes());
-        BASE64_URL_SAFE_NO_PAD.encode(mark.as_ref())
+    /// The signature of a text, which only the holder of the key can compute.
+    pub fn sign(&self, purpose: &str, text: &str) -> String {
+        let signature = hmac::sign(&self.0, format!("{purpose}\n{text}").as_bytes());
+        BASE64_URL_SAFE_NO_PAD.encode(signature.as_ref())
     }
 }
 
-/// 256 random bits as text.
+/// 256 random bits, encoded as URL-safe base64.
 pub fn random() -> String {
     let mut bytes = [0; 32];
-    rand::fill(&mut bytes).expect("the system gives random bytes");
+    rand::fill(&mut bytes).expect("the system provides random bytes");
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The challenge that a secret answers (RFC 7636, S256).
+/// The PKCE challenge of a verifier (RFC 7636, S256).
 pub fn challenge(verifier: &str) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, verifier.as_bytes()))
 }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_good_for_its_purpose_and_its_time_only() {
+    fn a_sealed_value_is_valid_for_its_purpose_and_its_time_only() {
         let seal = Seal::new(b"secret");
         let sealed = seal.close("session", "ada", at(10));
         assert_eq!(seal.open::<String>("session", &sealed, at(9)).as_deref(), Some("ada"));
@@ -90,14 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_on_its_way_is_not_believed() {
+    fn a_changed_value_is_rejected() {
         let seal = Seal::new(b"secret");
         let sealed = seal.close("session", "ada", at(10));
-        for place in 0..sealed.len() {
+        for position in 0..sealed.len() {
             let mut changed = sealed.clone().into_bytes();
-            changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };
+            changed[position] = if changed[position] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
-            assert_eq!(seal.open::<String>("session", &changed, at(9)), None, "{place}");
+            assert_eq!(seal.open::<String>("session", &changed, at(9)), None, "{position}");
         }
         for bad in ["", ".", "a.b", &"a".repeat(10_000)] {
             assert_eq!(seal.open::<String>("session", bad, at(9)), None);

@@ -1,25 +1,23 @@
-//! Tokens of our own, for programs: long, random, and known here by their hash only.
+//! Service tokens, for programs: long and random; only their hash is stored.
 
-use aws_lc_rs::{digest, rand};
+use aws_lc_rs::digest;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
-/// How a service token begins, for people and for those who look for leaked ones.
+/// The prefix of service tokens, by which people and secret scanners recognize them.
 pub const PREFIX: &str = "ebb_";
 
-/// What is kept of a service token.
+/// The stored hash of a service token.
 pub type Hash = [u8; 32];
 
-/// A new token and its hash. Nobody can find the one from the other.
+/// A new token and its hash.
 pub fn generate() -> (String, Hash) {
-    let mut random = [0; 32];
-    rand::fill(&mut random).expect("the system gives random bytes");
-    let token = format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(random));
+    let token = format!("{PREFIX}{}", crate::random());
     let hash = hash_of(&token);
     (token, hash)
 }
 
-/// The hash of a token, if it could be one of ours. A fast hash will do: nobody guesses 256 random bits.
+/// The hash of a text that has the form of a service token. A fast hash suffices for 256 random bits.
 pub fn hash(token: &str) -> Option<Hash> {
     let random = BASE64_URL_SAFE_NO_PAD.decode(token.strip_prefix(PREFIX)?).ok()?;
     (random.len() == 32).then(|| hash_of(token))
@@ -35,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_found_by_its_hash_and_each_is_another() {
+    fn a_token_has_one_hash_and_each_token_differs() {
         let (token, kept) = generate();
         assert_eq!(hash(&token), Some(kept));
         assert_ne!(generate().1, kept);
@@ -43,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_token_has_no_hash() {
+    fn other_texts_have_no_hash() {
         let (token, _) = generate();
         for bad in
             ["", "ebb_", "ebb_short", &token[1..], &format!("{token}A"), &token.replace("ebb_", "abb_")]

@@ -1,51 +1,51 @@
-//! Signing in with a browser: OpenID Connect, by code, with PKCE.
+//! Sign-in with a browser: OpenID Connect with the authorization code flow and PKCE.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::{Client, Url};
+use reqwest::{Client, RequestBuilder, Url};
 use serde::{Deserialize, Serialize};
 
 use crate::seal::{challenge, random};
-use crate::{Error, Identity, Trusted};
+use crate::{Error, Identity, TrustedIssuer};
 
-const TIMEOUT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where Google lets people sign in.
+/// Google's authorization endpoint.
 pub const GOOGLE_AUTHORIZE_URL: &str = "https://accounts.google.com/o/oauth2/v2/auth";
 
-/// Where Google turns a code into tokens.
+/// Google's token endpoint.
 pub const GOOGLE_TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
 
-/// How to sign in with a provider.
+/// An OpenID Connect provider, and our registration with it.
 pub struct Provider {
-    /// Where it asks people who they are.
+    /// The authorization endpoint.
     pub authorize_url: String,
-    /// Where it turns codes into tokens.
+    /// The token endpoint, which exchanges codes for tokens.
     pub token_url: String,
-    /// Who we are there.
+    /// Our client id.
     pub client_id: String,
-    /// What we prove that with, if it wants us to.
+    /// Our client secret, if the provider requires one.
     pub client_secret: Option<String>,
-    /// Where it sends people back to.
+    /// Where the provider redirects browsers to.
     pub redirect_url: String,
-    /// Checks its tokens, which must be for our client id.
-    pub trusted: Trusted,
+    /// Verifies the provider's tokens; their audience must be our client id.
+    pub trusted: TrustedIssuer,
 }
 
-/// Somebody who is about to sign in: kept with their browser until they come back.
+/// A sign-in in progress: sealed in a cookie until the browser returns from the provider.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Attempt {
-    /// Ties the way back to the way there.
+pub struct PendingSignIn {
+    /// Ties the provider's redirect to this sign-in.
     pub state: String,
     nonce: String,
     verifier: String,
-    /// Where they wanted to go.
+    /// The page to open afterwards.
     pub to: String,
 }
 
-impl Attempt {
-    /// Somebody who wants to get to that page.
+impl PendingSignIn {
+    /// A new sign-in that leads to a page.
     pub fn new(to: &str) -> Self {
         Self { state: random(), nonce: random(), verifier: random(), to: to.to_owned() }
     }
@@ -63,9 +63,9 @@ struct Tokens {
 }
 
 impl SignIn {
-    /// With that provider.
+    /// Sign-in with a provider.
     pub fn new(provider: Provider) -> Result<Self, Error> {
-        let client = Client::builder().timeout(TIMEOUT).redirect(reqwest::redirect::Policy::none());
+        let client = Client::builder().timeout(REQUEST_TIMEOUT).redirect(reqwest::redirect::Policy::none());
         // A provider on this machine is reached without a proxy.
         let local =
             ["http://127.0.0.1", "http://localhost"].iter().any(|at| provider.token_url.starts_with(at));
@@ -74,13 +74,13 @@ impl SignIn {
         Ok(Self { provider, client })
     }
 
-    /// Where people come back to.
+    /// Where the provider redirects browsers to.
     pub fn redirect_url(&self) -> &str {
         &self.provider.redirect_url
     }
 
-    /// Where to send somebody who is about to sign in.
-    pub fn url(&self, attempt: &Attempt) -> Result<String, Error> {
+    /// The provider's URL that starts a sign-in.
+    pub fn url(&self, attempt: &PendingSignIn) -> Result<String, Error> {
         let mut url = Url::parse(&self.provider.authorize_url)
             .map_err(|error| Error::KeysUnavailable(format!("the provider's address: {error}")))?;
         url.query_pairs_mut()
@@ -95,8 +95,13 @@ impl SignIn {
         Ok(url.into())
     }
 
-    /// Whoever came back with this code.
-    pub async fn finish(&self, attempt: &Attempt, code: &str, now: DateTime<Utc>) -> Result<Identity, Error> {
+    /// Exchanges the code of a sign-in for the identity of the person.
+    pub async fn finish(
+        &self,
+        attempt: &PendingSignIn,
+        code: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Identity, Error> {
         let token = self.exchange(attempt, code).await?;
         let claims = self.provider.trusted.verifier.verify(&token, now).await?;
         if claims.extra.get("nonce").and_then(|nonce| nonce.as_str()) != Some(&attempt.nonce) {
@@ -105,30 +110,34 @@ impl SignIn {
         Ok(Identity::new(&claims, self.provider.trusted.group_claim.as_deref()))
     }
 
-    async fn exchange(&self, attempt: &Attempt, code: &str) -> Result<String, Error> {
-        let away = |why: String| Error::KeysUnavailable(format!("signing in: the provider {why}"));
-        let mut fields = Url::parse("form:").expect("a fixed text");
-        fields
-            .query_pairs_mut()
-            .append_pair("grant_type", "authorization_code")
-            .append_pair("code", code)
-            .append_pair("redirect_uri", &self.provider.redirect_url)
-            .append_pair("client_id", &self.provider.client_id)
-            .append_pair("code_verifier", &attempt.verifier);
-        if let Some(secret) = &self.provider.client_secret {
-            fields.query_pairs_mut().append_pair("client_secret", secret);
-        }
-        let body = fields.query().unwrap_or_default().to_owned();
-        let request = self.client.post(&self.provider.token_url);
-        let request = request.header("content-type", "application/x-www-form-urlencoded").body(body);
-        let answer = request.send().await.map_err(|error| away(format!("is unreachable: {error}")))?;
-        if !answer.status().is_success() {
+    async fn exchange(&self, attempt: &PendingSignIn, code: &str) -> Result<String, Error> {
+        let unavailable = |reason: String| Error::KeysUnavailable(format!("sign-in: the provider {reason}"));
+        let mut fields = vec![
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", &self.provider.redirect_url),
+            ("client_id", &self.provider.client_id),
+            ("code_verifier", &attempt.verifier),
+        ];
+        fields.extend(self.provider.client_secret.as_deref().map(|secret| ("client_secret", secret)));
+        let request = form(self.client.post(&self.provider.token_url), &fields);
+        let response =
+            request.send().await.map_err(|error| unavailable(format!("is unreachable: {error}")))?;
+        if !response.status().is_success() {
             return Err(Error::Malformed("the provider rejected the code"));
         }
-        let tokens: Tokens = answer
+        let tokens: Tokens = response
             .json()
             .await
-            .map_err(|error| away(format!("returned no token: {}", error.without_url())))?;
+            .map_err(|error| unavailable(format!("returned no token: {}", error.without_url())))?;
         Ok(tokens.id_token)
     }
+}
+
+/// The request with these fields as a URL-encoded form.
+pub(crate) fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+    let mut url = Url::parse("form:").expect("a constant");
+    url.query_pairs_mut().extend_pairs(fields);
+    let body = url.query().unwrap_or_default().to_owned();
+    request.header("content-type", "application/x-www-form-urlencoded").body(body)
 }

@@ -1,89 +1,72 @@
-//! Checking a token in full: signature, issuer, audience, time.
-
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+//! Verifies signed tokens: signature, issuer, audience and time.
 
 use aws_lc_rs::digest;
 use chrono::{DateTime, Utc};
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation};
 
-use crate::{Claims, Error, GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys};
+use crate::claims::LEEWAY;
+use crate::{Claims, Error, GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, TtlCache};
 
-/// Google's tokens have about 1 KiB; nobody gets to make us parse much more.
-const MAX_TOKEN: usize = 16 * 1024;
+/// The maximum length of a token; Google's have about 1 KiB.
+const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
-/// Senders use a token for an hour, so a handful of entries serves nearly every request.
-const MAX_VERIFIED: usize = 1024;
+/// Senders use a token for an hour, so a few entries serve nearly every request.
+const MAX_CACHED: usize = 1024;
 
 pub(crate) type Fingerprint = [u8; 32];
 
-/// Says whether a token was signed by a trusted issuer, for us, for now.
+/// Verifies that a trusted issuer signed a token for our audience and that it is valid now.
 pub struct Verifier {
     issuers: Vec<String>,
     audience: String,
     keys: Keys,
-    /// Tokens whose signature, issuer and audience were found right: a check of their time is enough.
-    verified: Mutex<BTreeMap<Fingerprint, Claims>>,
+    /// Tokens whose signature, issuer and audience were verified, until they expire.
+    verified: TtlCache<Fingerprint, Claims>,
 }
 
 impl Verifier {
-    /// Trusts tokens of these issuers, signed with these keys, for this audience.
+    /// Accepts tokens of these issuers, signed with these keys, for this audience.
     pub fn new<I: Into<String>>(
         issuers: impl IntoIterator<Item = I>,
         audience: impl Into<String>,
         keys: Keys,
     ) -> Self {
         let issuers = issuers.into_iter().map(Into::into).collect();
-        Self { issuers, audience: audience.into(), keys, verified: Mutex::default() }
+        Self { issuers, audience: audience.into(), keys, verified: TtlCache::new(MAX_CACHED) }
     }
 
-    /// Trusts tokens that Google signed for this audience.
+    /// Accepts tokens that Google signed for this audience.
     pub fn google(audience: impl Into<String>) -> Result<Self, Error> {
         Ok(Self::new(GOOGLE_ISSUERS, audience, Keys::remote(GOOGLE_KEYS_URL)?))
     }
 
-    /// Whether it believes an issuer of that name.
+    /// Whether it accepts tokens of an issuer.
     pub(crate) fn trusts(&self, issuer: &str) -> bool {
         self.issuers.iter().any(|name| name == issuer)
     }
 
-    /// The names of its issuers.
+    /// The issuers that it accepts.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.issuers.iter().map(String::as_str)
     }
 
-    /// What the token says, if it can be believed at `now`.
+    /// The claims of a token that is valid at `now`.
     pub async fn verify(&self, token: &str, now: DateTime<Utc>) -> Result<Claims, Error> {
         let fingerprint = fingerprint(token)?;
-        if let Some(claims) = self.recall(&fingerprint) {
+        if let Some(claims) = self.verified.get(&fingerprint, now) {
             return claims.check_time(now).map(|()| claims);
         }
         let (header, kid) = read_header(token)?;
         let key = self.keys.find(&kid, now).await?;
         let claims = check_signature(token, header.alg, &key)?;
         claims.check(&self.issuers, &self.audience, now)?;
-        self.remember(fingerprint, claims.clone(), now);
+        self.verified.put(fingerprint, claims.clone(), now, claims.exp - now + LEEWAY);
         Ok(claims)
-    }
-
-    fn recall(&self, fingerprint: &Fingerprint) -> Option<Claims> {
-        self.verified.lock().expect("no holder panics").get(fingerprint).cloned()
-    }
-
-    fn remember(&self, fingerprint: Fingerprint, claims: Claims, now: DateTime<Utc>) {
-        let mut verified = self.verified.lock().expect("no holder panics");
-        if verified.len() >= MAX_VERIFIED {
-            verified.retain(|_, claims| claims.check_time(now).is_ok());
-        }
-        if verified.len() >= MAX_VERIFIED {
-            verified.clear();
-        }
-        verified.insert(fingerprint, claims);
     }
 }
 
 pub(crate) fn fingerprint(token: &str) -> Result<Fingerprint, Error> {
-    if token.len() > MAX_TOKEN {
+    if token.len() > MAX_TOKEN_BYTES {
         return Err(Error::Malformed("it is longer than 16 KiB"));
     }
     let digest = digest::digest(&digest::SHA256, token.as_bytes());
@@ -93,7 +76,7 @@ pub(crate) fn fingerprint(token: &str) -> Result<Fingerprint, Error> {
 fn read_header(token: &str) -> Result<(Header, String), Error> {
     let header = jsonwebtoken::decode_header(token)
         .map_err(|_| Error::Malformed("it is not a JWT, or its algorithm is unknown"))?;
-    // A closed list: `none`, or an HMAC keyed with a public key, must never get as far as a key.
+    // An allow list, so that neither `none` nor an HMAC keyed with a public key is ever accepted.
     if !matches!(header.alg, Algorithm::RS256 | Algorithm::ES256) {
         return Err(Error::Malformed("it is not signed with RS256 or ES256"));
     }
@@ -104,7 +87,7 @@ fn read_header(token: &str) -> Result<(Header, String), Error> {
 fn check_signature(token: &str, algorithm: Algorithm, key: &DecodingKey) -> Result<Claims, Error> {
     use jsonwebtoken::errors::ErrorKind;
 
-    // Signature only: the claims are compared with the caller's time, not with the wall clock.
+    // The signature only: the claims are checked against the caller's time, not the wall clock.
     let mut validation = Validation::new(algorithm);
     validation.required_spec_claims.clear();
     validation.validate_exp = false;

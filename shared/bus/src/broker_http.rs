@@ -34,7 +34,7 @@ pub(crate) struct Posted {
 
 type Attributes = BTreeMap<String, String>;
 
-type Refusal = (StatusCode, Json<Value>);
+type Rejection = (StatusCode, Json<Value>);
 
 /// The routes of a broker: `POST /v1/projects/{project}/topics/{topic}:publish`, and `GET /` as a health check.
 ///
@@ -51,16 +51,16 @@ async fn publish(
     State(broker): State<Broker>,
     Path((_project, topic)): Path<(String, String)>,
     Json(request): Json<Publish>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Value>, Rejection> {
     let topic = topic.strip_suffix(":publish").ok_or_else(|| {
-        refusal(
+        rejection(
             StatusCode::NOT_FOUND,
             "NOT_FOUND",
             "topics can only be published to: end the path with `:publish`",
         )
     })?;
     let unavailable =
-        |error: Error| refusal(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", &error.to_string());
+        |error: Error| rejection(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", &error.to_string());
     // All are checked before the first is published.
     let messages = decode(request.messages)?;
     let ids = messages.into_iter().map(|(attributes, data)| broker.post(topic, attributes, data));
@@ -68,8 +68,8 @@ async fn publish(
     Ok(Json(json!({ "messageIds": ids })))
 }
 
-fn decode(messages: Vec<Posted>) -> Result<Vec<(Attributes, Vec<u8>)>, Refusal> {
-    let bad = |reason: &str| refusal(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", reason);
+fn decode(messages: Vec<Posted>) -> Result<Vec<(Attributes, Vec<u8>)>, Rejection> {
+    let bad = |reason: &str| rejection(StatusCode::BAD_REQUEST, "INVALID_ARGUMENT", reason);
     if messages.is_empty() || messages.len() > MAX_MESSAGES {
         return Err(bad("a request has 1 to 1000 messages"));
     }
@@ -84,6 +84,6 @@ fn decode(messages: Vec<Posted>) -> Result<Vec<(Attributes, Vec<u8>)>, Refusal> 
     messages.into_iter().map(decode).collect()
 }
 
-fn refusal(status: StatusCode, name: &str, reason: &str) -> Refusal {
+fn rejection(status: StatusCode, name: &str, reason: &str) -> Rejection {
     (status, Json(json!({ "error": { "code": status.as_u16(), "status": name, "message": reason } })))
 }

@@ -1,4 +1,4 @@
-//! Opening what is pushed to a function, whichever of the accepted shapes it has.
+//! Opens requests that are pushed to a function, in any of the accepted shapes.
 //!
 //! A Pub/Sub push wraps a message: its attributes and data are those of a CloudEvent. Unwrapping it gives the same
 //! headers and body that a CloudEvent over HTTP has, so that below the wrapper there is one way to read an event.
@@ -36,10 +36,10 @@ pub struct Delivery {
     pub attempt: Option<u32>,
     /// The subscription that pushed it.
     pub subscription: Option<String>,
-    /// The trace that it belongs to (W3C trace context).
+    /// Its trace (W3C trace context).
     pub traceparent: Option<String>,
     /// When it was created, if known.
-    pub made_at: Option<Instant>,
+    pub created_at: Option<Instant>,
 }
 
 /// A request that is not a message, and would not become one if delivered again.
@@ -71,7 +71,7 @@ pub fn open(headers: &HeaderMap, body: &[u8]) -> Result<Delivery, Rejected> {
     match unwrap(headers, body)? {
         (origin, Content::Event(event)) => origin.deliver(*event),
         (origin, Content::Message(_)) => Err(origin.reject(
-            "the message is no CloudEvent: it has neither `ce-` attributes nor an event as data".into(),
+            "the message is not a CloudEvent: it has neither `ce-` attributes nor an event as data".into(),
         )),
     }
 }
@@ -136,11 +136,11 @@ fn read_event(headers: &HeaderMap, body: &[u8]) -> Result<Option<Event>, String>
     if content_type.starts_with("application/cloudevents+json") {
         return serde_json::from_slice(body)
             .map(Some)
-            .map_err(|error| format!("no structured CloudEvent: {error}"));
+            .map_err(|error| format!("not a structured CloudEvent: {error}"));
     }
     if headers.contains_key(http_binding::SPEC_VERSION_HEADER) {
         let event = http_binding::to_event(headers, body.to_vec());
-        return event.map(Some).map_err(|error| format!("no binary CloudEvent: {error}"));
+        return event.map(Some).map_err(|error| format!("not a binary CloudEvent: {error}"));
     }
     // A push unwrapped without its metadata has no content type, so the body decides.
     Ok(serde_json::from_slice(body).ok())
@@ -194,12 +194,12 @@ impl Origin {
 
     fn deliver(mut self, event: Event) -> Result<Delivery, Rejected> {
         self.note(&event);
-        let (kind, made_at) = (event.ty().to_owned(), event.time().copied());
+        let (kind, created_at) = (event.ty().to_owned(), event.time().copied());
         let message = event_data(event)
             .and_then(|data| Message::decode(&kind, data).map_err(|error| error.to_string()))
             .map_err(|reason| self.reject(reason))?;
         let Self { id, subscription, attempt, traceparent, .. } = self;
-        Ok(Delivery { message, id: id.unwrap_or_default(), attempt, subscription, traceparent, made_at })
+        Ok(Delivery { message, id: id.unwrap_or_default(), attempt, subscription, traceparent, created_at })
     }
 
     fn reject(&self, reason: String) -> Rejected {

@@ -1,6 +1,6 @@
-//! Publishing messages, and the shape in which they are pushed to the functions.
+//! Publishes messages, and defines the requests in which they are pushed to the functions.
 //!
-//! At least once, in any order, possibly late and twice: receivers must be idempotent.
+//! Delivery is at least once, in any order and possibly late: receivers must be idempotent.
 
 pub mod broker_http;
 pub mod envelope;
@@ -28,11 +28,11 @@ pub trait Bus: Send + Sync {
 
 /// The messages that are pushed: remote workers poll for the work of their queues.
 pub fn pushed(messages: &[Message]) -> impl Iterator<Item = &Message> {
-    let asked_for = |message: &&Message| match message {
+    let is_polled = |message: &&Message| match message {
         Message::TaskDispatched(work) => model::is_remote(&work.queue),
         _ => false,
     };
-    messages.iter().filter(move |message| !asked_for(message))
+    messages.iter().filter(move |message| !is_polled(message))
 }
 
 /// What can go wrong on the bus.
@@ -44,7 +44,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// With all sources: client libraries leave them out of their message.
+    /// The error with all its sources, which client libraries omit from their message.
     pub(crate) fn unavailable(error: impl std::error::Error) -> Self {
         let mut text = error.to_string();
         let mut cause = error.source();

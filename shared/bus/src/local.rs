@@ -1,8 +1,8 @@
 //! An in-process broker that behaves like Pub/Sub.
 //!
-//! Each subscription has a queue: a queue, and up to `window` workers that push from it until it is empty. A message that is
-//! not acknowledged in time is redelivered after a pause, and dead-lettered in the end. Nothing outlives the process:
-//! publishers must be able to publish again.
+//! Each subscription has a queue, and up to `window` workers that push from it until it is empty. A message that is not
+//! acknowledged in time is redelivered after a pause, and finally dead-lettered. Nothing outlives the process: publishers
+//! must be able to publish again.
 
 mod faults;
 mod pusher;
@@ -91,7 +91,7 @@ impl Broker {
         letters.get(&topic.dead_letter_id()).into_iter().flatten().cloned().collect()
     }
 
-    /// Publishes any data to a topic by its id and returns the message's id. Without a subscription it is dropped.
+    /// Publishes any data to a topic by its id and returns the message's id. The data is dropped if no subscription exists.
     pub fn post(
         &self,
         topic: &str,
@@ -104,7 +104,7 @@ impl Broker {
         Ok(id)
     }
 
-    /// How many messages were published so far.
+    /// The number of messages published so far.
     pub fn published(&self) -> u64 {
         self.0.next_id.load(Ordering::Relaxed) - self.0.first_id
     }
@@ -175,8 +175,8 @@ impl Broker {
     }
 
     fn enqueue(&self, queue: &Arc<SubscriptionQueue>, pending: PendingDelivery) {
-        let place = |length| self.0.dice.as_ref().map_or(length, |dice| dice.place(length));
-        if queue.add(pending, place) {
+        let position = |length| self.0.dice.as_ref().map_or(length, |dice| dice.position(length));
+        if queue.add(pending, position) {
             tokio::spawn(self.clone().work(queue.clone()));
         }
     }

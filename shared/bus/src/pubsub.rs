@@ -102,11 +102,11 @@ impl Bus for PubSub {
 
     async fn ping(&self) -> Result<(), Error> {
         let topic = self.topic_name(&Topic::Evaluations.id());
-        let question = self.topics.get_topic().set_topic(topic);
-        let question = question.with_attempt_timeout(PING_TIMEOUT).with_retry_policy(NeverRetry);
-        match question.send().await {
+        let request = self.topics.get_topic().set_topic(topic);
+        let request = request.with_attempt_timeout(PING_TIMEOUT).with_retry_policy(NeverRetry);
+        match request.send().await {
             Ok(_) => Ok(()),
-            // A publisher may lack the right to read topics: a refusal shows that Pub/Sub answers.
+            // A publisher may lack permission to read topics; the refusal shows that Pub/Sub responds.
             Err(error) if error.status().is_some_and(|status| status.code == Code::PermissionDenied) => {
                 Ok(())
             }

@@ -38,20 +38,20 @@ impl Account {
         }
     }
 
-    /// Gives `path` to this account, which only root can do and only root need do.
-    pub(crate) fn own(self, path: &Path) -> std::io::Result<()> {
+    /// Makes this account the owner of `path`; only root can and must do so.
+    pub(crate) fn chown(self, path: &Path) -> std::io::Result<()> {
         if !geteuid().is_root() {
             return Ok(());
         }
         std::os::unix::fs::chown(path, Some(self.uid), Some(self.gid))
     }
 
-    /// Whether this account can reach what lies in `folder`.
-    pub(crate) fn reaches(self, folder: &Path) -> bool {
-        self == Account::current() || folder.ancestors().all(|ancestor| self.enters(ancestor))
+    /// Whether this account can access files in `folder`.
+    pub(crate) fn can_access(self, folder: &Path) -> bool {
+        self == Account::current() || folder.ancestors().all(|ancestor| self.can_enter(ancestor))
     }
 
-    fn enters(self, folder: &Path) -> bool {
+    fn can_enter(self, folder: &Path) -> bool {
         let Ok(metadata) = folder.metadata() else { return false };
         let permission = match metadata {
             _ if metadata.uid() == self.uid => 0o100,
@@ -79,18 +79,18 @@ mod tests {
     const USERS: &str = "root:x:0:0:root:/root:/bin/bash\npostgres:x:101:104:PostgreSQL:/var:/bin/bash\n";
 
     #[test]
-    fn a_user_is_found_by_its_whole_name() {
+    fn a_user_is_found_by_its_full_name() {
         assert_eq!(find(USERS, "postgres"), Some(Account { uid: 101, gid: 104 }));
         assert_eq!(find(USERS, "post"), None);
     }
 
     #[test]
-    fn a_stranger_does_not_reach_what_lies_in_a_private_folder() {
+    fn another_user_cannot_access_a_private_folder() {
         let private = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().permissions(private).tempdir().unwrap();
         let stranger = Account { uid: 54_321, gid: 54_321 };
-        assert!(!stranger.reaches(folder.path()));
-        assert!(stranger.reaches(Path::new("/usr")));
-        assert!(Account::current().reaches(folder.path()));
+        assert!(!stranger.can_access(folder.path()));
+        assert!(stranger.can_access(Path::new("/usr")));
+        assert!(Account::current().can_access(folder.path()));
     }
 }

@@ -1,4 +1,4 @@
-//! The programs of a Postgres, carried in this program.
+//! The programs of a Postgres, compiled into this program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ pub(crate) const VERSION: &str = "17.5";
 
 static ARCHIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/postgres.tar.zst"));
 
-/// Unpacks the programs below `home`, unless that is done, and says where they are.
+/// Unpacks the programs below `home`, unless they are there, and returns their folder.
 pub(crate) fn unpack(home: &Path) -> Result<PathBuf, Error> {
     let folder = home.join(format!("programs-{VERSION}"));
     if !folder.exists() {
-        let half_done = folder.with_extension("new");
-        write(&half_done).map_err(Error::at(&half_done))?;
-        fs::rename(&half_done, &folder).map_err(Error::at(&folder))?;
+        let partial = folder.with_extension("new");
+        write(&partial).map_err(Error::at(&partial))?;
+        fs::rename(&partial, &folder).map_err(Error::at(&folder))?;
     }
     Ok(folder.join("bin"))
 }

@@ -1,15 +1,15 @@
-//! Which of the Postgres at hand serves a folder.
+//! Chooses the Postgres that serves a folder.
 
 use std::path::Path;
 
+use crate::directories::Directories;
 use crate::installed::installed;
-use crate::place::Place;
 use crate::{Error, Kind};
 
-/// Which Postgres is wanted.
+/// Which Postgres to use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preference {
-    /// The one whose data is in the folder; else an installed one; else the one compiled in.
+    /// The one whose data is in the folder, else an installed one, else the one compiled in.
     #[default]
     Any,
     /// An installed one.
@@ -18,32 +18,34 @@ pub enum Preference {
     Compiled,
 }
 
-/// Picks a Postgres for `folder`, and the place where it works.
-pub(crate) fn choose(folder: &Path, preference: Preference) -> Result<(Kind, Place), Error> {
+/// Chooses a Postgres for `folder`, and its directories.
+pub(crate) fn choose(folder: &Path, preference: Preference) -> Result<(Kind, Directories), Error> {
     let (kinds, missing) = match preference {
         Preference::Any => (installed().into_iter().chain(Kind::compiled()).collect(), "Postgres"),
         Preference::Installed => (installed(), "installed Postgres"),
         Preference::Compiled => (Kind::compiled().into_iter().collect(), "compiled-in Postgres"),
     };
-    let mut candidates: Vec<(Kind, Place)> = kinds.into_iter().map(|kind| placed(kind, folder)).collect();
-    let at_home = candidates.iter().position(|(kind, place)| place.home.join(kind.cluster()).exists());
-    if at_home.is_none() && preference == Preference::Any {
-        refuse_strangers(&candidates)?;
+    let mut candidates: Vec<(Kind, Directories)> =
+        kinds.into_iter().map(|kind| placed(kind, folder)).collect();
+    let has_data = |(kind, directories): &(Kind, Directories)| directories.home.join(kind.cluster()).exists();
+    let with_data = candidates.iter().position(has_data);
+    if with_data.is_none() && preference == Preference::Any {
+        check_no_other_version(&candidates)?;
     }
     if candidates.is_empty() {
         return Err(Error::NotFound(missing));
     }
-    Ok(candidates.swap_remove(at_home.unwrap_or(0)))
+    Ok(candidates.swap_remove(with_data.unwrap_or(0)))
 }
 
-fn placed(kind: Kind, folder: &Path) -> (Kind, Place) {
-    let place = Place::of(folder, kind.account());
-    (kind, place)
+fn placed(kind: Kind, folder: &Path) -> (Kind, Directories) {
+    let directories = Directories::of(folder, kind.account());
+    (kind, directories)
 }
 
-/// Data of a Postgres that is gone would look lost if another began an empty cluster beside it.
-fn refuse_strangers(candidates: &[(Kind, Place)]) -> Result<(), Error> {
-    let found = candidates.iter().find_map(|(_, place)| place.clusters().next());
+/// Rejects a folder with data of a version that is no longer installed: in a new, empty cluster the data would seem lost.
+fn check_no_other_version(candidates: &[(Kind, Directories)]) -> Result<(), Error> {
+    let found = candidates.iter().find_map(|(_, directories)| directories.clusters().next());
     found.map_or(Ok(()), |cluster| Err(Error::OtherVersion(cluster)))
 }
 
@@ -61,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn data_of_a_postgres_that_is_gone_is_not_passed_over() {
+    fn data_of_another_version_is_not_ignored() {
         let folder = with_cluster("postgres-3");
         let refused = choose(folder.path(), Preference::Any).unwrap_err();
         assert!(matches!(refused, Error::OtherVersion(path) if path.ends_with("postgres-3")));

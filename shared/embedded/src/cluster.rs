@@ -1,4 +1,4 @@
-//! A cluster on disk: made once, served many times.
+//! A database cluster on disk: created once, served many times.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::place::Place;
+use crate::directories::Directories;
 use crate::postmaster::Postmaster;
 use crate::{Durability, Error, Options, orphan};
 
-/// The superuser of every cluster. Access to the socket's folder is access to it.
+/// The superuser of every cluster. Whoever can access the socket's folder can log in.
 pub(crate) const USER: &str = "postgres";
 
-/// For replaying the log at start, and for an old server to stop.
+/// How long a server may take to replay its log at start, and an old server to stop.
 pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Settings of every server: small, and without a network port.
@@ -35,22 +35,22 @@ const NOT_DURABLE: [&str; 3] = ["fsync=off", "synchronous_commit=off", "full_pag
 pub(crate) struct Cluster {
     pub(crate) data: PathBuf,
     pub(crate) programs: PathBuf,
-    pub(crate) place: Place,
+    pub(crate) directories: Directories,
 }
 
 impl Cluster {
-    /// Makes the cluster, unless there is one.
+    /// Creates the cluster, unless it exists.
     pub(crate) async fn create(&self, durability: Durability) -> Result<(), Error> {
         if self.data.exists() {
             return Ok(());
         }
-        // A folder that is renamed when done: `initdb` may be killed half-way.
-        let half_done = self.data.with_extension("new");
-        if half_done.exists() {
-            fs::remove_dir_all(&half_done).map_err(Error::at(&half_done))?;
+        // A temporary folder, renamed when done: `initdb` may be killed half-way.
+        let partial = self.data.with_extension("new");
+        if partial.exists() {
+            fs::remove_dir_all(&partial).map_err(Error::at(&partial))?;
         }
-        self.initdb(&half_done, durability).await?;
-        fs::rename(&half_done, &self.data).map_err(Error::at(&self.data))
+        self.initdb(&partial, durability).await?;
+        fs::rename(&partial, &self.data).map_err(Error::at(&self.data))
     }
 
     async fn initdb(&self, folder: &Path, durability: Durability) -> Result<(), Error> {
@@ -65,14 +65,14 @@ impl Cluster {
         if output.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        Err(Error::Initdb { folder: folder.to_owned(), output: said })
+        let output = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(Error::Initdb { folder: folder.to_owned(), output })
     }
 
-    /// Starts a server and waits until it takes connections.
+    /// Starts a server and waits until it accepts connections.
     pub(crate) async fn serve(&self, options: Options) -> Result<Postmaster, Error> {
-        orphan::end(&self.data, START_TIMEOUT).await?;
-        let log = self.place.home.join("postgres.log");
+        orphan::stop(&self.data, START_TIMEOUT).await?;
+        let log = self.directories.home.join("postgres.log");
         let file = File::create(&log).map_err(Error::at(&log))?;
         let command = self.server_command(options, file);
         let postmaster = Postmaster::spawn(command).await.map_err(Error::at(&self.programs))?;
@@ -84,23 +84,23 @@ impl Cluster {
 
     fn server_command(&self, options: Options, log: File) -> Command {
         let mut command = self.command("postgres");
-        command.arg("-D").arg(&self.data).arg("-k").arg(&self.place.socket);
-        let forgetful = if options.durability == Durability::None { NOT_DURABLE.as_slice() } else { &[] };
-        for setting in SETTINGS.iter().chain(forgetful).chain(options.settings) {
+        command.arg("-D").arg(&self.data).arg("-k").arg(&self.directories.socket);
+        let durability = if options.durability == Durability::None { NOT_DURABLE.as_slice() } else { &[] };
+        for setting in SETTINGS.iter().chain(durability).chain(options.settings) {
             command.args(["-c", setting]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         command
     }
 
-    /// One of the programs, run by the right account in its own process group: an interrupt from the keyboard reaches
-    /// only the owner, which then stops the server.
+    /// One of the programs, run by the right account in its own process group: Ctrl-C reaches only the owning process, which
+    /// then stops the server.
     fn command(&self, program: &str) -> Command {
         use std::os::unix::process::CommandExt;
 
         let mut command = Command::new(self.programs.join(program));
-        command.current_dir(&self.place.home).process_group(0);
-        self.place.account.run(&mut command);
+        command.current_dir(&self.directories.home).process_group(0);
+        self.directories.account.run(&mut command);
         command
     }
 }

@@ -1,16 +1,16 @@
-//! Google's Pub/Sub emulator, where it is installed.
+//! Google's Pub/Sub emulator, if it is installed.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::tether::end_with_us;
+use crate::parent_death::kill_with_parent;
 
-/// A running emulator; it ends with the value.
+/// A running emulator, killed on drop.
 pub struct Emulator {
     process: Child,
-    /// Where it is reached.
+    /// The emulator's address.
     pub url: String,
 }
 
@@ -22,17 +22,17 @@ impl Drop for Emulator {
 }
 
 impl Emulator {
-    /// The process that it is.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Whether there is one on this machine.
+    /// Whether the emulator is installed on this machine.
     pub fn is_installed() -> bool {
         find().is_some()
     }
 
-    /// Starts one, or says in one line why not.
+    /// Starts the emulator. If it is not installed, prints that and returns none.
     pub async fn start() -> Option<Self> {
         let Some(program) = find() else {
             eprintln!(
@@ -47,17 +47,17 @@ impl Emulator {
         let mut command = Command::new(program);
         command.args(["--host=127.0.0.1", &format!("--port={port}")]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        end_with_us(&mut command);
-        let process = command.spawn().expect("it can be started");
+        kill_with_parent(&mut command);
+        let process = command.spawn().expect("the emulator can be started");
         let emulator = Self { process, url: format!("http://127.0.0.1:{port}") };
         let mut ticks = tokio::time::interval(Duration::from_millis(100));
         for _ in 0..600 {
-            if reqwest::get(&emulator.url).await.is_ok_and(|answer| answer.status().is_success()) {
+            if reqwest::get(&emulator.url).await.is_ok_and(|response| response.status().is_success()) {
                 return Some(emulator);
             }
             ticks.tick().await;
         }
-        panic!("the emulator did not answer within a minute");
+        panic!("the emulator did not respond within a minute");
     }
 }
 
@@ -75,7 +75,7 @@ fn program(root: &str) -> PathBuf {
 }
 
 fn sdk_root() -> Option<String> {
-    let asked =
+    let output =
         Command::new("gcloud").args(["info", "--format=value(installation.sdk_root)"]).output().ok()?;
-    Some(String::from_utf8(asked.stdout).ok()?.trim().to_owned())
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }

@@ -1,65 +1,65 @@
-//! What can go wrong on the way to a running server.
+//! Errors of starting and using a server.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no server.
+/// Why a server cannot be started or used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Neither an installed Postgres nor one compiled in.
-    #[error("no {0} was found: install PostgreSQL 15 or later, or give the URL of a database")]
+    /// No suitable Postgres was found.
+    #[error("no {0} found: install PostgreSQL 15 or later, or provide the URL of a database")]
     NotFound(&'static str),
     /// Another process has a server in this folder.
     #[error("{0} is in use by another process: stop it, or choose another folder")]
     InUse(PathBuf),
-    /// The folder's data was written by a Postgres that is not here.
+    /// The folder's data belongs to a version of Postgres that is not installed.
     #[error(
-        "{0} was made by another version of Postgres than those found here: install that version, or move \
-         the folder away to start afresh"
+        "{0} was created by a version of Postgres that is not installed here: install that version, or move the folder \
+         away to start with an empty database"
     )]
     OtherVersion(PathBuf),
-    /// A folder that should be private was put there by someone else.
+    /// Another user owns a folder that should be private.
     #[error("{0} belongs to another user: remove it, or choose another folder")]
     NotOurs(PathBuf),
-    /// `initdb` refused.
-    #[error("initdb could not make a cluster in {folder}: {output}")]
+    /// `initdb` failed.
+    #[error("initdb could not create a cluster in {folder}: {output}")]
     Initdb {
-        /// Where the cluster should have been.
+        /// The folder of the cluster.
         folder: PathBuf,
-        /// What initdb said.
+        /// The error output of initdb.
         output: String,
     },
-    /// The server ended, or did not get ready in time.
-    #[error("Postgres did not start; the end of {log} says:\n{tail}")]
+    /// The server ended, or was not ready in time.
+    #[error("Postgres did not start; the last lines of {log}:\n{tail}")]
     NotStarted {
         /// The server's log.
         log: PathBuf,
         /// Its last lines.
         tail: String,
     },
-    /// The server of a dead owner does not go away.
-    #[error("process {pid} still serves {folder} although its owner is gone: end it and try again")]
+    /// The server of a dead owner does not stop.
+    #[error("process {pid} still serves {folder} although its owner is gone: kill it and try again")]
     Lingering {
-        /// The old server.
+        /// The process id of the old server.
         pid: i32,
-        /// Its cluster.
+        /// The folder of its cluster.
         folder: PathBuf,
     },
     /// A file could not be read, written or run.
     #[error("{path}: {source}")]
     Io {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The server refused a statement.
+    /// The server rejected a statement.
     #[error(transparent)]
     Sql(#[from] sqlx::Error),
 }
 
 impl Error {
-    /// Says which file an error is about: `fs::read(path).map_err(Error::at(path))`.
+    /// Adds the path to an I/O error: `fs::read(path).map_err(Error::at(path))`.
     pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { path: path.to_owned(), source }
     }

@@ -11,7 +11,7 @@ use crate::kind::major;
 /// The oldest supported major version.
 const MIN_VERSION: u32 = 15;
 
-/// Folders whose entries are installations, by version: Debian, Red Hat, Homebrew on either processor.
+/// Folders with one installation per version: Debian, Red Hat, Homebrew on ARM and on Intel.
 const PREFIXES: [(&str, &str); 4] = [
     ("/usr/lib/postgresql", ""),
     ("/usr", "pgsql-"),
@@ -19,15 +19,16 @@ const PREFIXES: [(&str, &str); 4] = [
     ("/usr/local/opt", "postgresql@"),
 ];
 
-/// The installations that will do: what the PATH offers first, then the newest.
+/// The supported installations: those on the PATH first, then the newest.
 pub(crate) fn installed() -> Vec<Kind> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let mut usual: Vec<Kind> = PREFIXES.iter().flat_map(|place| below(*place)).filter_map(inspect).collect();
-    usual.sort_by_key(|kind| std::cmp::Reverse(number(kind)));
+    let mut others: Vec<Kind> =
+        PREFIXES.iter().flat_map(|prefix| below(*prefix)).filter_map(inspect).collect();
+    others.sort_by_key(|kind| std::cmp::Reverse(number(kind)));
 
     let mut seen = BTreeSet::new();
     let on_path = env::split_paths(&path).filter_map(inspect);
-    on_path.chain(usual).filter(|kind| seen.insert(kind.to_string())).collect()
+    on_path.chain(others).filter(|kind| seen.insert(kind.to_string())).collect()
 }
 
 fn below((parent, prefix): (&str, &str)) -> Vec<PathBuf> {
@@ -36,9 +37,9 @@ fn below((parent, prefix): (&str, &str)) -> Vec<PathBuf> {
     named.map(|entry| entry.path().join("bin")).collect()
 }
 
-/// What is installed in `bin`, if it is a server that will do.
+/// The Postgres in `bin`, if there is one and it is supported.
 fn inspect(bin: PathBuf) -> Option<Kind> {
-    // A link on the PATH leads to where the programs lie side by side.
+    // The programs are next to the target of a link on the PATH.
     let server = fs::canonicalize(bin.join("postgres")).ok()?;
     let bin = server.parent().filter(|bin| bin.join("initdb").exists())?;
     let kind = Kind::Installed { version: version(&server)?, bin: bin.to_owned() };

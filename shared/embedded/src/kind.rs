@@ -1,4 +1,4 @@
-//! Which Postgres it is.
+//! The kinds of Postgres: installed, or compiled in.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use crate::account::Account;
 /// The Postgres that serves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// One that was on the machine.
+    /// A Postgres that is installed on the machine.
     Installed {
         /// Its version, such as `15.14`.
         version: String,
         /// The folder of its programs.
         bin: PathBuf,
     },
-    /// The one that this program carries.
+    /// The Postgres that is compiled into this program.
     Compiled {
         /// Its version, such as `17.5`.
         version: String,
@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The one compiled in, if there is one for this platform and feature set.
+    /// The compiled-in Postgres, if this platform and feature set have one.
     pub(crate) fn compiled() -> Option<Kind> {
         #[cfg(compiled_in)]
         return Some(Kind::Compiled { version: crate::archive::VERSION.to_owned() });
@@ -32,7 +32,7 @@ impl Kind {
         None
     }
 
-    /// The name of its cluster's folder: data of one major version is of no use to another.
+    /// The name of its cluster's folder. Each major version has its own, since it cannot read the data of another.
     pub(crate) fn cluster(&self) -> String {
         match self {
             Kind::Installed { version, .. } => format!("postgres-{}", major(version)),
@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// Who runs it: an installed one refuses to be run by root, the one compiled in does not mind.
+    /// The account that runs it: an installed Postgres refuses to run as root, the compiled-in one does not.
     pub(crate) fn account(&self) -> Account {
         match self {
             Kind::Installed { .. } => Account::for_postgres(),
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// The folder of its programs, which are unpacked into `home` if need be.
+    /// The folder of its programs, unpacked into `home` if necessary.
     pub(crate) fn programs(&self, home: &Path) -> Result<PathBuf, Error> {
         match self {
             Kind::Installed { bin, .. } => Ok(bin.clone()),
@@ -66,7 +66,7 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Kind::Installed { version, bin } => write!(f, "PostgreSQL {version} of {}", bin.display()),
+            Kind::Installed { version, bin } => write!(f, "PostgreSQL {version} in {}", bin.display()),
             Kind::Compiled { version } => write!(f, "PostgreSQL {version}, compiled in"),
         }
     }

@@ -1,4 +1,4 @@
-//! Servers whose owner was killed.
+//! Stops servers whose owner was killed.
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +10,8 @@ use tokio::time::{interval, timeout};
 use crate::Error;
 use crate::postmaster::POLL_INTERVAL;
 
-/// Ends any process that still serves `cluster`. The caller holds the folder's lock, so the owner is gone.
-pub(crate) async fn end(cluster: &Path, limit: Duration) -> Result<(), Error> {
+/// Stops all processes that still serve `cluster`. The caller holds the folder's lock, so the owner is gone.
+pub(crate) async fn stop(cluster: &Path, limit: Duration) -> Result<(), Error> {
     let mut left = None;
     let gone = async {
         let mut ticks = interval(POLL_INTERVAL);
@@ -21,32 +21,32 @@ pub(crate) async fn end(cluster: &Path, limit: Duration) -> Result<(), Error> {
             if servers.is_empty() {
                 return;
             }
-            servers.into_iter().for_each(end_at_once);
+            servers.into_iter().for_each(kill);
             ticks.tick().await;
         }
     };
     let in_time = timeout(limit, gone).await.is_ok();
     match left {
         Some(pid) if !in_time => Err(Error::Lingering { pid: pid.as_raw_pid(), folder: cluster.to_owned() }),
-        _ => forget(&cluster.join("postmaster.pid")),
+        _ => remove_pid_file(&cluster.join("postmaster.pid")),
     }
 }
 
-fn end_at_once(pid: Pid) {
-    // It may have ended since it was seen.
+fn kill(pid: Pid) {
+    // It may have ended in the meantime.
     let _ = kill_process(pid, Signal::QUIT);
 }
 
-/// Nothing serves the cluster, but the pid in this file may belong to an unrelated process by now, which Postgres would
-/// take for another server.
-fn forget(postmaster_pid: &Path) -> Result<(), Error> {
+/// No process serves the cluster, but the pid in this file may now belong to an unrelated process, which Postgres would take
+/// for another server.
+fn remove_pid_file(postmaster_pid: &Path) -> Result<(), Error> {
     match fs::remove_file(postmaster_pid) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::at(postmaster_pid)(e)),
         _ => Ok(()),
     }
 }
 
-/// The processes of `cluster`: Postgres works in the folder of its cluster.
+/// The processes of `cluster`: the working directory of Postgres is the folder of its cluster.
 #[cfg(target_os = "linux")]
 fn servers(cluster: &Path) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
@@ -58,7 +58,7 @@ fn servers(cluster: &Path) -> Vec<Pid> {
     processes.filter(serves).filter_map(number).filter_map(Pid::from_raw).collect()
 }
 
-/// The first process of `cluster`: its command line names the folder.
+/// The main process of `cluster`: its command line contains the folder.
 #[cfg(not(target_os = "linux"))]
 fn servers(cluster: &Path) -> Vec<Pid> {
     let output = std::process::Command::new("ps").args(["-axo", "pid=,command="]).output();

@@ -1,4 +1,4 @@
-//! The server's process.
+//! The main process of a server.
 
 use std::fs;
 use std::io;
@@ -11,9 +11,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{interval, timeout};
 
-use crate::tether::tether;
+use crate::parent_death::signal_on_parent_death;
 
-/// How often to poll for what sends no notification.
+/// How often to poll for changes without a notification.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A running server, ended on drop.
@@ -21,37 +21,37 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 pub(crate) struct Postmaster {
     pid: Pid,
     running: watch::Receiver<bool>,
-    keeper: Option<JoinHandle<()>>,
+    waiter: Option<JoinHandle<()>>,
 }
 
 impl Postmaster {
-    /// Starts `command` from a thread of its own, which then waits for its end: the child is tied to the
-    /// thread that starts it, and the caller's may be gone long before the server is.
+    /// Starts `command` from a dedicated thread, which then waits for its end: the child is killed with the thread that starts
+    /// it, and the caller's thread may end before the server.
     pub(crate) async fn spawn(mut command: Command) -> io::Result<Postmaster> {
         let (started, starting) = oneshot::channel();
         let (ended, running) = watch::channel(true);
-        let keeper = thread::Builder::new().name("postgres".to_owned()).spawn(move || {
-            tether(&mut command, Signal::QUIT);
+        let waiter = thread::Builder::new().name("postgres".to_owned()).spawn(move || {
+            signal_on_parent_death(&mut command, Signal::QUIT);
             let mut child = match command.spawn() {
                 Ok(child) => child,
                 Err(e) => return drop(started.send(Err(e))),
             };
             if started.send(Ok(Pid::from_child(&child))).is_err() {
-                // The caller has gone, and nothing else would end it.
+                // The caller is gone, and nothing else would stop the server.
                 let _ = child.kill();
             }
             let _ = child.wait();
             ended.send_replace(false);
         })?;
         let pid = starting.await.map_err(io::Error::other)??;
-        Ok(Postmaster { pid, running, keeper: Some(keeper) })
+        Ok(Postmaster { pid, running, waiter: Some(waiter) })
     }
 
-    /// Waits until the server of `cluster` takes connections; false if it ended instead.
+    /// Waits until the server of `cluster` accepts connections; false if it ended instead.
     pub(crate) async fn ready(&self, cluster: &Path) -> bool {
         let mut ticks = interval(POLL_INTERVAL);
         while *self.running.borrow() {
-            if takes_connections(cluster, self.pid) {
+            if accepts_connections(cluster, self.pid) {
                 return true;
             }
             ticks.tick().await;
@@ -59,7 +59,7 @@ impl Postmaster {
         false
     }
 
-    /// Ends all sessions, flushes everything and stops, or gives up after `limit`.
+    /// Stops the server: ends all sessions and flushes everything. Gives up after `limit`.
     pub(crate) async fn stop(mut self, limit: Duration) {
         self.signal(Signal::INT);
         let _ = timeout(limit, self.running.wait_for(|running| !running)).await;
@@ -67,7 +67,7 @@ impl Postmaster {
 
     fn signal(&self, signal: Signal) {
         if *self.running.borrow() {
-            // It may just have ended by itself.
+            // It may have ended in the meantime.
             let _ = kill_process(self.pid, signal);
         }
     }
@@ -76,14 +76,14 @@ impl Postmaster {
 impl Drop for Postmaster {
     fn drop(&mut self) {
         self.signal(Signal::QUIT);
-        if let Some(keeper) = self.keeper.take() {
-            let _ = keeper.join();
+        if let Some(waiter) = self.waiter.take() {
+            let _ = waiter.join();
         }
     }
 }
 
 /// Whether the cluster's `postmaster.pid` says that process `pid` accepts connections.
-fn takes_connections(cluster: &Path, pid: Pid) -> bool {
+fn accepts_connections(cluster: &Path, pid: Pid) -> bool {
     let status = fs::read_to_string(cluster.join("postmaster.pid")).unwrap_or_default();
     let lines: Vec<&str> = status.lines().map(str::trim).collect();
     lines.first() == Some(&pid.to_string().as_str()) && lines.get(7) == Some(&"ready")

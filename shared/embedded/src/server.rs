@@ -1,4 +1,4 @@
-//! A server, from start to stop.
+//! A running server: start, databases, stop.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -10,37 +10,37 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use crate::account::Account;
 use crate::choice::choose;
 use crate::cluster::{Cluster, START_TIMEOUT, USER};
-use crate::place::Place;
+use crate::directories::Directories;
 use crate::postmaster::Postmaster;
 use crate::{Error, Kind, Preference, orphan};
 
-/// For a server to flush everything when it is stopped.
+/// How long a server may take to flush everything when it stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The file whose lock says that the folder is in use.
+/// The file that is locked while the folder is in use.
 const LOCK: &str = "ebbflow.lock";
 
-/// The database that every cluster has, from which others are made.
+/// The database that every cluster has, used to create others.
 const MAINTENANCE: &str = "postgres";
 
-/// What becomes of committed data when the machine stops.
+/// Whether committed data survives a crash of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Durability {
-    /// It is on disk.
+    /// It survives: every commit is flushed to disk.
     #[default]
     Full,
-    /// It may be lost, and the whole cluster with it: for tests, which are faster so.
+    /// It may be lost with the whole cluster. For tests, which run faster.
     None,
 }
 
 /// How to start a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Which Postgres.
+    /// Which Postgres to use.
     pub preference: Preference,
-    /// How safe.
+    /// Whether commits survive a crash of the machine.
     pub durability: Durability,
-    /// Settings beside those that every server has, such as `shared_preload_libraries=pg_stat_statements`.
+    /// Additional settings, such as `shared_preload_libraries=pg_stat_statements`.
     pub settings: &'static [&'static str],
 }
 
@@ -55,69 +55,70 @@ impl From<Preference> for Options {
 pub struct Server {
     kind: Kind,
     socket: PathBuf,
-    // Before the lock, so that it is dropped before it.
+    // Declared before the lock, so that it is dropped first.
     postmaster: Postmaster,
     _lock: File,
 }
 
 impl Server {
-    /// Serves the cluster in `folder`, which is made on first use and must be used for nothing else.
+    /// Serves the cluster in `folder`, which is created on first use and must have no other use.
     pub async fn start(folder: &Path) -> Result<Server, Error> {
         Server::start_with(folder, Options::default()).await
     }
 
-    /// The same with a choice: a [`Preference`] or full [`Options`].
+    /// The same with a [`Preference`] or full [`Options`].
     pub async fn start_with(folder: &Path, options: impl Into<Options>) -> Result<Server, Error> {
         let options = options.into();
         fs::create_dir_all(folder).map_err(Error::at(folder))?;
         let folder = folder.canonicalize().map_err(Error::at(folder))?;
         let lock = lock(&folder)?;
 
-        let (kind, place) = choose(&folder, options.preference)?;
-        if place.home != folder {
+        let (kind, directories) = choose(&folder, options.preference)?;
+        if directories.home != folder {
             tracing::info!(
-                folder = %folder.display(), home = %place.home.display(),
-                "the folder is out of reach for the account that runs Postgres: its data is kept elsewhere"
+                folder = %folder.display(), home = %directories.home.display(),
+                "The account that runs Postgres cannot access {}: its data is in {}",
+                folder.display(), directories.home.display()
             );
         }
-        place.prepare()?;
-        let programs = programs(&kind, &place.home).await?;
-        let data = place.home.join(kind.cluster());
-        let socket = place.socket.clone();
-        let cluster = Cluster { data, programs, place };
+        directories.create()?;
+        let programs = programs(&kind, &directories.home).await?;
+        let data = directories.home.join(kind.cluster());
+        let socket = directories.socket.clone();
+        let cluster = Cluster { data, programs, directories };
         cluster.create(options.durability).await?;
         let postmaster = cluster.serve(options).await?;
         Ok(Server { kind, socket, postmaster, _lock: lock })
     }
 
-    /// Removes `folder` and all data of its servers; refused while one of them is in use.
+    /// Removes `folder` with all data of its servers. Fails while a server runs.
     pub async fn remove(folder: &Path) -> Result<(), Error> {
         let folder = folder.canonicalize().map_err(Error::at(folder))?;
-        // Without this file the folder is not ours: a mistake must not delete data.
+        // A folder without this file is not ours, and its data must not be deleted by mistake.
         folder.join(LOCK).metadata().map_err(Error::at(&folder.join(LOCK)))?;
         let _lock = lock(&folder)?;
         for account in [Account::for_postgres(), Account::current()] {
-            let place = Place::of(&folder, account);
-            for cluster in place.clusters() {
-                orphan::end(&cluster, START_TIMEOUT).await?;
+            let directories = Directories::of(&folder, account);
+            for cluster in directories.clusters() {
+                orphan::stop(&cluster, START_TIMEOUT).await?;
             }
-            place.remove()?;
+            directories.remove()?;
         }
         Ok(())
     }
 
-    /// Which Postgres it is.
+    /// The Postgres that serves.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
 
-    /// Where to connect to `database`.
+    /// The URL of `database`.
     pub fn url(&self, database: &str) -> String {
         let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         format!("postgres://{USER}@{}/{}", encode(&self.socket.to_string_lossy()), encode(database))
     }
 
-    /// Creates `database`, unless it is there.
+    /// Creates `database`, unless it exists.
     pub async fn create_database(&self, database: &str) -> Result<(), Error> {
         let mut connection = PgConnection::connect(&self.url(MAINTENANCE)).await?;
         let known = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)");
@@ -128,7 +129,7 @@ impl Server {
         Ok(connection.close().await?)
     }
 
-    /// Creates `database` as a copy of `template`, in which there is no session.
+    /// Creates `database` as a copy of `template`, which must have no sessions.
     pub async fn copy_database(&self, database: &str, template: &str) -> Result<(), Error> {
         let mut connection = PgConnection::connect(&self.url(MAINTENANCE)).await?;
         let create = format!("CREATE DATABASE {} TEMPLATE {}", quoted(database), quoted(template));
@@ -136,7 +137,7 @@ impl Server {
         Ok(connection.close().await?)
     }
 
-    /// Drops `database`, if it is there, and ends the sessions in it.
+    /// Drops `database`, if it exists, and ends its sessions.
     pub async fn drop_database(&self, database: &str) -> Result<(), Error> {
         let mut connection = PgConnection::connect(&self.url(MAINTENANCE)).await?;
         let drop = AssertSqlSafe(format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", quoted(database)));
@@ -144,20 +145,20 @@ impl Server {
         Ok(connection.close().await?)
     }
 
-    /// Ends all sessions and the server.
+    /// Ends all sessions and stops the server.
     pub async fn stop(self) {
         self.postmaster.stop(STOP_TIMEOUT).await;
     }
 }
 
-/// Unpacking takes a second or two, off the runtime's threads.
+/// The folder of the programs. Unpacking takes a second or two, so it uses a blocking thread.
 async fn programs(kind: &Kind, home: &Path) -> Result<PathBuf, Error> {
     let (kind, home) = (kind.clone(), home.to_owned());
     let unpacked = tokio::task::spawn_blocking(move || kind.programs(&home)).await;
     unpacked.expect("unpacking does not panic and is not cancelled")
 }
 
-/// A name cannot be a parameter of a statement; in quotes it is safe, once quotes within it are doubled.
+/// A quoted identifier: names cannot be parameters of these statements.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
@@ -178,10 +179,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_server_of_an_owner_that_is_gone_is_ended_before_a_new_one_starts() {
+    async fn the_server_of_a_dead_owner_is_stopped_before_a_new_one_starts() {
         let folder = tempfile::tempdir().unwrap();
         let Server { postmaster, _lock, .. } = Server::start(folder.path()).await.unwrap();
-        // Such is the state of things where the system does not end children with their parents.
+        // The situation on systems that do not kill children with their parent.
         std::mem::forget(postmaster);
         drop(_lock);
 
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_that_never_was_a_servers_is_not_removed() {
+    async fn a_folder_of_another_purpose_is_not_removed() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("thesis.txt"), "years of work").unwrap();
         assert!(Server::remove(folder.path()).await.is_err());

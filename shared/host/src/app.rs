@@ -11,25 +11,25 @@ use runtime::Runtime;
 use store::Postgres;
 
 use crate::config::{BusConfig, DatabaseLogin};
-use crate::login::{self, AccessTokens};
+use crate::database_login::{self, AccessTokens};
 use crate::{Config, Operations};
 
-/// The state shared by a function's handlers; cheap to clone.
+/// The state shared by a function's handlers. Cloning is cheap.
 #[derive(Clone)]
 pub struct App {
     /// Reads and changes runs.
     pub runtime: Arc<Runtime>,
-    /// Checks who may push.
+    /// Authenticates pushes.
     pub push: Arc<PushAuth>,
-    /// Who may operate it, and what its metrics cover.
+    /// Access to `/metrics` and `/log-level`, and what the metrics cover.
     pub operations: Operations,
 }
 
-/// A function's connections.
+/// A function's app and its connections.
 pub struct Connected {
-    /// What its handlers work with.
+    /// The state of its handlers.
     pub app: App,
-    /// The database as readers see it.
+    /// The database, for reads on behalf of callers.
     pub database: Database,
     /// Grants, tokens, sessions, the audit log and idempotency records.
     pub accounts: Accounts,
@@ -41,7 +41,7 @@ pub enum StartError {
     /// The database is unavailable or returned an error.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// No token for the database login.
+    /// The token for the database login is unavailable.
     #[error("cannot get a token for the database login: {0}")]
     Login(String),
     /// The bus is unavailable or returned an error.
@@ -53,12 +53,12 @@ pub enum StartError {
 }
 
 impl App {
-    /// An app that only the pushing account may operate.
+    /// An app whose `/metrics` and `/log-level` only the pushing account may use.
     pub fn new(runtime: Arc<Runtime>, push: PushAuth) -> Self {
         Self { runtime, push: Arc::new(push), operations: Operations::default() }
     }
 
-    /// The same app with other rules for operators.
+    /// The same app with other access for operators.
     pub fn operated(self, operations: Operations) -> Self {
         Self { operations, ..self }
     }
@@ -83,7 +83,7 @@ impl Connected {
             DatabaseLogin::Password => Postgres::connect(url, connections).await?,
             DatabaseLogin::Iam => {
                 let tokens = AccessTokens::of_this_account().map_err(StartError::Login)?;
-                login::connect(tokens, url, connections).await?
+                database_login::connect(tokens, url, connections).await?
             }
         };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);

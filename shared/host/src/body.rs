@@ -15,7 +15,7 @@ pub async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
     let mut chunks = body.into_data_stream();
     let (mut read, mut size) = (Vec::new(), 0);
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|_| Problem::bad_request("the body broke off, or did not come in time"))?;
+        let chunk = chunk.map_err(|_| Problem::bad_request("the body ended early or timed out"))?;
         size += chunk.len();
         if size > MAX_DRAINED_BYTES {
             break;
@@ -28,6 +28,6 @@ pub async fn read_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
 }
 
 fn too_large(limit: usize) -> Problem {
-    let message = format!("the body is larger than the {limit} bytes allowed");
+    let message = format!("the body exceeds the limit of {limit} bytes");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message)
 }

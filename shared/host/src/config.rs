@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
 
-use crate::{Outgoing, Secrets};
+use crate::{EgressPolicy, Secrets};
 
 pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig, SignInConfig};
 pub use environment::Environment;
@@ -18,21 +18,21 @@ pub use environment::Environment;
 pub struct Config {
     /// `PORT`: where to listen.
     pub port: u16,
-    /// `EBB_HOST`: the address to listen on; all of them by default.
+    /// `EBB_HOST`: the address to listen on; all addresses by default.
     pub host: IpAddr,
     /// `DATABASE_URL`: the Postgres that holds all state.
     pub database_url: String,
-    /// `EBB_DATABASE_LOGIN`: how to log in there.
+    /// `EBB_DATABASE_LOGIN`: how to log in to it.
     pub database_login: DatabaseLogin,
     /// `EBB_DATABASE_CONNECTIONS`: the maximum number of connections of this instance.
     pub database_connections: u32,
-    /// `EBB_GRACE_SECONDS`: how long work in progress may continue after the process was asked to stop.
+    /// `EBB_GRACE_SECONDS`: how long work in progress may continue after SIGTERM.
     pub grace_seconds: u32,
     /// `EBB_QUEUE`: the queue that this instance's worker serves, for display.
     pub queue: Option<String>,
-    /// Where to publish.
+    /// The bus to publish to.
     pub bus: BusConfig,
-    /// Who may push.
+    /// How pushes are authenticated.
     pub push: PushConfig,
     /// `EBB_OPERATIONS_TOKEN`: a token that may read `/metrics` and set `/log-level`.
     pub operations_token: Option<String>,
@@ -44,11 +44,11 @@ pub struct Config {
     pub console_url: Option<String>,
     /// `EBB_OTLP_ENDPOINT`: the collector that receives metrics and spans.
     pub otlp_endpoint: Option<String>,
-    /// Where workflows may send requests.
-    pub outgoing: Outgoing,
-    /// The secrets that workflows name.
+    /// The hosts that tasks, sensors and callbacks may call.
+    pub egress: EgressPolicy,
+    /// The secrets that workflows refer to.
     pub secrets: Secrets,
-    /// `EBB_STORAGE_ENDPOINT`: a server that speaks the API of Google Cloud Storage, instead of Google's.
+    /// `EBB_STORAGE_ENDPOINT`: a server with the API of Google Cloud Storage, instead of Google's.
     pub storage_endpoint: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub enum ArchiveConfig {
     Folder(String),
     /// `EBB_ARCHIVE_BUCKET`: a Google Cloud Storage bucket; `EBB_STORAGE_ENDPOINT`: on a compatible server.
     Bucket {
-        /// Its name.
+        /// The bucket's name.
         name: String,
         /// The server's address, if it is not Google's.
         endpoint: Option<String>,
@@ -109,64 +109,64 @@ impl Default for RetentionConfig {
     }
 }
 
-/// Where to publish.
+/// The bus to publish to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BusConfig {
     /// `EBB_PROJECT`: Google Pub/Sub of this project; `EBB_PUBSUB_ENDPOINT`: an emulator instead.
     PubSub {
         /// The project's id.
         project: String,
-        /// The emulator's address, if it is one.
+        /// The emulator's address, if it is not Google's service.
         endpoint: Option<String>,
     },
     /// `EBB_BROKER_URL`: a local broker that accepts messages over HTTP.
     Broker {
-        /// Its address.
+        /// The broker's address.
         url: String,
     },
 }
 
-/// Who may push: `EBB_PUSH_AUTH`, which has no default.
+/// How pushes are authenticated: `EBB_PUSH_AUTH`, which has no default.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PushConfig {
-    /// `oidc`: signature and claims are checked here.
+    /// `oidc`: the function checks signature and claims.
     Oidc {
-        /// Who signs, for which audience.
+        /// The accepted issuers and audience.
         tokens: TokenConfig,
         /// `EBB_PUSH_ACCOUNT`: the only account that may push.
         account: String,
     },
-    /// `iam`: the platform has checked the signature; claims are checked here.
+    /// `iam`: the platform has checked the signature; the function checks the claims.
     Iam {
-        /// `EBB_PUSH_AUDIENCE`.
+        /// `EBB_PUSH_AUDIENCE`: the required audience.
         audience: String,
-        /// `EBB_PUSH_ACCOUNT`.
+        /// `EBB_PUSH_ACCOUNT`: the only account that may push.
         account: String,
     },
-    /// `none`: anyone. For an emulator, never for production.
+    /// `none`: anyone may push. For an emulator, never for production.
     None,
 }
 
 /// Which tokens are accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenConfig {
-    /// The names under which the issuer signs.
+    /// The accepted values of the `iss` claim.
     pub issuers: Vec<String>,
-    /// The audience that tokens must have.
+    /// The required audience.
     pub audience: String,
-    /// Where the issuer publishes its keys.
+    /// The issuer's key set.
     pub keys_url: String,
 }
 
 impl TokenConfig {
-    /// The verifier for such tokens.
+    /// Builds the verifier of such tokens.
     pub fn build(&self) -> Result<Verifier, auth::Error> {
         Ok(Verifier::new(self.issuers.clone(), self.audience.clone(), Keys::remote(&self.keys_url)?))
     }
 }
 
 impl PushConfig {
-    /// The check for pushes.
+    /// Builds the check of pushes.
     pub fn build(&self) -> Result<PushAuth, auth::Error> {
         Ok(match self.clone() {
             Self::Oidc { tokens, account } => {
@@ -198,7 +198,7 @@ impl Config {
             database_url: reader.needed("DATABASE_URL", "postgres://user@host/database"),
             database_login: reader.login(),
             database_connections: reader.number("EBB_DATABASE_CONNECTIONS", 5),
-            grace_seconds: reader.number("EBB_GRACE_SECONDS", crate::GRACE.as_secs() as u32),
+            grace_seconds: reader.number("EBB_GRACE_SECONDS", crate::DEFAULT_GRACE_PERIOD.as_secs() as u32),
             queue: reader.optional("EBB_QUEUE"),
             bus: reader.bus(),
             push: reader.push(),
@@ -207,7 +207,7 @@ impl Config {
             retention: reader.retention(),
             console_url: reader.optional("EBB_CONSOLE_URL"),
             otlp_endpoint: reader.optional("EBB_OTLP_ENDPOINT"),
-            outgoing: reader.outgoing(),
+            egress: reader.egress(),
             secrets: Secrets::from_env(environment),
             storage_endpoint: reader.optional("EBB_STORAGE_ENDPOINT"),
         };
@@ -243,11 +243,11 @@ impl Reader<'_> {
         }
     }
 
-    fn outgoing(&mut self) -> Outgoing {
-        let (only, allowed) = (self.optional("EBB_OUTGOING_ONLY"), self.optional("EBB_OUTGOING_ALLOW"));
-        Outgoing::read(only.as_deref(), allowed.as_deref()).unwrap_or_else(|problems| {
+    fn egress(&mut self) -> EgressPolicy {
+        let (only, allowed) = (self.optional("EBB_EGRESS_ONLY"), self.optional("EBB_EGRESS_ALLOW"));
+        EgressPolicy::read(only.as_deref(), allowed.as_deref()).unwrap_or_else(|problems| {
             self.problems.extend(problems);
-            Outgoing::default()
+            EgressPolicy::default()
         })
     }
 
@@ -263,14 +263,14 @@ impl Reader<'_> {
     }
 
     fn retention(&mut self) -> RetentionConfig {
-        let usual = RetentionConfig::default();
+        let default = RetentionConfig::default();
         RetentionConfig {
-            succeeded: self.days("EBB_RETENTION_SUCCEEDED_DAYS", usual.succeeded),
-            failed: self.days("EBB_RETENTION_FAILED_DAYS", usual.failed),
-            logs: self.days("EBB_RETENTION_LOGS_DAYS", usual.logs),
-            outputs: self.days("EBB_RETENTION_OUTPUTS_DAYS", usual.outputs),
-            audit: self.days("EBB_RETENTION_AUDIT_DAYS", usual.audit),
-            dead_letters: self.days("EBB_RETENTION_DEAD_LETTERS_DAYS", usual.dead_letters),
+            succeeded: self.days("EBB_RETENTION_SUCCEEDED_DAYS", default.succeeded),
+            failed: self.days("EBB_RETENTION_FAILED_DAYS", default.failed),
+            logs: self.days("EBB_RETENTION_LOGS_DAYS", default.logs),
+            outputs: self.days("EBB_RETENTION_OUTPUTS_DAYS", default.outputs),
+            audit: self.days("EBB_RETENTION_AUDIT_DAYS", default.audit),
+            dead_letters: self.days("EBB_RETENTION_DEAD_LETTERS_DAYS", default.dead_letters),
             archive: self.archive(),
         }
     }
@@ -283,7 +283,7 @@ impl Reader<'_> {
             (None, Some(name)) => Some(ArchiveConfig::Bucket { name, endpoint }),
             (Some(_), Some(_)) => {
                 self.problems
-                    .push("one of EBB_ARCHIVE_DIR and EBB_ARCHIVE_BUCKET may be set, but both are".into());
+                    .push("EBB_ARCHIVE_DIR and EBB_ARCHIVE_BUCKET are both set; set only one of them".into());
                 None
             }
         }

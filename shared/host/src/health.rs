@@ -1,4 +1,4 @@
-//! Whether a function is alive, and whether it can work.
+//! Liveness and readiness of a function.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::{App, operations};
 
-/// `/livez` answers while the process does; `/readyz` returns 200 once database and bus answer. `/metrics` and `/log-level`
-/// are for operators.
+/// `/livez` returns 200 while the process serves; `/readyz` returns 200 if the database and the bus respond. `/metrics` and
+/// `/log-level` are for operators.
 pub fn health(app: App) -> Router {
     Router::new()
         .route("/livez", get(|| async { "ok" }))
@@ -31,11 +31,11 @@ async fn ready(State(app): State<App>) -> Response {
 }
 
 /// One word for the response; the reason goes to the log.
-fn status<E: std::fmt::Display>(part: &str, answer: Result<(), E>) -> &'static str {
-    match answer {
+fn status<E: std::fmt::Display>(part: &str, ping: Result<(), E>) -> &'static str {
+    match ping {
         Ok(()) => "ok",
         Err(error) => {
-            tracing::warn!("Not ready, the {part} does not answer: {error}");
+            tracing::warn!("Not ready: the {part} does not respond: {error}");
             "unavailable"
         }
     }

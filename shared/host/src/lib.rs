@@ -1,19 +1,19 @@
-//! What every function shares: configuration, serving, logs, push requests and their answers.
+//! Shared by all functions: configuration, the server, telemetry, push requests and their responses, secrets and egress.
 
 mod app;
 mod body;
 pub mod config;
-mod connections;
+mod database_login;
+pub mod egress;
 mod health;
-mod limit;
-mod login;
+mod listener;
 pub mod metrics;
 mod observe;
 mod operations;
-pub mod outgoing;
 mod problem;
 mod push;
 mod reply;
+mod request_timeout;
 pub mod secrets;
 mod serve;
 pub mod storage;
@@ -24,14 +24,16 @@ pub use app::{App, Connected};
 pub use body::read_body;
 pub use bus::envelope;
 pub use config::Config;
+pub use egress::EgressPolicy;
 pub use health::health;
-pub use limit::in_time;
-pub use observe::{note_run, observed};
+pub use observe::{label_run, observe_request};
 pub use operations::Operations;
-pub use outgoing::Outgoing;
 pub use problem::Problem;
-pub use push::{AnyPush, MAX_PUSH_BYTES, Push, keep_undelivered};
+pub use push::{AnyPush, MAX_PUSH_BYTES, Push, receive_dead_letter};
 pub use reply::{Reply, Verdict};
+pub use request_timeout::request_timeout;
 pub use secrets::Secrets;
-pub use serve::{GRACE, Serving, Stop, Stopping, main, serve, until_asked_to_stop};
+pub use serve::{
+    DEFAULT_GRACE_PERIOD, Serving, ShutdownNotice, ShutdownSignal, main, serve, shutdown_signal,
+};
 pub use telemetry::init as init_telemetry;

@@ -1,4 +1,4 @@
-//! Metrics: counted wherever things happen, exported as Prometheus' text format and as OTLP from the same snapshot.
+//! Metrics, exported as Prometheus' text format and as OTLP from the same snapshot.
 
 pub mod catalogue;
 mod otlp;
@@ -20,12 +20,12 @@ use registry::{Family, Registry};
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::default);
 
-/// Starts counting. A second start, as when several functions share a process, changes nothing.
+/// Installs the recorder. A second call, as when several functions share a process, does nothing.
 pub fn init() {
     if metrics::set_global_recorder(&*REGISTRY).is_err() {
         return;
     }
-    // A metric without labels is exported from the start, as zero, so that an alert about it has something to watch.
+    // Metrics without labels are exported as zero from the start, so that alerts on them have data.
     for metric in METRICS.iter().filter(|metric| metric.labels.is_empty()) {
         match metric.kind {
             Kind::Counter => counter!(metric.name).absolute(0),
@@ -42,39 +42,39 @@ fn snapshot() -> Vec<Family> {
     REGISTRY.snapshot()
 }
 
-/// The metrics in Prometheus' text format; empty if counting was not started.
+/// The metrics in Prometheus' text format; empty without a recorder.
 pub fn page() -> String {
     prometheus::page(&snapshot())
 }
 
-/// A request was answered.
+/// Counts a response.
 pub(crate) fn request(path: &str, status: StatusCode, took: Duration) {
     let labels = [("path", path.to_owned()), ("status", status.as_str().to_owned())];
     counter!("ebbflow_http_requests_total", &labels).increment(1);
     histogram!("ebbflow_http_request_seconds", "path" => path.to_owned()).record(took.as_secs_f64());
 }
 
-/// A message arrived, so long after it was published.
+/// Records the time from a message's publication to its delivery.
 pub(crate) fn delivered(kind: &'static str, published_at: Instant, now: Instant) {
     let seconds = (now - published_at).as_seconds_f64().max(0.0);
     histogram!("ebbflow_delivery_seconds", "type" => kind).record(seconds);
 }
 
-/// A message was dead-lettered.
+/// Counts a dead-lettered message.
 pub(crate) fn dead_lettered() {
     counter!("ebbflow_dead_letters_total").increment(1);
 }
 
-/// How many connections of the pool are open, idle and allowed.
+/// Sets the gauges of the database connection pool.
 pub(crate) fn pool(store: &dyn Store) {
     if let Some(pool) = store.pool() {
         gauge!("ebbflow_database_connections", "state" => "used").set(pool.open.saturating_sub(pool.idle));
         gauge!("ebbflow_database_connections", "state" => "idle").set(pool.idle);
-        gauge!("ebbflow_database_connections", "state" => "most").set(pool.most);
+        gauge!("ebbflow_database_connections", "state" => "max").set(pool.most);
     }
 }
 
-/// How much of everything there is. What is no more was there before, and is shown as none.
+/// Sets the gauges of the store's load. The load lists every state, so that a gauge returns to zero.
 pub(crate) fn load(load: &Load, now: Instant) {
     let age = |since: Option<Instant>| since.map_or(0.0, |since| (now - since).as_seconds_f64().max(0.0));
     for (state, runs) in &load.runs {

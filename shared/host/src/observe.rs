@@ -13,12 +13,12 @@ use tracing::{Instrument, Span, debug, error_span, warn};
 
 use crate::traces;
 
-/// Marks a request as already observed: in `ebb dev` one function's router is nested in another's.
+/// Marks a request as already observe_request: in `ebb dev` one function's router is nested in another's.
 #[derive(Clone, Copy)]
 struct Observed;
 
 /// Runs a request in a span that labels its log lines, counts it, and logs its response: as a warning if the server failed.
-pub async fn observed(mut request: Request, next: Next) -> Response {
+pub async fn observe_request(mut request: Request, next: Next) -> Response {
     if request.extensions_mut().insert(Observed).is_some() {
         return next.run(request).await;
     }
@@ -31,11 +31,11 @@ pub async fn observed(mut request: Request, next: Next) -> Response {
     let took = started.elapsed();
     crate::metrics::request(&path, response.status(), took);
     span.record("status", response.status().as_u16());
-    span.in_scope(|| answered(&method, &uri, &headers, response.status(), took));
+    span.in_scope(|| log_response(&method, &uri, &headers, response.status(), took));
     response
 }
 
-/// At every log level: the span labels log lines and goes to the collector.
+/// Of the highest level, so that the span exists at every log level: it labels log lines and goes to the collector.
 fn span_of(method: &Method, path: &str, headers: &HeaderMap) -> Span {
     let span = error_span!(
         "request",
@@ -56,8 +56,8 @@ fn span_of(method: &Method, path: &str, headers: &HeaderMap) -> Span {
     }
     let parent = headers.get("traceparent").and_then(|value| value.to_str().ok());
     if let Some(parent) = parent.filter(|text| is_traceparent(text)) {
-        if wants_it_kept(parent) {
-            belong_to(&span, parent);
+        if is_sampled(parent) {
+            set_parent(&span, parent);
         } else {
             span.record("trace", traces::parts(parent).0);
         }
@@ -66,39 +66,39 @@ fn span_of(method: &Method, path: &str, headers: &HeaderMap) -> Span {
 }
 
 /// Whether the caller records its trace.
-fn wants_it_kept(traceparent: &str) -> bool {
+fn is_sampled(traceparent: &str) -> bool {
     u8::from_str_radix(&traceparent[53..55], 16).is_ok_and(|flags| flags & 1 == 1)
 }
 
-fn belong_to(span: &Span, traceparent: &str) {
+fn set_parent(span: &Span, traceparent: &str) {
     let (trace, parent) = traces::parts(traceparent);
     span.record("trace", trace).record("parent", parent);
 }
 
-/// Labels the log lines of this request with its run. The request joins the run's trace, with a link to its caller's.
-pub fn note_run(run: RunId) {
+/// Labels the log lines of this request with its run. The request joins the run's trace and links to its caller's.
+pub fn label_run(run: RunId) {
     let span = Span::current();
-    belong_to(&span, &run.traceparent());
+    set_parent(&span, &run.traceparent());
     span.record("run", display(run));
 }
 
 /// Labels the log lines of this request with its message and run.
-pub(crate) fn note_delivery(delivery: &Delivery, now: model::Instant) {
+pub(crate) fn label_delivery(delivery: &Delivery, now: model::Instant) {
     let span = Span::current();
     span.record("name", delivery.message.kind());
     if let Some(run) = delivery.message.run() {
-        note_run(run);
+        label_run(run);
     }
     if let Some(parent) = &delivery.traceparent {
-        belong_to(&span, parent);
+        set_parent(&span, parent);
     }
-    traces::arrived(delivery, now);
-    if let Some(made_at) = delivery.made_at {
-        crate::metrics::delivered(delivery.message.kind(), made_at, now);
+    traces::record_delivery(delivery, now);
+    if let Some(created_at) = delivery.created_at {
+        crate::metrics::delivered(delivery.message.kind(), created_at, now);
     }
 }
 
-fn answered(method: &Method, uri: &Uri, headers: &HeaderMap, status: StatusCode, took: Duration) {
+fn log_response(method: &Method, uri: &Uri, headers: &HeaderMap, status: StatusCode, took: Duration) {
     let (latency, agent) = (format!("{:.6}s", took.as_secs_f64()), text(headers, header::USER_AGENT));
     let (path, number) = (uri.path(), status.as_u16());
     if status.is_server_error() {

@@ -1,4 +1,4 @@
-//! What operators of a function read and set: its metrics and its log level.
+//! Endpoints for operators of a function: its metrics and its log level.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use axum::routing::get;
 
 use crate::{App, Problem, metrics, read_body, telemetry};
 
-/// The longest log filter accepted, in bytes.
+/// The maximum length of a log filter, in bytes.
 const MAX_FILTER_BYTES: usize = 1024;
 
-/// Who may operate a function, besides the account that may push to it, and what its metrics cover.
+/// Who may use the endpoints for operators, besides the account that may push, and what the metrics cover.
 #[derive(Clone, Default)]
 pub struct Operations {
-    /// `EBB_OPERATIONS_TOKEN`: a token that is accepted as it is.
+    /// `EBB_OPERATIONS_TOKEN`: an accepted token.
     pub token: Option<String>,
     /// An account whose tokens are accepted.
     pub account: Option<Arc<PushAuth>>,
-    /// Whether the metrics include the load in the store, not only what happened in this process.
+    /// Whether the metrics include the load in the store, not only this process.
     pub with_load: bool,
 }
 
@@ -30,7 +30,7 @@ impl Operations {
     async fn accepts(&self, app: &App, authorization: Option<&str>) -> bool {
         let bearer = authorization.and_then(|text| text.strip_prefix("Bearer "));
         if let (Some(token), Some(bearer)) = (&self.token, bearer)
-            && auth::same(token, bearer)
+            && auth::constant_time_eq(token, bearer)
         {
             return true;
         }

@@ -50,7 +50,7 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
     }
 
-    /// 404.
+    /// 404: the resource does not exist, or the caller may not see it.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
@@ -92,7 +92,7 @@ impl From<auth::Denied> for Problem {
     fn from(denied: auth::Denied) -> Self {
         match denied {
             auth::Denied::NotFound(_) => Self::not_found(denied.to_string()),
-            auth::Denied::Forbidden(words) => Self::new(StatusCode::FORBIDDEN, "forbidden", words),
+            auth::Denied::Forbidden(message) => Self::new(StatusCode::FORBIDDEN, "forbidden", message),
         }
     }
 }

@@ -8,13 +8,13 @@ use bus::envelope::{self, Delivery, Incoming, Opened, Rejected, Undelivered};
 use store::DeadLetter;
 use uuid::Uuid;
 
-use crate::observe::note_delivery;
+use crate::observe::label_delivery;
 use crate::{App, Problem, Reply, read_body};
 
-/// The largest push request, in bytes: a wrapped message of 1 MiB.
+/// The maximum size of a push request, in bytes: a wrapped message of 1 MiB.
 pub const MAX_PUSH_BYTES: usize = 2 * 1024 * 1024;
 
-/// The largest dead letter, in bytes: Pub/Sub's largest message, wrapped. Its size may be why it could not be delivered.
+/// The maximum size of a dead letter, in bytes: Pub/Sub's largest message, wrapped. Its size may be why it was undeliverable.
 const MAX_DEAD_LETTER_BYTES: usize = 14 * 1024 * 1024;
 
 /// A pushed message. Anything else is dead-lettered and acknowledged before a handler sees it.
@@ -32,7 +32,7 @@ where
         let (headers, body) = accept(&app, request, MAX_PUSH_BYTES).await?;
         match envelope::open(&headers, &body) {
             Ok(delivery) => {
-                note_delivery(&delivery, app.now());
+                label_delivery(&delivery, app.now());
                 Ok(Self(delivery))
             }
             Err(rejected) => Err(app.dead_letter_body(&body, rejected).await.into_response()),
@@ -56,7 +56,7 @@ where
         match envelope::open_any(&headers, &body) {
             Ok(opened) => {
                 if let Opened::Ours(delivery) = &opened {
-                    note_delivery(delivery, app.now());
+                    label_delivery(delivery, app.now());
                 }
                 Ok(Self(opened))
             }
@@ -66,10 +66,10 @@ where
 }
 
 /// `POST /dead-letters`: stores messages that the bus could not deliver, readable or not.
-pub async fn keep_undelivered(State(app): State<App>, request: Request) -> Response {
+pub async fn receive_dead_letter(State(app): State<App>, request: Request) -> Response {
     match accept(&app, request, MAX_DEAD_LETTER_BYTES).await {
-        Ok((_, body)) => app.keep_undelivered(&body).await.into_response(),
-        Err(refused) => refused,
+        Ok((_, body)) => app.store_undelivered(&body).await.into_response(),
+        Err(rejection) => rejection,
     }
 }
 
@@ -83,20 +83,21 @@ async fn accept(app: &App, request: Request, limit: usize) -> Result<(HeaderMap,
 }
 
 impl App {
-    /// Dead-letters a body that is not a message.
+    /// Dead-letters a request that is not a message.
     async fn dead_letter_body(&self, body: &Bytes, rejected: Rejected) -> Reply {
         let id = rejected.id.unwrap_or_else(|| id_of(body));
         let body = String::from_utf8_lossy(body).into_owned();
         let source = rejected.source.unwrap_or_else(|| "unknown".into());
         let letter = DeadLetter { id, source, reason: rejected.reason, body, at: self.now() };
-        self.keep(letter).await
+        self.store_dead_letter(letter).await
     }
 
     /// Dead-letters a message that can never succeed, as an event, so that it can be published again.
     pub(crate) async fn dead_letter(&self, delivery: &Delivery, reason: String) -> Reply {
         let source = delivery.subscription.clone().unwrap_or_else(|| delivery.message.kind().to_owned());
         let body = envelope::structured(&delivery.message, &delivery.id);
-        self.keep(DeadLetter { id: delivery.id.clone(), source, reason, body, at: self.now() }).await
+        self.store_dead_letter(DeadLetter { id: delivery.id.clone(), source, reason, body, at: self.now() })
+            .await
     }
 
     /// Dead-letters an event that cannot be handled.
@@ -104,19 +105,20 @@ impl App {
         let event = &incoming.event;
         let source = incoming.subscription.clone().unwrap_or_else(|| event.source.clone());
         let body = serde_json::to_string(event).expect("an event has string keys only");
-        self.keep(DeadLetter { id: event.id.clone(), source, reason, body, at: self.now() }).await
+        self.store_dead_letter(DeadLetter { id: event.id.clone(), source, reason, body, at: self.now() })
+            .await
     }
 
-    async fn keep_undelivered(&self, body: &Bytes) -> Reply {
+    async fn store_undelivered(&self, body: &Bytes) -> Reply {
         let undelivered = Undelivered::read(body);
         let reason = undelivered.reason();
         let id = undelivered.id.unwrap_or_else(|| id_of(body));
         let source = undelivered.subscription.unwrap_or_else(|| "unknown".into());
         let body = String::from_utf8_lossy(body).into_owned();
-        self.keep(DeadLetter { id, source, reason, body, at: self.now() }).await
+        self.store_dead_letter(DeadLetter { id, source, reason, body, at: self.now() }).await
     }
 
-    async fn keep(&self, letter: DeadLetter) -> Reply {
+    async fn store_dead_letter(&self, letter: DeadLetter) -> Reply {
         match self.runtime.store().insert_dead_letter(&letter).await {
             Ok(()) => {
                 crate::metrics::dead_lettered();
@@ -129,7 +131,7 @@ impl App {
     }
 }
 
-/// An id for a message that came without one: equal bodies get equal ids.
+/// An id for a message without one: equal bodies get equal ids.
 fn id_of(body: &Bytes) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, body).to_string()
 }

@@ -10,20 +10,20 @@ use crate::App;
 /// A handler's verdict on a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Done, now or before.
+    /// Handled, by this delivery or an earlier one.
     Done,
-    /// Not yet, for this reason.
-    Later(String),
-    /// It can never succeed, for this reason.
-    Hopeless(String),
+    /// To be delivered again, for this reason.
+    Retry(String),
+    /// To be dead-lettered: it can never succeed, for this reason.
+    Reject(String),
 }
 
 /// The response to a push.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply {
-    /// Do not send it again.
+    /// 204: the bus must not deliver it again.
     Ack,
-    /// Send it again later, for this reason.
+    /// 503: the bus must deliver it again, for this reason.
     Retry(String),
 }
 
@@ -45,8 +45,8 @@ impl App {
     pub async fn reply(&self, delivery: &Delivery, outcome: runtime::Result<Verdict>) -> Reply {
         match outcome {
             Ok(Verdict::Done) => Reply::Ack,
-            Ok(Verdict::Later(reason)) => Reply::Retry(reason),
-            Ok(Verdict::Hopeless(reason)) => self.dead_letter(delivery, reason).await,
+            Ok(Verdict::Retry(reason)) => Reply::Retry(reason),
+            Ok(Verdict::Reject(reason)) => self.dead_letter(delivery, reason).await,
             Err(error) if error.is_hopeless() => self.dead_letter(delivery, error.to_string()).await,
             Err(error) => Reply::Retry(error.to_string()),
         }

@@ -1,4 +1,4 @@
-//! Serves on a port until asked to stop, and the `main` that every function shares.
+//! Serves on a port until shutdown, and the `main` of every function.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -12,52 +12,50 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::Environment;
 use crate::metrics::{self, Exporter};
-use crate::{Config, Connected, connections, init_telemetry, observed};
+use crate::{Config, Connected, init_telemetry, listener, observe_request};
 
-/// The default for how long work in progress may continue after the process was asked to stop. Cloud Run kills the process
-/// two seconds later.
-pub const GRACE: Duration = Duration::from_secs(8);
+/// How long work in progress may continue after SIGTERM, by default. Cloud Run kills the process two seconds later.
+pub const DEFAULT_GRACE_PERIOD: Duration = Duration::from_secs(8);
 
-/// How long after the grace period the process ends at the latest: time to record unfinished work. The platform may end it
-/// sooner.
-const LEEWAY: Duration = Duration::from_secs(6);
+/// How long the process may take after the grace period, to record unfinished work. The platform may kill it sooner.
+const SHUTDOWN_LEEWAY: Duration = Duration::from_secs(6);
 
-/// What a process serves, and how it stops.
+/// What a process serves, and how it shuts down.
 pub struct Serving {
-    /// The routes.
+    /// The routes to serve.
     pub router: Router,
-    /// Resolves when the process should end by itself.
-    pub ended: BoxFuture<'static, ()>,
-    /// Winds down work outside requests, within the grace period.
-    pub let_go: Box<dyn FnOnce(Duration) -> BoxFuture<'static, ()> + Send>,
+    /// Resolves when the process should shut down by itself.
+    pub finished: BoxFuture<'static, ()>,
+    /// Finishes work outside requests, within the grace period.
+    pub on_shutdown: Box<dyn FnOnce(Duration) -> BoxFuture<'static, ()> + Send>,
 }
 
 impl From<Router> for Serving {
     fn from(router: Router) -> Self {
-        let (ended, let_go) = (future::pending().boxed(), Box::new(|_| future::ready(()).boxed()));
-        Self { router, ended, let_go }
+        let (finished, on_shutdown) = (future::pending().boxed(), Box::new(|_| future::ready(()).boxed()));
+        Self { router, finished, on_shutdown }
     }
 }
 
-/// Resolves when the process is asked to stop.
-pub type Stop = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Resolves when the process must shut down.
+pub type ShutdownSignal = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Lets long responses know that the process was asked to stop. Every request carries it as an extension.
+/// Tells long responses about a shutdown. Every request carries it as an extension.
 #[derive(Clone, Default)]
-pub struct Stopping(Option<Shared<BoxFuture<'static, ()>>>);
+pub struct ShutdownNotice(Option<Shared<BoxFuture<'static, ()>>>);
 
-impl Stopping {
-    /// Resolves when the process is asked to stop; never if nothing will ask.
-    pub async fn asked(self) {
+impl ShutdownNotice {
+    /// Resolves at shutdown; never in a process without a shutdown signal.
+    pub async fn received(self) {
         match self.0 {
-            Some(asked) => asked.await,
+            Some(shutdown) => shutdown.await,
             None => future::pending().await,
         }
     }
 }
 
 /// Resolves on SIGTERM or SIGINT.
-pub fn until_asked_to_stop() -> Stop {
+pub fn shutdown_signal() -> ShutdownSignal {
     let mut terminate = signal(SignalKind::terminate()).expect("signals can be listened for");
     let mut interrupt = signal(SignalKind::interrupt()).expect("signals can be listened for");
     Box::pin(async move {
@@ -68,33 +66,33 @@ pub fn until_asked_to_stop() -> Stop {
     })
 }
 
-/// Serves until `stop` or `ended` resolves, then lets work in progress finish within the grace period.
+/// Serves until `signal` or `finished` resolves, then lets work in progress finish within the grace period.
 pub async fn serve(
     listener: TcpListener,
     serving: impl Into<Serving>,
-    stop: Stop,
+    signal: ShutdownSignal,
     grace: Duration,
 ) -> std::io::Result<()> {
-    let Serving { router, ended, let_go } = serving.into();
-    let asked = async move {
+    let Serving { router, finished, on_shutdown } = serving.into();
+    let shutdown = async move {
         tokio::select! {
-            () = stop => {}
-            () = ended => {}
+            () = signal => {}
+            () = finished => {}
         }
     };
-    let asked = asked.boxed().shared();
-    let router =
-        router.layer(axum::middleware::from_fn(observed)).layer(Extension(Stopping(Some(asked.clone()))));
-    let graceful = connections::serve(listener, router, asked.clone());
-    let finish = asked.clone();
-    let let_go = async move {
-        finish.await;
-        let_go(grace).await;
+    let shutdown = shutdown.boxed().shared();
+    let notice = Extension(ShutdownNotice(Some(shutdown.clone())));
+    let router = router.layer(axum::middleware::from_fn(observe_request)).layer(notice);
+    let requests = listener::serve(listener, router, shutdown.clone());
+    let begun = shutdown.clone();
+    let on_shutdown = async move {
+        begun.await;
+        on_shutdown(grace).await;
     };
-    let all = async { tokio::join!(graceful, let_go) };
+    let all = async { tokio::join!(requests, on_shutdown) };
     let deadline = async {
-        asked.await;
-        drop(tokio::time::timeout(grace + LEEWAY, future::pending::<()>()).await);
+        shutdown.await;
+        drop(tokio::time::timeout(grace + SHUTDOWN_LEEWAY, future::pending::<()>()).await);
     };
     tokio::select! {
         _ = all => {}
@@ -143,16 +141,16 @@ where
     F: Future<Output = Result<S, crate::app::StartError>>,
     S: Into<Serving>,
 {
-    let stop = until_asked_to_stop();
+    let signal = shutdown_signal();
     let listener = TcpListener::bind(SocketAddr::from((config.host, config.port))).await?;
     let connected = Connected::new(&config).await?;
     let grace = Duration::from_secs(config.grace_seconds.into());
     let exporter = config.otlp_endpoint.as_deref().map(|url| Exporter::new(url, name)).transpose()?;
     let serving = serving(config, connected).await?;
     tracing::info!("{name} is listening on {}", listener.local_addr()?);
-    let Some(exporter) = exporter else { return Ok(serve(listener, serving, stop, grace).await?) };
+    let Some(exporter) = exporter else { return Ok(serve(listener, serving, signal, grace).await?) };
     tokio::select! {
-        served = serve(listener, serving, stop, grace) => served?,
+        served = serve(listener, serving, signal, grace) => served?,
         () = exporter.keep_sending() => {}
     }
     exporter.send().await;

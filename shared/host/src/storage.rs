@@ -1,6 +1,6 @@
-//! Google Cloud Storage, by its JSON API.
+//! Google Cloud Storage, through its JSON API.
 //!
-//! Ebbflow needs two calls. Google's own client makes one of them over gRPC, which no local server of tests speaks.
+//! Ebbflow needs two calls. Google's own client makes one of them over gRPC, which local test servers do not support.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ const GOOGLE: &str = "https://storage.googleapis.com";
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// What of a server's message is kept, in characters.
-const MAX_MESSAGE: usize = 200;
+/// The maximum length of a server's message in an error, in characters.
+const MAX_MESSAGE_LENGTH: usize = 200;
 
 /// What a client may do with objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// List them.
+    /// List objects.
     Read,
-    /// Create them.
+    /// Create objects.
     Write,
 }
 
@@ -37,7 +37,7 @@ impl Access {
     }
 }
 
-/// Why storage did not do what was requested.
+/// Why a request to storage failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct StorageError {
@@ -46,20 +46,20 @@ pub struct StorageError {
     pub is_transient: bool,
 }
 
-/// One object. Numbers come as texts.
+/// One object. The API returns numbers as strings.
 #[derive(Clone, Deserialize, Debug)]
 pub struct Object {
-    /// Its name within the bucket.
+    /// The object's name within the bucket.
     pub name: String,
-    /// In bytes.
+    /// The size in bytes.
     #[serde(default)]
     pub size: String,
     /// When its content or metadata last changed.
     pub updated: Instant,
-    /// Changes with its content.
+    /// Changes with the content.
     #[serde(default)]
     pub generation: String,
-    /// Changes with its metadata.
+    /// Changes with the metadata.
     #[serde(default)]
     pub metageneration: String,
 }
@@ -68,25 +68,25 @@ pub struct Object {
 #[derive(Deserialize, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct Objects {
-    /// In the order of their names.
+    /// The objects, in the order of their names.
     #[serde(default)]
     pub items: Vec<Object>,
     /// The token of the next page, if there is one.
     pub next_page_token: Option<String>,
 }
 
-/// A client. It connects and looks for credentials with the first request.
+/// A client. It connects and loads credentials with the first request.
 #[derive(Debug)]
 pub struct Storage {
     access: Access,
-    /// Another server that speaks the same API, without credentials.
+    /// Another server with the same API, called without credentials.
     endpoint: Option<String>,
     client: OnceCell<Client>,
     credentials: OnceCell<Credentials>,
 }
 
 impl Storage {
-    /// A client of Google's servers, or of another server that speaks the same API.
+    /// A client of Google's servers, or of another server with the same API.
     pub fn new(access: Access, endpoint: Option<String>) -> Self {
         Self { access, endpoint, client: OnceCell::new(), credentials: OnceCell::new() }
     }
@@ -110,7 +110,7 @@ impl Storage {
         }
     }
 
-    /// Creates an object. An object that exists already stays as it is.
+    /// Creates an object. An existing object is not changed.
     pub async fn create(
         &self,
         bucket: &str,
@@ -146,7 +146,7 @@ impl Storage {
             url.query_pairs_mut().extend_pairs(query);
             Some(url)
         });
-        let message = format!("`{base}` is not an address of storage");
+        let message = format!("`{base}` is not a valid storage endpoint");
         url.ok_or(StorageError { message, is_transient: false })
     }
 
@@ -177,13 +177,13 @@ fn failed(what: &str, error: reqwest::Error) -> StorageError {
     StorageError { message: format!("{what} failed: {}", error.without_url()), is_transient: true }
 }
 
-/// A missing bucket or permission stays missing until somebody acts; an overloaded server recovers.
+/// The error of a response. A missing bucket or permission is permanent; an overloaded server is transient.
 async fn refused(what: &str, response: Response) -> StorageError {
     let status = response.status();
     let body = response.text().await.unwrap_or_default();
     let json: Option<Value> = serde_json::from_str(&body).ok();
     let message = json.as_ref().and_then(|body| body["error"]["message"].as_str()).unwrap_or(&body);
-    let message: String = message.chars().take(MAX_MESSAGE).collect();
+    let message: String = message.chars().take(MAX_MESSAGE_LENGTH).collect();
     let is_transient = status.is_server_error()
         || [StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT].contains(&status);
     StorageError { message: format!("{what} failed with {status}: {message}"), is_transient }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn errors_have_the_servers_message_and_say_whether_to_try_again() {
+    async fn errors_have_the_servers_message_and_tell_whether_to_retry() {
         let server = StorageServer::start(&["old-runs"]).await;
         let storage = Storage::new(Access::Write, Some(server.url().to_owned()));
         let missing = storage.list("gone", "", None).await.unwrap_err();

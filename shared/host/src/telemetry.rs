@@ -28,7 +28,7 @@ pub fn init(environment: &Environment) {
         true => fmt::layer().with_writer(std::io::stderr).compact().with_target(false).boxed(),
         false => CloudLayer::new(environment.get("EBB_PROJECT").map(str::to_owned), std::io::stderr).boxed(),
     };
-    // A second start, as when several functions share a process, changes nothing.
+    // A second call, as when several functions share a process, does nothing.
     if tracing_subscriber::registry().with(filter).with(lines).with(SpanLayer).try_init().is_ok() {
         let _ = FILTER.set(handle);
     }
@@ -40,8 +40,8 @@ pub fn filter() -> Option<String> {
 }
 
 /// Sets the filter, in the syntax of `RUST_LOG`: `debug`, or `info,ebbflow_runtime=trace`.
-pub fn set_filter(words: &str) -> Result<(), String> {
-    let filter = EnvFilter::builder().parse(words).map_err(|error| format!("`{words}`: {error}"))?;
+pub fn set_filter(text: &str) -> Result<(), String> {
+    let filter = EnvFilter::builder().parse(text).map_err(|error| format!("`{text}`: {error}"))?;
     let handle = FILTER.get().ok_or("logging was not started in this process")?;
     handle.reload(filter).map_err(|error| error.to_string())
 }

@@ -1,6 +1,5 @@
-//! Spans for a collector: what was done for a run, by whom, and when. The trace of a run has its id. Its root is the run
-//! from its beginning to its end; below lie its messages, each from when it was made to when it arrived, and below these
-//! what was done about each.
+//! Spans for a collector. The trace of a run has the run's id. Its root span is the run, from creation to end; below it are
+//! the run's messages, each from its creation to its delivery, and below each message the request that handled it.
 
 mod layer;
 
@@ -17,13 +16,13 @@ pub(crate) use layer::SpanLayer;
 
 use crate::metrics::{attributes, nanos};
 
-/// So many are sent at once; as soon as there are as many, they are.
+/// The maximum number of spans in a request. A full batch is sent at once.
 const BATCH: usize = 512;
 
-/// No more wait for a collector that does not take them: later ones are left out.
-const MOST: usize = 4_096;
+/// The maximum number of buffered spans; while the buffer is full, new spans are dropped.
+const MAX_BUFFERED: usize = 4_096;
 
-/// What spans are, in OTLP's words.
+/// OTLP's span kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Internal = 1,
@@ -32,7 +31,7 @@ pub(crate) enum Kind {
     Consumer = 5,
 }
 
-/// Something that was done, with its place in a trace.
+/// A span, as exported.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Span {
     pub(crate) trace: String,
@@ -43,76 +42,76 @@ pub(crate) struct Span {
     pub(crate) from: Instant,
     pub(crate) to: Instant,
     pub(crate) labels: Vec<(String, String)>,
-    /// The trace and span of a caller who has a trace of its own.
+    /// The trace and span of a caller with a separate trace.
     pub(crate) caller: Option<(String, String)>,
     pub(crate) failed: bool,
 }
 
-/// The spans that wait to be sent.
+/// The spans that the exporter has not sent yet.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct SpanBuffer {
     spans: Mutex<VecDeque<Span>>,
-    enough: Notify,
+    batch_ready: Notify,
 }
 
-/// Those of this process, once somebody sends them.
-static WAITING: OnceLock<Waiting> = OnceLock::new();
+/// The buffer of this process, if it has an exporter.
+static BUFFER: OnceLock<SpanBuffer> = OnceLock::new();
 
-/// From now on spans are gathered, for whoever asks.
-pub(crate) fn gather() -> &'static Waiting {
-    WAITING.get_or_init(Waiting::default)
+/// Starts to buffer spans, for an exporter.
+pub(crate) fn start_buffering() -> &'static SpanBuffer {
+    BUFFER.get_or_init(SpanBuffer::default)
 }
 
-fn gathered() -> Option<&'static Waiting> {
-    WAITING.get()
+fn buffer() -> Option<&'static SpanBuffer> {
+    BUFFER.get()
 }
 
-impl Waiting {
-    /// Never waits, and never fails: what finds no room is left out.
+impl SpanBuffer {
+    /// Adds a span, or drops it if the buffer is full.
     fn add(&self, span: Span) {
         let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
-        if spans.len() < MOST {
+        if spans.len() < MAX_BUFFERED {
             spans.push_back(span);
         }
         if spans.len() >= BATCH {
-            self.enough.notify_one();
+            self.batch_ready.notify_one();
         }
     }
 
-    /// Some of them, the oldest first; they wait no longer.
+    /// Removes and returns a batch, the oldest spans first.
     pub(crate) fn take(&self) -> Vec<Span> {
         let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
-        let most = spans.len().min(BATCH);
-        spans.drain(..most).collect()
+        let count = spans.len().min(BATCH);
+        spans.drain(..count).collect()
     }
 
-    /// Resolves once there are as many as are sent at once.
-    pub(crate) async fn enough(&self) {
-        self.enough.notified().await;
+    /// Resolves once a full batch is buffered.
+    pub(crate) async fn batch_ready(&self) {
+        self.batch_ready.notified().await;
     }
 }
 
 /// The id of a new span.
 pub(crate) fn new_id() -> String {
-    // Each of these has keys of its own. An id of zeros would be none.
+    // Each `RandomState` has new keys. An id of zeros is invalid.
     format!("{:016x}", RandomState::new().hash_one(0_u8).max(1))
 }
 
-/// The trace and the span of a caller, of a W3C trace context.
+/// The trace id and the span id in a W3C trace context.
 pub(crate) fn parts(traceparent: &str) -> (&str, &str) {
     (&traceparent[3..35], &traceparent[36..52])
 }
 
-/// A message has arrived: its way here is a span, and if it tells the end of a run, the run is one.
-pub(crate) fn arrived(delivery: &Delivery, now: Instant) {
-    // Delivered again, it would be the same span, only longer.
-    let (Some(waiting), Some(run), None | Some(1)) = (gathered(), delivery.message.run(), delivery.attempt)
+/// Records the span of a delivered message, and of the run if the message reports its end.
+pub(crate) fn record_delivery(delivery: &Delivery, now: Instant) {
+    // A redelivery would be the same span, only longer.
+    let (Some(buffer), Some(run), None | Some(1)) = (buffer(), delivery.message.run(), delivery.attempt)
     else {
         return;
     };
-    if let Some((parent, from)) = delivery.traceparent.as_deref().zip(delivery.made_at) {
+    if let Some((parent, from)) = delivery.traceparent.as_deref().zip(delivery.created_at) {
         let (trace, id) = parts(parent);
-        waiting.add(Span {
+        buffer.add(Span {
             trace: trace.into(),
             id: id.into(),
             parent: Some(root(run)),
@@ -130,7 +129,7 @@ pub(crate) fn arrived(delivery: &Delivery, now: Instant) {
     {
         let labels = [("run", run.to_string()), ("workflow", end.workflow.clone())];
         let labels = labels.into_iter().chain([("state", end.state.name().to_owned())]);
-        waiting.add(Span {
+        buffer.add(Span {
             trace: run.trace_id(),
             id: root(run),
             parent: None,
@@ -149,33 +148,33 @@ fn root(run: RunId) -> String {
     parts(&run.traceparent()).1.to_owned()
 }
 
-/// The spans as a request of OTLP.
+/// The spans as an OTLP export request.
 pub(crate) fn as_otlp(spans: &[Span], service: &str) -> Value {
-    let spans: Vec<Value> = spans.iter().map(written).collect();
+    let spans: Vec<Value> = spans.iter().map(span_json).collect();
     json!({"resourceSpans": [{
         "resource": {"attributes": attributes([("service.name", service)])},
         "scopeSpans": [{"scope": {"name": "ebbflow"}, "spans": spans}],
     }]})
 }
 
-fn written(span: &Span) -> Value {
-    /// A status that says that it went wrong.
+fn span_json(span: &Span) -> Value {
+    /// OTLP's status code of a failed span.
     const ERROR: u32 = 2;
     let labels = span.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let mut written = json!({
+    let mut json = json!({
         "traceId": span.trace, "spanId": span.id, "name": span.name, "kind": span.kind as u32,
         "startTimeUnixNano": nanos(span.from), "endTimeUnixNano": nanos(span.to), "attributes": attributes(labels),
     });
     if let Some(parent) = &span.parent {
-        written["parentSpanId"] = json!(parent);
+        json["parentSpanId"] = json!(parent);
     }
     if let Some((trace, id)) = &span.caller {
-        written["links"] = json!([{"traceId": trace, "spanId": id}]);
+        json["links"] = json!([{"traceId": trace, "spanId": id}]);
     }
     if span.failed {
-        written["status"] = json!({"code": ERROR});
+        json["status"] = json!({"code": ERROR});
     }
-    written
+    json
 }
 
 #[cfg(test)]
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_is_sent_spans_as_otlp_writes_them() {
+    fn spans_are_exported_as_otlp() {
         let caller = Some(("0af7651916cd43dd8448eb211c80319c".into(), "b7ad6b7169203331".into()));
         let inner = Span { parent: Some("a".repeat(16)), caller, failed: true, ..span() };
         let request = as_otlp(&[span(), inner], "ebbflow-execute");
@@ -218,25 +217,25 @@ mod tests {
     }
 
     #[test]
-    fn no_more_spans_wait_than_there_is_room_for() {
-        let waiting = Waiting::default();
-        for _ in 0..MOST + 1 {
-            waiting.add(span());
+    fn the_buffer_is_bounded() {
+        let buffer = SpanBuffer::default();
+        for _ in 0..MAX_BUFFERED + 1 {
+            buffer.add(span());
         }
         let mut taken = 0;
         loop {
-            let spans = waiting.take();
+            let spans = buffer.take();
             assert!(spans.len() <= BATCH);
             if spans.is_empty() {
                 break;
             }
             taken += spans.len();
         }
-        assert_eq!(taken, MOST);
+        assert_eq!(taken, MAX_BUFFERED);
     }
 
     #[test]
-    fn each_span_has_an_id_of_its_own() {
+    fn span_ids_are_unique() {
         let ids: std::collections::BTreeSet<String> = (0..1_000).map(|_| new_id()).collect();
         assert!(ids.len() == 1_000 && ids.iter().all(|id| id.len() == 16), "{ids:?}");
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use auth::{Issuer, Trusted};
+use auth::{Issuer, TrustedIssuer};
 use axum::http::Method;
 use model::Clock;
 
@@ -151,8 +151,8 @@ impl Office {
         // Anyone's grants are named by their groups: `group:viewer:acme` has `viewer:acme`.
         let entries = grants.map(|grant| (format!("group:{grant}").parse().unwrap(), grant.parse().unwrap()));
         let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
-        let trusted = Trusted { verifier, group_claim: Some("groups".into()) };
-        api.access = Access::new(Gate::new([trusted]), Policy::new(entries));
+        let trusted = TrustedIssuer { verifier, group_claim: Some("groups".into()) };
+        api.access = Access::new(Authenticator::new([trusted]), Policy::new(entries));
         api.pages_open = false;
         let mut office = Self { api, run: RunId(Default::default()), _database };
         for text in [ORDERS, BILLING] {

@@ -73,7 +73,7 @@ impl Browser {
         });
         let policy = Policy::read("ada@example.com=operator, eve@example.com=viewer").unwrap();
         let sessions = Sessions::new(sign_in.unwrap(), Seal::random());
-        api.access = Access::new(Gate::default(), policy).with_sessions(sessions);
+        api.access = Access::new(Authenticator::default(), policy).with_sessions(sessions);
         api.pages_open = false;
         (Self { api, next, cookies: BTreeMap::new(), _database: database }, run)
     }
@@ -358,7 +358,7 @@ async fn cookies_go_by_https_only_wherever_it_is_not_this_machine() {
             trusted: verifier.into(),
         });
         let sessions = Sessions::new(sign_in.unwrap(), Seal::random());
-        let cookie = sessions.attempt_cookie(&auth::Attempt::new("/"), SystemClock.now());
+        let cookie = sessions.attempt_cookie(&auth::PendingSignIn::new("/"), SystemClock.now());
         let cookie = cookie.to_str().unwrap();
         assert_eq!(
             cookie.contains("; Secure") && cookie.starts_with("__Host-"),

@@ -177,7 +177,7 @@ async fn a_log_that_grows_too_long_is_cut_with_one_line_that_says_so() {
 #[tokio::test]
 async fn secrets_are_masked_the_longest_first_and_line_by_line() {
     let mut bench = bench(never);
-    bench.log.mask(vec![
+    bench.log.redact(vec![
         String::new(),
         "hunter".to_owned(),
         "hunter2".to_owned(),

@@ -1,4 +1,4 @@
-//! The one task that moves an attempt's lines from memory to the store.
+//! The task that moves an attempt's lines from memory to the store.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use store::{LogChunk, LogLine};
 
 use super::LogSink;
 
-/// A chunk goes out with this many lines at the latest.
+/// The maximum number of lines in a chunk.
 const CHUNK: usize = 100;
-/// A line waits for others no longer than this; also the pause before a failed chunk is tried again.
+/// How long a line waits for others; also the pause before a failed chunk is retried.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
-/// How often a chunk is tried once the log is to end.
+/// How often a chunk is tried once the log is closing.
 const MAX_LAST_TRIES: u32 = 3;
 
 pub(super) struct Writer<S: ?Sized> {
@@ -42,21 +42,21 @@ impl<S: LogSink + ?Sized> Writer<S> {
         Self { sink, clock, key, attempt, next: 0, lines, closing }
     }
 
-    /// Stores lines until there will be no more, or the log is to end and the store is away.
+    /// Stores lines until the log ends, or gives up if the log is closing and the store is unavailable.
     pub(super) async fn run(mut self) {
-        while let Some(lines) = self.gather().await {
+        while let Some(lines) = self.next_chunk().await {
             let chunk = LogChunk { key: self.key, attempt: self.attempt, first: self.next, lines };
             self.next += chunk.lines.len() as u32;
             if !self.deliver(&chunk).await {
                 warn!(run.id = %self.key.run, task.index = self.key.task.0, task.attempt = self.attempt,
-                    "The log of run {} ends at line {}: the store was away", self.key.run, chunk.first);
+                    "The log of run {} ends at line {}: the store was unavailable", self.key.run, chunk.first);
                 return;
             }
         }
     }
 
-    /// The lines of the next chunk; none once there will be no more.
-    async fn gather(&mut self) -> Option<Vec<LogLine>> {
+    /// The lines of the next chunk; none at the end of the log.
+    async fn next_chunk(&mut self) -> Option<Vec<LogLine>> {
         let mut lines = Vec::new();
         self.receive(&mut lines).await;
         if lines.is_empty() {
@@ -74,7 +74,7 @@ impl<S: LogSink + ?Sized> Writer<S> {
         Some(lines)
     }
 
-    /// Takes the lines that are there, or waits for one. Zero means that there will be no more.
+    /// Takes the waiting lines, or waits for one. Returns zero at the end of the log.
     async fn receive(&mut self, lines: &mut Vec<LogLine>) -> usize {
         let room = CHUNK - lines.len();
         if !self.closing.is_cancelled() {
@@ -84,25 +84,25 @@ impl<S: LogSink + ?Sized> Writer<S> {
                 () = self.closing.cancelled() => {}
             }
         }
-        // What was sent before the end still comes out; nothing new goes in.
+        // Lines sent before the end are still received; new ones are not accepted.
         self.lines.close();
         self.lines.recv_many(lines, room).await
     }
 
-    /// Stores one chunk; false where it was given up on together with everything after it.
+    /// Stores one chunk. Returns false if it gives up on this chunk and all later ones.
     ///
-    /// It is the very same chunk at each try: one that seemed to fail may have been stored, and
-    /// the store tells a repetition by its first line.
+    /// Each try sends the same chunk: one that seemed to fail may have been stored, and the store recognizes a repetition by
+    /// its first line.
     async fn deliver(&self, chunk: &LogChunk) -> bool {
         let mut last_tries = 0;
         for tries in 0.. {
             let Err(error) = self.sink.append(chunk).await else { return true };
             if tries == 0 {
                 warn!(run.id = %self.key.run, task.index = self.key.task.0, task.attempt = self.attempt,
-                    "Lines from {} of the log of run {} were not stored: {error}", chunk.first, self.key.run);
+                    "Lines from {} on of the log of run {} were not stored: {error}", chunk.first, self.key.run);
             }
-            if is_refusal(&error) {
-                // It would be refused for ever, and everything behind it would wait as long.
+            if is_permanent(&error) {
+                // Retries would never succeed, and would block all later lines.
                 return true;
             }
             if self.closing.is_cancelled() {
@@ -120,6 +120,6 @@ impl<S: LogSink + ?Sized> Writer<S> {
     }
 }
 
-fn is_refusal(error: &store::Error) -> bool {
+fn is_permanent(error: &store::Error) -> bool {
     !matches!(error, store::Error::Unavailable(_) | store::Error::Conflict)
 }

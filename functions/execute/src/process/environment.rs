@@ -1,4 +1,4 @@
-//! The environment of a process: an allow-list, the config's own, and ours.
+//! The environment of a process: an allow list of inherited variables, those of the config, and ours.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,10 +6,10 @@ use std::ffi::OsString;
 use super::{Program, Scratch};
 use crate::job::Job;
 
-/// What a process may see of the worker's environment.
+/// The variables that a process inherits from the worker.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ"];
 
-/// All of the process's environment. Ours comes last: no config can forge it.
+/// The environment of a process. Our variables come last, so that a config cannot forge them.
 pub(super) fn of(program: &Program, scratch: &Scratch, job: &Job) -> BTreeMap<OsString, OsString> {
     let inherited = INHERITED.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
     let configured = program.environment.iter().map(|(name, value)| (name.into(), value.into()));

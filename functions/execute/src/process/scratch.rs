@@ -1,4 +1,4 @@
-//! The directory of one process: what comes in, what goes out, and a place to work between them.
+//! The scratch directory of a process: its input file, its output file and its working directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use tokio::fs;
 use model::Failure;
 
 use crate::job::{Context, Job};
-use crate::performers::MAX_OUTPUT_BYTES;
+use crate::task_runners::MAX_OUTPUT_BYTES;
 
-/// A fresh directory that is gone once this is dropped. The process works in a folder within it,
-/// so that a file which it happens to call `output.json` is not taken for its output.
+/// A new directory that is removed on drop. The working directory is a folder within it, so that a file that the process
+/// happens to call `output.json` is not taken for its output.
 pub(crate) struct Scratch {
     root: TempDir,
 }
 
 impl Scratch {
-    /// Makes the directory and puts the job's document into it.
+    /// Creates the directory with the job's document as the input file.
     pub(crate) async fn prepare(job: &Job, context: &Context) -> Result<Self, Failure> {
         let make = || tempfile::Builder::new().prefix("ebb-").tempdir_in(&context.scratch);
         let scratch = Self { root: make().map_err(|error| unusable(&context.scratch, &error))? };
@@ -29,14 +29,14 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Writes a file beside the place to work.
+    /// Writes a file next to the working directory.
     pub(crate) async fn write(&self, name: &str, text: impl AsRef<[u8]>) -> Result<PathBuf, Failure> {
         let path = self.root.path().join(name);
         fs::write(&path, text).await.map_err(|error| unusable(&path, &error))?;
         Ok(path)
     }
 
-    /// Where the process works.
+    /// The working directory.
     pub(super) fn work(&self) -> PathBuf {
         self.root.path().join("work")
     }
@@ -49,30 +49,29 @@ impl Scratch {
         self.root.path().join("output.json")
     }
 
-    /// The JSON that the process wrote, or null where it wrote none.
+    /// The JSON that the process wrote, or null if it wrote none.
     pub(super) async fn output(&self) -> Result<Value, Failure> {
         let path = self.output_file();
-        let unreadable = |error: io::Error| {
-            Failure::permanent(format!("the file named by EBB_OUTPUT cannot be read: {error}"))
-        };
+        let unreadable =
+            |error: io::Error| Failure::permanent(format!("cannot read the file EBB_OUTPUT: {error}"));
         let found = match fs::metadata(&path).await {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Value::Null),
             Err(error) => return Err(unreadable(error)),
         };
         if !found.is_file() {
-            // Reading a pipe or a device would wait, or never end.
-            return Err(Failure::permanent("what EBB_OUTPUT names is no longer a plain file"));
+            // Reading a pipe or a device might never end.
+            return Err(Failure::permanent("EBB_OUTPUT is no longer a regular file"));
         }
         if found.len() > MAX_OUTPUT_BYTES as u64 {
-            return Err(crate::performers::too_large(found.len()));
+            return Err(crate::task_runners::too_large(found.len()));
         }
         parse(&fs::read(&path).await.map_err(unreadable)?)
     }
 
-    /// Removes the directory off the threads that serve requests: it may hold many files.
+    /// Removes the directory in a blocking thread: it may contain many files.
     pub(super) async fn remove(self) {
-        // Left-overs do no harm: the directory's name is never used again.
+        // Leftovers do no harm: the directory's name is never used again.
         let _ = tokio::task::spawn_blocking(|| self.root.close()).await;
     }
 }
@@ -80,7 +79,7 @@ impl Scratch {
 fn parse(bytes: &[u8]) -> Result<Value, Failure> {
     serde_json::from_slice(bytes).map_err(|error| {
         Failure::permanent(format!(
-            "the file named by EBB_OUTPUT is not JSON: {error}; write exactly one JSON value to it, or none"
+            "the file EBB_OUTPUT is not valid JSON: {error}; write exactly one JSON value to it, or nothing"
         ))
     })
 }
@@ -91,7 +90,7 @@ fn unusable(path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::transient(format!(
             "no space for the scratch directory at {path}: free some, or give this worker a larger disk ({error})"
         )),
-        _ => Failure::transient(format!("the scratch directory cannot be made at {path}: {error}")),
+        _ => Failure::transient(format!("cannot create the scratch directory at {path}: {error}")),
     }
 }
 

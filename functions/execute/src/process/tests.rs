@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use model::{ErrorClass, Failure};
 
-use crate::performers::tests::Bench;
+use crate::task_runners::tests::Bench;
 
 fn bash(command: &str) -> Bench {
     Bench::new("bash", json!({ "command": command }))
@@ -72,7 +72,7 @@ async fn all_dead(mut wire: BufReader<TcpStream>) {
 #[tokio::test]
 async fn every_line_goes_to_the_log_the_unfinished_last_one_too() {
     let bench = bash(r"echo one; printf 'caf\xc3\xa9 \xff\n'; printf two >&2");
-    assert_eq!(bench.perform().await, Ok(Value::Null));
+    assert_eq!(bench.run().await, Ok(Value::Null));
     let mut lines = bench.lines().await;
     lines.sort();
     assert_eq!(lines, ["stderr: two", "stdout: café \u{fffd}", "stdout: one"]);
@@ -81,7 +81,7 @@ async fn every_line_goes_to_the_log_the_unfinished_last_one_too() {
 #[tokio::test]
 async fn what_follows_the_program_in_a_pipe_may_still_write() {
     let bench = bash("exec > >(sed s/^/said:/); echo hello");
-    bench.perform().await.unwrap();
+    bench.run().await.unwrap();
     assert_eq!(bench.lines().await, ["stdout: said:hello"]);
 }
 
@@ -92,12 +92,12 @@ async fn the_document_comes_in_and_the_output_goes_out() {
          document = json.load(open(os.environ['EBB_INPUT']))\n\
          json.dump({'day': document['inputs']['day']}, open(os.environ['EBB_OUTPUT'], 'w'))",
     );
-    assert_eq!(bench.perform().await, Ok(json!({"day": "2026-01-01"})));
+    assert_eq!(bench.run().await, Ok(json!({"day": "2026-01-01"})));
 }
 
 #[tokio::test]
 async fn an_output_that_is_not_json_is_a_permanent_failure_with_the_place() {
-    let failure = bash(r#"printf '{"a":\n  oops}' > "$EBB_OUTPUT""#).perform().await.unwrap_err();
+    let failure = bash(r#"printf '{"a":\n  oops}' > "$EBB_OUTPUT""#).run().await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Permanent);
     assert!(failure.message.contains("EBB_OUTPUT is not JSON"), "{}", failure.message);
     assert!(failure.message.contains("line 2 column"), "{}", failure.message);
@@ -105,9 +105,9 @@ async fn an_output_that_is_not_json_is_a_permanent_failure_with_the_place() {
 
 #[tokio::test]
 async fn an_output_that_is_too_large_or_no_file_is_not_even_read() {
-    let failure = bash(r#"head -c 1048577 /dev/zero > "$EBB_OUTPUT""#).perform().await.unwrap_err();
+    let failure = bash(r#"head -c 1048577 /dev/zero > "$EBB_OUTPUT""#).run().await.unwrap_err();
     assert!(failure.message.contains("store it elsewhere"), "{}", failure.message);
-    let failure = bash(r#"mkfifo "$EBB_OUTPUT""#).perform().await.unwrap_err();
+    let failure = bash(r#"mkfifo "$EBB_OUTPUT""#).run().await.unwrap_err();
     assert!(failure.message.contains("plain file"), "{}", failure.message);
 }
 
@@ -115,7 +115,7 @@ async fn an_output_that_is_too_large_or_no_file_is_not_even_read() {
 async fn the_environment_is_an_allow_list_with_the_configs_and_ours() {
     let config = json!({"command": "env", "env": {"REGION": "eu", "N": 3, "EBB_TASK": "forged"}});
     let bench = Bench::new("bash", config);
-    bench.perform().await.unwrap();
+    bench.run().await.unwrap();
     let lines = bench.lines().await;
     let has = |line: &str| assert!(lines.contains(&format!("stdout: {line}")), "{line} is not in {lines:?}");
     has("REGION=eu");
@@ -136,7 +136,7 @@ async fn the_environment_is_an_allow_list_with_the_configs_and_ours() {
 #[tokio::test]
 async fn each_process_works_in_a_fresh_directory_that_is_gone_afterwards() {
     let bench = bash(r#"[ -z "$(ls -A)" ] && [ "$PWD" = "$TMPDIR" ] && touch left-over && pwd"#);
-    bench.perform().await.unwrap();
+    bench.run().await.unwrap();
     let lines = bench.lines().await;
     assert!(lines[0].contains(&bench.folder.path().display().to_string()), "{lines:?}");
     assert_eq!(bench.folder.path().read_dir().unwrap().count(), 0);
@@ -146,13 +146,13 @@ async fn each_process_works_in_a_fresh_directory_that_is_gone_afterwards() {
 async fn a_script_is_found_from_its_folder_and_given_its_arguments() {
     let bench = Bench::new("bash", json!({"script": "greet.sh", "args": ["a b", 3]}));
     std::fs::write(bench.folder.path().join("greet.sh"), "echo \"$1/$2\"").unwrap();
-    bench.perform().await.unwrap();
+    bench.run().await.unwrap();
     assert_eq!(bench.lines().await, ["stdout: a b/3"]);
 }
 
 #[tokio::test]
 async fn a_script_that_is_missing_is_a_permanent_failure() {
-    let failure = Bench::new("python", json!({"script": "nope.py"})).perform().await.unwrap_err();
+    let failure = Bench::new("python", json!({"script": "nope.py"})).run().await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Permanent);
     assert!(failure.message.contains("nope.py"), "{}", failure.message);
 }
@@ -160,7 +160,7 @@ async fn a_script_that_is_missing_is_a_permanent_failure() {
 #[tokio::test]
 async fn exit_codes_are_classed_and_come_with_the_last_words() {
     let check = async |command: &str, class, code, words: &str| {
-        let failure = bash(command).perform().await.unwrap_err();
+        let failure = bash(command).run().await.unwrap_err();
         assert_eq!((failure.class, failure.exit_code), (class, Some(code)), "{command}");
         assert_eq!(failure.message, words, "{command}");
     };
@@ -176,7 +176,7 @@ async fn exit_codes_are_classed_and_come_with_the_last_words() {
 
 #[tokio::test]
 async fn a_command_that_is_not_there_is_a_permanent_failure_that_says_so() {
-    let failure = bash("no-such-command").perform().await.unwrap_err();
+    let failure = bash("no-such-command").run().await.unwrap_err();
     assert_eq!((failure.class, failure.exit_code), (ErrorClass::Permanent, Some(127)));
     assert!(failure.message.contains("command not found on this worker"), "{}", failure.message);
     assert!(failure.message.contains("no-such-command"), "{}", failure.message);
@@ -184,14 +184,14 @@ async fn a_command_that_is_not_there_is_a_permanent_failure_that_says_so() {
 
 #[tokio::test]
 async fn an_exception_in_python_is_told_in_its_own_words() {
-    let failure = python("print(1 / 0)").perform().await.unwrap_err();
+    let failure = python("print(1 / 0)").run().await.unwrap_err();
     assert_eq!((failure.class, failure.exit_code), (ErrorClass::Transient, Some(1)));
     assert_eq!(failure.message, "exited with code 1: ZeroDivisionError: division by zero");
 }
 
 #[tokio::test]
 async fn a_process_that_was_killed_is_told_apart_from_one_that_failed() {
-    let failure = bash("kill -KILL $$").perform().await.unwrap_err();
+    let failure = bash("kill -KILL $$").run().await.unwrap_err();
     let message = "killed from outside by signal 9 (out of memory, perhaps)";
     assert_eq!(failure, Failure::new(ErrorClass::Killed, message));
 }
@@ -199,7 +199,7 @@ async fn a_process_that_was_killed_is_told_apart_from_one_that_failed() {
 #[tokio::test]
 async fn a_worker_without_the_interpreter_says_what_to_install() {
     let config = json!({"code": "pass", "env": {"PATH": "/nowhere"}});
-    let failure = Bench::new("python", config).perform().await.unwrap_err();
+    let failure = Bench::new("python", config).run().await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Permanent);
     assert!(failure.message.contains("no `python3` on the PATH"), "{}", failure.message);
     assert!(failure.message.contains("install Python 3"), "{}", failure.message);
@@ -318,7 +318,7 @@ os.wait()
 async fn a_worker_without_room_for_scratch_directories_says_so() {
     let mut bench = bash("true");
     bench.context.scratch = bench.folder.path().join("missing");
-    let failure = bench.perform().await.unwrap_err();
+    let failure = bench.run().await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Transient);
     assert!(failure.message.contains("scratch directory cannot be made at"), "{}", failure.message);
 }

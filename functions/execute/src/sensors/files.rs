@@ -1,4 +1,4 @@
-//! Files in a folder, or objects in a bucket.
+//! Sensors of files in a folder and objects in a bucket.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use model::{CloudEvent, Failure, Instant, trigger::matches};
 use runtime::{Find, Poll};
 use serde_json::{Map, Value, json};
 
-/// The maximum number of files that a sensor reads at once.
+/// The maximum number of files that match a sensor's path.
 const MAX_FILES: usize = 1_000;
 
 /// A file or an object.
@@ -17,7 +17,7 @@ pub(super) struct File {
     pub(super) path: String,
     pub(super) size: u64,
     pub(super) changed_at: Instant,
-    /// Another one for each change.
+    /// Differs after each change.
     pub(super) version: String,
 }
 
@@ -27,28 +27,29 @@ impl File {
     }
 }
 
-/// The files that fit a path, in the order of their names.
+/// The files that match a path, in the order of their names.
 pub(super) async fn list(path: &str, storage: &Storage) -> Result<Vec<File>, Failure> {
     let mut found = match path.strip_prefix("gs://") {
-        Some(place) => {
+        Some(location) => {
             let (bucket, object) =
-                place.split_once('/').filter(|(_, object)| !object.is_empty()).ok_or_else(|| {
-                    Failure::permanent(format!("`{path}` names no object: write `gs://BUCKET/OBJECT`"))
+                location.split_once('/').filter(|(_, object)| !object.is_empty()).ok_or_else(|| {
+                    Failure::permanent(format!("`{path}` has no object name: expected `gs://BUCKET/OBJECT`"))
                 })?;
             in_bucket(storage, bucket, object).await?
         }
         None => in_folder(Path::new(path)).await?,
     };
     if found.len() > MAX_FILES {
-        let message =
-            format!("more than {MAX_FILES} files fit `{path}`: name fewer, or move away those that are done");
+        let message = format!(
+            "more than {MAX_FILES} files match `{path}`: narrow the path, or move processed files away"
+        );
         return Err(Failure::permanent(message));
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(found)
 }
 
-/// The objects whose names match a pattern, one more than are allowed at most.
+/// The objects whose names match a pattern, up to one more than the limit.
 async fn in_bucket(storage: &Storage, bucket: &str, pattern: &str) -> Result<Vec<File>, Failure> {
     let prefix = pattern.split('*').next().unwrap_or_default();
     let (mut found, mut page_token) = (Vec::new(), None::<String>);
@@ -77,15 +78,15 @@ fn stored(bucket: &str, object: &Object) -> File {
 
 async fn in_folder(path: &Path) -> Result<Vec<File>, Failure> {
     let cannot = |what: &Path, error: &std::io::Error| {
-        Failure::transient(format!("`{}` cannot be looked at: {error}", what.display()))
+        Failure::transient(format!("cannot read `{}`: {error}", what.display()))
     };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Some(pattern) = path.file_name().and_then(|name| name.to_str()) else {
-        return Err(Failure::permanent(format!("`{}` names no file", path.display())));
+        return Err(Failure::permanent(format!("`{}` has no file name", path.display())));
     };
     if !pattern.contains('*') {
         return match tokio::fs::metadata(path).await {
-            Ok(facts) => Ok(vec![file(path, &facts)]),
+            Ok(metadata) => Ok(vec![file(path, &metadata)]),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(cannot(path, &error)),
         };
@@ -97,10 +98,10 @@ async fn in_folder(path: &Path) -> Result<Vec<File>, Failure> {
             continue;
         }
         // It may have been deleted meanwhile.
-        if let Ok(facts) = entry.metadata().await
-            && facts.is_file()
+        if let Ok(metadata) = entry.metadata().await
+            && metadata.is_file()
         {
-            found.push(file(&entry.path(), &facts));
+            found.push(file(&entry.path(), &metadata));
         }
         if found.len() > MAX_FILES {
             break;
@@ -109,21 +110,22 @@ async fn in_folder(path: &Path) -> Result<Vec<File>, Failure> {
     Ok(found)
 }
 
-fn file(path: &Path, facts: &std::fs::Metadata) -> File {
-    let changed_at: Instant = facts.modified().map(Instant::from).unwrap_or_default();
-    let version = format!("{}-{}", changed_at.timestamp_nanos_opt().unwrap_or_default(), facts.len());
-    File { path: path.display().to_string(), size: facts.len(), changed_at, version }
+fn file(path: &Path, metadata: &std::fs::Metadata) -> File {
+    let changed_at: Instant = metadata.modified().map(Instant::from).unwrap_or_default();
+    let version = format!("{}-{}", changed_at.timestamp_nanos_opt().unwrap_or_default(), metadata.len());
+    File { path: path.display().to_string(), size: metadata.len(), changed_at, version }
 }
 
-/// Files that are new or have changed. The watermark is the versions of the existing files.
-pub(super) async fn news(sensor: &FileSensor, seen: &Value, storage: &Storage) -> Result<Poll, Failure> {
+/// Finds files that are new or have changed. The watermark is the versions of the existing files.
+pub(super) async fn poll(sensor: &FileSensor, watermark: &Value, storage: &Storage) -> Result<Poll, Failure> {
     let mut found = list(&sensor.path, storage).await?;
     found.retain(|file| sensor.changed_since.is_none_or(|earliest| file.changed_at > earliest));
     let versions = |files: &[File]| -> Map<String, Value> {
         files.iter().map(|file| (file.path.clone(), json!(file.version))).collect()
     };
+    let known = watermark.as_object();
     let watermark = Value::Object(versions(&found));
-    let Some(known) = seen.as_object() else {
+    let Some(known) = known else {
         // The first poll: a sensor for changes starts from here.
         let new = if sensor.changed { Vec::new() } else { found };
         return Ok(Poll { finds: finds(sensor, Map::new(), new), watermark });
@@ -149,7 +151,9 @@ fn finds(sensor: &FileSensor, mut known: Map<String, Value>, new: Vec<File>) -> 
 
 fn source(sensor: &FileSensor) -> String {
     match sensor.path.strip_prefix("gs://") {
-        Some(place) => format!("//storage.googleapis.com/{}", place.split('/').next().unwrap_or_default()),
+        Some(location) => {
+            format!("//storage.googleapis.com/{}", location.split('/').next().unwrap_or_default())
+        }
         None => format!("file://{}", Path::new(&sensor.path).parent().unwrap_or(Path::new("")).display()),
     }
 }

@@ -56,13 +56,13 @@ impl Bench {
         let folder = TempDir::new().unwrap();
         let executor =
             Executor::new(runtime.clone(), Worker::new(runtime), ".").with_secrets_in(folder.path());
-        let executor = executor.with_outgoing(host::Outgoing::anywhere());
+        let executor = executor.with_egress_policy(host::EgressPolicy::allow_internal());
         Self { executor: change(executor), clock, folder }
     }
 
     /// What a task's sensor sees that began to look at `since`.
     async fn see(&self, config: Value, since: Instant) -> Result<Option<Value>, Failure> {
-        self.executor.see(TenantId::DEFAULT, config, since, &str::to_owned).await
+        self.executor.poll_condition(TenantId::DEFAULT, config, since, &str::to_owned).await
     }
 
     async fn write(&self, text: &str) {

@@ -94,8 +94,8 @@ impl World {
         let run = runtime.start(request).await.unwrap().record.run.id;
         let worker = Worker::new(runtime.clone());
         let folder = tempfile::tempdir().unwrap();
-        let mut executor =
-            Executor::new(runtime.clone(), worker.clone(), ".").with_outgoing(host::Outgoing::anywhere());
+        let mut executor = Executor::new(runtime.clone(), worker.clone(), ".")
+            .with_egress_policy(host::EgressPolicy::allow_internal());
         executor.scratch = folder.path().join("scratch");
         std::fs::create_dir(&executor.scratch).unwrap();
         Self { clock, runtime, executor: Arc::new(executor), worker, listener, folder, run, version }
@@ -113,7 +113,7 @@ impl World {
             give_up_at: None,
         };
         let executor = self.executor.clone();
-        tokio::spawn(async move { executor.carry_out(&work).await })
+        tokio::spawn(async move { executor.execute(&work).await })
     }
 
     /// The connection to a tree that is complete.
@@ -154,7 +154,7 @@ impl World {
     }
 
     /// Why the first attempt was handed back.
-    async fn handed_back(&self) -> String {
+    async fn hand_back_reason(&self) -> String {
         let task = self.task().await;
         assert_eq!((task.state, task.attempt, task.handed_back), (TaskState::Dispatched, 2, 1));
         let events = self.runtime.store().events(self.run, 0, 99).await.unwrap();
@@ -184,8 +184,8 @@ async fn what_runs_may_finish_when_the_worker_is_asked_to_stop() {
     let attempt = world.begin(1);
     let mut wire = world.ready().await;
     let stop = world.stop();
-    until(|| world.worker.closing().is_some()).await;
-    assert_eq!(world.begin(2).await.unwrap().unwrap(), Verdict::Later("asked to stop".into()));
+    until(|| world.worker.shutdown_reason().is_some()).await;
+    assert_eq!(world.begin(2).await.unwrap().unwrap(), Verdict::Retry("asked to stop".into()));
     let_go_on(&mut wire).await;
     stop.await.unwrap();
     assert_eq!(attempt.await.unwrap().unwrap(), Verdict::Done);
@@ -201,11 +201,11 @@ async fn what_does_not_finish_in_time_is_handed_back_and_leaves_no_process() {
         let attempt = world.begin(1);
         let wire = world.ready().await;
         let stop = world.stop();
-        until(|| world.worker.closing().is_some()).await;
+        until(|| world.worker.shutdown_reason().is_some()).await;
         world.pass(9_999);
         assert_eq!(world.task().await.state, TaskState::Running);
         world.pass(1);
-        until(|| world.worker.holds.handed_back().is_some()).await;
+        until(|| world.worker.claims.hand_back_reason().is_some()).await;
         // A process that ignores the request to end is killed half a second later, whenever that was sent.
         while before == DEAF && !stop.is_finished() {
             world.pass(500);
@@ -213,7 +213,7 @@ async fn what_does_not_finish_in_time_is_handed_back_and_leaves_no_process() {
         }
         stop.await.unwrap();
         assert_eq!(attempt.await.unwrap().unwrap(), Verdict::Done, "its message is done with");
-        assert_eq!(world.handed_back().await, "asked to stop");
+        assert_eq!(world.hand_back_reason().await, "asked to stop");
         assert!(!world.is_known().await, "it said goodbye");
         all_dead(wire).await;
     }
@@ -228,9 +228,9 @@ async fn a_worker_that_is_killed_kills_all_it_holds_at_once_and_ends() {
     world.pass(10_000);
     assert_eq!(attempt.await.unwrap().unwrap(), Verdict::Done);
     world.worker.ended().await;
-    assert_eq!(world.handed_back().await, "the worker was killed by ada: it hangs");
+    assert_eq!(world.hand_back_reason().await, "the worker was killed by ada: it hangs");
     assert!(!world.is_known().await);
-    assert!(matches!(world.begin(2).await.unwrap().unwrap(), Verdict::Later(_)), "others shall do it");
+    assert!(matches!(world.begin(2).await.unwrap().unwrap(), Verdict::Retry(_)), "others shall do it");
     all_dead(wire).await;
 }
 
@@ -241,8 +241,8 @@ async fn a_worker_that_drains_takes_nothing_and_finishes_what_it_holds() {
     let mut wire = world.ready().await;
     world.order(WorkerCommandKind::Drain).await;
     world.pass(10_000);
-    until(|| world.worker.closing().is_some()).await;
-    let later = Verdict::Later("the worker was drained by ada: it hangs".into());
+    until(|| world.worker.shutdown_reason().is_some()).await;
+    let later = Verdict::Retry("the worker was drained by ada: it hangs".into());
     assert_eq!(world.begin(2).await.unwrap().unwrap(), later);
     let_go_on(&mut wire).await;
     assert_eq!(attempt.await.unwrap().unwrap(), Verdict::Done);
@@ -330,7 +330,7 @@ async fn a_worker_whose_disk_is_full_fails_the_attempt_and_lives() {
         None => "the scratch directory cannot be made at",
     };
     assert!(failure.message.starts_with(says), "{}", failure.message);
-    assert_eq!(world.worker.closing(), None);
+    assert_eq!(world.worker.shutdown_reason(), None);
     assert!(!world.is_known().await, "it holds nothing");
 }
 
@@ -344,7 +344,7 @@ async fn a_program_that_finds_the_disk_full_fails_and_its_last_words_are_kept() 
     let log = world.runtime.store().log(key, 1, 0, 99).await.unwrap();
     let said = log.iter().any(|(_, line)| line.line.contains("No space left on device"));
     assert!(said, "{log:?}");
-    assert_eq!(world.worker.closing(), None);
+    assert_eq!(world.worker.shutdown_reason(), None);
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use super::{Archive, lines};
 
-/// An archive in a bucket: an object for each batch, below its kind and day, a document a line. The content determines
-/// the name, so that the same batch is there once however often it comes.
+/// An archive in a bucket: one object per batch, below its kind and day, one document per line. The content determines the
+/// name, so that a batch that is stored twice is one object.
 #[derive(Debug)]
 pub struct Bucket {
     name: String,
@@ -18,7 +18,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// That bucket, of Google or of another server that speaks the same API.
+    /// A bucket of Google, or of another server with the same API.
     pub fn new(name: impl Into<String>, endpoint: Option<String>) -> Self {
         Self { name: name.into(), storage: Storage::new(Access::Write, endpoint) }
     }
@@ -26,8 +26,8 @@ impl Bucket {
 
 #[async_trait::async_trait]
 impl Archive for Bucket {
-    async fn keep(&self, kind: &str, now: Instant, documents: Vec<Value>) -> io::Result<()> {
-        // A run without outputs has nothing to keep.
+    async fn store(&self, kind: &str, now: Instant, documents: Vec<Value>) -> io::Result<()> {
+        // Runs without outputs have no documents.
         if documents.is_empty() {
             return Ok(());
         }
@@ -51,12 +51,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_is_an_object_below_its_kind_and_day_however_often_it_comes() {
+    async fn a_batch_is_one_object_however_often_it_is_stored() {
         let server = StorageServer::start(&["old-runs"]).await;
         let bucket = Bucket::new("old-runs", Some(server.url().to_owned()));
         for documents in [vec![json!({"run": 1}), json!({"run": 2})], vec![json!({"run": 3})], Vec::new()] {
             for _ in 0..2 {
-                bucket.keep("runs", noon(), documents.clone()).await.unwrap();
+                bucket.store("runs", noon(), documents.clone()).await.unwrap();
             }
         }
         let names = server.names("old-runs");
@@ -71,11 +71,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_that_was_not_written_is_an_error() {
+    async fn a_failed_write_is_an_error() {
         let server = StorageServer::start(&["old-runs"]).await;
         let bucket = Bucket::new("old-runs", Some(server.url().to_owned()));
         server.reject_with(Some(503));
-        let refused = bucket.keep("runs", noon(), vec![json!({"run": 1})]).await.unwrap_err();
+        let refused = bucket.store("runs", noon(), vec![json!({"run": 1})]).await.unwrap_err();
         assert!(refused.to_string().contains("503"), "{refused}");
         assert!(server.names("old-runs").is_empty());
     }

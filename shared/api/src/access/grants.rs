@@ -1,7 +1,7 @@
 //! Grants that are made over the API.
 
 use accounts::GrantRecord;
-use auth::Who;
+use auth::Principal;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -84,7 +84,7 @@ pub(crate) async fn post_grant(
     request::Json(body): request::Json<GrantBody>,
 ) -> Result<(StatusCode, Json<GrantView>), Problem> {
     let invalid = |words| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_grant", words);
-    let who: Who = body.who.parse().map_err(invalid)?;
+    let who: Principal = body.who.parse().map_err(invalid)?;
     let (tenant, workflows) = (body.tenant.as_deref(), body.workflows.as_deref());
     let scope = scope(&api, &caller, &body.role, tenant, workflows).await?;
     let (id, created_at) = (Uuid::now_v7(), api.app.now());

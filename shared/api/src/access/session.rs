@@ -1,6 +1,6 @@
 //! Browser sessions: who signed in, kept in a sealed cookie; and what proves that a form is one of ours.
 
-use auth::{Attempt, Identity, Seal, SignIn};
+use auth::{Identity, PendingSignIn, Seal, SignIn};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use chrono::TimeDelta;
@@ -81,7 +81,7 @@ impl Sessions {
     }
 
     /// The cookie that keeps who is about to sign in.
-    pub fn attempt_cookie(&self, attempt: &Attempt, now: Instant) -> HeaderValue {
+    pub fn attempt_cookie(&self, attempt: &PendingSignIn, now: Instant) -> HeaderValue {
         self.cookie("sign_in", &self.seal.close("attempt", attempt, now + ATTEMPT), ATTEMPT)
     }
 
@@ -96,7 +96,7 @@ impl Sessions {
     }
 
     /// Whoever is about to sign in with this browser.
-    pub fn attempt(&self, parts: &Parts, now: Instant) -> Option<Attempt> {
+    pub fn attempt(&self, parts: &Parts, now: Instant) -> Option<PendingSignIn> {
         self.seal.open("attempt", cookie(parts, &self.name("sign_in"))?, now)
     }
 
@@ -107,7 +107,7 @@ impl Sessions {
 
     /// What every form of a session holds in its field `csrf`: no other site can know it.
     pub fn csrf(&self, session: &Session) -> String {
-        self.seal.mark("csrf", &session.id)
+        self.seal.sign("csrf", &session.id)
     }
 }
 
@@ -161,7 +161,7 @@ impl Access {
     /// Refuses what changes something and is not sent by a page of ours.
     pub(super) fn check_sent_by_us(&self, parts: &Parts, csrf: &str) -> Result<(), Problem> {
         let sent = parts.headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
-        match parts.method.is_safe() || sent.is_some_and(|sent| auth::same(sent, csrf)) {
+        match parts.method.is_safe() || sent.is_some_and(|sent| auth::constant_time_eq(sent, csrf)) {
             true => Ok(()),
             false => Err(forbidden(format!(
                 "a session needs a CSRF token for changes; send it in `{CSRF_HEADER}`"

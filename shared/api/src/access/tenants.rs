@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use auth::{DEFAULT_TENANT, Grant, Reach};
+use auth::{DEFAULT_TENANT, Grant, TenantScope};
 use host::Problem;
 use model::TenantId;
 
@@ -14,7 +14,7 @@ pub(super) fn choose(who: &str, grants: &[Grant], wanted: Option<&str>) -> Resul
     if grants.is_empty() {
         return Err(forbidden(format!("{who} has no role; an admin can grant one with `ebb grants add`")));
     }
-    let everywhere = grants.iter().any(|grant| grant.tenant == Reach::All);
+    let everywhere = grants.iter().any(|grant| grant.tenant == TenantScope::All);
     let named: BTreeSet<&str> = grants.iter().filter_map(|grant| grant.tenant.tenant()).collect();
     match wanted {
         Some(wanted) if everywhere || named.contains(wanted) => Ok(wanted.to_owned()),

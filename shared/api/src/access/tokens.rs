@@ -1,7 +1,7 @@
 //! Service tokens: made, listed, revoked; shown once and never again.
 
 use accounts::{IdentityFilter, NewToken, Scope, TokenRecord};
-use auth::{Pattern, Reach};
+use auth::{Pattern, TenantScope};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -114,8 +114,8 @@ pub(super) async fn scope(
     let invalid = |words| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_scope", words);
     let role: auth::Role = role.parse().map_err(invalid)?;
     let workflows = Pattern::new(workflows.unwrap_or("*")).map_err(invalid)?;
-    let reach = Reach::named(tenant.unwrap_or(&caller.tenant_name)).map_err(invalid)?;
-    auth::may(&caller.grants, auth::Permission::Administer, reach.tenant(), auth::About::Whole)
+    let reach = TenantScope::named(tenant.unwrap_or(&caller.tenant_name)).map_err(invalid)?;
+    auth::may(&caller.grants, auth::Permission::Administer, reach.tenant(), auth::WorkflowScope::Whole)
         .map_err(forbidden)?;
     let tenant = match reach.tenant() {
         None => None,

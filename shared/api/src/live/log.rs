@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, Stream, StreamExt};
-use host::{Problem, Stopping};
+use host::{Problem, ShutdownNotice};
 use model::{RunId, TaskState};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -135,7 +135,7 @@ pub(crate) async fn get_log(
     caller: Caller,
     Path((run, task)): Path<(RunId, String)>,
     Query(query): Query<FollowQuery>,
-    stopping: Option<Extension<Stopping>>,
+    stopping: Option<Extension<ShutdownNotice>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let current = tasks::find(&api, &caller, run, &task).await?.record.task.attempt;
@@ -163,7 +163,7 @@ pub(crate) async fn get_log(
         _place: place,
     };
     let stopping = stopping.map(|Extension(stopping)| stopping).unwrap_or_default();
-    Ok((unbuffered(), Sse::new(follower.into_stream(stopping.asked()))).into_response())
+    Ok((unbuffered(), Sse::new(follower.into_stream(stopping.received()))).into_response())
 }
 
 #[cfg(test)]

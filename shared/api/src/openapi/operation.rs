@@ -9,7 +9,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use host::{Problem, Stopping};
+use host::{Problem, ShutdownNotice};
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -90,7 +90,7 @@ macro_rules! asks_nothing {
     )*};
 }
 
-asks_nothing!(State<Api>, HeaderMap, Option<Extension<Stopping>>);
+asks_nothing!(State<Api>, HeaderMap, Option<Extension<ShutdownNotice>>);
 
 impl Asks for Caller {
     fn ask(operation: &mut Operation, _: &mut Schemas) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::BodyDataStream;
 use axum::http::StatusCode;
 use futures::StreamExt;
-use host::Stop;
+use host::ShutdownSignal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -179,7 +179,7 @@ async fn a_server_that_is_asked_to_stop_does_not_wait_for_listeners() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let stopped: Stop = Box::pin(async move { drop(stopped.await) });
+    let stopped: ShutdownSignal = Box::pin(async move { drop(stopped.await) });
     // A server that waited for its listeners would wait for the whole grace.
     let server = tokio::spawn(host::serve(listener, world.router(), stopped, 10 * DEADLINE));
     let mut socket = TcpStream::connect(address).await.unwrap();

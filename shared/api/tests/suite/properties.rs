@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use host::Stop;
+use host::ShutdownSignal;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
@@ -38,8 +38,8 @@ async fn check(configuration: &str) {
     let run = world.start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/api/v1/openapi.json", listener.local_addr().unwrap());
-    let never: Stop = Box::pin(std::future::pending());
-    let server = tokio::spawn(host::serve(listener, world.router(), never, host::GRACE));
+    let never: ShutdownSignal = Box::pin(std::future::pending());
+    let server = tokio::spawn(host::serve(listener, world.router(), never, host::DEFAULT_GRACE_PERIOD));
     let examples = std::env::var("SCHEMATHESIS_EXAMPLES").unwrap_or_else(|_| "10".into());
     let told = Command::new(program)
         .current_dir(env!("CARGO_TARGET_TMPDIR"))

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use accounts::Accounts;
 use async_trait::async_trait;
-use auth::{Gate, Issuer, Keys, Policy, PushAuth, Verifier};
+use auth::{Authenticator, Issuer, Keys, Policy, PushAuth, Verifier};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
@@ -223,7 +223,7 @@ impl World {
 fn all_are_admins() -> Access {
     let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
     let policy = Policy::read("@example.com=admin:*").unwrap();
-    Access::new(Gate::new([verifier.into()]), policy)
+    Access::new(Authenticator::new([verifier.into()]), policy)
 }
 
 /// A token of Ada for that audience, good for so many seconds from now.

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
-mod gate;
+mod authenticator;
 mod issuer;
 mod keys;
 mod push;

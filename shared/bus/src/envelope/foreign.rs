@@ -24,7 +24,7 @@ pub struct Incoming {
     pub subscription: Option<String>,
 }
 
-/// What a request holds.
+/// The content of a request.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Opened {
     /// One of our messages.
@@ -44,7 +44,7 @@ pub fn open_any(headers: &HeaderMap, body: &[u8]) -> Result<Opened, Rejected> {
         }
         (origin, Content::Event(event)) => {
             let subscription = origin.subscription.clone();
-            Ok(Opened::Foreign(Incoming { event: told(*event), subscription }))
+            Ok(Opened::Foreign(Incoming { event: cloud_event(*event), subscription }))
         }
         (origin, Content::Message(message)) => origin.plain(message).map(Opened::Foreign),
     }
@@ -71,7 +71,7 @@ impl Origin {
 }
 
 /// The event as our own type.
-fn told(mut event: Event) -> CloudEvent {
+fn cloud_event(mut event: Event) -> CloudEvent {
     let attributes: BTreeMap<String, String> =
         event.iter_extensions().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
     let (_, _, data) = event.take_data();
@@ -91,7 +91,7 @@ fn told(mut event: Event) -> CloudEvent {
     }
 }
 
-/// JSON where it is JSON; else text.
+/// JSON if it is valid JSON; else text.
 fn json_or_text(data: Vec<u8>) -> Value {
     if data.is_empty() {
         return Value::Null;

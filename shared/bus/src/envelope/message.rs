@@ -1,4 +1,4 @@
-//! A message as it lies on the bus, and as Pub/Sub wraps it into a push.
+//! A message in its form on the bus, and as Pub/Sub wraps it into a push.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use uuid::Uuid;
 /// The source of all our events.
 const SOURCE: &str = "/ebbflow";
 
-/// A message as it lies on the bus: a binary CloudEvent, its attributes prefixed with `ce-`.
+/// A message in its form on the bus: a binary CloudEvent, its attributes prefixed with `ce-`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BusMessage {
     /// Its id on the bus.
@@ -39,7 +39,7 @@ impl BusMessage {
             ("ce-type".into(), message.kind().into()),
         ]);
         if let Some(run) = message.run() {
-            // The id of the message names its span: delivered again, it is the same span of the same trace.
+            // The span id is derived from the message's id: a redelivery has the same span in the same trace.
             let span = Uuid::new_v5(&run.0, id.as_bytes()).simple().to_string();
             attributes.insert("ce-subject".into(), run.to_string());
             attributes.insert("ce-traceparent".into(), format!("00-{}-{}-01", run.trace_id(), &span[..16]));
@@ -111,7 +111,7 @@ struct Wrapped<'a> {
     publish_time_twin: &'a str,
 }
 
-/// The body of a push, as far as it matters to a receiver.
+/// The parts of a push's body that a receiver reads.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Push {

@@ -69,6 +69,6 @@ pub(super) fn open(headers: &HeaderMap, body: &[u8]) -> Option<Delivery> {
         attempt: delivery_attempt,
         subscription,
         traceparent: Some(attributes.ce_traceparent.into_owned()),
-        made_at: Some(attributes.ce_time),
+        created_at: Some(attributes.ce_time),
     })
 }

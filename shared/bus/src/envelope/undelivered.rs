@@ -19,10 +19,10 @@ impl Undelivered {
         let Ok(Push { message, subscription, .. }) = serde_json::from_slice::<Push>(body) else {
             return Self::default();
         };
-        let told = |name: &str| message.attributes.get(&format!("CloudPubSubDeadLetterSource{name}"));
+        let source = |name: &str| message.attributes.get(&format!("CloudPubSubDeadLetterSource{name}"));
         Self {
-            subscription: told("Subscription").cloned().or(subscription),
-            deliveries: told("DeliveryCount").and_then(|count| count.parse().ok()),
+            subscription: source("Subscription").cloned().or(subscription),
+            deliveries: source("DeliveryCount").and_then(|count| count.parse().ok()),
             id: message.message_id.or(message.message_id_twin),
         }
     }
@@ -30,9 +30,9 @@ impl Undelivered {
     /// Why it was dead-lettered, for people.
     pub fn reason(&self) -> String {
         match self.deliveries {
-            Some(1) => "given up after 1 delivery".into(),
-            Some(count) => format!("given up after {count} deliveries"),
-            None => "given up by the bus".into(),
+            Some(1) => "undeliverable after 1 delivery".into(),
+            Some(count) => format!("undeliverable after {count} deliveries"),
+            None => "undeliverable, according to the bus".into(),
         }
     }
 }
@@ -42,11 +42,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_comes_is_read_as_far_as_it_goes() {
+    fn missing_fields_stay_empty() {
         for body in ["", "{}", "no JSON", r#"{"message": {}}"#] {
             let undelivered = Undelivered::read(body.as_bytes());
             assert_eq!((undelivered.id.as_deref(), undelivered.deliveries), (None, None), "{body}");
-            assert_eq!(undelivered.reason(), "given up by the bus");
+            assert_eq!(undelivered.reason(), "undeliverable, according to the bus");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Fault injection: whatever a bus may do to messages, done often.
+//! Fault injection: everything that a bus may do to messages, but often.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -12,11 +12,11 @@ use rand::{RngExt, SeedableRng};
 pub struct Faults {
     /// The seed: the same seed has the same faults for the same messages.
     pub seed: u64,
-    /// How likely a message is delivered twice.
+    /// The probability that a message is delivered twice.
     pub duplicate: f64,
-    /// How likely a message is lost for good.
+    /// The probability that a message is lost.
     pub drop: f64,
-    /// How long messages are held back before they are delivered.
+    /// How long messages are delayed before they are delivered.
     pub delay: Option<Range<Duration>>,
     /// Whether messages overtake each other in the queue.
     pub reorder: bool,
@@ -47,7 +47,7 @@ impl Dice {
     }
 
     /// The position for a message in a queue of that length.
-    pub(super) fn place(&self, length: usize) -> usize {
+    pub(super) fn position(&self, length: usize) -> usize {
         match self.faults.reorder {
             true => self.rng.lock().expect("no holder panics").random_range(0..=length),
             false => length,

@@ -45,21 +45,21 @@ impl SubscriptionQueue {
         self.subscription.only.as_ref().is_none_or(|only| message.attributes.get("ce-type") == Some(only))
     }
 
-    /// Queues a pending at the position that `place` picks for the queue's length. If it returns `true`, the caller must start a
-    /// worker.
-    pub(super) fn add(&self, pending: PendingDelivery, place: impl FnOnce(usize) -> usize) -> bool {
+    /// Queues a delivery at the position that `position` picks for the queue's length. If it returns `true`, the caller must
+    /// start a worker.
+    pub(super) fn add(&self, pending: PendingDelivery, position: impl FnOnce(usize) -> usize) -> bool {
         let mut state = self.state.lock().expect("no holder panics");
         if state.closed {
             return false;
         }
-        let place = place(state.queue.len());
-        state.queue.insert(place, pending);
+        let position = position(state.queue.len());
+        state.queue.insert(position, pending);
         let wanted = state.workers < self.subscription.window.max(1);
         state.workers += usize::from(wanted);
         wanted
     }
 
-    /// The next pending for a worker; with none left the worker ends.
+    /// The next delivery for a worker; if there is none, the worker ends.
     pub(super) fn next(&self) -> Option<PendingDelivery> {
         let mut state = self.state.lock().expect("no holder panics");
         let next = state.queue.pop_front();

@@ -167,7 +167,7 @@ fn what_can_never_succeed_says_who_it_is_and_why() {
     check(&|body| body["message"]["data"] = Value::Null, "no data");
     check(&|body| body["message"]["attributes"] = json!({}), "no CloudEvent");
     check(&|body| body["message"]["attributes"]["ce-type"] = json!("dev.other.v1"), "unknown message type");
-    check(&|body| body["message"]["attributes"]["ce-specversion"] = json!("7"), "no binary CloudEvent");
+    check(&|body| body["message"]["attributes"]["ce-specversion"] = json!("7"), "not a binary CloudEvent");
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! Who may use the API: which tokens are accepted, and who has which role by configuration.
+//! Access to the API: which tokens are accepted, and which roles the configuration grants.
 
 use auth::{
-    GOOGLE_AUTHORIZE_URL, GOOGLE_INTROSPECTION_URL, GOOGLE_ISSUERS, GOOGLE_KEYS_URL, GOOGLE_TOKEN_URL, Gate,
-    Grant, Introspector, Keys, Pattern, Policy, Provider, Reach, Role, SignIn, Trusted, Verifier, Who,
+    Authenticator, GOOGLE_AUTHORIZE_URL, GOOGLE_INTROSPECTION_URL, GOOGLE_ISSUERS, GOOGLE_KEYS_URL,
+    GOOGLE_TOKEN_URL, Grant, Introspector, Keys, Pattern, Policy, Principal, Provider, Role, SignIn,
+    TenantScope, TrustedIssuer, Verifier,
 };
 use serde::Deserialize;
 
@@ -14,25 +15,26 @@ const DEFAULT_RATE: u32 = 1_000;
 /// The shortest key to seal sessions with, in characters.
 const MIN_KEY_LENGTH: usize = 32;
 
-/// Who may use the API.
+/// Access to the API: who may use it, and how much.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ApiConfig {
     /// The issuers whose signed tokens are accepted: `EBB_API_AUDIENCE` and related settings, and `EBB_API_ISSUERS`.
     pub issuers: Vec<IssuerConfig>,
-    /// The server that knows opaque tokens.
+    /// The server that introspects opaque tokens.
     pub introspection: Option<IntrospectionConfig>,
-    /// Who has which role: `EBB_API_ACCOUNTS` are admins of everything, `EBB_API_GRANTS` says the rest.
+    /// Roles by configuration: `EBB_API_ACCOUNTS` are admins of every tenant, `EBB_API_GRANTS` lists the others.
     pub policy: Policy,
     /// How people sign in with a browser.
     pub sign_in: Option<SignInConfig>,
-    /// `EBB_RATE_CALLER`: requests a second of one account or token; 0 for no limit.
-    pub rate_of_a_caller: u32,
-    /// `EBB_RATE_TENANT`: requests a second of a tenant; 0 for no limit.
-    pub rate_of_a_tenant: u32,
-    /// `EBB_QUOTA_RUNS`: unfinished runs of a tenant, beyond which the API and webhooks start no more; 0 for no limit.
-    pub quota_of_runs: u32,
-    /// `EBB_QUOTA_WORKFLOWS`: workflows of a tenant; 0 for no limit.
-    pub quota_of_workflows: u32,
+    /// `EBB_RATE_CALLER`: the maximum requests per second of one account or token; 0 for no limit.
+    pub rate_per_caller: u32,
+    /// `EBB_RATE_TENANT`: the maximum requests per second of one tenant; 0 for no limit.
+    pub rate_per_tenant: u32,
+    /// `EBB_QUOTA_RUNS`: the maximum number of unfinished runs of a tenant, beyond which the API and webhooks start no
+    /// more; 0 for no limit.
+    pub run_quota: u32,
+    /// `EBB_QUOTA_WORKFLOWS`: the maximum number of workflows of a tenant; 0 for no limit.
+    pub workflow_quota: u32,
 }
 
 /// How people sign in with a browser.
@@ -61,7 +63,7 @@ pub struct IssuerConfig {
     pub group_claim: Option<String>,
 }
 
-/// The server that knows opaque tokens.
+/// The server that introspects opaque tokens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IntrospectionConfig {
     /// `EBB_API_INTROSPECTION_URL`: Google's by default.
@@ -82,21 +84,22 @@ struct IssuerEntry {
 }
 
 impl ApiConfig {
-    /// Identifies the bearer of a token.
-    pub fn gate(&self) -> Result<Gate, auth::Error> {
+    /// The authenticator for the configured issuers.
+    pub fn authenticator(&self) -> Result<Authenticator, auth::Error> {
         let trusted = |config: &IssuerConfig| {
-            Ok(Trusted { verifier: config.tokens.build()?, group_claim: config.group_claim.clone() })
+            Ok(TrustedIssuer { verifier: config.tokens.build()?, group_claim: config.group_claim.clone() })
         };
-        let gate = Gate::new(self.issuers.iter().map(trusted).collect::<Result<Vec<_>, auth::Error>>()?);
+        let trusted = self.issuers.iter().map(trusted).collect::<Result<Vec<_>, auth::Error>>()?;
+        let authenticator = Authenticator::new(trusted);
         Ok(match &self.introspection {
-            Some(config) => gate.or_opaque(Introspector::new(&config.url, config.audiences.clone())?),
-            None => gate,
+            Some(config) => {
+                authenticator.with_introspection(Introspector::new(&config.url, config.audiences.clone())?)
+            }
+            None => authenticator,
         })
     }
-}
 
-impl ApiConfig {
-    /// How people sign in: with the trusted issuer, as its client.
+    /// Sign-in as a client of the first trusted issuer, if configured.
     pub fn sign_in(&self) -> Result<Option<SignIn>, auth::Error> {
         let (Some(config), Some(issuer)) = (&self.sign_in, self.issuers.first()) else { return Ok(None) };
         let keys = Keys::remote(&issuer.tokens.keys_url)?;
@@ -107,18 +110,18 @@ impl ApiConfig {
             client_id: config.client_id.clone(),
             client_secret: config.client_secret.clone(),
             redirect_url: format!("{}/sign-in/callback", config.console_url.trim_end_matches('/')),
-            trusted: Trusted { verifier, group_claim: issuer.group_claim.clone() },
+            trusted: TrustedIssuer { verifier, group_claim: issuer.group_claim.clone() },
         };
         SignIn::new(provider).map(Some)
     }
 }
 
-/// These accounts and domains as admins of everything.
+/// Grants these accounts and domains the role admin in every tenant.
 fn admins(accounts: &str) -> Result<Policy, Vec<String>> {
-    let grant = Grant { role: Role::Admin, tenant: Reach::All, workflows: Pattern::all() };
+    let grant = Grant { role: Role::Admin, tenant: TenantScope::All, workflows: Pattern::all() };
     let (mut entries, mut problems) = (Vec::new(), Vec::new());
     for account in accounts.split(',').map(str::trim).filter(|account| !account.is_empty()) {
-        match account.parse::<Who>() {
+        match account.parse::<Principal>() {
             Ok(who) => entries.push((who, grant.clone())),
             Err(problem) => problems.push(problem),
         }
@@ -138,7 +141,7 @@ impl Reader<'_> {
         let audiences: Vec<String> = audiences.chain([audience]).collect();
         if self.optional("EBB_PUSH_AUDIENCE").is_some_and(|push| audiences.contains(&push)) {
             self.problems.push(
-                "EBB_API_AUDIENCE and EBB_PUSH_AUDIENCE are the same: a token for one must not be good for the other"
+                "EBB_API_AUDIENCE and EBB_PUSH_AUDIENCE are the same: tokens for one must not be valid for the other"
                     .into(),
             );
         }
@@ -147,10 +150,10 @@ impl Reader<'_> {
             introspection: self.introspection(),
             policy: self.policy(),
             sign_in: self.sign_in(),
-            rate_of_a_caller: self.number("EBB_RATE_CALLER", DEFAULT_RATE),
-            rate_of_a_tenant: self.number("EBB_RATE_TENANT", 2 * DEFAULT_RATE),
-            quota_of_runs: self.number("EBB_QUOTA_RUNS", 100_000),
-            quota_of_workflows: self.number("EBB_QUOTA_WORKFLOWS", 10_000),
+            rate_per_caller: self.number("EBB_RATE_CALLER", DEFAULT_RATE),
+            rate_per_tenant: self.number("EBB_RATE_TENANT", 2 * DEFAULT_RATE),
+            run_quota: self.number("EBB_QUOTA_RUNS", 100_000),
+            workflow_quota: self.number("EBB_QUOTA_WORKFLOWS", 10_000),
         })
     }
 
@@ -158,7 +161,7 @@ impl Reader<'_> {
         let client_id = self.optional("EBB_SIGN_IN_CLIENT_ID")?;
         let session_key = self.needed("EBB_SESSION_KEY", "64 random characters");
         if (1..MIN_KEY_LENGTH).contains(&session_key.len()) {
-            self.problems.push(format!("EBB_SESSION_KEY has less than {MIN_KEY_LENGTH} characters"));
+            self.problems.push(format!("EBB_SESSION_KEY has fewer than {MIN_KEY_LENGTH} characters"));
         }
         let url = |found: Option<String>, google: &str| found.unwrap_or_else(|| google.to_owned());
         Some(SignInConfig {
@@ -177,7 +180,7 @@ impl Reader<'_> {
             Ok(entries) => entries,
             Err(error) => {
                 self.problems.push(format!(
-                    "EBB_API_ISSUERS is not a list of {{issuer, audience, keys_url, group_claim}} in JSON: {error}"
+                    "EBB_API_ISSUERS is not a JSON list of {{issuer, audience, keys_url, group_claim}}: {error}"
                 ));
                 return Vec::new();
             }
@@ -198,7 +201,7 @@ impl Reader<'_> {
         let url = self.optional("EBB_API_INTROSPECTION_URL");
         if audiences.is_none() && url.is_some() {
             self.problems.push(
-                "EBB_API_INTROSPECTION_AUDIENCES is not set: a token that was issued for anyone else must not be good here"
+                "EBB_API_INTROSPECTION_AUDIENCES is not set: tokens issued for other services must not be valid here"
                     .into(),
             );
         }
@@ -247,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn an_api_needs_to_know_who_may_use_it_and_an_audience_of_its_own() {
+    fn an_api_needs_grants_and_a_separate_audience() {
         let variables = [("EBB_API_AUDIENCE", "https://a"), ("EBB_PUSH_AUDIENCE", "https://a")];
         let problems = read(&variables).unwrap_err().to_string();
         assert!(problems.contains("EBB_API_ACCOUNTS") && problems.contains("are the same"), "{problems}");
     }
 
     #[test]
-    fn several_issuers_are_believed_each_for_its_own_audience() {
+    fn each_of_several_issuers_is_trusted_for_its_own_audience() {
         let issuers = r#"[{"issuer": "https://i", "audience": "b", "keys_url": "https://i/keys", "group_claim": "groups"}]"#;
         let api = read(&with(&[("EBB_API_ACCOUNTS", "@x.org"), ("EBB_API_ISSUERS", issuers)])).unwrap().api;
         let issuers = api.unwrap().issuers;
@@ -267,16 +270,16 @@ mod tests {
     }
 
     #[test]
-    fn every_grant_that_makes_no_sense_is_said() {
+    fn every_invalid_grant_is_reported() {
         let variables = with(&[("EBB_API_GRANTS", "ada@x.org=king, bob"), ("EBB_API_ISSUERS", "{}")]);
         let problems = read(&variables).unwrap_err().to_string();
-        for part in ["unknown role `king`", "`bob` is not of the form WHO=ROLE", "EBB_API_ISSUERS"] {
+        for part in ["unknown role `king`", "`bob` is not of the form PRINCIPAL=ROLE", "EBB_API_ISSUERS"] {
             assert!(problems.contains(part), "{part} is missing in:\n{problems}");
         }
     }
 
     #[test]
-    fn opaque_tokens_are_believed_only_for_audiences_that_are_named() {
+    fn opaque_tokens_need_a_list_of_accepted_audiences() {
         let variables =
             with(&[("EBB_API_ACCOUNTS", "@x.org"), ("EBB_API_INTROSPECTION_URL", "https://i/info")]);
         let problems = read(&variables).unwrap_err().to_string();

@@ -1,14 +1,14 @@
-//! The environment of the process. Nothing else reads settings from it.
+//! The environment variables of the process. Only this module reads them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The variables of a process, by name.
+/// Environment variables, by name.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// The environment of this process, without variables that are not Unicode.
+    /// The variables of this process, except those that are not Unicode.
     pub fn of_process() -> Self {
         let variables = std::env::vars_os();
         variables
@@ -36,7 +36,7 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
     }
 }
 
-/// Values may be secret.
+/// Prints the names only, since values may be secret.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()

@@ -1,4 +1,4 @@
-//! Claims about configurations.
+//! Tests of the configuration.
 
 use super::*;
 
@@ -7,7 +7,7 @@ pub(super) fn read(variables: &[(&str, &str)]) -> Result<Config, Problems> {
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn all_problems_are_reported_at_once() {
     let problems = read(&[("PORT", "http")]).unwrap_err().to_string();
     for name in ["PORT", "DATABASE_URL", "EBB_PROJECT", "EBB_BROKER_URL", "EBB_PUSH_AUTH"] {
         assert!(problems.contains(name), "{name} is missing in:\n{problems}");
@@ -21,7 +21,7 @@ fn checking_tokens_needs_an_audience_and_an_account() {
 }
 
 #[test]
-fn what_is_under_way_has_eight_seconds_unless_told_otherwise() {
+fn the_grace_period_is_eight_seconds_by_default() {
     let mut variables =
         vec![("DATABASE_URL", "postgres://x/y"), ("EBB_PROJECT", "p"), ("EBB_PUSH_AUTH", "none")];
     assert_eq!(read(&variables).unwrap().grace_seconds, 8);
@@ -30,7 +30,7 @@ fn what_is_under_way_has_eight_seconds_unless_told_otherwise() {
 }
 
 #[test]
-fn what_has_ended_is_kept_for_at_least_a_day() {
+fn retention_is_at_least_a_day() {
     let problems =
         read(&[("EBB_RETENTION_LOGS_DAYS", "0"), ("EBB_RETENTION_FAILED_DAYS", "ever")]).unwrap_err();
     let problems = problems.to_string();
@@ -39,7 +39,7 @@ fn what_has_ended_is_kept_for_at_least_a_day() {
 }
 
 #[test]
-fn google_is_believed_unless_told_otherwise() {
+fn google_is_the_trusted_issuer_by_default() {
     let variables = [
         ("DATABASE_URL", "postgres://x/y"),
         ("EBB_PROJECT", "p"),
@@ -48,14 +48,14 @@ fn google_is_believed_unless_told_otherwise() {
         ("EBB_PUSH_ACCOUNT", "invoker@p"),
     ];
     let PushConfig::Oidc { tokens, .. } = read(&variables).unwrap().push else {
-        panic!("oidc was asked for")
+        panic!("EBB_PUSH_AUTH is oidc")
     };
     assert_eq!(tokens.issuers, GOOGLE_ISSUERS);
     assert_eq!(tokens.keys_url, GOOGLE_KEYS_URL);
 }
 
 #[test]
-fn the_archive_is_a_folder_or_a_bucket_and_not_both() {
+fn the_archive_is_either_a_folder_or_a_bucket() {
     let mut variables = vec![
         ("DATABASE_URL", "postgres://x/y"),
         ("EBB_PROJECT", "p"),

@@ -1,26 +1,26 @@
-//! Every metric there is. Tests hold the code, the page and the alerts against this list.
+//! The catalogue of all metrics. Tests compare the code, both exports and the alerts with it.
 
-/// What kind of number it is.
+/// The kind of a metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// It only grows while the process lives.
+    /// Only increases while the process runs.
     Counter,
-    /// It goes up and down.
+    /// Goes up and down.
     Gauge,
-    /// Seconds, sorted into buckets.
+    /// Counts durations in buckets, in seconds.
     Histogram,
 }
 
-/// A metric.
+/// A metric: its name, kind, labels and description.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// What it is called.
+    /// The name, with its unit.
     pub name: &'static str,
-    /// What kind of number it is.
+    /// Counter, gauge or histogram.
     pub kind: Kind,
-    /// By what it is told apart.
+    /// The names of its labels.
     pub labels: &'static [&'static str],
-    /// What it means.
+    /// The description, for people.
     pub help: &'static str,
 }
 
@@ -36,40 +36,40 @@ const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'
     Metric { name, kind: Kind::Histogram, labels, help }
 }
 
-/// Every metric. Those of the store as a whole (from `ebbflow_runs` on) are shown by the sweep alone.
+/// All metrics. Those about the whole store (from `ebbflow_runs` on) are exported by the sweep alone.
 pub const METRICS: [Metric; 30] = [
-    counter("ebbflow_http_requests_total", &["path", "status"], "Requests that were answered."),
-    histogram("ebbflow_http_request_seconds", &["path"], "How long answering took."),
-    histogram("ebbflow_delivery_seconds", &["type"], "From when a message was published to its arrival."),
-    counter("ebbflow_runs_started_total", &[], "Runs that came into being."),
-    counter("ebbflow_runs_ended_total", &["workflow", "state"], "Runs that ended."),
-    histogram("ebbflow_run_seconds", &[], "From the creation of a run to its end."),
-    counter("ebbflow_tasks_ended_total", &["state"], "Tasks that ended."),
-    histogram("ebbflow_task_seconds", &[], "From the start of a task's last attempt to its end."),
-    counter("ebbflow_attempts_total", &["kind", "outcome"], "Attempts that were carried out."),
-    histogram("ebbflow_attempt_seconds", &["kind"], "How long carrying out an attempt took."),
-    counter("ebbflow_retries_total", &[], "Attempts that failed and are followed by another."),
-    histogram("ebbflow_settle_seconds", &[], "How long deciding and committing took, conflicts included."),
-    counter("ebbflow_conflicts_total", &[], "Transactions that were made anew since another came first."),
-    counter("ebbflow_publish_failures_total", &[], "Publishes that failed and are tried again."),
-    histogram("ebbflow_timer_lateness_seconds", &[], "From when a timer was due to when it fired."),
-    histogram("ebbflow_schedule_drift_seconds", &[], "From when a schedule was due to its run."),
-    counter("ebbflow_database_errors_total", &[], "Times that the database was away or refused."),
+    counter("ebbflow_http_requests_total", &["path", "status"], "HTTP requests."),
+    histogram("ebbflow_http_request_seconds", &["path"], "Duration of HTTP requests."),
+    histogram("ebbflow_delivery_seconds", &["type"], "Time from a message's publication to its delivery."),
+    counter("ebbflow_runs_started_total", &[], "Runs created."),
+    counter("ebbflow_runs_ended_total", &["workflow", "state"], "Runs that reached a final state."),
+    histogram("ebbflow_run_seconds", &[], "Time from a run's creation to its end."),
+    counter("ebbflow_tasks_ended_total", &["state"], "Tasks that reached a final state."),
+    histogram("ebbflow_task_seconds", &[], "Time from the start of a task's last attempt to its end."),
+    counter("ebbflow_attempts_total", &["kind", "outcome"], "Attempts run by this worker."),
+    histogram("ebbflow_attempt_seconds", &["kind"], "Duration of attempts."),
+    counter("ebbflow_retries_total", &[], "Failed attempts that are followed by another one."),
+    histogram("ebbflow_settle_seconds", &[], "Time to decide and commit, including conflicts."),
+    counter("ebbflow_conflicts_total", &[], "Transactions that were repeated because of a conflict."),
+    counter("ebbflow_publish_failures_total", &[], "Publish calls that failed and are retried."),
+    histogram("ebbflow_timer_lateness_seconds", &[], "Time from a timer's due time to its firing."),
+    histogram("ebbflow_schedule_drift_seconds", &[], "Time from a schedule's due time to its run."),
+    counter("ebbflow_database_errors_total", &[], "Database calls that failed."),
     gauge(
         "ebbflow_database_connections",
         &["state"],
-        "Connections of this instance: used, idle, and the most.",
+        "Database connections of this instance: used, idle and max.",
     ),
-    counter("ebbflow_dead_letters_total", &[], "Messages that were kept as dead letters."),
-    counter("ebbflow_heartbeats_missed_total", &[], "Beats that a worker could not make."),
-    counter("ebbflow_attempts_lost_total", &[], "Attempts that were taken from dead workers."),
-    counter("ebbflow_findings_total", &["fault"], "Times that something was found that should not be."),
-    gauge("ebbflow_breakers_open", &[], "Hosts to which no calls are made for a while since they fail."),
+    counter("ebbflow_dead_letters_total", &[], "Dead-lettered messages."),
+    counter("ebbflow_heartbeats_missed_total", &[], "Heartbeats that a worker could not send."),
+    counter("ebbflow_attempts_lost_total", &[], "Attempts lost with dead workers."),
+    counter("ebbflow_findings_total", &["fault"], "Inconsistencies found by inspections."),
+    gauge("ebbflow_breakers_open", &[], "Hosts whose circuit breaker is open."),
     gauge("ebbflow_runs", &["state"], "Unfinished runs."),
     gauge("ebbflow_tasks", &["tenant", "state"], "Tasks of unfinished runs."),
-    gauge("ebbflow_queue_depth", &["tenant"], "Tasks that could be carried out and that nobody has taken."),
-    gauge("ebbflow_queue_age_seconds", &["tenant"], "How long the longest has been waiting for a place."),
-    gauge("ebbflow_outbox_age_seconds", &[], "How old the oldest message is that was not published."),
-    gauge("ebbflow_timer_overdue_seconds", &[], "How long the oldest timer has been due."),
-    gauge("ebbflow_dead_letters_kept", &[], "Dead letters that wait for somebody to decide, 1000 at most."),
+    gauge("ebbflow_queue_depth", &["tenant"], "Tasks that are ready and not claimed."),
+    gauge("ebbflow_queue_age_seconds", &["tenant"], "Age of the oldest task that waits for a slot."),
+    gauge("ebbflow_outbox_age_seconds", &[], "Age of the oldest unpublished message in the outbox."),
+    gauge("ebbflow_timer_overdue_seconds", &[], "How long the oldest due timer is overdue."),
+    gauge("ebbflow_dead_letters_kept", &[], "Dead letters that await a decision; counts up to 1000."),
 ];

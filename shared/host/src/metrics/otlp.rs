@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 
 use super::catalogue::Kind;
 use super::registry::{self, BOUNDS, Family, Labels};
-use crate::traces::{self, Waiting};
+use crate::traces::{self, SpanBuffer};
 
 /// How often metrics are sent.
 const METRICS_INTERVAL: TimeDelta = TimeDelta::seconds(60);
 
-/// How often spans are sent, unless many are there before.
+/// How often spans are sent, unless a full batch is ready sooner.
 const SPANS_INTERVAL: TimeDelta = TimeDelta::seconds(5);
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Totals since the process started.
+/// OTLP's aggregation temporality of totals since the process started.
 const CUMULATIVE: u32 = 2;
 
 /// Sends metrics and spans to a collector.
@@ -28,22 +28,22 @@ pub struct Exporter {
     endpoint: String,
     service: String,
     since: Instant,
-    spans: &'static Waiting,
+    spans: &'static SpanBuffer,
 }
 
 impl Exporter {
-    /// To the collector at `endpoint`. From now on spans are gathered for it.
+    /// An exporter to the collector at `endpoint`. From now on spans are buffered for it.
     pub fn new(endpoint: &str, service: &str) -> reqwest::Result<Self> {
         Ok(Self {
             client: reqwest::Client::builder().timeout(REQUEST_TIMEOUT).build()?,
             endpoint: endpoint.trim_end_matches('/').into(),
             service: format!("ebbflow-{service}"),
             since: SystemClock.now(),
-            spans: traces::gather(),
+            spans: traces::start_buffering(),
         })
     }
 
-    /// Sends metrics every minute, and spans a few seconds after they ended, while the process lives.
+    /// Sends metrics every minute, and spans within a few seconds of their end, for as long as the process runs.
     pub async fn keep_sending(&self) {
         tokio::join!(self.keep_sending_metrics(), self.keep_sending_spans());
     }
@@ -59,13 +59,13 @@ impl Exporter {
         loop {
             tokio::select! {
                 () = SystemClock.wait_until(SystemClock.now() + SPANS_INTERVAL) => {}
-                () = self.spans.enough() => {}
+                () = self.spans.batch_ready() => {}
             }
             self.send_spans().await;
         }
     }
 
-    /// Sends all metrics and spans. If the collector is away they are lost, and nothing else happens.
+    /// Sends all metrics and spans. If the collector is unavailable, they are lost.
     pub async fn send(&self) {
         self.send_spans().await;
         self.send_metrics().await;
@@ -76,7 +76,7 @@ impl Exporter {
         self.post("metrics", &body).await;
     }
 
-    /// Spans that the collector rejects are lost, since others wait behind them.
+    /// Spans that the collector rejects are lost, so that they do not block later ones.
     async fn send_spans(&self) {
         loop {
             let spans = self.spans.take();
@@ -88,15 +88,15 @@ impl Exporter {
 
     async fn post(&self, what: &str, body: &Value) -> bool {
         let sent = self.client.post(format!("{}/v1/{what}", self.endpoint)).json(body).send().await;
-        let taken = sent.and_then(reqwest::Response::error_for_status);
-        if let Err(error) = &taken {
-            tracing::warn!("The collector did not take the {what}: {error}");
+        let accepted = sent.and_then(reqwest::Response::error_for_status);
+        if let Err(error) = &accepted {
+            tracing::warn!("The collector did not accept the {what}: {error}");
         }
-        taken.is_ok()
+        accepted.is_ok()
     }
 }
 
-/// The metrics as an export request of OTLP.
+/// The metrics as an OTLP export request.
 pub(super) fn request(families: &[Family], service: &str, since: Instant, now: Instant) -> Value {
     let (since, now) = (nanos(since), nanos(now));
     let point = |(labels, value): (&Labels, &registry::Value)| {

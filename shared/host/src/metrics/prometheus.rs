@@ -31,7 +31,7 @@ pub(super) fn page(families: &[Family]) -> String {
     page
 }
 
-/// The count of each line includes the buckets below.
+/// Writes the buckets of a histogram. Counts are cumulative.
 fn histogram(page: &mut String, name: &str, labels: &Labels, counts: &[u64]) {
     let bounds = BOUNDS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
     let mut below = 0;

@@ -14,7 +14,7 @@ use super::catalogue::{Kind, METRICS, Metric};
 pub(super) const BOUNDS: [f64; 13] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 3600.0];
 
-/// Counts what the catalogue lists, and nothing else.
+/// Records the metrics in the catalogue, and ignores all others.
 #[derive(Default)]
 pub(super) struct Registry {
     series: RwLock<HashMap<Key, Cell>>,
@@ -30,7 +30,7 @@ enum Cell {
 
 #[derive(Default)]
 struct Buckets {
-    /// One more than there are bounds: the last one has none.
+    /// One more than there are bounds: the last bucket is unbounded.
     counts: [AtomicU64; BOUNDS.len() + 1],
     /// The bits of an `f64`.
     sum: AtomicU64,
@@ -44,21 +44,21 @@ impl HistogramFn for Buckets {
     }
 }
 
-/// A metric of which something was counted.
+/// A metric with at least one recorded series.
 pub(super) struct Family {
     pub(super) metric: &'static Metric,
-    /// By labels.
+    /// The series, by labels.
     pub(super) series: BTreeMap<Labels, Value>,
 }
 
-/// Names and values, in the order in which the code gives them.
+/// Names and values of labels, in the order of the call.
 pub(super) type Labels = Vec<(String, String)>;
 
 pub(super) enum Value {
     Count(u64),
     Level(f64),
     Distribution {
-        /// How many values each bucket has.
+        /// The number of values in each bucket.
         counts: Vec<u64>,
         sum: f64,
     },
@@ -77,7 +77,7 @@ impl Registry {
         METRICS.iter().filter_map(family).collect()
     }
 
-    /// The cell of a series; none if the catalogue has no such metric.
+    /// The cell of a series; none if the metric is not in the catalogue.
     fn cell(&self, key: &Key) -> Option<Cell> {
         if let Some(cell) = self.series.read().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Some(cell.clone());

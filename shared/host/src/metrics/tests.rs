@@ -112,7 +112,7 @@ fn a_histogram_counts_up_to_each_bound_on_the_page_and_between_bounds_for_a_coll
 }
 
 #[test]
-fn labels_are_escaped_on_the_page_and_as_they_are_for_a_collector() {
+fn labels_are_escaped_for_prometheus_only() {
     let registry = Registry::default();
     let workflow = "a \"b\"\\\n";
     let count =
@@ -127,7 +127,7 @@ fn labels_are_escaped_on_the_page_and_as_they_are_for_a_collector() {
 }
 
 #[test]
-fn what_the_catalogue_does_not_list_is_not_counted() {
+fn metrics_outside_the_catalogue_are_ignored() {
     let registry = Registry::default();
     with_local_recorder(&registry, || counter!("unlisted_total").increment(1));
     assert!(registry.snapshot().is_empty());

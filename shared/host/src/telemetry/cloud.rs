@@ -23,7 +23,7 @@ pub(super) struct CloudLayer<W> {
 }
 
 impl<W> CloudLayer<W> {
-    /// Traces are those of that project.
+    /// A layer whose lines link to traces of a project.
     pub(super) fn new(project: Option<String>, out: W) -> Self {
         Self { project, out }
     }
@@ -46,10 +46,10 @@ impl<W> CloudLayer<W> {
             line.insert("logging.googleapis.com/spanId".into(), span.into());
         }
         if let (Some(file), Some(number)) = (metadata.file(), metadata.line()) {
-            let place = json!({
+            let location = json!({
                 "file": file, "line": number.to_string(), "function": metadata.module_path().unwrap_or_default(),
             });
-            line.insert("logging.googleapis.com/sourceLocation".into(), place);
+            line.insert("logging.googleapis.com/sourceLocation".into(), location);
         }
         Value::Object(line)
     }
@@ -97,14 +97,14 @@ where
         let mut fields = Fields::default();
         for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
             if let Some(outer) = span.extensions().get::<Fields>() {
-                fields.lay_over(outer);
+                fields.override_with(outer);
             }
         }
-        fields.lay_over(&own);
+        fields.override_with(&own);
         let fields = Fields { request: own.request, others: own.others, ..fields };
         let mut line = self.line(event, fields).to_string();
         line.push('\n');
-        // In one write, so that lines of several threads do not mix. A closed reader is no reason to stop.
+        // One write, so that lines of several threads do not mix. A closed pipe is ignored.
         let _ = self.out.make_writer().write_all(line.as_bytes());
     }
 }
@@ -121,7 +121,7 @@ mod tests {
     const RUN: &str = "018f0000-0000-7000-8000-000000000001";
     const TRACE: &str = "018f0000000070008000000000000001";
 
-    /// What was written, by whichever thread.
+    /// The output of all threads.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// The lines that were written meanwhile.
+    /// The lines that `work` logs.
     fn written(project: Option<&str>, work: impl FnOnce()) -> Vec<Value> {
         let out = Lines::default();
         let writer = out.clone();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_it_is_about_and_where_it_was_written() {
+    fn a_line_has_labels_trace_and_source_location() {
         let lines = written(Some("p"), || {
             let span = error_span!(
                 "request",
@@ -172,16 +172,16 @@ mod tests {
         assert_eq!(line["logging.googleapis.com/spanId"], "00f067aa0ba902b7");
         let labels = json!({"runId": RUN, "task": "load", "attempt": "2"});
         assert_eq!(line["logging.googleapis.com/labels"], labels);
-        let place = &line["logging.googleapis.com/sourceLocation"];
+        let location = &line["logging.googleapis.com/sourceLocation"];
         assert!(
-            place["file"].as_str().unwrap().ends_with("cloud.rs") && place["line"].is_string(),
-            "{place}"
+            location["file"].as_str().unwrap().ends_with("cloud.rs") && location["line"].is_string(),
+            "{location}"
         );
         assert!(line["time"].as_str().unwrap().ends_with('Z'));
     }
 
     #[test]
-    fn a_line_about_another_run_than_the_request_is_of_the_other_run_s_trace() {
+    fn a_line_about_a_run_belongs_to_the_runs_trace() {
         let lines = written(None, || {
             let span =
                 error_span!("request", trace = "0af7651916cd43dd8448eb211c80319c", span = "b7ad6b7169203331");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answered_request_is_shown_as_one() {
+    fn a_response_is_logged_as_an_http_request() {
         let lines =
             written(None, || info!(http.requestMethod = "POST", http.status = 503, "POST /push: 503"));
         assert_eq!(lines[0]["httpRequest"], json!({"requestMethod": "POST", "status": 503}));

@@ -1,11 +1,11 @@
-//! What a line is about: gathered from the spans that it is written in, and from its own fields.
+//! The fields of a log line: its own, and those of the spans around it.
 
 use std::fmt::Debug;
 
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 
-/// The fields that become labels, each with its label: the way to find the lines of a run, a task or an attempt.
+/// The fields that become labels, each with its label, by which people find the lines of a run, a task or an attempt.
 const LABELS: [(&str, &str); 5] = [
     ("tenant", "tenant"),
     ("workflow", "workflow"),
@@ -17,32 +17,32 @@ const LABELS: [(&str, &str); 5] = [
 /// The fields of a line or a span, by purpose.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Fields {
-    /// What the line is about.
+    /// Tenant, workflow, run, task and attempt.
     pub(crate) labels: Map<String, Value>,
     /// The trace of the request (32 hex digits), and the span within it (16).
     pub(crate) trace: Option<String>,
     pub(crate) span: Option<String>,
-    /// The request that was answered.
+    /// The HTTP request of a response.
     pub(crate) request: Map<String, Value>,
-    /// Everything else.
+    /// All other fields.
     pub(crate) others: Map<String, Value>,
 }
 
 impl Fields {
     /// Overrides labels, trace and span with those of an inner span or line.
-    pub(crate) fn lay_over(&mut self, inner: &Self) {
+    pub(crate) fn override_with(&mut self, inner: &Self) {
         self.labels.extend(inner.labels.clone());
         self.trace = inner.trace.clone().or(self.trace.take());
         self.span = inner.span.clone().or(self.span.take());
     }
 
-    /// The trace that the line belongs to: that of its run, else that of the request.
+    /// The trace of the line: that of its run, else that of the request.
     pub(crate) fn trace(&self) -> Option<String> {
         let run = self.labels.get("runId").and_then(Value::as_str).map(|run| run.replace('-', ""));
         run.or(self.trace.clone())
     }
 
-    /// The span that the line belongs to, if it lies in that trace.
+    /// The span of the line, if it belongs to that trace.
     pub(crate) fn span(&self) -> Option<&str> {
         self.span.as_deref().filter(|_| self.trace() == self.trace)
     }

@@ -9,13 +9,13 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{Kind, Span, gathered};
+use super::{Kind, Span, buffer};
 use crate::telemetry::Fields;
 
-/// Ends a span when a request's span ends. Does nothing if spans are not exported.
+/// Exports the span of each request. Does nothing if no exporter is configured.
 pub(crate) struct SpanLayer;
 
-/// A span in the making.
+/// A span that has not ended.
 struct Open {
     fields: Fields,
     from: Instant,
@@ -24,7 +24,7 @@ struct Open {
 
 impl Open {
     /// A request about a run joins the run's trace and leaves its caller's.
-    fn lay(&mut self, record: impl FnOnce(&mut Fields)) {
+    fn record(&mut self, record: impl FnOnce(&mut Fields)) {
         let before = (self.fields.trace.clone(), other(&self.fields, "parent"));
         record(&mut self.fields);
         if let (Some(trace), Some(parent)) = before
@@ -34,7 +34,7 @@ impl Open {
         }
     }
 
-    /// None without a trace, or if the caller does not record its trace.
+    /// The span to export; none without a trace, or if the caller does not record its trace.
     fn close(self, to: Instant) -> Option<Span> {
         let Self { fields, from, caller } = self;
         let (parent, name) = (other(&fields, "parent")?, other(&fields, "name")?);
@@ -62,7 +62,7 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        if gathered().is_none() {
+        if buffer().is_none() {
             return;
         }
         let mut fields = Fields::default();
@@ -76,14 +76,14 @@ where
         if let Some(span) = context.span(id)
             && let Some(open) = span.extensions_mut().get_mut::<Open>()
         {
-            open.lay(|fields| values.record(fields));
+            open.record(|fields| values.record(fields));
         }
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let open = context.span(&id).and_then(|span| span.extensions_mut().remove::<Open>());
-        if let Some((waiting, span)) = gathered().zip(open.and_then(|open| open.close(SystemClock.now()))) {
-            waiting.add(span);
+        if let Some((buffer, span)) = buffer().zip(open.and_then(|open| open.close(SystemClock.now()))) {
+            buffer.add(span);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! An API with the work of tenant `acme`, and people with any grants.
 
-use auth::{Gate, Keys, Policy, Trusted, Verifier};
+use auth::{Authenticator, Keys, Policy, TrustedIssuer, Verifier};
 use axum::http::{Method, StatusCode};
 use ebbflow_api::Access;
 use serde_json::Value;
@@ -37,9 +37,9 @@ impl Office {
             entries.push((format!("group:{grant}").parse().unwrap(), grant.parse().unwrap()));
         }
         let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
-        let trusted = Trusted { verifier, group_claim: Some("groups".into()) };
+        let trusted = TrustedIssuer { verifier, group_claim: Some("groups".into()) };
         let policy = Policy::read("ada@example.com=admin:*").unwrap().and(Policy::new(entries));
-        let world = World::with_access(Access::new(Gate::new([trusted]), policy)).await;
+        let world = World::with_access(Access::new(Authenticator::new([trusted]), policy)).await;
         let mut office = Self { world, run: String::new(), backfill: String::new(), before: String::new() };
         // The tenant comes into being with the first who has a role in it.
         assert_eq!(office.grant_and_get("/workflows", &["admin:acme"]).await.0, StatusCode::OK);

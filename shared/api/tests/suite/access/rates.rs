@@ -1,6 +1,6 @@
 //! Who asks too often, and who has too much.
 
-use auth::{Gate, Keys, Policy, Verifier};
+use auth::{Authenticator, Keys, Policy, Verifier};
 use axum::http::{Method, StatusCode, header};
 use ebbflow_api::Access;
 use ebbflow_api::access::{Quotas, Rates};
@@ -11,7 +11,8 @@ use crate::world::{Answer, HELLO, ISSUER, World, now, sign};
 async fn world(rates: Rates) -> World {
     let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
     let policy = Policy::read("ada@example.com=viewer, bob@example.com=viewer, cid@example.com=viewer:acme");
-    World::with_access(Access::new(Gate::new([verifier.into()]), policy.unwrap()).with_rates(rates)).await
+    World::with_access(Access::new(Authenticator::new([verifier.into()]), policy.unwrap()).with_rates(rates))
+        .await
 }
 
 async fn ask(world: &World, who: &str) -> Answer {
@@ -50,7 +51,7 @@ async fn a_tenant_has_a_rate_as_a_whole() {
 async fn bounded(quotas: Quotas) -> World {
     let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
     let policy = Policy::read("@example.com=admin:*").unwrap();
-    World::with_access(Access::new(Gate::new([verifier.into()]), policy).with_quotas(quotas)).await
+    World::with_access(Access::new(Authenticator::new([verifier.into()]), policy).with_quotas(quotas)).await
 }
 
 fn check_refused(answer: &Answer, quota: &str) {

@@ -1,0 +1,228 @@
+//! Signed webhooks: who is let in, and once.
+
+use api::access::{Access, Quotas, Rates};
+use api::{Feed, Links};
+use auth::{Authenticator, Policy};
+use aws_lc_rs::hmac;
+use chrono::TimeDelta;
+use store::Postgres;
+use testkit::ManualClock;
+
+use super::*;
+
+const HOOKED: &str = "
+name: hooked
+inputs: {n: {type: integer}}
+triggers:
+  - {name: partner, webhook: {secret: '{{ secrets.PARTNER }}'}, filter: event.data.n != 0, inputs: {n: '{{ event.data.n }}'}}
+tasks: [{name: a, type: noop}]
+";
+
+struct Partner {
+    app: App,
+    clock: ManualClock,
+    secrets: tempfile::TempDir,
+    api: Option<Api>,
+    _database: Option<testkit::Database>,
+}
+
+/// A request as a partner sends it.
+struct Sent<'a> {
+    secret: &'a str,
+    at: TimeDelta,
+    id: Option<&'a str>,
+    body: &'a str,
+    path: &'a str,
+}
+
+const SOUND: Sent<'_> =
+    Sent { secret: "s3cret", at: TimeDelta::zero(), id: None, body: r#"{"n": 1}"#, path: "hooked/partner" };
+
+impl Partner {
+    async fn new() -> Self {
+        let clock = ManualClock::at("2027-01-15T08:00:00Z");
+        let app = app_with(Arc::new(clock.clone()), &[HOOKED, HELLO]).await;
+        let secrets = tempfile::tempdir().unwrap();
+        std::fs::write(secrets.path().join("PARTNER"), "s3cret\n").unwrap();
+        Self { app, clock, secrets, api: None, _database: None }
+    }
+
+    /// The same where a tenant may ask and have so much.
+    async fn bounded(rates: Rates, quotas: Quotas) -> Self {
+        let database = testkit::migrated(Postgres::migrate).await;
+        let store = Postgres::connect(&database.url, 3).await.unwrap();
+        let (partner, reads) = (Self::new().await, read::Database::new(&store));
+        let accounts = accounts::Accounts::new(&store);
+        let clock = Arc::new(partner.clock.clone());
+        let app = app_on(Arc::new(store), clock, &[HOOKED, HELLO]).await;
+        let access = Access::new(Authenticator::new([]), Policy::read("").unwrap())
+            .with_rates(rates)
+            .with_quotas(quotas);
+        let api = Api {
+            app: app.clone(),
+            database: reads,
+            accounts,
+            access,
+            links: Links::local("http://localhost"),
+            pages_open: false,
+            feed: Feed::default(),
+        };
+        Self { app, api: Some(api), _database: Some(database), ..partner }
+    }
+
+    async fn send(&self, sent: &Sent<'_>) -> (u16, Value) {
+        let (timestamp, pairs) = self.sign(sent);
+        self.post(sent, &timestamp, &format!("v1={}", pairs.concat())).await
+    }
+
+    /// The timestamp and the signature, as two digits for each byte.
+    fn sign(&self, sent: &Sent<'_>) -> (String, Vec<String>) {
+        let timestamp = (self.clock.now() + sent.at).timestamp().to_string();
+        let key = hmac::Key::new(hmac::HMAC_SHA256, sent.secret.as_bytes());
+        let tag = hmac::sign(&key, format!("{timestamp}.{}", sent.body).as_bytes());
+        (timestamp, tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    async fn post(&self, sent: &Sent<'_>, timestamp: &str, signature: &str) -> (u16, Value) {
+        let mut request = Request::post(format!("/api/v1/hooks/{}", sent.path))
+            .header("x-ebb-timestamp", timestamp)
+            .header("x-ebb-signature", signature);
+        if let Some(id) = sent.id {
+            request = request.header("x-ebb-id", id);
+        }
+        let request = request.body(Body::from(sent.body.to_owned())).unwrap();
+        let secrets = Secrets::default().with_folder(self.secrets.path().to_owned());
+        let response =
+            router_with(self.app.clone(), self.api.clone(), secrets).oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        (status, serde_json::from_slice(&body).unwrap_or_default())
+    }
+}
+
+#[tokio::test]
+async fn a_signed_request_starts_a_run_and_says_which() {
+    let partner = Partner::new().await;
+    let (status, body) = partner.send(&SOUND).await;
+    assert_eq!(status, 201, "{body}");
+    let run: RunId = body["run_id"].as_str().unwrap().parse().unwrap();
+    let record = partner.app.runtime.store().run(TenantId::DEFAULT, run).await.unwrap().unwrap();
+    assert_eq!((record.facts.trigger_kind.as_str(), &record.facts.inputs["n"]), ("webhook", &json!(1)));
+}
+
+#[tokio::test]
+async fn a_partner_asks_no_more_often_and_starts_no_more_than_its_tenant_may() {
+    let one = |body| Sent { body, ..SOUND };
+    let runs = Partner::bounded(Rates::default(), Quotas { runs: Some(1), ..Quotas::default() }).await;
+    assert_eq!(runs.send(&one(r#"{"n": 1}"#)).await.0, 201);
+    let (status, body) = runs.send(&one(r#"{"n": 2}"#)).await;
+    assert_eq!(status, 429, "{body}");
+    assert!(body["message"].as_str().unwrap().contains("EBB_QUOTA_RUNS"), "{body}");
+    let rate = Partner::bounded(Rates { caller: Some(1), tenant: None }, Quotas::default()).await;
+    let mut answers = Vec::new();
+    for body in [r#"{"n": 1}"#, r#"{"n": 2}"#, r#"{"n": 3}"#] {
+        answers.push(rate.send(&one(body)).await.0);
+    }
+    assert_eq!(answers, [201, 201, 429], "two seconds' worth may come at once");
+    assert_eq!(
+        rate.send(&Sent { secret: "guess", ..SOUND }).await.0,
+        401,
+        "unauthenticated callers use up nothing"
+    );
+}
+
+#[tokio::test]
+async fn who_does_not_know_the_secret_is_refused_and_learns_nothing() {
+    let partner = Partner::new().await;
+    let wrong = Sent { secret: "guess", ..SOUND };
+    let elsewhere = Sent { path: "hooked/nothing", ..SOUND };
+    let (status, body) = partner.send(&wrong).await;
+    assert_eq!(status, 401);
+    let (other, told) = partner.send(&elsewhere).await;
+    assert_eq!((other, &told["message"]), (401, &body["message"]));
+    let now = partner.clock.now().timestamp().to_string();
+    for signature in ["", "v1=", "v1=zz", "v1=abc", "sha256=00"] {
+        assert_eq!(partner.post(&SOUND, &now, signature).await.0, 401, "{signature}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_or_a_time_that_was_not_signed_is_refused() {
+    let partner = Partner::new().await;
+    let now = partner.clock.now().timestamp().to_string();
+    let key = hmac::Key::new(hmac::HMAC_SHA256, b"s3cret");
+    let tag = hmac::sign(&key, format!("{now}.{}", SOUND.body).as_bytes());
+    let signature: String = "v1="
+        .chars()
+        .chain(tag.as_ref().iter().flat_map(|byte| format!("{byte:02x}").chars().collect::<Vec<_>>()))
+        .collect();
+    let other_body = Sent { body: r#"{"n": 2}"#, ..SOUND };
+    assert_eq!(partner.post(&other_body, &now, &signature).await.0, 401);
+    let later = (partner.clock.now().timestamp() + 1).to_string();
+    assert_eq!(partner.post(&SOUND, &later, &signature).await.0, 401);
+    assert_eq!(partner.post(&SOUND, &now, &signature).await.0, 201);
+}
+
+#[tokio::test]
+async fn what_is_older_or_newer_than_five_minutes_is_refused() {
+    let partner = Partner::new().await;
+    for seconds in [-301, 301, -86_400] {
+        let (status, body) = partner.send(&Sent { at: TimeDelta::seconds(seconds), ..SOUND }).await;
+        assert_eq!((status, &body["error_code"]), (401, &json!("too_old")), "{seconds}");
+    }
+    assert_eq!(partner.send(&Sent { at: TimeDelta::seconds(-300), ..SOUND }).await.0, 201);
+}
+
+#[tokio::test]
+async fn a_request_that_was_taken_is_not_taken_again() {
+    let partner = Partner::new().await;
+    let sent = Sent { id: Some("order-1"), ..SOUND };
+    assert_eq!(partner.send(&sent).await.0, 201);
+    let (status, body) = partner.send(&sent).await;
+    assert_eq!((status, &body["error_code"]), (409, &json!("replayed")));
+    // Another name does not make it another request.
+    assert_eq!(partner.send(&Sent { id: Some("order-2"), ..SOUND }).await.0, 409);
+    // Nor does another spelling of its signature.
+    while !partner.sign(&sent).1.iter().any(|pair| pair.starts_with('0')) {
+        partner.clock.advance(chrono::Duration::seconds(1));
+    }
+    let (timestamp, pairs) = partner.sign(&sent);
+    let other = Sent { id: Some("order-3"), ..SOUND };
+    assert!(
+        [201, 409].contains(&partner.post(&other, &timestamp, &format!("v1={}", pairs.concat())).await.0)
+    );
+    let signed: Vec<String> = pairs
+        .iter()
+        .map(|pair| pair.strip_prefix('0').map_or(pair.clone(), |low| format!("+{low}")))
+        .collect();
+    let other = Sent { id: Some("order-4"), ..SOUND };
+    assert_eq!(partner.post(&other, &timestamp, &format!("v1={}", signed.concat())).await.0, 401);
+    let upper = pairs.concat().to_uppercase();
+    assert_eq!(partner.post(&other, &timestamp, &format!("v1={upper}")).await.0, 409);
+    // Signed again, it is known by its id.
+    partner.clock.advance(chrono::Duration::seconds(10));
+    let (status, body) = partner.send(&sent).await;
+    assert_eq!((status, &body["duplicate"]), (200, &json!(true)));
+}
+
+#[tokio::test]
+async fn the_sender_learns_what_does_not_fit() {
+    let partner = Partner::new().await;
+    let (status, body) = partner.send(&Sent { body: r#"{"n": "x"}"#, ..SOUND }).await;
+    assert_eq!(status, 422, "{body}");
+    let (status, body) = partner.send(&Sent { body: r#"{"n": 0}"#, ..SOUND }).await;
+    assert_eq!((status, &body["filtered"]), (200, &json!(true)));
+}
+
+#[tokio::test]
+async fn what_the_document_tells_of_webhooks_is_served() {
+    let partner = Partner::new().await;
+    for path in api::openapi::hooks::PATHS {
+        assert!(api::openapi::document()["paths"][path]["post"].is_object(), "{path}");
+        let address = path.replace("{tenant}", "default").replace("{workflow}", "hooked");
+        let request = Request::post(address.replace("{trigger}", "partner")).body(Body::empty()).unwrap();
+        let secrets = Secrets::default().with_folder(partner.secrets.path().to_owned());
+        let response = router_with(partner.app.clone(), None, secrets).oneshot(request).await.unwrap();
+        assert_eq!(response.status().as_u16(), 401, "{path}: it is there, and wants a signature");
+    }
+}

@@ -4,7 +4,7 @@ use chrono::{
     DateTime, Days, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone,
 };
 use chrono_tz::Tz;
-use model::Instant;
+use model::{Instant, instant};
 
 /// A longer look back than clocks were ever set forward in one go and zones are apart.
 const BEFORE_ANY_GAP: TimeDelta = TimeDelta::hours(24);
@@ -27,16 +27,16 @@ pub fn midnight(zone: Tz, date: NaiveDate) -> Instant {
     instants(zone, wall, false).next().unwrap_or_else(|| wall.and_utc())
 }
 
-/// An instant as people write it: with an offset, or as clocks of a zone show it; a day begins at midnight.
+/// An instant as people write it: with an offset, or as local time of a zone; a day begins at midnight.
 pub fn read(text: &str, zone: Tz) -> Option<Instant> {
+    const FORMATS: [&str; 4] = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"];
     let text = text.trim();
-    if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
-        return Some(instant.to_utc());
+    if let Ok(instant) = instant::parse(text) {
+        return Some(instant);
     }
-    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|day| day.and_time(NaiveTime::MIN));
-    let forms = ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S"];
-    let time = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
-    instants(zone, day.or(time)?, false).next()
+    let day = instant::parse_date(text).map(|day| day.and_time(NaiveTime::MIN));
+    let local = day.or_else(|| instant::parse_local(text, &FORMATS))?;
+    instants(zone, local, false).next().filter(instant::has_valid_year)
 }
 
 /// What clocks show at an instant, as far as they show it.

@@ -36,11 +36,11 @@
 //! `{name: …, remove: true}` takes one out.
 
 mod draft;
-mod extends;
+pub(crate) mod extends;
 mod lineage;
 mod marker;
 mod merge;
-mod parameter;
+pub(crate) mod parameter;
 mod values;
 
 use std::borrow::Cow;
@@ -51,7 +51,7 @@ use crate::compile::Document;
 use crate::diagnostic::Report;
 use crate::library::Library;
 use crate::names;
-use crate::node::{Data, Key, Node, Place};
+use crate::node::{Data, Key, Node, Position};
 use crate::read::{self, Word};
 use crate::suggest;
 use extends::Extends;
@@ -135,7 +135,7 @@ impl<'n> Blueprints<'n> {
         &self,
         blueprint: &Blueprint<'n>,
         given: &[(Key, Node)],
-        at: &Place,
+        at: &Position,
         allowance: &mut Allowance,
         report: &mut Report<'_>,
     ) -> Option<Node> {

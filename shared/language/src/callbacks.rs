@@ -1,21 +1,131 @@
-//! Callbacks: whom to tell when a run or a task succeeds, fails, is tried again or misses its deadline.
+//! Callbacks: whom to notify when a run or a task succeeds, fails, is retried or misses its deadline.
 
 use model::{Call, Callback, Occasion};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::diagnostic::Report;
+use crate::json_schema::or_template;
 use crate::names;
 use crate::node::{Data, Node};
 use crate::read::{self, Fields};
+use crate::shape::{self, Record, Shape, any, custom, defined, node, record, required, several};
 use crate::template::{self, Names};
 
-/// On what a task or a run can tell somebody.
-pub(crate) const OF_TASK: [(&str, Occasion); 3] =
-    [("on_success", Occasion::Success), ("on_failure", Occasion::Failure), ("on_retry", Occasion::Retry)];
-/// On what only a run can.
+/// The field of callbacks that only a workflow has.
 pub(crate) const DEADLINE: &str = "on_missed_deadline";
-/// The ways to tell somebody.
-pub(crate) const TARGETS: [&str; 3] = ["webhook", "message", "workflow"];
+/// The ways to notify.
+const TARGETS: [&str; 3] = ["webhook", "message", "workflow"];
+
+record! {
+    /// The callbacks that tasks and workflows have.
+    #[derive(Clone, Debug, Default)]
+    pub(crate) struct Callbacks<'n> as "callbacks" {
+        /// Callbacks for a success.
+        on_success: Vec<CallbackParts<'n>> = callbacks(Occasion::Success),
+        /// Callbacks for a failure.
+        on_failure: Vec<CallbackParts<'n>> = callbacks(Occasion::Failure),
+        /// Callbacks for a retry.
+        on_retry: Vec<CallbackParts<'n>> = callbacks(Occasion::Retry),
+    }
+}
+
+impl<'n> Callbacks<'n> {
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &CallbackParts<'n>> {
+        [&self.on_success, &self.on_failure, &self.on_retry].into_iter().flatten().flatten()
+    }
+}
+
+record! {
+    /// One entry of a list of callbacks.
+    struct NotifyParts<'n> as "a callback" {
+        /// Whom to notify: a webhook, a message or a workflow, or a list of them.
+        notify: &'n Node = required(node(|| several(shape::record::<TargetParts<'_>>()).schema())),
+    }
+}
+
+record! {
+    /// A recipient.
+    struct TargetParts<'n> as "a recipient" {
+        /// A URL to send a POST request to, optionally with `headers` and a `body`.
+        webhook: &'n Node = node(webhook_schema),
+        /// A Pub/Sub topic to publish a message to.
+        message: &'n Node = node(message_schema),
+        /// A workflow to start a run of.
+        workflow: &'n Node = node(workflow_schema),
+    }
+    where json!({"minProperties": 1, "maxProperties": 1})
+}
+
+record! {
+    /// A webhook with headers and a body.
+    struct WebhookParts<'n> as "a webhook" {
+        /// The URL, `http://` or `https://`.
+        url: &'n Node = required(node(url_schema)),
+        /// Headers to send.
+        headers: &'n Node = node(headers_schema),
+        /// The body to send instead of `event`. Templates may name `event`.
+        body: &'n Node = any(),
+    }
+}
+
+record! {
+    /// A message with a body.
+    struct MessageParts<'n> as "a message" {
+        /// The topic's id, without its project.
+        topic: &'n Node = required(node(topic_schema)),
+        /// The body to send instead of `event`. Templates may name `event`.
+        body: &'n Node = any(),
+    }
+}
+
+record! {
+    /// A workflow with inputs.
+    struct StartParts<'n> as "a workflow to start" {
+        /// The workflow's name.
+        name: &'n Node = required(node(name_schema)),
+        /// The inputs of the run. Templates may name `event`.
+        inputs: &'n Node = node(|| json!({"type": "object"})),
+    }
+}
+
+fn url_schema() -> Value {
+    or_template(json!({"type": "string", "pattern": "^https?://"}))
+}
+
+fn headers_schema() -> Value {
+    json!({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}})
+}
+
+fn topic_schema() -> Value {
+    or_template(json!({"type": "string", "pattern": "^[^/]+$"}))
+}
+
+fn name_schema() -> Value {
+    or_template(shape::name(&names::PLAIN).schema())
+}
+
+fn webhook_schema() -> Value {
+    json!({"anyOf": [url_schema(), WebhookParts::schema()]})
+}
+
+fn message_schema() -> Value {
+    json!({"anyOf": [topic_schema(), MessageParts::schema()]})
+}
+
+fn workflow_schema() -> Value {
+    json!({"anyOf": [name_schema(), StartParts::schema()]})
+}
+
+/// The JSON Schema of a list of callbacks, or of one.
+pub(crate) fn schema() -> Value {
+    several(shape::record::<NotifyParts<'_>>()).schema()
+}
+
+/// The callbacks for an occasion.
+pub(crate) fn callbacks<'n>(on: Occasion) -> impl Shape<'n, Value = Vec<CallbackParts<'n>>> {
+    defined("callbacks", custom(move |node, report| Some(read_list(node, on, report)), schema))
+}
 
 /// One callback as written.
 #[derive(Clone, Debug)]
@@ -40,43 +150,12 @@ impl CallbackParts<'_> {
     }
 }
 
-/// Reads the callbacks of a task.
-pub(crate) fn read_of_task<'n>(fields: &mut Fields<'n>, report: &mut Report<'_>) -> Vec<CallbackParts<'n>> {
+/// Refuses the fields of a deadline, which a task does not have.
+pub(crate) fn refuse_deadline(fields: &mut Fields<'_>, report: &mut Report<'_>) {
     let hint = "put it beside the workflow's `name`; `timeout_seconds` limits what a task may take";
-    fields.refuse("deadline_seconds", "only a workflow has a deadline", hint, report);
-    fields.refuse(DEADLINE, "only a workflow has a deadline", hint, report);
-    read(fields, report)
-}
-
-/// Reads the callbacks of a workflow, which may have a deadline.
-pub(crate) fn read_of_workflow<'n>(
-    fields: &mut Fields<'n>,
-    deadline: bool,
-    report: &mut Report<'_>,
-) -> Vec<CallbackParts<'n>> {
-    let mut found = read(fields, report);
-    if let Some(node) = fields.get(DEADLINE) {
-        if !deadline {
-            let hint = Some("add, for example, `deadline_seconds: 3600`".to_owned());
-            report.add(&node.at, "there is no deadline that could be missed", hint);
-        }
-        found.extend(read_list(node, Occasion::MissedDeadline, report));
+    for field in ["deadline_seconds", DEADLINE] {
+        fields.refuse(field, "only a workflow has a deadline", hint, report);
     }
-    found
-}
-
-/// The callbacks of a reference, and those of the reusable task for what the reference says nothing about.
-pub(crate) fn over<'n>(upper: Vec<CallbackParts<'n>>, lower: &[CallbackParts<'n>]) -> Vec<CallbackParts<'n>> {
-    let kept = lower.iter().filter(|lower| upper.iter().all(|upper| upper.on != lower.on));
-    kept.cloned().collect::<Vec<_>>().into_iter().chain(upper).collect()
-}
-
-fn read<'n>(fields: &mut Fields<'n>, report: &mut Report<'_>) -> Vec<CallbackParts<'n>> {
-    let mut found = Vec::new();
-    for (name, on) in OF_TASK {
-        found.extend(fields.get(name).into_iter().flat_map(|node| read_list(node, on, report)));
-    }
-    found
 }
 
 fn read_list<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> Vec<CallbackParts<'n>> {
@@ -92,15 +171,19 @@ fn read_notify<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<&'n Node> 
         report.add(&node.at, "put the recipient under `notify`", hint);
         return None;
     }
-    let mut fields = Fields::of(node, "a callback", report)?;
-    let bare = TARGETS.into_iter().filter(|target| fields.has(target)).collect::<Vec<_>>();
+    let mut fields = Fields::of(node, NotifyParts::WHAT, report)?;
+    let bare: Vec<&str> = TARGETS.into_iter().filter(|target| fields.peek(target).is_some()).collect();
     for target in &bare {
         let hint = format!("write {{notify: {{{target}: …}}}}");
         fields.refuse(target, "put the recipient under `notify`", &hint, report);
     }
-    let notify = if bare.is_empty() { fields.require("notify") } else { fields.get("notify") };
+    // The recipient is there, in the wrong place.
+    if !bare.is_empty() && fields.peek("notify").is_none() {
+        fields.refuse("notify", "", "", report);
+    }
+    let parts = NotifyParts::take(&mut fields, report);
     fields.finish(report);
-    notify
+    parts.notify
 }
 
 fn as_target(text: &str) -> String {
@@ -114,15 +197,14 @@ fn read_target<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> Opt
         report.add(&node.at, "this does not say how to notify", hint);
         return None;
     }
-    let mut fields = Fields::of(node, "whom to tell", report)?;
-    let targets = TARGETS.map(|name| fields.get(name));
-    let strange = fields.finish(report);
-    let given: Vec<&Node> = targets.into_iter().flatten().collect();
-    match (given.len(), targets) {
-        (1, [Some(webhook), _, _]) => read_webhook(webhook, on, report),
-        (1, [_, Some(message), _]) => read_message(message, on, report),
-        (1, [_, _, Some(workflow)]) => read_workflow(workflow, on, report),
-        (0, _) if strange => None,
+    let mut fields = Fields::of(node, TargetParts::WHAT, report)?;
+    let parts = TargetParts::take(&mut fields, report);
+    let has_unknown = fields.finish(report);
+    match (parts.webhook, parts.message, parts.workflow) {
+        (Some(webhook), None, None) => read_webhook(webhook, on, report),
+        (None, Some(message), None) => read_message(message, on, report),
+        (None, None, Some(workflow)) => read_workflow(workflow, on, report),
+        (None, None, None) if has_unknown => None,
         _ => {
             let hint = Some("for several, write a list: notify: [{webhook: …}, {message: …}]".to_owned());
             let message = "expected exactly one of `webhook`, `message` and `workflow`";
@@ -132,8 +214,18 @@ fn read_target<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> Opt
     }
 }
 
+/// A mapping as a record, or a single value as its first field.
+fn short<'n, T: Record<'n>>(
+    node: &'n Node,
+    alone: impl Fn(&'n Node) -> T,
+    report: &mut Report<'_>,
+) -> Option<T> {
+    if matches!(node.data, Data::Map(_)) { T::read(node, report) } else { Some(alone(node)) }
+}
+
 fn read_webhook<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> Option<CallbackParts<'n>> {
-    let [url, headers, body] = parts(node, "a webhook", ["url", "headers", "body"], report)?;
+    let alone = |node| WebhookParts { url: Some(node), headers: None, body: None };
+    let WebhookParts { url, headers, body } = short(node, alone, report)?;
     let word = read::text(url?, report)?;
     if !template::is_template(word.text) && !read::is_url(word.text) {
         let hint = Some("begin it with `https://`".to_owned());
@@ -160,7 +252,8 @@ fn read_headers(node: &Node, report: &mut Report<'_>) -> Map<String, Value> {
 }
 
 fn read_message<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> Option<CallbackParts<'n>> {
-    let [topic, body] = parts(node, "a message", ["topic", "body"], report)?;
+    let alone = |node| MessageParts { topic: Some(node), body: None };
+    let MessageParts { topic, body } = short(node, alone, report)?;
     let word = read::text(topic?, report)?;
     if let Some((_, id)) = word.text.rsplit_once('/').filter(|_| !template::is_template(word.text)) {
         let hint = Some(format!("write its id alone: `{id}`"));
@@ -172,7 +265,8 @@ fn read_message<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> Op
 }
 
 fn read_workflow<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> Option<CallbackParts<'n>> {
-    let [name, inputs] = parts(node, "a workflow to start", ["name", "inputs"], report)?;
+    let alone = |node| StartParts { name: Some(node), inputs: None };
+    let StartParts { name, inputs } = short(node, alone, report)?;
     let word = read::text(name?, report)?;
     if !template::is_template(word.text) {
         names::check(word, &names::PLAIN, report);
@@ -183,28 +277,6 @@ fn read_workflow<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> O
     };
     let templates = [name, inputs].into_iter().flatten().map(|node| (node, false)).collect();
     Some(CallbackParts { on, call, templates })
-}
-
-/// The named parts of a target, of which the first is required; a text is that one alone.
-fn parts<'n, const N: usize>(
-    node: &'n Node,
-    what: &str,
-    names: [&'static str; N],
-    report: &mut Report<'_>,
-) -> Option<[Option<&'n Node>; N]> {
-    if !matches!(node.data, Data::Map(_)) {
-        let mut alone = [None; N];
-        alone[0] = Some(node);
-        return Some(alone);
-    }
-    let mut fields = Fields::of(node, what, report)?;
-    let mut first = true;
-    let found = names.map(|name| match std::mem::take(&mut first) {
-        true => fields.require(name),
-        false => fields.get(name),
-    });
-    fields.finish(report);
-    Some(found)
 }
 
 fn read_map(node: &Node, what: &str, report: &mut Report<'_>) -> Map<String, Value> {

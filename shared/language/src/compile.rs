@@ -10,7 +10,7 @@ use crate::Diagnostic;
 use crate::blueprint::Blueprints;
 use crate::diagnostic::Report;
 use crate::library::Library;
-use crate::node::{Node, Place};
+use crate::node::{Node, Position};
 use crate::read::Word;
 use crate::workflow;
 use crate::yaml;
@@ -60,28 +60,33 @@ pub struct Compilation {
 /// Compiles workflows together with the templates that they extend and the reusable tasks that they refer to.
 pub fn compile(files: &[SourceFile]) -> Compilation {
     let mut report = Report::new(files);
+    let definitions = definitions(files, &mut report);
+    Compilation { definitions, diagnostics: report.finish() }
+}
+
+fn definitions(files: &[SourceFile], report: &mut Report<'_>) -> Vec<Definition> {
     let documents: Vec<Document<'_>> =
-        files.iter().enumerate().map(|(index, file)| Document::parse(index, file, &mut report)).collect();
-    let library = Library::read(&documents, &mut report);
-    let blueprints = Blueprints::read(&documents, &library, &mut report);
+        files.iter().enumerate().map(|(index, file)| Document::parse(index, file, report)).collect();
+    let library = Library::read(&documents, report);
+    let blueprints = Blueprints::read(&documents, &library, report);
     let graphs = documents.iter().filter(|document| document.file.kind == FileKind::Workflow);
     let resolved: Vec<Resolved<'_>> =
-        graphs.filter_map(|document| Resolved::of(document, &blueprints, &mut report)).collect();
+        graphs.filter_map(|document| Resolved::of(document, &blueprints, report)).collect();
     let mut definitions = Vec::new();
     let mut taken = BTreeMap::new();
     for Resolved { document, root, clean } in &resolved {
         let before = report.len();
         report.heir = matches!(root, Cow::Owned(_)).then_some(root.at.file);
-        if let Some((name, workflow)) = workflow::read(root, &library, &mut report) {
-            document.check_name(name, &mut report);
-            check_unique(&mut taken, name, &mut report);
+        if let Some((name, workflow)) = workflow::read(root, &library, report) {
+            document.check_name(name, report);
+            check_unique(&mut taken, name, report);
             if *clean && report.len() == before {
                 definitions.push(define(workflow, document.file));
             }
         }
         report.heir = None;
     }
-    Compilation { definitions, diagnostics: report.finish() }
+    definitions
 }
 
 /// A workflow's file with everything that it inherits.
@@ -132,7 +137,7 @@ impl<'f> Document<'f> {
     }
 }
 
-fn check_unique<'n>(taken: &mut BTreeMap<&'n str, &'n Place>, name: Word<'n>, report: &mut Report<'_>) {
+fn check_unique<'n>(taken: &mut BTreeMap<&'n str, &'n Position>, name: Word<'n>, report: &mut Report<'_>) {
     match taken.get(name.text) {
         Some(first) => {
             let message =
@@ -149,4 +154,35 @@ fn define(workflow: Workflow, file: &SourceFile) -> Definition {
     let digest = Sha256::digest(canonical.to_string());
     let hash = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     Definition { workflow, source: file.text.clone(), hash }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The letters that suggestions compare for a file of `size` mistakes.
+    fn compared(size: usize, file: impl Fn(usize) -> String) -> usize {
+        let text = format!("name: a\ntasks:\n- {{name: x, type: noop}}\n{}", file(size));
+        let files = [SourceFile { path: "inline".to_owned(), kind: FileKind::Workflow, text }];
+        let mut report = Report::new(&files);
+        definitions(&files, &mut report);
+        assert!(report.len() >= size, "there are {} problems", report.len());
+        report.budget.compared.get()
+    }
+
+    #[test]
+    fn the_work_of_suggestions_grows_no_faster_than_the_file() {
+        let each = |size: usize, line: fn(usize) -> String| (0..size).map(line).collect::<String>();
+        let fields = |size| each(size, |number| format!("timeout_secnds_{number}: 1\n"));
+        let inputs = |size| {
+            "inputs:\n".to_owned()
+                + &each(size, |number| format!("  a{number}: {{type: string, defualt: 1}}\n"))
+        };
+        let tasks =
+            |size| each(size, |number| format!("- {{name: t{number}, type: nop, depends_on: [tx]}}\n"));
+        for file in [&fields as &dyn Fn(usize) -> String, &inputs, &tasks] {
+            let (small, large) = (compared(500, file), compared(2_000, file));
+            assert!(large <= 5 * small, "{small} for 500 mistakes, {large} for 2,000");
+        }
+    }
 }

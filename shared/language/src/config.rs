@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::duration::Duration;
 use crate::node::Node;
 use crate::schema::{self, Extent};
+use crate::suggest::Budget;
 use crate::types::TaskType;
 
 mod engine;
@@ -38,7 +39,8 @@ pub struct ConfigError {
 pub fn read<T: DeserializeOwned>(kind: TaskKind, rendered: Value) -> Result<T, ConfigError> {
     let mut root = Node::from_json(&rendered);
     root.locate(0, String::new());
-    let findings = schema::check(&TaskType::of(kind).schema, &root, kind.name(), Extent::Rendered);
+    let schema = &TaskType::of(kind).schema;
+    let findings = schema::check(schema, &root, kind.name(), Extent::Rendered, &Budget::default());
     let mut problems: Vec<String> = findings.into_iter().map(|finding| finding.in_words()).collect();
     if problems.is_empty() {
         match serde_json::from_value(rendered) {

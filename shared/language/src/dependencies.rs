@@ -1,18 +1,18 @@
 //! Who waits for whom: references that exist, no circles, and what is upstream of a task.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{Cycle, Graph};
 use model::{TaskIndex, TriggerRule, Workflow};
+use serde_json::{Value, json};
 
 use crate::diagnostic::Report;
 use crate::node::{Data, Node};
-use crate::read::{self, Fields, Word};
-use crate::suggest;
+use crate::read::Word;
+use crate::shape::{Given, Record, Shape, choice, custom, defined, given, list, record, text};
 use crate::task::TaskParts;
 
-/// What the tasks that one waits for must have come to.
-pub(crate) const TRIGGER_RULES: [&str; 9] = [
+const TRIGGER_RULES: [&str; 9] = [
     "all_success",
     "all_failed",
     "all_done",
@@ -23,6 +23,98 @@ pub(crate) const TRIGGER_RULES: [&str; 9] = [
     "none_skipped",
     "always",
 ];
+
+record! {
+    /// `depends_on` as a mapping.
+    struct DependsOn<'n> as "`depends_on`" {
+        /// All of these, by the `trigger_rule`.
+        all_of: Vec<Word<'n>> = task_names(),
+        /// At least one of these succeeded, and the others have ended.
+        any_of: Given<'n, Vec<Word<'n>>> = given(custom(read_any, any_schema)),
+    }
+    where json!({"maxProperties": 1})
+}
+
+/// The tasks that a task waits for, and the rule that `any_of` implies.
+pub(crate) type Dependencies<'n> = (Vec<Word<'n>>, Option<TriggerRule>);
+
+/// The shape of `depends_on`: a list, or `{any_of: […]}`.
+pub(crate) fn depends_on<'n>() -> impl Shape<'n, Value = Dependencies<'n>> {
+    defined("depends_on", custom(|node, report| Some(read_list(node, report)), schema))
+}
+
+/// The JSON Schema of `depends_on`.
+pub(crate) fn schema() -> Value {
+    json!({"anyOf": [task_names().schema(), DependsOn::schema()]})
+}
+
+/// The names of tasks, none of them twice.
+pub(crate) fn task_names<'n>() -> impl Shape<'n, Value = Vec<Word<'n>>> {
+    let names = || {
+        let mut names = list(text()).schema();
+        names["uniqueItems"] = true.into();
+        names
+    };
+    custom(|node, report| list(text()).read(node, report), names)
+}
+
+fn read_any<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Vec<Word<'n>>> {
+    if matches!(&node.data, Data::List(items) if items.is_empty()) {
+        report.add(&node.at, "`any_of` needs at least one task", None);
+    }
+    task_names().read(node, report)
+}
+
+fn any_schema() -> Value {
+    let mut any = task_names().schema();
+    any["minItems"] = 1.into();
+    any
+}
+
+/// The shape of `trigger_rule`.
+pub(crate) fn trigger_rule<'n>() -> impl Shape<'n, Value = Given<'n, TriggerRule>> {
+    let read = |node: &'n Node, report: &mut Report<'_>| {
+        if matches!(&node.data, Data::Text(word) if word == "any_of") {
+            let hint = Some("write `depends_on: {any_of: […]}`".to_owned());
+            report.add(&node.at, "`any_of` is not a trigger rule", hint);
+            return None;
+        }
+        choice(&TRIGGER_RULES).read(node, report)
+    };
+    given(custom(read, || choice::<TriggerRule>(&TRIGGER_RULES).schema()))
+}
+
+/// The rule of a task that may have both `any_of` and a `trigger_rule`, which exclude each other.
+pub(crate) fn rule(
+    any_of: Option<TriggerRule>,
+    rule: Option<Given<'_, TriggerRule>>,
+    report: &mut Report<'_>,
+) -> Option<TriggerRule> {
+    if let (Some(_), Some(rule)) = (any_of, rule) {
+        let message =
+            "`any_of` already decides when the task starts, so it cannot be combined with a trigger rule";
+        let hint = Some("remove `trigger_rule`, or write `depends_on` as a list".to_owned());
+        report.add(rule.at, message, hint);
+    }
+    any_of.or(rule.and_then(|rule| rule.value))
+}
+
+fn read_list<'n>(node: &'n Node, report: &mut Report<'_>) -> Dependencies<'n> {
+    if !matches!(node.data, Data::Map(_)) {
+        return (task_names().read(node, report).unwrap_or_default(), None);
+    }
+    let Some(parts) = DependsOn::read(node, report) else { return Default::default() };
+    match (parts.all_of, parts.any_of) {
+        (Some(_), Some(any)) => {
+            let hint = Some("put a `noop` task in between that waits for one of the two".to_owned());
+            let message = "a task waits either for all tasks in its list or for any of them, not both";
+            report.add(any.at, message, hint);
+            Default::default()
+        }
+        (all, None) => (all.unwrap_or_default(), None),
+        (None, Some(any)) => (any.value.unwrap_or_default(), Some(TriggerRule::AnyOf)),
+    }
+}
 
 /// More circles than this are not looked for.
 const MAX_CIRCLES: usize = 10;
@@ -70,55 +162,6 @@ impl Upstream {
     /// The name of a task.
     pub(crate) fn name(&self, task: usize) -> &str {
         &self.graph.spec(TaskIndex(task as u32)).name
-    }
-}
-
-/// Reads `depends_on` in any of its forms, together with the `trigger_rule` that goes with it.
-pub(crate) fn read<'n>(
-    fields: &mut Fields<'n>,
-    report: &mut Report<'_>,
-) -> (Vec<Word<'n>>, Option<TriggerRule>) {
-    let (list, any_of) = fields.get("depends_on").map(|node| read_list(node, report)).unwrap_or_default();
-    let Some(rule) = fields.get("trigger_rule") else { return (list, any_of) };
-    if any_of.is_some() {
-        let message =
-            "`any_of` already decides when the task starts, so it cannot be combined with a trigger rule";
-        let hint = Some("remove `trigger_rule`, or write `depends_on` as a list".to_owned());
-        report.add(&rule.at, message, hint);
-    } else if matches!(&rule.data, Data::Text(word) if word == "any_of") {
-        let hint = Some("write `depends_on: {any_of: […]}`".to_owned());
-        report.add(&rule.at, "`any_of` is not a trigger rule", hint);
-    } else {
-        return (list, read::choice(rule, &TRIGGER_RULES, report));
-    }
-    (list, any_of)
-}
-
-fn read_list<'n>(node: &'n Node, report: &mut Report<'_>) -> (Vec<Word<'n>>, Option<TriggerRule>) {
-    if !matches!(node.data, Data::Map(_)) {
-        return (read::texts(node, report), None);
-    }
-    let Some(mut fields) = Fields::of(node, "`depends_on`", report) else { return Default::default() };
-    let (all, any) = (fields.get("all_of"), fields.get("any_of"));
-    fields.finish(report);
-    match (all, any) {
-        (Some(all), None) => (read::texts(all, report), None),
-        (None, Some(any)) => {
-            if matches!(&any.data, Data::List(items) if items.is_empty()) {
-                report.add(&any.at, "`any_of` needs at least one task", None);
-            }
-            (read::texts(any, report), Some(TriggerRule::AnyOf))
-        }
-        (Some(_), Some(any)) => {
-            let hint = Some("put a `noop` task in between that waits for one of the two".to_owned());
-            report.add(
-                &any.at,
-                "a task waits either for all tasks in its list or for any of them, not both",
-                hint,
-            );
-            Default::default()
-        }
-        (None, None) => Default::default(),
     }
 }
 
@@ -181,20 +224,21 @@ fn check_references(task: &TaskParts<'_>, positions: &BTreeMap<String, usize>, r
 
 fn check_list(
     own: &str,
-    list: &[Word<'_>],
+    words: &[Word<'_>],
     field: &str,
     positions: &BTreeMap<String, usize>,
     report: &mut Report<'_>,
 ) {
-    for (place, word) in list.iter().enumerate() {
+    let mut taken = BTreeSet::new();
+    for word in words {
         if word.text == own {
             let hint = Some(format!("remove it from its own `{field}`"));
             report.add(word.at, format!("the task `{own}` cannot wait for itself"), hint);
         } else if !positions.contains_key(word.text) {
             let others = positions.keys().map(String::as_str).filter(|name| *name != own && !name.is_empty());
-            let hint = suggest::hint(word.text, others);
+            let hint = report.suggest(word.text, others);
             report.add(word.at, format!("there is no task `{}` in this workflow", word.text), hint);
-        } else if list[..place].iter().any(|earlier| earlier.text == word.text) {
+        } else if !taken.insert(word.text) {
             report.add(
                 word.at,
                 format!("`{}` appears twice in this list", word.text),

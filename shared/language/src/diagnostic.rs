@@ -5,7 +5,8 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::SourceFile;
-use crate::node::Place;
+use crate::node::Position;
+use crate::suggest::Budget;
 
 /// One problem in one file: where it is, what is wrong, and where possible how to put it right.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -56,7 +57,7 @@ fn naming(mut diagnostic: Diagnostic, heirs: &[Option<usize>], files: &[(&str, &
 /// A problem before it is known how its file is called.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    pub(crate) at: Place,
+    pub(crate) at: Position,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
@@ -70,42 +71,56 @@ impl Finding {
     }
 }
 
-/// With more problems than this, nobody asks where in its text each of them is, which takes a search.
-const MANY: usize = 1_000;
+/// The maximum number of problems shown of one file; the rest are counted.
+pub(crate) const MAX_PROBLEMS: usize = 100;
+/// The maximum number of problems kept of one file, before those that are the same become one.
+const MAX_KEPT: usize = 10 * MAX_PROBLEMS;
 
 /// Gathers the problems of files that are read together.
 pub struct Report<'f> {
     /// The path and the text of each file.
     files: Vec<(&'f str, &'f str)>,
-    /// Each with the workflow that was examined, if it stands in a template that this workflow extends.
+    /// The number of problems of each file.
+    counts: Vec<usize>,
+    /// Each with the workflow under examination, if it is in a template that this workflow extends.
     found: Vec<(Diagnostic, Option<usize>)>,
-    /// The task under examination. What is wrong with it in another file is wrong only because of how it is
-    /// used, and is reported where that is.
-    pub(crate) user: Option<Place>,
-    /// The file under examination, if it extends a template. What it wrote itself is always reported where it stands.
+    /// The work that suggestions may take.
+    pub(crate) budget: Budget,
+    /// The task under examination. A problem of it in another file arises only from how the task is used, and is
+    /// reported at the use.
+    pub(crate) user: Option<Position>,
+    /// The file under examination, if it extends a template. Problems of its own text are always reported there.
     pub(crate) heir: Option<usize>,
 }
 
 impl<'f> Report<'f> {
     /// A report on files that are compiled together.
     pub(crate) fn new(files: &'f [SourceFile]) -> Self {
-        let files = files.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect();
-        Self { files, found: Vec::new(), user: None, heir: None }
-    }
-
-    /// An empty report on the same files, of which only a part may be of use.
-    pub(crate) fn aside(&self) -> Self {
-        Self { files: self.files.clone(), found: Vec::new(), user: None, heir: None }
-    }
-
-    /// Takes over what is of use in a report that was made aside.
-    pub(crate) fn take_over(&mut self, aside: Self, of_use: impl Fn(&Diagnostic) -> bool) {
-        self.found.extend(aside.found.into_iter().filter(|(diagnostic, _)| of_use(diagnostic)));
+        Self::of(files.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect())
     }
 
     /// A report on a document of another kind, which stands for itself.
     pub fn on(path: &'f str, text: &'f str) -> Self {
-        Self { files: vec![(path, text)], found: Vec::new(), user: None, heir: None }
+        Self::of(vec![(path, text)])
+    }
+
+    fn of(files: Vec<(&'f str, &'f str)>) -> Self {
+        let counts = vec![0; files.len()];
+        Self { files, counts, found: Vec::new(), budget: Budget::default(), user: None, heir: None }
+    }
+
+    /// An empty report on the same files, of which only a part may be of use.
+    pub(crate) fn aside(&self) -> Self {
+        Self { budget: self.budget.clone(), ..Self::of(self.files.clone()) }
+    }
+
+    /// Adds what is of use in a report that was made aside.
+    pub(crate) fn take_over(&mut self, aside: Self, of_use: impl Fn(&Diagnostic) -> bool) {
+        self.budget = aside.budget;
+        for (diagnostic, heir) in aside.found.into_iter().filter(|(diagnostic, _)| of_use(diagnostic)) {
+            let file = self.files.iter().position(|(path, _)| *path == diagnostic.file);
+            self.keep(file.unwrap_or_default(), || (diagnostic, heir));
+        }
     }
 
     /// The text of a file.
@@ -113,13 +128,13 @@ impl<'f> Report<'f> {
         self.files[file].1
     }
 
-    /// How many problems there are so far; no more afterwards means that what was read is sound.
+    /// The number of problems so far. If reading something adds none, it is valid.
     pub(crate) fn len(&self) -> usize {
-        self.found.len()
+        self.counts.iter().sum()
     }
 
     /// Adds a problem.
-    pub fn add(&mut self, at: &Place, message: impl Into<String>, hint: Option<String>) {
+    pub fn add(&mut self, at: &Position, message: impl Into<String>, hint: Option<String>) {
         let message = message.into();
         let (at, message) = match &self.user {
             Some(user) if user.file != at.file && self.heir != Some(at.file) => {
@@ -127,10 +142,29 @@ impl<'f> Report<'f> {
             }
             _ => (at, message),
         };
-        let file = self.files[at.file].0.to_owned();
-        let (line, column, path) = (at.line, at.column, at.path.clone());
-        let heir = self.heir.filter(|heir| *heir != at.file);
-        self.found.push((Diagnostic { file, line, column, path, message, hint }, heir));
+        let (path, heir) = (self.files[at.file].0, self.heir.filter(|heir| *heir != at.file));
+        let (file, at) = (at.file, at.clone());
+        self.keep(file, || {
+            let Position { line, column, path: inner, .. } = at;
+            (Diagnostic { file: path.to_owned(), line, column, path: inner, message, hint }, heir)
+        });
+    }
+
+    /// Counts a problem, and keeps it unless its file has too many.
+    fn keep(&mut self, file: usize, problem: impl FnOnce() -> (Diagnostic, Option<usize>)) {
+        self.counts[file] += 1;
+        if self.counts[file] <= MAX_KEPT {
+            self.found.push(problem());
+        }
+    }
+
+    /// The hint that names the nearest candidate, or else all of them if they are few.
+    pub(crate) fn suggest<'a>(
+        &self,
+        word: &str,
+        candidates: impl IntoIterator<Item = &'a str> + Clone,
+    ) -> Option<String> {
+        self.budget.hint(word, candidates)
     }
 
     pub(crate) fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
@@ -138,7 +172,7 @@ impl<'f> Report<'f> {
     }
 
     /// `path:line` of a place, to point to it from a message.
-    pub(crate) fn location(&self, at: &Place) -> String {
+    pub(crate) fn location(&self, at: &Position) -> String {
         format!("{}:{}", self.files[at.file].0, at.line)
     }
 
@@ -146,8 +180,9 @@ impl<'f> Report<'f> {
     ///
     /// Quotes, folding and indentation make counting columns unreliable, so the part is looked up in the
     /// file's own text: it is the same there unless it holds an escape.
-    pub(crate) fn inside(&self, at: &Place, string: &str, part: &str, offset: usize) -> Place {
-        if self.found.len() > MANY {
+    pub(crate) fn inside(&self, at: &Position, string: &str, part: &str, offset: usize) -> Position {
+        // It takes a search, and no more problems of this file will be shown.
+        if self.counts[at.file] > MAX_PROBLEMS {
             return at.clone();
         }
         let text = self.text(at.file);
@@ -159,17 +194,39 @@ impl<'f> Report<'f> {
         }
     }
 
-    /// Every problem once, by file, line and column.
+    /// Every problem once, by file, line and column: at most [`MAX_PROBLEMS`] of each file, and then how many more.
     pub fn finish(mut self) -> Vec<Diagnostic> {
         self.found.sort();
         self.found.dedup();
-        let mut told: Vec<(Diagnostic, Vec<Option<usize>>)> = Vec::new();
-        for (diagnostic, heir) in self.found {
-            match told.last_mut() {
+        let mut unique: Vec<(Diagnostic, Vec<Option<usize>>)> = Vec::new();
+        for (diagnostic, heir) in std::mem::take(&mut self.found) {
+            match unique.last_mut() {
                 Some((last, heirs)) if *last == diagnostic => heirs.push(heir),
-                _ => told.push((diagnostic, vec![heir])),
+                _ => unique.push((diagnostic, vec![heir])),
             }
         }
-        told.into_iter().map(|(diagnostic, heirs)| naming(diagnostic, &heirs, &self.files)).collect()
+        let mut shown = Vec::new();
+        for problems in unique.chunk_by(|(one, _), (next, _)| one.file == next.file) {
+            let first = problems.iter().take(MAX_PROBLEMS);
+            shown.extend(first.map(|(diagnostic, heirs)| naming(diagnostic.clone(), heirs, &self.files)));
+            shown.extend(problems.get(MAX_PROBLEMS).map(|(next, _)| self.rest(next, problems.len())));
+        }
+        shown
     }
+
+    /// The line that stands for all problems of a file that are not shown.
+    fn rest(&self, next: &Diagnostic, kept: usize) -> Diagnostic {
+        let file = self.files.iter().position(|(path, _)| *path == next.file);
+        let dropped = file.map_or(0, |file| self.counts[file].saturating_sub(MAX_KEPT));
+        let more = kept - MAX_PROBLEMS + dropped;
+        let message = format!("and {} more", grouped(more));
+        Diagnostic { path: String::new(), message, hint: None, ..next.clone() }
+    }
+}
+
+/// A number with a comma between thousands.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
 }

@@ -1,9 +1,11 @@
-//! YAML documents of other kinds than workflows, read as these are: with positions, and every problem at once.
+//! YAML documents of other kinds than workflows, read in the same way: with positions, and every problem at once.
 
 pub use crate::diagnostic::Report;
-pub use crate::node::{Data, Key, Node, Place};
-pub use crate::read::{Fields, Word, choice, entries, flag, list, text, texts, whole};
+pub use crate::node::{Data, Key, Node, Position};
+pub use crate::read::Word;
+pub use crate::shape::{Given, Record};
 pub use crate::suggest::hint;
+pub use crate::test_file::*;
 
 use crate::yaml;
 

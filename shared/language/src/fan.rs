@@ -1,22 +1,25 @@
-//! Fan-outs, which do a task for each element of a list, and fan-ins, which gather what came of it.
+//! Fan-outs, which run a task for each element of a list, and fan-ins, which aggregate the results.
 
-use model::{FanIn, FanOut, TaskKind, Tolerance};
+use std::collections::BTreeMap;
+
+use model::{Aggregation, FanOut, TaskKind, Tolerance};
+use serde_json::json;
 
 use crate::diagnostic::Report;
 use crate::library::Library;
-use crate::node::{Data, Node, Place};
+use crate::node::{Data, Node, Position};
 use crate::read::{self, Fields, Word};
-use crate::task::{Settings, TaskParts};
+use crate::shape::{Record, Shape, choice, custom, text, whole};
+use crate::task::{ChildParts, Settings, TaskParts};
 
-/// What a fan-in can make of what it gathers.
-pub(crate) const AGGREGATIONS: [&str; 5] = ["collect", "concat", "sum", "first", "last"];
-/// No fan-out has more children.
-pub(crate) const MAX_CHILDREN: u32 = 10_000;
-/// The types that cannot be done for each element: they belong to a graph, or wait for a person or a signal.
+/// The maximum number of children of a fan-out.
+const MAX_CHILDREN: u32 = 10_000;
+const AGGREGATIONS: [&str; 5] = ["collect", "concat", "sum", "first", "last"];
+/// The types that a fan-out cannot run for each element: they belong to a graph, or wait for a person or a signal.
 pub(crate) const NO_CHILDREN: [TaskKind; 5] =
     [TaskKind::Switch, TaskKind::FanOut, TaskKind::FanIn, TaskKind::WaitForSignal, TaskKind::Approval];
 const BESIDE: &str = "put it beside `for_each`, or remove it";
-/// What a task has and a fan-out's has not, and what to do instead.
+/// The fields of a task that a fan-out's task does not have, and what to do instead.
 const NOT_A_CHILDS: [(&str, &str); 14] = [
     ("name", "remove it: children are called after their fan-out, such as `split__0`"),
     ("depends_on", BESIDE),
@@ -33,7 +36,7 @@ const NOT_A_CHILDS: [(&str, &str); 14] = [
     ("on_failure", BESIDE),
     ("on_retry", BESIDE),
 ];
-/// Settings that say how a worker is used: a fan-out has none, its children have.
+/// Settings of the work itself: a fan-out has none, its children have.
 pub(crate) const CHILDRENS: [&str; 5] =
     ["queue", "pool", "priority", "retry_policy", "retry_timeout_seconds"];
 
@@ -41,29 +44,12 @@ pub(crate) const CHILDRENS: [&str; 5] =
 #[derive(Clone, Debug)]
 pub(crate) struct FanOutParts<'n> {
     pub(crate) for_each: Option<Word<'n>>,
-    max_parallel: Option<u32>,
-    tolerated_failures: Option<Tolerance>,
+    pub(crate) max_parallel: Option<u32>,
+    pub(crate) tolerated_failures: Option<Tolerance>,
     pub(crate) task: Option<Box<TaskParts<'n>>>,
 }
 
-impl<'n> FanOutParts<'n> {
-    pub(crate) fn read(fields: &mut Fields<'n>, library: &Library<'n>, report: &mut Report<'_>) -> Self {
-        for name in CHILDRENS {
-            let message = format!("a fan-out has no `{name}` of its own");
-            fields.refuse(name, &message, "put it into `task`: it is for each child", report);
-        }
-        Self {
-            for_each: fields.require("for_each").and_then(|node| read_list(node, report)),
-            max_parallel: fields
-                .get("max_parallel")
-                .and_then(|node| read::whole(node, 1..=MAX_CHILDREN, report)),
-            tolerated_failures: fields
-                .get("tolerated_failures")
-                .and_then(|node| read_tolerance(node, report)),
-            task: fields.require("task").and_then(|node| read_child(node, library, report)).map(Box::new),
-        }
-    }
-
+impl FanOutParts<'_> {
     pub(crate) fn complete(&self, defaults: &Settings) -> FanOut {
         FanOut {
             for_each: self.for_each.map(|list| list.text.to_owned()).unwrap_or_default(),
@@ -74,7 +60,36 @@ impl<'n> FanOutParts<'n> {
     }
 }
 
-/// The expression whose value is the list.
+/// Refuses the settings that a fan-out leaves to its children.
+pub(crate) fn refuse_settings(fields: &mut Fields<'_>, report: &mut Report<'_>) {
+    for name in CHILDRENS {
+        let message = format!("a fan-out has no `{name}` of its own");
+        fields.refuse(name, &message, "put it into `task`: it is for each child", report);
+    }
+}
+
+/// The shape of `for_each`: an expression whose value is the list.
+pub(crate) fn for_each<'n>() -> impl Shape<'n, Value = Word<'n>> {
+    custom(read_list, || text().schema())
+}
+
+/// The shape of `max_parallel`.
+pub(crate) fn max_parallel<'n>() -> impl Shape<'n, Value = u32> {
+    whole(1..=MAX_CHILDREN)
+}
+
+/// The shape of `tolerated_failures`: a number of children, or a percentage of them.
+pub(crate) fn tolerated_failures<'n>() -> impl Shape<'n, Value = Tolerance> {
+    let percentage = r"^\s*\+?0*(100|[0-9]{1,2})\s*%$";
+    let schema = move || json!({"anyOf": [whole(0..=MAX_CHILDREN).schema(), {"type": "string", "pattern": percentage}]});
+    custom(read_tolerance, schema)
+}
+
+/// The shape of `aggregation`.
+pub(crate) fn aggregation<'n>() -> impl Shape<'n, Value = Aggregation> {
+    choice(&AGGREGATIONS)
+}
+
 fn read_list<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Word<'n>> {
     let hint = match &node.data {
         Data::Text(_) => return read::text(node, report),
@@ -86,7 +101,6 @@ fn read_list<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Word<'n>> {
     None
 }
 
-/// A number of children, or a percentage of them.
 fn read_tolerance(node: &Node, report: &mut Report<'_>) -> Option<Tolerance> {
     let percent = match &node.data {
         Data::Text(text) => text.strip_suffix('%').map(str::trim),
@@ -108,22 +122,24 @@ fn read_tolerance(node: &Node, report: &mut Report<'_>) -> Option<Tolerance> {
     }
 }
 
-/// The task that each child is: written here, or a reusable one by its name.
-fn read_child<'n>(node: &'n Node, library: &Library<'n>, report: &mut Report<'_>) -> Option<TaskParts<'n>> {
+/// Reads the task of each child: a task of its own, or the name of a reusable one.
+pub(crate) fn read_child<'n>(
+    node: &'n Node,
+    library: &Library<'n>,
+    report: &mut Report<'_>,
+) -> Option<TaskParts<'n>> {
     let (mut child, at) = match &node.data {
         Data::Text(_) => {
             let reusable = library.find(read::text(node, report)?, report)?;
             (TaskParts::at(&node.at).over(reusable), &node.at)
         }
         _ => {
-            let mut fields = Fields::of(node, "a fan-out's task", report)?;
+            let mut fields = Fields::of(node, ChildParts::WHAT, report)?;
             let at = fields.peek("type").or(fields.peek("task")).map_or(&node.at, |node| &node.at);
-            let child = TaskParts::read_child(&mut fields, library, report);
             for (name, hint) in NOT_A_CHILDS {
                 fields.refuse(name, &format!("a fan-out's task has no `{name}`"), hint, report);
             }
-            fields.finish(report);
-            (child, at)
+            (TaskParts::read_child(fields, library, report), at)
         }
     };
     check_child(&child, at, report);
@@ -131,7 +147,7 @@ fn read_child<'n>(node: &'n Node, library: &Library<'n>, report: &mut Report<'_>
     Some(child)
 }
 
-fn check_child(child: &TaskParts<'_>, at: &Place, report: &mut Report<'_>) {
+fn check_child(child: &TaskParts<'_>, at: &Position, report: &mut Report<'_>) {
     if let Some(kind) = child.kind.filter(|kind| NO_CHILDREN.contains(kind)) {
         let hint =
             "make each child a run: use `type: workflow` with a workflow that contains this task".to_owned();
@@ -144,34 +160,24 @@ fn check_child(child: &TaskParts<'_>, at: &Place, report: &mut Report<'_>) {
     }
 }
 
-/// Reads what a fan-in makes of what it gathers.
-pub(crate) fn read_in(fields: &mut Fields<'_>, report: &mut Report<'_>) -> FanIn {
-    let aggregation = fields.get("aggregation").and_then(|node| read::choice(node, &AGGREGATIONS, report));
-    let field = fields.get("field").and_then(|node| read::text(node, report));
-    FanIn { aggregation: aggregation.unwrap_or_default(), field: field.map(|field| field.text.to_owned()) }
-}
-
 /// Reports each fan-in that waits for no fan-out.
 pub(crate) fn check_in(tasks: &[TaskParts<'_>], report: &mut Report<'_>) {
-    let named = |name: &str| tasks.iter().find(|task| task.name.is_some_and(|word| word.text == name));
+    let named: BTreeMap<&str, &TaskParts<'_>> =
+        tasks.iter().rev().filter_map(|task| Some((task.name?.text, task))).collect();
+    let fan_out = tasks.iter().find(|task| task.fan_out.is_some()).and_then(|task| task.name);
+    // An unknown task, or one of an unknown type, was reported and may well be a fan-out.
+    let may_be_fan_out = |word: &Word<'_>| {
+        named.get(word.text).is_none_or(|task| task.kind.is_none() || task.fan_out.is_some())
+    };
     for task in tasks.iter().filter(|task| task.fan_in.is_some()) {
-        let parents: Vec<_> = task.depends_on.iter().map(|word| named(word.text)).collect();
-        // One that is not there, or of no known type, was reported and may well be meant.
-        if parents
-            .iter()
-            .any(|parent| parent.is_none_or(|task| task.kind.is_none() || task.fan_out.is_some()))
-        {
+        if task.depends_on.iter().any(may_be_fan_out) {
             continue;
         }
-        let other = tasks.iter().find(|task| task.fan_out.is_some()).and_then(|task| task.name);
-        let hint = match other {
+        let hint = match fan_out {
             Some(name) => format!("add `{}` to its `depends_on`", name.text),
             None => "add a task of type `fan_out` to its `depends_on`".to_owned(),
         };
-        report.add(
-            task.at,
-            "a fan-in aggregates the results of a fan-out, but this one depends on none",
-            Some(hint),
-        );
+        let message = "a fan-in aggregates the results of a fan-out, but this one depends on none";
+        report.add(task.at, message, Some(hint));
     }
 }

@@ -7,8 +7,8 @@ mod value;
 use model::InputSpec;
 
 pub use bind::{InputProblem, bind, render};
-pub(crate) use declared::read;
-pub(crate) use value::{TYPES, refusal};
+pub(crate) use declared::{InputParts, read, schema};
+pub(crate) use value::{TYPES, by_type, refusal, schema as value_schema};
 
 /// The names of inputs, in the order in which they are declared.
 pub(crate) fn names(inputs: &[InputSpec]) -> impl Iterator<Item = &str> + Clone {

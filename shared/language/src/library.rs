@@ -6,9 +6,8 @@ use crate::FileKind;
 use crate::compile::Document;
 use crate::diagnostic::Report;
 use crate::node::Node;
-use crate::read::{Fields, Word};
+use crate::read::Word;
 use crate::schema::{self, Extent};
-use crate::suggest;
 use crate::task::TaskParts;
 use crate::template;
 use crate::types::TaskType;
@@ -48,7 +47,8 @@ impl<'n> Library<'n> {
                 None
             }
             None => {
-                let hint = suggest::hint(name.text, self.tasks.keys().copied())
+                let hint = report
+                    .suggest(name.text, self.tasks.keys().copied())
                     .or_else(|| Some(format!("define it in tasks/{}.yaml", name.text)));
                 report.add(name.at, format!("there is no reusable task `{}`", name.text), hint);
                 None
@@ -58,13 +58,13 @@ impl<'n> Library<'n> {
 }
 
 fn read_root<'n>(document: &Document<'_>, root: &'n Node, report: &mut Report<'_>) -> Option<TaskParts<'n>> {
-    let fields = Fields::of(root, "a reusable task", report)?;
-    let parts = TaskParts::read_reusable(fields, report);
+    let parts = TaskParts::read_reusable(root, report)?;
     if let Some(name) = parts.name {
         document.check_name(name, report);
     }
     if let (Some(kind), Some(config)) = (parts.kind, &parts.config) {
-        report.extend(schema::check(&TaskType::of(kind).schema, config, kind.name(), Extent::Part));
+        let schema = &TaskType::of(kind).schema;
+        report.extend(schema::check(schema, config, kind.name(), Extent::Part, &report.budget));
         // Names are checked where the task is used: which exist depends on the workflow.
         template::check_config(config, TaskType::of(kind), None, report);
     }

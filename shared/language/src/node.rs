@@ -4,7 +4,7 @@ use serde_json::{Map, Number, Value};
 
 /// Where something was written.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Place {
+pub struct Position {
     /// The file's index among those compiled together.
     pub(crate) file: usize,
     pub(crate) line: u32,
@@ -15,7 +15,7 @@ pub struct Place {
     pub(crate) path: String,
 }
 
-impl Place {
+impl Position {
     /// The same path, at another byte of the file whose text is given.
     pub(crate) fn moved_to(&self, text: &str, offset: usize) -> Self {
         let before = &text[..offset];
@@ -35,7 +35,7 @@ pub struct Node {
     /// The value.
     pub data: Data,
     /// Where it was written.
-    pub at: Place,
+    pub at: Position,
 }
 
 /// What a node holds: JSON's values, with the order of mappings kept.
@@ -56,7 +56,7 @@ pub struct Key {
     /// The key.
     pub name: String,
     /// Where it was written.
-    pub at: Place,
+    pub at: Position,
 }
 
 impl Node {
@@ -69,11 +69,11 @@ impl Node {
             Value::String(text) => Data::Text(text.clone()),
             Value::Array(items) => Data::List(items.iter().map(Self::from_json).collect()),
             Value::Object(entries) => {
-                let key = |name: &String| Key { name: name.clone(), at: Place::default() };
+                let key = |name: &String| Key { name: name.clone(), at: Position::default() };
                 Data::Map(entries.iter().map(|(name, value)| (key(name), Self::from_json(value))).collect())
             }
         };
-        Self { data, at: Place::default() }
+        Self { data, at: Position::default() }
     }
 
     /// The value without positions.

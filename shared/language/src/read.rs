@@ -1,5 +1,6 @@
 //! Typed values out of a tree. What does not fit is reported, and reading goes on.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -7,7 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::diagnostic::Report;
-use crate::node::{Data, Key, Node, Place};
+use crate::node::{Data, Key, Node, Position};
+use crate::shape::Shape;
 use crate::suggest;
 
 /// A text and where it was written.
@@ -16,68 +18,59 @@ pub struct Word<'n> {
     /// The text.
     pub text: &'n str,
     /// Where it was written.
-    pub at: &'n Place,
+    pub at: &'n Position,
 }
 
 /// A mapping that is read field by field: a field that nobody asked for is unknown.
 pub struct Fields<'n> {
-    pub(crate) at: &'n Place,
+    pub(crate) at: &'n Position,
     entries: &'n [(Key, Node)],
-    asked: Vec<&'static str>,
+    known: Vec<&'static str>,
     refused: Vec<&'static str>,
     missing: Vec<&'static str>,
 }
 
 impl<'n> Fields<'n> {
-    /// The fields of `node`, which is `what`; something else than a mapping is reported.
+    /// The fields of `node`, which is `what`; anything but a mapping is reported.
     pub fn of(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<Self> {
-        match &node.data {
-            Data::Map(entries) => {
-                let (asked, refused, missing) = Default::default();
-                Some(Self { at: &node.at, entries, asked, refused, missing })
-            }
-            _ => {
-                report.add(
-                    &node.at,
-                    format!("{what} must be a mapping, but this is {}", node.describe()),
-                    None,
-                );
+        let entries = entries(node, what, report)?;
+        let (known, refused, missing) = Default::default();
+        Some(Self { at: &node.at, entries, known, refused, missing })
+    }
+
+    /// The value of a field, read by its shape. A field that holds nothing counts as absent.
+    pub fn take<S: Shape<'n>>(
+        &mut self,
+        name: &'static str,
+        shape: &S,
+        report: &mut Report<'_>,
+    ) -> Option<S::Value> {
+        if self.refused.contains(&name) {
+            return None;
+        }
+        self.known.push(name);
+        match self.peek(name).filter(|node| shape.takes_null() || !node.is_null()) {
+            Some(node) => shape.read(node, report),
+            None => {
+                self.missing.extend(shape.is_required().then_some(name));
                 None
             }
         }
     }
 
-    /// The field of that name; one that holds nothing counts as absent.
-    pub fn get(&mut self, name: &'static str) -> Option<&'n Node> {
-        self.get_or_null(name).filter(|node| !node.is_null())
+    /// Reports the absence of a field in the end.
+    pub(crate) fn require(&mut self, name: &'static str) {
+        if self.peek(name).is_none_or(Node::is_null) {
+            self.missing.push(name);
+        }
     }
 
-    /// The field of that name, also where it holds nothing.
-    pub fn get_or_null(&mut self, name: &'static str) -> Option<&'n Node> {
-        self.asked.push(name);
-        self.peek(name)
-    }
-
-    /// The field of that name, without asking for it.
+    /// The value of a field, which stays unread.
     pub(crate) fn peek(&self, name: &str) -> Option<&'n Node> {
         self.entries.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
     }
 
-    /// Whether the field is written.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.peek(name).is_some()
-    }
-
-    /// The field of that name; its absence is reported in the end.
-    pub fn require(&mut self, name: &'static str) -> Option<&'n Node> {
-        let found = self.get(name);
-        if found.is_none() {
-            self.missing.push(name);
-        }
-        found
-    }
-
-    /// A field that would fit elsewhere, with what to say if it stands here.
+    /// Refuses a field that would fit elsewhere; it is not read any more.
     pub(crate) fn refuse(&mut self, name: &'static str, message: &str, hint: &str, report: &mut Report<'_>) {
         self.refused.push(name);
         if let Some((key, _)) = self.entries.iter().find(|(key, _)| key.name == name) {
@@ -85,26 +78,30 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Reports every field that was not asked for, and every one that is missing; whether there was one of the
-    /// first kind.
+    /// Reports every unknown field and every missing one. Returns whether a field was unknown.
     pub fn finish(self, report: &mut Report<'_>) -> bool {
+        let Self { at, entries, known, refused, mut missing } = self;
+        let is_known = |key: &Key| known.contains(&key.name.as_str());
+        let written: BTreeSet<&str> =
+            entries.iter().filter(|(key, _)| is_known(key)).map(|(key, _)| key.name.as_str()).collect();
+        // A field that is missing is the more probable one.
+        let absent = known.iter().filter(|name| !written.contains(*name) && !missing.contains(name));
+        let absent: Vec<&str> = absent.copied().collect();
         let mut found = false;
-        let Self { at, entries, asked, refused, mut missing } = self;
-        let written = |name: &str| entries.iter().any(|(key, _)| key.name == name);
-        let strange = entries
-            .iter()
-            .map(|(key, _)| key)
-            .filter(|key| !asked.contains(&key.name.as_str()) && !refused.contains(&key.name.as_str()));
-        for key in strange {
-            let near = suggest::nearest(&key.name, asked.iter().copied().filter(|name| !written(name)));
-            // What was misspelt is not missing as well.
-            missing.retain(|name| Some(*name) != near);
+        for (key, _) in entries {
+            if is_known(key) || refused.contains(&key.name.as_str()) {
+                continue;
+            }
+            found = true;
+            let needed = report.budget.nearest(&key.name, missing.iter().copied());
+            let near = needed.or_else(|| report.budget.nearest(&key.name, absent.iter().copied()));
+            // The misspelt field is not missing as well.
+            missing.retain(|name| Some(*name) != needed);
             let hint = match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known here: {}", suggest::list(asked.iter().copied())),
+                None => format!("known here: {}", suggest::list(known.iter().copied())),
             };
             report.add(&key.at, format!("unknown field `{}`", key.name), Some(hint));
-            found = true;
         }
         missing.iter().for_each(|name| report.add(at, format!("the field `{name}` is missing"), None));
         found
@@ -112,7 +109,7 @@ impl<'n> Fields<'n> {
 }
 
 /// A text that is not empty.
-pub fn text<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Word<'n>> {
+pub(crate) fn text<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<Word<'n>> {
     match &node.data {
         Data::Text(text) if !text.is_empty() => Some(Word { text, at: &node.at }),
         Data::Bool(_) | Data::Number(_) => {
@@ -131,14 +128,8 @@ pub(crate) fn expression<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<
     }
 }
 
-/// A list of texts.
-pub fn texts<'n>(node: &'n Node, report: &mut Report<'_>) -> Vec<Word<'n>> {
-    let items = list(node, report).unwrap_or_default();
-    items.iter().filter_map(|item| text(item, report)).collect()
-}
-
 /// A list of anything.
-pub fn list<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<&'n [Node]> {
+pub(crate) fn list<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<&'n [Node]> {
     match &node.data {
         Data::List(items) => Some(items),
         Data::Text(text) => expected("a list", node, Some(format!("write [{text}]")), report),
@@ -160,13 +151,20 @@ pub(crate) fn is_url(text: &str) -> bool {
     text.starts_with("http://") || text.starts_with("https://")
 }
 
-/// The entries of a mapping whose keys are names that somebody chose.
-pub fn entries<'n>(node: &'n Node, what: &str, report: &mut Report<'_>) -> &'n [(Key, Node)] {
-    Fields::of(node, what, report).map_or(&[], |fields| fields.entries)
+/// The entries of a mapping, which is `what`; anything else is reported.
+pub(crate) fn entries<'n>(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<&'n [(Key, Node)]> {
+    match &node.data {
+        Data::Map(entries) => Some(entries),
+        _ => {
+            let message = format!("{what} must be a mapping, but this is {}", node.describe());
+            report.add(&node.at, message, None);
+            None
+        }
+    }
 }
 
 /// `true` or `false`.
-pub fn flag(node: &Node, report: &mut Report<'_>) -> Option<bool> {
+pub(crate) fn flag(node: &Node, report: &mut Report<'_>) -> Option<bool> {
     let hint = match &node.data {
         Data::Bool(flag) => return Some(*flag),
         Data::Text(text) => match text.to_ascii_lowercase().as_str() {
@@ -180,7 +178,7 @@ pub fn flag(node: &Node, report: &mut Report<'_>) -> Option<bool> {
 }
 
 /// A whole number within a range.
-pub fn whole(node: &Node, range: RangeInclusive<u32>, report: &mut Report<'_>) -> Option<u32> {
+pub(crate) fn whole(node: &Node, range: RangeInclusive<u32>, report: &mut Report<'_>) -> Option<u32> {
     as_whole(node, &range).or_else(|| out_of("a whole number", &range, "", node, report))
 }
 
@@ -224,12 +222,12 @@ pub(crate) fn number(node: &Node, range: RangeInclusive<f64>, report: &mut Repor
 }
 
 /// One of a few words, each of which is a value of `T` in its serialized form.
-pub fn choice<T: DeserializeOwned>(node: &Node, words: &[&str], report: &mut Report<'_>) -> Option<T> {
+pub(crate) fn choice<T: DeserializeOwned>(node: &Node, words: &[&str], report: &mut Report<'_>) -> Option<T> {
     let word = text(node, report)?;
     let value =
         words.contains(&word.text).then(|| serde_json::from_value(Value::from(word.text)).ok()).flatten();
     if value.is_none() {
-        let hint = suggest::hint(word.text, words.iter().copied());
+        let hint = report.suggest(word.text, words.iter().copied());
         report.add(word.at, format!("`{}` is not one of the values allowed here", word.text), hint);
     }
     value

@@ -4,31 +4,77 @@ mod when;
 
 use std::collections::BTreeMap;
 
+use chrono_tz::Tz;
 use model::{Catchup, InputSpec, Overlap, Schedule};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::concurrency::{MAX_RUNS, POLICIES};
 use crate::diagnostic::Report;
 use crate::inputs;
 use crate::names;
-use crate::node::{Data, Node};
-use crate::read::{self, Fields};
+use crate::node::{Data, Key, Node};
+use crate::read::{self, Fields, Word};
+use crate::shape::{
+    self, Given, Record, choice, custom, entries, exactly_one, flag, given, record, text, whole,
+};
 use crate::template::{self, Names};
 
 pub use when::zone_hint;
 
-/// What becomes of missed instants.
-pub(crate) const CATCHUPS: [&str; 3] = ["all", "latest", "none"];
-/// No schedule makes more runs at once.
-pub(crate) const MAX_CAP: u32 = 1_000;
-/// No workflow has more schedules.
-pub(crate) const MAX_SCHEDULES: usize = 100;
-/// No interval is longer: ten years.
-pub(crate) const MAX_PERIOD_SECONDS: u32 = 10 * 366 * 86_400;
+const CATCHUPS: [&str; 3] = ["all", "latest", "none"];
+/// The maximum number of catch-up runs created at once.
+const MAX_CAP: u32 = 1_000;
+/// The maximum number of schedules of a workflow.
+const MAX_SCHEDULES: usize = 100;
+
+record! {
+    /// A schedule as written.
+    struct ScheduleParts<'n> as "a schedule" {
+        /// The name, if there are several: lower-case letters, digits and `-`.
+        name: Word<'n> = shape::name(&names::PLAIN),
+        /// Minute, hour, day of month, month, day of week; or `@daily` and the like.
+        cron: Given<'n, String> = given(custom(when::read_cron, when::cron_schema)),
+        /// The interval in real time, counted from 1970-01-01 UTC.
+        every: Given<'n, u32> = given(custom(when::read_every, when::every_schema)),
+        /// The only instant, in local time of its time zone.
+        at: Given<'n, Word<'n>> = given(text()),
+        /// The time zone; default UTC.
+        timezone: Given<'n, Tz> = given(custom(when::read_timezone, when::timezone_schema)),
+        /// The inputs of the runs. Templates may name `run`.
+        inputs: &'n [(Key, Node)] = entries("`inputs`"),
+        /// Which missed instants get a run: `all` (or `true`), the `latest`, or `none` (or `false`; the default).
+        catchup: Catchup = custom(read_catchup, catchup_schema),
+        /// The maximum number of catch-up runs created at once; default 100. The rest follow a minute later.
+        cap: u32 = whole(1..=MAX_CAP),
+        /// The maximum number of active runs; further ones wait.
+        max_active_runs: u32 = whole(1..=MAX_RUNS),
+        /// What happens to a run beyond the limit: it waits (`queue`), cancels earlier ones
+        /// (`cancel_previous`) or is not created (`skip`).
+        overlap: Overlap = choice(&POLICIES),
+        /// Whether the schedule is paused.
+        paused: bool = flag(),
+    }
+    where exactly_one(&["cron", "every", "at"])
+}
+
+/// One schedule, or several with names.
+pub(crate) fn schema() -> Value {
+    let one = ScheduleParts::schema();
+    let named = json!({"allOf": [one, {"required": ["name"]}]});
+    json!({"anyOf": [
+        one,
+        {"type": "array", "maxItems": 1, "items": one},
+        {"type": "array", "minItems": 2, "maxItems": MAX_SCHEDULES, "items": named},
+    ]})
+}
 
 /// Reads `schedule` or `schedules`: one, or a list of several with names.
-pub(crate) fn read(fields: &mut Fields<'_>, inputs: &[InputSpec], report: &mut Report<'_>) -> Vec<Schedule> {
-    let (one, many) = (fields.get("schedule"), fields.get("schedules"));
+pub(crate) fn read(
+    one: Option<&Node>,
+    many: Option<&Node>,
+    inputs: &[InputSpec],
+    report: &mut Report<'_>,
+) -> Vec<Schedule> {
     if let (Some(_), Some(many)) = (one, many) {
         let hint = Some("put all of them into `schedules`".to_owned());
         report.add(&many.at, "`schedule` and `schedules` mean the same; use one of the two", hint);
@@ -61,21 +107,15 @@ fn read_one(node: &Node, alone: bool, inputs: &[InputSpec], report: &mut Report<
         report.add(&node.at, format!("a schedule must be a mapping, but this is {}", node.describe()), hint);
         return None;
     }
-    let mut fields = Fields::of(node, "a schedule", report)?;
-    let name = if alone { fields.get("name") } else { fields.require("name") };
-    let name = name.and_then(|node| read::text(node, report));
-    name.iter().for_each(|name| names::check(*name, &names::PLAIN, report));
-    let zone = when::read_timezone(&mut fields, report);
-    let when = when::read(&mut fields, zone, report);
-    let given = fields.get("inputs");
-    let catchup = fields.get("catchup").map(|node| read_catchup(node, report));
-    let cap = fields.get("cap").and_then(|node| read::whole(node, 1..=MAX_CAP, report));
-    let max_active_runs =
-        fields.get("max_active_runs").and_then(|node| read::whole(node, 1..=MAX_RUNS, report));
-    let overlap = fields.get("overlap").and_then(|node| read::choice::<Overlap>(node, &POLICIES, report));
-    let paused = fields.get("paused").and_then(|node| read::flag(node, report));
+    let mut fields = Fields::of(node, ScheduleParts::WHAT, report)?;
+    if !alone {
+        fields.require("name");
+    }
+    let parts = ScheduleParts::take(&mut fields, report);
     fields.finish(report);
-    let given = given.map(|node| read_inputs(node, inputs, report)).unwrap_or_default();
+    let zone = parts.timezone.map_or(Some(Tz::UTC), |given| given.value);
+    let when = when::read(&parts, zone.unwrap_or(Tz::UTC), node, report);
+    let given = read_inputs(parts.inputs.unwrap_or_default(), inputs, report);
     for input in inputs.iter().filter(|input| input.default.is_none() && !given.contains_key(&input.name)) {
         let hint =
             format!("give it one, such as `{}: {{default: …}}`, or `inputs` to the schedule", input.name);
@@ -83,35 +123,39 @@ fn read_one(node: &Node, alone: bool, inputs: &[InputSpec], report: &mut Report<
         report.add(&node.at, message, Some(hint));
     }
     Some(Schedule {
-        name: name.map_or(Schedule::ONLY, |name| name.text).to_owned(),
+        name: parts.name.map_or(Schedule::ONLY, |name| name.text).to_owned(),
         when: when?,
         timezone: zone?.name().to_owned(),
         inputs: given,
-        catchup: catchup.unwrap_or(Some(Catchup::None))?,
-        cap,
-        max_active_runs,
-        overlap,
-        paused: paused.unwrap_or_default(),
+        catchup: parts.catchup.unwrap_or(Catchup::None),
+        cap: parts.cap,
+        max_active_runs: parts.max_active_runs,
+        overlap: parts.overlap,
+        paused: parts.paused.unwrap_or_default(),
     })
 }
 
-/// What a schedule gives its runs; texts may be templates over `run`.
-fn read_inputs(node: &Node, declared: &[InputSpec], report: &mut Report<'_>) -> Map<String, Value> {
-    let mut given = Map::new();
-    for (key, value) in read::entries(node, "`inputs`", report) {
-        match declared.iter().find(|input| input.name == key.name) {
+/// The inputs that a schedule gives its runs; texts may be templates over `run`.
+fn read_inputs(
+    entries: &[(Key, Node)],
+    declared: &[InputSpec],
+    report: &mut Report<'_>,
+) -> Map<String, Value> {
+    let known: BTreeMap<&str, &InputSpec> =
+        declared.iter().map(|input| (input.name.as_str(), input)).collect();
+    for (key, value) in entries {
+        match known.get(key.name.as_str()) {
             Some(input) => {
                 template::check(value, Some(&Names::of_run(&[])), report);
                 check_given(input, value, report);
             }
             None => {
-                let hint = crate::suggest::hint(&key.name, inputs::names(declared));
+                let hint = report.suggest(&key.name, inputs::names(declared));
                 report.add(&key.at, format!("the workflow has no input `{}`", key.name), hint);
             }
         }
-        given.insert(key.name.clone(), value.to_json());
     }
-    given
+    entries.iter().map(|(key, value)| (key.name.clone(), value.to_json())).collect()
 }
 
 /// Reports a value that the input would not take; what a template gives is known only later.
@@ -128,4 +172,9 @@ fn read_catchup(node: &Node, report: &mut Report<'_>) -> Option<Catchup> {
         Data::Bool(false) => Some(Catchup::None),
         _ => read::choice(node, &CATCHUPS, report),
     }
+}
+
+fn catchup_schema() -> Value {
+    let words = [true, false].map(Value::from).into_iter().chain(CATCHUPS.map(Value::from));
+    json!({"enum": words.collect::<Vec<_>>()})
 }

@@ -4,11 +4,13 @@
 //! our own types produce, and can therefore say what a person should write. It also lets templates pass,
 //! whose values are not known yet.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::diagnostic::Finding;
-use crate::node::{Data, Key, Node, Place};
-use crate::suggest;
+use crate::node::{Data, Key, Node, Position};
+use crate::suggest::{self, Budget};
 use crate::template;
 
 pub(crate) mod scalar;
@@ -25,8 +27,14 @@ pub(crate) enum Extent {
 }
 
 /// Everything about `node` that the schema of the task type called `owner` does not allow.
-pub(crate) fn check(schema: &Value, node: &Node, owner: &str, extent: Extent) -> Vec<Finding> {
-    let mut checker = Checker { root: schema, owner, extent, found: Vec::new() };
+pub(crate) fn check(
+    schema: &Value,
+    node: &Node,
+    owner: &str,
+    extent: Extent,
+    budget: &Budget,
+) -> Vec<Finding> {
+    let mut checker = Checker { root: schema, owner, extent, budget, found: Vec::new() };
     checker.value(schema, node);
     checker.found
 }
@@ -35,6 +43,7 @@ struct Checker<'s> {
     root: &'s Value,
     owner: &'s str,
     extent: Extent,
+    budget: &'s Budget,
     found: Vec<Finding>,
 }
 
@@ -44,7 +53,7 @@ impl<'s> Checker<'s> {
         if self.is_template(node) && !scalar::is_fixed(schema) {
             return;
         }
-        if let Some(problem) = scalar::problem(schema, node) {
+        if let Some(problem) = scalar::problem(schema, node, self.budget) {
             return self.report(&node.at, problem.message, problem.hint);
         }
         match alternatives(schema) {
@@ -56,8 +65,10 @@ impl<'s> Checker<'s> {
     fn members(&mut self, schema: &'s Value, node: &Node) {
         match &node.data {
             Data::Map(entries) => {
-                entries.iter().for_each(|(key, value)| self.entry(schema, entries, key, value));
-                self.required(schema, entries, &node.at);
+                let unknown: Vec<&Key> =
+                    entries.iter().filter_map(|(key, value)| self.entry(schema, key, value)).collect();
+                let meant = self.unknown(schema, entries, &unknown);
+                self.required(schema, entries, &meant, &node.at);
             }
             Data::List(items) => {
                 if let Some(inner) = schema.get("items") {
@@ -68,55 +79,70 @@ impl<'s> Checker<'s> {
         }
     }
 
-    fn entry(&mut self, schema: &'s Value, entries: &[(Key, Node)], key: &Key, value: &Node) {
+    /// Checks one entry of a mapping; returns its key if it is unknown.
+    fn entry<'k>(&mut self, schema: &'s Value, key: &'k Key, value: &Node) -> Option<&'k Key> {
         if let Some(rule) = schema.get("propertyNames") {
             let name = Node { data: Data::Text(key.name.clone()), at: key.at.clone() };
-            scalar::problem(rule, &name).into_iter().for_each(|no| self.report(&key.at, no.message, no.hint));
+            let problem = scalar::problem(rule, &name, self.budget);
+            problem.into_iter().for_each(|problem| self.report(&key.at, problem.message, problem.hint));
         }
         let known = schema.get("properties").and_then(|properties| properties.get(&key.name));
         match (known, schema.get("additionalProperties")) {
             // Written with nothing after it: as if it were absent.
             (Some(_), _) if value.is_null() && self.extent != Extent::Rendered => {}
             (Some(inner), _) => self.value(inner, value),
-            (None, Some(Value::Bool(false))) => self.unknown(schema, entries, key),
+            (None, Some(Value::Bool(false))) => return Some(key),
             (None, Some(inner)) => self.value(inner, value),
             (None, None) => {}
         }
+        None
     }
 
-    fn unknown(&mut self, schema: &'s Value, entries: &[(Key, Node)], key: &Key) {
+    /// Reports unknown settings. Returns the known ones that they probably stand for.
+    fn unknown(&mut self, schema: &'s Value, entries: &[(Key, Node)], keys: &[&Key]) -> BTreeSet<&'s str> {
+        let written: BTreeSet<&str> = entries.iter().map(|(key, _)| key.name.as_str()).collect();
         let known: Vec<&str> = properties(schema).collect();
-        let absent =
-            known.iter().copied().filter(|name| entries.iter().all(|(other, _)| other.name != *name));
-        let hint = match (suggest::nearest(&key.name, absent), known.is_empty()) {
-            (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, true) => "remove it: there are no settings".to_owned(),
-            (None, false) => format!("known here: {}", suggest::list(known)),
-        };
-        self.report(&key.at, format!("`{}` has no setting `{}` here", self.owner, key.name), Some(hint));
+        let absent: Vec<&str> = known.iter().copied().filter(|name| !written.contains(name)).collect();
+        let mut meant = BTreeSet::new();
+        for key in keys {
+            let near = self.budget.nearest(&key.name, absent.iter().copied());
+            meant.extend(near);
+            let hint = match (near, known.is_empty()) {
+                (Some(near), _) => format!("did you mean `{near}`?"),
+                (None, true) => "remove it: there are no settings".to_owned(),
+                (None, false) => format!("known here: {}", suggest::list(known.iter().copied())),
+            };
+            let message = format!("`{}` has no setting `{}` here", self.owner, key.name);
+            self.report(&key.at, message, Some(hint));
+        }
+        meant
     }
 
-    fn required(&mut self, schema: &'s Value, entries: &[(Key, Node)], at: &Place) {
+    /// Reports missing settings, except those of which a misspelling was reported.
+    fn required(
+        &mut self,
+        schema: &'s Value,
+        entries: &[(Key, Node)],
+        meant: &BTreeSet<&str>,
+        at: &Position,
+    ) {
         if self.extent == Extent::Part {
             return;
         }
         let given = |name: &str| entries.iter().any(|(key, value)| key.name == name && !value.is_null());
-        // A misspelled key was reported already; what it stands for is not missing.
-        let strange = || entries.iter().filter(|(key, _)| properties(schema).all(|name| name != key.name));
-        let meant = |name: &str| strange().any(|(key, _)| suggest::nearest(&key.name, [name]).is_some());
-        for name in names(schema.get("required")).filter(|name| !given(name) && !meant(name)) {
+        for name in names(schema.get("required")).filter(|name| !given(name) && !meant.contains(name)) {
             let hint = Some(format!("add `{name}: …`"));
             self.report(at, format!("`{}` needs the setting `{name}`", self.owner), hint);
         }
         let choices: Vec<&str> = exclusive(schema).collect();
         let chosen = choices.iter().filter(|name| given(name)).count();
-        let missing = chosen == 0 && !choices.is_empty() && !choices.iter().any(|name| meant(name));
+        let missing = chosen == 0 && !choices.is_empty() && !choices.iter().any(|name| meant.contains(name));
         if chosen > 1 || missing {
             self.not_one_of(choices, chosen, at);
         }
     }
 
-    fn not_one_of(&mut self, choices: Vec<&str>, chosen: usize, at: &Place) {
+    fn not_one_of(&mut self, choices: Vec<&str>, chosen: usize, at: &Position) {
         let found = if chosen == 0 { "is none of them" } else { "are several" };
         let which = suggest::list(choices);
         self.report(at, format!("`{}` needs exactly one of {which}, and here {found}", self.owner), None);
@@ -148,7 +174,7 @@ impl<'s> Checker<'s> {
         let (known, unknown): (Vec<&Key>, Vec<&Key>) =
             entries.iter().map(|(key, _)| key).partition(|key| keys.contains(&key.name.as_str()));
         for key in &unknown {
-            let hint = suggest::hint(&key.name, keys.iter().copied());
+            let hint = self.budget.hint(&key.name, keys.iter().copied());
             self.report(&key.at, format!("`{}` has no setting `{}` here", self.owner, key.name), hint);
         }
         match known.as_slice() {
@@ -172,7 +198,7 @@ impl<'s> Checker<'s> {
             && matches!(&node.data, Data::Text(text) if template::is_template(text))
     }
 
-    fn report(&mut self, at: &Place, message: String, hint: Option<String>) {
+    fn report(&mut self, at: &Position, message: String, hint: Option<String>) {
         self.found.push(Finding { at: at.clone(), message, hint });
     }
 }

@@ -3,16 +3,32 @@
 use std::collections::BTreeMap;
 
 use model::Case;
+use serde_json::json;
 
+use crate::dependencies::task_names;
 use crate::diagnostic::Report;
-use crate::node::{Data, Node, Place};
+use crate::node::{Data, Node, Position};
 use crate::read::{self, Fields, Word};
-use crate::template::{Names, check_expression, expression};
+use crate::shape::{Record, Shape, custom, exactly_one, expression, node, record, required};
+use crate::template::{Names, check_expression, expression as expressions};
 
-/// One case as written.
+record! {
+    /// A case as written.
+    struct CaseFields<'n> as "a case" {
+        /// An expression, such as `inputs.n > 10`. The first case that holds is taken.
+        when: Word<'n> = expression(),
+        /// Taken if no other case holds; must be the last case.
+        default: &'n Node = node(|| json!({"const": true})),
+        /// The tasks to run; they wait for the switch implicitly.
+        next: Vec<Word<'n>> = required(task_names()),
+    }
+    where exactly_one(&["when", "default"])
+}
+
+/// A case of which it is known whether it is the default.
 #[derive(Clone, Debug)]
 pub(crate) struct CaseParts<'n> {
-    at: &'n Place,
+    at: &'n Position,
     /// None is the default.
     when: Option<Word<'n>>,
     pub(crate) next: Vec<Word<'n>>,
@@ -25,8 +41,13 @@ impl CaseParts<'_> {
     }
 }
 
-/// Reads the list after `cases:`.
-pub(crate) fn read<'n>(node: &'n Node, report: &mut Report<'_>) -> Vec<CaseParts<'n>> {
+/// The shape of `cases`.
+pub(crate) fn cases<'n>() -> impl Shape<'n, Value = Vec<CaseParts<'n>>> {
+    let schema = || json!({"type": "array", "items": CaseFields::schema(), "minItems": 1});
+    custom(|node, report| Some(read(node, report)), schema)
+}
+
+fn read<'n>(node: &'n Node, report: &mut Report<'_>) -> Vec<CaseParts<'n>> {
     let Some(entries) = read::list(node, report) else { return Vec::new() };
     if entries.is_empty() {
         let hint = "such as `- {when: inputs.n > 10, next: [large]}`".to_owned();
@@ -36,31 +57,33 @@ pub(crate) fn read<'n>(node: &'n Node, report: &mut Report<'_>) -> Vec<CaseParts
 }
 
 fn read_case<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<CaseParts<'n>> {
-    let mut fields = Fields::of(node, "a case", report)?;
-    let (condition, default) = (fields.get("when"), fields.get("default"));
-    let next = fields.require("next").map(|node| read::texts(node, report));
-    let at = fields.at;
+    let mut fields = Fields::of(node, CaseFields::WHAT, report)?;
+    let has_condition = fields.peek("when").is_some_and(|node| !node.is_null());
+    let parts = CaseFields::take(&mut fields, report);
     fields.finish(report);
-    let when = match (condition, default) {
-        (Some(condition), None) => Some(read::expression(condition, report)?),
-        (None, Some(Node { data: Data::Bool(true), .. })) => None,
-        (None, Some(default)) => {
-            let hint = "write `default: true`, or give the case a `when`".to_owned();
-            report.add(&default.at, format!("expected `true`, found {}", default.describe()), Some(hint));
-            return None;
+    let refused = match (has_condition, parts.default) {
+        (true, None) | (false, Some(Node { data: Data::Bool(true), .. })) => None,
+        (false, Some(default)) => {
+            let hint = "write `default: true`, or give the case a `when`";
+            Some((&default.at, format!("expected `true`, found {}", default.describe()), hint))
         }
-        (Some(_), Some(default)) => {
-            let hint = Some("remove `when` or `default`".to_owned());
-            report.add(&default.at, "a case has a condition or is the default, not both", hint);
-            return None;
+        (true, Some(default)) => {
+            let message = "a case has a condition or is the default, not both";
+            Some((&default.at, message.to_owned(), "remove `when` or `default`"))
         }
-        (None, None) => {
-            let hint = Some("add `when: …`, or `default: true` to the last case".to_owned());
-            report.add(at, "a case needs a condition", hint);
-            return None;
+        (false, None) => {
+            let hint = "add `when: …`, or `default: true` to the last case";
+            Some((&node.at, "a case needs a condition".to_owned(), hint))
         }
     };
-    Some(CaseParts { at, when, next: next? })
+    if let Some((at, message, hint)) = refused {
+        report.add(at, message, Some(hint.to_owned()));
+        return None;
+    }
+    if has_condition && parts.when.is_none() {
+        return None;
+    }
+    Some(CaseParts { at: &node.at, when: parts.when, next: parts.next? })
 }
 
 /// Reports what is wrong with conditions, and the cases that can never be taken.
@@ -68,7 +91,7 @@ pub(crate) fn check(cases: &[CaseParts<'_>], names: &Names<'_>, report: &mut Rep
     let mut earlier = Earlier::default();
     for case in cases {
         case.when.iter().for_each(|when| check_expression(*when, Some(names), report));
-        let constant = case.when.and_then(|when| expression::constant(when.text));
+        let constant = case.when.and_then(|when| expressions::constant(when.text));
         if let Some((message, hint)) = earlier.excludes(case, constant) {
             let at = case.when.map_or(case.at, |when| when.at);
             report.add(at, message, Some(hint.to_owned()));

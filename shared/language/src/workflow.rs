@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::{InputSpec, TaskKind, Workflow};
+use model::{InputSpec, Occasion, TaskKind, Workflow};
+use serde_json::{Value, json};
 
-use crate::callbacks::{self, CallbackParts};
-use crate::concurrency;
+use crate::callbacks::{CallbackParts, Callbacks, callbacks};
+use crate::concurrency::{self, ConcurrencyParts, MAX_RUNS};
 use crate::dependencies;
 use crate::diagnostic::Report;
 use crate::fan;
@@ -13,87 +14,113 @@ use crate::inputs;
 use crate::library::Library;
 use crate::names;
 use crate::node::{Data, Node};
-use crate::read::{self, Fields, Word};
+use crate::read::{self, Word};
 use crate::schedule;
 use crate::schema::{self, Extent};
+use crate::shape::{self, Given, Record, custom, given, list, node, record, refer, required, text, whole};
 use crate::switch;
 use crate::task::{self, Settings, TaskParts};
 use crate::template::{self, Names};
 use crate::triggers;
 use crate::types::TaskType;
 
-/// No workflow may have more tasks.
+/// The maximum number of tasks of a workflow.
 pub(crate) const MAX_TASKS: usize = 10_000;
-/// No workflow may have more of its tasks under way.
-pub(crate) const MAX_ACTIVE_TASKS: u32 = 10_000;
-/// Thirty days: no run may take longer.
-pub(crate) const MAX_SECONDS: u32 = 2_592_000;
+const MAX_ACTIVE_TASKS: u32 = 10_000;
+/// Thirty days.
+const MAX_SECONDS: u32 = 2_592_000;
 
-/// Reads a workflow and its name. It is sound if nothing was reported meanwhile.
+record! {
+    /// A workflow as written, beside what it extends.
+    pub(crate) struct WorkflowParts<'n> as "a workflow" {
+        /// The workflow's name, the same as the file's: lower-case letters, digits and `-`.
+        name: Word<'n> = required(shape::name(&names::PLAIN)),
+        /// For people. Templates may name `inputs` and `run`.
+        description: Word<'n> = text(),
+        /// Tags for searching.
+        tags: Vec<Word<'n>> = list(text()),
+        /// The inputs of a run, by name; checked when it starts.
+        inputs: Vec<InputSpec> = custom(|node, report| Some(inputs::read(node, report)), inputs::schema),
+        /// When runs start. Every input needs a default or a value here.
+        schedule: &'n Node = node(|| refer("schedule")),
+        /// Several schedules, each with a name.
+        schedules: &'n Node = node(|| refer("schedule")),
+        /// What else starts runs: events, webhooks, other workflows, sensors.
+        triggers: &'n Node = node(triggers::schema),
+        /// Limits the number of active runs.
+        concurrency: &'n Node = node(ConcurrencyParts::schema),
+        /// The maximum number of active runs; further ones wait.
+        max_active_runs: Given<'n, u32> = given(whole(1..=MAX_RUNS)),
+        /// The maximum number of active tasks, across all runs.
+        max_active_tasks: u32 = whole(1..=MAX_ACTIVE_TASKS),
+        /// How long a run may take before it fails.
+        timeout_seconds: u32 = whole(1..=MAX_SECONDS),
+        /// How long a run should take; after that, `on_missed_deadline` is called.
+        deadline_seconds: Given<'n, u32> = given(whole(1..=MAX_SECONDS)),
+        /// Defaults for all tasks.
+        defaults: Settings = shape::record(),
+        /// The tasks.
+        tasks: &'n Node = required(node(tasks_schema)),
+        /// Callbacks for a run that takes longer than `deadline_seconds`.
+        on_missed_deadline: Given<'n, Vec<CallbackParts<'n>>> =
+            given(callbacks(Occasion::MissedDeadline)),
+        ..callbacks: Callbacks<'n>,
+    }
+}
+
+fn tasks_schema() -> Value {
+    json!({"type": "array", "items": refer("task"), "minItems": 1, "maxItems": MAX_TASKS})
+}
+
+/// Reads a workflow and its name. It is valid if nothing was reported meanwhile.
 pub(crate) fn read<'n>(
     root: &'n Node,
     library: &Library<'n>,
     report: &mut Report<'_>,
 ) -> Option<(Word<'n>, Workflow)> {
-    let mut fields = Fields::of(root, "a workflow", report)?;
-    let name = fields.require("name").and_then(|node| read::text(node, report));
-    if let Some(name) = name {
-        names::check(name, &names::PLAIN, report);
-    }
-    let description = fields.get("description").and_then(|node| read::text(node, report));
-    let tags = fields.get("tags").map(|node| read::texts(node, report)).unwrap_or_default();
-    let inputs = fields.get("inputs").map(|node| inputs::read(node, report)).unwrap_or_default();
-    let runs = read_runs(&mut fields, name.map(|word| word.text), &inputs, report);
-    let defaults = fields.get("defaults").map(|node| read_defaults(node, report)).unwrap_or_default();
-    let tasks = fields.require("tasks").map(|node| read_tasks(node, library, report)).unwrap_or_default();
-    fields.finish(report);
-
-    let workflow = Workflow {
-        name: name?.text.to_owned(),
-        description: description.map(|word| word.text.to_owned()),
-        tags: tags.iter().map(|tag| tag.text.to_owned()).collect(),
-        tasks: tasks.iter().map(|task| task.complete(&defaults)).collect(),
-        inputs,
-        ..runs
-    };
-    description.iter().for_each(|word| template::check_word(*word, &Names::of_run(&workflow.inputs), report));
+    let parts = WorkflowParts::read(root, report)?;
+    let tasks = parts.tasks.map(|node| read_tasks(node, library, report)).unwrap_or_default();
+    let workflow = complete(&parts, &tasks, report);
+    let names = Names::of_run(&workflow.inputs);
+    parts.description.iter().for_each(|word| template::check_word(*word, &names, report));
+    parts.all_callbacks().for_each(|callback| callback.check(Some(&names), report));
     check_tasks(&tasks, &workflow, report);
-    Some((name?, workflow))
+    Some((parts.name?, workflow))
 }
 
-/// What a workflow says of its runs as a whole: when they begin, how many there are, whom to tell.
-fn read_runs(
-    fields: &mut Fields<'_>,
-    name: Option<&str>,
-    inputs: &[InputSpec],
-    report: &mut Report<'_>,
-) -> Workflow {
-    let schedules = schedule::read(fields, inputs, report);
-    let triggers = fields.get("triggers").map(|node| triggers::read(node, name, inputs, report));
-    let concurrency = concurrency::read(fields, inputs, &schedules, report);
-    let max_active_tasks =
-        fields.get("max_active_tasks").and_then(|node| read::whole(node, 1..=MAX_ACTIVE_TASKS, report));
-    let mut seconds = |name| fields.get(name).map(|node| read::whole(node, 1..=MAX_SECONDS, report));
-    let (timeout_seconds, deadline_seconds) = (seconds("timeout_seconds"), seconds("deadline_seconds"));
-    let callbacks = callbacks::read_of_workflow(fields, deadline_seconds.is_some(), report);
-    callbacks.iter().for_each(|callback| callback.check(Some(&Names::of_run(inputs)), report));
+impl<'n> WorkflowParts<'n> {
+    fn all_callbacks(&self) -> impl Iterator<Item = &CallbackParts<'n>> {
+        let missed = self.on_missed_deadline.iter().flat_map(|given| &given.value).flatten();
+        self.callbacks.iter().chain(missed)
+    }
+}
+
+/// The finished workflow. Where something is missing, that was reported, and the workflow is not used.
+fn complete(parts: &WorkflowParts<'_>, tasks: &[TaskParts<'_>], report: &mut Report<'_>) -> Workflow {
+    let name = parts.name.map(|word| word.text);
+    let inputs = parts.inputs.clone().unwrap_or_default();
+    let schedules = schedule::read(parts.schedule, parts.schedules, &inputs, report);
+    let triggers = parts.triggers.map(|node| triggers::read(node, name, &inputs, report));
+    let limit = concurrency::read(parts.concurrency, parts.max_active_runs, &inputs, &schedules, report);
+    if let (Some(callbacks), None) = (&parts.on_missed_deadline, parts.deadline_seconds) {
+        let hint = Some("add, for example, `deadline_seconds: 3600`".to_owned());
+        report.add(callbacks.at, "there is no deadline that could be missed", hint);
+    }
+    let defaults = parts.defaults.clone().unwrap_or_default();
     Workflow {
+        name: name.unwrap_or_default().to_owned(),
+        description: parts.description.map(|word| word.text.to_owned()),
+        tags: parts.tags.iter().flatten().map(|tag| tag.text.to_owned()).collect(),
+        tasks: tasks.iter().map(|task| task.complete(&defaults)).collect(),
         schedules,
         triggers: triggers.unwrap_or_default(),
-        concurrency,
-        max_active_tasks,
-        timeout_seconds: timeout_seconds.flatten(),
-        deadline_seconds: deadline_seconds.flatten(),
-        callbacks: callbacks.iter().map(CallbackParts::complete).collect(),
-        ..Workflow::default()
+        concurrency: limit,
+        max_active_tasks: parts.max_active_tasks,
+        timeout_seconds: parts.timeout_seconds,
+        deadline_seconds: parts.deadline_seconds.and_then(|given| given.value),
+        callbacks: parts.all_callbacks().map(CallbackParts::complete).collect(),
+        inputs,
     }
-}
-
-fn read_defaults(node: &Node, report: &mut Report<'_>) -> Settings {
-    let Some(mut fields) = Fields::of(node, "`defaults`", report) else { return Settings::default() };
-    let settings = Settings::read(&mut fields, report);
-    fields.finish(report);
-    settings
 }
 
 fn read_tasks<'n>(node: &'n Node, library: &Library<'n>, report: &mut Report<'_>) -> Vec<TaskParts<'n>> {
@@ -105,34 +132,7 @@ fn read_tasks<'n>(node: &'n Node, library: &Library<'n>, report: &mut Report<'_>
         let message = format!("there are {} tasks, more than the {MAX_TASKS} allowed", entries.len());
         report.add(&first_too_many.at, message, Some("split the workflow".to_owned()));
     }
-    entries.iter().take(MAX_TASKS).filter_map(|entry| read_task(entry, library, report)).collect()
-}
-
-fn read_task<'n>(entry: &'n Node, library: &Library<'n>, report: &mut Report<'_>) -> Option<TaskParts<'n>> {
-    let mut fields = Fields::of(entry, "a task", report)?;
-    let is_fan_out = matches!(fields.peek("type"), Some(Node { data: Data::Text(kind), .. }) if kind == TaskKind::FanOut.name());
-    let reference = if is_fan_out { None } else { fields.get("task") };
-    let Some(reference) = reference.filter(|node| !is_child(node, report)) else {
-        return Some(TaskParts::read_inline(fields, library, report));
-    };
-    let mut task = TaskParts::read_reference(fields, report);
-    let name = read::text(reference, report)?;
-    match library.find(name, report) {
-        Some(reusable) => task = task.over(reusable),
-        // Kept under the name it would have, so that others may depend on it without a second complaint.
-        None => task.name = task.name.or(Some(name)),
-    }
-    Some(task)
-}
-
-/// Whether a task stands where a reusable one should be named: only a fan-out has such a thing.
-fn is_child(node: &Node, report: &mut Report<'_>) -> bool {
-    let is_map = matches!(node.data, Data::Map(_));
-    if is_map {
-        let hint = "to do it for each element of a list, add `type: fan_out` and `for_each`".to_owned();
-        report.add(&node.at, "`task` names a reusable task, but this is a mapping", Some(hint));
-    }
-    is_map
+    entries.iter().take(MAX_TASKS).filter_map(|entry| TaskParts::read(entry, library, report)).collect()
 }
 
 fn check_tasks(tasks: &[TaskParts<'_>], workflow: &Workflow, report: &mut Report<'_>) {
@@ -178,7 +178,8 @@ fn check_config(task: &TaskParts<'_>, report: &mut Report<'_>) {
     let Some(kind) = task.kind else { return };
     let nothing = || Node { data: Data::Map(Vec::new()), at: task.at.clone() };
     let config = task.config.clone().unwrap_or_else(nothing);
-    let mut findings = schema::check(&TaskType::of(kind).schema, &config, kind.name(), Extent::Whole);
+    let mut findings =
+        schema::check(&TaskType::of(kind).schema, &config, kind.name(), Extent::Whole, &report.budget);
     for field in task::own_fields(kind) {
         let misplaced =
             findings.iter_mut().filter(|finding| finding.at.path.ends_with(&format!("config.{field}")));

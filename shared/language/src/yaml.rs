@@ -11,7 +11,7 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Error, Location, Options, Spanned};
 
 use crate::diagnostic::Finding;
-use crate::node::{Data, Key, Node, Place};
+use crate::node::{Data, Key, Node, Position};
 
 /// No file may be larger, in bytes.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
@@ -85,12 +85,13 @@ fn located(mut root: Node, file: usize) -> Node {
     root
 }
 
-fn start_of(file: usize) -> Place {
-    Place { file, line: 1, column: 1, ..Place::default() }
+fn start_of(file: usize) -> Position {
+    Position { file, line: 1, column: 1, ..Position::default() }
 }
 
 fn finding(file: usize, text: &str, error: &Error) -> Finding {
-    let at = error.location().map_or_else(|| start_of(file), |location| Place { file, ..place(&location) });
+    let at =
+        error.location().map_or_else(|| start_of(file), |location| Position { file, ..place(&location) });
     match error.without_snippet() {
         Error::DuplicateMappingKey { key, .. } => {
             let message =
@@ -116,17 +117,17 @@ fn finding(file: usize, text: &str, error: &Error) -> Finding {
 }
 
 /// The mark that a text begins with which means something else in YAML, as in `cron: */5 * * * *`.
-fn unquoted(text: &str, at: &Place) -> Option<char> {
+fn unquoted(text: &str, at: &Position) -> Option<char> {
     let line = text.lines().nth((at.line as usize).checked_sub(1)?)?;
     line.chars().nth((at.column as usize).checked_sub(1)?).filter(|mark| "*@`%".contains(*mark))
 }
 
-fn place(location: &Location) -> Place {
-    Place {
+fn place(location: &Location) -> Position {
+    Position {
         line: location.line() as u32,
         column: location.column() as u32,
         offset: location.span().byte_offset().unwrap_or_default() as usize,
-        ..Place::default()
+        ..Position::default()
     }
 }
 
@@ -135,7 +136,7 @@ impl<'de> Deserialize<'de> for Node {
         let spanned = Spanned::<Data>::deserialize(deserializer)?;
         // Through an alias, a value is shown where it is used; its text stands where it was defined.
         let offset = place(&spanned.defined).offset;
-        Ok(Self { data: spanned.value, at: Place { offset, ..place(&spanned.referenced) } })
+        Ok(Self { data: spanned.value, at: Position { offset, ..place(&spanned.referenced) } })
     }
 }
 
@@ -249,7 +250,7 @@ mod tests {
         let Data::List(tasks) = &root[0].1.data else { panic!("a list") };
         let Data::Map(task) = &tasks[0].data else { panic!("a mapping") };
         let Data::List(needs) = &task[1].1.data else { panic!("a list") };
-        let shown = |at: &Place| format!("{}:{} {}", at.line, at.column, at.path);
+        let shown = |at: &Position| format!("{}:{} {}", at.line, at.column, at.path);
         assert_eq!(shown(&task[1].0.at), "3:5 tasks[0].depends_on");
         assert_eq!(shown(&needs[1].at), "3:21 tasks[0].depends_on[1]");
     }

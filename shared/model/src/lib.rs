@@ -5,7 +5,7 @@
 //! - **run**: one execution of a version. **task**: one node of a run. **attempt**: one try at a task.
 //! - **output**: the JSON that an attempt returned.
 //! - **queue**: a named group of execution. **worker**: an instance that executes attempts now.
-//! - **place**: what a task holds while it is under way; a **limit** says how many there are.
+//! - **slot**: what a task holds while it is active; a **limit** sets how many there are.
 //! - **timer**: a durable row saying "at T, do this".
 //! - **event**: an append-only record of a state change.
 //! - **trigger**: what starts runs by itself: an event elsewhere, a webhook, another workflow's end, a sensor.
@@ -16,10 +16,12 @@ pub mod clock;
 pub mod event;
 pub mod failure;
 pub mod ids;
+pub mod instant;
 pub mod message;
 pub mod retry;
 pub mod run;
 pub mod schedule;
+pub mod secret_name;
 pub mod slot;
 pub mod task;
 pub mod task_kind;
@@ -38,6 +40,7 @@ pub use message::{Message, Topic};
 pub use retry::{Backoff, RetryPolicy};
 pub use run::{Counts, Parent, Run, RunEvent, RunState};
 pub use schedule::{Catchup, Interval, Planned, Schedule, When};
+pub use secret_name::{InvalidSecretName, SecretName};
 pub use slot::{Admission, FairnessGroup, Limit, Needed, SlotRelease, SlotRequest, Weight, is_remote};
 pub use task::{Child, Fan, IllegalMove, Task, TaskEvent, TaskState};
 pub use task_kind::{Execution, TaskKind, WaitsFor};

@@ -3,16 +3,16 @@
 use chrono::TimeDelta;
 use engine::Graph;
 use language::config::{self, Approval};
-use language::document::{Fields, Node, Place, Report, Word, flag, hint, list, text};
+use language::document::{ActionFields, Node, Position, Record, Report, Word, hint};
 use model::{TaskIndex, TaskKind, TaskSpec};
 use serde_json::{Map, Value};
 
-use crate::read;
+use crate::suite::mapping;
 
 /// An action at a certain time.
 #[derive(Clone, Debug)]
 pub(crate) struct Action {
-    pub(crate) at: Place,
+    pub(crate) at: Position,
     /// How long after the start of the run.
     pub(crate) after: TimeDelta,
     /// The actor.
@@ -31,8 +31,7 @@ pub(crate) enum ActionKind {
 
 impl Action {
     /// Reads all actions, in chronological order.
-    pub(crate) fn read_all(node: &Node, graph: &Graph, report: &mut Report<'_>) -> Vec<Self> {
-        let nodes = list(node, report).unwrap_or_default();
+    pub(crate) fn read_all(nodes: &[&Node], graph: &Graph, report: &mut Report<'_>) -> Vec<Self> {
         let mut actions: Vec<Self> =
             nodes.iter().filter_map(|node| Self::read(node, graph, report)).collect();
         actions.sort_by_key(|action| action.after);
@@ -40,39 +39,35 @@ impl Action {
     }
 
     fn read(node: &Node, graph: &Graph, report: &mut Report<'_>) -> Option<Self> {
-        let mut fields = Fields::of(node, "an action", report)?;
-        let after = fields.get("at").and_then(|node| read::span(node, report)).unwrap_or_default();
-        let by = read::words(&mut fields, "by", report).unwrap_or_else(|| "someone".to_owned());
-        let signal = fields.get("signal").and_then(|node| text(node, report));
-        let approve = fields.get("approve").and_then(|node| text(node, report));
-        let reject = fields.get("reject").and_then(|node| text(node, report));
-        let cancel = fields.get("cancel").and_then(|node| flag(node, report));
-        let answered = approve.or(reject).and_then(|task| approval(task, graph, report));
-        let action = match (signal, approve, reject, cancel) {
+        let fields = ActionFields::read(node, report)?;
+        check_owners(&fields, report);
+        let answered = fields.approve.or(fields.reject).and_then(|task| approval(task, graph, report));
+        let reason = fields.reason.and_then(|reason| reason.value).map(|word| word.text.to_owned());
+        let kind = match (fields.signal, fields.approve, fields.reject, fields.cancel) {
             (Some(name), None, None, None) => {
                 check_signal(name, graph, report);
-                let payload = fields.get("payload").map_or(Value::Null, Node::to_json);
+                let payload = fields.payload.and_then(|payload| payload.value);
+                let payload = payload.map_or(Value::Null, Node::to_json);
                 Some(ActionKind::Signal { name: name.text.to_owned(), payload })
             }
             (None, Some(_), None, None) => {
-                let filled = fields.get("fields").map(|node| read::mapping(node, report)).unwrap_or_default();
-                answered.map(|task| ActionKind::Approve { task, fields: filled })
+                let fields = fields.fields.and_then(|fields| fields.value).map(mapping).unwrap_or_default();
+                answered.map(|task| ActionKind::Approve { task, fields })
             }
-            (None, None, Some(_), None) => {
-                let reason = read::words(&mut fields, "reason", report);
-                answered.map(|task| ActionKind::Reject { task, reason })
-            }
-            (None, None, None, Some(true)) => {
-                Some(ActionKind::Cancel { reason: read::words(&mut fields, "reason", report) })
-            }
+            (None, None, Some(_), None) => answered.map(|task| ActionKind::Reject { task, reason }),
+            (None, None, None, Some(true)) => Some(ActionKind::Cancel { reason }),
             _ => {
                 let message = "expected one of `signal`, `approve`, `reject` or `cancel: true`";
                 report.add(&node.at, message, None);
                 None
             }
         };
-        fields.finish(report);
-        let action = Self { at: node.at.clone(), after, by, kind: action? };
+        let action = Self {
+            at: node.at.clone(),
+            after: fields.at.and_then(|after| TimeDelta::from_std(after.to_std()).ok()).unwrap_or_default(),
+            by: fields.by.map_or("someone", |by| by.text).to_owned(),
+            kind: kind?,
+        };
         action.check_answer(graph, report);
         Some(action)
     }
@@ -100,6 +95,25 @@ impl Action {
             ActionKind::Approve { task, .. } => format!("the approval of `{}`", name(task)),
             ActionKind::Reject { task, .. } => format!("the rejection of `{}`", name(task)),
             ActionKind::Cancel { .. } => "the cancellation".to_owned(),
+        }
+    }
+}
+
+/// Reports fields of other kinds of actions.
+fn check_owners(fields: &ActionFields<'_>, report: &mut Report<'_>) {
+    let owners = [
+        ("payload", fields.payload.map(|given| given.at), fields.signal.is_some(), "`signal`"),
+        ("fields", fields.fields.map(|given| given.at), fields.approve.is_some(), "`approve`"),
+        (
+            "reason",
+            fields.reason.map(|given| given.at),
+            fields.reject.is_some() || fields.cancel.is_some(),
+            "`reject` or `cancel`",
+        ),
+    ];
+    for (name, at, is_owned, owner) in owners {
+        if let Some(at) = at.filter(|_| !is_owned) {
+            report.add(at, format!("`{name}` needs {owner} beside it"), None);
         }
     }
 }

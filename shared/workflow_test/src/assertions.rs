@@ -1,7 +1,7 @@
 //! Compares the outcome of a run with what a test expects.
 
 use chrono::TimeDelta;
-use language::document::{Place, Report};
+use language::document::{Position, Report};
 use model::{Instant, RunState};
 use serde_json::Value;
 
@@ -102,7 +102,7 @@ fn bounds(least: Option<TimeDelta>, most: Option<TimeDelta>) -> String {
     }
 }
 
-fn check_error(expected: Option<&(Place, String)>, found: Option<&str>, report: &mut Report<'_>) {
+fn check_error(expected: Option<&(Position, String)>, found: Option<&str>, report: &mut Report<'_>) {
     let Some((at, part)) = expected else { return };
     match found {
         Some(found) if found.contains(part.as_str()) => {}
@@ -115,7 +115,7 @@ fn check_error(expected: Option<&(Place, String)>, found: Option<&str>, report: 
 
 /// Checks that a task started after another one ended.
 fn check_after(
-    at: &Place,
+    at: &Position,
     earlier: &str,
     started: Option<Instant>,
     outcome: &Outcome<'_>,

@@ -1,6 +1,6 @@
 //! The workflows a test needs, and the tasks that names in its file refer to.
 
-use language::document::{Place, Report, hint};
+use language::document::{Position, Report, hint};
 use language::{Definition, template};
 use model::{TaskSpec, Workflow};
 
@@ -36,7 +36,7 @@ impl Fixtures {
 
     /// The definition a name refers to: a task; a fan-out or one of its children, such as `split__3`; or, after a slash, a
     /// task of the run that a task starts. Reports a name that refers to nothing.
-    pub(crate) fn find(&self, name: &str, at: &Place, report: &mut Report<'_>) -> Option<&TaskSpec> {
+    pub(crate) fn find(&self, name: &str, at: &Position, report: &mut Report<'_>) -> Option<&TaskSpec> {
         let mut workflow = self.workflow();
         let (path, last) = name.rsplit_once('/').map_or((None, name), |(path, last)| (Some(path), last));
         for step in path.into_iter().flat_map(|path| path.split('/')) {
@@ -63,7 +63,12 @@ impl Fixtures {
 }
 
 /// The task of that name; for a child of a fan-out, the fan-out.
-fn task<'w>(name: &str, at: &Place, workflow: &'w Workflow, report: &mut Report<'_>) -> Option<&'w TaskSpec> {
+fn task<'w>(
+    name: &str,
+    at: &Position,
+    workflow: &'w Workflow,
+    report: &mut Report<'_>,
+) -> Option<&'w TaskSpec> {
     let named = |name: &str| workflow.tasks.iter().find(|spec| spec.name == name);
     let child = || fan_out_of(name).and_then(named).filter(|spec| spec.fan_out.is_some());
     let found = named(name).or_else(child);

@@ -17,7 +17,6 @@ mod expect;
 mod fakes;
 mod fixtures;
 mod outcome;
-mod read;
 mod runner;
 mod stub;
 mod suite;

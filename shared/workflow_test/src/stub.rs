@@ -1,20 +1,18 @@
 //! Stubs: the results of attempts, since no task is executed.
 
 use chrono::TimeDelta;
-use language::document::{Data, Fields, Node, Place, Report, choice, entries, text};
+use language::document::{Data, Key, Node, Position, Record, Report, StubFields};
 use model::message::TaskResult;
-use model::{ErrorClass, Failure, RunId, RunState, TaskSpec, WaitsFor};
+use model::{Failure, RunId, RunState, TaskSpec, WaitsFor};
 use serde_json::{Map, Value, json};
 
 use crate::fixtures::{Fixtures, matches_task, work_of};
-use crate::read;
-
-const ENDS: [&str; 3] = ["succeeded", "failed", "cancelled"];
+use crate::suite::mapping;
 
 /// The result of one attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Stub {
-    pub(crate) at: Place,
+    pub(crate) at: Position,
     pub(crate) takes: TimeDelta,
     pub(crate) end: End,
 }
@@ -32,19 +30,21 @@ pub(crate) enum End {
 #[derive(Clone, Debug)]
 pub(crate) struct Stubs {
     pub(crate) task: String,
-    pub(crate) at: Place,
+    pub(crate) at: Position,
     pub(crate) attempts: Vec<Stub>,
 }
 
 impl Stubs {
     /// Reads the stubs of all tasks.
-    pub(crate) fn read(node: &Node, fixtures: &Fixtures, report: &mut Report<'_>) -> Vec<Self> {
-        let tasks = entries(node, "`tasks`", report);
+    pub(crate) fn read(tasks: &[(Key, Node)], fixtures: &Fixtures, report: &mut Report<'_>) -> Vec<Self> {
         let mut stubs = Vec::new();
         for (key, node) in tasks {
             let work = fixtures.find(&key.name, &key.at, report).map(work_of);
             work.iter().for_each(|work| refuse_engine_task(&key.name, work, &key.at, report));
-            let attempts = read::one_or_more(node);
+            let attempts = match &node.data {
+                Data::List(attempts) => attempts.as_slice(),
+                _ => std::slice::from_ref(node),
+            };
             if attempts.is_empty() {
                 report.add(&node.at, "a list of attempts needs at least one", None);
             }
@@ -65,11 +65,10 @@ impl Stubs {
 
 impl Stub {
     fn read(node: &Node, starts_run: bool, report: &mut Report<'_>) -> Option<Self> {
-        let mut fields = Fields::of(node, "a stub", report)?;
-        let takes = fields.get("takes").and_then(|node| read::span(node, report)).unwrap_or_default();
-        let end = if starts_run { read_run(&mut fields, report) } else { read_result(&mut fields, report) };
-        fields.finish(report);
-        Some(Self { at: node.at.clone(), takes, end: end? })
+        let fields = StubFields::read(node, report)?;
+        let takes = fields.takes.and_then(|length| TimeDelta::from_std(length.to_std()).ok());
+        let end = if starts_run { read_run(&fields, report) } else { read_result(fields, report) };
+        Some(Self { at: node.at.clone(), takes: takes.unwrap_or_default(), end: end? })
     }
 }
 
@@ -92,48 +91,48 @@ impl End {
     }
 }
 
-fn read_result(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<End> {
-    let (output, fail) = (fields.get("output"), fields.get("fail"));
-    if let (Some(_), Some(fail)) = (output, fail) {
-        let hint = "use a list for several attempts".to_owned();
-        report.add(&fail.at, "an attempt has either an `output` or a `fail`, not both", Some(hint));
+fn read_result(fields: StubFields<'_>, report: &mut Report<'_>) -> Option<End> {
+    let of_run = [fields.run.map(|run| run.at), fields.outputs.map(|outputs| outputs.at)];
+    for at in of_run.into_iter().chain([fields.error.map(|error| error.at)]).flatten() {
+        let hint = Some("use `output` or `fail`".to_owned());
+        report.add(at, "this task starts no run, so its stub has no such field", hint);
     }
-    Some(End::Result(match fail {
-        Some(fail) => TaskResult::Failed(failure(fail, report)?),
-        None => TaskResult::Succeeded(output.map_or(Value::Null, Node::to_json)),
+    if let (Some(_), Some(fail)) = (&fields.output, &fields.fail) {
+        let hint = "use a list for several attempts".to_owned();
+        report.add(fail.at, "an attempt has either an `output` or a `fail`, not both", Some(hint));
+    }
+    Some(End::Result(match fields.fail {
+        Some(fail) => TaskResult::Failed(fail.value?),
+        None => TaskResult::Succeeded(
+            fields.output.and_then(|output| output.value).map_or(Value::Null, Node::to_json),
+        ),
     }))
 }
 
 /// How the run ended that the attempt started; it is not executed.
-fn read_run(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<End> {
-    let state = fields.get("run").map(|node| choice(node, &ENDS, report));
-    let state = state.unwrap_or(Some(RunState::Succeeded))?;
-    let (outputs, error) = (fields.get("outputs"), fields.get("error"));
-    for (field, of) in [(outputs, RunState::Succeeded), (error, RunState::Failed)] {
-        if let Some(field) = field.filter(|_| state != of) {
-            report.add(&field.at, format!("only a run that {} has this field", of.name()), None);
+fn read_run(fields: &StubFields<'_>, report: &mut Report<'_>) -> Option<End> {
+    let of_attempt = [fields.output.map(|output| output.at), fields.fail.as_ref().map(|fail| fail.at)];
+    for at in of_attempt.into_iter().flatten() {
+        let hint = Some("use `run`, `outputs` and `error`".to_owned());
+        report.add(at, "this task starts a run, so its stub has no such field", hint);
+    }
+    let state = fields.run.map_or(Some(RunState::Succeeded), |run| run.value)?;
+    let owners = [
+        (fields.outputs.map(|outputs| outputs.at), RunState::Succeeded),
+        (fields.error.map(|error| error.at), RunState::Failed),
+    ];
+    for (at, owner) in owners {
+        if let Some(at) = at.filter(|_| state != owner) {
+            report.add(at, format!("only a run that {} has this field", owner.name()), None);
         }
     }
-    let outputs = outputs.map(|node| read::mapping(node, report)).unwrap_or_default();
-    let error = error.and_then(|node| text(node, report)).map(|word| word.text.to_owned());
+    let outputs = fields.outputs.and_then(|outputs| outputs.value).map(mapping).unwrap_or_default();
+    let error = fields.error.and_then(|error| error.value).map(|word| word.text.to_owned());
     Some(End::Run { state, outputs, error })
 }
 
-/// `"connection reset"`, a transient failure, or `{message: …, class: permanent}`.
-fn failure(node: &Node, report: &mut Report<'_>) -> Option<Failure> {
-    if !matches!(node.data, Data::Map(_)) {
-        return text(node, report).map(|word| Failure::transient(word.text));
-    }
-    let mut fields = Fields::of(node, "a failure", report)?;
-    let message = fields.require("message").and_then(|node| text(node, report));
-    let classes = ErrorClass::ALL.map(ErrorClass::name);
-    let class = fields.get("class").map(|node| choice::<ErrorClass>(node, &classes, report));
-    fields.finish(report);
-    Some(Failure::new(class.unwrap_or(Some(ErrorClass::Transient))?, message?.text))
-}
-
 /// Reports a stub for an engine task. Sensors and child runs may be stubbed.
-fn refuse_engine_task(name: &str, work: &TaskSpec, at: &Place, report: &mut Report<'_>) {
+fn refuse_engine_task(name: &str, work: &TaskSpec, at: &Position, report: &mut Report<'_>) {
     if !work.kind.is_engine_task() {
         return;
     }

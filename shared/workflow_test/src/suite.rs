@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use engine::Graph;
-use language::document::{self, Fields, Node, Place, Report, hint, list, text};
+use language::document::{self, Key, Node, Position, Record, Report, TestFields, TestFileFields, hint};
 use language::{Compilation, Diagnostic};
 use model::Instant;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use crate::action::Action;
 use crate::expect::Expect;
 use crate::fixtures::Fixtures;
 use crate::stub::Stubs;
-use crate::{assertions, read, runner};
+use crate::{assertions, runner};
 
 /// A test file as the caller read it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,7 +37,7 @@ pub struct Suite {
 pub struct Test {
     /// What it asserts, in words.
     pub name: String,
-    pub(crate) at: Place,
+    pub(crate) at: Position,
     pub(crate) inputs: Map<String, Value>,
     pub(crate) logical_date: Option<Instant>,
     pub(crate) now: Option<Instant>,
@@ -109,11 +109,8 @@ fn read_root(
     workflows: &Compilation,
     report: &mut Report<'_>,
 ) -> Result<Option<Parts>, Refusal> {
-    let Some(mut fields) = Fields::of(root, "a test file", report) else { return Ok(None) };
-    let name = fields.require("workflow").and_then(|node| text(node, report));
-    let tests = fields.require("tests").and_then(|node| list(node, report));
-    fields.finish(report);
-    let (Some(name), Some(tests)) = (name, tests) else { return Ok(None) };
+    let Some(fields) = TestFileFields::read(root, report) else { return Ok(None) };
+    let (Some(name), Some(tests)) = (fields.workflow, fields.tests) else { return Ok(None) };
     let Some(definition) = workflows.definitions.iter().find(|found| found.workflow.name == name.text) else {
         if has_problems(name.text, workflows) {
             return Err(Refusal::Workflow(name.text.to_owned()));
@@ -122,10 +119,10 @@ fn read_root(
         report.add(name.at, format!("there is no workflow `{}`", name.text), hint(name.text, names));
         return Ok(None);
     };
-    let graph = Graph::compile(definition.workflow.clone()).expect("a sound definition has no circles");
+    let graph = Graph::compile(definition.workflow.clone()).expect("a valid definition has no cycles");
     let fixtures = Fixtures::of(definition, &workflows.definitions);
     let tests: Vec<Test> =
-        tests.iter().filter_map(|node| Test::read(node, &graph, &fixtures, report)).collect();
+        tests.into_iter().filter_map(|node| Test::read(node, &graph, &fixtures, report)).collect();
     check_names(&tests, report);
     Ok(Some((fixtures, tests)))
 }
@@ -148,24 +145,24 @@ fn check_names(tests: &[Test], report: &mut Report<'_>) {
 
 impl Test {
     fn read(node: &Node, graph: &Graph, fixtures: &Fixtures, report: &mut Report<'_>) -> Option<Self> {
-        let mut fields = Fields::of(node, "a test", report)?;
-        let name = fields.require("name").and_then(|node| text(node, report));
-        let inputs = fields.get("inputs").map(|node| read::mapping(node, report));
-        let logical_date = fields.get("logical_date").and_then(|node| read::instant(node, report));
-        let now = fields.get("now").and_then(|node| read::instant(node, report));
-        let stubs = fields.get("tasks").map(|node| Stubs::read(node, fixtures, report));
-        let actions = fields.get("meanwhile").map(|node| Action::read_all(node, graph, report));
-        let expect = fields.require("expect").and_then(|node| Expect::read(node, fixtures, report));
-        fields.finish(report);
+        let fields = TestFields::read(node, report)?;
+        let stubs = Stubs::read(fields.tasks.unwrap_or_default(), fixtures, report);
+        let actions = Action::read_all(&fields.meanwhile.unwrap_or_default(), graph, report);
+        let expect = fields.expect.and_then(|node| Expect::read(node, fixtures, report));
         Some(Self {
-            name: name?.text.to_owned(),
+            name: fields.name?.text.to_owned(),
             at: node.at.clone(),
-            inputs: inputs.unwrap_or_default(),
-            logical_date,
-            now,
-            stubs: stubs.unwrap_or_default(),
-            actions: actions.unwrap_or_default(),
+            inputs: mapping(fields.inputs.unwrap_or_default()),
+            logical_date: fields.logical_date,
+            now: fields.now,
+            stubs,
+            actions,
             expect: expect?,
         })
     }
+}
+
+/// The values of a mapping, by name.
+pub(crate) fn mapping(entries: &[(Key, Node)]) -> Map<String, Value> {
+    entries.iter().map(|(key, node)| (key.name.clone(), node.to_json())).collect()
 }

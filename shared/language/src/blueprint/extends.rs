@@ -1,13 +1,31 @@
 //! `extends`: which template, and with what parameters.
 
+use serde_json::{Value, json};
+
 use super::field;
 use crate::diagnostic::Report;
-use crate::node::{Data, Key, Node, Place};
-use crate::read::{self, Fields, Word};
+use crate::node::{Data, Key, Node, Position};
+use crate::read::{self, Word};
+use crate::shape::{Given, Record, Shape, custom, given, record, required, text};
 
-/// A file's word that it extends a template.
+record! {
+    /// `extends` with parameters.
+    struct ExtendsParts<'n> as "`extends`" {
+        /// The name of a workflow template from `templates/`.
+        template: Word<'n> = required(text()),
+        /// The values of its parameters, by name.
+        parameters: Given<'n, &'n [(Key, Node)]> = given(custom(read_given, || json!({"type": "object"}))),
+    }
+}
+
+/// The JSON Schema of `extends`: the name of a template, with parameters or without.
+pub(crate) fn schema() -> Value {
+    json!({"anyOf": [text().schema(), ExtendsParts::schema()]})
+}
+
+/// The template that a file extends.
 pub(super) struct Extends<'n> {
-    pub(super) at: &'n Place,
+    pub(super) at: &'n Position,
     pub(super) template: Word<'n>,
     pub(super) parameters: &'n [(Key, Node)],
 }
@@ -19,11 +37,9 @@ impl<'n> Extends<'n> {
             let template = read::text(node, report)?;
             return Some(Self { at: &node.at, template, parameters: &[] });
         }
-        let mut fields = Fields::of(node, "`extends`", report)?;
-        let template = fields.require("template").and_then(|node| read::text(node, report));
-        let parameters = fields.get("parameters").map_or(Some([].as_slice()), |node| given(node, report));
-        fields.finish(report);
-        Some(Self { at: &node.at, template: template?, parameters: parameters? })
+        let parts = ExtendsParts::read(node, report)?;
+        let parameters = parts.parameters.map_or(Some([].as_slice()), |given| given.value);
+        Some(Self { at: &node.at, template: parts.template?, parameters: parameters? })
     }
 
     /// Reads it in a workflow, which may also give the parameters in a field of their own.
@@ -37,7 +53,7 @@ impl<'n> Extends<'n> {
             report.add(&beside.at, "the parameters are given in `extends` already", hint);
             return None;
         }
-        Some(Self { parameters: given(beside, report)?, ..extends })
+        Some(Self { parameters: read_given(beside, report)?, ..extends })
     }
 
     /// Whether the parameter of that name is given here.
@@ -46,7 +62,7 @@ impl<'n> Extends<'n> {
     }
 }
 
-fn given<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<&'n [(Key, Node)]> {
+fn read_given<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<&'n [(Key, Node)]> {
     match &node.data {
         Data::Map(entries) => Some(entries),
         _ => {

@@ -3,7 +3,6 @@
 use super::extends::Extends;
 use super::{Blueprint, Blueprints};
 use crate::diagnostic::Report;
-use crate::suggest;
 
 /// The maximum depth of templates that extend one another.
 const MAX_DEPTH: usize = 10;
@@ -61,7 +60,7 @@ impl<'n> Blueprints<'n> {
         let direct = extends.template;
         let (message, hint) = match trouble {
             Trouble::Unknown(name) if name == direct.text => {
-                let near = suggest::nearest(name, self.all.keys().copied());
+                let near = report.budget.nearest(name, self.all.keys().copied());
                 let hint = near.map(|near| format!("did you mean `{near}`?"));
                 let hint = hint.unwrap_or_else(|| format!("define it in templates/{name}.yaml"));
                 (format!("there is no workflow template `{name}`"), hint)

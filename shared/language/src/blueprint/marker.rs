@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::diagnostic::Report;
-use crate::node::{Data, Node, Place};
-use crate::suggest;
+use crate::node::{Data, Node, Position};
+use crate::suggest::Budget;
 
 const WORD: &str = "parameters";
 /// The maximum number reported for one text: locating each takes time.
@@ -58,14 +58,22 @@ fn read(text: &str, at: usize) -> Option<Marker<'_>> {
 /// Reports every marker in a template that is not in order or names no parameter of those known.
 pub(super) fn check(node: &Node, known: &[&str], report: &mut Report<'_>) {
     each_text(node, &mut |text, at, is_key| {
-        let problems = find(text).filter_map(|marker| Some((problem(&marker, is_key, known)?, marker)));
-        for ((message, hint), marker) in problems.take(MAX_PROBLEMS) {
+        let budget = &report.budget;
+        let problems =
+            find(text).filter_map(|marker| Some((problem(&marker, is_key, known, budget)?, marker)));
+        let problems: Vec<_> = problems.take(MAX_PROBLEMS).collect();
+        for ((message, hint), marker) in problems {
             report.add(&place(&marker, text, at, report), message, hint);
         }
     });
 }
 
-fn problem(marker: &Marker<'_>, is_key: bool, known: &[&str]) -> Option<(String, Option<String>)> {
+fn problem(
+    marker: &Marker<'_>,
+    is_key: bool,
+    known: &[&str],
+    budget: &Budget,
+) -> Option<(String, Option<String>)> {
     match marker.name() {
         None => Some(("a parameter cannot be put in like this".to_owned(), Some(form(marker.name)))),
         Some(_) if is_key => {
@@ -74,7 +82,7 @@ fn problem(marker: &Marker<'_>, is_key: bool, known: &[&str]) -> Option<(String,
         }
         Some(name) if known.contains(&name) => None,
         Some(name) => {
-            let hint = suggest::hint(name, known.iter().copied());
+            let hint = budget.hint(name, known.iter().copied());
             let declare = || Some(format!("declare it: `parameters: {{{name}: {{type: string}}}}`"));
             Some((format!("there is no parameter `{name}`"), hint.or_else(declare)))
         }
@@ -93,12 +101,12 @@ pub(super) fn refuse(root: &Node, report: &mut Report<'_>) {
 }
 
 /// Where in its file a marker stands.
-pub(super) fn place(marker: &Marker<'_>, text: &str, at: &Place, report: &Report<'_>) -> Place {
+pub(super) fn place(marker: &Marker<'_>, text: &str, at: &Position, report: &Report<'_>) -> Position {
     report.inside(at, text, &text[marker.span.clone()], marker.span.start)
 }
 
 /// Visits the texts of a tree, with whether each is a key.
-pub(super) fn each_text(node: &Node, visit: &mut impl FnMut(&str, &Place, bool)) {
+pub(super) fn each_text(node: &Node, visit: &mut impl FnMut(&str, &Position, bool)) {
     match &node.data {
         Data::Text(text) => visit(text, &node.at, false),
         Data::List(items) => items.iter().for_each(|item| each_text(item, visit)),

@@ -6,8 +6,8 @@ use std::mem;
 use super::field;
 use crate::diagnostic::Report;
 use crate::node::{Data, Key, Node};
-use crate::read::{self, Fields};
-use crate::suggest;
+use crate::read::Word;
+use crate::shape::{Record, flag, record, required, text};
 
 /// What belongs to a task's type: with another type, none of it makes sense.
 const OF_TYPE: [&str; 9] = [
@@ -55,16 +55,22 @@ fn tasks(mut lower: Node, upper: Node, report: &mut Report<'_>) -> Node {
     Node { data: Data::List(tasks.into_iter().flatten().collect()), at }
 }
 
-/// The inherited task that an entry takes out.
+record! {
+    /// An entry that removes an inherited task.
+    struct Removal<'n> as "a task" {
+        /// The task to remove.
+        name: Word<'n> = required(text()),
+        /// Removes the task of this name.
+        remove: bool = flag(),
+    }
+}
+
+/// The inherited task that an entry removes.
 fn removed(entry: &Node, places: &mut BTreeMap<String, usize>, report: &mut Report<'_>) -> Option<usize> {
-    let mut fields = Fields::of(entry, "a task", report)?;
-    let name = fields.require("name").and_then(|node| read::text(node, report));
-    fields.get("remove");
-    fields.finish(report);
-    let name = name?;
+    let name = Removal::read(entry, report)?.name?;
     let index = places.remove(name.text);
     if index.is_none() {
-        let hint = suggest::hint(name.text, places.keys().map(String::as_str));
+        let hint = report.suggest(name.text, places.keys().map(String::as_str));
         report.add(name.at, format!("there is no task `{}` to remove", name.text), hint);
     }
     index
@@ -99,23 +105,25 @@ fn by_key(lower: Node, upper: Node, depth: u32) -> Node {
     }
 }
 
-/// Two mappings as one: what both have is combined in the place of the lower one, unless the upper one takes it away.
-/// Of anything else, the upper one stands.
+/// Two mappings as one: values of the same key are combined, and a null in the upper one removes the key. Of anything
+/// else, the upper value stands.
 fn over(lower: Node, upper: Node, combine: &mut dyn FnMut(&str, Node, Node) -> Node) -> Node {
-    let (Data::Map(mut entries), Data::Map(more)) = (lower.data, &upper.data) else { return upper };
+    let (Data::Map(entries), Data::Map(more)) = (lower.data, &upper.data) else { return upper };
+    let indices: BTreeMap<String, usize> =
+        entries.iter().enumerate().rev().map(|(index, (key, _))| (key.name.clone(), index)).collect();
+    let mut entries: Vec<Option<(Key, Node)>> = entries.into_iter().map(Some).collect();
     for (key, node) in more.iter().cloned() {
-        match entries.iter().position(|(other, _)| other.name == key.name) {
-            Some(index) if node.is_null() => drop(entries.remove(index)),
+        match indices.get(&key.name) {
+            Some(index) if node.is_null() => entries[*index] = None,
             Some(index) => {
-                let nothing = Node { data: Data::Null, at: node.at.clone() };
-                let lower = mem::replace(&mut entries[index].1, nothing);
-                let combined = combine(&key.name, lower, node);
-                entries[index] = (key, combined);
+                let lower = entries[*index].take();
+                let combined = lower.map(|(_, lower)| combine(&key.name, lower, node));
+                entries[*index] = combined.map(|combined| (key, combined));
             }
-            None => entries.push((key, node)),
+            None => entries.push(Some((key, node))),
         }
     }
-    Node { data: Data::Map(entries), at: upper.at }
+    Node { data: Data::Map(entries.into_iter().flatten().collect()), at: upper.at }
 }
 
 /// What a task is called: without a name of its own, as the reusable task that it refers to.

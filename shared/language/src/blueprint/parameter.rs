@@ -2,14 +2,17 @@
 
 use model::{InputSpec, InputType};
 use regex::Regex;
-use serde_json::{Number, Value};
+use serde_json::{Number, Value, json};
 
 use super::marker;
 use crate::diagnostic::Report;
 use crate::inputs;
 use crate::names;
 use crate::node::{Data, Key, Node};
-use crate::read::{self, Fields, Word};
+use crate::read::{self, Word};
+use crate::shape::{
+    Given, Record, Shape, any, choice, flag, given, list, name, node, record, refer, required, text,
+};
 use crate::template;
 
 /// One declared parameter.
@@ -20,6 +23,56 @@ pub(super) struct Parameter<'n> {
     pattern: Option<Regex>,
     minimum: Option<Number>,
     maximum: Option<Number>,
+}
+
+record! {
+    /// A parameter as declared.
+    pub(crate) struct ParameterParts<'n> as "a parameter" {
+        /// The type.
+        r#type: InputType = required(choice(&inputs::TYPES)),
+        /// For people.
+        description: Word<'n> = text(),
+        /// States explicitly that there is no default.
+        required: Given<'n, bool> = given(flag()),
+        /// The default; without one, the parameter is required.
+        default: &'n Node = any(),
+        /// The values allowed.
+        r#enum: Vec<&'n Node> = list(any()),
+        /// A regular expression that a text must match.
+        pattern: &'n Node = node(|| text().schema()),
+        /// The minimum value.
+        minimum: &'n Node = node(|| json!({"type": "number"})),
+        /// The maximum value.
+        maximum: &'n Node = node(|| json!({"type": "number"})),
+    }
+    where rules()
+}
+
+fn rules() -> Value {
+    let mut rules = inputs::by_type(|kind| {
+        let value = inputs::value_schema(kind);
+        let mut properties = json!({"default": value, "enum": {"items": value}});
+        let has_limits = matches!(kind, InputType::Integer | InputType::Number);
+        for (field, allowed) in
+            [("pattern", kind == InputType::String), ("minimum", has_limits), ("maximum", has_limits)]
+        {
+            if !allowed {
+                properties[field] = false.into();
+            }
+        }
+        properties
+    });
+    rules["dependentSchemas"] = json!({
+        "default": {"properties": {"required": {"const": false}}},
+        "required": {"anyOf": [{"properties": {"required": {"const": true}}}, {"required": ["default"]}]},
+    });
+    rules
+}
+
+/// The JSON Schema of a template's `parameters`.
+pub(crate) fn schema() -> Value {
+    let names = name(&names::PARAMETER).schema();
+    json!({"type": "object", "propertyNames": names, "additionalProperties": refer("parameter")})
 }
 
 /// Reads the declared parameters, in the order in which they were written.
@@ -36,29 +89,24 @@ pub(super) fn read<'n>(node: &'n Node, report: &mut Report<'_>) -> Vec<Parameter
 impl<'n> Parameter<'n> {
     fn read(key: &Key, node: &'n Node, report: &mut Report<'_>) -> Option<Self> {
         names::check(Word { text: &key.name, at: &key.at }, &names::PARAMETER, report);
-        let mut fields = Fields::of(node, "a parameter", report)?;
-        let kind = fields.require("type").and_then(|node| read::choice(node, &inputs::TYPES, report));
-        let description = fields.get("description").and_then(|node| read::text(node, report));
-        let (required, default) = (fields.get("required"), fields.get("default"));
-        let choices = fields.get("enum").and_then(|node| read::list(node, report)).unwrap_or_default();
-        let (pattern, limits) = (fields.get("pattern"), ["minimum", "maximum"].map(|name| fields.get(name)));
-        fields.finish(report);
-        check_required(required, default, report);
+        let parts = ParameterParts::read(node, report)?;
+        check_required(&parts, report);
         let spec = InputSpec {
             name: key.name.clone(),
-            kind: kind?,
-            description: description.map(|word| word.text.to_owned()),
+            kind: parts.r#type?,
+            description: parts.description.map(|word| word.text.to_owned()),
             default: None,
             choices: Vec::new(),
         };
-        let pattern = pattern.and_then(|node| read_pattern(node, spec.kind, report));
-        let [minimum, maximum] = read_limits(limits, spec.kind, report);
-        let mut parameter = Self { spec, default, pattern, minimum, maximum };
-        for choice in choices {
+        let pattern = parts.pattern.and_then(|node| read_pattern(node, spec.kind, report));
+        let [minimum, maximum] = read_limits([parts.minimum, parts.maximum], spec.kind, report);
+        let mut parameter = Self { spec, default: parts.default, pattern, minimum, maximum };
+        let choices = parts.r#enum.unwrap_or_default();
+        for choice in &choices {
             parameter.check(choice, report);
         }
-        parameter.spec.choices = choices.iter().map(Node::to_json).collect();
-        if let Some(default) = default {
+        parameter.spec.choices = choices.into_iter().map(Node::to_json).collect();
+        if let Some(default) = parts.default {
             parameter.check(default, report);
         }
         Some(parameter)
@@ -105,16 +153,16 @@ impl<'n> Parameter<'n> {
     }
 }
 
-fn check_required(required: Option<&Node>, default: Option<&Node>, report: &mut Report<'_>) {
-    let Some(node) = required else { return };
-    match (read::flag(node, report), default) {
+fn check_required(parts: &ParameterParts<'_>, report: &mut Report<'_>) {
+    let Some(required) = parts.required else { return };
+    match (required.value, parts.default) {
         (Some(true), Some(_)) => {
             let hint = Some("remove one of the two".to_owned());
-            report.add(&node.at, "a parameter with a default cannot be required", hint);
+            report.add(required.at, "a parameter with a default cannot be required", hint);
         }
         (Some(false), None) => {
             let hint = Some("add `default: …`, or remove `required`".to_owned());
-            report.add(&node.at, "an optional parameter needs a default", hint);
+            report.add(required.at, "an optional parameter needs a default", hint);
         }
         _ => {}
     }

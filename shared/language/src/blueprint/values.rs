@@ -1,11 +1,11 @@
 //! The values of a template's parameters, and putting them in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::marker::{self, Marker};
 use super::parameter::Parameter;
 use crate::diagnostic::Report;
-use crate::node::{Data, Key, Node, Place};
+use crate::node::{Data, Key, Node, Position};
 use crate::suggest;
 use crate::yaml;
 
@@ -34,16 +34,21 @@ impl Values {
         template: &str,
         open: &[&Parameter<'_>],
         given: &[(Key, Node)],
-        at: &Place,
+        at: &Position,
         report: &mut Report<'_>,
     ) -> Option<Self> {
         let before = report.len();
         let meant = check_names(template, open, given, report);
+        let given: BTreeMap<&str, &Node> = given
+            .iter()
+            .rev()
+            .filter(|(_, node)| !node.is_null())
+            .map(|(key, node)| (key.name.as_str(), node))
+            .collect();
         let mut values = BTreeMap::new();
         for parameter in open {
             let name = parameter.name();
-            let found = given.iter().find(|(key, node)| key.name == name && !node.is_null());
-            match found.map(|(_, node)| node).or(parameter.default) {
+            match given.get(name).copied().or(parameter.default) {
                 Some(node) if parameter.check(node, report) => {
                     values.insert(name.to_owned(), Value { node: node.clone(), text: written(node) });
                 }
@@ -81,7 +86,13 @@ impl Values {
         Node { data, at: node.at.clone() }
     }
 
-    fn fill_text(&self, text: &str, at: &Place, allowance: &mut Allowance, report: &mut Report<'_>) -> Node {
+    fn fill_text(
+        &self,
+        text: &str,
+        at: &Position,
+        allowance: &mut Allowance,
+        report: &mut Report<'_>,
+    ) -> Node {
         let mut filled = String::new();
         let mut end = 0;
         for marker in marker::find(text) {
@@ -123,18 +134,21 @@ pub(super) fn check_names<'p>(
     open: &[&'p Parameter<'_>],
     given: &[(Key, Node)],
     report: &mut Report<'_>,
-) -> Vec<&'p str> {
-    let known: Vec<&str> = open.iter().map(|parameter| parameter.name()).collect();
-    let is_given = |name: &str| given.iter().any(|(key, _)| key.name == name);
-    let mut meant = Vec::new();
-    for (key, _) in given.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
-        let free = known.iter().copied().filter(|name| !is_given(name));
-        let near = suggest::nearest(&key.name, free);
+) -> BTreeSet<&'p str> {
+    let known: BTreeSet<&str> = open.iter().map(|parameter| parameter.name()).collect();
+    let written: BTreeSet<&str> = given.iter().map(|(key, _)| key.name.as_str()).collect();
+    let free: Vec<&'p str> =
+        open.iter().map(|parameter| parameter.name()).filter(|name| !written.contains(name)).collect();
+    let mut meant = BTreeSet::new();
+    for (key, _) in given.iter().filter(|(key, _)| !known.contains(key.name.as_str())) {
+        let near = report.budget.nearest(&key.name, free.iter().copied());
         meant.extend(near);
         let hint = match (near, known.is_empty()) {
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, true) => "remove it: there are no parameters".to_owned(),
-            (None, false) => format!("choose from {}", suggest::list(known.iter().copied())),
+            (None, false) => {
+                format!("choose from {}", suggest::list(open.iter().map(|parameter| parameter.name())))
+            }
         };
         let message = format!("the workflow template `{template}` has no parameter `{}`", key.name);
         report.add(&key.at, message, Some(hint));
@@ -142,14 +156,14 @@ pub(super) fn check_names<'p>(
     meant
 }
 
-fn report_excess(marker: &Marker<'_>, text: &str, at: &Place, report: &mut Report<'_>) {
+fn report_excess(marker: &Marker<'_>, text: &str, at: &Position, report: &mut Report<'_>) {
     let message =
         format!("the parameters put more than the {} bytes allowed into one workflow", yaml::MAX_BYTES);
     let hint = Some("keep data elsewhere".to_owned());
     report.add(&marker::place(marker, text, at, report), message, hint);
 }
 
-fn report_opening(marker: &Marker<'_>, text: &str, at: &Place, report: &mut Report<'_>) {
+fn report_opening(marker: &Marker<'_>, text: &str, at: &Position, report: &mut Report<'_>) {
     let hint = Some("keep the braces apart from the parameter".to_owned());
     let message = "with its value, the parameter would become part of a template that a run renders";
     report.add(&marker::place(marker, text, at, report), message, hint);

@@ -1,14 +1,40 @@
 //! `inputs` of a workflow file.
 
-use model::InputSpec;
-use serde_json::Value;
+use model::{InputSpec, InputType};
+use serde_json::{Value, json};
 
 use super::value::{self, TYPES};
 use crate::diagnostic::Report;
 use crate::names;
 use crate::node::{Data, Key, Node};
-use crate::read::{self, Fields, Word};
+use crate::read::Word;
+use crate::shape::{Record, any, choice, list, name, record, refer, required, text};
 use crate::template;
+
+record! {
+    /// An input as declared.
+    pub(crate) struct InputParts<'n> as "an input" {
+        /// The type.
+        r#type: InputType = required(choice(&TYPES)),
+        /// For people.
+        description: Word<'n> = text(),
+        /// The default; without one, the input is required.
+        default: &'n Node = any(),
+        /// The values allowed.
+        r#enum: Vec<&'n Node> = list(any()),
+    }
+    where value::by_type(|kind| {
+        // A template may give it too.
+        let value = crate::json_schema::or_template(value::schema(kind));
+        json!({"default": value, "enum": {"items": value}})
+    })
+}
+
+/// The JSON Schema of `inputs`.
+pub(crate) fn schema() -> Value {
+    let names = crate::shape::Shape::schema(&name(&names::INPUT));
+    json!({"type": "object", "propertyNames": names, "additionalProperties": refer("input")})
+}
 
 /// Reads the declared inputs, in the order in which they were written.
 pub(crate) fn read(node: &Node, report: &mut Report<'_>) -> Vec<InputSpec> {
@@ -28,22 +54,18 @@ pub(crate) fn read(node: &Node, report: &mut Report<'_>) -> Vec<InputSpec> {
 
 fn read_input(key: &Key, node: &Node, earlier: &[InputSpec], report: &mut Report<'_>) -> Option<InputSpec> {
     names::check(Word { text: &key.name, at: &key.at }, &names::INPUT, report);
-    let mut fields = Fields::of(node, "an input", report)?;
-    let kind = fields.require("type").and_then(|node| read::choice(node, &TYPES, report));
-    let description = fields.get("description").and_then(|node| read::text(node, report));
-    let default = fields.get("default");
-    let choices = fields.get("enum").and_then(|node| read::list(node, report)).unwrap_or_default();
-    fields.finish(report);
+    let parts = InputParts::read(node, report)?;
     let mut input = InputSpec {
         name: key.name.clone(),
-        kind: kind?,
-        description: description.map(|word| word.text.to_owned()),
-        default: default.map(Node::to_json),
+        kind: parts.r#type?,
+        description: parts.description.map(|word| word.text.to_owned()),
+        default: parts.default.map(Node::to_json),
         choices: Vec::new(),
     };
+    let choices = parts.r#enum.unwrap_or_default();
     choices.iter().for_each(|choice| check(&input, choice, report));
-    input.choices = choices.iter().map(Node::to_json).collect();
-    if let Some(default) = default {
+    input.choices = choices.into_iter().map(Node::to_json).collect();
+    if let Some(default) = parts.default {
         template::check(default, Some(&template::Names::of_default(earlier)), report);
         check(&input, default, report);
     }

@@ -1,8 +1,7 @@
 //! What values the types of inputs allow.
 
-use chrono::{DateTime, NaiveDate};
-use model::{InputSpec, InputType};
-use serde_json::Value;
+use model::{InputSpec, InputType, instant};
+use serde_json::{Value, json};
 
 use crate::suggest;
 
@@ -10,7 +9,33 @@ use crate::suggest;
 pub(crate) const TYPES: [&str; 8] =
     ["string", "integer", "number", "boolean", "date", "datetime", "list", "object"];
 
-/// Why `value` is none that the input allows.
+/// The JSON Schema of the values of a type.
+pub(crate) fn schema(kind: InputType) -> Value {
+    match kind {
+        InputType::String => json!({"type": "string"}),
+        InputType::Integer => json!({"type": "integer"}),
+        InputType::Number => json!({"type": "number"}),
+        InputType::Boolean => json!({"type": "boolean"}),
+        InputType::Date => json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}),
+        InputType::Datetime => json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]"}),
+        InputType::List => json!({"type": "array"}),
+        InputType::Object => json!({"type": "object"}),
+    }
+}
+
+/// The rules that hold for a declaration once its type is known.
+pub(crate) fn by_type(properties: impl Fn(InputType) -> Value) -> Value {
+    let of_type = |name: &&str| {
+        let kind = serde_json::from_value(Value::from(*name)).expect("it is the name of a type");
+        json!({
+            "if": {"properties": {"type": {"const": name}}, "required": ["type"]},
+            "then": {"properties": properties(kind)},
+        })
+    };
+    json!({"allOf": TYPES.iter().map(of_type).collect::<Vec<_>>()})
+}
+
+/// Why the input does not allow `value`.
 pub(crate) fn refusal(input: &InputSpec, value: &Value) -> Option<(String, Option<String>)> {
     if !fits(input.kind, value) {
         let hint = hint(input.kind, value);
@@ -35,14 +60,14 @@ fn fits(kind: InputType, value: &Value) -> bool {
         | (InputType::Object, Value::Object(_)) => true,
         (InputType::Integer, Value::Number(number)) => !number.is_f64(),
         (InputType::Date, Value::String(text)) => is_date(text),
-        (InputType::Datetime, Value::String(text)) => DateTime::parse_from_rfc3339(text).is_ok(),
+        (InputType::Datetime, Value::String(text)) => instant::parse(text).is_ok(),
         _ => false,
     }
 }
 
 /// The parser takes `2026-1-1` too, which sorts and compares badly.
 fn is_date(text: &str) -> bool {
-    text.len() == 10 && NaiveDate::parse_from_str(text, "%Y-%m-%d").is_ok()
+    text.len() == 10 && text.starts_with(|c: char| c.is_ascii_digit()) && instant::parse_date(text).is_some()
 }
 
 fn in_words(kind: InputType) -> &'static str {

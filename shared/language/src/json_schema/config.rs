@@ -3,10 +3,12 @@
 use model::TaskKind;
 use serde_json::{Map, Value, json};
 
-use super::values::{DURATION, DURATIONS, described, or_template, types};
-use crate::names::{self, MAX_CHARS};
-use crate::node::{Data, Node, Place};
+use super::values::{or_template, types};
+use crate::names;
+use crate::node::{Data, Node, Position};
 use crate::schema::{self, Extent, scalar};
+use crate::shape::{DURATION, DURATIONS, Shape, described, name as name_shape};
+use crate::suggest::Budget;
 use crate::types::{self, TaskType};
 
 /// The schemas of all settings, by the names that [`name`] gives them.
@@ -27,8 +29,9 @@ pub(super) fn name(kind: TaskKind) -> String {
 
 /// Whether a task of that type cannot do without settings.
 pub(super) fn is_needed(kind: TaskKind) -> bool {
-    let nothing = Node { data: Data::Map(Vec::new()), at: Place::default() };
-    !schema::check(&TaskType::of(kind).schema, &nothing, kind.name(), Extent::Whole).is_empty()
+    let nothing = Node { data: Data::Map(Vec::new()), at: Position::default() };
+    let schema = &TaskType::of(kind).schema;
+    !schema::check(schema, &nothing, kind.name(), Extent::Whole, &Budget::default()).is_empty()
 }
 
 struct Publisher {
@@ -126,11 +129,11 @@ fn without_nothing(mut schema: Map<String, Value>) -> Map<String, Value> {
 
 /// A format of ours in words that everyone's tools know.
 fn format(format: &Value) -> Map<String, Value> {
-    let named = |rule: &names::Rule| json!({"pattern": rule.pattern, "maxLength": MAX_CHARS});
+    let named = |rule: &'static names::Rule| name_shape(rule).schema();
     let known = match format.as_str().unwrap_or_default() {
         "duration" => json!({"pattern": DURATION, "minLength": 1, "examples": DURATIONS}),
         "date-time" => json!({"format": format}),
-        "http-url" => super::values::url(),
+        "http-url" => json!({"pattern": "^https?://"}),
         "signal-name" => named(&names::SIGNAL),
         "workflow-name" => named(&names::PLAIN),
         "field-name" => named(&names::FIELD),

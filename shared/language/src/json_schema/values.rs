@@ -1,97 +1,19 @@
-//! Schemas of single values, and mappings of them.
-
-use std::ops::RangeInclusive;
+//! Schemas with something else in the place of a value: a template, a parameter, nothing.
 
 use serde_json::{Map, Value, json};
-
-use crate::names::{MAX_CHARS, Rule};
 
 /// What a text has in it that is a template.
 const TEMPLATE: &str = r"\{[{%#]";
 /// What a text has in it that a parameter is put into.
 const PARAMETER: &str = r"\$\{\{\s*parameters\.";
 
-/// `1h30m` and its like, or a number of seconds.
-pub(super) const DURATION: &str =
-    r"^\s*(\+?[0-9.]+([eE][+-]?[0-9]+)?|([0-9.]+d)?([0-9.]+h)?([0-9.]+m)?([0-9.]+s)?)\s*$";
-pub(super) const DURATIONS: [&str; 4] = ["30s", "5m", "1h30m", "2d"];
-
-/// Fields with the words that an editor shows for each.
-pub(super) fn fields<const N: usize>(fields: [(&str, &str, Value); N]) -> Map<String, Value> {
-    fields.into_iter().map(|(name, says, schema)| (name.to_owned(), described(says, schema))).collect()
-}
-
-/// The same with words for people.
-pub(super) fn described(says: &str, mut schema: Value) -> Value {
-    schema["description"] = says.into();
-    schema
-}
-
-/// A mapping of these fields and no others.
-pub(super) fn object(properties: Map<String, Value>, required: &[&str]) -> Value {
-    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
-}
-
-pub(super) fn text() -> Value {
-    json!({"type": "string", "minLength": 1})
-}
-
-pub(super) fn texts() -> Value {
-    json!({"type": "array", "items": text()})
-}
-
-/// The names of tasks, none of them twice.
-pub(super) fn task_names() -> Value {
-    json!({"type": "array", "items": text(), "uniqueItems": true})
-}
-
-pub(super) fn name(rule: &Rule) -> Value {
-    json!({"type": "string", "pattern": rule.pattern, "maxLength": MAX_CHARS})
-}
-
-pub(super) fn flag() -> Value {
-    json!({"type": "boolean"})
-}
-
-pub(super) fn whole(range: RangeInclusive<u32>) -> Value {
-    json!({"type": "integer", "minimum": range.start(), "maximum": range.end()})
-}
-
-pub(super) fn signed(range: RangeInclusive<i32>) -> Value {
-    json!({"type": "integer", "minimum": range.start(), "maximum": range.end()})
-}
-
-pub(super) fn number(range: RangeInclusive<f64>) -> Value {
-    json!({"type": "number", "minimum": range.start(), "maximum": range.end()})
-}
-
-pub(super) fn one_of(words: &[&str]) -> Value {
-    json!({"type": "string", "enum": words})
-}
-
-/// An expression, which may be as short as `true`.
-pub(super) fn expression() -> Value {
-    json!({"type": ["string", "boolean"], "minLength": 1})
-}
-
-pub(super) fn url() -> Value {
-    json!({"type": "string", "pattern": "^https?://"})
-}
-
-/// A length of time that is no template.
-pub(super) fn duration() -> Value {
-    json!({
-        "type": ["string", "number"], "pattern": DURATION, "minLength": 1, "minimum": 0, "examples": DURATIONS,
-    })
-}
-
 /// A text that is a template.
-pub(super) fn template() -> Value {
+pub(crate) fn template() -> Value {
     json!({"type": "string", "pattern": TEMPLATE})
 }
 
 /// The same, or a template in its place.
-pub(super) fn or_template(schema: Value) -> Value {
+pub(crate) fn or_template(schema: Value) -> Value {
     or_text(schema, TEMPLATE)
 }
 

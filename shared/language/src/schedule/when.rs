@@ -4,37 +4,44 @@ use calendar::pattern::ALIASES;
 use calendar::{Calendar, Pattern, wall};
 use chrono_tz::{TZ_VARIANTS, Tz};
 use model::{Instant, When};
+use serde_json::{Value, json};
 
-use super::MAX_PERIOD_SECONDS;
+use super::ScheduleParts;
 use crate::diagnostic::Report;
 use crate::duration::Duration;
 use crate::node::{Data, Node};
-use crate::read::{self, Fields, Word};
+use crate::read::{self, Word};
 use crate::suggest;
 
-/// Reads which instants there are: one of three ways of saying so.
-pub(super) fn read(fields: &mut Fields<'_>, zone: Option<Tz>, report: &mut Report<'_>) -> Option<When> {
-    let at = fields.at;
-    let (cron, every, once) = (fields.get("cron"), fields.get("every"), fields.get("at"));
-    if [cron, every, once].into_iter().flatten().count() > 1 {
+/// The longest interval: ten years.
+const MAX_PERIOD_SECONDS: u32 = 10 * 366 * 86_400;
+
+/// The instants of a schedule, which gives them in one of three ways.
+pub(super) fn read(
+    parts: &ScheduleParts<'_>,
+    zone: Tz,
+    node: &Node,
+    report: &mut Report<'_>,
+) -> Option<When> {
+    let given = [parts.cron.is_some(), parts.every.is_some(), parts.at.is_some()];
+    if given.into_iter().filter(|given| *given).count() > 1 {
         let hint = Some("make it a list of several schedules, each with a `name`".to_owned());
-        report.add(at, "a schedule takes one of `cron`, `every` and `at`, but several are given", hint);
+        report.add(&node.at, "a schedule takes one of `cron`, `every` and `at`, but several are given", hint);
     }
-    match (cron, every, once) {
-        (Some(node), ..) => read_cron(node, report).map(When::Cron),
-        (None, Some(node), _) => read_every(node, report).map(When::Every),
-        (None, None, Some(node)) => read_at(node, zone, report).map(When::At),
+    match (&parts.cron, &parts.every, &parts.at) {
+        (Some(cron), ..) => cron.value.clone().map(When::Cron),
+        (None, Some(every), _) => every.value.map(When::Every),
+        (None, None, Some(at)) => at.value.and_then(|word| read_at(word, zone, report)).map(When::At),
         (None, None, None) => {
-            let hint =
-                Some("such as `cron: \"0 18 * * 1-5\"`, `every: 15m` or `at: 2030-01-31T09:00`".to_owned());
-            report.add(at, "a schedule needs `cron`, `every` or `at`", hint);
+            let hint = "such as `cron: \"0 18 * * 1-5\"`, `every: 15m` or `at: 2030-01-31T09:00`".to_owned();
+            report.add(&node.at, "a schedule needs `cron`, `every` or `at`", Some(hint));
             None
         }
     }
 }
 
 /// A pattern of five or six fields, with aliases written out.
-fn read_cron(node: &Node, report: &mut Report<'_>) -> Option<String> {
+pub(super) fn read_cron(node: &Node, report: &mut Report<'_>) -> Option<String> {
     let word = read::text(node, report)?;
     if word.text.trim().starts_with('@') {
         return alias(word, report).map(str::to_owned);
@@ -45,8 +52,8 @@ fn read_cron(node: &Node, report: &mut Report<'_>) -> Option<String> {
             for mistake in mistakes {
                 let field = &word.text[mistake.at.clone()];
                 let whole = mistake.at == (0..word.text.len());
-                let place = (!whole).then(|| report.inside(word.at, word.text, field, mistake.at.start));
-                report.add(place.as_ref().unwrap_or(word.at), mistake.message, mistake.hint);
+                let at = (!whole).then(|| report.inside(word.at, word.text, field, mistake.at.start));
+                report.add(at.as_ref().unwrap_or(word.at), mistake.message, mistake.hint);
             }
         }
     }
@@ -59,7 +66,7 @@ fn alias(word: Word<'_>, report: &mut Report<'_>) -> Option<&'static str> {
     if known.is_none() {
         let hint = match name.eq_ignore_ascii_case("@reboot") {
             true => Some("nothing here is ever booted; choose a time".to_owned()),
-            false => suggest::hint(name, ALIASES.iter().map(|(alias, _)| *alias)),
+            false => report.suggest(name, ALIASES.iter().map(|(alias, _)| *alias)),
         };
         report.add(word.at, format!("there is no cron pattern `{name}`"), hint);
     }
@@ -74,7 +81,15 @@ fn check_comes(word: Word<'_>, pattern: Pattern, report: &mut Report<'_>) {
     }
 }
 
-fn read_every(node: &Node, report: &mut Report<'_>) -> Option<u32> {
+pub(super) fn cron_schema() -> Value {
+    json!({
+        "type": "string",
+        "pattern": r"^\s*(@[A-Za-z]+|\S+(\s+\S+){4,5})\s*$",
+        "examples": ["0 18 * * 1-5", "@daily", "*/15 * * * *", "0 6 L * *"],
+    })
+}
+
+pub(super) fn read_every(node: &Node, report: &mut Report<'_>) -> Option<u32> {
     let seconds = match &node.data {
         Data::Number(number) => number.as_f64().and_then(|seconds| Duration::from_seconds(seconds).ok()),
         Data::Text(text) => text.parse::<Duration>().ok(),
@@ -94,10 +109,15 @@ fn read_every(node: &Node, report: &mut Report<'_>) -> Option<u32> {
     found
 }
 
-/// An instant, or a time that clocks of the zone show.
-fn read_at(node: &Node, zone: Option<Tz>, report: &mut Report<'_>) -> Option<Instant> {
-    let word = read::text(node, report)?;
-    let instant = wall::read(word.text, zone.unwrap_or(Tz::UTC));
+pub(super) fn every_schema() -> Value {
+    let text = r"^\s*([0-9.]+[dhms])+\s*$|^\s*\+?[0-9.]+([eE]\+?[0-9]+)?\s*$";
+    let seconds = json!({"type": "integer", "minimum": 1, "maximum": MAX_PERIOD_SECONDS});
+    json!({"anyOf": [{"type": "string", "pattern": text}, seconds], "examples": ["15m", "1h30m", "1d"]})
+}
+
+/// An instant, or a local time of the zone.
+fn read_at(word: Word<'_>, zone: Tz, report: &mut Report<'_>) -> Option<Instant> {
+    let instant = wall::read(word.text, zone);
     if instant.is_none() {
         let hint = Some("write, for example, `2030-01-31T09:00`, in the schedule's time zone".to_owned());
         report.add(word.at, format!("`{}` is not a time", word.text), hint);
@@ -105,9 +125,7 @@ fn read_at(node: &Node, zone: Option<Tz>, report: &mut Report<'_>) -> Option<Ins
     instant
 }
 
-/// The time zone that a schedule names; UTC unless it names one. None if there is no such zone.
-pub(super) fn read_timezone(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Tz> {
-    let Some(node) = fields.get("timezone") else { return Some(Tz::UTC) };
+pub(super) fn read_timezone(node: &Node, report: &mut Report<'_>) -> Option<Tz> {
     let word = read::text(node, report)?;
     let zone = word.text.parse().ok();
     if zone.is_none() {
@@ -116,7 +134,11 @@ pub(super) fn read_timezone(fields: &mut Fields<'_>, report: &mut Report<'_>) ->
     zone
 }
 
-/// What to say of a zone that there is not.
+pub(super) fn timezone_schema() -> Value {
+    json!({"type": "string", "enum": TZ_VARIANTS.iter().map(|zone| zone.name()).collect::<Vec<_>>()})
+}
+
+/// The hint for a time zone that does not exist.
 pub fn zone_hint(text: &str) -> String {
     match nearest_zone(text) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -124,7 +146,7 @@ pub fn zone_hint(text: &str) -> String {
     }
 }
 
-/// The zone that was meant: in other letters, without its region, or misspelled.
+/// The zone that was probably meant: in another case, without its region, or misspelled.
 fn nearest_zone(text: &str) -> Option<&'static str> {
     let written = text.replace(' ', "_");
     let names = || TZ_VARIANTS.iter().map(|zone| zone.name());

@@ -1,13 +1,13 @@
 //! What a schema says of one value by itself: its type, its range, its format, the words allowed.
 
-use chrono::DateTime;
+use model::instant::{self, InvalidInstant};
 use serde_json::Value;
 
 use crate::duration::Duration;
 use crate::names;
 use crate::node::{Data, Node};
 use crate::read;
-use crate::suggest;
+use crate::suggest::{self, Budget};
 use crate::template;
 
 /// What is wrong with a value, and how to put it right.
@@ -23,9 +23,9 @@ impl Problem {
 }
 
 /// The first thing about the value itself that the schema does not allow.
-pub(super) fn problem(schema: &Value, node: &Node) -> Option<Problem> {
+pub(super) fn problem(schema: &Value, node: &Node, budget: &Budget) -> Option<Problem> {
     wrong_type(schema, node)
-        .or_else(|| wrong_word(schema, node))
+        .or_else(|| wrong_word(schema, node, budget))
         .or_else(|| out_of_range(schema, node))
         .or_else(|| wrong_format(schema, node))
 }
@@ -76,7 +76,7 @@ fn in_words(name: &str) -> &str {
     }
 }
 
-fn wrong_word(schema: &Value, node: &Node) -> Option<Problem> {
+fn wrong_word(schema: &Value, node: &Node, budget: &Budget) -> Option<Problem> {
     let allowed = schema.get("enum")?.as_array()?;
     let value = node.to_json();
     if allowed.contains(&value) {
@@ -85,7 +85,7 @@ fn wrong_word(schema: &Value, node: &Node) -> Option<Problem> {
     let words = || allowed.iter().filter_map(Value::as_str);
     let hint = value.as_str().and_then(|word| {
         let other_case = words().find(|candidate| candidate.eq_ignore_ascii_case(word));
-        other_case.or_else(|| suggest::nearest(word, words())).map(|near| format!("did you mean `{near}`?"))
+        other_case.or_else(|| budget.nearest(word, words())).map(|near| format!("did you mean `{near}`?"))
     });
     Problem::of(format!("expected one of {}, found {}", suggest::list(words()), node.describe()), hint)
 }
@@ -120,10 +120,13 @@ fn wrong_format(schema: &Value, node: &Node) -> Option<Problem> {
     let Data::Text(text) = &node.data else { return None };
     match schema.get("format")?.as_str()? {
         "duration" => text.parse::<Duration>().err().and_then(|error| Problem::of(error.to_string(), None)),
-        "date-time" if DateTime::parse_from_rfc3339(text).is_err() => {
-            let hint = Some("such as `2026-01-31T18:00:00Z`".to_owned());
-            Problem::of(format!("`{text}` is not an RFC 3339 timestamp"), hint)
-        }
+        "date-time" => match instant::parse(text).err()? {
+            InvalidInstant::Format(text) => {
+                let hint = Some("such as `2026-01-31T18:00:00Z`".to_owned());
+                Problem::of(format!("`{text}` is not an RFC 3339 timestamp"), hint)
+            }
+            year => Problem::of(year.to_string(), None),
+        },
         "http-url" if !read::is_url(text) => {
             let hint = Some("begin it with `https://`".to_owned());
             Problem::of(format!("`{text}` is not an HTTP URL"), hint)

@@ -6,7 +6,7 @@ use super::names::Names;
 use super::syntax::{self, Problem, Reference, Template, is_template};
 use super::{braces, shell};
 use crate::diagnostic::Report;
-use crate::node::{Data, Node, Place};
+use crate::node::{Data, Node, Position};
 use crate::read::Word;
 use crate::types::{Dialect, TaskType};
 
@@ -107,7 +107,7 @@ fn judge(
     }
 }
 
-fn place(word: Word<'_>, span: Range<usize>, report: &Report<'_>) -> Place {
+fn place(word: Word<'_>, span: Range<usize>, report: &Report<'_>) -> Position {
     let part = word.text.get(span.clone()).unwrap_or_default();
     report.inside(word.at, word.text, part, span.start)
 }

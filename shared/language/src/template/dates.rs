@@ -5,6 +5,7 @@ use std::fmt::Write;
 use chrono::format::{Item, StrftimeItems};
 use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, Utc};
 use minijinja::{Error, ErrorKind};
+use model::instant::{self, InvalidInstant};
 
 /// A text that is a date or an instant.
 enum Moment {
@@ -14,18 +15,18 @@ enum Moment {
 
 impl Moment {
     fn parse(text: &str) -> Result<Self, Error> {
-        if let Ok(day) = NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+        if let Some(day) = instant::parse_date(text) {
             return Ok(Self::Day(day));
         }
-        match DateTime::parse_from_rfc3339(text) {
-            Ok(instant) => Ok(Self::Instant(instant.to_utc())),
-            Err(_) => {
-                Err(invalid(format!("`{text}` is neither a date such as `2026-01-31` nor a timestamp")))
+        instant::parse(text).map(Self::Instant).map_err(|error| match error {
+            InvalidInstant::Format(_) => {
+                invalid(format!("`{text}` is neither a date such as `2026-01-31` nor a timestamp"))
             }
-        }
+            InvalidInstant::Year => invalid(error.to_string()),
+        })
     }
 
-    fn instant(&self) -> DateTime<Utc> {
+    fn start(&self) -> DateTime<Utc> {
         match self {
             Self::Day(day) => day.and_time(NaiveTime::MIN).and_utc(),
             Self::Instant(instant) => *instant,
@@ -33,7 +34,8 @@ impl Moment {
     }
 
     fn plus(self, length: Option<TimeDelta>) -> Result<String, Error> {
-        let moved = length.and_then(|length| self.instant().checked_add_signed(length));
+        let moved = length.and_then(|length| self.start().checked_add_signed(length));
+        let moved = moved.filter(instant::has_valid_year);
         let moved = moved.ok_or_else(|| invalid("the date is too far away".to_owned()))?;
         Ok(match self {
             Self::Day(_) if moved.time() == NaiveTime::MIN => moved.format("%Y-%m-%d").to_string(),
@@ -49,7 +51,7 @@ fn invalid(message: String) -> Error {
 /// `'2026-01-31' | date('%d.%m.%Y')`; without a pattern, the day.
 pub(super) fn date(text: &str, pattern: Option<&str>) -> Result<String, Error> {
     let pattern = pattern.unwrap_or("%Y-%m-%d");
-    let moment = Moment::parse(text)?.instant();
+    let moment = Moment::parse(text)?.start();
     let wrong = || invalid(format!("`{pattern}` is not a date format such as `%Y-%m-%d`"));
     if StrftimeItems::new(pattern).any(|item| item == Item::Error) {
         return Err(wrong());
@@ -61,7 +63,7 @@ pub(super) fn date(text: &str, pattern: Option<&str>) -> Result<String, Error> {
 
 /// Seconds since 1970.
 pub(super) fn timestamp(text: &str) -> Result<i64, Error> {
-    Ok(Moment::parse(text)?.instant().timestamp())
+    Ok(Moment::parse(text)?.start().timestamp())
 }
 
 /// Adds days; a negative number subtracts.

@@ -1,8 +1,7 @@
 //! The names that exist where a template stands, and what to say of one that does not.
 
-use model::InputSpec;
+use model::{InputSpec, SecretName};
 
-use super::secrets;
 use super::syntax::Reference;
 use crate::dependencies::Upstream;
 use crate::inputs;
@@ -163,12 +162,7 @@ impl<'a> Names<'a> {
                 let hint = format!("put a name that contains `-` in brackets: `secrets['{whole}']`");
                 Some((format!("`secrets.{whole}` would be a subtraction"), Some(hint)))
             }
-            (Some(name), None) if !secrets::is_name(name) => {
-                let rule =
-                    "a secret's name has only letters, digits, `_` and `-`, and begins with a letter or `_`";
-                Some((format!("`{}` is not a valid name: {rule}", name.escape_debug()), None))
-            }
-            (Some(_), None) => None,
+            (Some(name), None) => SecretName::new(name).err().map(|error| (error.to_string(), None)),
         }
     }
 

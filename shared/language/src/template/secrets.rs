@@ -13,12 +13,6 @@ pub fn secrets_of(config: &Value) -> BTreeSet<String> {
     found
 }
 
-/// Whether a secret may be called so.
-pub(super) fn is_name(name: &str) -> bool {
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(word)
-}
-
 fn gather(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => of_text(text, found),

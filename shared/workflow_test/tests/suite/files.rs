@@ -62,10 +62,9 @@ fn what_is_wrong_is_reported_with_line_column_and_a_hint() {
         ),
         (
             "meanwhile: [{signal: go, fields: {}}]",
-            "4:30: tests[0].meanwhile[0].fields: unknown field `fields` (known here: `at`, `by`, `signal`, \
-             `approve`, `reject`, `cancel`, `payload`)",
+            "4:38: tests[0].meanwhile[0].fields: `fields` needs `approve` beside it",
         ),
-        ("inputs: [1]", "4:13: tests[0].inputs: expected a mapping, found a list"),
+        ("inputs: [1]", "4:13: tests[0].inputs: `inputs` must be a mapping, but this is a list"),
         (
             "now: noon",
             "4:10: tests[0].now: expected an instant, found the text `noon` (for example 2026-01-31T06:00:00Z)",

@@ -104,8 +104,8 @@ fn names_of_tasks_of_started_runs_are_checked() {
     ] {
         refused(PARENT, &test(stubs), &format!("tests/flow.yaml:3:24: tests[0].tasks{message}"));
     }
-    let message =
-        "tests/flow.yaml:3:31: tests[0].tasks.call.output: unknown field `output` (did you mean `outputs`?)";
+    let message = "tests/flow.yaml:3:39: tests[0].tasks.call.output: this task starts a run, so its stub has no such field (use \
+         `run`, `outputs` and `error`)";
     refused(PARENT, &test("call: {output: 1}"), message);
     let message = "tests/flow.yaml:3:51: tests[0].tasks.call.error: only a run that failed has this field";
     refused(PARENT, &test("call: {outputs: {}, error: x}"), message);

@@ -218,7 +218,7 @@ resource "google_logging_metric" "backup_failures" {
   project     = var.project_id
   name        = "${var.name}/backup_failures"
   description = "Automated backups of the database that failed."
-  filter      = "logName=\"projects/${var.project_id}/logs/cloudaudit.googleapis.com%2Fsystem_event\" AND resource.type=\"cloudsql_database\" AND resource.labels.database_id=\"${var.project_id}:${google_sql_database_instance.this.name}\" AND protoPayload.methodName=\"cloudsql.instances.automatedBackup\" AND protoPayload.metadata.windowStatus=~\"FAIL|OVERDUE\""
+  filter      = "logName=\"projects/${var.project_id}/logs/cloudaudit.googleapis.com%2Fsystem_event\" AND resource.type=\"cloudsql_database\" AND resource.labels.database_id=\"${var.project_id}:${local.database_instance}\" AND protoPayload.methodName=\"cloudsql.instances.automatedBackup\" AND protoPayload.metadata.windowStatus=~\"FAIL|OVERDUE\""
 
   metric_descriptor {
     metric_kind = "DELTA"
@@ -236,7 +236,7 @@ resource "google_monitoring_alert_policy" "alert" {
   display_name = "${title(var.name)}: ${replace(each.key, "_", " ")}"
   combiner     = "OR"
   severity     = each.value.severity
-  # Everything goes to email; what cannot wait also goes to whoever is on call.
+  # Everything goes to email; what cannot wait also goes to the person on call.
   notification_channels = concat([for channel in google_monitoring_notification_channel.email : channel.id], each.value.severity == "CRITICAL" ? var.paging_channels : [])
   user_labels           = { app = "ebbflow", installation = var.name }
 

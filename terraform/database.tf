@@ -3,7 +3,9 @@
 
 locals {
   # While one revision replaces another, both have instances.
-  connections = 2 * sum([for size in local.functions : size.max_instances * size.connections])
+  connections       = 2 * sum([for size in local.functions : size.max_instances * size.connections])
+  database_instance = coalesce(var.database.instance, var.name)
+
   # For the migration, two people, and Postgres' superuser reserve.
   connections_besides = 6
 
@@ -14,7 +16,7 @@ locals {
 resource "google_sql_database_instance" "this" {
   project             = var.project_id
   region              = var.region
-  name                = coalesce(var.database.instance, var.name)
+  name                = local.database_instance
   database_version    = "POSTGRES_${var.database.version}"
   deletion_protection = var.deletion_protection
 

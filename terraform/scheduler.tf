@@ -38,7 +38,7 @@ resource "google_cloud_scheduler_job" "sweep" {
   depends_on = [google_cloud_run_v2_service_iam_member.invoker]
 }
 
-# A task is named after its instant, so many requests for the same one create one task.
+# A task is named after its instant: requests for the same instant create one task.
 resource "google_cloud_tasks_queue" "wake" {
   count = var.wake == "tick" ? 0 : 1
 
@@ -72,7 +72,7 @@ resource "google_cloud_tasks_queue_iam_member" "function_wakes" {
   member   = google_service_account.function[each.key].member
 }
 
-# A task carries a token of the invoker, and whoever creates it must have the right to act as that account.
+# A task carries a token of the invoker, and its creator must have the right to act as that account.
 resource "google_service_account_iam_member" "function_wakes" {
   for_each = local.wakers
 

@@ -431,7 +431,7 @@ variable "alert_emails" {
 }
 
 variable "paging_channels" {
-  description = "Notification channels for whoever is on call (PagerDuty, Opsgenie, a webhook), by full name, besides email. They receive critical alerts."
+  description = "Notification channels for the person on call (PagerDuty, Opsgenie, a webhook), by full name, besides email. They receive critical alerts."
   type        = list(string)
   default     = []
 

@@ -46,7 +46,7 @@ run "everything_is_applied" {
   }
   assert {
     condition     = alltrue([for service in google_cloud_run_v2_service.function : service.template[0].containers[0].resources[0].cpu_idle])
-    error_message = "Nothing is paid for while nothing runs."
+    error_message = "No service is billed while it handles no request."
   }
   assert {
     condition     = alltrue([for service in google_cloud_run_v2_service.function : service.template[0].containers[0].startup_probe[0].http_get[0].path == "/started" && service.template[0].containers[0].startup_probe[0].failure_threshold >= 60 && service.template[0].containers[0].startup_probe[0].failure_threshold <= 240 && service.template[0].containers[0].liveness_probe[0].http_get[0].path == "/livez"])

@@ -64,7 +64,7 @@ variable "alert_emails" {
 }
 
 variable "paging_channels" {
-  description = "Notification channels for whoever is on call, by full name."
+  description = "Notification channels for the person on call, by full name."
   type        = list(string)
   default     = []
 }

@@ -2,14 +2,21 @@
 
 locals {
   counted  = { for name, metric in google_logging_metric.counted : name => "metric.type=\"logging.googleapis.com/user/${metric.name}\" AND resource.type=\"cloud_run_revision\"" }
-  requests = "metric.type=\"run.googleapis.com/request_count\" AND resource.type=\"cloud_run_revision\" AND resource.labels.service_name=starts_with(\"ebbflow-\")"
+  requests = "metric.type=\"run.googleapis.com/request_count\" AND resource.type=\"cloud_run_revision\" AND resource.labels.service_name=starts_with(\"${var.name}-\")"
   sql      = "resource.type=\"cloudsql_database\" AND resource.labels.database_id=\"${var.project_id}:${google_sql_database_instance.this.name}\""
   subscriptions_of = {
-    work         = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=starts_with(\"ebbflow-execute-\")"
-    dead_letters = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=ends_with(\"-dead-letters\")"
+    work         = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=starts_with(\"${var.name}-execute-\")"
+    dead_letters = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=starts_with(\"${var.name}-\") AND resource.labels.subscription_id=ends_with(\"-dead-letters\")"
   }
 
-  # An alert fires when the aggregated series stays above the threshold for `seconds`.
+  # Log-based metrics as PromQL calls them.
+  promql = { for name in keys(local.log_metrics) : name => "logging_googleapis_com:user_${replace(var.name, "-", "_")}_${name}" }
+  # Tasks that workers hold are unacknowledged, but do not wait.
+  in_progress = max([for size in var.queues : size.max_instances * size.concurrency]...)
+  # Alerts on metrics that only exist in Cloud Monitoring if functions send theirs to Google.
+  alerts_on_metrics = toset(try(var.otlp.google, false) ? [] : ["slow_tasks"])
+
+  # An alert fires when the aggregated series stays above the threshold for `seconds`, or when a query returns anything.
   alerts = {
     service_down = {
       severity = "CRITICAL"
@@ -39,14 +46,30 @@ locals {
       }
     }
     failure_rate = {
-      severity = "ERROR"
-      means    = "More than 20 % of a workflow's runs that ended within ten minutes failed."
+      severity   = "ERROR"
+      means      = "More than 20 % of a workflow's runs that ended within ten minutes failed, of at least five."
+      conditions = {}
+      queries = {
+        "More than 20 % of runs fail" = "sum by (workflow) (increase(${local.promql.runs_ended}{monitored_resource=\"cloud_run_revision\", state=\"failed\"}[10m])) / sum by (workflow) (increase(${local.promql.runs_ended}{monitored_resource=\"cloud_run_revision\"}[10m])) > 0.2 and sum by (workflow) (increase(${local.promql.runs_ended}{monitored_resource=\"cloud_run_revision\"}[10m])) >= 5"
+      }
+    }
+    task_failures = {
+      severity = "WARNING"
+      means    = "More than 20 tasks of one type failed within ten minutes, after all their retries."
       conditions = {
-        "More than 20 % of runs fail" = {
-          filter  = "${local.counted.runs_ended} AND metric.labels.state=\"failed\"", of = local.counted.runs_ended
-          aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = ["metric.labels.workflow"]
-          window  = 600, above = 0.2, seconds = 0
+        "More than 20 tasks fail" = {
+          filter  = local.counted.task_failures, of = null
+          aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = ["metric.labels.kind"]
+          window  = 600, above = 20, seconds = 0
         }
+      }
+    }
+    slow_tasks = {
+      severity   = "WARNING"
+      means      = "The slowest attempts of a task type take more than twice as long as on the day before."
+      conditions = {}
+      queries = {
+        "p99 is above twice the usual" = "histogram_quantile(0.99, sum by (le, kind) (rate(ebbflow_attempt_seconds_bucket[30m]))) > 2 * histogram_quantile(0.99, sum by (le, kind) (rate(ebbflow_attempt_seconds_bucket[1d] offset 30m))) and sum by (kind) (increase(ebbflow_attempt_seconds_count[30m])) >= 20"
       }
     }
     stalled_run = {
@@ -67,7 +90,7 @@ locals {
         "More than 500 wait" = {
           filter  = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscriptions_of.work}", of = null
           aligner = "ALIGN_MIN", reducer = "REDUCE_SUM", by = ["resource.labels.subscription_id"]
-          window  = 60, above = 500, seconds = 300
+          window  = 60, above = 500 + local.in_progress, seconds = 300
         }
       }
     }
@@ -78,7 +101,63 @@ locals {
         "More than 1,000 wait" = {
           filter  = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscriptions_of.work}", of = null
           aligner = "ALIGN_MIN", reducer = "REDUCE_SUM", by = ["resource.labels.subscription_id"]
-          window  = 60, above = 1000, seconds = 300
+          window  = 60, above = 1000 + local.in_progress, seconds = 300
+        }
+      }
+    }
+    workers_missing = {
+      severity = "CRITICAL"
+      means    = "A task has waited for a quarter of an hour: nobody takes work from its queue."
+      conditions = {
+        "A task waits for 15 minutes" = {
+          filter  = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscriptions_of.work}", of = null
+          aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = ["resource.labels.subscription_id"]
+          # Longer than the longest attempt, whose message counts while it runs.
+          window = 60, above = 900, seconds = 0
+        }
+      }
+    }
+    too_many_requests = {
+      severity = "WARNING"
+      means    = "Cloud Run rejects requests because a service has no instance free."
+      conditions = {
+        "More than 10 requests were rejected" = {
+          filter  = "${local.requests} AND metric.labels.response_code=\"429\"", of = null
+          aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = ["resource.labels.service_name"]
+          window  = 300, above = 10, seconds = 0
+        }
+      }
+    }
+    database_disk = {
+      severity = "ERROR"
+      means    = "The database's disk is 85 % full and cannot grow fast enough, or not at all."
+      conditions = {
+        "85 % of the disk is used" = {
+          filter  = "metric.type=\"cloudsql.googleapis.com/database/disk/utilization\" AND ${local.sql}", of = null
+          aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = []
+          window  = 300, above = 0.85, seconds = 1800
+        }
+      }
+    }
+    database_cpu = {
+      severity = "WARNING"
+      means    = "The database's processors have been 90 % busy for a quarter of an hour."
+      conditions = {
+        "90 % of the processors are busy" = {
+          filter  = "metric.type=\"cloudsql.googleapis.com/database/cpu/utilization\" AND ${local.sql}", of = null
+          aligner = "ALIGN_MEAN", reducer = "REDUCE_MAX", by = []
+          window  = 300, above = 0.9, seconds = 900
+        }
+      }
+    }
+    backup_failed = {
+      severity = "ERROR"
+      means    = "Cloud SQL could not back up the database."
+      conditions = {
+        "A backup failed" = {
+          filter  = "metric.type=\"logging.googleapis.com/user/${google_logging_metric.backup_failures.name}\" AND resource.type=\"cloudsql_database\"", of = null
+          aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
+          window  = 600, above = 0, seconds = 0
         }
       }
     }
@@ -134,15 +213,32 @@ resource "google_monitoring_notification_channel" "email" {
   depends_on = [google_project_service.api]
 }
 
-resource "google_monitoring_alert_policy" "alert" {
-  for_each = local.alerts
+# Cloud SQL writes a line for each automated backup.
+resource "google_logging_metric" "backup_failures" {
+  project     = var.project_id
+  name        = "${var.name}/backup_failures"
+  description = "Automated backups of the database that failed."
+  filter      = "logName=\"projects/${var.project_id}/logs/cloudaudit.googleapis.com%2Fsystem_event\" AND resource.type=\"cloudsql_database\" AND resource.labels.database_id=\"${var.project_id}:${local.database_instance}\" AND protoPayload.methodName=\"cloudsql.instances.automatedBackup\" AND protoPayload.metadata.windowStatus=~\"FAIL|OVERDUE\""
 
-  project               = var.project_id
-  display_name          = "Ebbflow: ${replace(each.key, "_", " ")}"
-  combiner              = "OR"
-  severity              = each.value.severity
-  notification_channels = [for channel in google_monitoring_notification_channel.email : channel.id]
-  user_labels           = { app = "ebbflow" }
+  metric_descriptor {
+    metric_kind = "DELTA"
+    value_type  = "INT64"
+    unit        = "1"
+  }
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_monitoring_alert_policy" "alert" {
+  for_each = { for name, alert in local.alerts : name => alert if !contains(local.alerts_on_metrics, name) }
+
+  project      = var.project_id
+  display_name = "${title(var.name)}: ${replace(each.key, "_", " ")}"
+  combiner     = "OR"
+  severity     = each.value.severity
+  # Everything goes to email; what cannot wait also goes to the person on call.
+  notification_channels = concat([for channel in google_monitoring_notification_channel.email : channel.id], each.value.severity == "CRITICAL" ? var.paging_channels : [])
+  user_labels           = { app = "ebbflow", installation = var.name }
 
   dynamic "conditions" {
     for_each = each.value.conditions
@@ -177,14 +273,26 @@ resource "google_monitoring_alert_policy" "alert" {
     }
   }
 
+  dynamic "conditions" {
+    for_each = try(each.value.queries, {})
+    content {
+      display_name = conditions.key
+      condition_prometheus_query_language {
+        query               = conditions.value
+        duration            = "0s"
+        evaluation_interval = "60s"
+      }
+    }
+  }
+
   # A sweep that never answers logs nothing.
   dynamic "conditions" {
-    for_each = each.key == "timer_lateness" ? ["No response from the sweep for five minutes"] : []
+    for_each = each.key == "timer_lateness" ? ["No response from the sweep"] : []
     content {
       display_name = conditions.value
       condition_absent {
-        filter   = "${local.requests} AND resource.labels.service_name=\"ebbflow-sweep\" AND metric.labels.response_code_class=\"2xx\""
-        duration = "300s"
+        filter   = "${local.requests} AND resource.labels.service_name=\"${var.name}-sweep\" AND metric.labels.response_code_class=\"2xx\""
+        duration = var.wake == "tick" ? "300s" : "7200s"
         aggregations {
           alignment_period     = "60s"
           per_series_aligner   = "ALIGN_RATE"
@@ -194,13 +302,13 @@ resource "google_monitoring_alert_policy" "alert" {
     }
   }
 
-  # Only the console is probed: the other functions are not up while idle.
+  # Only trigger is probed: Identity-Aware Proxy may stand before the console, and the others are not public.
   dynamic "conditions" {
-    for_each = each.key == "service_down" && var.api != null ? ["The console does not answer"] : []
+    for_each = each.key == "service_down" && var.api != null ? ["The API does not answer"] : []
     content {
       display_name = conditions.value
       condition_threshold {
-        filter          = "metric.type=\"monitoring.googleapis.com/uptime_check/check_passed\" AND resource.type=\"uptime_url\" AND metric.labels.check_id=\"${google_monitoring_uptime_check_config.console[0].uptime_check_id}\""
+        filter          = "metric.type=\"monitoring.googleapis.com/uptime_check/check_passed\" AND resource.type=\"uptime_url\" AND metric.labels.check_id=\"${google_monitoring_uptime_check_config.api[0].uptime_check_id}\""
         comparison      = "COMPARISON_GT"
         threshold_value = 1
         duration        = "0s"
@@ -234,17 +342,18 @@ locals {
   chapters = { for name in keys(local.alerts) : name => replace(trimsuffix(name, "_critical"), "_", "-") }
 }
 
-resource "google_monitoring_uptime_check_config" "console" {
+resource "google_monitoring_uptime_check_config" "api" {
   count = var.api == null ? 0 : 1
 
   project      = var.project_id
-  display_name = "Ebbflow: console"
+  display_name = "${title(var.name)}: API"
   timeout      = "10s"
   # More frequent checks would keep an instance up.
   period = "900s"
 
   http_check {
-    path         = "/livez"
+    # Google's front end answers some paths that end in `z` itself.
+    path         = "/alive"
     port         = 443
     use_ssl      = true
     validate_ssl = true
@@ -254,7 +363,7 @@ resource "google_monitoring_uptime_check_config" "console" {
     type = "uptime_url"
     labels = {
       project_id = var.project_id
-      host       = trimprefix(google_cloud_run_v2_service.function["console"].uri, "https://")
+      host       = trimprefix(local.api_url, "https://")
     }
   }
 

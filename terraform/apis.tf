@@ -1,12 +1,17 @@
-# The APIs that Ebbflow needs.
+# The APIs that Ebbflow needs. The first two must be enabled by hand in an empty project, because terraform itself needs them
+# to enable the others and to read the project.
 
 resource "google_project_service" "api" {
-  for_each = toset([
+  for_each = toset(concat([
+    "cloudresourcemanager.googleapis.com",
+    "serviceusage.googleapis.com",
     "artifactregistry.googleapis.com",
     "cloudbuild.googleapis.com",
     "cloudscheduler.googleapis.com",
+    "cloudtrace.googleapis.com",
     "compute.googleapis.com",
     "iam.googleapis.com",
+    "iamcredentials.googleapis.com",
     "logging.googleapis.com",
     "monitoring.googleapis.com",
     "pubsub.googleapis.com",
@@ -15,7 +20,11 @@ resource "google_project_service" "api" {
     "servicenetworking.googleapis.com",
     "sqladmin.googleapis.com",
     "storage.googleapis.com",
-  ])
+    ],
+    var.wake == "tick" ? [] : ["cloudtasks.googleapis.com"],
+    var.iap ? ["iap.googleapis.com"] : [],
+    try(var.otlp.google, false) ? ["telemetry.googleapis.com"] : [],
+  ))
 
   project = var.project_id
   service = each.value

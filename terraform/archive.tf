@@ -4,13 +4,13 @@ resource "google_storage_bucket" "archive" {
   for_each = var.archive == null ? {} : { this = var.archive }
 
   project                     = var.project_id
-  name                        = coalesce(each.value.bucket, "${var.project_id}-ebbflow-archive")
+  name                        = coalesce(each.value.bucket, "${var.project_id}-${var.name}-archive")
   location                    = var.region
   storage_class               = each.value.storage_class
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
   force_destroy               = false
-  labels                      = { app = "ebbflow" }
+  labels                      = { app = "ebbflow", installation = var.name }
 
   dynamic "lifecycle_rule" {
     for_each = each.value.keep_days == null ? [] : [each.value.keep_days]

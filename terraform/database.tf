@@ -3,7 +3,9 @@
 
 locals {
   # While one revision replaces another, both have instances.
-  connections = 2 * sum([for size in local.functions : size.max_instances * size.connections])
+  connections       = 2 * sum([for size in local.functions : size.max_instances * size.connections])
+  database_instance = coalesce(var.database.instance, var.name)
+
   # For the migration, two people, and Postgres' superuser reserve.
   connections_besides = 6
 
@@ -14,8 +16,8 @@ locals {
 resource "google_sql_database_instance" "this" {
   project             = var.project_id
   region              = var.region
-  name                = "ebbflow"
-  database_version    = "POSTGRES_15"
+  name                = local.database_instance
+  database_version    = "POSTGRES_${var.database.version}"
   deletion_protection = var.deletion_protection
 
   settings {
@@ -25,7 +27,10 @@ resource "google_sql_database_instance" "this" {
     disk_type                   = "PD_SSD"
     disk_size                   = var.database.disk_gb
     disk_autoresize             = true
+    disk_autoresize_limit       = var.database.disk_limit_gb
     deletion_protection_enabled = var.deletion_protection
+    # Backups outlive the instance. They are billed until somebody deletes them.
+    retain_backups_on_delete = var.deletion_protection
 
     ip_configuration {
       ipv4_enabled    = false
@@ -64,8 +69,8 @@ resource "google_sql_database_instance" "this" {
   }
 
   lifecycle {
-    # The disk grows automatically.
-    ignore_changes = [settings[0].disk_size]
+    # The disk grows automatically, and a schedule may stop the instance.
+    ignore_changes = [settings[0].disk_size, settings[0].activation_policy]
 
     precondition {
       condition     = local.connections + local.connections_besides <= var.database.max_connections
@@ -80,6 +85,9 @@ resource "google_sql_database" "this" {
   project  = var.project_id
   instance = google_sql_database_instance.this.name
   name     = "ebbflow"
+
+  # It goes with the instance. By itself it cannot be dropped while a function is connected.
+  deletion_policy = "ABANDON"
 }
 
 resource "google_sql_user" "functions" {
@@ -88,6 +96,9 @@ resource "google_sql_user" "functions" {
   name                = "ebbflow"
   password_wo         = local.database_password
   password_wo_version = var.database.password_version
+
+  # Postgres does not drop a user who owns tables or has privileges. Users go with the instance.
+  deletion_policy = "ABANDON"
 }
 
 # With `iam_login`, functions use their own accounts, with a token as the password. The migration grants them its own rights.
@@ -102,6 +113,8 @@ resource "google_sql_user" "function" {
   instance = google_sql_database_instance.this.name
   name     = local.database_accounts[each.key]
   type     = "CLOUD_IAM_SERVICE_ACCOUNT"
+
+  deletion_policy = "ABANDON"
 }
 
 resource "google_project_iam_member" "function_logs_in" {
@@ -119,6 +132,8 @@ resource "google_sql_user" "people" {
   instance = google_sql_database_instance.this.name
   name     = trimprefix(each.value, "group:")
   type     = startswith(each.value, "group:") ? "CLOUD_IAM_GROUP" : "CLOUD_IAM_USER"
+
+  deletion_policy = "ABANDON"
 }
 
 resource "google_project_iam_member" "people_log_in" {
@@ -127,4 +142,67 @@ resource "google_project_iam_member" "people_log_in" {
   project = var.project_id
   member  = startswith(each.value[0], "group:") ? each.value[0] : "user:${each.value[0]}"
   role    = each.value[1]
+}
+
+# Stops the instance at night, say: a stopped instance costs only its disk. Functions answer 503 meanwhile, pushes wait, and
+# alerts about the database fire, so this is for installations that nobody relies on at that time.
+locals {
+  database_hours = var.database_hours == null ? {} : {
+    start = { schedule = var.database_hours.start, policy = "ALWAYS" }
+    stop  = { schedule = var.database_hours.stop, policy = "NEVER" }
+  }
+}
+
+resource "google_service_account" "database_hours" {
+  count = var.database_hours == null ? 0 : 1
+
+  project      = var.project_id
+  account_id   = "${var.name}-hours"
+  display_name = "Ebbflow: starts and stops the database"
+
+  depends_on = [google_project_service.api]
+}
+
+resource "google_project_iam_member" "database_hours" {
+  for_each = toset([for account in google_service_account.database_hours : "roles/cloudsql.editor"])
+
+  project = var.project_id
+  role    = each.value
+  member  = one(google_service_account.database_hours[*].member)
+
+  condition {
+    title      = "${var.name} only"
+    expression = "resource.name == 'projects/${var.project_id}/instances/${google_sql_database_instance.this.name}' && resource.service == 'sqladmin.googleapis.com'"
+  }
+}
+
+resource "google_cloud_scheduler_job" "database_hours" {
+  for_each = local.database_hours
+
+  project          = var.project_id
+  region           = var.region
+  name             = "${var.name}-database-${each.key}"
+  description      = "Lets the database ${each.key}."
+  schedule         = each.value.schedule
+  time_zone        = var.database_hours.time_zone
+  attempt_deadline = "60s"
+
+  # An operation on the instance may be under way.
+  retry_config {
+    retry_count          = 5
+    min_backoff_duration = "60s"
+  }
+
+  http_target {
+    http_method = "PATCH"
+    uri         = "https://sqladmin.googleapis.com/v1/projects/${var.project_id}/instances/${google_sql_database_instance.this.name}"
+    headers     = { "Content-Type" = "application/json" }
+    body        = base64encode(jsonencode({ settings = { activationPolicy = each.value.policy } }))
+    oauth_token {
+      service_account_email = one(google_service_account.database_hours[*].email)
+      scope                 = "https://www.googleapis.com/auth/sqlservice.admin"
+    }
+  }
+
+  depends_on = [google_project_iam_member.database_hours]
 }

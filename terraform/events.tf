@@ -4,9 +4,9 @@ resource "google_pubsub_subscription" "events" {
   for_each = var.event_topics
 
   project                    = var.project_id
-  name                       = "ebbflow-events-${each.value}"
-  topic                      = "projects/${var.project_id}/topics/${each.value}"
-  ack_deadline_seconds       = local.functions.trigger.timeout
+  name                       = "${var.name}-events-${element(split("/", each.value), -1)}"
+  topic                      = startswith(each.value, "projects/") ? each.value : "projects/${var.project_id}/topics/${each.value}"
+  ack_deadline_seconds       = local.functions.trigger.deadline
   message_retention_duration = "604800s"
 
   expiration_policy {
@@ -28,7 +28,7 @@ resource "google_pubsub_subscription" "events" {
 
   # Messages that trigger cannot handle join its own dead letters.
   dead_letter_policy {
-    dead_letter_topic     = google_pubsub_topic.dead_letters["ebbflow-triggers"].id
+    dead_letter_topic     = google_pubsub_topic.dead_letters["${var.name}-triggers"].id
     max_delivery_attempts = 20
   }
 

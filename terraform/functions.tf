@@ -3,27 +3,33 @@
 locals {
   functions = merge(
     {
-      trigger = merge(var.functions.trigger, { function = "trigger", timeout = 60, public = var.api != null })
+      # Console and trigger serve event streams, which end themselves well before the longest timeout that Cloud Run offers.
+      # Their other handlers take 30 s at most, so pushes to trigger keep a deadline of a minute.
+      trigger = merge(var.functions.trigger, { function = "trigger", timeout = 3600, deadline = 60, public = var.api != null })
+      console = merge(var.functions.console, { function = "console", timeout = 3600, deadline = 60, public = var.api != null })
       # Also stores dead letters, of which many may come at once.
-      evaluate = merge(var.functions.evaluate, { function = "evaluate", timeout = 60, public = false })
+      evaluate = merge(var.functions.evaluate, { function = "evaluate", timeout = 60, deadline = 60, public = false })
       # Stays up while timers are due soon.
-      sweep   = merge(var.functions.sweep, { function = "sweep", timeout = 600, public = false })
-      console = merge(var.functions.console, { function = "console", timeout = 60, public = var.api != null })
+      sweep = merge(var.functions.sweep, { function = "sweep", timeout = 600, deadline = 600, public = false })
     },
     {
-      for queue, size in var.queues : "execute-${queue}" => merge(size, { function = "execute", timeout = size.timeout_seconds, public = false })
+      for queue, size in var.queues : "execute-${queue}" => merge(size, { function = "execute", timeout = size.timeout_seconds, deadline = size.timeout_seconds, public = false })
     },
   )
 
   images = { for name, function in local.functions : name => function.function == "execute" ? coalesce(var.worker_image, var.image) : var.image }
 
   # Unlike addresses, these are known before the services exist, so a service can be given its own.
-  audiences   = { for name in keys(local.functions) : name => "ebbflow-${name}-push" }
-  console_url = coalesce(var.console_url, "https://ebbflow-console-${data.google_project.this.number}.${var.region}.run.app")
+  audiences = { for name in keys(local.functions) : name => "${var.name}-${name}-push" }
+  # Cloud Run's addresses that are known before the services exist.
+  addresses    = { for name in keys(local.functions) : name => "https://${var.name}-${name}-${data.google_project.this.number}.${var.region}.run.app" }
+  console_url  = coalesce(var.console_url, try("https://${var.domain.console}", null), local.addresses.console)
+  api_url      = coalesce(try("https://${var.domain.api}", null), local.addresses.trigger)
+  iap_audience = "/projects/${data.google_project.this.number}/locations/${var.region}/services/${var.name}-console"
 
   api_environment = var.api == null ? {} : merge(
     {
-      EBB_API_AUDIENCE = var.api.audience
+      EBB_API_AUDIENCE = coalesce(var.api.audience, "${var.name}-api")
       EBB_API_ACCOUNTS = join(",", var.api.accounts)
       EBB_CONSOLE_URL  = local.console_url
     },
@@ -56,8 +62,14 @@ locals {
       },
       { for bucket in google_storage_bucket.archive : "EBB_ARCHIVE_BUCKET" => bucket.name },
     )
-    console = local.api_environment
+    # Identity-Aware Proxy signs in people and says who they are in a token of its own.
+    console = merge(local.api_environment, !var.iap ? {} : {
+      EBB_API_ISSUERS = jsonencode([{ issuer = "https://cloud.google.com/iap", audience = local.iap_audience, keys_url = "https://www.gstatic.com/iap/verify/public_key-jwk" }])
+    })
   }
+
+  # The longest that a queue's services run an attempt, for those that register workflows.
+  queue_seconds = join(",", [for queue, size in var.queues : "${queue}=${size.timeout_seconds}"])
 
   environment = {
     for name, function in local.functions : name => merge(
@@ -69,10 +81,16 @@ locals {
         EBB_PUSH_AUTH     = function.public ? "oidc" : "iam"
         EBB_PUSH_AUDIENCE = local.audiences[name]
         EBB_PUSH_ACCOUNT  = google_service_account.invoker.email
-        RUST_LOG          = var.log_filter
+        EBB_TOPIC_PREFIX  = var.name
+        # After this time Cloud Run gives up on a request: attempts and streams end themselves before that.
+        EBB_REQUEST_SECONDS = tostring(function.timeout)
+        EBB_QUEUE_SECONDS   = local.queue_seconds
+        RUST_LOG            = var.log_filter
       },
       local.environment_by_function[function.function],
-      var.otlp_endpoint == null ? {} : { EBB_OTLP_ENDPOINT = var.otlp_endpoint },
+      local.wake_environment,
+      var.otlp == null ? {} : { EBB_OTLP_ENDPOINT = var.otlp.endpoint },
+      try(var.otlp.google, false) ? { EBB_OTLP_AUTH = "google" } : {},
       var.database.iam_login ? {
         EBB_DATABASE_LOGIN = "iam"
         DATABASE_URL       = "postgres://${urlencode(local.database_accounts[name])}@localhost/${google_sql_database.this.name}?host=/cloudsql/${google_sql_database_instance.this.connection_name}"
@@ -91,13 +109,16 @@ locals {
     EBB_SESSION_KEY           = var.sign_in.session_key
   }
   sign_in_by_function = { console = local.sign_in_secrets, trigger = local.sign_in_secrets }
+
+  # A collector's API key, for example.
+  otlp_secrets = try(var.otlp.headers_secret, null) == null ? {} : { EBB_OTLP_HEADERS = var.otlp.headers_secret }
 }
 
 resource "google_service_account" "function" {
   for_each = local.functions
 
   project      = var.project_id
-  account_id   = "ebbflow-${each.key}"
+  account_id   = "${var.name}-${each.key}"
   display_name = "Ebbflow: ${each.key}"
 
   depends_on = [google_project_service.api]
@@ -114,14 +135,23 @@ resource "google_project_iam_member" "function_reaches_database" {
 resource "google_cloud_run_v2_service" "function" {
   for_each = local.functions
 
-  project              = var.project_id
-  location             = var.region
-  name                 = "ebbflow-${each.key}"
-  ingress              = each.value.public ? "INGRESS_TRAFFIC_ALL" : "INGRESS_TRAFFIC_INTERNAL_ONLY"
-  invoker_iam_disabled = each.value.public
+  project  = var.project_id
+  location = var.region
+  name     = "${var.name}-${each.key}"
+  ingress  = !each.value.public ? "INGRESS_TRAFFIC_INTERNAL_ONLY" : var.domain == null ? "INGRESS_TRAFFIC_ALL" : "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
+  # Behind Identity-Aware Proxy, Cloud Run lets in nobody but the proxy.
+  invoker_iam_disabled = each.value.public && !(var.iap && each.key == "console")
+  iap_enabled          = var.iap && each.key == "console"
   custom_audiences     = [local.audiences[each.key]]
-  deletion_protection  = var.deletion_protection
-  labels               = { app = "ebbflow", function = each.value.function }
+  # Services hold no data, and terraform must be able to replace one whose first revision did not start.
+  deletion_protection = false
+  labels              = { app = "ebbflow", installation = var.name, function = each.value.function }
+
+  # For the service as a whole: a minimum in the template would keep instances of every tagged revision up.
+  scaling {
+    min_instance_count = each.value.min_instances
+    max_instance_count = each.value.max_instances
+  }
 
   template {
     service_account                  = google_service_account.function[each.key].email
@@ -131,7 +161,6 @@ resource "google_cloud_run_v2_service" "function" {
     execution_environment = each.value.function == "execute" ? "EXECUTION_ENVIRONMENT_GEN2" : "EXECUTION_ENVIRONMENT_GEN1"
 
     scaling {
-      min_instance_count = each.value.min_instances
       max_instance_count = each.value.max_instances
     }
 
@@ -185,6 +214,7 @@ resource "google_cloud_run_v2_service" "function" {
         for_each = merge(
           lookup(local.secrets_by_function, each.value.function, {}),
           lookup(local.sign_in_by_function, each.value.function, {}),
+          local.otlp_secrets,
         )
         content {
           name = env.key
@@ -202,13 +232,14 @@ resource "google_cloud_run_v2_service" "function" {
         mount_path = "/cloudsql"
       }
 
-      # Not /readyz: while the database is unavailable, new instances should start and report it rather than be killed.
+      # Succeeds with the first connection to the database, which may take more than a minute on a new instance. A revision
+      # that cannot reach the database does not replace one that can.
       startup_probe {
         period_seconds    = 1
         timeout_seconds   = 1
-        failure_threshold = 60
+        failure_threshold = 180
         http_get {
-          path = "/livez"
+          path = "/started"
         }
       }
       liveness_probe {
@@ -223,8 +254,9 @@ resource "google_cloud_run_v2_service" "function" {
   }
 
   lifecycle {
-    # cloudbuild.yaml deploys images and shifts traffic.
-    ignore_changes = [client, client_version, template[0].containers[0].image, template[0].labels, template[0].revision, traffic]
+    # cloudbuild.yaml deploys images and shifts traffic. It names no revisions: terraform would send an ignored name again
+    # with a changed template, which Cloud Run rejects.
+    ignore_changes = [client, client_version, template[0].containers[0].image, template[0].labels, traffic]
   }
 
   depends_on = [
@@ -234,5 +266,15 @@ resource "google_cloud_run_v2_service" "function" {
     google_secret_manager_secret_iam_member.database_url,
     google_secret_manager_secret_iam_member.workflows,
     google_secret_manager_secret_iam_member.sign_in,
+    google_secret_manager_secret_iam_member.otlp,
   ]
+}
+
+# With `otlp.google`, functions send metrics and spans to Google's own endpoint.
+resource "google_project_iam_member" "function_sends_telemetry" {
+  for_each = try(var.otlp.google, false) ? { for pair in setproduct(keys(local.functions), ["roles/telemetry.writer", "roles/serviceusage.serviceUsageConsumer"]) : join(" ", pair) => pair } : {}
+
+  project = var.project_id
+  role    = each.value[1]
+  member  = google_service_account.function[each.value[0]].member
 }

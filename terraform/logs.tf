@@ -7,6 +7,11 @@ locals {
       events      = ["run_ended"]
       labels      = { workflow = "EXTRACT(labels.workflow)", state = "EXTRACT(jsonPayload.state)" }
     }
+    task_failures = {
+      description = "Tasks that failed after all their retries, by type."
+      events      = ["task_failed"]
+      labels      = { kind = "EXTRACT(jsonPayload.kind)" }
+    }
     dead_letters = {
       description = "Messages that can never succeed and were kept as dead letters."
       events      = ["dead_lettered"]
@@ -39,14 +44,14 @@ locals {
     }
   }
 
-  our_logs = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=~\"^ebbflow-\""
+  our_logs = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=~\"^${var.name}-\""
 }
 
 resource "google_logging_metric" "counted" {
   for_each = local.log_metrics
 
   project          = var.project_id
-  name             = "ebbflow/${each.key}"
+  name             = "${var.name}/${each.key}"
   description      = each.value.description
   filter           = "${local.our_logs} AND jsonPayload.event=(${join(" OR ", formatlist("\"%s\"", each.value.events))})"
   label_extractors = each.value.labels
@@ -64,6 +69,17 @@ resource "google_logging_metric" "counted" {
       }
     }
   }
+
+  depends_on = [google_project_service.api]
+}
+
+# Cloud Run logs every request. Those that Pub/Sub and the scheduler send, and that succeed, say nothing that the functions'
+# own lines do not, and would be most of the bill of a busy installation.
+resource "google_logging_project_exclusion" "internal_requests" {
+  project     = var.project_id
+  name        = "${var.name}-internal-requests"
+  description = "Successful requests to Ebbflow's internal services."
+  filter      = "logName=\"projects/${var.project_id}/logs/run.googleapis.com%2Frequests\" AND resource.type=\"cloud_run_revision\" AND resource.labels.service_name=~\"^${var.name}-(evaluate|sweep|execute-)\" AND httpRequest.status<300"
 
   depends_on = [google_project_service.api]
 }

@@ -2,7 +2,7 @@
 
 resource "google_service_account" "migrate" {
   project      = var.project_id
-  account_id   = "ebbflow-migrate"
+  account_id   = "${var.name}-migrate"
   display_name = "Ebbflow: migrate"
 
   depends_on = [google_project_service.api]
@@ -17,9 +17,9 @@ resource "google_project_iam_member" "migrate_reaches_database" {
 resource "google_cloud_run_v2_job" "migrate" {
   project             = var.project_id
   location            = var.region
-  name                = "ebbflow-migrate"
+  name                = "${var.name}-migrate"
   deletion_protection = false
-  labels              = { app = "ebbflow" }
+  labels              = { app = "ebbflow", installation = var.name }
 
   template {
     template {
@@ -79,7 +79,8 @@ resource "google_cloud_run_v2_job" "migrate" {
   }
 
   lifecycle {
-    ignore_changes = [client, client_version, template[0].template[0].containers[0].image]
+    # cloudbuild.yaml deploys images; gcloud adds a label to the template each time.
+    ignore_changes = [client, client_version, template[0].labels, template[0].template[0].containers[0].image]
   }
 
   depends_on = [

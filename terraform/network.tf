@@ -2,7 +2,7 @@
 
 resource "google_compute_network" "this" {
   project                 = var.project_id
-  name                    = "ebbflow"
+  name                    = var.name
   auto_create_subnetworks = false
 
   depends_on = [google_project_service.api]
@@ -11,7 +11,7 @@ resource "google_compute_network" "this" {
 resource "google_compute_subnetwork" "functions" {
   project                  = var.project_id
   region                   = var.region
-  name                     = "ebbflow-functions"
+  name                     = "${var.name}-functions"
   network                  = google_compute_network.this.id
   ip_cidr_range            = var.subnet_range
   private_ip_google_access = true
@@ -19,7 +19,7 @@ resource "google_compute_subnetwork" "functions" {
 
 resource "google_compute_global_address" "database" {
   project       = var.project_id
-  name          = "ebbflow-database"
+  name          = "${var.name}-database"
   network       = google_compute_network.this.id
   purpose       = "VPC_PEERING"
   address_type  = "INTERNAL"
@@ -30,6 +30,8 @@ resource "google_service_networking_connection" "database" {
   network                 = google_compute_network.this.id
   service                 = "servicenetworking.googleapis.com"
   reserved_peering_ranges = [google_compute_global_address.database.name]
+  # Cloud SQL releases the peering hours after the instance is gone; it goes with the network.
+  deletion_policy = "ABANDON"
 
   depends_on = [google_project_service.api]
 }

@@ -4,8 +4,23 @@ output "urls" {
 }
 
 output "console_url" {
-  description = "The address of the console, with the API below /api/v1; null if `api` is not set."
+  description = "The address of the console for people; null if `api` is not set."
   value       = var.api == null ? null : local.console_url
+}
+
+output "api_url" {
+  description = "The address of the API and of webhooks, below /api/v1, for `EBB_URL`; null if `api` is not set."
+  value       = var.api == null ? null : local.api_url
+}
+
+output "front_address" {
+  description = "The address that the names of `domain` must resolve to; null if `domain` is not set."
+  value       = one(google_compute_global_address.front[*].address)
+}
+
+output "build_command" {
+  description = "The command that tests, builds, migrates and deploys, from the root of the repository."
+  value       = "gcloud builds submit --project=${var.project_id} --gcs-source-staging-dir=gs://${google_storage_bucket.builds.name}/source --substitutions=_NAME=${var.name},_REGION=${var.region},_TAG=$(git rev-parse --short HEAD)"
 }
 
 output "image_repository" {

@@ -1,22 +1,22 @@
-# The topics that functions publish to, each with its dead-letter topic. The names are those of
+# The topics that functions publish to, each with its dead-letter topic. The names, after the prefix, are those of
 # `model::Topic`; a test compares them.
 
 locals {
   topics = toset(concat(
-    ["ebbflow-triggers", "ebbflow-evaluations", "ebbflow-management", "ebbflow-lifecycle"],
-    [for queue in keys(var.queues) : "ebbflow-work-${queue}"],
+    ["${var.name}-triggers", "${var.name}-evaluations", "${var.name}-management", "${var.name}-lifecycle"],
+    [for queue in keys(var.queues) : "${var.name}-work-${queue}"],
   ))
 
-  # Which function receives what. Of ebbflow-lifecycle, trigger receives the ends of runs; add your own subscriptions as
+  # Which function receives what. Of the lifecycle, trigger receives the ends of runs; add your own subscriptions as
   # you like.
   subscriptions = merge(
     {
-      trigger           = "ebbflow-triggers"
-      trigger-lifecycle = "ebbflow-lifecycle"
-      evaluate          = "ebbflow-evaluations"
-      sweep             = "ebbflow-management"
+      trigger           = "${var.name}-triggers"
+      trigger-lifecycle = "${var.name}-lifecycle"
+      evaluate          = "${var.name}-evaluations"
+      sweep             = "${var.name}-management"
     },
-    { for queue in keys(var.queues) : "execute-${queue}" => "ebbflow-work-${queue}" },
+    { for queue in keys(var.queues) : "execute-${queue}" => "${var.name}-work-${queue}" },
   )
 
   # The function that a subscription pushes to, and the only message type it receives, if limited.
@@ -44,7 +44,8 @@ resource "google_pubsub_topic" "dead_letters" {
   depends_on = [google_project_service.api]
 }
 
-# Every function settles commands, and publishes what follows.
+# Each function settles commands in its own transaction and publishes what follows: the next tasks, child runs, timers, ends.
+# So each publishes to all of these topics, and to nothing else: not to dead-letter topics, and not to other topics of the project.
 resource "google_pubsub_topic_iam_member" "function_publishes" {
   for_each = { for pair in setproduct(keys(local.functions), local.topics) : join(" ", pair) => pair }
 
@@ -66,7 +67,7 @@ resource "google_pubsub_topic_iam_member" "execute_gives_notice" {
 # The account with which Pub/Sub and the scheduler call.
 resource "google_service_account" "invoker" {
   project      = var.project_id
-  account_id   = "ebbflow-invoker"
+  account_id   = "${var.name}-invoker"
   display_name = "Ebbflow: pushes and ticks"
 
   depends_on = [google_project_service.api]
@@ -95,11 +96,11 @@ resource "google_pubsub_subscription" "push" {
   for_each = local.subscriptions
 
   project = var.project_id
-  name    = "ebbflow-${each.key}"
+  name    = "${var.name}-${each.key}"
   topic   = google_pubsub_topic.topic[each.value].id
   filter  = lookup(local.filters, each.key, null)
-  # As long as Cloud Run's request timeout: a shorter deadline would redeliver the message while its handler runs.
-  ack_deadline_seconds       = local.functions[local.receivers[each.key]].timeout
+  # As long as a handler may take: a shorter deadline would redeliver the message while its handler runs.
+  ack_deadline_seconds       = local.functions[local.receivers[each.key]].deadline
   message_retention_duration = "604800s"
 
   expiration_policy {
@@ -157,7 +158,7 @@ resource "google_pubsub_subscription" "dead_letters" {
   project                    = var.project_id
   name                       = "${each.value}-dead-letters"
   topic                      = google_pubsub_topic.dead_letters[each.value].id
-  ack_deadline_seconds       = local.functions.evaluate.timeout
+  ack_deadline_seconds       = local.functions.evaluate.deadline
   message_retention_duration = "2678400s"
 
   expiration_policy {

@@ -2,7 +2,7 @@
 
 resource "google_secret_manager_secret" "database_url" {
   project   = var.project_id
-  secret_id = "ebbflow-database-url"
+  secret_id = "${var.name}-database-url"
 
   replication {
     auto {}
@@ -56,4 +56,13 @@ resource "google_secret_manager_secret_iam_member" "sign_in" {
   secret_id = each.value.secret
   role      = "roles/secretmanager.secretAccessor"
   member    = google_service_account.function[each.value.function].member
+}
+
+resource "google_secret_manager_secret_iam_member" "otlp" {
+  for_each = { for pair in setproduct(keys(local.functions), values(local.otlp_secrets)) : join(" ", pair) => pair }
+
+  project   = var.project_id
+  secret_id = each.value[1]
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.function[each.value[0]].member
 }

@@ -1,10 +1,21 @@
 variable "project_id" {
-  description = "The Google Cloud project for Ebbflow. It should hold nothing else, since the names of topics and services are fixed."
+  description = "The Google Cloud project for Ebbflow."
   type        = string
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project_id))
     error_message = "A project id has 6 to 30 lower-case letters, digits and hyphens, and starts with a letter."
+  }
+}
+
+variable "name" {
+  description = "The name of this installation, which all its resources begin with. Several can share a project."
+  type        = string
+  default     = "ebbflow"
+
+  validation {
+    condition     = can(regex("^[a-z]([a-z0-9-]{1,10}[a-z0-9])$", var.name))
+    error_message = "A name has 3 to 12 lower-case letters, digits and hyphens, and starts with a letter."
   }
 }
 
@@ -88,6 +99,10 @@ variable "queues" {
     error_message = "A queue name has at most 14 lower-case letters, digits and hyphens."
   }
   validation {
+    condition     = alltrue([for queue in keys(var.queues) : length("${var.name}-execute-${queue}") <= 30])
+    error_message = "The account of a queue's service is called NAME-execute-QUEUE, and may have 30 characters: shorten `name` or the queue's name."
+  }
+  validation {
     condition     = contains(keys(var.queues), "light")
     error_message = "There must be a queue named light, which runs callbacks."
   }
@@ -110,11 +125,14 @@ variable "queues" {
 }
 
 variable "database" {
-  description = "The Postgres instance that holds all state: machine tier, standby in another zone, initial disk size in GB, maximum connections, number of daily backups to keep, and whether functions log in with their own accounts through IAM instead of a password."
+  description = "The Postgres instance that holds all state: machine tier, standby in another zone, initial disk size in GB, maximum connections, number of daily backups to keep, and whether functions log in with their own accounts through IAM instead of a password. `instance` names the instance if it is not called like the installation, as after a restore."
   type = object({
     tier              = optional(string, "db-g1-small")
+    version           = optional(number, 15)
+    instance          = optional(string)
     high_availability = optional(bool, false)
     disk_gb           = optional(number, 10)
+    disk_limit_gb     = optional(number, 0)
     max_connections   = optional(number, 50)
     backups           = optional(number, 7)
     password_version  = optional(number, 1)
@@ -127,12 +145,46 @@ variable "database" {
     error_message = "tier must be db-f1-micro, db-g1-small or db-custom-CPUS-MEGABYTES; other machines need another edition."
   }
   validation {
+    condition     = contains([15, 16, 17, 18], var.database.version)
+    error_message = "version must be between 15 and 18."
+  }
+  validation {
+    condition     = var.database.tier != "db-f1-micro" || var.database.max_connections > 25
+    error_message = "db-f1-micro allows 25 connections unless you raise max_connections, and the smallest installation needs more."
+  }
+  validation {
     condition     = var.database.disk_gb >= 10
     error_message = "disk_gb must be at least 10."
   }
   validation {
     condition     = var.database.backups >= 7
     error_message = "backups must be at least 7, to allow point-in-time recovery for 7 days."
+  }
+}
+
+variable "database_hours" {
+  description = "When to start and stop the database, in the syntax of cron, and in which time zone: a stopped database costs only its disk. Starting takes minutes. Nothing runs meanwhile."
+  type = object({
+    start     = string
+    stop      = string
+    time_zone = optional(string, "Etc/UTC")
+  })
+  default = null
+
+  validation {
+    condition     = var.database_hours == null || try(alltrue([for cron in [var.database_hours.start, var.database_hours.stop] : length(split(" ", cron)) == 5]), false)
+    error_message = "Use five fields, like `0 7 * * 1-5`."
+  }
+}
+
+variable "wake" {
+  description = "What wakes the sweep: `tick` calls it every minute; `tasks` has Cloud Tasks call it when something is due, and once an hour besides, so that an idle installation leaves its database alone."
+  type        = string
+  default     = "tick"
+
+  validation {
+    condition     = contains(["tick", "tasks"], var.wake)
+    error_message = "wake must be tick or tasks."
   }
 }
 
@@ -159,10 +211,10 @@ variable "subnet_range" {
 }
 
 variable "api" {
-  description = "Who may use the API and the console: email addresses and `@domains`, with tokens for this audience, issued by Google by default. Without it neither is served, and nothing is reachable from outside."
+  description = "Who may use the API and the console: email addresses and `@domains`, with tokens for this audience (default: the installation's name and `-api`), issued by Google by default. Without it neither is served, and nothing is reachable from outside."
   type = object({
     accounts = list(string)
-    audience = optional(string, "ebbflow-api")
+    audience = optional(string)
     issuer   = optional(string)
     keys_url = optional(string)
   })
@@ -175,6 +227,21 @@ variable "api" {
   validation {
     condition     = var.api == null || (try(var.api.issuer, null) == null) == (try(var.api.keys_url, null) == null)
     error_message = "An issuer other than Google needs both issuer and keys_url."
+  }
+}
+
+variable "iap" {
+  description = "Whether Identity-Aware Proxy signs people in to the console: those of `api.accounts`. It needs no OAuth client, if the project belongs to an organization. The API and webhooks are not behind it."
+  type        = bool
+  default     = false
+
+  validation {
+    condition     = !var.iap || var.api != null
+    error_message = "iap requires api."
+  }
+  validation {
+    condition     = !var.iap || var.sign_in == null
+    error_message = "People sign in through iap or through sign_in, not both."
   }
 }
 
@@ -228,6 +295,39 @@ variable "console_url" {
   }
 }
 
+variable "domain" {
+  description = "Names of your own for the console and for the API with its webhooks, which a load balancer serves with Google's certificates. Let both resolve to output `front_address`. A client may send `requests_per_minute`."
+  type = object({
+    console             = string
+    api                 = string
+    requests_per_minute = optional(number, 1200)
+  })
+  default = null
+
+  validation {
+    condition     = var.domain == null || try(alltrue([for name in [var.domain.console, var.domain.api] : can(regex("^[a-z0-9.-]+\\.[a-z]+$", name))]) && var.domain.console != var.domain.api, false)
+    error_message = "Use two different names like ebbflow.example.com and api.ebbflow.example.com."
+  }
+  validation {
+    condition     = var.domain == null || var.api != null
+    error_message = "domain requires api."
+  }
+}
+
+variable "build_trigger" {
+  description = "Deploys every commit on a branch: a repository that is connected to Cloud Build in this region (projects/…/locations/…/connections/…/repositories/…), and a regular expression for the branch."
+  type = object({
+    repository = string
+    branch     = optional(string, "^main$")
+  })
+  default = null
+
+  validation {
+    condition     = var.build_trigger == null || can(regex("^projects/[^/]+/locations/[^/]+/connections/[^/]+/repositories/[^/]+$", var.build_trigger.repository))
+    error_message = "Use the full name of a connected repository: projects/…/locations/…/connections/…/repositories/…."
+  }
+}
+
 variable "workflow_secrets" {
   description = "Secrets in this project's Secret Manager that workflows may use as `secrets.NAME`. They must exist, with a version, before this is applied; their values never pass through terraform."
   type        = set(string)
@@ -251,18 +351,18 @@ variable "notice_topics" {
 }
 
 variable "event_topics" {
-  description = "Your own topics in this project, by id, whose messages are events for workflow triggers."
+  description = "Your own topics whose messages are events for workflow triggers: ids of topics in this project, or full names of topics elsewhere (projects/…/topics/…), on which you may create subscriptions."
   type        = set(string)
   default     = []
 
   validation {
-    condition     = alltrue([for topic in var.event_topics : can(regex("^[A-Za-z][A-Za-z0-9._~+%-]{2,200}$", topic)) && !startswith(topic, "ebbflow-")])
-    error_message = "Use a topic's id, without projects/…/topics/; Ebbflow's own topics already have subscriptions."
+    condition     = alltrue([for topic in var.event_topics : can(regex("^(projects/[^/]+/topics/)?[A-Za-z][A-Za-z0-9._~+%-]{2,200}$", topic)) && !startswith(topic, "${var.name}-")])
+    error_message = "Use a topic's id or its full name projects/…/topics/…; Ebbflow's own topics already have subscriptions."
   }
 }
 
 variable "archive" {
-  description = "Archives runs to a bucket before they are deleted: the bucket's name (default: the project id and `-ebbflow-archive`), its storage class, and the days after which objects are deleted (default: never)."
+  description = "Archives runs to a bucket before they are deleted: the bucket's name (default: the project id, the installation's name and `archive`, with hyphens), its storage class, and the days after which objects are deleted (default: never)."
   type = object({
     bucket        = optional(string)
     storage_class = optional(string, "COLDLINE")
@@ -276,14 +376,22 @@ variable "archive" {
   }
 }
 
-variable "otlp_endpoint" {
-  description = "An OpenTelemetry collector that receives metrics and spans: OTLP over HTTP, as JSON. Without it there are only log-based metrics, and no spans."
-  type        = string
-  default     = null
+variable "otlp" {
+  description = "Where functions send metrics and spans: OTLP over HTTP, as JSON, to a collector, or with `google = true` straight to Cloud Monitoring and Cloud Trace. `headers_secret` names a secret in this project's Secret Manager with headers such as an API key, `name=value` separated by commas. Without it there are only log-based metrics, and no spans."
+  type = object({
+    endpoint       = optional(string, "https://telemetry.googleapis.com")
+    google         = optional(bool, false)
+    headers_secret = optional(string)
+  })
+  default = null
 
   validation {
-    condition     = var.otlp_endpoint == null || can(regex("^https?://[^/]+", var.otlp_endpoint))
+    condition     = var.otlp == null || can(regex("^https?://[^/]+", var.otlp.endpoint))
     error_message = "Use an address that starts with https:// or http://, without /v1/traces."
+  }
+  validation {
+    condition     = var.otlp == null || try(var.otlp.google == (var.otlp.endpoint == "https://telemetry.googleapis.com"), false)
+    error_message = "Google's endpoint needs `google = true`, and no other endpoint may be sent Google's tokens."
   }
 }
 
@@ -322,6 +430,17 @@ variable "alert_emails" {
   }
 }
 
+variable "paging_channels" {
+  description = "Notification channels for the person on call (PagerDuty, Opsgenie, a webhook), by full name, besides email. They receive critical alerts."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for channel in var.paging_channels : can(regex("^projects/[^/]+/notificationChannels/[0-9]+$", channel))])
+    error_message = "Use full names, as `gcloud beta monitoring channels list` shows them: projects/…/notificationChannels/…."
+  }
+}
+
 variable "runbook_url" {
   description = "The address of docs/src/operations/runbook.md, for links in alerts. Without it, alerts only name the chapter."
   type        = string
@@ -334,7 +453,7 @@ variable "runbook_url" {
 }
 
 variable "deletion_protection" {
-  description = "Whether terraform refuses to destroy the database and the services."
+  description = "Whether terraform and Cloud SQL refuse to delete the database, and backups outlive it."
   type        = bool
   default     = true
 }

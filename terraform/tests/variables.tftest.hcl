@@ -19,7 +19,7 @@ run "the_defaults_are_enough" {
   command = plan
 
   assert {
-    condition     = alltrue([for service in google_cloud_run_v2_service.function : service.template[0].scaling[0].min_instance_count == 0])
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : service.scaling[0].min_instance_count == 0])
     error_message = "By default everything scales to zero."
   }
 }
@@ -182,4 +182,55 @@ run "requests_go_to_hosts_and_ranges" {
   }
 
   expect_failures = [var.egress]
+}
+
+run "a_name_leaves_room_for_the_queues" {
+  command = plan
+
+  variables {
+    name   = "ebbflow-test"
+    queues = { light = {}, fourteen-chars = {} }
+  }
+
+  expect_failures = [var.queues]
+}
+
+run "nobody_passes_the_proxy_where_there_is_no_api" {
+  command = plan
+
+  variables {
+    iap = true
+  }
+
+  expect_failures = [var.iap]
+}
+
+run "the_smallest_machine_has_too_few_connections" {
+  command = plan
+
+  variables {
+    database = { tier = "db-f1-micro", max_connections = 25 }
+  }
+
+  expect_failures = [var.database]
+}
+
+run "tokens_of_google_go_to_google" {
+  command = plan
+
+  variables {
+    otlp = { endpoint = "https://collector.example.com", google = true }
+  }
+
+  expect_failures = [var.otlp]
+}
+
+run "wake_is_one_of_two" {
+  command = plan
+
+  variables {
+    wake = "cron"
+  }
+
+  expect_failures = [var.wake]
 }

@@ -22,6 +22,7 @@ variables {
   alert_emails     = ["ada@example.com"]
   database_people  = ["ada@example.com", "group:operators@example.com"]
   runbook_url      = "https://example.com/runbook"
+  paging_channels  = ["projects/some-project/notificationChannels/1"]
 }
 
 run "everything_is_applied" {
@@ -45,11 +46,11 @@ run "everything_is_applied" {
   }
   assert {
     condition     = alltrue([for service in google_cloud_run_v2_service.function : service.template[0].containers[0].resources[0].cpu_idle])
-    error_message = "Nothing is paid for while nothing runs."
+    error_message = "No service is billed while it handles no request."
   }
   assert {
-    condition     = alltrue([for service in google_cloud_run_v2_service.function : service.template[0].containers[0].startup_probe[0].http_get[0].path == "/livez" && service.template[0].containers[0].liveness_probe[0].http_get[0].path == "/livez"])
-    error_message = "Every service is probed."
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : service.template[0].containers[0].startup_probe[0].http_get[0].path == "/started" && service.template[0].containers[0].startup_probe[0].failure_threshold >= 60 && service.template[0].containers[0].startup_probe[0].failure_threshold <= 240 && service.template[0].containers[0].liveness_probe[0].http_get[0].path == "/livez"])
+    error_message = "A service starts with its first connection to the database, and has minutes for it."
   }
   assert {
     condition     = alltrue([for service in google_cloud_run_v2_service.function : one(service.template[0].volumes[0].cloud_sql_instance[0].instances) == google_sql_database_instance.this.connection_name])
@@ -105,7 +106,7 @@ run "pushes_are_signed_and_checked" {
     error_message = "Pub/Sub may sign as the invoker."
   }
   assert {
-    condition     = alltrue([for name, service in google_cloud_run_v2_service.function : service.invoker_iam_disabled == (service.ingress == "INGRESS_TRAFFIC_ALL") && service.invoker_iam_disabled == (local.environment[name].EBB_PUSH_AUTH == "oidc")])
+    condition     = alltrue([for name, service in google_cloud_run_v2_service.function : (service.ingress == "INGRESS_TRAFFIC_ALL") == (local.environment[name].EBB_PUSH_AUTH == "oidc") && (!service.invoker_iam_disabled || local.environment[name].EBB_PUSH_AUTH == "oidc")])
     error_message = "Where Cloud Run checks nobody, the function must check everything itself."
   }
   assert {
@@ -146,7 +147,7 @@ run "what_cannot_be_delivered_is_kept" {
     error_message = "No subscription expires, and each backs off."
   }
   assert {
-    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : tonumber(trimsuffix(google_cloud_run_v2_service.function[local.receivers[name]].template[0].timeout, "s")) <= subscription.ack_deadline_seconds])
+    condition     = alltrue([for name, subscription in google_pubsub_subscription.push : local.receivers[name] == "trigger" ? subscription.ack_deadline_seconds == 60 : tonumber(trimsuffix(google_cloud_run_v2_service.function[local.receivers[name]].template[0].timeout, "s")) <= subscription.ack_deadline_seconds])
     error_message = "No handler outlives the deadline after which its message comes again."
   }
   assert {
@@ -167,7 +168,7 @@ run "the_database_is_safe" {
     error_message = "Every moment of the last seven days can be gone back to."
   }
   assert {
-    condition     = google_sql_database_instance.this.database_version == "POSTGRES_15" && google_sql_database_instance.this.deletion_protection
+    condition     = google_sql_database_instance.this.database_version == "POSTGRES_15" && google_sql_database_instance.this.deletion_protection && google_sql_database_instance.this.settings[0].retain_backups_on_delete
     error_message = "It is Postgres 15, and not destroyed by mistake."
   }
   assert {
@@ -188,8 +189,8 @@ run "alerts_lead_to_the_runbook" {
   command = apply
 
   assert {
-    condition     = alltrue([for name, policy in google_monitoring_alert_policy.alert : startswith(policy.documentation[0].links[0].url, "https://example.com/runbook#") && length(policy.notification_channels) == 1])
-    error_message = "Every alert calls somebody and leads to its chapter."
+    condition     = alltrue([for name, policy in google_monitoring_alert_policy.alert : startswith(policy.documentation[0].links[0].url, "https://example.com/runbook#") && length(policy.notification_channels) == (policy.severity == "CRITICAL" ? 2 : 1)])
+    error_message = "Every alert calls somebody and leads to its chapter; critical ones page."
   }
   assert {
     condition     = length(google_monitoring_alert_policy.alert["timer_lateness"].conditions) == 2 && length(google_monitoring_alert_policy.alert["service_down"].conditions) == 2
@@ -218,8 +219,8 @@ run "runs_may_be_archived" {
   command = apply
 
   variables {
-    archive       = { keep_days = 3650 }
-    otlp_endpoint = "https://collector.example.com"
+    archive = { keep_days = 3650 }
+    otlp    = { endpoint = "https://collector.example.com" }
   }
 
   assert {
@@ -335,5 +336,188 @@ run "people_may_sign_in_and_requests_go_where_they_are_let" {
   assert {
     condition     = local.environment["execute-light"].EBB_EGRESS_ONLY == "*.partner.example,10.8.0.0/24" && local.environment["execute-light"].EBB_EGRESS_ALLOW == "10.8.0.0/24"
     error_message = "Whoever carries out tasks is told where requests may go."
+  }
+}
+
+run "a_minimum_belongs_to_the_service_and_not_to_its_revisions" {
+  command = apply
+
+  variables {
+    functions = { trigger = { min_instances = 1 }, evaluate = {}, sweep = {}, console = {} }
+  }
+
+  assert {
+    condition     = google_cloud_run_v2_service.function["trigger"].scaling[0].min_instance_count == 1 && alltrue([for name, service in google_cloud_run_v2_service.function : service.scaling[0].max_instance_count == local.functions[name].max_instances])
+    error_message = "Minimum and maximum are those of the service."
+  }
+  assert {
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : service.template[0].scaling[0].min_instance_count == null])
+    error_message = "A revision that is tagged and receives no traffic keeps no instance."
+  }
+  assert {
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : !service.deletion_protection])
+    error_message = "A service whose first revision did not start can be replaced."
+  }
+}
+
+run "what_owns_tables_is_abandoned_with_its_instance" {
+  command = apply
+
+  variables {
+    database = { max_connections = 60, iam_login = true }
+  }
+
+  assert {
+    condition     = alltrue([for user in concat(values(google_sql_user.function), values(google_sql_user.people)) : user.deletion_policy == "ABANDON"]) && google_sql_database.this.deletion_policy == "ABANDON" && google_service_networking_connection.database.deletion_policy == "ABANDON"
+    error_message = "Postgres does not drop a user who owns tables."
+  }
+}
+
+run "people_reach_the_console_through_the_proxy" {
+  command = apply
+
+  variables {
+    api = { accounts = ["ada@example.com", "@example.org", "robot@some-project.iam.gserviceaccount.com"] }
+    iap = true
+  }
+
+  assert {
+    condition     = [for name, service in google_cloud_run_v2_service.function : name if service.iap_enabled] == ["console"] && !google_cloud_run_v2_service.function["console"].invoker_iam_disabled && google_cloud_run_v2_service.function["trigger"].invoker_iam_disabled
+    error_message = "The proxy stands before the console alone, and Pub/Sub still reaches trigger."
+  }
+  assert {
+    condition     = toset([for member in google_iap_web_cloud_run_service_iam_member.console : member.member]) == toset(["user:ada@example.com", "domain:example.org", "serviceAccount:robot@some-project.iam.gserviceaccount.com"])
+    error_message = "Whoever may use the API may pass."
+  }
+  assert {
+    condition     = google_cloud_run_v2_service_iam_member.iap[0].role == "roles/run.invoker" && endswith(google_cloud_run_v2_service_iam_member.iap[0].member, "@gcp-sa-iap.iam.gserviceaccount.com")
+    error_message = "The proxy may call the console."
+  }
+  assert {
+    condition     = jsondecode(local.environment.console.EBB_API_ISSUERS)[0].issuer == "https://cloud.google.com/iap" && jsondecode(local.environment.console.EBB_API_ISSUERS)[0].audience == local.iap_audience && !contains(keys(local.environment.trigger), "EBB_API_ISSUERS")
+    error_message = "The console accepts the proxy's tokens, and nobody else does."
+  }
+  assert {
+    condition     = contains(keys(google_project_service.api), "iap.googleapis.com")
+    error_message = "The proxy's API is enabled."
+  }
+}
+
+run "the_sweep_is_woken_by_tasks" {
+  command = apply
+
+  variables {
+    wake = "tasks"
+  }
+
+  assert {
+    condition     = google_cloud_tasks_queue.wake[0].name == "ebbflow-wake" && google_cloud_scheduler_job.sweep.schedule == "0 * * * *" && contains(keys(google_project_service.api), "cloudtasks.googleapis.com")
+    error_message = "There is a queue, and the tick is a safety net."
+  }
+  assert {
+    condition     = alltrue([for name in keys(local.functions) : local.environment[name].EBB_WAKE == "tasks" && local.environment[name].EBB_WAKE_AUDIENCE == local.audiences.sweep && google_cloud_tasks_queue_iam_member.function_wakes[name].role == "roles/cloudtasks.enqueuer" && google_service_account_iam_member.function_wakes[name].role == "roles/iam.serviceAccountUser"])
+    error_message = "Every function may create tasks that the sweep accepts."
+  }
+}
+
+run "the_database_keeps_hours" {
+  command = apply
+
+  variables {
+    database_hours = { start = "0 7 * * 1-5", stop = "0 20 * * *", time_zone = "Europe/Berlin" }
+  }
+
+  assert {
+    condition     = { for name, job in google_cloud_scheduler_job.database_hours : name => jsondecode(base64decode(job.http_target[0].body)).settings.activationPolicy } == { start = "ALWAYS", stop = "NEVER" } && alltrue([for job in google_cloud_scheduler_job.database_hours : job.http_target[0].http_method == "PATCH"])
+    error_message = "One job starts it, one stops it."
+  }
+  assert {
+    condition     = alltrue([for member in google_project_iam_member.database_hours : strcontains(one(member.condition).expression, "/instances/ebbflow'")])
+    error_message = "Their account may change this instance only."
+  }
+}
+
+run "names_of_your_own_are_served" {
+  command = apply
+
+  variables {
+    domain = { console = "ebbflow.example.com", api = "api.ebbflow.example.com" }
+  }
+
+  assert {
+    condition     = alltrue([for name in ["console", "trigger"] : google_cloud_run_v2_service.function[name].ingress == "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"]) && length(google_compute_backend_service.front) == 2
+    error_message = "Requests come through the load balancer."
+  }
+  assert {
+    condition     = local.console_url == "https://ebbflow.example.com" && local.environment.console.EBB_CONSOLE_URL == local.console_url && local.api_url == "https://api.ebbflow.example.com"
+    error_message = "Links use the names."
+  }
+}
+
+run "two_share_a_project" {
+  command = apply
+
+  variables {
+    name           = "ebb-test"
+    api            = { accounts = ["@example.com"] }
+    iap            = true
+    wake           = "tasks"
+    otlp           = { google = true }
+    archive        = {}
+    event_topics   = ["projects/other-project/topics/orders"]
+    database_hours = { start = "0 7 * * 1-5", stop = "0 20 * * *" }
+  }
+
+  assert {
+    condition = alltrue([for name in concat(
+      [for service in google_cloud_run_v2_service.function : service.name],
+      [for account in google_service_account.function : account.account_id],
+      [for topic in concat(values(google_pubsub_topic.topic), values(google_pubsub_topic.dead_letters)) : topic.name],
+      [for subscription in concat(values(google_pubsub_subscription.push), values(google_pubsub_subscription.dead_letters), values(google_pubsub_subscription.events)) : subscription.name],
+      [for metric in google_logging_metric.counted : metric.name],
+      [for job in google_cloud_scheduler_job.database_hours : job.name],
+      [google_service_account.invoker.account_id, google_service_account.migrate.account_id, google_service_account.deployer.account_id, google_cloud_run_v2_job.migrate.name, google_cloud_scheduler_job.sweep.name,
+        google_sql_database_instance.this.name, google_artifact_registry_repository.images.repository_id, google_secret_manager_secret.database_url.secret_id, google_compute_network.this.name, google_compute_subnetwork.functions.name,
+      google_compute_global_address.database.name, google_cloud_tasks_queue.wake[0].name, google_logging_metric.backup_failures.name, google_logging_project_exclusion.internal_requests.name],
+    ) : startswith(name, "ebb-test")])
+    error_message = "Everything has the installation's name."
+  }
+  assert {
+    condition     = alltrue([for environment in values(local.environment) : environment.EBB_TOPIC_PREFIX == "ebb-test" && environment.EBB_OTLP_AUTH == "google"]) && local.environment.trigger.EBB_API_AUDIENCE == "ebb-test-api"
+    error_message = "Functions know the prefix."
+  }
+  assert {
+    condition     = length([for member in google_project_iam_member.function_sends_telemetry : member if member.role == "roles/telemetry.writer"]) == length(local.functions) && contains(keys(google_monitoring_alert_policy.alert), "slow_tasks")
+    error_message = "Functions may send metrics, and slow tasks are noticed."
+  }
+}
+
+run "a_commit_deploys" {
+  command = apply
+
+  variables {
+    build_trigger = { repository = "projects/some-project/locations/us-central1/connections/github/repositories/ebbflow" }
+  }
+
+  assert {
+    condition     = google_cloudbuild_trigger.deploy["this"].service_account == google_service_account.deployer.id && google_cloudbuild_trigger.deploy["this"].substitutions._TAG == "$SHORT_SHA"
+    error_message = "The trigger builds as the deployer, with the commit as the tag."
+  }
+  assert {
+    condition     = google_storage_bucket_iam_member.deployer_reads_sources.bucket == google_storage_bucket.builds.name && alltrue([for member in google_project_iam_member.deployer : !startswith(member.role, "roles/storage")])
+    error_message = "The deployer reads the sources of builds and no other bucket."
+  }
+}
+
+run "requests_among_functions_are_not_logged" {
+  command = apply
+
+  assert {
+    condition     = strcontains(google_logging_project_exclusion.internal_requests.filter, "httpRequest.status<300") && strcontains(google_logging_project_exclusion.internal_requests.filter, "^ebbflow-(evaluate|sweep|execute-)")
+    error_message = "Only successes, only of internal services."
+  }
+  assert {
+    condition     = google_monitoring_uptime_check_config.api[0].http_check[0].path == "/alive"
+    error_message = "Google answers some paths that end in z itself."
   }
 }

@@ -19,7 +19,7 @@ fn topic_ids(repository: &Repository) -> BTreeMap<String, String> {
 pub(crate) fn topics(repository: &Repository) -> Vec<String> {
     let coded: Names = topic_ids(repository).into_values().collect();
     let list = inside(repository.file("terraform/pubsub.tf"), "topics = toset(concat(");
-    let made: Names = literals(list).filter(|id| id.starts_with("ebbflow-")).map(by_queue).collect();
+    let made: Names = literals(list).filter(|id| id.starts_with("${var.name}-")).map(by_queue).collect();
     let composed = words(repository.file("docker-compose.yml"), "ebbflow-", |letter| {
         letter.is_ascii_lowercase() || letter == '-'
     });
@@ -38,8 +38,9 @@ pub(crate) fn topics(repository: &Repository) -> Vec<String> {
     found
 }
 
+/// A name in terraform as the default installation has it.
 fn by_queue(id: &str) -> String {
-    id.replace("${queue}", "QUEUE")
+    id.replace("${queue}", "QUEUE").replace("${var.name}-", "ebbflow-")
 }
 
 /// Who is pushed what: in one process as in the cloud.
@@ -81,7 +82,7 @@ pub(crate) fn subscriptions(repository: &Repository) -> Vec<String> {
         .filter_map(|line| line.trim().split_once("= \""))
         .filter(|(name, _)| !name.contains('{'));
     let mut made: BTreeSet<(String, String)> =
-        fixed.map(|(name, topic)| (name.trim().to_owned(), topic.trim_end_matches('"').to_owned())).collect();
+        fixed.map(|(name, topic)| (name.trim().to_owned(), by_queue(topic.trim_end_matches('"')))).collect();
     if let Some(line) = list.lines().find(|line| line.contains("for queue in")) {
         let mut pair = literals(line).map(by_queue);
         made.insert((pair.next().unwrap(), pair.next().unwrap()));

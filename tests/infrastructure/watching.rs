@@ -3,6 +3,12 @@
 use super::reading::{Repository, attributes, inside, literals, quoted, words};
 use super::{Names, compare};
 
+/// Alerts on Cloud SQL, which those who run their own Postgres watch with its own exporter.
+const CLOUD_ONLY: [&str; 3] = ["database-disk", "database-cpu", "backup-failed"];
+
+/// Events that terraform counts ahead of the code. An entry goes with the code that logs it.
+const COUNTED_AHEAD: [&str; 1] = ["task_failed"];
+
 /// Every event that terraform counts is one that the code logs, and the other way round. Some of an inspection's faults are
 /// counted, too: a finding is logged with its fault as the event.
 pub(crate) fn counts(repository: &Repository) -> Vec<String> {
@@ -19,7 +25,13 @@ pub(crate) fn counts(repository: &Repository) -> Vec<String> {
     let findings = sources().any(|(_, code)| code.contains("event = fault"));
     let known: Names =
         counted.iter().filter(|event| !findings || !faults.contains(*event)).cloned().collect();
-    compare("events", ("terraform/logs.tf", known), ("the code", logged))
+    let (ahead, known): (Names, Names) =
+        known.into_iter().partition(|event| COUNTED_AHEAD.contains(&event.as_str()));
+    let mut found = compare("events", ("terraform/logs.tf", known), ("the code", logged));
+    if ahead.len() != COUNTED_AHEAD.len() {
+        found.push(format!("terraform/logs.tf does not count all of {COUNTED_AHEAD:?}"));
+    }
+    found
 }
 
 /// Each alert has a chapter in the runbook, whose commands there are.
@@ -39,6 +51,7 @@ pub(crate) fn alerts(repository: &Repository) -> Vec<String> {
     );
     let rules = repository.file("deploy/prometheus/rules.yaml");
     let ruled: Names = quoted_after(rules, "alert: ").iter().map(|name| kebab(name)).collect();
+    let sent: Names = sent.into_iter().filter(|name| !CLOUD_ONLY.contains(&name.as_str())).collect();
     found.extend(compare(
         "alerts",
         ("terraform/alerts.tf", sent.clone()),
@@ -69,13 +82,15 @@ pub(crate) fn numbers(repository: &Repository) -> Vec<String> {
         .flat_map(|(_, text)| words(text, "\"ebbflow_", name))
         .collect();
     let mut found = compare("metrics", (catalogue, listed.clone()), ("the code", counted));
-    let asked = words(repository.file("deploy/prometheus/rules.yaml"), "ebbflow_", name);
-    let known = |asked: &String| {
-        listed.contains(asked) || asked.strip_suffix("_bucket").is_some_and(|name| listed.contains(name))
+    let known = |asked: &str| {
+        let parts = ["", "_bucket", "_count"].map(|part| asked.strip_suffix(part));
+        parts.into_iter().flatten().any(|name| listed.contains(name))
     };
-    let unknown = asked.iter().filter(|asked| !known(asked));
-    found.extend(
-        unknown.map(|asked| format!("deploy/prometheus/rules.yaml asks for {asked}, which nobody counts")),
-    );
+    let askers = repository.files("deploy/prometheus/").chain(repository.files("deploy/grafana/"));
+    for (path, text) in askers {
+        let asked = words(text, "ebbflow_", name);
+        let unknown = asked.iter().filter(|asked| !known(asked));
+        found.extend(unknown.map(|asked| format!("{path} asks for {asked}, which nobody counts")));
+    }
     found
 }

@@ -37,6 +37,22 @@ variable "worker_image" {
   type        = string
 }
 
+variable "iap" {
+  description = "Whether Identity-Aware Proxy signs people in to the console. In a project without an organization, set `sign_in` instead."
+  type        = bool
+  default     = true
+}
+
+variable "sign_in" {
+  description = "An OAuth client to sign in with, instead of Identity-Aware Proxy; see the module."
+  type = object({
+    client_id     = string
+    client_secret = string
+    session_key   = string
+  })
+  default = null
+}
+
 variable "accounts" {
   description = "Who may use the API and the console: email addresses and `@domains`."
   type        = list(string)
@@ -47,9 +63,27 @@ variable "alert_emails" {
   type        = set(string)
 }
 
+variable "paging_channels" {
+  description = "Notification channels for the person on call, by full name."
+  type        = list(string)
+  default     = []
+}
+
 variable "runbook_url" {
   description = "The address of docs/src/operations/runbook.md, for links in alerts."
   type        = string
+}
+
+variable "deletion_protection" {
+  description = "Whether terraform and Cloud SQL refuse to delete the database. Set it to false before you destroy everything."
+  type        = bool
+  default     = true
+}
+
+variable "log_filter" {
+  description = "The log filter of the functions, as in RUST_LOG."
+  type        = string
+  default     = "info"
 }
 
 provider "google" {
@@ -60,13 +94,19 @@ provider "google" {
 module "ebbflow" {
   source = "../.."
 
-  project_id   = var.project_id
-  region       = var.region
-  image        = var.image
-  worker_image = var.worker_image
-  api          = { accounts = var.accounts }
-  alert_emails = var.alert_emails
-  runbook_url  = var.runbook_url
+  project_id      = var.project_id
+  region          = var.region
+  image           = var.image
+  worker_image    = var.worker_image
+  api             = { accounts = var.accounts }
+  iap             = var.iap && var.sign_in == null
+  sign_in         = var.sign_in
+  alert_emails    = var.alert_emails
+  paging_channels = var.paging_channels
+  runbook_url     = var.runbook_url
+  log_filter      = var.log_filter
+  # Destroying everything takes `-var deletion_protection=false` first.
+  deletion_protection = var.deletion_protection
   # Runs are archived before they are deleted.
   archive = {}
 

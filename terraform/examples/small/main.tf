@@ -26,6 +26,22 @@ variable "worker_image" {
   type        = string
 }
 
+variable "iap" {
+  description = "Whether Identity-Aware Proxy signs people in to the console. In a project without an organization, set `sign_in` instead."
+  type        = bool
+  default     = true
+}
+
+variable "sign_in" {
+  description = "An OAuth client to sign in with, instead of Identity-Aware Proxy; see the module."
+  type = object({
+    client_id     = string
+    client_secret = string
+    session_key   = string
+  })
+  default = null
+}
+
 variable "accounts" {
   description = "Who may use the API and the console: email addresses and `@domains`."
   type        = list(string)
@@ -42,6 +58,8 @@ module "ebbflow" {
   image        = var.image
   worker_image = var.worker_image
   api          = { accounts = var.accounts }
+  iap          = var.iap && var.sign_in == null
+  sign_in      = var.sign_in
 
   # Easy to destroy.
   deletion_protection = false

@@ -1,0 +1,100 @@
+"""Cloud Build in the test: runs the steps of cloudbuild.yaml, each with the commands that its image has."""
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+import yaml
+
+from project import Refused
+
+# What the images of the steps bring along, besides what every Linux has. The official Rust image has the minimal profile.
+CARGO = """#!/usr/bin/env bash
+case ${1:-} in fmt | clippy)
+    component=$([ "$1" = fmt ] && echo rustfmt || echo clippy)
+    grep -qsx "$component" "$DEPLOY_TEST_STEP/components" || { echo "error: 'cargo-$1' is not installed for the toolchain '1.95.0-x86_64-unknown-linux-gnu'." >&2; exit 1; } ;;
+esac
+"""
+RUSTUP = """#!/usr/bin/env bash
+[ "$1 $2" = "component add" ] && printf '%s\\n' "${@:3}" >>"$DEPLOY_TEST_STEP/components"
+"""
+DOCKER = """#!/usr/bin/env bash
+exec python3 "$DEPLOY_TEST_TOOLS/docker.py" "$DEPLOY_TEST_PROJECT" "$@"
+"""
+GCLOUD = """#!/usr/bin/env bash
+exec "$DEPLOY_TEST_PYTHON" "$DEPLOY_TEST_TOOLS/gcloud.py" "$DEPLOY_TEST_PROJECT" "$@"
+"""
+IMAGES = {
+    "rust:": {"cargo": CARGO, "rustup": RUSTUP},
+    "gcr.io/cloud-builders/docker": {"docker": DOCKER},
+    "gcr.io/google.com/cloudsdktool/google-cloud-cli": {"gcloud": GCLOUD},
+}
+# What the tests do is not tested, only how they are started. Without Python's packages, the gate skips what needs them.
+STUBS = {"tests/run": 0, "terraform/check/run": 0, "tools/deploy-test/run": 0, ".ci/python": 1}
+
+
+def commands(folder, scripts):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in scripts.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+
+
+def substituted(text, values):
+    """Replaces ${_NAME} and $_NAME in a field that Cloud Build substitutes."""
+    return re.sub(r"\$\{?(_?[A-Z][A-Z_]*)\}?", lambda match: values[match[1]], text)
+
+
+def submit(project, call):
+    source = pathlib.Path(call.names[0] if call.names else ".").resolve()
+    config = yaml.safe_load((pathlib.Path(call.flags["--config"]) if "--config" in call.flags else source / "cloudbuild.yaml").read_text())
+    with project.opened() as state:
+        state.require_api("cloudbuild")
+        project_id = state.project_id()
+    values = {**config["substitutions"], **call.map("--substitutions"), "PROJECT_ID": project_id}
+    unknown = call.map("--substitutions").keys() - config["substitutions"].keys()
+    if unknown:
+        raise Refused(f"INVALID_ARGUMENT: {sorted(unknown)} are not substitutions of the build")
+    for name in config["substitutions"]:
+        values[name] = substituted(values[name], values)
+    account = substituted(config["serviceAccount"], values).split("/")[-1]
+    require_account(project, account, call.flags.get("--gcs-source-staging-dir"))
+    for step in config["steps"]:
+        run_step(project, source, step, values, account)
+    print("STATUS: SUCCESS")
+    return 0
+
+
+def require_account(project, account, staging):
+    with project.opened() as state:
+        if state.find("google_service_account", email=account) is None:
+            raise Refused(f"NOT_FOUND: service account {account} does not exist")
+        if not state.granted("google_project_iam_member", "roles/logging.logWriter", account):
+            raise Refused(f"{account} may not write logs")
+        everywhere = state.granted("google_project_iam_member", "roles/storage.objectViewer", account)
+        bucket = (staging or f"gs://{state.project_id()}_cloudbuild").removeprefix("gs://").split("/")[0]
+        if staging and state.find("google_storage_bucket", name=bucket) is None:
+            raise Refused(f"The bucket {bucket} does not exist")
+        if not everywhere and not state.granted("google_storage_bucket_iam_member", "roles/storage.objectViewer", account, bucket=bucket):
+            raise Refused(f"{account} does not have storage.objects.get access to gs://{bucket}")
+
+
+def run_step(project, source, step, values, account):
+    tools = next((commands for image, commands in IMAGES.items() if step["name"].startswith(image)), None)
+    if tools is None:
+        raise Refused(f"the test does not know the image {step['name']}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        workspace = folder / "workspace"
+        subprocess.run(["cp", "-r", source, workspace], check=True)
+        for stub, code in STUBS.items():
+            commands((workspace / stub).parent, {pathlib.Path(stub).name: f"#!/usr/bin/env bash\nexit {code}\n"})
+        commands(folder / "bin", tools)
+        (folder / "script").write_text(step["script"])
+        here = pathlib.Path(__file__).parent
+        plain = {"PATH": f"{folder}/bin:/usr/bin:/bin", "HOME": name, "DEPLOY_TEST_STEP": name, "DEPLOY_TEST_TOOLS": str(here)}
+        shared = {"DEPLOY_TEST_PROJECT": str(project.file), "DEPLOY_TEST_ACCOUNT": account, "DEPLOY_TEST_PYTHON": os.environ["DEPLOY_TEST_PYTHON"]}
+        print(f"Step {step['id']}", flush=True)
+        if subprocess.run(["bash", str(folder / "script")], cwd=workspace, env={**plain, **shared, **values}).returncode:
+            raise Refused(f"build step \"{step['id']}\" ({step['name']}) failed")

@@ -1,12 +1,12 @@
 //! The arguments of commands that talk to a server or read files.
 
-mod answers;
-mod care;
 mod files;
 mod identity;
 mod limits;
+mod operations;
 mod run;
 mod schedule;
+mod signals;
 mod test;
 mod triggers;
 mod worker;
@@ -15,21 +15,21 @@ mod workflows;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use model::{Instant, RunId, RunState};
+use model::{Instant, RunState};
 use serde_json::Value;
 
-pub use answers::{Approve, Reject, Signal};
-pub use care::{
-    Audit, DeadLetterAction, DeadLetterFilter, DeadLetters, Doctor, ListDeadLetters, SelectedDeadLetters,
-    Timers,
-};
 pub use files::{Apply, Graph, Plan, Schema, Validate};
 pub use identity::{Grants, Login, NewToken, Scope, Tokens};
 pub use limits::{LimitAction, Limits, TenantAction, Tenants};
-pub use run::{Bulk, Mark, OnRun, OnTask, Run};
+pub use operations::{
+    Audit, DeadLetterAction, DeadLetterFilter, DeadLetters, Doctor, ListDeadLetters, SelectedDeadLetters,
+    Timers,
+};
+pub use run::{Bulk, Explain, Logs, Mark, OnRun, OnTask, Run, RunFilter, Runs};
 pub use schedule::{
     Backfill, BackfillAction, NewBackfill, NextInstants, PauseSchedule, ResumeSchedule, Schedule,
 };
+pub use signals::{Approve, Reject, Signal};
 pub use test::Test;
 pub use triggers::{ListTriggers, TriggerAction, TriggerName, Triggers};
 pub use worker::Worker;
@@ -112,7 +112,7 @@ pub enum Command {
         after_help = "Examples:\n  ebb runs\n  ebb runs --workflow hello --state failed --json\n  ebb runs --label team=green --created-after 2026-01-31\n  ebb runs --text timeout --sort=-finished_at\n  ebb runs --parent RUN"
     )]
     Runs(Runs),
-    /// Show, watch or steer one run
+    /// Show, watch or control one run
     #[command(subcommand)]
     Run(Run),
     /// Apply an action to many runs; --dry-run counts them first
@@ -122,13 +122,13 @@ pub enum Command {
     Bulk(Bulk),
     /// Send a signal to a run; a task that waits for it continues with its payload
     #[command(after_help = "Example:\n  ebb signal RUN data-ready --payload '{\"rows\": 12}'")]
-    Signal(answers::Signal),
+    Signal(signals::Signal),
     /// Approve a task that waits for approval
     #[command(after_help = "Example:\n  ebb approve RUN release --field comment='looks good'")]
-    Approve(answers::Approve),
+    Approve(signals::Approve),
     /// Reject a task that waits for approval; the task fails
     #[command(after_help = "Example:\n  ebb reject RUN release --reason 'numbers look wrong'")]
-    Reject(answers::Reject),
+    Reject(signals::Reject),
     /// Explain why a run or a task waits, failed or was skipped
     #[command(
         after_help = "Examples:\n  ebb explain RUN\n  ebb explain RUN load\n  ebb explain RUN split__3"
@@ -162,19 +162,19 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  ebb doctor\n  ebb doctor --repair\n\nThe exit code is 1 if something is wrong."
     )]
-    Doctor(care::Doctor),
+    Doctor(operations::Doctor),
     /// Show who changed what, newest first
     #[command(
         after_help = "Examples:\n  ebb audit\n  ebb audit --actor ada@example.com --text /runs/\n  ebb audit --export > audit.ndjson"
     )]
-    Audit(care::Audit),
+    Audit(operations::Audit),
     /// List pending timers, the next one first
     #[command(after_help = "Examples:\n  ebb timers\n  ebb timers --run RUN --json")]
-    Timers(care::Timers),
+    Timers(operations::Timers),
     /// Show, pause and resume schedules
     #[command(subcommand)]
     Schedule(Schedule),
-    /// Create runs for past dates, or show and steer a backfill
+    /// Create runs for past dates, or show and control a backfill
     #[command(
         after_help = "Examples:\n  ebb backfill etl --from 2026-01-01 --to 2026-01-31 --dry-run\n  ebb backfill etl --from 2026-01-01 --to 2026-01-31 --max-parallel 8\n  ebb backfill etl --from 2026-01-01 --to 2026-01-31 --rerun failed\n  ebb backfill list\n  ebb backfill cancel BACKFILL\n\nIts tasks yield to those of live runs where slots are scarce."
     )]
@@ -188,14 +188,14 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  ebb dead-letters\n  ebb dead-letters show 4711\n  ebb dead-letters replay 4711\n  ebb dead-letters discard --all --text 'no workflow' --dry-run"
     )]
-    DeadLetters(care::DeadLetters),
+    DeadLetters(operations::DeadLetters),
     /// Create, list and revoke service tokens
     #[command(subcommand)]
     Tokens(Tokens),
     /// Grant roles, list and remove grants
     #[command(subcommand)]
     Grants(Grants),
-    /// Heartbeat in to a server, for use by the other commands
+    /// Sign in to a server, for use by the other commands
     #[command(
         after_help = "Examples:\n  ebb login --url https://console.example.com\n  ebb login --url https://console.example.com --with-token < token.txt"
     )]
@@ -256,62 +256,6 @@ impl Trigger {
     }
 }
 
-/// Which runs to list.
-#[derive(Args, Clone, Debug)]
-pub struct Runs {
-    /// Only of this workflow
-    #[arg(long, value_name = "NAME")]
-    pub workflow: Option<String>,
-    /// Only in this state
-    #[arg(long, value_parser = state)]
-    pub state: Option<RunState>,
-    /// Only runs that tasks of this run started
-    #[arg(long, value_name = "RUN")]
-    pub parent: Option<RunId>,
-    /// Only with this label
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub label: Option<String>,
-    /// Only created at this time or later: 2026-01-31 or 2026-01-31T06:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = date)]
-    pub created_after: Option<Instant>,
-    /// Only created before this time
-    #[arg(long, value_name = "TIME", value_parser = date)]
-    pub created_before: Option<Instant>,
-    /// Only with this text in the id, workflow, error, labels or author
-    #[arg(long)]
-    pub text: Option<String>,
-    /// The order; a leading `-` means newest first [default: -created_at]
-    #[arg(long, value_parser = api::runs::SORTS, allow_hyphen_values = true)]
-    pub sort: Option<String>,
-    /// The maximum number
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub limit: u32,
-}
-
-/// What to explain.
-#[derive(Args, Clone, Debug)]
-pub struct Explain {
-    /// The run
-    pub run: RunId,
-    /// One of its tasks, in more detail [default: the run]
-    pub task: Option<String>,
-}
-
-/// Which log to show.
-#[derive(Args, Clone, Debug)]
-pub struct Logs {
-    /// The run
-    pub run: RunId,
-    /// One of its tasks [default: all]
-    pub task: Option<String>,
-    /// The attempt [default: the current one]
-    #[arg(long, value_name = "N", requires = "task")]
-    pub attempt: Option<u32>,
-    /// Follow until everything has ended
-    #[arg(short, long)]
-    pub follow: bool,
-}
-
 /// `NAME=VALUE`.
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -323,7 +267,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 /// A day or an instant.
 fn date(text: &str) -> Result<Instant, String> {
     let instant = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.into() };
-    // The same reading as the server's.
+    // Parsed in the same way as by the server.
     serde_json::from_value(Value::String(instant))
         .map_err(|_| "expected 2026-01-31 or 2026-01-31T06:00:00Z".into())
 }
@@ -362,19 +306,19 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_of_the_command_line_is_sound() {
+    fn the_definition_of_the_command_line_is_valid() {
         use clap::CommandFactory;
         Line::command().debug_assert();
     }
 
     #[test]
-    fn a_value_may_hold_equals_signs_and_be_empty() {
+    fn a_value_may_contain_equals_signs_and_may_be_empty() {
         let inputs = trigger(&["--input", "query=a=b", "-i", "empty="]).unwrap().inputs;
         assert_eq!(inputs, [("query".into(), "a=b".into()), ("empty".into(), String::new())]);
     }
 
     #[test]
-    fn an_input_without_a_name_is_refused() {
+    fn an_input_without_a_name_is_rejected() {
         assert!(trigger(&["--input", "=x"]).is_err());
         assert!(trigger(&["--input", "x"]).is_err());
     }
@@ -390,6 +334,18 @@ mod tests {
     fn a_version_is_a_number_from_one() {
         assert_eq!((version("3"), version("v3")), (Ok(3), Ok(3)));
         assert!(["0", "-1", "", "v", "latest"].iter().all(|text| version(text).is_err()));
+    }
+
+    #[test]
+    fn a_bulk_action_needs_one_filter_of_any_kind() {
+        let parse = |filter: &[&str]| Line::try_parse_from(["ebb", "bulk", "retry"].iter().chain(filter));
+        let error = parse(&[]).err().unwrap().to_string();
+        for filter in ["--workflow", "--state", "--parent", "--label", "--created-after", "--created-before"]
+        {
+            assert!(error.contains(filter), "{filter} is missing in:\n{error}");
+        }
+        assert!(parse(&["--created-before", "2026-01-31"]).is_ok());
+        assert!(parse(&["--label", "team=green", "--state", "failed"]).is_ok());
     }
 
     #[test]

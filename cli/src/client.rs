@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use api::page::{MAX_LIMIT, Page};
 use reqwest::header::HeaderMap;
-use reqwest::{Method, RequestBuilder, Response, Url};
+use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,13 +19,13 @@ pub use follow::Follower;
 pub use server::{DevFile, Server};
 pub use sign_in::sign_in;
 
-/// The server limits its own work to half a minute.
-const TIMEOUT: Duration = Duration::from_secs(40);
+/// Longer than the server's own timeout of half a minute.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The server or token is not known.
+    /// The server or the token is not configured.
     #[error("{0}")]
     Settings(String),
     /// The server cannot be reached.
@@ -33,24 +33,24 @@ pub enum Error {
     Unreachable {
         /// The address.
         url: String,
-        /// The error of the network.
+        /// The network error.
         why: String,
     },
-    /// The server refused the request.
+    /// The server rejected the request.
     #[error("{message}")]
-    Refused {
-        /// The status of the answer.
+    Rejected {
+        /// The status of the response.
         status: u16,
         /// The error code.
         code: String,
-        /// The message.
+        /// The message for people.
         message: String,
         /// Details for programs.
         details: Value,
     },
     /// The server is not Ebbflow.
     #[error("the server at {url} is not Ebbflow: {why}")]
-    Strange {
+    NotEbbflow {
         /// The address.
         url: String,
         /// What is wrong with the response.
@@ -63,7 +63,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// The body of an error response.
 #[derive(Deserialize)]
-struct Refusal {
+struct ErrorBody {
     #[serde(default)]
     error_code: String,
     message: String,
@@ -87,7 +87,7 @@ impl Client {
         if base.cannot_be_a_base() || !base.scheme().starts_with("http") {
             return Err(bad("expected http://host:port or https://host".into()));
         }
-        let mut http = reqwest::Client::builder().timeout(TIMEOUT);
+        let mut http = reqwest::Client::builder().timeout(REQUEST_TIMEOUT);
         if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
             // A proxy would resolve it on its own machine.
             http = http.no_proxy();
@@ -150,33 +150,26 @@ impl Client {
         if let Some(tenant) = &self.tenant {
             request = request.header("x-ebb-tenant", tenant);
         }
-        let answer = request.send().await.map_err(|error| self.unreachable(&error))?;
-        let status = answer.status();
-        let body = self.body(answer).await?;
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
         if status.is_success() {
-            return serde_json::from_slice(&body).map_err(|error| self.strange(error.to_string()));
+            return serde_json::from_slice(&body).map_err(|error| self.not_ebbflow(error.to_string()));
         }
-        match serde_json::from_slice::<Refusal>(&body) {
-            Ok(refusal) => Err(Error::Refused {
-                status: status.as_u16(),
-                code: refusal.error_code,
-                message: refusal.message,
-                details: refusal.details,
-            }),
-            Err(_) => Err(self.strange(format!("it returned {status}"))),
+        match serde_json::from_slice(&body) {
+            Ok(ErrorBody { error_code: code, message, details }) => {
+                Err(Error::Rejected { status: status.as_u16(), code, message, details })
+            }
+            Err(_) => Err(self.not_ebbflow(format!("it returned {status}"))),
         }
-    }
-
-    async fn body(&self, answer: Response) -> Result<Vec<u8>> {
-        answer.bytes().await.map(Vec::from).map_err(|error| self.unreachable(&error))
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Error {
         Error::Unreachable { url: self.base.to_string(), why: root_of(error) }
     }
 
-    fn strange(&self, why: String) -> Error {
-        Error::Strange { url: self.base.to_string(), why }
+    fn not_ebbflow(&self, why: String) -> Error {
+        Error::NotEbbflow { url: self.base.to_string(), why }
     }
 }
 

@@ -1,9 +1,8 @@
 //! The commands that talk to a server or read files, one module each.
 //!
 //! Exit codes: 0 success, 1 the run or the check failed, 2 wrong usage or settings, 3 the server cannot be reached or
-//! refused the request.
+//! rejected the request.
 
-mod answers;
 mod apply;
 mod audit;
 mod backfill;
@@ -24,6 +23,7 @@ mod run;
 mod runs;
 mod schedule;
 mod schema;
+mod signals;
 mod tenants;
 mod test;
 mod timers;
@@ -47,9 +47,9 @@ use crate::client::{self, Client, Server};
 /// The run or the check failed.
 const FAILED: u8 = 1;
 /// Wrong usage or settings.
-const MISUSED: u8 = 2;
-/// The server cannot be reached, or refused the request.
-const REFUSED: u8 = 3;
+const USAGE: u8 = 2;
+/// The server cannot be reached, or rejected the request.
+const REJECTED: u8 = 3;
 
 /// Runs a command.
 pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
@@ -68,9 +68,9 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Runs(arguments) => runs::run(shared, &arguments).await,
         Command::Run(arguments) => run::run(shared, arguments).await,
         Command::Bulk(arguments) => bulk::run(shared, arguments).await,
-        Command::Signal(arguments) => answers::signal(shared, arguments).await,
-        Command::Approve(arguments) => answers::approve(shared, arguments).await,
-        Command::Reject(arguments) => answers::reject(shared, arguments).await,
+        Command::Signal(arguments) => signals::signal(shared, arguments).await,
+        Command::Approve(arguments) => signals::approve(shared, arguments).await,
+        Command::Reject(arguments) => signals::reject(shared, arguments).await,
         Command::Explain(arguments) => explain::run(shared, &arguments).await,
         Command::Limits(arguments) => limits::run(shared, arguments).await,
         Command::Queues => queues::run(shared).await,
@@ -96,7 +96,7 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
 pub fn failure(error: &anyhow::Error) -> ExitCode {
     let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     if error.downcast_ref::<io::Error>().is_some_and(is_closed) {
-        // The reader of our output has seen enough.
+        // The reader of our output has closed the pipe.
         return ExitCode::SUCCESS;
     }
     eprintln!("error: {error:#}");
@@ -105,8 +105,8 @@ pub fn failure(error: &anyhow::Error) -> ExitCode {
 
 fn code_of(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<client::Error>() {
-        Some(client::Error::Settings(_)) | None => MISUSED,
-        Some(_) => REFUSED,
+        Some(client::Error::Settings(_)) | None => USAGE,
+        Some(_) => REJECTED,
     }
 }
 
@@ -121,16 +121,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_can_tell_a_wrong_setting_from_a_server_that_is_away() {
+    fn exit_codes_distinguish_wrong_settings_from_an_unreachable_server() {
         let settings = client::Error::Settings("no token".into());
         let away = client::Error::Unreachable { url: "http://x".into(), why: "refused".into() };
-        let refused = client::Error::Refused {
+        let rejected = client::Error::Rejected {
             status: 404,
             code: "not_found".into(),
             message: "no".into(),
             details: Value::Null,
         };
-        let codes = [settings.into(), away.into(), refused.into(), anyhow::anyhow!("cannot read it")];
-        assert_eq!(codes.map(|error| code_of(&error)), [MISUSED, REFUSED, REFUSED, MISUSED]);
+        let codes = [settings.into(), away.into(), rejected.into(), anyhow::anyhow!("cannot read it")];
+        assert_eq!(codes.map(|error| code_of(&error)), [USAGE, REJECTED, REJECTED, USAGE]);
     }
 }

@@ -1,14 +1,14 @@
 //! `ebb dev`: every function in one process, on an embedded database and an embedded push broker.
 //!
-//! The functions are the real ones: their routers are called with signed pushes, and all state is in Postgres.
-//! Killed at any instant, it goes on after a restart.
+//! The functions are the real ones: their routers receive signed pushes, and all state is in Postgres. If it is killed, it
+//! continues after a restart.
 
-mod apart;
 mod database;
 mod folder;
 mod functions;
 mod issuer;
 mod queues;
+mod separate_processes;
 mod sign_in;
 mod workflows;
 
@@ -30,61 +30,59 @@ use runtime::Runtime;
 use store::Postgres;
 use tokio::net::TcpListener;
 
-pub use apart::Apart;
 use database::Database;
 use folder::DataFolder;
 use functions::Functions;
 use issuer::LocalIssuer;
 use queues::EveryQueue;
+pub use separate_processes::SeparateProcesses;
 
-/// Connections to the database: enough for both cores of a small machine, and few for Postgres.
+/// The maximum number of database connections: enough for the cores of a small machine, and few for Postgres.
 pub const CONNECTIONS: u32 = 6;
 
-/// In one process a cancelled attempt need not wait ten seconds for its heartbeat.
-const HEARTBEAT: TimeDelta = TimeDelta::seconds(2);
+/// Shorter than in production, so that a cancelled attempt stops sooner.
+const HEARTBEAT_INTERVAL: TimeDelta = TimeDelta::seconds(2);
 
-/// What carries messages.
+/// The bus that delivers messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum BusKind {
     /// A broker in this process, with every function
     Local,
-    /// Google's emulator, which pushes to functions in processes of their own
+    /// Google's emulator, which pushes to functions in separate processes
     PubsubEmulator,
 }
 
 /// The options of `ebb dev`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DevArgs {
-    /// The folder of workflows to load and watch: graphs/*.yaml, tasks/*.yaml and
-    /// templates/*.yaml.
+    /// The folder of workflows to load and watch: graphs/*.yaml, tasks/*.yaml and templates/*.yaml
     #[arg(long, default_value = "workflows", value_name = "DIR")]
     pub workflows: PathBuf,
-    /// The port to serve on (0 picks a free one).
+    /// The port to serve on; 0 picks a free one
     #[arg(long, default_value_t = 8480, value_name = "N")]
     pub port: u16,
-    /// What carries messages: a broker in this process, or Google's Pub/Sub emulator, where each
-    /// function is a process of its own.
+    /// The bus: a broker in this process, or Google's Pub/Sub emulator with a separate process for each function
     #[arg(long, value_enum, default_value_t = BusKind::Local, value_name = "BUS")]
     pub bus: BusKind,
-    /// A Postgres to use instead of an embedded one.
+    /// A Postgres to use instead of an embedded one
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database_url: Option<String>,
-    /// Trigger this workflow once everything is up, and show it running.
+    /// Start a run of this workflow once everything is up, and watch it
     #[arg(long, value_name = "WORKFLOW")]
     pub run: Option<String>,
-    /// With --run: stop when that run has ended, with exit code 0 if it succeeded.
+    /// With --run: stop when the run has ended; the exit code is 0 if it succeeded
     #[arg(long, requires = "run")]
     pub once: bool,
 }
 
-/// Secrets of the environment, and files of the data folder.
+/// Secrets from the environment, and from files in the data folder.
 fn secrets(environment: &Environment, folder: &DataFolder) -> Secrets {
     Secrets::from_env(environment).with_folder(folder.file("secrets"))
 }
 
-/// Runs attempts.
+/// The executor of attempts.
 fn executor(app: &App, args: &DevArgs, environment: &Environment, secrets: Secrets) -> Arc<Executor> {
-    let worker = Worker::with_heartbeat_interval(HEARTBEAT, app.runtime.clone());
+    let worker = Worker::with_heartbeat_interval(HEARTBEAT_INTERVAL, app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker, args.workflows.clone());
     let storage = environment.get("EBB_STORAGE_ENDPOINT").map(str::to_owned);
     // During development, workflows often call servers on this machine.
@@ -96,7 +94,7 @@ fn executor(app: &App, args: &DevArgs, environment: &Environment, secrets: Secre
     )
 }
 
-/// The admin operates it, and its one page of metrics is all there is.
+/// The admin may use the operator endpoints, and the metrics include the load in the store.
 fn operations(environment: &Environment, issuer: &LocalIssuer) -> Operations {
     let token = environment.get("EBB_OPERATIONS_TOKEN").map(str::to_owned);
     Operations { token, account: Some(Arc::new(issuer.admin_auth())), with_load: true }
@@ -115,17 +113,17 @@ fn exporter(environment: &Environment) -> anyhow::Result<Option<Arc<Exporter>>> 
 async fn replace_ended_workers(executor: Arc<Executor>, runtime: Arc<Runtime>) {
     loop {
         executor.worker().ended().await;
-        executor.replace_worker(Worker::with_heartbeat_interval(HEARTBEAT, runtime.clone()));
+        executor.replace_worker(Worker::with_heartbeat_interval(HEARTBEAT_INTERVAL, runtime.clone()));
     }
 }
 
 /// A running `ebb dev`.
 pub struct Dev {
-    /// Where it serves.
+    /// The address of the console and the API.
     pub url: String,
     /// The admin's token.
     pub token: String,
-    /// What the database is, in words.
+    /// A description of the database.
     pub database: String,
     broker: Broker,
     exporter: Option<Arc<Exporter>>,
@@ -140,7 +138,7 @@ pub struct Dev {
 }
 
 impl Dev {
-    /// Starts everything, resumes what an earlier process left unfinished, and returns once it serves.
+    /// Starts everything, resumes runs that an earlier process left unfinished, and returns once it serves.
     pub async fn start(data: &Path, args: &DevArgs) -> anyhow::Result<Self> {
         let folder = DataFolder::open(data)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
@@ -166,7 +164,7 @@ impl Dev {
         let connected = Connected { app: app.clone(), database, accounts };
         let functions = Functions::mount(connected, &issuer, &url, &broker, executor.clone(), secrets)?;
         bus.deliver_to(functions.execute.clone(), functions.evaluate.clone());
-        if embedded.is_ours_alone() {
+        if embedded.is_exclusive() {
             functions.resume(&runtime).await?;
         }
         let exporter = exporter(&environment)?;
@@ -176,7 +174,7 @@ impl Dev {
         let _watcher = workflows::load_and_watch(&args.workflows, runtime, bus).await?;
         let token = issuer.admin_token(app.now());
         folder.publish(&url, &token)?;
-        // Last: a script that waits for /readyz goes on to use the token and the workflows. Until then, connections wait.
+        // Last: a script that waits for /readyz then uses the token and the workflows. Until then, connections wait.
         let server = tokio::spawn(host::serve(
             listener,
             functions.public.clone(),
@@ -201,12 +199,12 @@ impl Dev {
         })
     }
 
-    /// The broker of its functions, to which anyone may publish requests for runs.
+    /// The broker of its functions.
     pub fn broker(&self) -> &Broker {
         &self.broker
     }
 
-    /// Stops gently: no new work, what runs may finish for a while or is handed back, then the database.
+    /// Shuts down gracefully: takes no more work, lets attempts finish or hands them back, then stops the database.
     pub async fn stop(self) -> anyhow::Result<()> {
         self.functions.stop_ticking();
         let _ = self.stop.send(());

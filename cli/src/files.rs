@@ -24,7 +24,7 @@ pub fn read(folder: &Path) -> Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// Folders of workflows, and single files: a workflow comes with the tasks and templates of the folder that it is in.
+/// Reads folders of workflows and single files; a workflow also brings the tasks and templates of its folder.
 pub fn read_all(paths: &[PathBuf]) -> Result<Vec<SourceFile>> {
     let mut files: Vec<SourceFile> = Vec::new();
     for path in paths {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_workflow_or_template_brings_what_it_may_build_on() {
+    fn a_single_workflow_or_template_brings_the_files_it_may_use() {
         let folder = folder();
         let files = read_all(&[folder.path().join("graphs/b.yaml")]).unwrap();
         assert_eq!(texts(&files), [("b", FileKind::Workflow), TASK, TEMPLATE]);
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_named_twice_is_read_once() {
+    fn a_file_that_is_listed_twice_is_read_once() {
         let folder = folder();
         let files = read_all(&[folder.path().into(), folder.path().join("graphs/b.yaml")]).unwrap();
         assert_eq!(files.len(), 4);
     }
 
     #[test]
-    fn tests_are_no_workflows_and_know_the_folder_that_they_are_about() {
+    fn test_files_belong_to_the_folder_that_they_test() {
         let folder = folder();
         let test = folder.path().join("tests/b.yaml");
         fs::create_dir_all(test.parent().unwrap()).unwrap();

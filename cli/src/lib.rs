@@ -1,4 +1,4 @@
-//! The ebb command: Ebbflow on a laptop, and the command line to any Ebbflow.
+//! The `ebb` command: runs Ebbflow locally, and is the command line of any Ebbflow server.
 
 pub mod args;
 pub mod cli;

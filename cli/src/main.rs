@@ -10,14 +10,14 @@ use clap::Parser;
 use ebb::args::{Command, Shared, Trigger};
 use ebb::cli::{Cli, Top};
 use ebb::commands;
-use ebb::dev::{Apart, BusKind, Dev, DevArgs};
+use ebb::dev::{BusKind, Dev, DevArgs, SeparateProcesses};
 use host::config::Environment;
 use store::Postgres;
 
 fn main() -> ExitCode {
     let Cli { shared, command } = Cli::parse();
     match command {
-        // A function has a runtime of its own.
+        // A function creates its own runtime.
         Top::Serve(serve) => serve.function.main(),
         Top::Dev(args) => finish(dev(&shared, &args)),
         Top::Migrate { database_url, grant_to } => finish(migrate(&database_url, &grant_to)),
@@ -46,9 +46,9 @@ async fn start(shared: &Shared, args: &DevArgs) -> anyhow::Result<Up> {
             Up { url, token, database, stop: Box::pin(dev.stop()) }
         }
         BusKind::PubsubEmulator => {
-            let apart = Apart::start(&shared.data, args).await?;
-            let (url, token, database) = (apart.url.clone(), apart.token.clone(), apart.database.clone());
-            Up { url, token, database, stop: Box::pin(apart.stop()) }
+            let dev = SeparateProcesses::start(&shared.data, args).await?;
+            let (url, token, database) = (dev.url.clone(), dev.token.clone(), dev.database.clone());
+            Up { url, token, database, stop: Box::pin(dev.stop()) }
         }
     })
 }

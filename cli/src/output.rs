@@ -1,4 +1,4 @@
-//! What the commands print: text with colours on a terminal, plain text elsewhere, JSON if asked for.
+//! The output of the commands: text, coloured on a terminal, or JSON.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -7,49 +7,71 @@ use chrono::TimeDelta;
 use model::{Instant, RunState, TaskState};
 use serde::Serialize;
 
-/// Prints one line. A reader that has gone away is an error, not a panic.
+use crate::args::Shared;
+
+/// Prints one line. A closed pipe is an error, not a panic.
 pub fn line(text: impl Display) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{text}")
 }
 
-/// Prints JSON for people and programs.
+/// Prints formatted JSON.
 pub fn json(value: &impl Serialize) -> io::Result<()> {
-    line(serde_json::to_string_pretty(value).expect("keys are texts"))
+    line(serde_json::to_string_pretty(value).expect("keys are strings"))
 }
 
-/// Prints JSON in one line, for lists that grow.
+/// Prints JSON in one line, for streams.
 pub fn json_line(value: &impl Serialize) -> io::Result<()> {
-    line(serde_json::to_string(value).expect("keys are texts"))
+    line(serde_json::to_string(value).expect("keys are strings"))
+}
+
+/// Prints a value: as JSON with `--json`, else as text.
+pub fn print<T: Display>(
+    shared: &Shared,
+    value: &impl Serialize,
+    text: impl FnOnce() -> T,
+) -> io::Result<()> {
+    if shared.json { json(value) } else { line(text()) }
+}
+
+/// Prints a list: as JSON with `--json`, else as a table, or `none` if it is empty.
+pub fn print_list<T>(
+    shared: &Shared,
+    value: &impl Serialize,
+    items: &[T],
+    none: &str,
+    table: impl FnOnce(&[T]) -> String,
+) -> io::Result<()> {
+    print(shared, value, || if items.is_empty() { none.to_owned() } else { table(items) })
 }
 
 /// A colour with a meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Colour {
-    /// It went well.
+    /// Success.
     Good,
-    /// It went badly.
+    /// Failure.
     Bad,
-    /// It is active.
+    /// In progress.
     Busy,
-    /// It is of less interest.
+    /// Less important.
     Quiet,
 }
 
-/// Colours, or none.
+/// Whether output is coloured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Palette {
-    /// Whether there are any.
+    /// True for a terminal.
     pub on: bool,
 }
 
 impl Palette {
-    /// For standard output: colours on a terminal, unless `NO_COLOR` says otherwise.
+    /// The palette of standard output: coloured on a terminal, unless `NO_COLOR` is set.
     pub fn of_stdout() -> Self {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { on: io::stdout().is_terminal() && !unwanted }
+        let disabled = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { on: io::stdout().is_terminal() && !disabled }
     }
 
-    /// The text in that colour.
+    /// The text in a colour.
     pub fn paint(self, colour: Colour, text: impl Display) -> String {
         let code = match colour {
             Colour::Good => 32,
@@ -88,8 +110,26 @@ pub fn run_colour(state: RunState) -> Colour {
     }
 }
 
-/// Rows in columns, each as wide as its widest cell. Colour is put on afterwards, by cell, since it has no width.
-pub fn table(rows: &[Vec<String>], paint: impl Fn(usize, usize, String) -> String) -> String {
+/// A table with a heading.
+pub fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    painted_table(head, rows, |_, _, cell| cell)
+}
+
+/// A table with a heading and coloured cells: `paint` gets the row, the column and the text of each cell.
+pub fn painted_table<const N: usize>(
+    head: [&str; N],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    paint: impl Fn(usize, usize, String) -> String,
+) -> String {
+    let rows: Vec<Vec<String>> = std::iter::once(head.map(String::from).to_vec()).chain(rows).collect();
+    columns(&rows, |row, column, cell| match row.checked_sub(1) {
+        Some(row) => paint(row, column, cell),
+        None => cell,
+    })
+}
+
+/// Rows in columns, each as wide as its widest cell. Cells are coloured afterwards, since colours have no width.
+pub fn columns(rows: &[Vec<String>], paint: impl Fn(usize, usize, String) -> String) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
@@ -104,7 +144,7 @@ pub fn table(rows: &[Vec<String>], paint: impl Fn(usize, usize, String) -> Strin
     rows.iter().enumerate().map(write).collect::<Vec<_>>().join("\n")
 }
 
-/// An instant for people.
+/// An instant, in UTC.
 pub fn time(instant: Instant) -> String {
     instant.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
@@ -114,7 +154,7 @@ pub fn took(from: Option<Instant>, to: Option<Instant>) -> String {
     from.zip(to).map(|(from, to)| span(to - from)).unwrap_or_default()
 }
 
-/// A duration for people.
+/// A duration, rounded for people.
 pub fn span(span: TimeDelta) -> String {
     let milliseconds = span.num_milliseconds().max(0);
     match milliseconds / 1_000 {
@@ -125,7 +165,7 @@ pub fn span(span: TimeDelta) -> String {
     }
 }
 
-/// The first line of a message, for where there is room for one.
+/// The first line of a message.
 pub fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
@@ -135,13 +175,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell_and_lines_end_without_spaces() {
+    fn columns_fit_their_widest_cell_and_lines_have_no_trailing_spaces() {
         let rows = [vec!["a".into(), "b".into(), String::new()], vec!["long".into(), "c".into(), "d".into()]];
-        assert_eq!(table(&rows, |_, _, cell| cell), "a     b\nlong  c  d");
+        assert_eq!(columns(&rows, |_, _, cell| cell), "a     b\nlong  c  d");
     }
 
     #[test]
-    fn without_a_terminal_nothing_is_coloured() {
+    fn output_is_coloured_only_on_a_terminal() {
         assert_eq!(Palette { on: false }.paint(Colour::Bad, "failed"), "failed");
         assert_eq!(Palette { on: true }.paint(Colour::Bad, "failed"), "\x1b[31mfailed\x1b[0m");
     }

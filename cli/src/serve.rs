@@ -1,4 +1,4 @@
-//! Serving one function: an image needs no more than this one program.
+//! `ebb serve`: serves one function, so that one program suffices for the image.
 
 use std::process::ExitCode;
 
@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 pub struct Serve {
     /// The function
     pub function: Function,
-    /// Only check the settings; says everything that is wrong with them at once
-    // The function looks for it itself, as it does in a program of its own.
+    /// Only check the settings; reports all problems at once
+    // The function reads the argument itself, since it may also be a separate program.
     #[arg(long)]
     pub check: bool,
 }
@@ -20,18 +20,18 @@ pub struct Serve {
 pub enum Function {
     /// Creates runs
     Trigger,
-    /// Settles results from elsewhere
+    /// Settles results and other commands that arrive as messages
     Evaluate,
-    /// Carries out attempts
+    /// Runs attempts
     Execute,
     /// Fires timers and repairs
     Sweep,
-    /// Shows pages and answers the API
+    /// Serves the web console and the API
     Console,
 }
 
 impl Function {
-    /// Serves until the process is asked to stop.
+    /// Serves until shutdown.
     pub fn main(self) -> ExitCode {
         match self {
             Self::Trigger => trigger::main(),

@@ -1,10 +1,10 @@
 //! Arguments about one run, and about many.
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use model::{Instant, RunId, RunState};
 use serde_json::Value;
 
-use super::{answers, date, state};
+use super::{date, signals, state};
 
 /// What to do with one run.
 #[derive(Subcommand, Clone, Debug)]
@@ -75,21 +75,36 @@ pub struct Mark {
     #[arg(value_parser = ["succeeded", "failed"])]
     pub end: String,
     /// The output, in JSON; only for `succeeded`
-    #[arg(long, value_name = "JSON", default_value = "null", value_parser = answers::json)]
+    #[arg(long, value_name = "JSON", default_value = "null", value_parser = signals::json)]
     pub output: Value,
     /// Why, for the timeline
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 }
 
-/// What to do with many runs.
+/// What to do with many runs: an action, and a filter, so that a typo does not act on all runs.
 #[derive(Args, Clone, Debug)]
+#[command(group(ArgGroup::new("filter").required(true).multiple(true).arg("RunFilter")))]
 pub struct Bulk {
     /// The action
     #[arg(value_parser = api::bulk::ACTIONS)]
     pub action: String,
+    /// The runs, of which at least one filter must be given
+    #[command(flatten)]
+    pub filter: RunFilter,
+    /// Only count them
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Why, for the timelines
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+/// A filter for runs.
+#[derive(Args, Clone, Debug)]
+pub struct RunFilter {
     /// Only of this workflow
-    #[arg(long, value_name = "NAME", required_unless_present_any = ["state", "parent", "label", "created_after", "created_before"])]
+    #[arg(long, value_name = "NAME")]
     pub workflow: Option<String>,
     /// Only in this state
     #[arg(long, value_parser = state)]
@@ -106,10 +121,45 @@ pub struct Bulk {
     /// Only created before this time
     #[arg(long, value_name = "TIME", value_parser = date)]
     pub created_before: Option<Instant>,
-    /// Only count them
+}
+
+/// Which runs to list.
+#[derive(Args, Clone, Debug)]
+pub struct Runs {
+    /// The runs to list
+    #[command(flatten)]
+    pub filter: RunFilter,
+    /// Only with this text in the id, workflow, error, labels or author
     #[arg(long)]
-    pub dry_run: bool,
-    /// Why, for the timelines
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
+    pub text: Option<String>,
+    /// The order; a leading `-` means newest first [default: -created_at]
+    #[arg(long, value_parser = api::runs::SORTS, allow_hyphen_values = true)]
+    pub sort: Option<String>,
+    /// The maximum number
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub limit: u32,
+}
+
+/// What to explain.
+#[derive(Args, Clone, Debug)]
+pub struct Explain {
+    /// The run
+    pub run: RunId,
+    /// One of its tasks, in more detail [default: the run]
+    pub task: Option<String>,
+}
+
+/// Which log to show.
+#[derive(Args, Clone, Debug)]
+pub struct Logs {
+    /// The run
+    pub run: RunId,
+    /// One of its tasks [default: all]
+    pub task: Option<String>,
+    /// The attempt [default: the current one]
+    #[arg(long, value_name = "N", requires = "task")]
+    pub attempt: Option<u32>,
+    /// Follow until everything has ended
+    #[arg(short, long)]
+    pub follow: bool,
 }

@@ -27,7 +27,7 @@ pub enum Schedule {
         #[arg(long, default_value_t = api::drift::RUNS, value_parser = clap::value_parser!(u32).range(1..=1000))]
         count: u32,
     },
-    /// Create no runs until it is resumed
+    /// Pause a schedule: it creates no runs until it is resumed
     Pause(PauseSchedule),
     /// Resume a schedule, with runs for all, the latest or none of the instants it missed
     #[command(

@@ -1,4 +1,4 @@
-//! Reading a list that grows, such as a log.
+//! Reads a list that grows, such as a log.
 
 use serde::de::DeserializeOwned;
 

@@ -1,4 +1,4 @@
-//! Which server to use, and with which token: as configured, or as the `ebb dev` of the data folder wrote it.
+//! Which server to use, and with which token: as configured, or of the `ebb dev` of the data folder.
 
 use std::fs;
 use std::path::Path;
@@ -11,25 +11,25 @@ use crate::args::Shared;
 /// A server, and the token to send to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Server {
-    /// Its address.
+    /// The address of the server.
     pub url: String,
-    /// The token.
+    /// The token to send.
     pub token: String,
     /// The tenant, if the caller has roles in several.
     pub tenant: Option<String>,
 }
 
-/// What `ebb dev` writes to its data folder for other commands.
+/// The file that `ebb dev` writes to its data folder for other commands.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DevFile {
-    /// Where it listens.
+    /// The address of `ebb dev`.
     pub url: String,
-    /// A token of its admin.
+    /// The admin's token.
     pub token: String,
 }
 
 impl DevFile {
-    /// Its name within the data folder.
+    /// The file's name in the data folder.
     pub const NAME: &str = "dev.json";
 
     /// Reads it from a data folder.
@@ -53,16 +53,16 @@ impl DevFile {
 impl Server {
     /// The server that the command line, the environment, the data folder or an earlier `ebb login` names.
     pub fn find(shared: &Shared) -> Result<Self> {
-        let kept = Credentials::path().map(|path| Credentials::read(&path)).unwrap_or_default();
-        Self::find_among(shared, &kept)
+        let credentials = Credentials::path().map(|path| Credentials::read(&path)).unwrap_or_default();
+        Self::find_with(shared, &credentials)
     }
 
-    fn find_among(shared: &Shared, kept: &Credentials) -> Result<Self> {
+    fn find_with(shared: &Shared, credentials: &Credentials) -> Result<Self> {
         let tenant = shared.tenant.clone();
         let server = |url: String, token: String| Self { url, token, tenant: tenant.clone() };
         match (shared.url.clone(), shared.token.clone()) {
             (Some(url), Some(token)) => Ok(server(url, token)),
-            (Some(url), None) => match (DevFile::read(&shared.data), kept.token(&url)) {
+            (Some(url), None) => match (DevFile::read(&shared.data), credentials.token(&url)) {
                 // The token of one server is never sent to another.
                 (Ok(dev), _) if same(&dev.url, &url) => Ok(server(url, dev.token)),
                 (_, Some(token)) => Ok(server(url, token.clone())),
@@ -70,11 +70,11 @@ impl Server {
                     "no token for {url}: run `ebb login`, set EBB_TOKEN or use --token"
                 ))),
             },
-            (None, token) => match (DevFile::read(&shared.data), &kept.last) {
+            (None, token) => match (DevFile::read(&shared.data), &credentials.last) {
                 (Ok(dev), _) => Ok(server(dev.url, token.unwrap_or(dev.token))),
-                (Err(_), Some(url)) if token.is_some() || kept.token(url).is_some() => {
-                    let kept = kept.token(url).cloned().unwrap_or_default();
-                    Ok(server(url.clone(), token.unwrap_or(kept)))
+                (Err(_), Some(url)) if token.is_some() || credentials.token(url).is_some() => {
+                    let stored = credentials.token(url).cloned().unwrap_or_default();
+                    Ok(server(url.clone(), token.unwrap_or(stored)))
                 }
                 (Err(error), _) => Err(error),
             },
@@ -102,31 +102,31 @@ mod tests {
         folder
     }
 
-    /// As if nobody had signed in before.
+    /// Without stored credentials.
     fn find(shared: &Shared) -> Result<Server> {
-        Server::find_among(shared, &Credentials::default())
+        Server::find_with(shared, &Credentials::default())
     }
 
     #[test]
-    fn an_earlier_login_is_used_where_no_local_one_is_and_only_for_its_own_address() {
-        let mut kept = Credentials::default();
-        kept.keep("https://far.away", "kept");
+    fn stored_credentials_are_used_without_a_local_server_and_only_for_their_address() {
+        let mut stored = Credentials::default();
+        stored.insert("https://far.away", "stored");
         let nowhere = Path::new("/nowhere");
-        let place = Server::find_among(&shared(nowhere, None, None), &kept).unwrap();
-        assert_eq!((place.url.as_str(), place.token.as_str()), ("https://far.away", "kept"));
-        let named = Server::find_among(&shared(nowhere, Some("https://far.away/"), None), &kept).unwrap();
-        assert_eq!(named.token, "kept");
-        assert!(Server::find_among(&shared(nowhere, Some("https://else.where"), None), &kept).is_err());
+        let server = Server::find_with(&shared(nowhere, None, None), &stored).unwrap();
+        assert_eq!((server.url.as_str(), server.token.as_str()), ("https://far.away", "stored"));
+        let named = Server::find_with(&shared(nowhere, Some("https://far.away/"), None), &stored).unwrap();
+        assert_eq!(named.token, "stored");
+        assert!(Server::find_with(&shared(nowhere, Some("https://else.where"), None), &stored).is_err());
         let data = data_folder();
-        let local = Server::find_among(&shared(data.path(), None, None), &kept).unwrap();
+        let local = Server::find_with(&shared(data.path(), None, None), &stored).unwrap();
         assert_eq!(local.token, "t");
     }
 
     #[test]
-    fn without_settings_the_local_one_is_meant() {
+    fn the_local_server_is_the_default() {
         let data = data_folder();
-        let place = find(&shared(data.path(), None, None)).unwrap();
-        assert_eq!((place.url.as_str(), place.token.as_str()), ("http://127.0.0.1:8080", "t"));
+        let server = find(&shared(data.path(), None, None)).unwrap();
+        assert_eq!((server.url.as_str(), server.token.as_str()), ("http://127.0.0.1:8080", "t"));
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_says_what_to_do() {
+    fn the_error_of_a_missing_file_says_what_to_do() {
         let error = find(&shared(Path::new("/nowhere"), None, None)).unwrap_err().to_string();
         assert!(error.contains("ebb dev") && error.contains("EBB_URL"), "{error}");
     }

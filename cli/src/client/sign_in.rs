@@ -17,9 +17,9 @@ const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 const MAX_REQUEST_BYTES: usize = 16 * 1024;
 
 const DONE: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nSigned in: you can close this page.\n";
-const ODD: &str = "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n";
+const NOT_FOUND: &str = "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n";
 
-/// Prints where to sign in, waits for the browser to come back, and fetches the token.
+/// Prints where to sign in, waits for the browser's redirect, and fetches the token.
 pub async fn sign_in(url: &str) -> Result<String> {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("cannot listen on this machine")?;
@@ -47,7 +47,7 @@ async fn wait_for_code(listener: &TcpListener, state: &str) -> Result<String> {
                 stream.shutdown().await?;
                 return Ok(code.clone());
             }
-            _ => drop(stream.write_all(ODD.as_bytes()).await),
+            _ => drop(stream.write_all(NOT_FOUND.as_bytes()).await),
         }
     }
 }
@@ -74,10 +74,10 @@ async fn fetch(url: &str, code: &str, verifier: &str) -> Result<String> {
     let local = matches!(page.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
     let client = if local { client.no_proxy() } else { client };
     let body = json!({"code": code, "verifier": verifier});
-    let answer =
+    let response =
         client.build()?.post(page).json(&body).send().await.context("the console does not respond")?;
-    let status = answer.status();
-    let body: Value = answer.json().await.unwrap_or_default();
+    let status = response.status();
+    let body: Value = response.json().await.unwrap_or_default();
     match body["token"].as_str() {
         Some(token) if status.is_success() => Ok(token.to_owned()),
         _ => bail!("the console returned no token: {}", body["message"].as_str().unwrap_or(status.as_str())),
@@ -88,7 +88,7 @@ async fn fetch(url: &str, code: &str, verifier: &str) -> Result<String> {
 mod tests {
     use super::*;
 
-    async fn knock(port: u16, line: &str) -> String {
+    async fn request(port: u16, line: &str) -> String {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
         stream.write_all(format!("{line}\r\nHost: x\r\n\r\n").as_bytes()).await.unwrap();
         let mut answer = String::new();
@@ -97,14 +97,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_browser_that_was_sent_brings_a_code() {
+    async fn only_a_redirect_with_the_right_state_has_an_accepted_code() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let waiting = tokio::spawn(async move { wait_for_code(&listener, "right").await });
         for odd in ["GET /?state=wrong&code=evil HTTP/1.1", "GET /favicon.ico HTTP/1.1", "nonsense"] {
-            assert!(knock(port, odd).await.starts_with("HTTP/1.1 404"), "{odd}");
+            assert!(request(port, odd).await.starts_with("HTTP/1.1 404"), "{odd}");
         }
-        assert!(knock(port, "GET /?state=right&code=a.b HTTP/1.1").await.contains("Signed in"));
+        assert!(request(port, "GET /?state=right&code=a.b HTTP/1.1").await.contains("Signed in"));
         assert_eq!(waiting.await.unwrap().unwrap(), "a.b");
     }
 }

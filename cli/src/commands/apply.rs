@@ -29,7 +29,7 @@ pub(super) async fn run(shared: &Shared, arguments: &Apply) -> Result<ExitCode> 
         return Ok(ExitCode::from(FAILED));
     }
     if arguments.prune {
-        refuse_to_empty(compiled.definitions.len())?;
+        reject_empty_folder(compiled.definitions.len())?;
     }
     let body = Files { files: files.into_iter().map(File::from).collect() };
     let client = connect(shared)?;
@@ -45,8 +45,8 @@ pub(super) async fn run(shared: &Shared, arguments: &Apply) -> Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// An empty folder is more likely a mistake than a wish to archive everything.
-pub(super) fn refuse_to_empty(workflows: usize) -> Result<()> {
+/// An empty folder is more likely a mistake than a request to archive everything.
+pub(super) fn reject_empty_folder(workflows: usize) -> Result<()> {
     if workflows == 0 {
         bail!("the folder has no workflows: --prune would archive everything");
     }
@@ -55,10 +55,10 @@ pub(super) fn refuse_to_empty(workflows: usize) -> Result<()> {
 
 /// Archives every active workflow that was not just registered.
 async fn archive_others(client: &Client, done: &Registration) -> Result<Vec<String>> {
-    let kept: BTreeSet<&str> = done.registered.iter().map(|workflow| workflow.name.as_str()).collect();
-    let in_use: Vec<WorkflowView> = client.all(&["workflows"]).await?;
+    let registered: BTreeSet<&str> = done.registered.iter().map(|workflow| workflow.name.as_str()).collect();
+    let active: Vec<WorkflowView> = client.all(&["workflows"]).await?;
     let mut archived = Vec::new();
-    for WorkflowView { name, .. } in in_use.into_iter().filter(|it| !kept.contains(it.name.as_str())) {
+    for WorkflowView { name, .. } in active.into_iter().filter(|it| !registered.contains(it.name.as_str())) {
         let standing: Standing =
             client.post(&["workflows", &name, "archive"], HeaderMap::new(), &json!({})).await?;
         archived.push(standing.name);

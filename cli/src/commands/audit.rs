@@ -37,18 +37,12 @@ pub(super) async fn run(shared: &Shared, arguments: Audit) -> Result<ExitCode> {
         }
     }
     let page: Page<AuditEntryView> = client.get(&["audit"], &query).await?;
-    if shared.json {
-        output::json(&page)?;
-    } else if page.items.is_empty() {
-        output::line("no entries")?;
-    } else {
-        output::line(table(&page.items))?;
-    }
+    output::print_list(shared, &page, &page.items, "no entries", table)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn table(entries: &[AuditEntryView]) -> String {
-    let head = ["AT", "ACTOR", "ACTION", "TARGET", "STATUS"].map(String::from).to_vec();
+    let head = ["AT", "ACTOR", "ACTION", "TARGET", "STATUS"];
     let rows = entries.iter().map(|entry| {
         vec![
             output::time(entry.at),
@@ -58,6 +52,5 @@ fn table(entries: &[AuditEntryView]) -> String {
             entry.status.to_string(),
         ]
     });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |_, _, cell| cell)
+    output::table(head, rows)
 }

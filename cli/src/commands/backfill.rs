@@ -7,11 +7,11 @@ use api::backfills::{BackfillBody, BackfillView, PlanView};
 use api::page::Page;
 use model::BackfillId;
 use reqwest::header::HeaderMap;
-use serde::Serialize;
 use store::Rerun;
 
 use super::connect;
 use crate::args::{Backfill, BackfillAction, NewBackfill, Shared};
+use crate::client::Client;
 use crate::output;
 
 pub(super) async fn run(shared: &Shared, arguments: Backfill) -> Result<ExitCode> {
@@ -20,39 +20,32 @@ pub(super) async fn run(shared: &Shared, arguments: Backfill) -> Result<ExitCode
         (Some(BackfillAction::List { workflow }), _) => {
             let query: Vec<_> = workflow.map(|workflow| ("workflow", workflow)).into_iter().collect();
             let page: Page<BackfillView> = client.get(&["backfills"], &query).await?;
-            report(shared, &page, |page| table(&page.items))?;
+            output::print_list(shared, &page, &page.items, "no backfills", table)?;
         }
         (Some(BackfillAction::Show { id }), _) => {
             let view: BackfillView = client.get(&["backfills", &id.to_string()], &[]).await?;
-            report(shared, &view, words)?;
+            output::print(shared, &view, || describe(&view))?;
         }
-        (Some(action), _) => {
-            let (id, what) = steered(&action);
-            let path = ["backfills", &id.to_string(), what];
-            let view: BackfillView = client.post(&path, HeaderMap::new(), &()).await?;
-            report(shared, &view, words)?;
-        }
+        (Some(BackfillAction::Pause { id }), _) => post(shared, &client, id, "pause").await?,
+        (Some(BackfillAction::Resume { id }), _) => post(shared, &client, id, "resume").await?,
+        (Some(BackfillAction::Cancel { id }), _) => post(shared, &client, id, "cancel").await?,
         (None, Some(new)) if new.dry_run => {
             let plan: PlanView = client.post(&["backfills"], HeaderMap::new(), &body(new)).await?;
-            report(shared, &plan, plan_words)?;
+            output::print(shared, &plan, || describe_plan(&plan))?;
         }
         (None, Some(new)) => {
             let view: BackfillView = client.post(&["backfills"], HeaderMap::new(), &body(new)).await?;
-            report(shared, &view, words)?;
+            output::print(shared, &view, || describe(&view))?;
         }
         (None, None) => return Err(anyhow!("name the workflow to backfill, and --from and --to")),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn steered(action: &BackfillAction) -> (BackfillId, &'static str) {
-    match action {
-        BackfillAction::Pause { id } => (*id, "pause"),
-        BackfillAction::Resume { id } => (*id, "resume"),
-        BackfillAction::Cancel { id } => (*id, "cancel"),
-        BackfillAction::Show { id } => (*id, ""),
-        BackfillAction::List { .. } => (BackfillId(uuid::Uuid::nil()), ""),
-    }
+async fn post(shared: &Shared, client: &Client, id: BackfillId, action: &str) -> Result<()> {
+    let view: BackfillView =
+        client.post(&["backfills", &id.to_string(), action], HeaderMap::new(), &()).await?;
+    Ok(output::print(shared, &view, || describe(&view))?)
 }
 
 fn body(new: NewBackfill) -> BackfillBody {
@@ -70,19 +63,10 @@ fn body(new: NewBackfill) -> BackfillBody {
     }
 }
 
-fn report<T: Serialize>(shared: &Shared, what: &T, words: impl Fn(&T) -> String) -> Result<()> {
-    if shared.json {
-        output::json(what)?
-    } else {
-        output::line(words(what))?
-    }
-    Ok(())
-}
-
-fn plan_words(plan: &PlanView) -> String {
+fn describe_plan(plan: &PlanView) -> String {
     let took = match plan.expected_seconds {
         Some(seconds) => {
-            format!("about {}, judging by its last runs", output::span(chrono::TimeDelta::seconds(seconds)))
+            format!("about {}, based on its last runs", output::span(chrono::TimeDelta::seconds(seconds)))
         }
         None => "unknown: none of its runs has succeeded yet".to_owned(),
     };
@@ -103,7 +87,7 @@ fn plan_words(plan: &PlanView) -> String {
     lines.join("\n")
 }
 
-fn words(view: &BackfillView) -> String {
+fn describe(view: &BackfillView) -> String {
     let progress: Vec<String> = view.progress.iter().map(|(name, count)| format!("{count} {name}")).collect();
     let problem = view.problem.as_ref().map(|problem| format!("\n{problem}")).unwrap_or_default();
     format!(
@@ -118,10 +102,7 @@ fn words(view: &BackfillView) -> String {
 }
 
 fn table(backfills: &[BackfillView]) -> String {
-    if backfills.is_empty() {
-        return "no backfills".to_owned();
-    }
-    let head = ["BACKFILL", "WORKFLOW", "FROM", "TO", "STATE", "DONE", "CREATED"].map(String::from).to_vec();
+    let head = ["BACKFILL", "WORKFLOW", "FROM", "TO", "STATE", "DONE", "CREATED"];
     let rows = backfills.iter().map(|view| {
         vec![
             view.id.to_string(),
@@ -133,6 +114,5 @@ fn table(backfills: &[BackfillView]) -> String {
             output::time(view.created_at),
         ]
     });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |_, _, cell| cell)
+    output::table(head, rows)
 }

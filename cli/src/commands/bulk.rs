@@ -7,19 +7,14 @@ use api::bulk::{BatchView, BulkBody, BulkFilter, CountView};
 use reqwest::header::HeaderMap;
 
 use super::{FAILED, connect};
-use crate::args::{Bulk, Shared};
+use crate::args::{Bulk, RunFilter, Shared};
 use crate::output;
 
 pub(super) async fn run(shared: &Shared, arguments: Bulk) -> Result<ExitCode> {
     let client = connect(shared)?;
-    let filter = BulkFilter {
-        workflow: arguments.workflow,
-        state: arguments.state.map(|state| state.name().to_owned()),
-        parent: arguments.parent,
-        label: arguments.label,
-        created_after: arguments.created_after,
-        created_before: arguments.created_before,
-    };
+    let RunFilter { workflow, state, parent, label, created_after, created_before } = arguments.filter;
+    let state = state.map(|state| state.name().to_owned());
+    let filter = BulkFilter { workflow, state, parent, label, created_after, created_before };
     let (action, dry_run, reason) = (arguments.action, arguments.dry_run, arguments.reason);
     let mut body = BulkBody { filter, action, dry_run, reason, cursor: None };
     if dry_run {
@@ -36,14 +31,10 @@ pub(super) async fn run(shared: &Shared, arguments: Bulk) -> Result<ExitCode> {
         }
         eprintln!("{} …", summary(&body.action, &all));
     }
-    if shared.json {
-        output::json(&all)?;
-    } else {
-        output::line(summary(&body.action, &all))?;
-        for error in &all.errors {
-            output::line(format!("run {}: {}", error.run, error.message))?;
-        }
-    }
+    output::print(shared, &all, || {
+        let errors = all.errors.iter().map(|error| format!("\nrun {}: {}", error.run, error.message));
+        summary(&body.action, &all) + &errors.collect::<String>()
+    })?;
     Ok(if all.failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
@@ -62,14 +53,10 @@ fn summary(action: &str, all: &BatchView) -> String {
 }
 
 fn report_count(shared: &Shared, action: &str, found: &CountView) -> Result<ExitCode> {
-    if shared.json {
-        output::json(found)?;
-    } else {
+    output::print(shared, found, || {
         let more = if found.more { " or more" } else { "" };
-        output::line(format!("{action}: {}{more} runs; nothing changed", found.count))?;
-        for run in &found.sample {
-            output::line(run)?;
-        }
-    }
+        let sample = found.sample.iter().map(|run| format!("\n{run}"));
+        format!("{action}: {}{more} runs; nothing changed{}", found.count, sample.collect::<String>())
+    })?;
     Ok(ExitCode::SUCCESS)
 }

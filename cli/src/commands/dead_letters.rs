@@ -37,18 +37,12 @@ async fn list(shared: &Shared, wanted: ListDeadLetters) -> Result<()> {
     query.extend(wanted.filter.source.map(|source| ("source", source)));
     query.extend(wanted.filter.text.map(|text| ("text", text)));
     let page: Page<DeadLetterView> = connect(shared)?.get(&[PATH], &query).await?;
-    if shared.json {
-        output::json(&page)?;
-    } else if page.items.is_empty() {
-        output::line("no dead letters")?;
-    } else {
-        output::line(table(&page.items))?;
-    }
+    output::print_list(shared, &page, &page.items, "no dead letters", table)?;
     Ok(())
 }
 
 fn table(dead_letters: &[DeadLetterView]) -> String {
-    let head = ["ID", "AT", "SOURCE", "TYPE", "REASON"].map(String::from).to_vec();
+    let head = ["ID", "AT", "SOURCE", "TYPE", "REASON"];
     let rows = dead_letters.iter().map(|dead_letter| {
         vec![
             dead_letter.id.clone(),
@@ -58,8 +52,7 @@ fn table(dead_letters: &[DeadLetterView]) -> String {
             output::first_line(&dead_letter.reason).into(),
         ]
     });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |_, _, cell| cell)
+    output::table(head, rows)
 }
 
 async fn show(shared: &Shared, id: &str) -> Result<()> {
@@ -76,7 +69,7 @@ async fn show(shared: &Shared, id: &str) -> Result<()> {
         vec!["type".into(), kind.into()],
     ];
     rows.extend(dead_letter.run.map(|run| vec!["run".into(), run.to_string()]));
-    output::line(output::table(&rows, |_, _, cell| cell))?;
+    output::line(output::columns(&rows, |_, _, cell| cell))?;
     match dead_letter.data {
         Some(data) => output::json(&data)?,
         None => output::line(dead_letter.body.unwrap_or_default())?,
@@ -92,10 +85,7 @@ async fn act(shared: &Shared, action: Action, dead_letters: SelectedDeadLetters)
     let client = connect(shared)?;
     let Some(id) = &dead_letters.id else { return act_on_all(shared, action, done, dead_letters).await };
     let dead_letter: DeadLetterView = client.post(&[PATH, id, verb], HeaderMap::new(), &json!({})).await?;
-    match shared.json {
-        true => output::json(&dead_letter)?,
-        false => output::line(format!("{done} dead letter {id}"))?,
-    }
+    output::print(shared, &dead_letter, || format!("{done} dead letter {id}"))?;
     Ok(())
 }
 

@@ -15,18 +15,15 @@ use crate::args::{Doctor, Shared};
 use crate::client::{self, Client};
 use crate::output::{self, Colour, Palette};
 
-/// Clocks that differ by more are wrong.
-const SKEW: TimeDelta = TimeDelta::seconds(5);
+/// The maximum difference between the server's clock and the local one.
+const MAX_CLOCK_SKEW: TimeDelta = TimeDelta::seconds(5);
 
 pub(super) async fn run(shared: &Shared, arguments: &Doctor) -> Result<ExitCode> {
     let report = match fetch(&connect(shared)?, arguments.repair).await {
-        Ok(report) => with_own_clock(report, SystemClock.now()),
+        Ok(report) => with_local_clock(report, SystemClock.now()),
         Err(error) => no_report(&error, SystemClock.now()),
     };
-    match shared.json {
-        true => output::json(&report)?,
-        false => output::line(text(&report, Palette::of_stdout()))?,
-    }
+    output::print(shared, &report, || text(&report, Palette::of_stdout()))?;
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
@@ -38,10 +35,11 @@ async fn fetch(client: &Client, repair: bool) -> client::Result<ReportView> {
 }
 
 /// Adds a check of the local clock.
-fn with_own_clock(mut report: ReportView, now: Instant) -> ReportView {
+fn with_local_clock(mut report: ReportView, now: Instant) -> ReportView {
     let skew = (report.now - now).abs();
-    let says = format!("the server's clock differs from the local one by {} ms", skew.num_milliseconds());
-    let check = CheckView::new("local clock", skew <= SKEW, says, "synchronize this machine's clock by NTP");
+    let message = format!("the server's clock differs from the local one by {} ms", skew.num_milliseconds());
+    let is_ok = skew <= MAX_CLOCK_SKEW;
+    let check = CheckView::new("local clock", is_ok, message, "synchronize this machine's clock with NTP");
     report.ok &= check.verdict == Verdict::Ok;
     report.checks.push(check);
     report
@@ -50,11 +48,11 @@ fn with_own_clock(mut report: ReportView, now: Instant) -> ReportView {
 /// The report if the server did not send one.
 fn no_report(error: &client::Error, now: Instant) -> ReportView {
     let (name, advice) = match error {
-        client::Error::Refused { status: 401 | 403, .. } => (
+        client::Error::Rejected { status: 401 | 403, .. } => (
             "identity",
             "check that EBB_TOKEN is valid and has not expired; `ebb token` prints the token of `ebb dev`",
         ),
-        client::Error::Refused { status: 500.., .. } => {
+        client::Error::Rejected { status: 500.., .. } => {
             ("database", "check the database, and the server's log")
         }
         _ => ("server", "check that `ebb dev` is running, or that EBB_URL is the server's address"),
@@ -92,22 +90,22 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_answer_is_wrong_and_says_what_to_do() {
+    fn an_unreachable_server_is_reported_with_advice() {
         let away = client::Error::Unreachable { url: "http://x".into(), why: "refused".into() };
         let report = no_report(&away, now());
         assert!(!report.ok);
-        let said = text(&report, Palette { on: false });
+        let text = text(&report, Palette { on: false });
         assert!(
-            said.starts_with("✗ server: no response from http://x") && said.contains("EBB_URL"),
-            "{said}"
+            text.starts_with("✗ server: no response from http://x") && text.contains("EBB_URL"),
+            "{text}"
         );
     }
 
     #[test]
     fn a_clock_that_is_off_is_wrong() {
         let report = ReportView { ok: true, now: now(), checks: vec![], complete: true, repaired: vec![] };
-        assert!(with_own_clock(report.clone(), now() + SKEW).ok);
-        let off = with_own_clock(report, now() - SKEW - TimeDelta::seconds(1));
+        assert!(with_local_clock(report.clone(), now() + MAX_CLOCK_SKEW).ok);
+        let off = with_local_clock(report, now() - MAX_CLOCK_SKEW - TimeDelta::seconds(1));
         assert!(!off.ok && off.checks[0].advice.is_some());
     }
 }

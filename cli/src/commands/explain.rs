@@ -16,10 +16,7 @@ pub(super) async fn run(shared: &Shared, arguments: &Explain) -> Result<ExitCode
     let query: Vec<(&str, String)> = arguments.task.iter().map(|task| ("task", task.clone())).collect();
     let path = ["runs", &arguments.run.to_string(), "explain"];
     let explanation: Explanation = connect(shared)?.get(&path, &query).await?;
-    match shared.json {
-        true => output::json(&explanation)?,
-        false => output::line(text(&explanation, Palette::of_stdout()))?,
-    }
+    output::print(shared, &explanation, || text(&explanation, Palette::of_stdout()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -39,10 +36,10 @@ fn paragraph(task: &TaskExplanation, palette: Palette) -> String {
     format!("{} {state}\n{}", task.task, wrap(&task.because, "  "))
 }
 
-/// Words in lines of bounded length, each behind `indent`. A word that is longer stays whole.
-fn wrap(words: &str, indent: &str) -> String {
+/// Wraps a text into lines of at most `WIDTH`, each after `indent`. Longer words are not broken.
+fn wrap(text: &str, indent: &str) -> String {
     let mut lines = vec![indent.to_owned()];
-    for word in words.split_whitespace() {
+    for word in text.split_whitespace() {
         let line = lines.last_mut().expect("there is a line from the start");
         let (empty, length) = (line.len() == indent.len(), line.chars().count() + 1 + word.chars().count());
         if !empty && length > WIDTH {
@@ -78,20 +75,20 @@ mod tests {
 
     #[test]
     fn each_task_is_a_paragraph_below_the_summary() {
-        let said = text(&explanation(0), Palette { on: false });
-        assert_eq!(said, "It waits for `extract`.\n\nload ○ pending\n  It waits for `extract` (running).");
+        let text = text(&explanation(0), Palette { on: false });
+        assert_eq!(text, "It waits for `extract`.\n\nload ○ pending\n  It waits for `extract` (running).");
     }
 
     #[test]
-    fn what_was_left_out_is_counted() {
-        let said = text(&explanation(7), Palette { on: false });
+    fn omitted_tasks_are_counted() {
+        let text = text(&explanation(7), Palette { on: false });
         assert!(
-            said.ends_with(&format!("\n\nand 7 more; explain one with: ebb explain {} TASK", Uuid::nil()))
+            text.ends_with(&format!("\n\nand 7 more; explain one with: ebb explain {} TASK", Uuid::nil()))
         );
     }
 
     #[test]
-    fn long_sentences_are_wrapped_and_long_words_stay_whole() {
+    fn long_lines_are_wrapped_and_long_words_are_not_broken() {
         let text = format!("{} {}", "word ".repeat(30), "x".repeat(120));
         let lines: Vec<String> = wrap(&text, "  ").lines().map(str::to_owned).collect();
         assert_eq!(lines.len(), 3);

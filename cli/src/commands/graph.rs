@@ -1,4 +1,4 @@
-//! `ebb graph`: draws a workflow from its files here, without a server.
+//! `ebb graph`: draws a workflow from its files, without a server.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,8 +15,9 @@ use crate::{files, output};
 pub(super) fn run(shared: &Shared, arguments: &Graph) -> Result<ExitCode> {
     let (files, name) = find(arguments)?;
     let mut compiled = language::compile(&files);
-    let Some(at) = compiled.definitions.iter().position(|sound| sound.workflow.name == name) else {
-        return refuse(&compiled, &files, &name);
+    let found = compiled.definitions.iter().position(|definition| definition.workflow.name == name);
+    let Some(at) = found else {
+        return not_found(&compiled, &files, &name);
     };
     let graph = engine::Graph::compile(compiled.definitions.swap_remove(at).workflow)?;
     if shared.json {
@@ -42,13 +43,13 @@ fn find(arguments: &Graph) -> Result<(Vec<SourceFile>, String)> {
     Ok((files, name))
 }
 
-/// No name of a workflow has a dot or a slash in it.
+/// Whether it is a path: names of workflows contain neither dots nor slashes.
 fn is_file(path: &Path) -> bool {
     path.extension().is_some() || path.components().count() > 1
 }
 
-/// There is no such workflow, or its file has problems.
-fn refuse(compiled: &Compilation, files: &[SourceFile], name: &str) -> Result<ExitCode> {
+/// Reports that there is no such workflow, or that its file has problems.
+fn not_found(compiled: &Compilation, files: &[SourceFile], name: &str) -> Result<ExitCode> {
     let mut names: Vec<String> = files.iter().filter_map(files::workflow_name).collect();
     if !names.iter().any(|known| known == name) {
         names.sort();
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_known_ones() {
+    fn the_error_of_an_unknown_name_lists_the_known_ones() {
         let error = draw(folder().path(), "on").unwrap_err();
         assert!(error.to_string().ends_with("expected one of bad, one"), "{error}");
     }

@@ -15,17 +15,11 @@ pub(super) async fn tokens(shared: &Shared, arguments: Tokens) -> Result<ExitCod
         Tokens::Create(new) => create(shared, new).await?,
         Tokens::List => {
             let found: Vec<TokenView> = connect(shared)?.all(&["tokens"]).await?;
-            match shared.json {
-                true => output::json(&found)?,
-                false => output::line(token_table(&found))?,
-            }
+            output::print(shared, &found, || token_table(&found))?;
         }
         Tokens::Revoke { id } => {
             let gone: TokenView = connect(shared)?.delete(&["tokens", &id.to_string()]).await?;
-            match shared.json {
-                true => output::json(&gone)?,
-                false => output::line(format!("revoked token {}", gone.name))?,
-            }
+            output::print(shared, &gone, || format!("revoked token {}", gone.name))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -59,29 +53,19 @@ pub(super) async fn grants(shared: &Shared, arguments: Grants) -> Result<ExitCod
             let (tenant, workflows) = (scope.reach, scope.workflows);
             let body = GrantBody { who, role: scope.role, tenant, workflows };
             let given: GrantView = connect(shared)?.post(&["grants"], HeaderMap::new(), &body).await?;
-            match shared.json {
-                true => output::json(&given)?,
-                false => {
-                    output::line(format!("{} has the role {} in {}", given.who, given.role, given.tenant))?
-                }
-            }
+            output::print(shared, &given, || {
+                format!("{} has the role {} in {}", given.who, given.role, given.tenant)
+            })?;
         }
         Grants::List => {
             let found: Vec<GrantView> = connect(shared)?.all(&["grants"]).await?;
-            match shared.json {
-                true => output::json(&found)?,
-                false => output::line(grant_table(&found))?,
-            }
+            output::print(shared, &found, || grant_table(&found))?;
         }
         Grants::Remove { id } => {
             let gone: GrantView = connect(shared)?.delete(&["grants", &id.to_string()]).await?;
-            match shared.json {
-                true => output::json(&gone)?,
-                false => output::line(format!(
-                    "{} no longer has the role {} in {}",
-                    gone.who, gone.role, gone.tenant
-                ))?,
-            }
+            output::print(shared, &gone, || {
+                format!("{} no longer has the role {} in {}", gone.who, gone.role, gone.tenant)
+            })?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -95,9 +79,9 @@ fn token_table(tokens: &[TokenView]) -> String {
             .into_iter()
             .chain([&expires, &token.created_by])
             .cloned()
-            .collect()
+            .collect::<Vec<_>>()
     });
-    table(&head, rows)
+    output::table(head, rows)
 }
 
 fn grant_table(grants: &[GrantView]) -> String {
@@ -108,11 +92,5 @@ fn grant_table(grants: &[GrantView]) -> String {
             .map(Clone::clone)
             .to_vec()
     });
-    table(&head, rows)
-}
-
-fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let head = head.iter().map(ToString::to_string).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |_, _, cell| cell)
+    output::table(head, rows)
 }

@@ -26,7 +26,7 @@ pub(super) async fn run(shared: &Shared, arguments: Limits) -> Result<ExitCode> 
     if shared.json {
         output::json(&limits)?;
     } else if limits.items.is_empty() {
-        output::line("no limits yet: each exists from the first task that needs it")?;
+        output::line("no limits yet: a limit exists once a task needs it")?;
     } else {
         output::line(table(&limits.items))?;
         for limit in limits.items.iter().filter(|limit| !limit.line.is_empty()) {
@@ -64,7 +64,7 @@ fn table(limits: &[LimitView]) -> String {
             limit.oldest.map(output::time).unwrap_or_default(),
         ]
     };
-    headed(["LIMIT", "NAME", "USED", "SLOTS", "WAITING", "OLDEST"], limits.iter().map(row))
+    output::table(["LIMIT", "NAME", "USED", "SLOTS", "WAITING", "OLDEST"], limits.iter().map(row))
 }
 
 fn shares(line: &[ShareView]) -> String {
@@ -80,7 +80,7 @@ fn shares(line: &[ShareView]) -> String {
             percent(share.received),
         ]
     };
-    headed(["GROUP", "WEIGHT", "WAITING", "OLDEST", "ENTITLED", "RECEIVED"], line.iter().map(row))
+    output::table(["GROUP", "WEIGHT", "WAITING", "OLDEST", "ENTITLED", "RECEIVED"], line.iter().map(row))
 }
 
 fn contenders(tasks: &[ContenderView]) -> String {
@@ -93,10 +93,5 @@ fn contenders(tasks: &[ContenderView]) -> String {
             output::time(task.since),
         ]
     };
-    headed(["RUN", "WORKFLOW", "TASK", "STATE", "SINCE"], tasks.iter().map(row))
-}
-
-fn headed<const N: usize>(head: [&str; N], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let rows: Vec<Vec<String>> = std::iter::once(head.map(String::from).to_vec()).chain(rows).collect();
-    output::table(&rows, |_, _, cell| cell)
+    output::table(["RUN", "WORKFLOW", "TASK", "STATE", "SINCE"], tasks.iter().map(row))
 }

@@ -1,4 +1,4 @@
-//! `ebb login`: keeps a token for an address, so that the other commands find it.
+//! `ebb login`: stores the token of a server for the other commands.
 
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
@@ -18,12 +18,12 @@ pub(super) async fn run(shared: &Shared, arguments: &Login) -> Result<ExitCode> 
         true => read_token()?,
         false => sign_in(&url).await?,
     };
-    // A token that is not accepted is not kept.
+    // Store only a token that the server accepts.
     let server = Server { url: url.clone(), token: token.clone(), tenant: shared.tenant.clone() };
     let _: Value = Client::new(server)?.get(&["runs"], &[("limit", "1".to_owned())]).await?;
     let path = Credentials::path().context("there is no home folder to store the token in")?;
     let mut credentials = Credentials::read(&path);
-    credentials.keep(&url, &token);
+    credentials.insert(&url, &token);
     credentials.write(&path).with_context(|| format!("cannot write {}", path.display()))?;
     output::line(format!("Signed in to {url}; the token is stored in {}.", path.display()))?;
     Ok(ExitCode::SUCCESS)

@@ -40,7 +40,7 @@ pub(super) async fn mark(shared: &Shared, client: &Client, mark: Mark) -> Result
         return post(shared, client, &on, "succeed", &body, "is marked as succeeded").await;
     }
     if !output.is_null() {
-        bail!("a task that failed has no output: leave out --output");
+        bail!("--output requires `succeeded`: a failed task has no output");
     }
     post(shared, client, &on, "fail", &ReasonBody { reason }, "is marked as failed").await
 }
@@ -59,10 +59,6 @@ async fn post(
 }
 
 fn report(shared: &Shared, run: &RunView, message: String) -> Result<ExitCode> {
-    if shared.json {
-        output::json(run)?
-    } else {
-        output::line(message)?
-    }
+    output::print(shared, run, || message)?;
     Ok(ExitCode::SUCCESS)
 }

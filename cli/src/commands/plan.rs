@@ -3,7 +3,7 @@
 mod fields;
 #[cfg(test)]
 mod tests;
-mod words;
+mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -80,11 +80,11 @@ struct Unfinished {
 pub(super) async fn run(shared: &Shared, arguments: &Arguments) -> Result<ExitCode> {
     let compiled = language::compile(&files::read(&arguments.folder)?);
     if !compiled.diagnostics.is_empty() {
-        return refuse(shared, &compiled);
+        return report_problems(shared, &compiled);
     }
     let mut plan = make(&connect(shared)?, compiled.definitions).await?;
     if arguments.prune {
-        super::apply::refuse_to_empty(plan.workflows.len())?;
+        super::apply::reject_empty_folder(plan.workflows.len())?;
         plan.archive = std::mem::take(&mut plan.only_on_server);
     }
     if shared.json {
@@ -92,12 +92,12 @@ pub(super) async fn run(shared: &Shared, arguments: &Arguments) -> Result<ExitCo
         whole["valid"] = true.into();
         output::json(&whole)?;
     } else {
-        output::line(words::plan(&plan, &command(arguments), Palette::of_stdout()))?;
+        output::line(text::plan(&plan, &command(arguments), Palette::of_stdout()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn refuse(shared: &Shared, compiled: &Compilation) -> Result<ExitCode> {
+fn report_problems(shared: &Shared, compiled: &Compilation) -> Result<ExitCode> {
     match shared.json {
         true => output::json(&json!({"valid": false, "diagnostics": compiled.diagnostics}))?,
         false => validate::print_problems(compiled)?,
@@ -116,9 +116,9 @@ fn command(arguments: &Arguments) -> String {
 }
 
 async fn make(client: &Client, definitions: Vec<Definition>) -> Result<Plan> {
-    let in_use: Vec<WorkflowView> = client.all(&["workflows"]).await?;
+    let registered: Vec<WorkflowView> = client.all(&["workflows"]).await?;
     let active: BTreeMap<&str, &WorkflowView> =
-        in_use.iter().map(|workflow| (workflow.name.as_str(), workflow)).collect();
+        registered.iter().map(|workflow| (workflow.name.as_str(), workflow)).collect();
     let here: BTreeSet<String> =
         definitions.iter().map(|definition| definition.workflow.name.clone()).collect();
     let mut workflows = Vec::with_capacity(definitions.len());
@@ -129,7 +129,7 @@ async fn make(client: &Client, definitions: Vec<Definition>) -> Result<Plan> {
         });
     }
     workflows.sort_by(|one, other| one.name.cmp(&other.name));
-    let others = in_use.into_iter().map(|workflow| workflow.name).filter(|name| !here.contains(name));
+    let others = registered.into_iter().map(|workflow| workflow.name).filter(|name| !here.contains(name));
     Ok(Plan { workflows, archive: Vec::new(), only_on_server: others.collect() })
 }
 
@@ -149,7 +149,7 @@ fn unchanged(active: &WorkflowView) -> Planned {
 /// What would happen to a workflow that differs from the active version.
 async fn planned(client: &Client, definition: &Definition) -> Result<Planned> {
     let (name, tasks) = (definition.workflow.name.clone(), definition.workflow.tasks.len());
-    let Some(active) = registered(client, &name).await? else {
+    let Some(active) = detail(client, &name).await? else {
         let (difference, unfinished) = (Difference::default(), Unfinished::default());
         return Ok(Planned {
             name,
@@ -178,10 +178,10 @@ async fn planned(client: &Client, definition: &Definition) -> Result<Planned> {
     })
 }
 
-async fn registered(client: &Client, name: &str) -> Result<Option<WorkflowDetail>> {
+async fn detail(client: &Client, name: &str) -> Result<Option<WorkflowDetail>> {
     match client.get(&["workflows", name], &[]).await {
         Ok(found) => Ok(Some(found)),
-        Err(Error::Refused { status: 404, .. }) => Ok(None),
+        Err(Error::Rejected { status: 404, .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

@@ -43,13 +43,13 @@ impl Children {
     /// Counts a child that ended. Returns whether to print a line: for each failure, and for each tenth of the others.
     fn on(&mut self, name: &str, state: TaskState) -> bool {
         let tenths = |ended: u64| ended * 10 / self.count.max(1);
-        let worth_a_line = state == TaskState::Failed || tenths(self.ended) < tenths(self.ended + 1);
+        let prints = state == TaskState::Failed || tenths(self.ended) < tenths(self.ended + 1);
         self.ended += 1;
         if state == TaskState::Failed {
             self.failed += 1;
             self.first_failed.get_or_insert_with(|| name.to_owned());
         }
-        worth_a_line
+        prints
     }
 
     fn summary(&self) -> String {
@@ -104,8 +104,8 @@ impl Progress {
     ) -> Option<String> {
         let (parent, _) = name.rsplit_once("__").filter(|_| state.is_final())?;
         let place = *self.places.get(parent)?;
-        let worth_a_line = self.tasks[place].children.as_mut()?.on(name, state);
-        worth_a_line.then(|| format!("{} {}", event.at.format("%H:%M:%S"), self.line(place, palette)))
+        let prints = self.tasks[place].children.as_mut()?.on(name, state);
+        prints.then(|| format!("{} {}", event.at.format("%H:%M:%S"), self.line(place, palette)))
     }
 
     /// The tasks that failed, with their errors and the task whose log has details.

@@ -11,19 +11,19 @@ use crate::output;
 
 pub(super) async fn run(shared: &Shared) -> Result<ExitCode> {
     let queues: QueueList = connect(shared)?.get(&["queues"], &[]).await?;
-    if shared.json {
-        output::json(&queues)?;
-    } else if queues.items.is_empty() {
-        output::line("no queues yet: each exists from the first task that needs it")?;
-    } else {
-        output::line(table(&queues.items))?;
-    }
+    output::print_list(
+        shared,
+        &queues,
+        &queues.items,
+        "no queues yet: a queue exists once a task needs it",
+        table,
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn table(queues: &[QueueView]) -> String {
     let head = ["QUEUE", "GROUP", "DEPTH", "OLDEST", "ACTIVE", "SLOTS", "RELEASED", "PER MINUTE"];
-    let mut rows = vec![head.map(String::from).to_vec()];
+    let mut rows = Vec::new();
     for queue in queues {
         rows.push(vec![
             queue.name.clone(),
@@ -50,5 +50,5 @@ fn table(queues: &[QueueView]) -> String {
             ]
         }));
     }
-    output::table(&rows, |_, _, cell| cell)
+    output::table(head, rows)
 }

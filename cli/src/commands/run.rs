@@ -1,4 +1,4 @@
-//! `ebb run`: one run, shown, watched and steered.
+//! `ebb run`: shows, watches and controls one run.
 
 use std::process::ExitCode;
 
@@ -63,7 +63,7 @@ fn head(run: &RunView, palette: Palette) -> String {
 }
 
 fn table(tasks: &[TaskView], palette: Palette) -> String {
-    let head = ["TASK", "TYPE", "STATE", "ATTEMPT", "TOOK", "NOTE"].map(String::from).to_vec();
+    let head = ["TASK", "TYPE", "STATE", "ATTEMPT", "TOOK", "NOTE"];
     let rows = tasks.iter().map(|task| {
         vec![
             task.name.clone(),
@@ -74,9 +74,8 @@ fn table(tasks: &[TaskView], palette: Palette) -> String {
             note(task),
         ]
     });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |row, column, cell| match row.checked_sub(1) {
-        Some(task) if column == STATE_COLUMN => palette.paint(output::task_sign(tasks[task].state).1, cell),
+    output::painted_table(head, rows, |task, column, cell| match column {
+        STATE_COLUMN => palette.paint(output::task_sign(tasks[task].state).1, cell),
         _ => cell,
     })
 }

@@ -14,33 +14,28 @@ use crate::output::{self, Palette};
 const STATE_COLUMN: usize = 2;
 
 /// The maximum number of pages to fetch for the requested number of runs.
-const PAGES: usize = 100;
+const MAX_PAGES: usize = 100;
 
 pub(super) async fn run(shared: &Shared, arguments: &Runs) -> Result<ExitCode> {
     let mut query = vec![("limit", arguments.limit.to_string())];
-    query.extend(arguments.workflow.clone().map(|workflow| ("workflow", workflow)));
-    query.extend(arguments.state.map(|state| ("state", state.name().to_owned())));
-    query.extend(arguments.parent.map(|parent| ("parent", parent.to_string())));
-    query.extend(arguments.label.clone().map(|label| ("label", label)));
-    query.extend(arguments.created_after.map(|at| ("created_after", at.to_rfc3339())));
-    query.extend(arguments.created_before.map(|at| ("created_before", at.to_rfc3339())));
+    let filter = &arguments.filter;
+    query.extend(filter.workflow.clone().map(|workflow| ("workflow", workflow)));
+    query.extend(filter.state.map(|state| ("state", state.name().to_owned())));
+    query.extend(filter.parent.map(|parent| ("parent", parent.to_string())));
+    query.extend(filter.label.clone().map(|label| ("label", label)));
+    query.extend(filter.created_after.map(|at| ("created_after", at.to_rfc3339())));
+    query.extend(filter.created_before.map(|at| ("created_before", at.to_rfc3339())));
     query.extend(arguments.text.clone().map(|text| ("text", text)));
     query.extend(arguments.sort.clone().map(|sort| ("sort", sort)));
     let page = collect(&connect(shared)?, query, arguments.limit).await?;
-    if shared.json {
-        output::json(&page)?;
-    } else if page.items.is_empty() {
-        output::line("no runs")?;
-    } else {
-        output::line(table(&page.items, Palette::of_stdout()))?;
-    }
+    output::print_list(shared, &page, &page.items, "no runs", |items| table(items, Palette::of_stdout()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The requested number of runs, or all: a page may be shorter although there are more.
 async fn collect(client: &Client, mut query: Vec<(&str, String)>, limit: u32) -> Result<Page<RunView>> {
     let mut page: Page<RunView> = client.get(&["runs"], &query).await?;
-    for _ in 0..PAGES {
+    for _ in 0..MAX_PAGES {
         let missing = (limit as usize).saturating_sub(page.items.len());
         let Some(cursor) = page.next_cursor.clone().filter(|_| missing > 0) else { break };
         query.retain(|(name, _)| !["cursor", "limit"].contains(name));
@@ -59,7 +54,7 @@ fn state(run: &RunView) -> String {
 }
 
 fn table(runs: &[RunView], palette: Palette) -> String {
-    let head = ["RUN", "WORKFLOW", "STATE", "CREATED", "TOOK", "ERROR"].map(String::from).to_vec();
+    let head = ["RUN", "WORKFLOW", "STATE", "CREATED", "TOOK", "ERROR"];
     let rows = runs.iter().map(|run| {
         vec![
             run.id.to_string(),
@@ -70,9 +65,8 @@ fn table(runs: &[RunView], palette: Palette) -> String {
             output::first_line(run.error.as_deref().unwrap_or_default()).into(),
         ]
     });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |row, column, cell| match row.checked_sub(1) {
-        Some(run) if column == STATE_COLUMN => palette.paint(output::run_colour(runs[run].state), cell),
+    output::painted_table(head, rows, |run, column, cell| match column {
+        STATE_COLUMN => palette.paint(output::run_colour(runs[run].state), cell),
         _ => cell,
     })
 }

@@ -74,7 +74,7 @@ async fn next(shared: &Shared, arguments: NextInstants) -> Result<ExitCode> {
             let name = several.then(|| next.schedule.clone());
             [output::time(next.at), next.local.clone()].into_iter().chain(name).collect()
         };
-        output::line(output::table(&items.iter().map(row).collect::<Vec<_>>(), |_, _, cell| cell))?;
+        output::line(output::columns(&items.iter().map(row).collect::<Vec<_>>(), |_, _, cell| cell))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -126,8 +126,7 @@ fn drifted(drift: &DriftView) -> String {
 }
 
 fn table(schedules: &[ScheduleView]) -> String {
-    let head =
-        ["WORKFLOW", "SCHEDULE", "WHEN", "ZONE", "NEXT", "DRIFT P50/P99", "STATE"].map(String::from).to_vec();
+    let head = ["WORKFLOW", "SCHEDULE", "WHEN", "ZONE", "NEXT", "DRIFT P50/P99", "STATE"];
     let rows = schedules.iter().map(|schedule| {
         let every = schedule.every_seconds.map(|seconds| format!("every {seconds} s"));
         let at = schedule.at.map(|at| format!("at {}", output::time(at)));
@@ -146,6 +145,5 @@ fn table(schedules: &[ScheduleView]) -> String {
             format!("{state}{}{problem}", missed.unwrap_or_default()),
         ]
     });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |_, _, cell| cell)
+    output::table(head, rows)
 }

@@ -9,8 +9,8 @@ use crate::output;
 
 pub(super) fn run(arguments: &Schema) -> Result<ExitCode> {
     // The argument parser accepts no other name.
-    let asked = language::Schema::ALL.into_iter().find(|schema| schema.name() == arguments.kind);
-    if let Some(schema) = asked {
+    let schema = language::Schema::ALL.into_iter().find(|schema| schema.name() == arguments.kind);
+    if let Some(schema) = schema {
         output::json(&schema.to_json())?;
     }
     Ok(ExitCode::SUCCESS)

@@ -16,10 +16,7 @@ pub(super) async fn run(shared: &Shared, arguments: Tenants) -> Result<ExitCode>
     let tenant: TenantView = match arguments.action {
         None => {
             let all: Vec<TenantView> = client.all(&["tenants"]).await?;
-            match shared.json {
-                true => output::json(&json!({ "items": all }))?,
-                false => output::line(table(&all))?,
-            }
+            output::print(shared, &json!({ "items": all }), || table(&all))?;
             return Ok(ExitCode::SUCCESS);
         }
         Some(TenantAction::Show { name }) => client.get(&["tenants", &name], &[]).await?,
@@ -29,15 +26,12 @@ pub(super) async fn run(shared: &Shared, arguments: Tenants) -> Result<ExitCode>
             client.post(&["tenants", &name], HeaderMap::new(), &body).await?
         }
     };
-    match shared.json {
-        true => output::json(&tenant)?,
-        false => output::line(table(std::slice::from_ref(&tenant)))?,
-    }
+    output::print(shared, &tenant, || table(std::slice::from_ref(&tenant)))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn table(tenants: &[TenantView]) -> String {
-    let head = ["TENANT", "WEIGHT", "ACTIVE", "MAX", "WAITING", "SINCE"].map(String::from).to_vec();
+    let head = ["TENANT", "WEIGHT", "ACTIVE", "MAX", "WAITING", "SINCE"];
     let rows = tenants.iter().map(|tenant| {
         vec![
             tenant.name.clone(),
@@ -48,8 +42,7 @@ fn table(tenants: &[TenantView]) -> String {
             output::time(tenant.created_at),
         ]
     });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |_, _, cell| cell)
+    output::table(head, rows)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 use workflow_test::{Refusal, Suite, TestFile};
 
-use super::{FAILED, MISUSED};
+use super::{FAILED, USAGE};
 use crate::args::{self, Shared};
 use crate::files;
 use crate::output::{self, Colour, Palette};
@@ -101,7 +101,7 @@ impl Results {
 
     fn code(&self) -> u8 {
         match (self.invalid_tests.is_empty(), self.invalid_workflows.is_empty() && self.failed() == 0) {
-            (false, _) => MISUSED,
+            (false, _) => USAGE,
             (true, false) => FAILED,
             (true, true) => 0,
         }

@@ -15,18 +15,12 @@ pub(super) async fn run(shared: &Shared, arguments: Timers) -> Result<ExitCode> 
     query.extend(arguments.run.map(|run| ("run", run.to_string())));
     query.extend(arguments.workflow.map(|workflow| ("workflow", workflow)));
     let page: Page<TimerView> = connect(shared)?.get(&["timers"], &query).await?;
-    if shared.json {
-        output::json(&page)?;
-    } else if page.items.is_empty() {
-        output::line("no timers")?;
-    } else {
-        output::line(table(&page.items))?;
-    }
+    output::print_list(shared, &page, &page.items, "no timers", table)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn table(timers: &[TimerView]) -> String {
-    let head = ["DUE", "RUN", "WORKFLOW", "KIND", "WHY"].map(String::from).to_vec();
+    let head = ["DUE", "RUN", "WORKFLOW", "KIND", "WHY"];
     let rows = timers.iter().map(|timer| {
         let due = if timer.overdue { " (overdue)" } else { "" };
         vec![
@@ -37,6 +31,5 @@ fn table(timers: &[TimerView]) -> String {
             timer.why.clone(),
         ]
     });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |_, _, cell| cell)
+    output::table(head, rows)
 }

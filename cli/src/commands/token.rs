@@ -10,10 +10,6 @@ use crate::output;
 
 pub(super) fn run(shared: &Shared) -> Result<ExitCode> {
     let dev = DevFile::read(&shared.data)?;
-    if shared.json {
-        output::json(&dev)?
-    } else {
-        output::line(dev.token)?
-    }
+    output::print(shared, &dev, || &dev.token)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -50,17 +50,17 @@ async fn start(client: &Client, arguments: &Trigger) -> Result<RunView> {
     started.map_err(|error| advised(error).into())
 }
 
-/// Adds commands that help to a refusal because of another run.
+/// Adds advice to the error if another run holds the concurrency key.
 fn advised(error: Error) -> Error {
-    let Error::Refused { status, code, message, details } = error else { return error };
-    let in_the_way = details["id"].as_str().filter(|_| code == "concurrency_key_taken");
-    let message = match in_the_way {
+    let Error::Rejected { status, code, message, details } = error else { return error };
+    let holder = details["id"].as_str().filter(|_| code == "concurrency_key_taken");
+    let message = match holder {
         Some(run) => {
             format!("{message}\nwait for it: ebb run watch {run}\ncancel it:   ebb run cancel {run}")
         }
         None => message,
     };
-    Error::Refused { status, code, message, details }
+    Error::Rejected { status, code, message, details }
 }
 
 async fn inputs(client: &Client, arguments: &Trigger) -> Result<Map<String, Value>> {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_stays_a_text_even_if_it_looks_like_a_number() {
+    fn a_declared_string_stays_a_string() {
         check(InputType::String, "2026", json!("2026"));
         check(InputType::String, "true", json!("true"));
         check(InputType::Date, "2026-01-31", json!("2026-01-31"));
@@ -117,20 +117,20 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_the_way_comes_with_the_commands_that_end_the_wait() {
-        let refused = |code: &str| Error::Refused {
+    fn the_error_of_a_taken_concurrency_key_suggests_commands() {
+        let rejected = |code: &str| Error::Rejected {
             status: 409,
             code: code.into(),
             message: "no".into(),
             details: json!({"id": "R"}),
         };
-        let said = advised(refused("concurrency_key_taken")).to_string();
-        assert_eq!(said, "no\nwait for it: ebb run watch R\ncancel it:   ebb run cancel R");
-        assert_eq!(advised(refused("other")).to_string(), "no");
+        let message = advised(rejected("concurrency_key_taken")).to_string();
+        assert_eq!(message, "no\nwait for it: ebb run watch R\ncancel it:   ebb run cancel R");
+        assert_eq!(advised(rejected("other")).to_string(), "no");
     }
 
     #[test]
-    fn what_is_no_json_is_left_to_the_server_to_refuse() {
+    fn invalid_json_is_left_to_the_server_to_reject() {
         check(InputType::Integer, "seven", json!("seven"));
         assert_eq!(value(&[], "unknown", "7"), json!(7));
     }

@@ -36,18 +36,12 @@ async fn list(shared: &Shared, filter: ListTriggers) -> Result<ExitCode> {
     let mut query = vec![("limit", filter.limit.to_string())];
     query.extend(filter.workflow.map(|workflow| ("workflow", workflow)));
     let page: Page<TriggerView> = connect(shared)?.get(&["triggers"], &query).await?;
-    if shared.json {
-        output::json(&page)?;
-    } else if page.items.is_empty() {
-        output::line("no triggers")?;
-    } else {
-        output::line(table(&page.items))?;
-    }
+    output::print_list(shared, &page, &page.items, "no triggers", table)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn table(triggers: &[TriggerView]) -> String {
-    let head = ["WORKFLOW", "TRIGGER", "KIND", "LAST EVENT", "NEXT", "STATE"].map(String::from).to_vec();
+    let head = ["WORKFLOW", "TRIGGER", "KIND", "LAST EVENT", "NEXT", "STATE"];
     let rows = triggers.iter().map(|trigger| {
         vec![
             trigger.workflow.clone(),
@@ -58,8 +52,7 @@ fn table(triggers: &[TriggerView]) -> String {
             state(trigger),
         ]
     });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |_, _, cell| cell)
+    output::table(head, rows)
 }
 
 fn state(trigger: &TriggerView) -> String {

@@ -17,14 +17,11 @@ const SHORT_HASH: usize = 12;
 pub(super) async fn list(shared: &Shared, arguments: &Versions) -> Result<ExitCode> {
     let versions: Vec<VersionView> =
         connect(shared)?.all(&["workflows", &arguments.name, "versions"]).await?;
-    if shared.json {
-        output::json(&json!({ "items": versions }))?;
-    } else {
-        output::line(table(&versions, Palette::of_stdout()))?;
-        if versions.iter().all(|version| !version.active) {
-            output::line(format!("{} is archived: no version is active", arguments.name))?;
-        }
-    }
+    output::print(shared, &json!({ "items": versions }), || {
+        let archived = versions.iter().all(|version| !version.active);
+        let note = format!("\n{} is archived: no version is active", arguments.name);
+        table(&versions, Palette::of_stdout()) + if archived { &note } else { "" }
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -40,11 +37,8 @@ pub(super) async fn archive(shared: &Shared, arguments: &Archive) -> Result<Exit
     report(shared, &standing, archived(&standing))
 }
 
-fn report(shared: &Shared, standing: &Standing, words: String) -> Result<ExitCode> {
-    match shared.json {
-        true => output::json(standing)?,
-        false => output::line(words)?,
-    }
+fn report(shared: &Shared, standing: &Standing, message: String) -> Result<ExitCode> {
+    output::print(shared, standing, || message)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -68,7 +62,7 @@ fn archived(standing: &Standing) -> String {
 }
 
 fn table(versions: &[VersionView], palette: Palette) -> String {
-    let head = ["VERSION", "", "CREATED", "BY", "TASKS", "HASH"].map(String::from).to_vec();
+    let head = ["VERSION", "", "CREATED", "BY", "TASKS", "HASH"];
     let rows = versions.iter().map(|version| {
         vec![
             format!("v{}", version.number),
@@ -79,10 +73,9 @@ fn table(versions: &[VersionView], palette: Palette) -> String {
             version.hash.chars().take(SHORT_HASH).collect(),
         ]
     });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |row, _, cell| match row.checked_sub(1) {
-        Some(version) if versions[version].active => palette.paint(Colour::Good, cell),
-        _ => cell,
+    output::painted_table(head, rows, |version, _, cell| match versions[version].active {
+        true => palette.paint(Colour::Good, cell),
+        false => cell,
     })
 }
 

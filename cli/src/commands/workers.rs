@@ -16,43 +16,38 @@ const STATE_COLUMN: usize = 1;
 
 pub(super) async fn list(shared: &Shared) -> Result<ExitCode> {
     let workers: Vec<WorkerView> = connect(shared)?.all(&["workers"]).await?;
-    if shared.json {
-        output::json(&json!({"items": workers}))?;
-    } else if workers.is_empty() {
-        output::line("no worker holds an attempt")?;
-    } else {
-        output::line(table(&workers, Palette::of_stdout()))?;
-    }
+    output::print_list(
+        shared,
+        &json!({"items": workers}),
+        &workers,
+        "no worker holds an attempt",
+        |items| table(items, Palette::of_stdout()),
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(super) async fn stop(shared: &Shared, arguments: Worker) -> Result<ExitCode> {
-    let (id, order, reason, effect) = match arguments {
+    let (id, command, reason, effect) = match arguments {
         Worker::Kill { id, reason } => (id, "kill", reason, "stops its attempts and ends"),
         Worker::Drain { id, reason } => {
             (id, "drain", reason, "takes no more work and ends when its attempts have ended")
         }
     };
-    let path = ["workers", &id.to_string(), order];
+    let path = ["workers", &id.to_string(), command];
     let worker: WorkerView =
         connect(shared)?.post(&path, HeaderMap::new(), &WorkerCommandBody { reason }).await?;
-    if shared.json {
-        output::json(&worker)?
-    } else {
-        output::line(format!("worker {id} {effect}, after its next heartbeat"))?
-    }
+    output::print(shared, &worker, || format!("worker {id} {effect}, after its next heartbeat"))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn table(workers: &[WorkerView], palette: Palette) -> String {
-    let head =
-        ["WORKER", "STATE", "QUEUE", "HOST", "VERSION", "LAST SEEN", "ATTEMPTS"].map(String::from).to_vec();
+    let head = ["WORKER", "STATE", "QUEUE", "HOST", "VERSION", "LAST SEEN", "ATTEMPTS"];
     let rows = workers.iter().map(|worker| {
         let unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".into());
-        let holds = worker
+        let attempts = worker
             .attempts
             .iter()
-            .map(|held| format!("{} of {} (attempt {})", held.task, held.run, held.attempt));
+            .map(|claim| format!("{} of {} (attempt {})", claim.task, claim.run, claim.attempt));
         vec![
             worker.id.to_string(),
             worker.state.name().into(),
@@ -60,12 +55,11 @@ fn table(workers: &[WorkerView], palette: Palette) -> String {
             unknown(&worker.host),
             unknown(&worker.version),
             output::time(worker.heard_at),
-            holds.collect::<Vec<_>>().join(", "),
+            attempts.collect::<Vec<_>>().join(", "),
         ]
     });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |row, column, cell| match row.checked_sub(1) {
-        Some(worker) if column == STATE_COLUMN => palette.paint(colour(workers[worker].state), cell),
+    output::painted_table(head, rows, |worker, column, cell| match column {
+        STATE_COLUMN => palette.paint(colour(workers[worker].state), cell),
         _ => cell,
     })
 }

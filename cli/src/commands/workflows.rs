@@ -21,10 +21,7 @@ pub(super) async fn run(shared: &Shared, arguments: Workflows) -> Result<ExitCod
         Some(WorkflowAction::Resume { name, missed }) => ("resume", name, json!({ "missed": missed })),
     };
     let done: WorkflowView = client.post(&["workflows", &name, path], HeaderMap::new(), &body).await?;
-    match shared.json {
-        true => output::json(&done)?,
-        false => output::line(words(&done))?,
-    }
+    output::print(shared, &done, || describe(&done))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -32,17 +29,11 @@ async fn list(shared: &Shared, client: &Client, wanted: ListWorkflows) -> Result
     let query = [("tag", wanted.tag), ("text", wanted.text), ("sort", wanted.sort)];
     let query: Vec<_> = query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
     let found: Vec<WorkflowView> = Follower::new(&["workflows"], &query).new_items(client).await?;
-    if shared.json {
-        output::json(&json!({ "items": found }))?;
-    } else if found.is_empty() {
-        output::line("no workflows")?;
-    } else {
-        output::line(table(&found))?;
-    }
+    output::print_list(shared, &json!({ "items": found }), &found, "no workflows", table)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn words(workflow: &WorkflowView) -> String {
+fn describe(workflow: &WorkflowView) -> String {
     let name = &workflow.name;
     match &workflow.pause {
         Some(pause) => format!(
@@ -56,7 +47,7 @@ fn words(workflow: &WorkflowView) -> String {
 }
 
 fn table(workflows: &[WorkflowView]) -> String {
-    let head = ["WORKFLOW", "VERSION", "TASKS", "CHANGED", "TAGS", ""].map(String::from).to_vec();
+    let head = ["WORKFLOW", "VERSION", "TASKS", "CHANGED", "TAGS", ""];
     let rows = workflows.iter().map(|workflow| {
         vec![
             workflow.name.clone(),
@@ -67,6 +58,5 @@ fn table(workflows: &[WorkflowView]) -> String {
             if workflow.pause.is_some() { "paused".into() } else { String::new() },
         ]
     });
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    output::table(&rows, |_, _, cell| cell)
+    output::table(head, rows)
 }

@@ -1,4 +1,4 @@
-//! The database of `ebb dev`: the one named, or one of its own in the data folder.
+//! The database of `ebb dev`: an existing one, or an embedded one in the data folder.
 
 use std::fmt;
 
@@ -8,35 +8,35 @@ use embedded::Server;
 use super::folder::DataFolder;
 
 pub(super) enum Database {
-    Named(String),
-    Own { server: Server, url: String },
+    External(String),
+    Embedded { server: Server, url: String },
 }
 
 impl Database {
     pub(super) async fn open(url: Option<&str>, folder: &DataFolder) -> anyhow::Result<Self> {
         if let Some(url) = url {
-            return Ok(Self::Named(url.to_owned()));
+            return Ok(Self::External(url.to_owned()));
         }
         let server =
-            Server::start(&folder.file("postgres")).await.context("the embedded database does not start")?;
+            Server::start(&folder.file("postgres")).await.context("cannot start the embedded database")?;
         server.create_database("ebbflow").await?;
         let url = server.url("ebbflow");
-        Ok(Self::Own { server, url })
+        Ok(Self::Embedded { server, url })
     }
 
     pub(super) fn url(&self) -> &str {
         match self {
-            Self::Named(url) | Self::Own { url, .. } => url,
+            Self::External(url) | Self::Embedded { url, .. } => url,
         }
     }
 
-    /// Whether no other process can use it: then the workers of earlier processes are gone.
-    pub(super) fn is_ours_alone(&self) -> bool {
-        matches!(self, Self::Own { .. })
+    /// Whether no other process can use it: then all registered workers are dead.
+    pub(super) fn is_exclusive(&self) -> bool {
+        matches!(self, Self::Embedded { .. })
     }
 
     pub(super) async fn close(self) {
-        if let Self::Own { server, .. } = self {
+        if let Self::Embedded { server, .. } = self {
             server.stop().await;
         }
     }
@@ -45,8 +45,8 @@ impl Database {
 impl fmt::Display for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Named(_) => f.write_str("the database named by --database-url"),
-            Self::Own { server, .. } => server.kind().fmt(f),
+            Self::External(_) => f.write_str("the database at --database-url"),
+            Self::Embedded { server, .. } => server.kind().fmt(f),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The data folder: one `ebb dev` at a time, and where the other commands find its address and token.
+//! The data folder of `ebb dev`: locked by one process at a time; other commands find its address and token there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::json;
 
-/// The data folder, locked for as long as this lives; the lock dies with the process, however it dies.
+/// The data folder, locked until this is dropped or the process ends.
 pub(super) struct DataFolder {
     path: PathBuf,
     _lock: File,
@@ -30,7 +30,7 @@ impl DataFolder {
         self.path.join(name)
     }
 
-    /// Writes the address and the admin's token to where the other commands look for them.
+    /// Writes the address and the admin's token for the other commands.
     pub(super) fn publish(&self, url: &str, token: &str) -> anyhow::Result<()> {
         let (draft, file) = (self.file("dev.json.new"), self.file("dev.json"));
         let mut out = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;

@@ -1,4 +1,4 @@
-//! The functions, mounted in one process: pushed to by the broker, ticked by a clock, read over HTTP.
+//! The functions, mounted in one process: the broker pushes to them, a clock ticks the sweep, and the console serves HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,22 +61,22 @@ impl Functions {
         let sweep = observed(sweep::router_with(app.clone(), retention));
         let subscribe = |topic: Topic, name: &str, router: &Router, ack_deadline: Option<Duration>| {
             let endpoint = Endpoint::Router(router.clone(), "/push".into());
-            let usual = Subscription::new(name, endpoint, PUSH_AUDIENCE);
-            let ack_deadline = ack_deadline.unwrap_or(usual.ack_deadline);
-            broker.subscribe(&topic, Subscription { ack_deadline, ..usual });
+            let defaults = Subscription::new(name, endpoint, PUSH_AUDIENCE);
+            let ack_deadline = ack_deadline.unwrap_or(defaults.ack_deadline);
+            broker.subscribe(&topic, Subscription { ack_deadline, ..defaults });
         };
         for topic in [Topic::Triggers, Topic::Evaluations, Topic::Management, Topic::Lifecycle] {
             broker.subscribe_dead_letters(&topic, dead_letters(&topic, &evaluate));
         }
         subscribe(Topic::Triggers, "trigger", &trigger, None);
-        // Triggers on the end of another workflow's run need it.
+        // For triggers on the end of another workflow's run.
         let endpoint = Endpoint::Router(trigger.clone(), "/push".into());
-        let usual = Subscription::new("trigger-lifecycle", endpoint, PUSH_AUDIENCE);
+        let defaults = Subscription::new("trigger-lifecycle", endpoint, PUSH_AUDIENCE);
         let only = Some(RUN_FINISHED.to_owned());
-        broker.subscribe(&Topic::Lifecycle, Subscription { only, ..usual });
+        broker.subscribe(&Topic::Lifecycle, Subscription { only, ..defaults });
         subscribe(Topic::Evaluations, "evaluate", &evaluate, None);
         subscribe(Topic::Management, "sweep", &sweep, Some(SWEEP_ACK_DEADLINE));
-        // Sessions end with the process: one click starts another.
+        // Sessions end with the process, and signing in again is one click.
         let sessions = Sessions::new(sign_in::sign_in(&issuer.issuer(), url)?, Seal::random());
         let api = Api {
             app: app.clone(),
@@ -97,10 +97,10 @@ impl Functions {
         Ok(Self { execute, evaluate, public, sweep, stop: Arc::default() })
     }
 
-    /// Resumes what an earlier process left unfinished: its messages are lost and its workers dead.
+    /// Resumes runs that an earlier process left unfinished: its messages are lost and its workers dead.
     pub(super) async fn resume(&self, runtime: &Arc<Runtime>) -> anyhow::Result<()> {
         let sweep = sweep::Sweep::new(runtime.clone());
-        sweep.after_restart().await.context("cannot resume what an earlier process left unfinished")
+        sweep.after_restart().await.context("cannot resume unfinished runs")
     }
 
     /// Ticks the sweep at once and at the start of every minute, as the cloud's scheduler does.
@@ -112,14 +112,14 @@ impl Functions {
                     .header(header::AUTHORIZATION, format!("Bearer {}", issuer.push_token(clock.now())))
                     .body(Body::empty())
                     .expect("a request of fixed parts");
-                let answer = tokio::spawn(sweep.clone().oneshot(request));
+                let response = tokio::spawn(sweep.clone().oneshot(request));
                 let minute = TimeDelta::minutes(1);
                 let next = clock.now().duration_trunc(minute).unwrap_or_else(|_| clock.now()) + minute;
                 tokio::select! {
                     () = stop.notified() => return,
                     () = clock.wait_until(next) => {}
                 }
-                if answer.is_finished() && answer.await.is_err() {
+                if response.is_finished() && response.await.is_err() {
                     warn!("The sweep panicked; the next tick tries again");
                 }
             }

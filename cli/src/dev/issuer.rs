@@ -54,12 +54,12 @@ impl LocalIssuer {
         Authenticator::new([self.verifier(API_AUDIENCE).into()])
     }
 
-    /// The admin may do everything.
+    /// Grants the admin every permission.
     pub(super) fn policy(&self) -> Policy {
-        Policy::read(&format!("{ADMIN}=admin:*")).expect("the address is one")
+        Policy::read(&format!("{ADMIN}=admin:*")).expect("the address is valid")
     }
 
-    /// A token with which the command line may do everything, for thirty days.
+    /// The admin's token for the command line; it expires after thirty days.
     pub(super) fn admin_token(&self, now: Instant) -> String {
         let now = now.timestamp();
         self.issuer.sign(&json!({

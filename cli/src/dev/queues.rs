@@ -1,5 +1,5 @@
-//! In one process, every queue that a workflow names gets its executor at once; in production, each queue's topic and
-//! executor are deployed.
+//! The queues of `ebb dev`: every queue that a workflow uses gets an executor at once. In production, terraform creates the
+//! topic and the executor of each queue.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -15,7 +15,7 @@ use super::functions::dead_letters;
 use super::issuer::PUSH_AUDIENCE;
 use super::workflows::Queues;
 
-/// As long as the longest attempt: the handler responds when the attempt has ended.
+/// As long as the maximum duration of an attempt: the handler responds when the attempt has ended.
 const ACK_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// As many as a queue has slots: messages that come together share transactions, and the executor itself limits how many
@@ -42,7 +42,7 @@ impl EveryQueue {
 
     fn subscribe(&self, queue: &str) {
         let Some((execute, evaluate)) = self.functions.get() else { return };
-        let mut known = self.known.lock().expect("nothing panics while it is held");
+        let mut known = self.known.lock().expect("no holder panics");
         if known.insert(queue.to_owned()) {
             let endpoint = Endpoint::Router(execute.clone(), "/push".into());
             let name = format!("execute-{queue}");

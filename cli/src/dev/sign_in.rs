@@ -1,4 +1,4 @@
-//! The local provider: signs the admin in with one click, in the same steps as any other provider.
+//! The local OpenID Connect provider: signs the admin in with one click, in the same steps as any other provider.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ struct Local {
 
 /// The console's authorization request.
 #[derive(Deserialize)]
-struct Asked {
+struct AuthorizationRequest {
     client_id: String,
     redirect_uri: String,
     state: String,
@@ -53,7 +53,7 @@ struct Exchange {
     client_id: String,
 }
 
-/// How the console at that address signs people in with us.
+/// Sign-in with the local provider, for the console at an address.
 pub(super) fn sign_in(issuer: &Issuer, url: &str) -> Result<SignIn, auth::Error> {
     let verifier = Verifier::new([issuer.url()], CLIENT, Keys::fixed(&issuer.jwks()));
     SignIn::new(Provider {
@@ -70,7 +70,7 @@ fn redirect_url(url: &str) -> String {
     format!("{url}/sign-in/callback")
 }
 
-/// The provider for the console at that address.
+/// The provider's endpoints, for the console at an address.
 pub(super) fn router(issuer: Arc<Issuer>, url: &str) -> Router {
     let local = Local { issuer, seal: Seal::random(), redirect_url: redirect_url(url) };
     Router::new()
@@ -79,28 +79,28 @@ pub(super) fn router(issuer: Arc<Issuer>, url: &str) -> Router {
         .with_state(local)
 }
 
-/// There is only the admin, who has just clicked: redirects back with a code.
-async fn authorize(State(local): State<Local>, Query(asked): Query<Asked>) -> Response {
-    let ours = asked.client_id == CLIENT
-        && asked.redirect_uri == local.redirect_url
-        && asked.code_challenge_method == "S256";
-    if !ours {
+/// Redirects back with a code: the admin, the only user, has just clicked.
+async fn authorize(State(local): State<Local>, Query(request): Query<AuthorizationRequest>) -> Response {
+    let is_valid = request.client_id == CLIENT
+        && request.redirect_uri == local.redirect_url
+        && request.code_challenge_method == "S256";
+    if !is_valid {
         return (StatusCode::BAD_REQUEST, "the local provider signs in to this console only\n")
             .into_response();
     }
-    let code = Code { nonce: asked.nonce, challenge: asked.code_challenge };
+    let code = Code { nonce: request.nonce, challenge: request.code_challenge };
     let code = local.seal.close("code", code, SystemClock.now() + CODE_TTL);
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
-    let state: String = asked.state.chars().filter(|letter| plain(*letter)).collect();
+    let is_safe = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    let state: String = request.state.chars().filter(|letter| is_safe(*letter)).collect();
     Redirect::to(&format!("{}?code={code}&state={state}", local.redirect_url)).into_response()
 }
 
 async fn exchange(State(local): State<Local>, Form(exchange): Form<Exchange>) -> Response {
     let now = SystemClock.now();
     let code: Option<Code> = local.seal.open("code", &exchange.code, now);
-    let fits =
+    let matches =
         |code: &Code| auth::constant_time_eq(&code.challenge, &auth::challenge(&exchange.code_verifier));
-    let Some(code) = code.filter(fits).filter(|_| exchange.client_id == CLIENT) else {
+    let Some(code) = code.filter(matches).filter(|_| exchange.client_id == CLIENT) else {
         return (StatusCode::BAD_REQUEST, axum::Json(json!({"error": "invalid_grant"}))).into_response();
     };
     let token = local.issuer.sign(&json!({

@@ -1,4 +1,4 @@
-//! The folder of workflows: loaded at start, watched, and registered again when a file changes.
+//! Loads the folder of workflows at start, and again when a file changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use tracing::{info, warn};
 
 use crate::files;
 
-/// An editor writes a file in several steps: changes within this time are handled together.
+/// How long to wait for further changes: editors write files in several steps.
 const DEBOUNCE: TimeDelta = TimeDelta::milliseconds(200);
 
-/// Keeps watching for as long as it lives.
+/// Watches the folder until it is dropped.
 pub(super) struct Watcher {
     _notify: Option<RecommendedWatcher>,
 }

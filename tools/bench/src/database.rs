@@ -1,4 +1,4 @@
-//! The database seen from outside, as an operator with `psql` sees it.
+//! The database, as an operator with `psql` sees it.
 
 mod history;
 mod limits;
@@ -70,8 +70,8 @@ impl Counters {
     }
 }
 
-/// Connections to a database, beside those of Ebbflow. Its own statements carry the mark `/* bench */`, so that they
-/// can be told apart from Ebbflow's.
+/// Connections to a database, in addition to those of Ebbflow. Its statements contain the comment `/* bench */`, which
+/// distinguishes them from Ebbflow's.
 pub(crate) struct Database {
     pool: PgPool,
 }
@@ -96,7 +96,7 @@ impl Database {
         Ok(sqlx::query_scalar(select).fetch_one(&self.pool).await?)
     }
 
-    /// Waits until no session is left in a database of this server, for four seconds at most.
+    /// Waits until a database of this server has no sessions, for at most four seconds.
     pub(crate) async fn wait_until_unused(&self, database: &str) -> Result<()> {
         let mut ticks = interval(Duration::from_millis(20));
         for _ in 0..200 {
@@ -115,7 +115,7 @@ impl Database {
     /// Resets the statement counters. Returns whether this Postgres counts statements.
     pub(crate) async fn reset_statements(&self) -> bool {
         let create = sqlx::query("create extension if not exists pg_stat_statements");
-        // The extension exists even where its library is not preloaded; then every use of it fails.
+        // The extension exists even if its library is not preloaded; then every use of it fails.
         create.execute(&self.pool).await.is_ok()
             && sqlx::query("select pg_stat_statements_reset()").execute(&self.pool).await.is_ok()
     }
@@ -192,7 +192,7 @@ impl Database {
         Ok(update.execute(&self.pool).await?.rows_affected())
     }
 
-    /// How many sleepers woke before an instant, and when the last one woke.
+    /// The number of sleeping tasks that woke before an instant, and when the last one woke.
     pub(crate) async fn woken(&self, due: DateTime<Utc>) -> Result<(i64, DateTime<Utc>)> {
         let select = "
             /* bench */ select count(*) filter (where tasks.finished_at < $1), max(tasks.finished_at)
@@ -223,8 +223,8 @@ impl Database {
         Ok(transaction.commit().await?)
     }
 
-    /// How many tasks of others started between the creation of a tenant's only run and the start of its task; none
-    /// until that run has ended.
+    /// The number of tasks of other tenants that started between the creation of a tenant's only run and the start of its
+    /// task; none until that run has ended.
     pub(crate) async fn started_before(&self, tenant: i32) -> Result<Option<i64>> {
         let select = "
             /* bench */ select (select count(*) from tasks other

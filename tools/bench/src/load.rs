@@ -1,4 +1,4 @@
-//! Keeping many runs under way, and what that cost.
+//! Keeps many runs in progress, and measures what that costs.
 
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,10 @@ use crate::report::Figure;
 use crate::usage::{self, Processors};
 use crate::world::{Bench, World};
 
-/// How often to top up the runs in progress.
-const POLL_EVERY: Duration = Duration::from_millis(10);
+/// How often to start the missing runs.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What came of a load.
+/// The measurements of a load.
 pub(crate) struct Load {
     /// Steps per second while runs were being started.
     pub(crate) rate: f64,
@@ -48,8 +48,8 @@ impl Load {
             Figure::new("a run, p99", times.at(99), "ms"),
             Figure::new("messages per step", per_step(self.messages), "").at_most(2.0),
             Figure::new("transactions per step", per_step(self.counters.commits as f64), "").at_most(1.0),
-            Figure::new("undone transactions per step", per_step(self.counters.rollbacks as f64), ""),
-            Figure::new("writes through to disk per step", per_step(self.counters.syncs as f64), ""),
+            Figure::new("rollbacks per step", per_step(self.counters.rollbacks as f64), ""),
+            Figure::new("WAL flushes per step", per_step(self.counters.syncs as f64), ""),
             Figure::new("runs started", self.runs, ""),
         ];
         if let Some(used) = &self.used {
@@ -76,8 +76,8 @@ pub(crate) async fn keep_busy(
     let (server, name) = (bench.server().await?, world.name().to_owned());
     let (begun, before) = (SystemClock.now(), server.counters(&name).await?);
     let published = world.broker.published();
-    // Warm-up: caches fill, statements are prepared, connections are made. It counts for the cost of a step, since
-    // sessions report their totals late; it does not count for the rate.
+    // Warm-up: caches fill, statements are prepared, connections are opened. It counts for the cost of a step, since
+    // sessions report their totals late, but not for the rate.
     let (first_runs, _) = start_runs(&world, workflow, in_flight, span / 5).await?;
     let (from, used) = (SystemClock.now(), Processors::now());
     let (runs, memory) = start_runs(&world, workflow, in_flight, span).await?;
@@ -95,7 +95,7 @@ pub(crate) async fn keep_busy(
     let scratch = world.stop().await?;
     server.wait_until_unused(&name).await?;
     let counters = server.counters(&name).await?.since(before);
-    // Our own statements were transactions too.
+    // The benchmark's own statements are transactions, too.
     let counters = Counters { commits: counters.commits - own, ..counters };
     scratch.drop().await?;
     let runs = first_runs + runs;
@@ -111,7 +111,7 @@ async fn start_runs(
     in_flight: i64,
     span: Duration,
 ) -> Result<(f64, Option<f64>)> {
-    let (started, mut ticks) = (Instant::now(), interval(POLL_EVERY));
+    let (started, mut ticks) = (Instant::now(), interval(POLL_INTERVAL));
     let (mut runs, mut memory) = (0.0, None);
     let mut posts: JoinSet<Result<()>> = JoinSet::new();
     while started.elapsed() < span {

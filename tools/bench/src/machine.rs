@@ -1,4 +1,4 @@
-//! The machine, and what it can do at most.
+//! The machine and its limits.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::report::rounded;
 use crate::world::Bench;
 use ebb::dev::CONNECTIONS;
 
-/// What figures are compared with.
+/// The machine's limits, which figures are compared with.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Machine {
     pub(crate) cores: usize,

@@ -1,4 +1,4 @@
-//! Percentiles of a handful of measurements.
+//! Percentiles of measurements.
 
 /// Measurements, in order.
 pub(crate) struct Percentiles(Vec<f64>);

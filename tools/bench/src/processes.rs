@@ -55,7 +55,7 @@ impl Function {
     async fn start(name: &'static str, database: &str, host: &str) -> Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let started = Instant::now();
-        // As in the image, one program is all functions.
+        // As in the image, one program contains all functions.
         let process = Command::new(std::env::current_exe()?)
             .args(["serve", name])
             .env("PORT", port.to_string())
@@ -77,7 +77,7 @@ impl Function {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .with_context(|| format!("{name} does not start"))?;
+            .with_context(|| format!("cannot start {name}"))?;
         let mut function =
             Self { name, url: format!("http://127.0.0.1:{port}"), process, took: READY_TIMEOUT };
         function.wait(started).await?;
@@ -88,7 +88,7 @@ impl Function {
     async fn wait(&self, started: Instant) -> Result<()> {
         let (client, ready) = (http_client()?, format!("{}/readyz", self.url));
         let mut ticks = tokio::time::interval(Duration::from_millis(1));
-        while !client.get(&ready).send().await.is_ok_and(|answer| answer.status().is_success()) {
+        while !client.get(&ready).send().await.is_ok_and(|response| response.status().is_success()) {
             if started.elapsed() > READY_TIMEOUT {
                 bail!("{} is not ready after {} s", self.name, READY_TIMEOUT.as_secs());
             }
@@ -131,7 +131,7 @@ impl Processes {
         &self.functions
     }
 
-    /// Where the API is, and the token to send there.
+    /// The servers of the API, with a token.
     pub(crate) fn servers(&self) -> Vec<Server> {
         let now = SystemClock.now().timestamp();
         let token = self.issuer.sign(&json!({
@@ -168,12 +168,12 @@ async fn serve(broker: Broker, issuer: &Issuer) -> Result<String> {
     Ok(address)
 }
 
-/// A client for this machine: a proxy would look for the address on its own.
+/// A client for servers on this machine, which a proxy could not reach.
 pub(crate) fn http_client() -> reqwest::Result<reqwest::Client> {
     reqwest::Client::builder().no_proxy().build()
 }
 
-/// Sends each push to the next of several processes, as a platform's load balancer does.
+/// Forwards pushes to several processes in turn, as a platform's load balancer does.
 #[derive(Clone)]
 struct Balancer {
     urls: Arc<[String]>,
@@ -184,5 +184,5 @@ struct Balancer {
 async fn forward(State(balancer): State<Balancer>, headers: HeaderMap, body: Bytes) -> StatusCode {
     let turn = balancer.turn.fetch_add(1, Ordering::Relaxed) % balancer.urls.len();
     let push = balancer.client.post(format!("{}/push", balancer.urls[turn])).headers(headers).body(body);
-    push.send().await.map_or(StatusCode::BAD_GATEWAY, |answer| answer.status())
+    push.send().await.map_or(StatusCode::BAD_GATEWAY, |response| response.status())
 }

@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! The report of all measurements, as text and as JSON.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::database::Statement;
 use crate::machine::Machine;
 use ebb::output;
 
-/// What a figure should be.
+/// The goal of a figure.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Goal {
@@ -34,7 +34,7 @@ impl fmt::Display for Goal {
     }
 }
 
-/// One number.
+/// One measured number.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Figure {
     pub(crate) name: &'static str,
@@ -67,11 +67,11 @@ impl Figure {
     }
 }
 
-/// What came of one scenario.
+/// The result of one scenario.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Outcome {
     pub(crate) name: &'static str,
-    /// What was done, in words.
+    /// A description of the scenario.
     pub(crate) what: String,
     pub(crate) figures: Vec<Figure>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -85,13 +85,13 @@ impl Outcome {
         Self { name, what: what.into(), figures, notes: Vec::new(), statements: Vec::new() }
     }
 
-    pub(crate) fn noting(mut self, note: impl Into<String>) -> Self {
+    pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 }
 
-/// What a statement costs each step.
+/// The cost of a statement per step.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct StatementCost {
     pub(crate) statement: String,
@@ -114,13 +114,13 @@ impl StatementCost {
     }
 }
 
-/// Without the comments of the file that it comes from.
+/// The query in one line, without comments.
 fn in_one_line(query: &str) -> String {
     let lines = query.lines().map(str::trim).filter(|line| !line.starts_with("--"));
     lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
-/// Everything that was measured.
+/// All measurements.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Report {
     version: &'static str,
@@ -160,11 +160,8 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.heading())?;
-        let head =
-            ["SCENARIO", "FIGURE", "MEASURED", "", "GOAL", "MET", "PER COMMIT"].map(String::from).to_vec();
-        let rows: Vec<Vec<String>> =
-            std::iter::once(head).chain(self.scenarios.iter().flat_map(lines)).collect();
-        write!(f, "{}", output::table(&rows, |_, _, cell| cell))?;
+        let head = ["SCENARIO", "FIGURE", "MEASURED", "", "GOAL", "MET", "PER COMMIT"];
+        write!(f, "{}", output::table(head, self.scenarios.iter().flat_map(lines)))?;
         for outcome in &self.scenarios {
             for note in &outcome.notes {
                 write!(f, "\n{}: {note}", outcome.name)?;

@@ -126,7 +126,7 @@ mod tests {
     fn everything_is_measured_by_default() {
         let left_out = |scenario: &&Scenario| !Scenario::ALL.contains(scenario);
         let left_out: Vec<&Scenario> = Scenario::value_variants().iter().filter(left_out).collect();
-        // It measures what `chain` does and prints more of it.
+        // It measures the same as `chain`, and prints more.
         assert_eq!(left_out, [&Scenario::Statements]);
     }
 }

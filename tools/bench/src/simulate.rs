@@ -1,6 +1,6 @@
 //! Simulates which tenant gets a slot when, by the decision that the stores make.
 
-mod play;
+mod run;
 mod tenant;
 
 use anyhow::{Result, ensure};
@@ -8,7 +8,7 @@ use clap::Args;
 use ebb::output;
 use serde::Serialize;
 
-use play::{Played, play};
+use run::{Simulated, run};
 use tenant::Tenant;
 
 #[derive(Args)]
@@ -22,22 +22,22 @@ pub(crate) struct Simulate {
     slots: u32,
 }
 
-/// What a tenant got.
+/// The share of a tenant.
 #[derive(Debug, Serialize)]
 struct Share {
     tenant: String,
     weight: u32,
     tasks: u32,
-    /// In per cent of the slots that were given while several tenants waited.
+    /// As a percentage of the slots that were granted while several tenants waited.
     entitled: f64,
     received: f64,
-    /// In slots that were given meanwhile.
+    /// As the number of slots that were granted during the wait.
     first_wait: u32,
     mean_wait: f64,
     longest_wait: u32,
 }
 
-/// What all tenants got.
+/// The shares of all tenants.
 #[derive(Debug, Serialize)]
 pub(crate) struct Shares {
     slots: u32,
@@ -47,25 +47,25 @@ pub(crate) struct Shares {
     tenants: Vec<Share>,
 }
 
-/// What each tenant would get.
+/// Simulates the shares of the tenants.
 pub(crate) fn shares(args: &Simulate) -> Result<Shares> {
     let mut names: Vec<&str> = args.tenants.iter().map(|tenant| tenant.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     ensure!(names.len() == args.tenants.len(), "two tenants have the same name");
-    let Played { releases, contended, tenants } = play(&args.tenants, args.slots);
+    let Simulated { releases, contended, tenants } = run(&args.tenants, args.slots);
     let percent = |part: f64| tenths(part * 100.0 / f64::from(contended.max(1)));
-    let share = |(tenant, got): (&Tenant, play::Got)| Share {
+    let share = |(tenant, grants): (&Tenant, run::Grants)| Share {
         tenant: tenant.name.clone(),
         weight: tenant.weight,
         tasks: tenant.tasks,
-        entitled: percent(got.entitled),
-        received: percent(f64::from(got.received)),
-        first_wait: got.waits.first().copied().unwrap_or_default(),
+        entitled: percent(grants.entitled),
+        received: percent(f64::from(grants.received)),
+        first_wait: grants.waits.first().copied().unwrap_or_default(),
         mean_wait: tenths(
-            got.waits.iter().copied().map(f64::from).sum::<f64>() / got.waits.len().max(1) as f64,
+            grants.waits.iter().copied().map(f64::from).sum::<f64>() / grants.waits.len().max(1) as f64,
         ),
-        longest_wait: got.waits.iter().copied().max().unwrap_or_default(),
+        longest_wait: grants.waits.iter().copied().max().unwrap_or_default(),
     };
     let tenants = args.tenants.iter().zip(tenants).map(share).collect();
     Ok(Shares { slots: args.slots, releases, contended, tenants })
@@ -78,8 +78,7 @@ fn tenths(value: f64) -> f64 {
 impl Shares {
     pub(crate) fn table(&self) -> String {
         let head = ["TENANT", "WEIGHT", "TASKS", "ENTITLED", "RECEIVED", "FIRST WAIT", "MEAN", "LONGEST"];
-        let mut rows = vec![head.map(String::from).to_vec()];
-        rows.extend(self.tenants.iter().map(|share| {
+        let rows = self.tenants.iter().map(|share| {
             vec![
                 share.tenant.clone(),
                 share.weight.to_string(),
@@ -90,11 +89,11 @@ impl Shares {
                 share.mean_wait.to_string(),
                 share.longest_wait.to_string(),
             ]
-        }));
+        });
         format!(
             "{}\n\n{} releases over {} slots, {} of them while several tenants waited: shares are of these.\n\
              Waits are counted in releases.",
-            output::table(&rows, |_, _, cell| cell),
+            output::table(head, rows),
             self.releases,
             self.slots,
             self.contended,

@@ -1,4 +1,4 @@
-//! What this process and the machine use according to `/proc`; nothing where there is no `/proc`.
+//! Processor time and memory according to `/proc`; none on systems without `/proc`.
 
 use std::fs;
 
@@ -11,9 +11,9 @@ const MEGABYTE: f64 = 1024.0;
 /// Seconds of processor time so far.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Processors {
-    /// Of this process: Ebbflow and what drives it.
+    /// Of this process: Ebbflow and the load generator.
     pub(crate) own: f64,
-    /// Of everything on the machine.
+    /// Of the whole machine.
     pub(crate) all: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The workflows that are measured, written as anyone would write them.
+//! The measured workflows.
 
 use std::fmt::Write;
 
@@ -54,7 +54,7 @@ tasks:
     Written { name: name.into(), text }
 }
 
-/// The same, without a limit on the tasks that run at once.
+/// The same, without a limit on concurrent tasks.
 pub(crate) fn all_at_once(name: &str) -> Written {
     let Written { name, text } = wide(name);
     let text = text.replace("    for_each:", "    max_parallel: 10000\n    for_each:");

@@ -1,4 +1,4 @@
-//! What scenarios work on: a server, and for each of them a database with all of Ebbflow on it.
+//! The world of a scenario: a database server, and for each scenario a new database with all of Ebbflow.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -26,15 +26,16 @@ use crate::processes::{Processes, http_client};
 use crate::scenarios::BenchArgs;
 use crate::workflows::Written;
 
-/// Lets the server count statements.
-const COUNTING: &[&str] = &["shared_preload_libraries=pg_stat_statements", "pg_stat_statements.max=1000"];
+/// Settings that make the server count statements.
+const STATEMENT_SETTINGS: &[&str] =
+    &["shared_preload_libraries=pg_stat_statements", "pg_stat_statements.max=1000"];
 
-const POLL_EVERY: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The server that everything is measured on.
+/// The database server of all measurements.
 pub(crate) struct Bench {
     pub(crate) quick: bool,
-    /// What the server is, in words.
+    /// A description of the server.
     pub(crate) database: String,
     url: String,
     embedded: Option<(Server, PathBuf)>,
@@ -45,11 +46,11 @@ impl Bench {
     pub(crate) async fn open(args: &BenchArgs) -> Result<Self> {
         let progress = std::io::stderr().is_terminal().then(ProgressBar::new_spinner);
         if let Some(url) = args.database_url.clone() {
-            let database = "the server named by --database-url".into();
+            let database = "the server at --database-url".into();
             return Ok(Self { quick: args.quick, database, url, embedded: None, progress });
         }
         let folder = std::env::temp_dir().join(format!("ebb-bench-{}", uuid::Uuid::now_v7().simple()));
-        let server = start(&folder).await.context("the embedded database does not start")?;
+        let server = start(&folder).await.context("cannot start the embedded database")?;
         let (database, url) = (server.kind().to_string(), server.url("postgres"));
         Ok(Self { quick: args.quick, database, url, embedded: Some((server, folder)), progress })
     }
@@ -59,8 +60,8 @@ impl Bench {
         self.embedded.is_some()
     }
 
-    pub(crate) fn size<T>(&self, usual: T, quick: T) -> T {
-        if self.quick { quick } else { usual }
+    pub(crate) fn size<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
     }
 
     pub(crate) fn progress(&self, what: &str) {
@@ -107,15 +108,15 @@ impl Bench {
         }
         if let Some((server, folder)) = self.embedded {
             server.stop().await;
-            // What remains is in the folder for temporary files.
+            // Leftovers are in the folder for temporary files.
             let _ = Server::remove(&folder).await;
         }
     }
 }
 
-/// A server with its usual settings that counts statements if it can.
+/// A server with the default settings that counts statements if it can.
 async fn start(folder: &Path) -> Result<Server, embedded::Error> {
-    match Server::start_with(folder, Options { settings: COUNTING, ..Options::default() }).await {
+    match Server::start_with(folder, Options { settings: STATEMENT_SETTINGS, ..Options::default() }).await {
         // The compiled-in Postgres has no such library.
         Err(embedded::Error::NotStarted { .. }) => Server::start(folder).await,
         other => other,
@@ -134,7 +135,7 @@ pub(crate) struct World {
     scratch: Scratch,
 }
 
-/// What stops with a world.
+/// The processes of a world.
 enum Running {
     Dev(Box<Dev>, tempfile::TempDir),
     Processes(Processes),
@@ -154,7 +155,7 @@ impl World {
         Ok(Self { broker, database, servers, clients, http, turn, running, scratch })
     }
 
-    /// The API of one instance after the other.
+    /// A client of the instances in turn.
     pub(crate) fn client(&self) -> Arc<Client> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         self.clients[turn % self.clients.len()].clone()
@@ -178,7 +179,7 @@ impl World {
         Ok(())
     }
 
-    /// Starts a run by the API.
+    /// Starts a run through the API.
     pub(crate) fn trigger(
         &self,
         workflow: &str,
@@ -197,14 +198,14 @@ impl World {
         &self.scratch.name
     }
 
-    /// Waits until every run has succeeded; it is an error if one does not.
+    /// Waits until every run has succeeded; fails if one does not.
     pub(crate) async fn drain(&self) -> Result<()> {
-        let mut ticks = interval(POLL_EVERY);
+        let mut ticks = interval(POLL_INTERVAL);
         while self.database.unfinished_runs().await? > 0 {
             ticks.tick().await;
         }
         let unsuccessful = self.database.unsuccessful_runs().await?;
-        ensure!(unsuccessful == 0, "{unsuccessful} runs did not succeed: the measurement is worthless");
+        ensure!(unsuccessful == 0, "{unsuccessful} runs did not succeed, so the measurement is invalid");
         Ok(())
     }
 

@@ -15,13 +15,15 @@ pub(super) fn label(field: &str) -> &str {
 }
 
 /// A value as text; none if its JSON is readable.
-pub(super) fn words(field: &str, value: &Value) -> Option<String> {
+pub(super) fn describe(field: &str, value: &Value) -> Option<String> {
     let last = field.rsplit('.').next().unwrap_or(field);
     match field {
         "schedule" => return schedules(value),
         "concurrency" => return read(value).map(concurrency),
         "concurrency.key" => return None,
-        _ if field.starts_with("schedule.") || field.starts_with("concurrency.") => return Some(bare(value)),
+        _ if field.starts_with("schedule.") || field.starts_with("concurrency.") => {
+            return Some(unquoted(value));
+        }
         _ => {}
     }
     match last {
@@ -34,33 +36,33 @@ pub(super) fn words(field: &str, value: &Value) -> Option<String> {
     }
 }
 
-/// What two lists of callbacks removed, added and changed in detail.
+/// The differences between two lists of callbacks, each with its sign.
 pub(super) fn callbacks(before: Option<&Value>, after: Option<&Value>) -> Vec<(char, String)> {
     let list = |value: Option<&Value>| value.and_then(read::<Vec<Callback>>).unwrap_or_default();
     let (before, after) = (list(before), list(after));
     let differs = |other: &[Callback], callback: &&Callback| !other.contains(callback);
-    let gone: Vec<String> = before.iter().filter(|it| differs(&after, it)).map(callback).collect();
-    let come: Vec<String> = after.iter().filter(|it| differs(&before, it)).map(callback).collect();
-    let goes = gone.iter().filter(|it| !come.contains(it)).map(|it| ('-', it.clone()));
-    let comes = come.iter().map(|it| match gone.contains(it) {
+    let old: Vec<String> = before.iter().filter(|it| differs(&after, it)).map(callback).collect();
+    let new: Vec<String> = after.iter().filter(|it| differs(&before, it)).map(callback).collect();
+    let removed = old.iter().filter(|it| !new.contains(it)).map(|it| ('-', it.clone()));
+    let added = new.iter().map(|it| match old.contains(it) {
         true => ('~', format!("{it}: content")),
         false => ('+', it.clone()),
     });
-    goes.chain(comes).collect()
+    removed.chain(added).collect()
 }
 
 fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
     serde_json::from_value(value.clone()).ok()
 }
 
-/// A text without its quotes.
-fn bare(value: &Value) -> String {
+/// A string without its quotes; any other value as JSON.
+fn unquoted(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The name that a word has in a definition.
+/// The name of a value in a definition.
 fn named(word: &impl Serialize) -> String {
-    serde_json::to_value(word).map(|name| bare(&name)).unwrap_or_default()
+    serde_json::to_value(word).map(|name| unquoted(&name)).unwrap_or_default()
 }
 
 /// One schedule, or several with their names.
@@ -82,7 +84,7 @@ fn schedule(schedule: Schedule) -> String {
     )
 }
 
-/// The instants of a schedule in words.
+/// The instants of a schedule as text.
 fn when(when: &When) -> String {
     match when {
         When::Cron(pattern) => pattern.clone(),

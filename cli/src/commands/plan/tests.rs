@@ -41,7 +41,7 @@ fn changed(after: &str) -> Planned {
 
 fn shown(workflows: Vec<Planned>, only_on_server: &[&str]) -> String {
     let only_on_server = only_on_server.iter().map(|name| name.to_string()).collect();
-    words::plan(&Plan { workflows, archive: Vec::new(), only_on_server }, "ebb apply", PLAIN)
+    text::plan(&Plan { workflows, archive: Vec::new(), only_on_server }, "ebb apply", PLAIN)
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn programs_get_the_plan_with_names_for_everything() {
 fn what_would_be_archived_is_shown_and_is_something_to_do() {
     let workflows = vec![workflow("hello", Change::Unchanged, Some(2), 2)];
     let plan = Plan { workflows, archive: vec!["old".into()], only_on_server: Vec::new() };
-    let text = words::plan(&plan, "ebb apply --prune", PLAIN);
+    let text = text::plan(&plan, "ebb apply --prune", PLAIN);
     assert_eq!(
         text,
         "- archive old\n= unchanged: hello\n\n1 archived, 1 unchanged: apply with `ebb apply --prune`"

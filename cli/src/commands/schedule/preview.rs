@@ -10,16 +10,11 @@ use crate::output;
 
 /// What each choice would do with missed instants.
 pub(super) fn missed(shared: &Shared, list: &ScheduleList) -> Result<()> {
-    if shared.json {
-        return Ok(output::json(list)?);
-    }
-    for schedule in &list.items {
-        output::line(words(schedule))?;
-    }
-    Ok(())
+    let text = || list.items.iter().map(describe).collect::<Vec<_>>().join("\n");
+    Ok(output::print(shared, list, text)?)
 }
 
-fn words(schedule: &ScheduleView) -> String {
+fn describe(schedule: &ScheduleView) -> String {
     let name = format!("{}/{}", schedule.workflow, schedule.name);
     match &schedule.missed {
         None if schedule.paused => format!("{name} missed nothing"),
@@ -56,15 +51,11 @@ fn choices(name: &str, schedule: &ScheduleView, missed: &MissedView) -> String {
 
 /// How late the last runs of schedules started.
 pub(super) fn drift(shared: &Shared, list: &DriftList) -> Result<()> {
-    if shared.json {
-        return Ok(output::json(list)?);
-    }
-    let head = ["SCHEDULE", "RUNS", "P50", "P99", "MAX"].map(String::from).to_vec();
+    let head = ["SCHEDULE", "RUNS", "P50", "P99", "MAX"];
     let shown = |late: Option<i64>| late.map(|late| format!("{late} ms")).unwrap_or_default();
     let row = |drift: &LastDrift| {
         let late = [drift.p50_ms, drift.p99_ms, drift.max_ms].map(shown);
         [drift.schedule.clone(), drift.runs.to_string()].into_iter().chain(late).collect()
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(list.items.iter().map(row)).collect();
-    Ok(output::line(output::table(&rows, |_, _, cell| cell))?)
+    Ok(output::print(shared, list, || output::table(head, list.items.iter().map(row)))?)
 }

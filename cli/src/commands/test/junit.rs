@@ -10,7 +10,7 @@ pub(super) fn document(results: &Results) -> String {
         results.tested.chunk_by(|one, other| one.file == other.file).map(suite).collect();
     let problems = results.invalid_workflows.iter().chain(&results.invalid_tests).map(ToString::to_string);
     let broken: Vec<String> =
-        problems.chain(results.not_run.iter().cloned()).map(|words| error(&words)).collect();
+        problems.chain(results.not_run.iter().cloned()).map(|message| error(&message)).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"{}\" failures=\"{}\" errors=\"{}\">\n{}{}</testsuites>\n",
         results.tested.len() + broken.len(),
@@ -47,11 +47,11 @@ fn case(test: &Tested) -> String {
     format!("{start}>\n      <failure message=\"{message}\">{all}</failure>\n    </testcase>\n")
 }
 
-fn error(words: &str) -> String {
-    let words = escape(words);
+fn error(message: &str) -> String {
+    let message = escape(message);
     format!(
         "  <testsuite name=\"files\" tests=\"1\" failures=\"0\" errors=\"1\" time=\"0\">\n    <testcase classname=\"files\" \
-         name=\"{words}\" time=\"0\">\n      <error message=\"{words}\"/>\n    </testcase>\n  </testsuite>\n"
+         name=\"{message}\" time=\"0\">\n      <error message=\"{message}\"/>\n    </testcase>\n  </testsuite>\n"
     )
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_break_xml_is_escaped() {
+    fn special_characters_are_escaped() {
         assert_eq!(
             escape("a < b && \"c\" > d\u{1b}[31m\n"),
             "a &lt; b &amp;&amp; &quot;c&quot; &gt; d\u{fffd}[31m&#10;"

@@ -1,4 +1,4 @@
-//! Writing history: copies of one real run.
+//! Writes a history: copies of one real run.
 
 use anyhow::Result;
 use sqlx::{AssertSqlSafe, PgConnection};
@@ -9,7 +9,7 @@ use super::Database;
 const TABLES: [(&str, &str); 4] = [("runs", "id"), ("run_facts", "run"), ("tasks", "run"), ("events", "run")];
 
 impl Database {
-    /// Makes `count` copies of the newest run, numbered from `first`, of `all` copies in total. Copies are a second
+    /// Creates `count` copies of the newest run, numbered from `first`, of `all` copies in total. Copies are a second
     /// apart, and the last one ends a second before the original.
     #[expect(clippy::disallowed_methods, reason = "a measurement is not cancelled half-way")]
     pub(crate) async fn copy_run(&self, first: u32, count: u32, all: u32) -> Result<()> {
@@ -23,10 +23,10 @@ impl Database {
         Ok(transaction.commit().await?)
     }
 
-    /// Does at once what the server would do by itself some time after many writes.
+    /// Does the maintenance that the server would otherwise do some time after many writes.
     pub(crate) async fn vacuum(&self) -> Result<()> {
         sqlx::raw_sql("vacuum analyze").execute(&self.pool).await?;
-        // Only a superuser may do this; the server does it by itself in the end.
+        // Only a superuser may do this; the server would do it eventually.
         let _ = sqlx::raw_sql("checkpoint").execute(&self.pool).await;
         Ok(())
     }

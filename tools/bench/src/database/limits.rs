@@ -1,4 +1,4 @@
-//! What the machine can do at most.
+//! The limits of the machine's Postgres.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::Database;
 
-/// What a Postgres does per second when it does nothing else.
+/// The throughput of a Postgres without other load, per second.
 pub(crate) struct Limits {
     /// Single-row updates, committed one by one over one connection.
     pub(crate) commits_alone: f64,

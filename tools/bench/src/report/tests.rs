@@ -18,7 +18,7 @@ fn report() -> Report {
         Figure::new("messages per step", 2.066, "").at_most(2.0),
         Figure::new("a run, p50", 21.04, "ms"),
     ];
-    let mut chain = Outcome::new("statements", "chains of 10 tasks", figures).noting("it was a quiet day");
+    let mut chain = Outcome::new("statements", "chains of 10 tasks", figures).with_note("it was a quiet day");
     let statement =
         Statement { query: "-- One.\nselect 1\n  from x".into(), calls: 500, rows: 1_000, total_ms: 25.0 };
     chain.statements = vec![StatementCost::of(&statement, 1_000.0)];

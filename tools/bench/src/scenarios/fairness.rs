@@ -1,4 +1,4 @@
-//! One task of one tenant behind very many of another.
+//! One task of one tenant behind many tasks of another.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::report::{Figure, Outcome};
 use crate::workflows;
 use crate::world::{Bench, World};
 
-/// The queue that both tenants share, and its slots at first.
+/// The queue that both tenants share.
 const QUEUE: &str = "light";
 const SLOTS: u32 = 8;
 
-const POLL_EVERY: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The tenant that comes late.
+/// The tenant that arrives late.
 const B: TenantId = TenantId(2);
 
 pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
@@ -32,15 +32,15 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     world.database.add_tenant(B.0, "b").await?;
     set_slots(&world, SLOTS).await?;
     world.trigger("many", workflows::items(many as usize)).await?;
-    // A's tasks come and go for a while. Then the queue has no slots until B's task waits, so that exactly the tasks
-    // that get a slot before it are counted.
+    // A's tasks run for a while. Then the queue has no slots until B's task waits, so that the count includes exactly the
+    // tasks that get a slot before it.
     queue_until(&world, |queue| queue.waiting < many - many / 20).await?;
     set_slots(&world, 0).await?;
     queue_until(&world, |queue| queue.used == 0).await?;
     world.broker.publish(&[Message::RunRequested(run_of_b())]).await?;
     let queue = queue_until(&world, |queue| queue.line.iter().any(|it| !it.own && it.waiting > 0)).await?;
     set_slots(&world, 1).await?;
-    let mut ticks = interval(POLL_EVERY);
+    let mut ticks = interval(POLL_INTERVAL);
     let before = loop {
         ticks.tick().await;
         if let Some(before) = world.database.started_before(B.0).await? {
@@ -50,7 +50,7 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     world.close().await?;
     let figures = vec![
         Figure::new("tasks of A before B's: a round is one", before as f64, "").at_most(1.0),
-        Figure::new("tasks in line when B's came", f64::from(queue.waiting), ""),
+        Figure::new("tasks waiting when B's arrived", f64::from(queue.waiting), ""),
     ];
     Ok(Outcome::new("fairness", format!("one task of B behind {many} of A, one slot"), figures))
 }
@@ -61,9 +61,9 @@ async fn set_slots(world: &World, slots: u32) -> Result<()> {
     Ok(())
 }
 
-/// Waits until a tenant has waited for the queue and the queue is as wanted.
+/// Waits until a task waits for the queue and the condition is met.
 async fn queue_until(world: &World, wanted: impl Fn(&LimitView) -> bool) -> Result<LimitView> {
-    let mut ticks = interval(POLL_EVERY);
+    let mut ticks = interval(POLL_INTERVAL);
     loop {
         let limits: LimitList = world.client().get(&["limits"], &[]).await?;
         let queue = limits.items.into_iter().find(|limit| (&*limit.kind, &*limit.name) == ("queue", QUEUE));

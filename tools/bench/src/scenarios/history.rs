@@ -1,4 +1,4 @@
-//! A database that holds very many runs that have ended, against an empty one.
+//! A database with many finished runs, compared with an empty one.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::{load, workflows};
 /// Runs written by one statement.
 const BATCH: u32 = 50_000;
 
-/// Filters that people use.
+/// Typical filters.
 const LISTS: [&[(&str, &str)]; 4] =
     [&[], &[("state", "succeeded")], &[("state", "failed")], &[("workflow", "one"), ("state", "succeeded")]];
 
@@ -38,7 +38,7 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
         Figure::new("a page of runs, p50", pages.at(50), "ms"),
         Figure::new("a page of runs, p95", pages.at(95), "ms").at_most(50.0),
     ];
-    Ok(Outcome::new("history", format!("{runs} runs of one task that have ended"), figures))
+    Ok(Outcome::new("history", format!("{runs} finished runs of one task"), figures))
 }
 
 async fn prepared(bench: &Bench) -> Result<World> {
@@ -64,7 +64,7 @@ pub(super) async fn fill(
     Ok(())
 }
 
-/// How long the first `pages` pages of several lists take by the API, in milliseconds.
+/// The times of the first `pages` pages of several lists of the API, in milliseconds.
 async fn read_pages(world: &World, pages: u32) -> Result<Vec<f64>> {
     let (client, mut times) = (world.client(), Vec::new());
     for list in LISTS {

@@ -1,4 +1,4 @@
-//! How long single things take: a step, a request, a registration, the start of a process.
+//! The latency of a step, a request, a registration and the start of a process.
 
 use std::time::{Duration, Instant};
 
@@ -34,28 +34,28 @@ pub(super) async fn latency(bench: &Bench) -> Result<Outcome> {
     let figures = vec![
         Figure::new("one step to the next, p50", gaps.at(50), "ms").at_most(2.0),
         Figure::new("one step to the next, p99", gaps.at(99), "ms").at_most(8.0),
-        Figure::new("one step to the next, most", gaps.at(100), "ms"),
+        Figure::new("one step to the next, max", gaps.at(100), "ms"),
         Figure::new("a whole step, p50", wholes.at(50), "ms"),
         Figure::new("a whole step, p99", wholes.at(99), "ms"),
     ];
     Ok(Outcome::new("latency", format!("{runs} chains of 10 tasks, one after the other"), figures))
 }
 
-/// From the request for a run until it is accepted and cannot be lost any more.
+/// From the request for a run until it is accepted and durable.
 pub(super) async fn trigger(bench: &Bench) -> Result<Outcome> {
     let seconds = bench.size(15, 3);
     let world = bench.world().await?;
     world.register(&[workflows::chain("one", 1)]).await?;
-    request(&world, RATE / 2).await?; // Connections are made.
+    request(&world, RATE / 2).await?; // Opens connections.
     let responses = Percentiles::of(request(&world, RATE * seconds).await?);
     world.drain().await?;
     world.close().await?;
     let figures = vec![
         Figure::new("accepted, p50", responses.at(50), "ms").at_most(3.0),
         Figure::new("accepted, p99", responses.at(99), "ms").at_most(20.0),
-        Figure::new("accepted, most", responses.at(100), "ms"),
+        Figure::new("accepted, max", responses.at(100), "ms"),
     ];
-    let what = format!("runs of one task by the API, {RATE} in a second for {seconds} s");
+    let what = format!("runs of one task through the API, {RATE} per second for {seconds} s");
     Ok(Outcome::new("trigger", what, figures))
 }
 
@@ -111,8 +111,8 @@ pub(super) async fn start(bench: &Bench) -> Result<Outcome> {
     let (took, memory) = (Percentiles::of(took), Percentiles::of(memory));
     let figures = vec![
         Figure::new("start to ready, p50", took.at(50), "ms").at_most(50.0),
-        Figure::new("start to ready, most", took.at(100), "ms"),
-        Figure::new("memory of an idle function, most", memory.at(100), "MB").at_most(25.0),
+        Figure::new("start to ready, max", took.at(100), "ms"),
+        Figure::new("memory of an idle function, max", memory.at(100), "MB").at_most(25.0),
     ];
     Ok(Outcome::new("start", format!("each function as a process, {rounds} times"), figures))
 }

@@ -1,4 +1,4 @@
-//! Every page of the console, on a database that holds very many runs.
+//! Every page of the console, on a database with many runs.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::world::{Bench, World};
 /// The workflows that share the runs.
 const WORKFLOWS: u32 = 20;
 
-/// What a browser fetches for the first page.
+/// The files that a browser fetches for the first page.
 const FETCHED: [&str; 4] = ["/", "/style.css", "/console.js", "/icon.svg"];
 
 /// The pages with a fixed address, and the name of each figure.
@@ -44,10 +44,10 @@ const PAGES: [(&str, &str); 21] = [
     ("palette", "/palette"),
 ];
 
-/// In milliseconds.
+/// The goal for each page, in milliseconds.
 const MAX_TIME: f64 = 100.0;
 
-/// Of the first page, in kilobytes.
+/// The goal for the size of the first page, in kilobytes.
 const MAX_SIZE: f64 = 100.0;
 
 pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
@@ -73,7 +73,7 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     }
     figures.push(Figure::new("the first page", first_page(&world).await?, "KB").at_most(MAX_SIZE));
     world.close().await?;
-    let what = format!("{runs} runs that have ended, of {WORKFLOWS} workflows; each page, p95");
+    let what = format!("{runs} finished runs of {WORKFLOWS} workflows; each page, p95");
     Ok(Outcome::new("pages", what, figures))
 }
 
@@ -128,7 +128,7 @@ async fn read(world: &World, path: &str, times: u32) -> Result<Vec<f64>> {
     Ok(took)
 }
 
-/// The size of the first page with all that it needs, in kilobytes.
+/// The size of the first page with its assets, in kilobytes.
 async fn first_page(world: &World) -> Result<f64> {
     let mut bytes = 0;
     for path in FETCHED {

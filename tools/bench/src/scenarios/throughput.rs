@@ -40,26 +40,25 @@ fn chain_outcome(name: &'static str, load: &Load) -> Outcome {
     let what = format!("chains of {LENGTH} tasks that do nothing, {IN_FLIGHT} runs at once");
     let outcome = Outcome::new(name, what, figures);
     let Some(statements) = &load.statements else {
-        return outcome.noting("this Postgres has no pg_stat_statements: statements are not counted");
+        return outcome.with_note("this Postgres has no pg_stat_statements: statements are not counted");
     };
     Outcome { statements: statements.iter().map(|it| StatementCost::of(it, load.steps)).collect(), ..outcome }
 }
 
-/// What this process holds: everything that `ebb dev` is, and what drives it.
+/// The memory of this process: `ebb dev`, and the load generator.
 pub(super) async fn memory(bench: &Bench) -> Result<Outcome> {
     let idle = usage::memory("self");
     let load = chain_load(bench).await?;
     let figures = match idle.zip(load.memory) {
-        Some((idle, most)) => vec![
-            Figure::new("before", idle, "MB"),
-            Figure::new("under load, most", most, "MB").at_most(150.0),
-        ],
+        Some((idle, max)) => {
+            vec![Figure::new("before", idle, "MB"), Figure::new("under load, max", max, "MB").at_most(150.0)]
+        }
         None => Vec::new(),
     };
-    let outcome = Outcome::new("memory", "this process under the load of `chain`, Postgres apart", figures);
+    let outcome = Outcome::new("memory", "this process under the load of `chain`, without Postgres", figures);
     Ok(match idle {
         Some(_) => outcome,
-        None => outcome.noting("not measured: this system has no /proc"),
+        None => outcome.with_note("not measured: this system has no /proc"),
     })
 }
 
@@ -73,12 +72,12 @@ pub(super) async fn diamond(bench: &Bench) -> Result<Outcome> {
     Ok(Outcome::new("diamond", what, load.figures()))
 }
 
-/// A wide fan-out against narrow ones: the cost of a task must not depend on the number of its siblings.
+/// A wide fan-out compared with narrow ones: the cost of a task must not depend on the number of its siblings.
 pub(super) async fn wide(bench: &Bench) -> Result<Outcome> {
     let (wide, narrow) = (bench.size(10_000, 2_000), 100);
     let world = bench.world().await?;
     world.register(&[workflows::wide("wide")]).await?;
-    time_fan_outs(&world, narrow, 3).await?; // Caches fill.
+    time_fan_outs(&world, narrow, 3).await?; // Fills caches.
     let mut alone = Vec::new();
     for _ in 0..20 {
         alone.push(time_fan_outs(&world, narrow, 1).await?);
@@ -88,12 +87,12 @@ pub(super) async fn wide(bench: &Bench) -> Result<Outcome> {
     let many_cost = time_fan_outs(&world, narrow, wide / narrow).await? / wide as f64;
     world.close().await?;
     let figures = vec![
-        Figure::new("cost of a task, wide against 100", wide_cost / narrow_cost, "×").at_most(1.3),
+        Figure::new("cost of a task, wide compared with 100", wide_cost / narrow_cost, "×").at_most(1.3),
         Figure::new("a task of a fan-out of 100", narrow_cost * 1e6, "µs"),
         Figure::new("a task of the wide one", wide_cost * 1e6, "µs"),
         Figure::new("tasks of the wide one", 1.0 / wide_cost, "/s"),
         Figure::new("tasks of as many in fan-outs of 100 at once", 1.0 / many_cost, "/s"),
-        Figure::new("the wide one against many at once", many_cost / wide_cost, "×").at_least(0.6),
+        Figure::new("the wide one compared with many at once", many_cost / wide_cost, "×").at_least(0.6),
     ];
     let what = format!("a fan-out of {wide}, 20 of {narrow} in turn, and {} at once", wide / narrow);
     Ok(Outcome::new("wide", what, figures))
@@ -108,7 +107,7 @@ async fn time_fan_outs(world: &World, size: usize, runs: usize) -> Result<f64> {
     Ok(started.elapsed().as_secs_f64())
 }
 
-/// Several processes of each function: whether they get in each other's way.
+/// Several processes of each function, which must not slow each other down.
 pub(super) async fn instances(bench: &Bench) -> Result<Outcome> {
     let what = "chains of 10, with one and with two processes of each function; then one fan-out of 10,000";
     let one = load_on(bench, 1).await?;
@@ -118,15 +117,15 @@ pub(super) async fn instances(bench: &Bench) -> Result<Outcome> {
     let figures = vec![
         Figure::new("tasks ended, one of each", one.rate, "/s"),
         Figure::new("tasks ended, two of each", two.rate, "/s"),
-        Figure::new("two against one", two.rate / one.rate, "×"),
-        Figure::new("undone transactions per step, one", rollbacks(&one), "").at_most(0.01),
-        Figure::new("undone transactions per step, two", rollbacks(&two), "").at_most(0.01),
+        Figure::new("two compared with one", two.rate / one.rate, "×"),
+        Figure::new("rollbacks per step, one", rollbacks(&one), "").at_most(0.01),
+        Figure::new("rollbacks per step, two", rollbacks(&two), "").at_most(0.01),
         Figure::new("transactions per step, two", two.counters.commits as f64 / two.steps, ""),
         Figure::new("tasks of one wide run, two of each", wide, "/s"),
-        Figure::new("one wide run against many runs, two of each", wide / two.rate, "×").at_least(0.6),
+        Figure::new("one wide run compared with many runs, two of each", wide / two.rate, "×").at_least(0.6),
     ];
     Ok(Outcome::new("instances", what, figures)
-        .noting("pushes go over HTTP here, through a balancer in this process; all share the same cores"))
+        .with_note("pushes go over HTTP here, through a balancer in this process; all share the same cores"))
 }
 
 async fn load_on(bench: &Bench, instances: usize) -> Result<Load> {
@@ -141,7 +140,7 @@ async fn wide_rate(bench: &Bench) -> Result<f64> {
     let size = bench.size(10_000, 1_000);
     let world = bench.processes(2).await?;
     world.register(&[workflows::wide("wide")]).await?;
-    time_fan_outs(&world, 100, 3).await?; // Caches fill.
+    time_fan_outs(&world, 100, 3).await?; // Fills caches.
     let seconds = time_fan_outs(&world, size, 1).await?;
     world.close().await?;
     Ok(size as f64 / seconds)

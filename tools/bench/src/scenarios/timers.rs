@@ -1,4 +1,4 @@
-//! Very many timers that are due at the same instant, and the silence after them.
+//! Many timers that are due at the same instant, and an idle minute.
 
 use anyhow::{Result, ensure};
 use bus::SystemClock;
@@ -11,7 +11,7 @@ use crate::report::{Figure, Outcome};
 use crate::workflows;
 use crate::world::{Bench, World};
 
-/// Tasks of a run that sleep.
+/// The number of sleeping tasks of a run.
 const ASLEEP: usize = 100;
 
 /// Requests in flight.
@@ -26,8 +26,8 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     posted.into_iter().collect::<Result<()>>()?;
     let due = SystemClock.now() + bench.size(TimeDelta::seconds(10), TimeDelta::seconds(3));
     let timers = world.database.move_timers(due).await?;
-    ensure!(timers == (runs * ASLEEP) as u64, "{timers} timers are set, of {}", runs * ASLEEP);
-    // Its timer is due soon, which wakes the sweep.
+    ensure!(timers == (runs * ASLEEP) as u64, "{timers} timers exist instead of {}", runs * ASLEEP);
+    // Wakes the sweep, since its timer is due soon.
     world.trigger("nap", Map::new()).await?;
     world.drain().await?;
     let (early, last) = world.database.woken(due).await?;
@@ -45,14 +45,14 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     }
     world.close().await?;
     let outcome = Outcome::new("timers", format!("{timers} timers due at once, in {runs} runs"), figures);
-    Ok(if bench.quick { outcome.noting("an idle minute is watched without --quick only") } else { outcome })
+    Ok(if bench.quick { outcome.with_note("with --quick, the idle minute is not measured") } else { outcome })
 }
 
 /// The number of statements in one idle minute; none where statements cannot be counted.
 async fn idle_minute(world: &World) -> Result<Option<i64>> {
     let minute = TimeDelta::minutes(1);
     let half_past = |now: model::Instant| now.duration_trunc(minute).unwrap_or(now) + minute * 3 / 2;
-    // One tick of the sweep is in the middle of it; the tick before it has ended by then.
+    // One tick of the sweep is in the middle of that minute; the tick before has ended.
     let from = half_past(SystemClock.now());
     SystemClock.wait_until(from).await;
     if !world.database.reset_statements().await {

@@ -153,8 +153,8 @@ fn changed_lines(text: &mut Text, depth: usize, before: &str, after: &str) {
         before.pop();
         after.pop();
     }
-    let goes = before.into_iter().map(|line| ('-', line));
-    let lines: Vec<(char, &str)> = goes.chain(after.into_iter().map(|line| ('+', line))).collect();
+    let removed = before.into_iter().map(|line| ('-', line));
+    let lines: Vec<(char, &str)> = removed.chain(after.into_iter().map(|line| ('+', line))).collect();
     for (sign, line) in lines.iter().take(MAX_LINES) {
         text.line(depth, *sign, line);
     }
@@ -163,9 +163,9 @@ fn changed_lines(text: &mut Text, depth: usize, before: &str, after: &str) {
     }
 }
 
-/// A value in one line, cut where it is long.
+/// A value in one line, truncated if it is long.
 fn shown(field: &str, value: &Value) -> String {
-    let text = fields::words(field, value).unwrap_or_else(|| value.to_string());
+    let text = fields::describe(field, value).unwrap_or_else(|| value.to_string());
     match text.char_indices().nth(MAX_VALUE_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
@@ -192,7 +192,7 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Lines as they come, each with its sign in the sign's colour.
+/// Lines with a sign each, in the sign's colour.
 struct Text {
     palette: Palette,
     lines: Vec<String>,

@@ -1,4 +1,4 @@
-//! `ebb signal`, `ebb approve`, `ebb reject`: answers for a waiting run.
+//! `ebb signal`, `ebb approve`, `ebb reject`: input for a waiting run.
 
 use std::process::ExitCode;
 
@@ -33,15 +33,11 @@ pub(super) async fn reject(shared: &Shared, arguments: Reject) -> Result<ExitCod
 }
 
 fn report(shared: &Shared, run: &RunView, message: &str) -> Result<ExitCode> {
-    if shared.json {
-        output::json(run)?
-    } else {
-        output::line(message)?
-    }
+    output::print(shared, run, || message)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// JSON as it is, anything else as text.
+/// The value of a text: JSON if it is valid JSON, else a string.
 fn value(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }

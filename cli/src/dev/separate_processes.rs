@@ -34,10 +34,10 @@ const PROJECT: &str = "ebbflow-dev";
 /// The functions, in the order in which they are started.
 const FUNCTIONS: [&str; 5] = ["trigger", "evaluate", "execute", "sweep", "console"];
 
-/// Few for each, since a compiled-in Postgres allows eleven in all.
-const CONNECTIONS: &str = "2";
+/// The maximum number of database connections of each function: a compiled-in Postgres allows eleven in all.
+const MAX_CONNECTIONS: &str = "2";
 
-/// The longest that Pub/Sub waits for a response: a longer attempt is redelivered, and found to be claimed.
+/// The maximum time that Pub/Sub waits for a response: a longer attempt is redelivered, and found to be claimed.
 const MAX_ACK_DEADLINE: Duration = Duration::from_secs(600);
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -45,13 +45,13 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often to check that all functions are alive.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Functions in processes of their own.
-pub struct Apart {
-    /// Where the console and the API are.
+/// An `ebb dev` with functions in separate processes.
+pub struct SeparateProcesses {
+    /// The address of the console and the API.
     pub url: String,
     /// The admin's token.
     pub token: String,
-    /// What the database is, in words.
+    /// A description of the database.
     pub database: String,
     functions: Arc<Mutex<Vec<Function>>>,
     background: Vec<tokio::task::JoinHandle<()>>,
@@ -61,8 +61,8 @@ pub struct Apart {
     _folder: DataFolder,
 }
 
-impl Apart {
-    /// Starts everything, resumes what an earlier process left unfinished, and returns once all functions are ready.
+impl SeparateProcesses {
+    /// Starts everything, resumes runs that an earlier process left unfinished, and returns once all functions are ready.
     pub async fn start(data: &Path, args: &DevArgs) -> anyhow::Result<Self> {
         let folder = DataFolder::open(data)?;
         let Some(emulator) = Emulator::start().await else {
@@ -87,7 +87,7 @@ impl Apart {
                 ("EBB_API_ISSUER", url.clone()),
                 ("EBB_API_KEYS_URL", keys_url),
                 ("EBB_CONSOLE_URL", url.clone()),
-                ("EBB_DATABASE_CONNECTIONS", CONNECTIONS.to_owned()),
+                ("EBB_DATABASE_CONNECTIONS", MAX_CONNECTIONS.to_owned()),
                 ("EBB_HOST", Ipv4Addr::LOCALHOST.to_string()),
                 ("EBB_EGRESS_ALLOW", "0.0.0.0/0,::/0".to_owned()),
                 ("EBB_PROJECT", PROJECT.to_owned()),
@@ -98,21 +98,21 @@ impl Apart {
         };
         let start = |(name, port)| Function::start(name, port, &settings);
         let mut starting = FUNCTIONS.into_iter().zip(ports);
-        let behind = starting.by_ref().take(FUNCTIONS.len() - 1).map(start);
-        let mut functions: Vec<Function> = behind.collect::<anyhow::Result<_>>()?;
+        let others = starting.by_ref().take(FUNCTIONS.len() - 1).map(start);
+        let mut functions: Vec<Function> = others.collect::<anyhow::Result<_>>()?;
         for function in &functions {
             function.wait_until_ready().await?;
         }
         let store = Arc::new(Postgres::connect(embedded.url(), 1).await?);
         let runtime = Arc::new(Runtime::new(store, pubsub, Arc::new(SystemClock)));
-        if embedded.is_ours_alone() {
+        if embedded.is_exclusive() {
             let sweep = sweep::Sweep::new(runtime.clone());
-            sweep.after_restart().await.context("cannot resume what an earlier process left unfinished")?;
+            sweep.after_restart().await.context("cannot resume unfinished runs")?;
         }
         let watcher = workflows::load_and_watch(&args.workflows, runtime, subscriber).await?;
         let token = issuer.admin_token(SystemClock.now());
         folder.publish(&url, &token)?;
-        // Last: a script that waits for the console's /readyz goes on to use the token and the workflows.
+        // Last: a script that waits for the console's /readyz then uses the token and the workflows.
         for console in starting.map(start) {
             let console = console?;
             console.wait_until_ready().await?;
@@ -138,11 +138,11 @@ impl Apart {
         })
     }
 
-    /// Asks every function to end, and waits until they have.
+    /// Terminates all functions, and waits for their end.
     pub async fn stop(self) -> anyhow::Result<()> {
         self.background.iter().for_each(|task| task.abort());
         let functions = std::mem::take(&mut *lock(&self.functions));
-        functions.iter().for_each(Function::ask_to_end);
+        functions.iter().for_each(Function::terminate);
         functions.into_iter().for_each(Function::wait);
         self.embedded.close().await;
         Ok(())
@@ -201,7 +201,7 @@ impl Function {
             command.current_dir(&settings.workflows);
         }
         kill_with_parent(&mut command);
-        let process = command.spawn().with_context(|| format!("{name} does not start"))?;
+        let process = command.spawn().with_context(|| format!("cannot start {name}"))?;
         info!("{name} is process {} on port {port}", process.id());
         Ok(Self { name, port, process })
     }
@@ -209,13 +209,13 @@ impl Function {
     async fn wait_until_ready(&self) -> anyhow::Result<()> {
         let client = reqwest::Client::builder().no_proxy().build()?;
         let ready = format!("http://{}:{}/readyz", Ipv4Addr::LOCALHOST, self.port);
-        let asking = async {
+        let polling = async {
             let mut ticks = tokio::time::interval(Duration::from_millis(20));
-            while !client.get(&ready).send().await.is_ok_and(|answer| answer.status().is_success()) {
+            while !client.get(&ready).send().await.is_ok_and(|response| response.status().is_success()) {
                 ticks.tick().await;
             }
         };
-        let ready = tokio::time::timeout(START_TIMEOUT, asking).await;
+        let ready = tokio::time::timeout(START_TIMEOUT, polling).await;
         ready.with_context(|| format!("{} is not ready after {} s", self.name, START_TIMEOUT.as_secs()))
     }
 
@@ -223,7 +223,7 @@ impl Function {
         !matches!(self.process.try_wait(), Ok(None))
     }
 
-    fn ask_to_end(&self) {
+    fn terminate(&self) {
         if let Some(process) = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(process, Signal::TERM);
         }
@@ -284,17 +284,17 @@ impl Subscriber {
 
     async fn subscribe(&self, topic: Topic, name: &str, function: &str) -> anyhow::Result<()> {
         let address = |function: &str, path: &str| {
-            let place = FUNCTIONS.iter().position(|name| *name == function).unwrap_or_default();
-            format!("http://{}:{}{path}", Ipv4Addr::LOCALHOST, self.ports[place])
+            let index = FUNCTIONS.iter().position(|name| *name == function).unwrap_or_default();
+            format!("http://{}:{}{path}", Ipv4Addr::LOCALHOST, self.ports[index])
         };
-        let usual = Subscription::new(name, address(function, "/push"), PUSH_AUDIENCE);
+        let defaults = Subscription::new(name, address(function, "/push"), PUSH_AUDIENCE);
         let ack_deadline = match &topic {
             Topic::Work(_) => MAX_ACK_DEADLINE,
             Topic::Management => SWEEP_ACK_DEADLINE,
-            _ => usual.ack_deadline,
+            _ => defaults.ack_deadline,
         };
         let only = (topic == Topic::Lifecycle).then(|| RUN_FINISHED.to_owned());
-        let subscription = Subscription { ack_deadline, only, ..usual };
+        let subscription = Subscription { ack_deadline, only, ..defaults };
         self.pubsub.provision(&topic, &subscription, PUSHER).await?;
         Ok(self.pubsub.push_dead_letters(&topic, &address("evaluate", "/dead-letters")).await?)
     }
@@ -314,5 +314,5 @@ impl Queues for Subscriber {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().expect("nothing panics while it is held")
+    mutex.lock().expect("no holder panics")
 }

@@ -1,4 +1,4 @@
-//! The simulation: tasks come, take slots and give them back, and the wait queue decides who is next.
+//! The simulation: tasks arrive, take slots and release them, and the wait queue decides who is next.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,53 +7,55 @@ use store::Trial;
 
 use super::tenant::Tenant;
 
-/// What became of one tenant.
+/// The slots that one tenant was granted.
 #[derive(Clone, Default)]
-pub(super) struct Got {
-    /// The slots it was entitled to, of those that were given while several tenants waited.
+pub(super) struct Grants {
+    /// The slots it was entitled to, of those that were granted while several tenants waited.
     pub(super) entitled: f64,
     /// The slots it received of these.
     pub(super) received: u32,
-    /// The slots that were given while each of its tasks waited.
+    /// For each of its tasks, the number of slots that were granted while it waited.
     pub(super) waits: Vec<u32>,
 }
 
-/// What became of all tenants.
-pub(super) struct Played {
+/// The result of a simulation.
+pub(super) struct Simulated {
     pub(super) releases: u32,
     pub(super) contended: u32,
-    pub(super) tenants: Vec<Got>,
+    pub(super) tenants: Vec<Grants>,
 }
 
-struct Play<'a> {
+struct Simulation<'a> {
     tenants: &'a [Tenant],
     trial: Trial,
-    /// The tasks that have a slot, the oldest first: all tasks take equally long.
+    /// The tasks that have a slot, oldest first: all tasks take the same time.
     running: VecDeque<TaskKey>,
-    /// The tenant of each task that waits, and the number of releases when it came.
+    /// The tenant of each waiting task, and the number of releases when it arrived.
     waiting: BTreeMap<TaskKey, (usize, u32)>,
-    played: Played,
+    result: Simulated,
 }
 
-pub(super) fn play(tenants: &[Tenant], slots: u32) -> Played {
+pub(super) fn run(tenants: &[Tenant], slots: u32) -> Simulated {
     let weights = tenants.iter().enumerate().map(|(index, tenant)| (id(index), tenant.weight)).collect();
-    let played = Played { releases: 0, contended: 0, tenants: vec![Got::default(); tenants.len()] };
+    let result = Simulated { releases: 0, contended: 0, tenants: vec![Grants::default(); tenants.len()] };
     let trial = Trial::new(slots, &weights);
-    let mut play = Play { tenants, trial, running: VecDeque::new(), waiting: BTreeMap::new(), played };
+    let mut simulation =
+        Simulation { tenants, trial, running: VecDeque::new(), waiting: BTreeMap::new(), result };
     let mut arrivals = arrivals(tenants);
     loop {
-        let is_due = |(at, _): &(u32, usize)| *at <= play.played.releases || play.running.is_empty();
+        let is_due =
+            |(at, _): &(u32, usize)| *at <= simulation.result.releases || simulation.running.is_empty();
         if let Some((_, tenant)) = arrivals.pop_front_if(|arrival| is_due(arrival)) {
-            play.arrive(tenant);
-        } else if let Some(task) = play.running.pop_front() {
-            play.release(task);
+            simulation.arrive(tenant);
+        } else if let Some(task) = simulation.running.pop_front() {
+            simulation.release(task);
         } else {
-            return play.played;
+            return simulation.result;
         }
     }
 }
 
-/// When each task comes and whose it is, in that order.
+/// When each task arrives, and its tenant, in order of arrival.
 fn arrivals(tenants: &[Tenant]) -> VecDeque<(u32, usize)> {
     let of_one = |(index, tenant): (usize, &Tenant)| {
         let (at, every) = (tenant.at, tenant.every);
@@ -68,15 +70,15 @@ fn id(index: usize) -> TenantId {
     TenantId(index as i32 + 1)
 }
 
-impl Play<'_> {
+impl Simulation<'_> {
     fn arrive(&mut self, tenant: usize) {
         let (task, at_once) = self.trial.ask(id(tenant));
         if at_once {
-            self.played.releases += 1;
-            self.played.tenants[tenant].waits.push(0);
+            self.result.releases += 1;
+            self.result.tenants[tenant].waits.push(0);
             self.running.push_back(task);
         } else {
-            self.waiting.insert(task, (tenant, self.played.releases));
+            self.waiting.insert(task, (tenant, self.result.releases));
         }
     }
 
@@ -84,8 +86,8 @@ impl Play<'_> {
         let contenders: Vec<usize> = self.trial.slot_wait().map(|tenant| tenant.0 as usize - 1).collect();
         for task in self.trial.leave(task) {
             let (tenant, since) = self.waiting.remove(&task).expect("the task waited");
-            self.played.tenants[tenant].waits.push(self.played.releases - since);
-            self.played.releases += 1;
+            self.result.tenants[tenant].waits.push(self.result.releases - since);
+            self.result.releases += 1;
             self.count(&contenders, tenant);
             self.running.push_back(task);
         }
@@ -96,12 +98,12 @@ impl Play<'_> {
         if contenders.len() < 2 {
             return;
         }
-        self.played.contended += 1;
-        self.played.tenants[receiver].received += 1;
+        self.result.contended += 1;
+        self.result.tenants[receiver].received += 1;
         let weight = |tenant: &usize| f64::from(self.tenants[*tenant].weight);
         let all: f64 = contenders.iter().map(weight).sum();
         for tenant in contenders {
-            self.played.tenants[*tenant].entitled += weight(tenant) / all;
+            self.result.tenants[*tenant].entitled += weight(tenant) / all;
         }
     }
 }

@@ -365,7 +365,7 @@ fn planted_mistakes_are_found() {
             "DATABASE_URL",
         ),
         ("terraform/variables.tf", "  description = \"The log filter", "  # \"The", "log_filter"),
-        ("terraform/logs.tf", "\"dead_lettered\"", "\"dead_lettered\"", "events"),
+        ("terraform/logs.tf", "\"dead_lettered\"", "\"dead_letter\"", "events"),
         ("terraform/logs.tf", "\"stalled\"", "\"stuck\"", "stuck"),
         ("functions/sweep/src/sweep.rs", "event = fault", "event = \"found\"", "overdue_timers"),
         ("docs/src/operations/runbook.md", "## Dead letters", "## Letters", "alerts"),

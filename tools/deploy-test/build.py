@@ -30,7 +30,7 @@ IMAGES = {
     "gcr.io/cloud-builders/docker": {"docker": DOCKER},
     "gcr.io/google.com/cloudsdktool/google-cloud-cli": {"gcloud": GCLOUD},
 }
-# What the tests do is not tested, only how they are started. Without Python's packages, the gate skips what needs them.
+# The gate itself does not run here, only the way it is started is tested. Without Python's packages, the gate skips what needs them.
 STUBS = {"tests/run": 0, "terraform/check/run": 0, "tools/deploy-test/run": 0, ".ci/python": 1}
 
 

@@ -37,7 +37,7 @@ class Failed(Exception):
     """Something did not go as it must."""
 
 
-class Stage:
+class Sandbox:
     """A copy of the repository, an empty project, and the commands that act on it."""
 
     def __init__(self, folder, mistake=None):
@@ -92,12 +92,12 @@ class Stage:
             raise Failed("\n".join(found))
 
 
-def follow_page(stage):
+def follow_page(sandbox):
     """Does what the page says, and compares what it promises."""
-    text = (stage.repository / PAGE).read_text()
+    text = (sandbox.repository / PAGE).read_text()
     blocks = re.findall(r"^```(sh|text)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     scripts = [script for kind, script in blocks if kind == "sh"]
-    printed = stage.run("".join(f'echo "@@ {place}"\n{script}\n' for place, script in enumerate(scripts)))
+    printed = sandbox.run("".join(f'echo "@@ {place}"\n{script}\n' for place, script in enumerate(scripts)))
     sections = dict(zip(range(len(scripts)), re.split(r"^@@ \d+\n", printed, flags=re.MULTILINE)[1:]))
     place = -1
     for kind, block in blocks:
@@ -109,65 +109,65 @@ def follow_page(stage):
             _before, found, rest = rest.partition(line.strip())
             if not found:
                 raise Failed(f"{PAGE} promises «{line.strip()}» of\n{scripts[place]}\nbut it prints\n{sections[place][-3000:]}")
-    stage.check(checks.nothing_left)
+    sandbox.check(checks.nothing_left)
 
 
-def live_with_it(stage):
+def operate(sandbox):
     """The second month on examples/production."""
     folder = "terraform/examples/production"
-    (stage.repository / folder / "backend_override.tf").write_text('terraform {\n  backend "local" {}\n}\n')
+    (sandbox.repository / folder / "backend_override.tf").write_text('terraform {\n  backend "local" {}\n}\n')
     images = "us-central1-docker.pkg.dev/some-project/ebbflow"
-    with stage.project.opened() as state:
+    with sandbox.project.opened() as state:
         state.state["images"] = {f"{images}/ebbflow:first": 1, f"{images}/ebbflow-worker:first": 1}
     variables = {
         "project_id": "some-project", "image": f"{images}/ebbflow:first", "worker_image": f"{images}/ebbflow-worker:first",
         "accounts": '["@example.com"]', "alert_emails": '["ada@example.com"]', "runbook_url": "https://example.com/runbook",
     }
-    stage.environment.update({f"TF_VAR_{name}": value for name, value in variables.items()})
-    stage.run("gcloud services enable cloudresourcemanager.googleapis.com serviceusage.googleapis.com iap.googleapis.com --project=some-project")
-    stage.run("gcloud beta services identity create --service=iap.googleapis.com --project=some-project")
-    stage.run("terraform init -input=false && terraform apply -input=false -auto-approve", folder)
-    stage.run("gcloud run jobs execute ebbflow-migrate --project=some-project --region=us-central1 --wait")
-    no_changes(stage, folder, "after the first apply")
-    stage.check(checks.console_is_reachable, checks.limits_are_known, checks.services_can_be_replaced)
+    sandbox.environment.update({f"TF_VAR_{name}": value for name, value in variables.items()})
+    sandbox.run("gcloud services enable cloudresourcemanager.googleapis.com serviceusage.googleapis.com iap.googleapis.com --project=some-project")
+    sandbox.run("gcloud beta services identity create --service=iap.googleapis.com --project=some-project")
+    sandbox.run("terraform init -input=false && terraform apply -input=false -auto-approve", folder)
+    sandbox.run("gcloud run jobs execute ebbflow-migrate --project=some-project --region=us-central1 --wait")
+    no_changes(sandbox, folder, "after the first apply")
+    sandbox.check(checks.console_is_reachable, checks.limits_are_known, checks.services_can_be_replaced)
 
-    newest, older = f":release-{stage.deploys:02}", f":release-{stage.deploys - 1:02}"
-    for number in range(1, stage.deploys + 1):
-        stage.run(f"gcloud builds submit --project=some-project --gcs-source-staging-dir=gs://some-project-ebbflow-builds/source --substitutions=_TAG=release-{number:02},_TEST=no")
-    stage.check(checks.tags_are_few, checks.warm_instances_do_not_pile_up, checks.serves(newest))
-    no_changes(stage, folder, "after a deploy")
+    newest, older = f":release-{sandbox.deploys:02}", f":release-{sandbox.deploys - 1:02}"
+    for number in range(1, sandbox.deploys + 1):
+        sandbox.run(f"gcloud builds submit --project=some-project --gcs-source-staging-dir=gs://some-project-ebbflow-builds/source --substitutions=_TAG=release-{number:02},_TEST=no")
+    sandbox.check(checks.tags_are_few, checks.warm_instances_do_not_pile_up, checks.serves(newest))
+    no_changes(sandbox, folder, "after a deploy")
 
-    stage.run("terraform apply -input=false -auto-approve -var log_filter=debug", folder)
-    stage.check(checks.serves(newest))
-    stage.run(f".ci/rollback us-central1 {older[1:]}")
-    stage.check(checks.serves(older))
+    sandbox.run("terraform apply -input=false -auto-approve -var log_filter=debug", folder)
+    sandbox.check(checks.serves(newest))
+    sandbox.run(f".ci/rollback us-central1 {older[1:]}")
+    sandbox.check(checks.serves(older))
 
-    stage.run("terraform apply -input=false -auto-approve -var deletion_protection=false", folder)
-    stage.run("terraform destroy -input=false -auto-approve -var deletion_protection=false", folder)
-    stage.check(checks.nothing_left)
+    sandbox.run("terraform apply -input=false -auto-approve -var deletion_protection=false", folder)
+    sandbox.run("terraform destroy -input=false -auto-approve -var deletion_protection=false", folder)
+    sandbox.check(checks.nothing_left)
 
 
-def no_changes(stage, folder, when):
+def no_changes(sandbox, folder, when):
     try:
-        stage.run("terraform plan -input=false -detailed-exitcode", folder)
+        sandbox.run("terraform plan -input=false -detailed-exitcode", folder)
     except Failed as failed:
         raise Failed(f"terraform wants changes {when}:\n{failed}") from None
 
 
-PARTS_OF_IT = {"page": follow_page, "operation": live_with_it}
+TEST_PARTS = {"page": follow_page, "operation": operate}
 
 
-def follow(part, mistake=None):
+def run_part(part, mistake=None):
     with tempfile.TemporaryDirectory() as folder:
-        stage = Stage(pathlib.Path(folder), mistake)
-        with stage.serving():
-            PARTS_OF_IT[part](stage)
+        sandbox = Sandbox(pathlib.Path(folder), mistake)
+        with sandbox.serving():
+            TEST_PARTS[part](sandbox)
 
 
 def finds(mistake):
     """Whether the test fails because of a planted mistake, and says so."""
     try:
-        follow(mistake.part, mistake)
+        run_part(mistake.part, mistake)
     except Failed as failed:
         if re.search(mistake.told, str(failed)):
             return None
@@ -181,9 +181,9 @@ def main():
             missed = [problem for problem in pool.map(finds, mistakes.ALL) if problem]
         print("\n".join(missed) or f"All {len(mistakes.ALL)} planted mistakes are found.")
         return bool(missed)
-    for part in PARTS_OF_IT:
+    for part in TEST_PARTS:
         try:
-            follow(part)
+            run_part(part)
         except Failed as failed:
             print(f"{part}: {failed}")
             return 1

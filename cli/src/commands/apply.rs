@@ -45,7 +45,7 @@ pub(super) async fn run(shared: &Shared, arguments: &Apply) -> Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// An empty folder is more likely a mistake than a wish to archive everything.
+/// An empty folder is more likely a mistake than an intention to archive everything.
 pub(super) fn refuse_to_empty(workflows: usize) -> Result<()> {
     if workflows == 0 {
         bail!("the folder has no workflows: --prune would archive everything");

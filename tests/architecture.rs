@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+#[path = "architecture/words.rs"]
+mod words;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file that is longer is doing two things.
+/// The maximum length of a source file: a longer one does two things.
 const MAX_FILE: usize = 400;
 
-/// Nothing that waits, reads a clock or reaches outside: the pure crates may know none of these.
+/// The pure crates may import none of these: they wait, read clocks or do I/O.
 const OUTSIDE: [&str; 8] = ["axum", "bus", "reqwest", "runtime", "sqlx", "store", "tokio", "tower"];
 
 fn root() -> PathBuf {
@@ -100,7 +103,7 @@ fn the_pure_crates_know_nothing_that_does_io() {
 
 #[test]
 fn what_tests_share_is_never_part_of_the_product() {
-    for (name, folder) in crates() {
+    for (name, folder) in crates().into_iter().filter(|(name, _)| name != "tests") {
         assert!(!dependencies(&folder, "dependencies").contains("testkit"), "`{name}` ships testkit");
     }
 }
@@ -151,9 +154,9 @@ fn no_module_is_named_for_having_no_name() {
 
 #[test]
 fn settings_are_read_from_the_environment_in_one_place() {
-    let place = "shared/host/src/config/environment.rs";
-    // Besides settings: what the terminal and the user's home are like, where programs are, and what programs of tasks
-    // inherit.
+    let reader = "shared/host/src/config/environment.rs";
+    // These read no settings: they look for the terminal, the user's home and installed programs, or pass variables on to
+    // the programs of tasks.
     let others = [
         "cli/src/output.rs",
         "cli/src/client/credentials.rs",
@@ -167,9 +170,9 @@ fn settings_are_read_from_the_environment_in_one_place() {
         .filter(|path| fs::read_to_string(path).unwrap().contains("env::var"))
         .map(|path| path.strip_prefix(root()).unwrap().display().to_string())
         .filter(|path| !path.contains("tests") && !path.contains("testkit") && !path.ends_with("build.rs"))
-        .filter(|path| path != place && !others.contains(&path.as_str()))
+        .filter(|path| path != reader && !others.contains(&path.as_str()))
         .collect();
-    assert!(readers.is_empty(), "{readers:?}: read settings in {place}, and take them from `Config`");
+    assert!(readers.is_empty(), "{readers:?}: read settings in {reader}, and take them from `Config`");
 }
 
 #[test]
@@ -184,105 +187,32 @@ fn only_the_crates_that_own_tables_and_reads_speak_sql() {
     }
 }
 
-/// Words that were retired, and the words to use instead. Phrases may span lines and are found in identifiers, too.
-const RETIRED: [(&str, &str); 26] = [
-    ("anew", "again, re-run"),
-    ("answers whether", "returns whether"),
-    ("censor", "loss rule"),
-    ("check up", "recheck"),
-    ("comes into being", "is created"),
-    ("deed", "audit entry"),
-    ("errand", "action"),
-    ("hears of", "receives"),
-    ("heard of", "received"),
-    ("inside task", "engine task"),
-    ("is told", "is notified"),
-    ("are told", "are notified"),
-    ("newborn", "new run"),
-    ("no ebbflow", "not Ebbflow"),
-    ("parcel", "delivery"),
-    ("rehearsal", "workflow test"),
-    ("remnants", "retention"),
-    ("scene", "run slice"),
-    ("so many", "a number"),
-    ("stand in line", "wait for a slot"),
-    ("stands in line", "waits for a slot"),
-    ("storm", "faults"),
-    ("unless said", "default"),
-    ("unsaid", "pending messages"),
-    ("weather", "faults"),
-    ("whoever", "the process, caller or person"),
-];
-
-/// Where no retired word may appear. The list grows until it is the whole repository.
-const CLEAN: [&str; 23] = [
-    ".ci",
-    "ARCHITECTURE.md",
-    "CHANGELOG.md",
-    "README.md",
-    "cli/src/args",
-    "cli/src/args.rs",
-    "cli/src/cli.rs",
-    "cli/src/client",
-    "cli/src/client.rs",
-    "cli/src/commands",
-    "deploy",
-    "docs",
-    "functions/console/templates",
-    "functions/evaluate",
-    "shared/calendar",
-    "shared/drawing",
-    "shared/embedded",
-    "shared/testkit",
-    "shared/workflow_test",
-    "terraform",
-    "tests/simulation",
-    "tools/bench/src/simulate",
-    "workflows",
-];
-
-/// Files with names of the store that are not renamed yet.
-const NOT_YET: [&str; 1] = ["tests/simulation/forwarded.rs"];
-
-/// The text files below a path, or the file itself.
-fn texts(path: &Path) -> Vec<PathBuf> {
-    if path.is_file() {
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        let is_text =
-            matches!(extension, Some("html" | "json" | "md" | "rs" | "sql" | "tf" | "toml" | "yaml"));
-        return if is_text { vec![path.to_owned()] } else { Vec::new() };
-    }
-    fs::read_dir(path).unwrap().flat_map(|entry| texts(&entry.unwrap().path())).collect()
-}
-
-/// The words of a text in lower case, each between spaces, with those of identifiers taken apart.
-fn spaced(text: &str) -> String {
-    let mut words = String::from(" ");
-    let mut after_lower = false;
-    for letter in text.chars() {
-        if after_lower && letter.is_uppercase() {
-            words.push(' ');
-        }
-        after_lower = letter.is_lowercase() || letter.is_ascii_digit();
-        match letter.is_alphanumeric() {
-            true => words.extend(letter.to_lowercase()),
-            false if words.ends_with(' ') => {}
-            false => words.push(' '),
-        }
-    }
-    words + " "
+/// The lines of a document.
+fn lines_of(document: &str) -> Vec<String> {
+    fs::read_to_string(root().join(document)).unwrap().lines().map(str::to_owned).collect()
 }
 
 #[test]
-fn retired_words_stay_retired() {
-    let is_clean = |path: &PathBuf| NOT_YET.iter().all(|other| !path.starts_with(root().join(other)));
-    let files = CLEAN.iter().flat_map(|path| texts(&root().join(path))).filter(is_clean);
-    let mut found = Vec::new();
-    for file in files {
-        let words = spaced(&fs::read_to_string(&file).unwrap());
-        for (retired, instead) in RETIRED.iter().filter(|(word, _)| words.contains(&format!(" {word} "))) {
-            found.push(format!("{}: `{retired}`; write {instead}", file.display()));
-        }
+fn documents_are_short() {
+    for (document, max) in [("README.md", 150), ("ARCHITECTURE.md", 300)] {
+        let lines = lines_of(document).len();
+        assert!(
+            lines <= max,
+            "{document} has {lines} lines; at most {max} are allowed: move details into docs/"
+        );
     }
-    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn the_glossary_is_short() {
+    let architecture = lines_of("ARCHITECTURE.md");
+    let table = architecture
+        .iter()
+        .skip_while(|line| *line != "## Words")
+        .skip_while(|line| !line.starts_with("|---"));
+    let rows = table.skip(1).take_while(|line| line.starts_with('|')).count();
+    assert!(
+        (1..=20).contains(&rows),
+        "{rows} words of our own; at most 20 are allowed: use the field's words"
+    );
 }

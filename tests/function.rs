@@ -1,5 +1,5 @@
-//! Any of the functions as a process of its own, for tests: the first argument names it. An example, since these are
-//! built together with the tests and share everything with them.
+//! Any of the functions as a process, for tests; the first argument names it. It is an example because examples are built
+//! together with the tests, from the same dependencies.
 
 use std::process::ExitCode;
 

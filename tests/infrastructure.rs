@@ -1,4 +1,4 @@
-//! What the code needs is what terraform creates, and nothing besides. The code's side is read from the code.
+//! Terraform creates what the code needs, and nothing else. What the code needs is read from the code.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -33,30 +33,30 @@ use pushing::{routes, subscriptions, topics};
 use reading::{Repository, attributes, definitions, inside, one_of, quoted, words};
 use watching::{alerts, counts, numbers};
 
-/// What terraform does not set, and why.
+/// Variables that terraform does not set, and why.
 const SET_ELSEWHERE: [(&str, &str); 22] = [
-    ("EBB_API_GRANTS", "who is no admin is granted a role over the API"),
-    ("EBB_API_GROUP_CLAIM", "Google's tokens name no groups"),
-    ("EBB_API_INTROSPECTION_AUDIENCES", "opaque tokens are believed only where somebody wants that"),
-    ("EBB_API_INTROSPECTION_URL", "Google is asked"),
-    ("EBB_ARCHIVE_DIR", "a folder that outlives its instance is not to be had on Cloud Run"),
+    ("EBB_API_GRANTS", "roles are granted over the API"),
+    ("EBB_API_GROUP_CLAIM", "Google's tokens contain no groups"),
+    ("EBB_API_INTROSPECTION_AUDIENCES", "opaque tokens are accepted only on request"),
+    ("EBB_API_INTROSPECTION_URL", "the default is Google"),
+    ("EBB_ARCHIVE_DIR", "folders on Cloud Run do not outlive an instance"),
     ("EBB_BROKER_URL", "the local broker instead of Pub/Sub"),
-    ("EBB_DATA", "where `ebb dev` and the command line keep things"),
-    ("EBB_GRACE_SECONDS", "the default is what Cloud Run leaves"),
-    ("EBB_HOST", "Cloud Run calls on any address"),
-    ("EBB_OPERATIONS_TOKEN", "whoever may push may also look: the invoker's token does"),
+    ("EBB_DATA", "a folder of `ebb dev` and the command line"),
+    ("EBB_GRACE_SECONDS", "the default fits Cloud Run"),
+    ("EBB_HOST", "Cloud Run needs the default"),
+    ("EBB_OPERATIONS_TOKEN", "the invoker's token is accepted, too"),
     ("EBB_PUBSUB_ENDPOINT", "the emulator instead of Pub/Sub"),
     ("EBB_PUSH_ISSUER", "Google signs"),
     ("EBB_PUSH_KEYS_URL", "Google signs"),
-    ("EBB_QUOTA_RUNS", "the default is for all"),
-    ("EBB_QUOTA_WORKFLOWS", "the default is for all"),
-    ("EBB_RATE_CALLER", "the default is for all"),
-    ("EBB_RATE_TENANT", "the default is for all"),
-    ("EBB_SECRETS_DIR", "Cloud Run shows each secret as a variable"),
-    ("EBB_STORAGE_ENDPOINT", "a stand-in for Cloud Storage"),
-    ("EBB_TENANT", "which tenant the command line means"),
-    ("EBB_TOKEN", "whom the command line speaks for"),
-    ("EBB_URL", "whom the command line speaks to"),
+    ("EBB_QUOTA_RUNS", "the default applies"),
+    ("EBB_QUOTA_WORKFLOWS", "the default applies"),
+    ("EBB_RATE_CALLER", "the default applies"),
+    ("EBB_RATE_TENANT", "the default applies"),
+    ("EBB_SECRETS_DIR", "Cloud Run passes secrets as variables"),
+    ("EBB_STORAGE_ENDPOINT", "a replacement for Cloud Storage in tests"),
+    ("EBB_TENANT", "the tenant of the command line"),
+    ("EBB_TOKEN", "the token of the command line"),
+    ("EBB_URL", "the server of the command line"),
 ];
 
 /// What terraform sets ahead of the code, and what the code does with it. An entry goes with the code that reads it.
@@ -74,7 +74,7 @@ const SET_AHEAD: [(&str, &str); 9] = [
 
 type Names = BTreeSet<String>;
 
-/// All that does not fit.
+/// All differences between the code and its infrastructure.
 fn problems(repository: &Repository) -> Vec<String> {
     let checks = [
         functions,
@@ -107,7 +107,7 @@ fn compare<T: Ord + Debug>(
     found.into_iter().flatten().collect()
 }
 
-/// Each function is a folder, a word of `ebb serve`, a service in the cloud and one of the composition.
+/// Each function is a folder, an argument of `ebb serve`, a service in the cloud and one in docker-compose.yml.
 fn functions(repository: &Repository) -> Vec<String> {
     let folders = repository.functions();
     let served: Names = inside(repository.file("cli/src/serve.rs"), "pub enum Function {")
@@ -133,7 +133,7 @@ fn variables_read(repository: &Repository) -> Names {
     let name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
     let mut read = words(config, "(\"EBB_", name);
     read.extend(words(config, "days(\"EBB_", name));
-    // Whose tokens are believed is asked for by a prefix.
+    // The settings of token issuers have a prefix.
     let endings = words(config, "{prefix}_", name);
     for prefix in words(config, "tokens(\"EBB_", name) {
         read.remove(&prefix);
@@ -146,7 +146,7 @@ fn variables_read(repository: &Repository) -> Names {
         read.extend(words(text, "environment.get(\"EBB_", name));
         read.extend(words(text, "PREFIX: &str = \"EBB_", name));
     }
-    // What the one program is told besides: the migration, above all.
+    // The settings of the command line, above all of the migration.
     for (_, text) in repository.code("cli/src/") {
         read.extend(words(text, "env = \"EBB_", name));
     }
@@ -176,13 +176,13 @@ fn environment(repository: &Repository) -> Vec<String> {
             .map(|name| format!("{name} is not set, or is read by now: SET_AHEAD")),
     );
     let composed = words(repository.file("docker-compose.yml"), "EBB_", name);
-    // Where on the machine the folder is, is for whoever composes.
+    // The user sets the path of this folder on the host.
     let unknown = composed.iter().filter(|name| !read.contains(*name) && *name != "EBB_SECRETS");
-    found.extend(unknown.map(|name| format!("docker-compose.yml sets {name}, which nobody reads")));
+    found.extend(unknown.map(|name| format!("docker-compose.yml sets {name}, which is never read")));
     found
 }
 
-/// The database's address is a secret wherever it is given, and what workflows name has the name that the code looks for.
+/// The URL of the database is a secret, and the secrets of workflows have the names that the code expects.
 fn secrets(repository: &Repository) -> Vec<String> {
     let mut found = Vec::new();
     for file in ["terraform/functions.tf", "terraform/migrate.tf"] {
@@ -197,7 +197,7 @@ fn secrets(repository: &Repository) -> Vec<String> {
         .file("terraform/functions.tf")
         .contains("\"EBB_SECRET_${upper(replace(secret, \"-\", \"_\"))}\"");
     if !coded || !made {
-        found.push("terraform names the secrets of workflows otherwise than the code".into());
+        found.push("terraform and the code name the secrets of workflows differently".into());
     }
     let readers: Names = repository
         .code("functions/")
@@ -218,7 +218,7 @@ fn secrets(repository: &Repository) -> Vec<String> {
         )
         .collect();
     found.extend(compare(
-        "who reads secrets of workflows",
+        "functions that read secrets of workflows",
         ("functions/", readers),
         ("terraform/functions.tf", given),
     ));
@@ -226,7 +226,7 @@ fn secrets(repository: &Repository) -> Vec<String> {
         .file("terraform/secrets.tf")
         .contains("contains(keys(local.secrets_by_function), function.function)")
     {
-        found.push("whoever reads the secrets of workflows may not: terraform/secrets.tf".into());
+        found.push("terraform/secrets.tf does not let functions read the secrets of workflows".into());
     }
     let made = definitions(&repository.terraform(), "resource \"google_secret_manager_secret\" ");
     let used = made.iter().filter(|(name, _)| {
@@ -235,12 +235,12 @@ fn secrets(repository: &Repository) -> Vec<String> {
             .contains(&format!("google_secret_manager_secret.{name}.secret_id"))
     });
     if used.count() != made.len() {
-        found.push("a secret is made that no function reads".into());
+        found.push("a secret is created that no function reads".into());
     }
     found
 }
 
-/// What nothing complains of when it is missing.
+/// Grants whose absence causes no error.
 fn grants(repository: &Repository) -> Vec<String> {
     let terraform = repository.terraform();
     let needed = [
@@ -276,7 +276,7 @@ fn grants(repository: &Repository) -> Vec<String> {
         .collect()
 }
 
-/// Whoever reads a variable or an output is told what it is.
+/// Variables and outputs have descriptions and are used.
 fn declarations(repository: &Repository) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in repository.files("terraform/").filter(|(path, _)| path.ends_with(".tf")) {
@@ -357,7 +357,7 @@ fn planted_mistakes_are_found() {
         ("terraform/functions.tf", "EBB_PUSH_ACCOUNT", "EBB_PUSH_ACOUNT", "EBB_PUSH_ACOUNT"),
         ("terraform/functions.tf", "EBB_ARCHIVE_BUCKET", "EBB_ARCHIVE_BUKET", "EBB_ARCHIVE_BUCKET"),
         ("terraform/migrate.tf", "EBB_GRANT_TO", "EBB_GRANTED_TO", "EBB_GRANTED_TO"),
-        ("cli/src/cli.rs", "env = \"EBB_GRANT_TO\"", "env = \"EBB_LET_IN\"", "EBB_LET_IN"),
+        ("cli/src/cli.rs", "env = \"EBB_GRANT_TO\"", "env = \"EBB_GRANTS_TO\"", "EBB_GRANTS_TO"),
         (
             "terraform/migrate.tf",
             "google_secret_manager_secret.database_url.secret_id",
@@ -381,13 +381,16 @@ fn planted_mistakes_are_found() {
         ),
         ("docker-compose.yml", "location /api/v1/hooks/ {", "location /api/v1/ {", "webhooks"),
         ("shared/model/src/message.rs", "\"ebbflow-management\"", "\"ebbflow-orders\"", "topics"),
-        ("shared/host/src/config.rs", "optional(\"EBB_QUEUE\")", "optional(\"EBB_LANE\")", "EBB_LANE"),
+        ("shared/host/src/config.rs", "optional(\"EBB_QUEUE\")", "optional(\"EBB_QUEUES\")", "EBB_QUEUES"),
         ("shared/host/src/push.rs", "event = \"dead_lettered\", ", "", "dead_lettered"),
     ];
-    for (path, right, wrong, told) in plants {
+    for (path, right, wrong, expected) in plants {
         let mut repository = Repository::read();
         repository.plant(path, right, wrong);
         let found = problems(&repository);
-        assert!(found.iter().any(|problem| problem.contains(told)), "{path}: {right} → {wrong}: {found:#?}");
+        assert!(
+            found.iter().any(|problem| problem.contains(expected)),
+            "{path}: {right} → {wrong}: {found:#?}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Callbacks reach whoever wants to be told, with secrets that nobody else sees.
+//! Callbacks reach webhooks, topics and workflows.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,10 +7,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use bus::{Endpoint, Subscription};
-use language::FileKind;
-use model::{EventKind, RunState, TenantId, Topic};
+use model::{EventKind, RunState, Topic};
 use serde_json::{Value, json};
-use store::RunFilter;
 
 use crate::world::{AUDIENCE, World};
 
@@ -22,7 +20,7 @@ async fn receive(State(received): State<Received>, headers: HeaderMap, body: Str
     StatusCode::OK
 }
 
-/// Somebody who listens at an address and writes down what comes.
+/// Starts a server that records requests. Returns its address.
 async fn listener() -> (String, Received) {
     let received = Received::default();
     let router = Router::new().route("/hook", post(receive)).with_state(received.clone());
@@ -33,14 +31,14 @@ async fn listener() -> (String, Received) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failure_is_told_by_webhook_message_and_workflow() {
+async fn a_failure_calls_back_by_webhook_message_and_workflow() {
     let world = World::new().await;
     let (address, received) = listener().await;
     let topic = Topic::Named("alerts".into());
-    let heard = Received::default();
-    let router = Router::new().route("/push", post(receive)).with_state(heard.clone());
+    let messages = Received::default();
+    let router = Router::new().route("/push", post(receive)).with_state(messages.clone());
     let endpoint = Endpoint::Router(router, "/push".into());
-    world.broker.subscribe(&topic, Subscription::new("alerts", endpoint, AUDIENCE));
+    world.bus.subscribe(&topic, Subscription::new("alerts", endpoint, AUDIENCE));
     let text = format!(
         "
 name: fails
@@ -48,7 +46,7 @@ inputs: {{who: {{type: string, default: ana}}}}
 on_success: {{notify: {{webhook: '{address}'}}}}
 on_failure:
   notify:
-    - webhook: {{url: '{address}', headers: {{x-run: '{{{{ event.run }}}}'}}, body: {{to: '{{{{ inputs.who }}}}', said: '{{{{ event.error }}}}'}}}}
+    - webhook: {{url: '{address}', headers: {{x-run: '{{{{ event.run }}}}'}}, body: {{to: '{{{{ inputs.who }}}}', error: '{{{{ event.error }}}}'}}}}
     - webhook: '{address}'
     - message: alerts
     - workflow: {{name: alarm, inputs: {{what: '{{{{ event.workflow }}}}'}}}}
@@ -56,30 +54,29 @@ tasks: [{{name: no, type: fail, config: {{message: no luck, class: permanent}}}}
 "
     );
     let alarm = "name: alarm\ninputs: {what: {type: string}}\ntasks: [{name: ring, type: noop}]\n";
-    world.write(&[(FileKind::Workflow, &text), (FileKind::Workflow, alarm)]).await;
-    let run = world.trigger("fails").await;
+    world.write_all(&[&text, alarm]).await;
+    let run = world.start("fails").await;
     assert_eq!(world.state(run).await, RunState::Failed);
 
-    let said = "task `no` failed: no luck";
-    let told = received.lock().unwrap().clone();
-    let own = told.iter().find(|(_, body)| body["to"] == "ana").expect("the body that was asked for");
-    assert_eq!((own.1["said"].as_str(), own.0["x-run"].to_str().unwrap()), (Some(said), &*run.to_string()));
-    let usual = told.iter().find(|(_, body)| body["to"].is_null()).expect("what happened, as it is");
-    for (field, value) in [("on", "failure"), ("state", "failed"), ("workflow", "fails"), ("error", said)] {
+    let error = "task `no` failed: no luck";
+    let requests = received.lock().unwrap().clone();
+    let own = requests.iter().find(|(_, body)| body["to"] == "ana").expect("the body from the template");
+    assert_eq!((own.1["error"].as_str(), own.0["x-run"].to_str().unwrap()), (Some(error), &*run.to_string()));
+    let usual = requests.iter().find(|(_, body)| body["to"].is_null()).expect("the default body");
+    for (field, value) in [("on", "failure"), ("state", "failed"), ("workflow", "fails"), ("error", error)] {
         assert_eq!(usual.1[field], value, "{}", usual.1);
     }
-    assert_eq!(told.len(), 2, "nobody was told of a success");
-    assert_eq!(heard.lock().unwrap().len(), 1, "the topic has its message");
-    let filter = RunFilter { workflow: Some("alarm".into()), limit: 10, ..RunFilter::default() };
-    let alarms = world.runtime.store().runs(TenantId::DEFAULT, &filter).await.unwrap();
+    assert_eq!(requests.len(), 2, "on_success did not call back");
+    assert_eq!(messages.lock().unwrap().len(), 1, "the topic received its message");
+    let alarms = world.runs("alarm").await;
     assert_eq!(alarms.len(), 1);
     assert_eq!(alarms[0].facts.inputs["what"], json!("fails"));
-    let noted = world.events(run).await.into_iter().filter(|event| event.kind == EventKind::RunCalledBack);
-    assert_eq!(noted.count(), 4, "the timeline tells of each");
+    let recorded = world.events(run).await.into_iter().filter(|event| event.kind == EventKind::RunCalledBack);
+    assert_eq!(recorded.count(), 4, "the history records each callback");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_retry_and_a_missed_deadline_are_told() {
+async fn a_retry_and_a_missed_deadline_call_back() {
     let world = World::new().await;
     let (address, received) = listener().await;
     let text = format!(
@@ -96,8 +93,8 @@ tasks:
   - {{name: rest, type: sleep, depends_on: [wavers], config: {{duration: 2s}}}}
 "
     );
-    world.write(&[(FileKind::Workflow, &text)]).await;
-    let run = world.trigger("late").await;
+    world.write(&text).await;
+    let run = world.start("late").await;
     assert_eq!(world.state(run).await, RunState::Succeeded);
     let mut occasions: Vec<String> =
         received.lock().unwrap().iter().map(|(_, body)| body["on"].as_str().unwrap().to_owned()).collect();
@@ -106,7 +103,7 @@ tasks:
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_takes_too_long_is_ended() {
+async fn a_run_that_exceeds_its_timeout_fails() {
     let world = World::new().await;
     let text = "
 name: slow
@@ -115,10 +112,10 @@ tasks:
   - {name: wait, type: wait_for_signal, config: {signal: never}}
   - {name: after, type: noop, depends_on: [wait]}
 ";
-    world.write(&[(FileKind::Workflow, text)]).await;
-    let run = world.trigger("slow").await;
+    world.write(text).await;
+    let run = world.start("slow").await;
     let record = world.finished(run).await.run;
-    let said = "the run took longer than its timeout_seconds of 1";
-    assert_eq!((record.state, record.error.as_deref()), (RunState::Failed, Some(said)));
+    let expected = "the run took longer than its timeout_seconds of 1";
+    assert_eq!((record.state, record.error.as_deref()), (RunState::Failed, Some(expected)));
     assert_eq!(world.states(run).await, ["failed", "upstream_failed"]);
 }

@@ -1,10 +1,9 @@
-//! What runs have to do with each other: children, groups, shared tasks.
+//! Runs that depend on each other: children, concurrency groups, shared tasks.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use bus::SystemClock;
-use bus::local::{Broker, Faults};
 use engine::{By, Command, Operation};
 use language::FileKind;
 use model::message::ConcurrencyGroupFreed;
@@ -12,6 +11,7 @@ use model::{RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId};
 use runtime::{Error, Runtime};
 use serde_json::json;
 use store::{Postgres, Store};
+use testkit::{SilentBus, eventually};
 
 use crate::world::World;
 
@@ -36,10 +36,10 @@ fn child_of(run: RunId) -> RunId {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_child_run_delivers_what_its_last_tasks_deliver() {
+async fn the_output_of_a_child_run_is_that_of_its_last_tasks() {
     let world = World::new().await;
-    world.write(&[(FileKind::Workflow, CHILD), (FileKind::Workflow, PARENT)]).await;
-    let run = world.trigger("parent").await;
+    world.write_all(&[CHILD, PARENT]).await;
+    let run = world.start("parent").await;
     assert_eq!(world.state(run).await, RunState::Succeeded);
     assert_eq!(world.output(run, 1).await, json!({"got": 5.0}));
     let child = world.run(child_of(run)).await.run;
@@ -47,10 +47,10 @@ async fn a_child_run_delivers_what_its_last_tasks_deliver() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failure_passes_up_with_its_reason() {
+async fn the_failure_of_a_child_run_fails_the_parent_with_its_reason() {
     let world = World::new().await;
-    world.write(&[(FileKind::Workflow, CHILD), (FileKind::Workflow, PARENT)]).await;
-    let run = world.start("parent", json!({"n": 0})).await.unwrap();
+    world.write_all(&[CHILD, PARENT]).await;
+    let run = world.start_with("parent", &json!({"n": 0})).await.unwrap();
     let record = world.finished(run).await.run;
     let child = child_of(run);
     assert_eq!(record.state, RunState::Failed);
@@ -59,30 +59,28 @@ async fn a_failure_passes_up_with_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_child_that_cannot_be_started_fails_its_task_in_words() {
+async fn a_child_run_that_cannot_be_started_fails_its_task_with_the_reason() {
     let world = World::new().await;
-    world.write(&[(FileKind::Workflow, PARENT)]).await;
-    let run = world.trigger("parent").await;
+    world.write(PARENT).await;
+    let run = world.start("parent").await;
     let record = world.finished(run).await.run;
-    let said = "task `call` failed: the run could not be started: there is no workflow `child`";
-    assert_eq!(record.error.as_deref(), Some(said));
+    let expected = "task `call` failed: the run could not be started: there is no workflow `child`";
+    assert_eq!(record.error.as_deref(), Some(expected));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cancelling_passes_down_to_the_child_and_its_children() {
+async fn cancelling_a_run_cancels_its_child_runs_and_theirs() {
     let world = World::new().await;
     let calls = |name: &str, other: &str| {
         format!("name: {name}\ntasks: [{{name: call, type: workflow, config: {{workflow: {other}}}}}]\n")
     };
     let waits = "name: waits\ntasks: [{name: wait, type: wait_for_signal, config: {signal: go}}]\n";
     let (top, middle) = (calls("top", "middle"), calls("middle", "waits"));
-    let files = [top.as_str(), middle.as_str(), waits].map(|text| (FileKind::Workflow, text));
-    world.write(&files).await;
-    let run = world.trigger("top").await;
-    world.broker.idle().await;
-    let cancel = Command::Cancel { actor: "ana".into(), reason: None };
-    world.runtime.settle(run, cancel).await.unwrap();
-    world.broker.idle().await;
+    world.write_all(&[&top, &middle, waits]).await;
+    let run = world.start("top").await;
+    world.bus.idle().await;
+    world.cancel(run).await;
+    world.bus.idle().await;
     let child = child_of(run);
     for run in [run, child, child_of(child)] {
         assert_eq!(world.run(run).await.run.state, RunState::Cancelled);
@@ -90,11 +88,11 @@ async fn cancelling_passes_down_to_the_child_and_its_children() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_workflow_that_starts_itself_ends_at_a_certain_depth() {
+async fn a_workflow_that_starts_itself_fails_at_the_maximum_depth() {
     let world = World::new().await;
     let text = "name: again\ntasks: [{name: call, type: workflow, config: {workflow: again}}]\n";
-    world.write(&[(FileKind::Workflow, text)]).await;
-    let run = world.trigger("again").await;
+    world.write(text).await;
+    let run = world.start("again").await;
     let error = world.finished(run).await.run.error.unwrap();
     assert!(error.ends_with("runs start runs at most 10 deep: does one start itself?"), "{error}");
 }
@@ -111,12 +109,12 @@ tasks: [{{name: wait, type: wait_for_signal, config: {{signal: go}}}}]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn runs_of_one_key_wait_for_each_other_and_those_of_another_do_not() {
+async fn runs_with_the_same_concurrency_key_wait_for_each_other_and_others_do_not() {
     let world = World::new().await;
-    world.write(&[(FileKind::Workflow, &one_per_customer("queue"))]).await;
+    world.write(&one_per_customer("queue")).await;
     let mut runs = Vec::new();
     for customer in ["a", "a", "a", "b"] {
-        runs.push(world.start("serve", json!({"customer": customer})).await.unwrap());
+        runs.push(world.start_with("serve", &json!({"customer": customer})).await.unwrap());
     }
     let mut states = Vec::new();
     for turn in 0..3 {
@@ -136,12 +134,12 @@ async fn runs_of_one_key_wait_for_each_other_and_those_of_another_do_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_later_run_of_a_key_takes_the_place_of_the_earlier_ones() {
+async fn with_cancel_previous_a_later_run_cancels_the_earlier_ones() {
     let world = World::new().await;
-    world.write(&[(FileKind::Workflow, &one_per_customer("cancel_previous"))]).await;
+    world.write(&one_per_customer("cancel_previous")).await;
     let mut runs = Vec::new();
     for _ in 0..3 {
-        runs.push(world.start("serve", json!({"customer": "a"})).await.unwrap());
+        runs.push(world.start_with("serve", &json!({"customer": "a"})).await.unwrap());
     }
     assert_eq!(world.state(runs[0]).await, RunState::Cancelled);
     assert_eq!(world.state(runs[1]).await, RunState::Cancelled);
@@ -149,19 +147,19 @@ async fn a_later_run_of_a_key_takes_the_place_of_the_earlier_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_is_one_too_many_is_not_created() {
+async fn with_skip_no_run_is_created_while_one_is_active() {
     let world = World::new().await;
-    world.write(&[(FileKind::Workflow, &one_per_customer("skip"))]).await;
-    let first = world.start("serve", json!({"customer": "a"})).await.unwrap();
-    let second = world.start("serve", json!({"customer": "a"})).await;
+    world.write(&one_per_customer("skip")).await;
+    let first = world.start_with("serve", &json!({"customer": "a"})).await.unwrap();
+    let second = world.start_with("serve", &json!({"customer": "a"})).await;
     assert!(matches!(second, Err(Error::ConcurrencyGroupTaken(run)) if run == first), "{second:?}");
     world.signal(first, "go").await;
     assert_eq!(world.state(first).await, RunState::Succeeded);
-    world.start("serve", json!({"customer": "a"})).await.unwrap();
+    world.start_with("serve", &json!({"customer": "a"})).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_waits_for_one_of_its_own_key_does_not_keep_it_waiting() {
+async fn a_child_run_in_the_concurrency_group_of_its_parent_is_admitted_before_waiting_runs() {
     let world = World::new().await;
     let text = "
 name: twice
@@ -171,22 +169,22 @@ tasks:
   - {name: gate, type: wait_for_signal, when: inputs.again, config: {signal: go}}
   - {name: call, type: workflow, depends_on: [gate], config: {workflow: twice, inputs: {again: false}}}
 ";
-    world.write(&[(FileKind::Workflow, text)]).await;
-    let run = world.trigger("twice").await;
-    let behind = world.trigger("twice").await;
+    world.write(text).await;
+    let run = world.start("twice").await;
+    let behind = world.start("twice").await;
     assert_eq!(world.state(behind).await, RunState::Queued);
     world.signal(run, "go").await;
     assert_eq!(
         world.state(run).await,
         RunState::Succeeded,
-        "its child had its turn before the one that waited"
+        "its child was admitted before the run that waits"
     );
     assert_eq!(world.state(behind).await, RunState::Running);
 }
 
-/// An open transaction reads everything it needs through its own connection.
+/// An open transaction must read everything it needs through its own connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_child_is_admitted_over_the_only_connection() {
+async fn a_child_run_is_admitted_over_a_single_connection() {
     let world = World::new().await;
     let text = "
 name: twice
@@ -196,13 +194,12 @@ tasks:
   - {name: gate, type: wait_for_signal, when: not inputs.again, config: {signal: go}}
   - {name: call, type: workflow, when: inputs.again, config: {workflow: twice, inputs: {again: false}}}
 ";
-    world.write(&[(FileKind::Workflow, text)]).await;
-    let run = world.trigger("twice").await;
+    world.write(text).await;
+    let run = world.start("twice").await;
     assert_eq!(world.state(run).await, RunState::Running);
-    let store: Arc<dyn Store> = Arc::new(Postgres::connect(&world.database.url, 1).await.unwrap());
-    // What it publishes reaches nobody, so nobody else admits the run.
-    let bus = Broker::new(Arc::new(SystemClock), world.issuer.clone(), "nobody", Faults::default());
-    let alone = Runtime::new(store, Arc::new(bus), Arc::new(SystemClock));
+    let store: Arc<dyn Store> = Arc::new(Postgres::connect(world.database_url(), 1).await.unwrap());
+    // Its messages are dropped, so no other process admits the run.
+    let alone = Runtime::new(store, Arc::new(SilentBus), Arc::new(SystemClock));
     let child = RunId::of_task(TaskKey { run, task: TaskIndex(1) }, 1);
     world.signal(child, "go").await;
     world.finished(run).await;
@@ -210,7 +207,7 @@ tasks:
     let operation = Operation::Clear(TaskIndex(0));
     alone.settle(child, Command::Operate { operation, by }).await.unwrap();
     let cleared = world.run(child).await.run;
-    assert!(cleared.waiting, "it waits for its turn again");
+    assert!(cleared.waiting, "it waits for its group again");
     let group = cleared.concurrency_group.unwrap();
     alone
         .admit(&ConcurrencyGroupFreed { tenant: TenantId::DEFAULT, workflow: "twice".into(), group })
@@ -231,21 +228,19 @@ config:
   env: {MARK: \"{{ inputs.mark }}\"}
 ";
 
-/// Lets a global task end once every one of these runs either carries it out or waits for it.
-pub(crate) async fn let_go(store: &dyn Store, runs: &[RunId], mark: &Path) {
+/// Lets the first task of these runs finish, once each of them runs it or waits for another run that does.
+pub(crate) async fn allow_to_finish(store: &dyn Store, runs: &[RunId], mark: &Path) {
     for run in runs {
-        loop {
-            let task = store.run_tasks(*run, None, None, 1).await.unwrap().pop().map(|row| row.task.state);
-            if matches!(task, Some(TaskState::Running | TaskState::Sleeping)) {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
+        eventually("the first task has begun", async || {
+            let task = store.run_tasks(*run, None, None, 1).await.unwrap().pop()?.task;
+            matches!(task.state, TaskState::Running | TaskState::Sleeping).then_some(())
+        })
+        .await;
     }
     std::fs::write(mark.with_extension("go"), "").unwrap();
 }
 
-/// Two workflows that need the same global task.
+/// A workflow that needs the global task.
 pub(crate) fn needs_load(name: &str) -> String {
     format!(
         "
@@ -259,12 +254,11 @@ tasks:
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_global_task_is_carried_out_once_and_its_end_is_the_end_of_all() {
+async fn a_global_task_runs_once_and_its_end_is_shared_by_all_runs_that_need_it() {
     let world = World::new().await;
     let (one, two) = (needs_load("one"), needs_load("two"));
-    let files =
-        [(FileKind::Task, LOAD), (FileKind::Workflow, one.as_str()), (FileKind::Workflow, two.as_str())];
-    world.write(&files).await;
+    let files = [(FileKind::Task, LOAD), (FileKind::Workflow, &*one), (FileKind::Workflow, &*two)];
+    world.write_files(&files).await;
     for (mark, expected) in [("good", RunState::Succeeded), ("bad", RunState::Failed)] {
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join(mark);
@@ -272,11 +266,11 @@ async fn a_global_task_is_carried_out_once_and_its_end_is_the_end_of_all() {
             std::fs::write(mark.with_extension("fail"), "").unwrap();
         }
         let inputs = json!({"mark": mark});
-        let first = world.start("one", inputs.clone()).await.unwrap();
-        let second = world.start("two", inputs).await.unwrap();
-        let_go(&**world.runtime.store(), &[first, second], &mark).await;
+        let first = world.start_with("one", &inputs).await.unwrap();
+        let second = world.start_with("two", &inputs).await.unwrap();
+        allow_to_finish(&**world.store(), &[first, second], &mark).await;
         assert_eq!(world.state(first).await, expected);
         assert_eq!(world.state(second).await, expected);
-        assert_eq!(std::fs::read_to_string(&mark).unwrap(), "loaded\n", "it was carried out once");
+        assert_eq!(std::fs::read_to_string(&mark).unwrap(), "loaded\n", "it ran once");
     }
 }

@@ -1,4 +1,4 @@
-//! Attempts that are claimed: carried out once, however often their message comes.
+//! A claimed attempt runs once, however often its message is delivered.
 
 use std::fs;
 
@@ -10,17 +10,17 @@ use serde_json::json;
 use crate::world::World;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_attempt_whose_message_comes_many_times_is_carried_out_once() {
+async fn an_attempt_whose_message_is_delivered_many_times_runs_once() {
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
     let (marks, pipe) = (folder.path().join("marks"), folder.path().join("go"));
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let mut workflow = testkit::workflow("only");
     workflow.tasks[0].kind = TaskKind::Bash;
-    // It says that it began, then waits until the test lets it go on.
+    // It writes a line, then waits until the test lets it finish.
     workflow.tasks[0].config = json!({"command": "echo began >> \"$MARKS\"; read -r _ < \"$GO\"", "env": {"MARKS": marks, "GO": pipe}});
     world.register(workflow).await;
-    let run = world.trigger("example").await;
+    let run = world.start("example").await;
     let version = world.run(run).await.run.version;
     let again = Message::TaskDispatched(TaskDispatched {
         key: TaskKey { run, task: TaskIndex(0) },
@@ -31,8 +31,8 @@ async fn an_attempt_whose_message_comes_many_times_is_carried_out_once() {
         child: None,
         give_up_at: None,
     });
-    world.broker.publish(&vec![again; 20]).await.unwrap();
-    // Opening a pipe to write waits for its reader: the attempt is under way.
+    world.bus.publish(&vec![again; 20]).await.unwrap();
+    // Opening a pipe for writing waits for its reader, so the attempt is running.
     let go = tokio::task::spawn_blocking(move || fs::write(pipe, "go\n"));
     go.await.unwrap().unwrap();
     assert_eq!(world.finished(run).await.run.state, RunState::Succeeded);

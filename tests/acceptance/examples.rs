@@ -1,4 +1,4 @@
-//! Every file in `workflows/` is sound, and the offline examples run to the end they promise.
+//! Every file in `workflows/` compiles, and the examples that need no service end as documented.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,6 @@ use engine::Command;
 use language::{FileKind, SourceFile};
 use model::{RunId, RunState, TaskIndex, TaskKind, TenantId};
 use serde_json::{Value, json};
-use store::RunFilter;
 
 use crate::world::World;
 
@@ -29,19 +28,17 @@ fn sources() -> Vec<SourceFile> {
     folders.into_iter().flat_map(|(kind, name)| read(kind, name)).collect()
 }
 
-/// A world that knows every example and has the secrets that they name.
+/// A world with every example and the secrets they use.
 async fn world() -> World {
     let compilation = language::compile(&sources());
     assert!(compilation.diagnostics.is_empty(), "{:#?}", compilation.diagnostics);
     let world = World::new().await;
     fs::write(world.secrets.path().join("SIGNING_KEY"), "open sesame\n").unwrap();
-    for definition in compilation.definitions {
-        world.register(definition.workflow).await;
-    }
+    world.register_all(TenantId::DEFAULT, compilation.definitions).await;
     world
 }
 
-/// An example that is run as it is: what it is given, how it ends, and what one of its tasks delivers.
+/// An example, its inputs, its final state, and the output of one of its tasks.
 struct Example {
     workflow: &'static str,
     inputs: Value,
@@ -64,8 +61,8 @@ impl Example {
     }
 }
 
-/// Every example but `approve`, which waits for people, and `wait-for-file`, which waits for a file and a service. Of `market-pipeline`, only the branch that needs no service runs
-/// here; its tests take the others.
+/// Every example but `approve`, which waits for people, and `wait-for-file`, which waits for a file and a service. Of
+/// `market-pipeline` only the branch that needs no service runs here; its own tests cover the others.
 fn examples() -> Vec<Example> {
     let text = |text: &str| json!({"text": text});
     let day = json!({"day": "2026-01-31"});
@@ -103,7 +100,7 @@ fn examples() -> Vec<Example> {
     ]
 }
 
-/// What a task of a run that ended delivered.
+/// The output of a task of a finished run.
 async fn output(world: &World, run: RunId, task: &str) -> Value {
     let graph = world.runtime.graph(world.run(run).await.run.version).await.unwrap().unwrap();
     world.tasks(run).await[graph.index_of(task).unwrap().at()].output.clone().unwrap_or_default()
@@ -118,43 +115,42 @@ fn every_example_is_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_examples_end_as_they_promise() {
+async fn the_examples_end_as_documented() {
     let world = world().await;
     let mut runs = Vec::new();
     for example in examples() {
-        runs.push(world.start(example.workflow, example.inputs).await.unwrap());
+        runs.push(world.start_with(example.workflow, &example.inputs).await.unwrap());
     }
-    world.broker.idle().await;
+    world.bus.idle().await;
     for (example, run) in examples().into_iter().zip(runs) {
         let Example { workflow, end, task, output: expected, .. } = example;
         let found = world.run(run).await.run;
         assert_eq!(found.state, end, "{workflow}: {:?}", found.error);
         let mut found = output(&world, run, task).await;
         if let Some(fields) = found.as_object_mut() {
-            fields.remove("run_id"); // Which no example can promise.
+            fields.remove("run_id"); // It differs each time.
         }
         assert_eq!(found, expected, "output of {workflow}.{task}");
     }
-    // One as an example, one as a child, and those that callbacks asked for: a deadline, a retry and a success.
-    let filter = RunFilter { workflow: Some("notify".into()), limit: 100, ..RunFilter::default() };
-    let told = world.runtime.store().runs(TenantId::DEFAULT, &filter).await.unwrap();
-    let ends: Vec<RunState> = told.iter().map(|record| record.run.state).collect();
+    // One as an example, one as a child, and three by callbacks: of a deadline, a retry and a success.
+    let notices = world.runs("notify").await;
+    let ends: Vec<RunState> = notices.iter().map(|record| record.run.state).collect();
     assert_eq!(ends, [RunState::Succeeded; 5]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn runs_for_one_customer_go_one_after_the_other() {
+async fn runs_for_one_customer_run_one_after_the_other() {
     let world = world().await;
-    let (first, second) = (world.trigger("per-customer").await, world.trigger("per-customer").await);
+    let (first, second) = (world.start("per-customer").await, world.start("per-customer").await);
     let (first, second) = (world.finished(first).await.run, world.finished(second).await.run);
     assert_eq!([first.state, second.state], [RunState::Succeeded; 2]);
     assert!(first.finished_at.unwrap() <= second.started_at.unwrap(), "{first:?} {second:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_waits_for_a_signal_and_a_person_and_goes_on_with_what_they_say() {
+async fn a_run_waits_for_a_signal_and_an_approval_and_uses_their_payloads() {
     let world = world().await;
-    let run = world.trigger("approve").await;
+    let run = world.start("approve").await;
     assert_eq!(world.states(run).await, ["sleeping", "pending", "pending"]);
     let payload = json!({"amount": 80, "sender": "Ada"});
     let signal = Command::Signal { name: "invoice".into(), payload, actor: "ada".into() };
@@ -170,7 +166,7 @@ async fn a_run_waits_for_a_signal_and_a_person_and_goes_on_with_what_they_say() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signal_that_comes_early_is_kept_for_who_will_wait_for_it() {
+async fn an_early_signal_is_kept_for_the_task_that_will_wait_for_it() {
     let world = World::new().await;
     let mut workflow = testkit::workflow("nap -> wait, wait -> after");
     (workflow.tasks[0].kind, workflow.tasks[0].config) =
@@ -178,7 +174,7 @@ async fn a_signal_that_comes_early_is_kept_for_who_will_wait_for_it() {
     (workflow.tasks[1].kind, workflow.tasks[1].config) =
         (TaskKind::WaitForSignal, json!({"signal": "second"}));
     world.register(workflow).await;
-    let run = world.trigger("example").await;
+    let run = world.start("example").await;
     for name in ["second", "first"] {
         let signal = Command::Signal { name: name.into(), payload: json!(name), actor: "ada".into() };
         world.runtime.settle(run, signal).await.unwrap();

@@ -5,10 +5,10 @@
 mod callbacks;
 mod child_runs;
 mod claims;
-mod combining;
 mod dead_letters;
 mod examples;
 mod fan_out;
+mod group_commit;
 mod inline_next;
 mod operators;
 mod overload;

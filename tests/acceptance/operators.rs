@@ -1,17 +1,17 @@
-//! What people do to runs: retried, cleared, paused, on real parts.
+//! People retry, clear, pause and resume runs.
 
 use std::path::Path;
 
 use engine::{By, Command, Operation};
-use language::FileKind;
 use model::{EventKind, RunId, RunState, TaskIndex};
 use runtime::Settled;
 use serde_json::json;
+use testkit::eventually;
 
-use crate::child_runs::let_go;
+use crate::child_runs::allow_to_finish;
 use crate::world::World;
 
-/// Each task writes its name down; `check` fails until somebody puts things right.
+/// Each task appends its name to a file; `check` fails until the test creates `right`.
 const STEPS: &str = "
 name: steps
 inputs: {mark: {type: string}}
@@ -41,7 +41,7 @@ async fn operate(world: &World, run: RunId, operation: Operation) {
     assert_eq!(settled, Settled::Applied);
 }
 
-/// The names that tasks wrote down, in order.
+/// The names that tasks have written since the last call, sorted: tasks run in parallel.
 fn written(mark: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_to_string(mark).unwrap().lines().map(str::to_owned).collect();
     names.sort();
@@ -50,12 +50,12 @@ fn written(mark: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_failed_run_is_put_right_retried_and_cleared_in_the_middle() {
+async fn a_failed_run_is_retried_and_then_cleared_from_the_middle() {
     let world = World::new().await;
-    world.write(&[(FileKind::Workflow, STEPS)]).await;
+    world.write(STEPS).await;
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("mark");
-    let run = world.start("steps", json!({"mark": mark})).await.unwrap();
+    let run = world.start_with("steps", &json!({"mark": mark})).await.unwrap();
     assert_eq!(world.state(run).await, RunState::Failed);
     assert_eq!(written(&mark), ["check", "load", "tidy"]);
     assert_eq!(world.states(run).await, ["succeeded", "failed", "succeeded", "upstream_failed"]);
@@ -64,11 +64,11 @@ async fn a_failed_run_is_put_right_retried_and_cleared_in_the_middle() {
     operate(&world, run, Operation::Retry).await;
     let record = world.finished(run).await.run;
     assert_eq!((record.state, record.error), (RunState::Succeeded, None));
-    assert_eq!(written(&mark), ["check", "send"], "what had succeeded is not done again");
+    assert_eq!(written(&mark), ["check", "send"], "succeeded tasks are not re-run");
 
     operate(&world, run, Operation::Clear(TaskIndex(1))).await;
     assert_eq!(world.state(run).await, RunState::Succeeded);
-    assert_eq!(written(&mark), ["check", "send"], "only what comes after is done again");
+    assert_eq!(written(&mark), ["check", "send"], "only downstream tasks are re-run");
     let attempts: Vec<u32> = world.tasks(run).await.iter().map(|row| row.task.attempt).collect();
     assert_eq!(attempts, [1, 3, 1, 2]);
     let retried = world.events(run).await.into_iter().find(|event| event.kind == EventKind::RunRetried);
@@ -76,24 +76,22 @@ async fn a_failed_run_is_put_right_retried_and_cleared_in_the_middle() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_paused_run_lets_what_runs_finish_and_goes_on_when_it_is_resumed() {
+async fn a_paused_run_finishes_running_tasks_and_continues_when_resumed() {
     let world = World::new().await;
-    world.write(&[(FileKind::Workflow, WAITS)]).await;
+    world.write(WAITS).await;
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("mark");
-    let run = world.start("waits", json!({"mark": mark})).await.unwrap();
-    while world.states(run).await[0] != "running" {
-        tokio::task::yield_now().await;
-    }
+    let run = world.start_with("waits", &json!({"mark": mark})).await.unwrap();
+    eventually("the task is running", async || (world.states(run).await[0] == "running").then_some(())).await;
     operate(&world, run, Operation::Pause).await;
-    let_go(&**world.runtime.store(), &[run], &mark).await;
+    allow_to_finish(&**world.store(), &[run], &mark).await;
     assert_eq!(world.state(run).await, RunState::Paused);
     assert_eq!(world.states(run).await, ["succeeded", "pending"]);
     operate(&world, run, Operation::Resume).await;
     assert_eq!(world.state(run).await, RunState::Succeeded);
 }
 
-/// A fan-out whose second child fails until somebody puts things right; one child at a time.
+/// A fan-out whose second child fails until the test creates `right`; one child at a time.
 const EACH: &str = "
 name: each
 inputs: {mark: {type: string}}
@@ -111,12 +109,12 @@ tasks:
 ";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_retried_fan_out_does_the_children_that_did_not_succeed() {
+async fn retrying_a_fan_out_re_runs_the_children_that_did_not_succeed() {
     let world = World::new().await;
-    world.write(&[(FileKind::Workflow, EACH)]).await;
+    world.write(EACH).await;
     let folder = tempfile::tempdir().unwrap();
     let mark = folder.path().join("mark");
-    let run = world.start("each", json!({"mark": mark})).await.unwrap();
+    let run = world.start_with("each", &json!({"mark": mark})).await.unwrap();
     assert_eq!(world.state(run).await, RunState::Failed);
     assert_eq!(written(&mark), ["1", "2"]);
     std::fs::write(mark.with_extension("right"), "").unwrap();
@@ -128,6 +126,6 @@ async fn a_retried_fan_out_does_the_children_that_did_not_succeed() {
     assert_eq!(world.state(run).await, RunState::Succeeded);
     assert_eq!(written(&mark), ["1", "2", "3"]);
     assert_eq!(world.output(run, 1).await["count"], 3);
-    let children = world.runtime.store().run_tasks(run, Some(TaskIndex(0)), None, 9).await.unwrap();
-    assert_eq!(children.len(), 3, "the removed ones are not listed");
+    let children = world.store().run_tasks(run, Some(TaskIndex(0)), None, 9).await.unwrap();
+    assert_eq!(children.len(), 3, "removed children are not listed");
 }

@@ -1,4 +1,4 @@
-//! Ten times as much at once as can be carried out: everybody is answered, nothing is lost, and nobody else waits for it.
+//! Ten times the capacity at once: every request is answered, no run is lost, and other tenants are not delayed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,18 +13,17 @@ use language::FileKind;
 use model::{Clock, EventKind, Instant, Limit, RunId, RunState, TenantId};
 use runtime::StartRun;
 use serde_json::Value;
-use store::NewVersion;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 use uuid::Uuid;
 
-use crate::world::{World, compile, request};
+use crate::world::{ISSUER, World};
 
-/// So many tasks are carried out at the same time: what one instance of the queue holds.
+/// The slots of the queue.
 const SLOTS: u32 = 10;
 
-/// So many runs are asked for at once.
+/// The number of runs requested at once.
 const BURST: u32 = 10 * SLOTS;
 
 const WORKFLOW: &str = "
@@ -38,14 +37,14 @@ fn light() -> Limit {
     Limit::Queue("light".into())
 }
 
-/// The world's API, over few connections.
+/// The API, with two connections to the world's database.
 async fn api(world: &World) -> Router {
-    let store = store::Postgres::connect(&world.database.url, 2).await.unwrap();
+    let store = store::Postgres::connect(world.database_url(), 2).await.unwrap();
     let (database, accounts) = (read::Database::new(&store), accounts::Accounts::new(&store));
     let clock = world.runtime.clock().clone();
-    let runtime = Arc::new(runtime::Runtime::new(Arc::new(store), Arc::new(world.broker.clone()), clock));
+    let runtime = Arc::new(runtime::Runtime::new(Arc::new(store), Arc::new(world.bus.clone()), clock));
     let app = host::App { runtime, ..world.app.clone() };
-    let auth = Verifier::new([world.issuer.url()], "api", Keys::fixed(&world.issuer.jwks()));
+    let auth = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
     let policy = Policy::read("ada@example.com=admin:*").unwrap();
     let access = Access::new(Authenticator::new([auth.into()]), policy);
     let links = Links::local("http://127.0.0.1");
@@ -53,20 +52,20 @@ async fn api(world: &World) -> Router {
     api::router(Api { app, database, accounts, access, links, pages_open: false, feed })
 }
 
-/// Asks for a run until it is accepted, and says so whenever it is told to come again.
-async fn start(api: Router, token: String, refused: Arc<Notify>) -> RunId {
+/// Requests a run until it is accepted. Notifies `refused` of every answer that asks to retry later.
+async fn request_run(api: Router, token: String, refused: Arc<Notify>) -> RunId {
     let key = Uuid::now_v7().to_string();
     loop {
-        let asked = Request::post("/api/v1/workflows/burst/runs")
+        let request = Request::post("/api/v1/workflows/burst/runs")
             .header(header::AUTHORIZATION, format!("Bearer {token}"))
             .header(header::CONTENT_TYPE, "application/json")
             .header("Idempotency-Key", &key)
             .body(Body::from("{}"))
             .unwrap();
-        let answer = api.clone().oneshot(asked).await.unwrap();
-        let (status, says_when) =
+        let answer = api.clone().oneshot(request).await.unwrap();
+        let (status, has_retry_after) =
             (answer.status().as_u16(), answer.headers().contains_key(header::RETRY_AFTER));
-        if matches!(status, 429 | 503) && says_when {
+        if matches!(status, 429 | 503) && has_retry_after {
             refused.notify_one();
             continue;
         }
@@ -77,84 +76,81 @@ async fn start(api: Router, token: String, refused: Arc<Notify>) -> RunId {
     }
 }
 
-/// All of them at once.
+/// Requests all runs at once.
 async fn burst(world: &World, refused: &Arc<Notify>) -> JoinSet<RunId> {
     let api = api(world).await;
-    let token = world.issuer.push_token("ada@example.com", "api", SystemClock.now());
-    (0..BURST).map(|_| start(api.clone(), token.clone(), refused.clone())).collect()
+    let token = ISSUER.push_token("ada@example.com", "api", SystemClock.now());
+    (0..BURST).map(|_| request_run(api.clone(), token.clone(), refused.clone())).collect()
 }
 
 async fn register_for(world: &World, tenant: TenantId) {
-    let workflow = compile(&[(FileKind::Workflow, WORKFLOW)]).remove(0);
-    let (source, hash, by) = (String::new(), "burst".to_owned(), "test".to_owned());
-    let new = NewVersion { tenant, workflow, source, hash, by, at: SystemClock.now() };
-    world.runtime.store().register(&new).await.unwrap();
+    world.register_all(tenant, testkit::compile(&[(FileKind::Workflow, WORKFLOW)])).await;
 }
 
-/// How many tasks wait for a slot, and how many have one.
+/// The number of tasks that wait for a slot of the queue, and of those that hold one.
 async fn depth(world: &World) -> (u32, u32) {
-    let limits = world.runtime.store().limits(TenantId::DEFAULT).await.unwrap();
+    let limits = world.store().limits(TenantId::DEFAULT).await.unwrap();
     let queue = limits.into_iter().find(|limit| limit.limit == light()).unwrap();
     (queue.waiting, queue.used)
 }
 
-/// When something happened to the tasks of a run.
-async fn when(world: &World, run: RunId, what: EventKind) -> Vec<Instant> {
+/// The times of a run's events of one kind.
+async fn times(world: &World, run: RunId, what: EventKind) -> Vec<Instant> {
     let events = world.events(run).await.into_iter();
     events.filter(|event| event.kind == what).map(|event| event.at).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_times_the_load_loses_nothing_and_delays_no_other_tenant_by_more_than_a_round() {
+async fn ten_times_the_load_loses_no_run_and_delays_another_tenant_by_at_most_one_round() {
     let world = World::new().await;
-    let other = world.runtime.store().tenant("other", SystemClock.now()).await.unwrap();
+    let other = world.store().tenant("other", SystemClock.now()).await.unwrap();
     register_for(&world, TenantId::DEFAULT).await;
     register_for(&world, other).await;
-    // All workers are busy while the burst comes in.
+    // All slots are taken while the burst arrives.
     world.runtime.slots().resize(&light(), Some(0)).await.unwrap();
     let runs: BTreeSet<RunId> = burst(&world, &Arc::default()).await.join_all().await.into_iter().collect();
-    assert_eq!(runs.len() as u32, BURST, "whoever was accepted has a run of their own");
-    let quiet = StartRun { tenant: other, ..request("burst") };
+    assert_eq!(runs.len() as u32, BURST, "every accepted request has its own run");
+    let quiet = StartRun { tenant: other, ..testkit::start_run("burst") };
     let quiet = world.runtime.start(quiet).await.unwrap().record.run.id;
-    assert_eq!(depth(&world).await, (BURST + 1, 0), "all wait in line");
+    assert_eq!(depth(&world).await, (BURST + 1, 0), "all wait for a slot");
 
     world.runtime.slots().resize(&light(), Some(SLOTS)).await.unwrap();
-    world.broker.idle().await;
-    assert_eq!(depth(&world).await, (0, 0), "the line is empty and every place is free");
+    world.bus.idle().await;
+    assert_eq!(depth(&world).await, (0, 0), "no task waits and every slot is free");
     let mut others = Vec::new();
     for run in &runs {
         let succeeded = world.events(*run).await;
         let succeeded = succeeded.iter().filter(|event| event.kind == EventKind::TaskSucceeded).count();
         assert_eq!((world.run(*run).await.run.state, succeeded), (RunState::Succeeded, 2));
-        others.extend(when(&world, *run, EventKind::TaskDispatched).await);
+        others.extend(times(&world, *run, EventKind::TaskDispatched).await);
     }
-    let record = world.runtime.store().run(other, quiet).await.unwrap().unwrap();
+    let record = world.store().run(other, quiet).await.unwrap().unwrap();
     assert_eq!(record.run.state, RunState::Succeeded);
-    // In each round every tenant has a turn, so all it may wait for is what is under way when it comes.
+    // Every tenant gets a slot in each round, so a task waits at most for the tasks that hold one when it is queued.
     let (began, sent) = (
-        when(&world, quiet, EventKind::TaskQueued).await,
-        when(&world, quiet, EventKind::TaskDispatched).await,
+        times(&world, quiet, EventKind::TaskQueued).await,
+        times(&world, quiet, EventKind::TaskDispatched).await,
     );
-    assert_eq!((began.len(), sent.len()), (2, 2), "it stood in line with both tasks");
+    assert_eq!((began.len(), sent.len()), (2, 2), "both of its tasks waited");
     for (began, sent) in began.iter().zip(&sent) {
         let meanwhile = others.iter().filter(|at| *began < **at && *at < sent).count() as u32;
-        assert!(meanwhile <= SLOTS, "{meanwhile} tasks of the burst came before one of the other tenant");
+        assert!(meanwhile <= SLOTS, "{meanwhile} tasks of the burst overtook one of the other tenant");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_finds_no_connection_is_told_to_come_again_and_loses_nothing() {
+async fn a_request_that_finds_no_connection_is_answered_with_retry_after_and_loses_nothing() {
     let world = World::new().await;
     register_for(&world, TenantId::DEFAULT).await;
-    // Both connections wait for a lock that somebody holds for longer than anyone waits for a connection.
-    let mut holder = <sqlx::PgConnection as sqlx::Connection>::connect(&world.database.url).await.unwrap();
+    // Both connections wait for a lock that is held until a request has given up on getting a connection.
+    let mut holder = <sqlx::PgConnection as sqlx::Connection>::connect(world.database_url()).await.unwrap();
     sqlx::raw_sql("begin; lock table runs in exclusive mode").execute(&mut holder).await.unwrap();
     let refused = Arc::new(Notify::new());
-    let asking = burst(&world, &refused).await;
+    let requests = burst(&world, &refused).await;
     refused.notified().await;
     sqlx::raw_sql("commit").execute(&mut holder).await.unwrap();
-    let runs: BTreeSet<RunId> = asking.join_all().await.into_iter().collect();
-    world.broker.idle().await;
+    let runs: BTreeSet<RunId> = requests.join_all().await.into_iter().collect();
+    world.bus.idle().await;
     assert_eq!(runs.len() as u32, BURST);
     for run in runs {
         assert_eq!(world.run(run).await.run.state, RunState::Succeeded);

@@ -1,31 +1,19 @@
-//! A message is taken in every shape it can come in, and only from those who may push.
+//! Pushes are accepted in every shape that Pub/Sub and CloudEvents allow, and only from the push account.
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use bus::envelope;
-use model::message::RunRequested;
 use model::{Message, RunId, TenantId};
-use serde_json::{Map, json};
+use serde_json::json;
 use tower::ServiceExt;
-use uuid::Uuid;
 
-use crate::world::{AUDIENCE, PUSHER, World};
+use crate::world::{AUDIENCE, ISSUER, PUSHER, World};
 
-/// A request for a run, and the run.
-fn asked() -> (Message, RunId) {
-    let run = RunId(Uuid::now_v7());
-    let message = Message::RunRequested(RunRequested {
-        run,
-        tenant: TenantId::DEFAULT,
-        workflow: "example".into(),
-        inputs: Map::new(),
-        logical_date: None,
-        labels: Map::new(),
-        trigger: "message".into(),
-        parent: None,
-        priority: 0,
-    });
-    (message, run)
+/// A message that requests a run, and the run.
+fn request() -> (Message, RunId) {
+    let request = testkit::run_requested("example", &json!({}));
+    let run = request.run;
+    (Message::RunRequested(request), run)
 }
 
 fn wrapped(message: &Message) -> Request<Body> {
@@ -56,7 +44,7 @@ fn structured(message: &Message) -> Request<Body> {
 }
 
 impl World {
-    /// Pushes with this token, if any.
+    /// Pushes with a token, or without one.
     async fn push(&self, mut request: Request<Body>, token: Option<String>) -> StatusCode {
         if let Some(token) = token {
             request.headers_mut().insert(header::AUTHORIZATION, format!("Bearer {token}").parse().unwrap());
@@ -65,31 +53,31 @@ impl World {
     }
 
     fn token(&self, account: &str, audience: &str) -> Option<String> {
-        Some(self.issuer.push_token(account, audience, self.app.now()))
+        Some(ISSUER.push_token(account, audience, self.app.now()))
     }
 
-    async fn knows(&self, run: RunId) -> bool {
-        self.runtime.store().run(TenantId::DEFAULT, run).await.unwrap().is_some()
+    async fn has(&self, run: RunId) -> bool {
+        self.store().run(TenantId::DEFAULT, run).await.unwrap().is_some()
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_shape_of_a_push_is_taken_once() {
+async fn every_shape_of_a_push_is_accepted_and_creates_one_run() {
     let world = World::new().await;
     world.register(testkit::workflow("a -> b")).await;
     for shape in [wrapped, binary, structured] {
-        let (message, run) = asked();
+        let (message, run) = request();
         for _ in 0..2 {
             let status = world.push(shape(&message), world.token(PUSHER, AUDIENCE)).await;
             assert_eq!(status, StatusCode::NO_CONTENT);
         }
-        assert!(world.knows(run).await);
-        world.broker.idle().await;
+        assert!(world.has(run).await);
+        world.bus.idle().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_else_may_push() {
+async fn only_the_push_account_may_push() {
     let world = World::new().await;
     world.register(testkit::workflow("a")).await;
     for (who, token, status) in [
@@ -98,23 +86,23 @@ async fn nobody_else_may_push() {
         ("another audience", world.token(PUSHER, "api"), StatusCode::UNAUTHORIZED),
         ("another account", world.token("someone@example.com", AUDIENCE), StatusCode::FORBIDDEN),
     ] {
-        let (message, run) = asked();
+        let (message, run) = request();
         assert_eq!(world.push(wrapped(&message), token).await, status, "{who}");
-        assert!(!world.knows(run).await, "{who}");
+        assert!(!world.has(run).await, "{who}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_can_never_succeed_is_kept_with_its_reason_and_does_not_come_again() {
+async fn a_message_that_can_never_succeed_is_acknowledged_and_dead_lettered_with_the_reason() {
     let world = World::new().await;
-    let (unknown_workflow, _) = asked();
+    let (unknown_workflow, _) = request();
     let nonsense = Request::post("/push").body(Body::from("no message")).unwrap();
     for (request, reason) in
         [(nonsense, "CloudEvent"), (wrapped(&unknown_workflow), "there is no workflow `example`")]
     {
         let status = world.push(request, world.token(PUSHER, AUDIENCE)).await;
         assert_eq!(status, StatusCode::NO_CONTENT);
-        let letters = world.runtime.store().dead_letters(&store::DeadLetterFilter::newest(1)).await.unwrap();
+        let letters = world.dead_letters().await;
         assert!(letters[0].reason.contains(reason), "{letters:?}");
     }
 }

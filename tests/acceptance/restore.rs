@@ -1,18 +1,15 @@
-//! A database that is restored to an earlier moment: everything goes on from there.
-
-use std::sync::Arc;
+//! A database is restored to an earlier moment, and every run continues from there.
 
 use bus::{Endpoint, Subscription};
 use chrono::TimeDelta;
 use execute::{Executor, Worker};
-use language::FileKind;
 use model::message::{TaskDispatched, TaskResult};
 use model::{EventKind, RunState, TaskIndex, TaskKey, TenantId, Topic, WorkerId};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use testkit::{ManualClock, eventually};
 use uuid::Uuid;
 
-use crate::timers::{Standing, another};
 use crate::world::{AUDIENCE, World};
 
 const PAYS: &str = "
@@ -22,7 +19,7 @@ tasks:
   - {name: ship, type: noop, depends_on: [wait]}
 ";
 
-/// Work of a queue that nobody listens to yet.
+/// Tasks of a queue without a subscription.
 const WORKS: &str = "
 name: works
 tasks:
@@ -34,97 +31,107 @@ tasks:
     retry_policy: {max_retries: 1, initial_delay_seconds: 0}
 ";
 
-/// Replaces a database by a copy of another one, whoever is connected.
+/// Replaces a database with a copy of another one. Pools may hold connections to both, and open new ones at any time.
 async fn copy(url: &str, from: &str, to: &str) {
     let (server, _) = url.rsplit_once('/').unwrap();
     let mut connection = PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
     for statement in [
-        format!("select pg_terminate_backend(pid) from pg_stat_activity where datname in ('{from}', '{to}')"),
-        format!("drop database if exists {to}"),
+        format!("drop database if exists {to} with (force)"),
+        format!("alter database {from} with allow_connections false"),
+        format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{from}'"),
         format!("create database {to} template {from}"),
+        format!("alter database {from} with allow_connections true"),
     ] {
         sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
     }
 }
 
-/// Each connection that was cut says so once.
+/// Every connection that was cut fails once.
 async fn reconnect(world: &World) {
     for _ in 0..20 {
-        let _ = world.runtime.store().ping().await;
+        let _ = world.store().ping().await;
     }
 }
 
-/// A world whose database was restored after something had been done that is forgotten now.
-async fn restore(world: &World, forgotten: impl AsyncFnOnce(&World)) {
-    let url = world.database.url.clone();
+/// Takes a backup, does something, and restores the backup, so that it is undone.
+async fn restore(world: &World, undone: impl AsyncFnOnce(&World)) {
+    let url = world.database_url().to_owned();
     let name = url.rsplit('/').next().unwrap().replace("%5F", "_");
     let backup = format!("{name}_backup");
     copy(&url, &name, &backup).await;
     reconnect(world).await;
-    forgotten(world).await;
+    undone(world).await;
     copy(&url, &backup, &name).await;
     reconnect(world).await;
 }
 
-/// The functions that carry out work of the queue begin to listen.
-fn listen(world: &World) {
+/// Subscribes an executor to the queue.
+fn subscribe_executor(world: &World) {
     let runtime = world.runtime.clone();
     let executor = Executor::new(runtime.clone(), Worker::new(runtime), ".");
     let endpoint = Endpoint::Router(execute::router_with(world.app.clone(), executor), "/push".into());
     let topic = Topic::Work("heavy".into());
-    world.broker.subscribe(&topic, Subscription::new(topic.id(), endpoint, AUDIENCE));
+    world.bus.subscribe(&topic, Subscription::new(topic.id(), endpoint, AUDIENCE));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_sent_is_announced_again_and_what_an_unknown_worker_held_is_lost_and_done_anew() {
+async fn dispatched_tasks_are_published_again_and_attempts_of_unknown_workers_are_retried() {
     let world = World::new().await;
-    world.write(&[(FileKind::Workflow, WORKS)]).await;
-    let run = world.trigger("works").await;
-    world.broker.idle().await;
+    world.write(WORKS).await;
+    let run = world.start("works").await;
+    world.bus.idle().await;
     let claim =
         engine::Command::Claim { task: TaskIndex(1), attempt: 1, worker: WorkerId(Uuid::from_u128(1)) };
-    assert_eq!(world.runtime.settle(run, claim).await.unwrap(), runtime::Settled::Applied);
+    world.apply(run, claim).await;
     restore(&world, async |world: &World| {
-        let cancel = engine::Command::Cancel { actor: "test".into(), reason: None };
-        assert_eq!(world.runtime.settle(run, cancel).await.unwrap(), runtime::Settled::Applied);
+        world.cancel(run).await;
     })
     .await;
-    assert_eq!(world.states(run).await, ["dispatched", "running"], "what came after is forgotten");
+    assert_eq!(world.states(run).await, ["dispatched", "running"], "the cancellation is undone");
 
-    listen(&world);
-    world.broker.idle().await;
-    assert_eq!(world.states(run).await, ["dispatched", "running"], "no message is left of that time");
-    // Two minutes later the scheduler ticks.
-    let clock = Arc::new(Standing(std::sync::Mutex::new(world.app.now() + TimeDelta::minutes(2))));
-    let sweep = sweep::Sweep::new(another(&world, &clock).await);
-    sweep.run().await.unwrap();
-    assert_eq!(world.state(run).await, RunState::Succeeded);
+    subscribe_executor(&world);
+    world.bus.idle().await;
+    assert_eq!(world.states(run).await, ["dispatched", "running"], "the messages of that time are lost");
+    // The scheduler ticks two minutes later.
+    let clock = ManualClock::at(&(world.now() + TimeDelta::minutes(2)).to_rfc3339());
+    let sweep = sweep::Sweep::new(world.process(clock).await);
+    // By its clock the executor is silent: it waits for a heartbeat, and is not needed once the run has succeeded.
+    let sweeping = tokio::spawn(async move { sweep.run().await });
+    eventually("the run succeeds", async || {
+        (world.run(run).await.run.state == RunState::Succeeded).then_some(())
+    })
+    .await;
+    sweeping.abort();
     let events = world.events(run).await;
     let of = |task: u32, kind: EventKind| {
         events.iter().filter(|event| event.task == Some(TaskIndex(task)) && event.kind == kind).count()
     };
-    // Once more where nobody has taken it by the time that the sweep looks for what is wrong.
-    assert!(of(0, EventKind::TaskRedispatched) >= 1, "said again");
-    assert_eq!(of(0, EventKind::TaskDispatched), 1, "and only said");
+    // Twice if no executor has claimed it by the time the sweep inspects everything.
+    assert!(of(0, EventKind::TaskRedispatched) >= 1, "its message is published again");
+    assert_eq!(of(0, EventKind::TaskDispatched), 1, "for the same attempt");
     let lost =
         events.iter().find(|event| event.data["class"] == "worker_lost").expect("the attempt was lost");
     assert_eq!((lost.task, lost.attempt), (Some(TaskIndex(1)), 1));
-    assert_eq!((of(1, EventKind::TaskDispatched), of(1, EventKind::TaskSucceeded)), (2, 1), "and done anew");
+    assert_eq!(
+        (of(1, EventKind::TaskDispatched), of(1, EventKind::TaskSucceeded)),
+        (2, 1),
+        "the task is retried"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_goes_on_from_where_a_restored_database_has_it() {
+async fn a_run_continues_from_its_state_in_the_restored_database() {
     let world = World::new().await;
-    world.write(&[(FileKind::Workflow, PAYS)]).await;
-    let run = world.trigger("pays").await;
-    world.broker.idle().await;
+    world.write(PAYS).await;
+    let run = world.start("pays").await;
+    world.bus.idle().await;
     restore(&world, async |world: &World| {
         world.signal(run, "paid").await;
         assert_eq!(world.state(run).await, RunState::Succeeded);
     })
     .await;
-    assert_eq!(world.states(run).await, ["sleeping", "pending"], "what came after is forgotten");
-    // Whoever lived through the lost time still talks of it.
+    assert_eq!(world.states(run).await, ["sleeping", "pending"], "the signal is undone");
+    // Messages and reports of the lost time still arrive.
     let key = TaskKey { run, task: TaskIndex(1) };
     let record = world.run(run).await.run;
     let work = TaskDispatched {
@@ -136,12 +143,12 @@ async fn a_run_goes_on_from_where_a_restored_database_has_it() {
         child: None,
         give_up_at: None,
     };
-    bus::Bus::publish(&world.broker, &[model::Message::TaskDispatched(work)]).await.unwrap();
-    let started_at = world.app.now();
+    bus::Bus::publish(&world.bus, &[model::Message::TaskDispatched(work)]).await.unwrap();
+    let started_at = world.now();
     let result = TaskResult::Succeeded(Value::Null);
     let report = engine::Command::Report { task: key.task, attempt: 1, worker: None, started_at, result };
     assert_eq!(world.runtime.settle(run, report).await.unwrap(), runtime::Settled::Stale);
-    world.broker.idle().await;
+    world.bus.idle().await;
     assert_eq!(world.states(run).await, ["sleeping", "pending"]);
 
     world.signal(run, "paid").await;

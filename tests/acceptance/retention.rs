@@ -1,26 +1,23 @@
-//! What has been kept long enough is deleted, and never before it is archived.
+//! Expired data is archived and then deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bus::SystemClock;
 use chrono::TimeDelta;
 use host::config::RetentionConfig;
 use model::{Clock, Instant, RunId, TaskKind, TenantId};
-use runtime::Runtime;
 use serde_json::Value;
 use sqlx::Connection;
-use store::Postgres;
 use sweep::{Archive, Folder, Retention, Sweep};
 use testkit::ManualClock;
 
 use crate::world::World;
 
-/// A folder that can be full.
-struct Moody(Folder, Arc<AtomicBool>);
+/// An archive folder whose disk can be full.
+struct FullableFolder(Folder, Arc<AtomicBool>);
 
 #[async_trait::async_trait]
-impl Archive for Moody {
+impl Archive for FullableFolder {
     async fn store(&self, kind: &str, now: Instant, documents: Vec<Value>) -> std::io::Result<()> {
         match self.1.load(Ordering::Relaxed) {
             true => Err(std::io::Error::other("the disk is full")),
@@ -29,28 +26,28 @@ impl Archive for Moody {
     }
 }
 
-async fn is_there(world: &World, run: RunId) -> (bool, bool) {
-    let store = world.runtime.store();
+/// Whether a run exists, and whether it has outputs.
+async fn exists(world: &World, run: RunId) -> (bool, bool) {
+    let store = world.store();
     let outputs = store.outputs(run, &[model::TaskIndex(0)]).await.unwrap();
     (store.run(TenantId::DEFAULT, run).await.unwrap().is_some(), !outputs.is_empty())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_has_been_kept_long_enough_is_archived_and_then_deleted() {
+async fn expired_outputs_and_runs_are_archived_and_then_deleted() {
     let world = World::new().await;
     let mut workflow = testkit::workflow("a -> b");
     workflow.tasks[0].kind = TaskKind::Echo;
     workflow.tasks[0].config = serde_json::json!({"value": "hello"});
     world.register(workflow).await;
-    let run = world.trigger("example").await;
+    let run = world.start("example").await;
     world.finished(run).await;
-    assert_eq!(is_there(&world, run).await, (true, true));
+    assert_eq!(exists(&world, run).await, (true, true));
 
-    let clock = ManualClock::at(&SystemClock.now().to_rfc3339());
-    let store = Arc::new(Postgres::connect(&world.database.url, 4).await.unwrap());
-    let runtime = Arc::new(Runtime::new(store, Arc::new(world.broker.clone()), Arc::new(clock.clone())));
+    let clock = ManualClock::at(&world.now().to_rfc3339());
+    let runtime = world.process(clock.clone()).await;
     let (folder, full) = (tempfile::tempdir().unwrap(), Arc::new(AtomicBool::new(true)));
-    let archive = Moody(Folder(folder.path().join("archive")), full.clone());
+    let archive = FullableFolder(Folder(folder.path().join("archive")), full.clone());
     let retention = Retention::new(RetentionConfig::default()).archived_by(Arc::new(archive));
     let sweep = Sweep::new(runtime).with_retention(retention);
     let tick_after = async |days: i64| {
@@ -58,19 +55,19 @@ async fn what_has_been_kept_long_enough_is_archived_and_then_deleted() {
         sweep.run().await.unwrap();
     };
     tick_after(0).await;
-    assert_eq!(is_there(&world, run).await, (true, true), "it is young");
+    assert_eq!(exists(&world, run).await, (true, true), "nothing has expired");
     tick_after(8).await;
-    assert_eq!(is_there(&world, run).await, (true, true), "the archive did not take it");
+    assert_eq!(exists(&world, run).await, (true, true), "what is not archived is kept");
     full.store(false, Ordering::Relaxed);
     clock.set(clock.now() + TimeDelta::minutes(1));
     sweep.run().await.unwrap();
-    assert_eq!(is_there(&world, run).await, (true, false), "outputs are kept for a week");
+    assert_eq!(exists(&world, run).await, (true, false), "outputs are kept for a week");
     let by = engine::By { actor: "ana".into(), reason: None };
-    let anew = engine::Operation::Clear(model::TaskIndex(1));
-    let refused = world.runtime.settle(run, engine::Command::Operate { operation: anew, by }).await;
+    let operation = engine::Operation::Clear(model::TaskIndex(1));
+    let refused = world.runtime.settle(run, engine::Command::Operate { operation, by }).await;
     assert!(matches!(refused, Err(runtime::Error::OutputsForgotten(of)) if of == run), "{refused:?}");
     tick_after(90).await;
-    assert_eq!(is_there(&world, run).await, (false, false));
+    assert_eq!(exists(&world, run).await, (false, false));
 
     let mut archived: Vec<(String, String)> = std::fs::read_dir(folder.path().join("archive"))
         .unwrap()
@@ -90,7 +87,7 @@ async fn what_has_been_kept_long_enough_is_archived_and_then_deleted() {
 }
 
 async fn tables(world: &World, like: &str) -> Vec<String> {
-    let mut connection = sqlx::PgConnection::connect(&world.database.url).await.unwrap();
+    let mut connection = sqlx::PgConnection::connect(world.database_url()).await.unwrap();
     let names = sqlx::query_scalar(
         "select relname::text from pg_class where relkind = 'r' and relname like $1 order by 1",
     );
@@ -98,12 +95,11 @@ async fn tables(world: &World, like: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn partitions_are_made_ahead_written_to_and_dropped_whole() {
+async fn partitions_are_created_in_advance_and_dropped_as_a_whole() {
     let world = World::new().await;
     world.register(testkit::workflow("a")).await;
-    let clock = ManualClock::at(&SystemClock.now().to_rfc3339());
-    let store = Arc::new(Postgres::connect(&world.database.url, 4).await.unwrap());
-    let runtime = Arc::new(Runtime::new(store, Arc::new(world.broker.clone()), Arc::new(clock.clone())));
+    let clock = ManualClock::at(&world.now().to_rfc3339());
+    let runtime = world.process(clock.clone()).await;
     let sweep = Sweep::new(runtime.clone());
     let tick_after = async |days: i64| {
         clock.set(clock.now() + TimeDelta::days(days));
@@ -111,23 +107,23 @@ async fn partitions_are_made_ahead_written_to_and_dropped_whole() {
     };
     tick_after(0).await;
     assert_eq!((tables(&world, "events_2%").await.len(), tables(&world, "logs_2%").await.len()), (3, 3));
-    // A run of a month from now lies in a partition of its own days.
+    // The events of a run are in the partition of its id.
     clock.set(clock.now() + TimeDelta::days(28));
-    let run = runtime.start(crate::world::request("example")).await.unwrap().record.run.id;
+    let run = runtime.start(testkit::start_run("example")).await.unwrap().record.run.id;
     let cancel = engine::Command::Cancel { actor: "test".into(), reason: None };
     runtime.settle(run, cancel).await.unwrap();
     assert!(!world.events(run).await.is_empty());
     let first = tables(&world, "events_2%").await.remove(0);
-    let mut connection = sqlx::PgConnection::connect(&world.database.url).await.unwrap();
+    let mut connection = sqlx::PgConnection::connect(world.database_url()).await.unwrap();
     let count = sqlx::AssertSqlSafe(format!("select count(*) from {first}"));
     let rows: i64 = sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap();
-    assert!(rows > 0, "the run's events lie in {first}");
+    assert!(rows > 0, "the run's events are in {first}");
 
     tick_after(60).await;
-    assert!(tables(&world, "events_2%").await.contains(&first), "the run is still there");
+    assert!(tables(&world, "events_2%").await.contains(&first), "the run is kept");
     assert!(!world.events(run).await.is_empty());
     tick_after(366).await;
     tick_after(31).await;
-    assert!(!tables(&world, "events_2%").await.contains(&first), "nobody needs it");
-    assert!(world.runtime.store().run(TenantId::DEFAULT, run).await.unwrap().is_none());
+    assert!(!tables(&world, "events_2%").await.contains(&first), "all of its runs are deleted");
+    assert!(world.store().run(TenantId::DEFAULT, run).await.unwrap().is_none());
 }

@@ -1,6 +1,5 @@
-//! Places on a real Postgres: no more tasks are under way than there may be, and whoever waits gets a turn.
+//! Slots on a real Postgres: no more tasks run than a limit allows, and every waiting task gets a slot.
 
-use language::FileKind;
 use model::{EventKind, Limit, RunId, RunState, TenantId};
 
 use crate::world::World;
@@ -25,8 +24,8 @@ fn dock() -> Limit {
     Limit::Pool(TenantId::DEFAULT, "dock".into())
 }
 
-/// The most tasks of a run that were under way at the same time, as its events tell.
-async fn most_under_way(world: &World, run: RunId) -> i32 {
+/// The maximum number of tasks that were active at the same time, according to the run's events.
+async fn max_active(world: &World, run: RunId) -> i32 {
     let (mut now, mut most) = (0, 0);
     for event in world.events(run).await.into_iter().filter(|event| event.child.is_some()) {
         match event.kind {
@@ -40,30 +39,30 @@ async fn most_under_way(world: &World, run: RunId) -> i32 {
 }
 
 async fn assert_all_slots_are_free(world: &World) {
-    for limit in world.runtime.store().limits(TenantId::DEFAULT).await.unwrap() {
+    for limit in world.store().limits(TenantId::DEFAULT).await.unwrap() {
         assert_eq!((limit.used, limit.waiting), (0, 0), "{:?}", limit.limit);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_more_tasks_of_a_pool_are_under_way_than_it_has_slots() {
+async fn a_pool_never_has_more_active_tasks_than_slots() {
     let world = World::new().await;
     world.runtime.slots().resize(&dock(), Some(3)).await.unwrap();
-    world.write(&[(FileKind::Workflow, POOLED)]).await;
-    let run = world.trigger("pooled").await;
+    world.write(POOLED).await;
+    let run = world.start("pooled").await;
     assert_eq!(world.state(run).await, RunState::Succeeded);
-    assert_eq!(most_under_way(&world, run).await, 3);
+    assert_eq!(max_active(&world, run).await, 3);
     assert_all_slots_are_free(&world).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn runs_that_come_together_share_a_queue_of_few_slots() {
+async fn runs_that_start_together_share_the_slots_of_a_queue() {
     let world = World::new().await;
     world.runtime.slots().resize(&Limit::Queue("light".into()), Some(5)).await.unwrap();
-    world.write(&[(FileKind::Workflow, PLAIN)]).await;
+    world.write(PLAIN).await;
     let mut runs = Vec::new();
     for _ in 0..4 {
-        runs.push(world.trigger("plain").await);
+        runs.push(world.start("plain").await);
     }
     for run in runs {
         assert_eq!(world.state(run).await, RunState::Succeeded);
@@ -72,15 +71,14 @@ async fn runs_that_come_together_share_a_queue_of_few_slots() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancelled_run_gives_back_its_slots_and_leaves_its_lines() {
+async fn a_cancelled_run_leaves_the_wait_queues_and_holds_no_slot() {
     let world = World::new().await;
     world.runtime.slots().resize(&dock(), Some(0)).await.unwrap();
-    world.write(&[(FileKind::Workflow, POOLED)]).await;
-    let run = world.trigger("pooled").await;
-    let waiting = world.runtime.store().limits(TenantId::DEFAULT).await.unwrap();
+    world.write(POOLED).await;
+    let run = world.start("pooled").await;
+    let waiting = world.store().limits(TenantId::DEFAULT).await.unwrap();
     assert_eq!(waiting.iter().find(|limit| limit.limit == dock()).unwrap().waiting, 60);
-    let cancel = engine::Command::Cancel { actor: "test".into(), reason: None };
-    world.runtime.settle(run, cancel).await.unwrap();
+    world.cancel(run).await;
     assert_eq!(world.state(run).await, RunState::Cancelled);
     assert_all_slots_are_free(&world).await;
 }

@@ -1,14 +1,12 @@
-//! Timers in bulk: each fires once, none early, with several sweeps at once; and an idle system asks one question.
+//! Many timers: each fires once and never early, with several sweeps at once. An idle sweep sends one statement.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bus::SystemClock;
 use chrono::TimeDelta;
-use model::{Clock, EventKind, Instant, RunState, TaskKind, TimerKind};
-use runtime::Runtime;
-use store::Postgres;
+use model::{Clock, EventKind, RunState, TaskKind, TimerKind};
+use testkit::ManualClock;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::world::World;
@@ -16,7 +14,7 @@ use crate::world::World;
 const RUNS: usize = 100;
 const ASLEEP: usize = 100;
 
-/// The statements that this thread sends to a database.
+/// Counts the statements that this thread sends to a database.
 #[derive(Clone, Default)]
 struct Statements(Arc<AtomicUsize>);
 
@@ -36,22 +34,7 @@ impl Statements {
     }
 }
 
-/// A clock that stands at an instant until it is moved.
-pub(crate) struct Standing(pub(crate) std::sync::Mutex<Instant>);
-
-#[async_trait::async_trait]
-impl Clock for Standing {
-    fn now(&self) -> Instant {
-        *self.0.lock().unwrap()
-    }
-
-    async fn wait_until(&self, instant: Instant) {
-        let mut now = self.0.lock().unwrap();
-        *now = instant.max(*now);
-    }
-}
-
-/// A workflow of so many tasks that sleep for an hour.
+/// Registers a workflow of tasks that sleep for an hour.
 async fn register_sleepers(world: &World, sleepers: usize) {
     let mut workflow =
         testkit::workflow(&(0..sleepers).map(|n| format!("s{n}")).collect::<Vec<_>>().join(", "));
@@ -62,32 +45,26 @@ async fn register_sleepers(world: &World, sleepers: usize) {
     world.register(workflow).await;
 }
 
-/// Another process on the same database, whose clock stands.
-pub(crate) async fn another(world: &World, clock: &Arc<Standing>) -> Arc<Runtime> {
-    let store = Arc::new(Postgres::connect(&world.database.url, 4).await.unwrap());
-    Arc::new(Runtime::new(store, Arc::new(world.broker.clone()), clock.clone()))
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_timers_fire_once_each_and_none_early_with_three_sweeps_at_once() {
+async fn ten_thousand_timers_fire_once_and_never_early_with_three_concurrent_sweeps() {
     let world = World::new().await;
     register_sleepers(&world, ASLEEP).await;
     let mut runs = Vec::new();
     for _ in 0..RUNS {
-        runs.push(world.trigger("example").await);
+        runs.push(world.start("example").await);
     }
     let (first, last) =
         (world.run(runs[0]).await.run.created_at, world.run(runs[RUNS - 1]).await.run.created_at);
     let hour = TimeDelta::hours(1);
-    let clock = Arc::new(Standing(std::sync::Mutex::new(first + hour - TimeDelta::milliseconds(1))));
+    let clock = ManualClock::at(&(first + hour - TimeDelta::milliseconds(1)).to_rfc3339());
     let mut sweeps = Vec::new();
     for _ in 0..3 {
-        sweeps.push(another(&world, &clock).await);
+        sweeps.push(world.process(clock.clone()).await);
     }
     assert_eq!(sweeps[0].fire(clock.now(), 1_000).await.unwrap().due, 0, "not a moment early");
 
-    clock.wait_until(last + hour + TimeDelta::minutes(1)).await;
-    let began = SystemClock.now();
+    clock.set(last + hour + TimeDelta::minutes(1));
+    let began = world.now();
     let fired = futures::future::join_all(sweeps.into_iter().map(async |sweep| {
         let mut fired = 0;
         loop {
@@ -99,13 +76,13 @@ async fn ten_thousand_timers_fire_once_each_and_none_early_with_three_sweeps_at_
         }
     }))
     .await;
-    let seconds = (SystemClock.now() - began).as_seconds_f64();
+    let seconds = (world.now() - began).as_seconds_f64();
     println!(
         "{} timers in {seconds:.2} s: {:.0} a second, by sweep {fired:?}",
         RUNS * ASLEEP,
         (RUNS * ASLEEP) as f64 / seconds
     );
-    let left = world.runtime.store().due_timers(clock.now(), 10).await.unwrap();
+    let left = world.store().due_timers(clock.now(), 10).await.unwrap();
     assert_eq!(fired.iter().sum::<usize>(), RUNS * ASLEEP, "left over: {left:?}");
     for run in runs {
         assert_eq!(world.run(run).await.run.state, RunState::Succeeded);
@@ -118,12 +95,12 @@ async fn ten_thousand_timers_fire_once_each_and_none_early_with_three_sweeps_at_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_units_at_once_take_timers_of_different_runs_and_wait_for_nobody() {
+async fn two_concurrent_transactions_take_timers_of_different_runs_without_waiting() {
     let world = World::new().await;
     register_sleepers(&world, 2).await;
-    let (one, two) = (world.trigger("example").await, world.trigger("example").await);
+    let (one, two) = (world.start("example").await, world.start("example").await);
     let later = world.app.now() + TimeDelta::hours(2);
-    let store = world.runtime.store();
+    let store = world.store();
     let (mut first, mut second) = (store.begin().await.unwrap(), store.begin().await.unwrap());
     first.lock(&[one]).await.unwrap();
     let due = second.due_timers(later, 10).await.unwrap();
@@ -131,20 +108,24 @@ async fn two_units_at_once_take_timers_of_different_runs_and_wait_for_nobody() {
         due.len() == 2 && due.iter().all(|due| due.run == two && due.timer.kind == TimerKind::Sleep),
         "{due:?}"
     );
-    assert_eq!(first.due_timers(later, 10).await.unwrap().len(), 2, "one's own runs are not skipped");
+    assert_eq!(
+        first.due_timers(later, 10).await.unwrap().len(),
+        2,
+        "a run that the transaction itself has locked is not skipped"
+    );
 }
 
 #[tokio::test]
-async fn an_idle_tick_is_one_statement_also_while_a_task_sleeps_for_a_day() {
+async fn an_idle_tick_is_one_statement_even_while_a_task_sleeps_for_a_day() {
     let world = World::new().await;
     let statements = Statements::default();
-    // Where there is only one subscriber, the first who says something anywhere decides whether it listens.
+    // With a single subscriber, the first event anywhere decides whether the callsite is enabled for all threads.
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(statements.clone()));
-    let clock = Arc::new(Standing(std::sync::Mutex::new(world.app.now())));
-    let runtime = another(&world, &clock).await;
+    let clock = ManualClock::at(&world.now().to_rfc3339());
+    let runtime = world.process(clock.clone()).await;
     let sweep = sweep::Sweep::new(runtime.clone());
-    // The first tick of a day looks for what has been kept long enough.
+    // The first tick of a day runs retention.
     sweep.run().await.unwrap();
     assert_eq!(statements.of(async { sweep.run().await.unwrap() }).await, 1, "nothing to do");
 
@@ -152,15 +133,17 @@ async fn an_idle_tick_is_one_statement_also_while_a_task_sleeps_for_a_day() {
     workflow.tasks[0].kind = TaskKind::Sleep;
     workflow.tasks[0].config = serde_json::json!({"duration": "24h"});
     world.register(workflow).await;
-    let run = runtime.start(crate::world::request("example")).await.unwrap().record.run.id;
-    // The first check-up sees that it only waits; then nobody looks at it.
-    clock.wait_until(clock.now() + TimeDelta::minutes(1)).await;
+    let run = runtime.start(testkit::start_run("example")).await.unwrap().record.run.id;
+    // The functions of the world send statements in this thread, too: let them finish.
+    world.bus.idle().await;
+    // The first recheck sees that the run only waits, and plans no other.
+    clock.advance(TimeDelta::minutes(1));
     sweep.run().await.unwrap();
     for _ in 0..22 {
-        clock.wait_until(clock.now() + TimeDelta::hours(1)).await;
+        clock.advance(TimeDelta::hours(1));
         assert_eq!(statements.of(async { sweep.run().await.unwrap() }).await, 1, "it only sleeps");
     }
-    clock.wait_until(clock.now() + TimeDelta::hours(2)).await;
+    clock.advance(TimeDelta::hours(2));
     sweep.run().await.unwrap();
     assert_eq!(world.run(run).await.run.state, RunState::Succeeded);
 }

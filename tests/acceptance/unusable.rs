@@ -1,29 +1,29 @@
-//! A definition that this program cannot compile any more: its runs stand still and are named, everybody else's go on,
-//! and a program that knows it takes them up again.
+//! A version that this program cannot compile: its runs wait and are reported, all others continue, and a program that can
+//! compile it resumes them.
 
 use std::sync::Arc;
 
-use bus::SystemClock;
 use chrono::TimeDelta;
 use engine::Command;
+use language::FileKind;
 use model::message::TaskResult;
-use model::{Clock, EventKind, RunId, RunState, TaskIndex};
+use model::{Clock, EventKind, RunId, RunState, TaskIndex, TenantId};
 use runtime::{Error, Runtime, Settled};
 use serde_json::Value;
 use sqlx::Connection;
-use store::{Fault, Postgres};
+use store::Fault;
 use testkit::ManualClock;
 
-use crate::world::{World, register, request};
+use crate::world::World;
 
-/// What another program left behind: tasks that wait for each other, and something that is no definition at all.
+/// What another program may have left: tasks that wait for each other, and something that is not a definition.
 const BROKEN: [&str; 2] = [
     "update versions set definition = jsonb_set(definition::jsonb, '{tasks,0,depends_on}', '[\"b\"]')
       where workflow = 'bent'",
     "update versions set definition = '{\"name\": 7}' where workflow = 'bent'",
 ];
 
-/// A program that has compiled nothing yet, some time later.
+/// A process that has not compiled anything yet.
 struct Program {
     clock: ManualClock,
     runtime: Arc<Runtime>,
@@ -31,9 +31,8 @@ struct Program {
 
 impl Program {
     async fn start(world: &World, later: TimeDelta) -> Self {
-        let clock = ManualClock::at(&(SystemClock.now() + later).to_rfc3339());
-        let store = Arc::new(Postgres::connect(&world.database.url, 4).await.unwrap());
-        let runtime = Arc::new(Runtime::new(store, Arc::new(world.broker.clone()), Arc::new(clock.clone())));
+        let clock = ManualClock::at(&(world.now() + later).to_rfc3339());
+        let runtime = world.process(clock.clone()).await;
         Self { clock, runtime }
     }
 
@@ -41,7 +40,7 @@ impl Program {
         sweep::Sweep::new(self.runtime.clone()).run().await.unwrap();
     }
 
-    /// The runs whose version cannot be used, as the doctor lists them.
+    /// The runs whose version cannot be compiled, according to the doctor.
     async fn unusable(&self) -> Vec<RunId> {
         let (findings, _) = self.runtime.repairs().inspect(None, 9).await.unwrap();
         let unusable = findings.into_iter().filter(|finding| finding.fault == Fault::Unusable);
@@ -54,7 +53,7 @@ impl Program {
     }
 }
 
-/// A run of each of two workflows, whose tasks nobody carries out.
+/// A run of each of two workflows. No worker serves their queue.
 async fn two_runs(world: &World) -> [RunId; 2] {
     for name in ["bent", "sound"] {
         let mut workflow = testkit::workflow("a -> b");
@@ -62,21 +61,21 @@ async fn two_runs(world: &World) -> [RunId; 2] {
         workflow.tasks.iter_mut().for_each(|task| task.queue = "nobody".into());
         world.register(workflow).await;
     }
-    [world.trigger("bent").await, world.trigger("sound").await]
+    [world.start("bent").await, world.start("sound").await]
 }
 
 async fn change(world: &World, sql: &'static str) {
-    let mut connection = sqlx::PgConnection::connect(&world.database.url).await.unwrap();
+    let mut connection = sqlx::PgConnection::connect(world.database_url()).await.unwrap();
     sqlx::query(sql).execute(&mut connection).await.unwrap();
 }
 
-async fn repeated(world: &World, run: RunId) -> usize {
+async fn redispatches(world: &World, run: RunId) -> usize {
     let events = world.events(run).await;
     events.iter().filter(|event| event.kind == EventKind::TaskRedispatched).count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_whose_definition_cannot_be_compiled_holds_up_nobody_and_goes_on_once_it_can_be() {
+async fn a_run_whose_version_cannot_be_compiled_delays_no_other_and_continues_once_it_can_be() {
     for broken in BROKEN {
         let world = World::new().await;
         let [bent, sound] = two_runs(&world).await;
@@ -85,13 +84,13 @@ async fn a_run_whose_definition_cannot_be_compiled_holds_up_nobody_and_goes_on_o
 
         let program = Program::start(&world, TimeDelta::minutes(2)).await;
         assert_eq!(program.unusable().await, [bent]);
-        // Both are due to be looked at, together.
+        // Both are due for a recheck.
         program.sweep().await;
-        assert_eq!(repeated(&world, bent).await, 0);
-        assert!(repeated(&world, sound).await > 0, "the other one is looked at all the same");
+        assert_eq!(redispatches(&world, bent).await, 0);
+        assert!(redispatches(&world, sound).await > 0, "the other one is rechecked");
         let due = program.runtime.store().due_rechecks(program.clock.now() + TimeDelta::minutes(9), 9);
-        assert_eq!(due.await.unwrap(), [sound], "it is left alone for ten minutes");
-        // Reports that come together: one spoils nothing for the other.
+        assert_eq!(due.await.unwrap(), [sound], "the next recheck of the first one is ten minutes later");
+        // Reports that share a batch: the one that fails does not fail the other.
         let reports = [(bent, program.report(0)), (sound, program.report(0))];
         let [of_bent, of_sound] = reports.map(|(run, report)| program.runtime.settle(run, report));
         let (of_bent, of_sound) = tokio::join!(of_bent, of_sound);
@@ -109,7 +108,7 @@ async fn a_run_whose_definition_cannot_be_compiled_holds_up_nobody_and_goes_on_o
         let newer = Program::start(&world, TimeDelta::minutes(20)).await;
         assert_eq!(newer.unusable().await, []);
         newer.sweep().await;
-        assert!(repeated(&world, bent).await > 0, "it is taken up again");
+        assert!(redispatches(&world, bent).await > 0, "it is rechecked again");
         for task in [0, 1] {
             newer.runtime.settle(bent, newer.report(task)).await.unwrap();
         }
@@ -118,7 +117,7 @@ async fn a_run_whose_definition_cannot_be_compiled_holds_up_nobody_and_goes_on_o
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_cannot_be_admitted_does_not_keep_those_behind_it_waiting() {
+async fn a_run_that_cannot_be_admitted_does_not_block_the_runs_behind_it() {
     let world = World::new().await;
     let group = |version: u32| {
         let text = format!(
@@ -129,16 +128,16 @@ concurrency: {{key: '{{{{ inputs.customer }}}}'}}
 tasks: [{{name: go, type: wait_for_signal, config: {{signal: go}}}}, {{name: v{version}, type: noop}}]
 "
         );
-        crate::world::compile(&[(language::FileKind::Workflow, &text)]).remove(0)
+        testkit::compile(&[(FileKind::Workflow, &text)]).remove(0)
     };
-    world.register(group(1)).await;
-    let first = world.trigger("group").await;
-    // By a program of its own, so that the world has not compiled this version.
-    register(&**world.runtime.store(), group(2)).await;
-    let elsewhere = Program::start(&world, TimeDelta::zero()).await;
-    let stuck = elsewhere.runtime.start(request("group")).await.unwrap().record.run.id;
-    world.register(group(3)).await;
-    let behind = world.trigger("group").await;
+    world.register_all(TenantId::DEFAULT, vec![group(1)]).await;
+    let first = world.start("group").await;
+    // In another process, so that the world has not compiled this version.
+    world.register_all(TenantId::DEFAULT, vec![group(2)]).await;
+    let other = Program::start(&world, TimeDelta::zero()).await;
+    let stuck = other.runtime.start(testkit::start_run("group")).await.unwrap().record.run.id;
+    world.register_all(TenantId::DEFAULT, vec![group(3)]).await;
+    let behind = world.start("group").await;
     change(
         &world,
         "update versions set definition = '{\"name\": 7}' where workflow = 'group' and number = 2",
@@ -147,7 +146,6 @@ tasks: [{{name: go, type: wait_for_signal, config: {{signal: go}}}}, {{name: v{v
 
     world.signal(first, "go").await;
     assert_eq!(world.state(first).await, RunState::Succeeded);
-    let held = |record: store::RunRecord| record.run.waiting;
-    assert!(held(world.run(stuck).await), "it waits for a program that knows its definition");
-    assert!(!held(world.run(behind).await), "the one behind it goes on");
+    assert!(world.run(stuck).await.run.waiting, "it waits for a program that can compile its version");
+    assert!(!world.run(behind).await.run.waiting, "the run behind it continues");
 }

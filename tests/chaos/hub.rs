@@ -1,21 +1,17 @@
 //! The bus between the processes: the local broker, or Google's emulator. Both push over HTTP.
 
-use std::collections::BTreeMap;
-use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Issuer;
 use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::routing::{get, post};
 use bus::local::{Broker, Faults};
 use bus::pubsub::PubSub;
 use bus::{Bus, Endpoint, Subscription, SystemClock};
 use chrono::TimeDelta;
+use ebbflow_tests::{Balancer, FunctionProcess, signal};
 use model::{Message, Topic};
 use testkit::{Emulator, Port, eventually};
 use tokio::net::TcpListener;
@@ -27,30 +23,33 @@ pub(crate) const PUSHER: &str = "pusher@example.com";
 pub(crate) const AUDIENCE: &str = "push";
 const PROJECT: &str = "chaos";
 
-/// Which bus it is.
+/// A push to a frozen process fails then, and is delivered to the other one.
+const PUSH_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// The bus that is tested.
 enum Kind {
     Local(Broker),
     Google(Emulator, PubSub),
 }
 
-/// A bus that can be away.
+/// A bus that can become unavailable.
 pub(crate) struct Hub {
     kind: Kind,
     balancer: Balancer,
-    /// What processes reach over HTTP: the functions' pushes, the keys of tokens, and the local broker.
+    /// Serves pushes to the functions, the keys of tokens, and the local broker.
     router: Router,
     port: Port,
     closed: CancellationToken,
 }
 
 impl Hub {
-    /// The local broker.
+    /// Starts the local broker.
     pub(crate) async fn local(issuer: &Arc<Issuer>) -> Self {
         let broker = Broker::new(Arc::new(SystemClock), issuer.clone(), PUSHER, Faults::default());
         Self::open(Kind::Local(broker), issuer).await
     }
 
-    /// Google's emulator, where it is installed.
+    /// Starts Google's emulator, if it is installed.
     pub(crate) async fn google(issuer: &Arc<Issuer>) -> Option<Self> {
         let emulator = Emulator::start().await?;
         let pubsub = PubSub::connect(PROJECT, Some(emulator.url.clone())).await.unwrap();
@@ -59,11 +58,9 @@ impl Hub {
 
     async fn open(kind: Kind, issuer: &Issuer) -> Self {
         let keys = issuer.jwks();
-        let client = reqwest::Client::builder().timeout(Duration::from_secs(8)).build().unwrap();
-        let balancer = Balancer { urls: Arc::default(), next: Arc::default(), client };
-        let mut router = Router::new()
-            .route("/push/{function}", post(forward))
-            .with_state(balancer.clone())
+        let balancer = Balancer::new(PUSH_TIMEOUT);
+        let mut router = balancer
+            .router()
             .route("/nobody", post(async || StatusCode::NO_CONTENT))
             .route("/keys", get(|| async { axum::Json(keys) }));
         if let Kind::Local(broker) = &kind {
@@ -76,7 +73,7 @@ impl Hub {
     }
 
     async fn listen(&mut self) {
-        // The listener of before closes in its own time.
+        // The previous listener may still be closing.
         let address = ("127.0.0.1", self.port.number());
         let listener = eventually("the port is free", async || TcpListener::bind(address).await.ok()).await;
         self.closed = CancellationToken::new();
@@ -89,47 +86,41 @@ impl Hub {
         self.port.url()
     }
 
-    /// What a process is told about the bus.
+    /// The settings of a process that concern the bus.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
-        let mut told = vec![("EBB_PUSH_KEYS_URL", format!("{}/keys", self.url()))];
+        let mut settings = vec![("EBB_PUSH_KEYS_URL", format!("{}/keys", self.url()))];
         match &self.kind {
             Kind::Local(_) => {
-                told.extend([("EBB_BROKER_URL", self.url()), ("EBB_PUSH_AUTH", "oidc".into())]);
+                settings.extend([("EBB_BROKER_URL", self.url()), ("EBB_PUSH_AUTH", "oidc".into())]);
             }
-            // The emulator signs nothing.
-            Kind::Google(emulator, _) => told.extend([
+            // The emulator does not sign pushes.
+            Kind::Google(emulator, _) => settings.extend([
                 ("EBB_PROJECT", PROJECT.into()),
                 ("EBB_PUBSUB_ENDPOINT", emulator.url.clone()),
                 ("EBB_PUSH_AUTH", "none".into()),
             ]),
         }
-        told
+        settings
     }
 
-    /// Pushes what is for a function to one process after the other.
-    pub(crate) async fn mount(&self, name: &str, urls: Vec<String>) {
-        self.balancer.urls.lock().unwrap().insert(name.to_owned(), urls);
-        let topic = match name {
-            "trigger" => Topic::Triggers,
-            "evaluate" => Topic::Evaluations,
-            "execute" => Topic::Work("light".into()),
-            _ => Topic::Management,
-        };
+    /// Pushes the messages of a topic to one process of a function after the other.
+    pub(crate) async fn subscribe(&self, name: &str, topic: &Topic, processes: &[FunctionProcess]) {
+        processes.iter().for_each(|process| self.balancer.add(process));
         let url = format!("{}/push/{name}", self.url());
         let subscription = Subscription {
             ack_deadline: Duration::from_secs(10),
             max_backoff: Duration::from_secs(2),
-            // The most that Pub/Sub takes.
+            // The maximum of Pub/Sub.
             max_delivery_attempts: 100,
             ..Subscription::new(name, url, AUDIENCE)
         };
         match &self.kind {
-            Kind::Local(broker) => broker.subscribe(&topic, to_address(subscription)),
-            Kind::Google(_, pubsub) => pubsub.provision(&topic, &subscription, PUSHER).await.unwrap(),
+            Kind::Local(broker) => broker.subscribe(topic, to_address(subscription)),
+            Kind::Google(_, pubsub) => pubsub.provision(topic, &subscription, PUSHER).await.unwrap(),
         }
     }
 
-    /// Topics that nobody listens to must be there all the same.
+    /// Creates the topics that no function subscribes to.
     pub(crate) async fn open_topics(&self) {
         if let Kind::Google(_, pubsub) = &self.kind {
             let nobody = Subscription::new("nobody", format!("{}/nobody", self.url()), AUDIENCE);
@@ -137,7 +128,7 @@ impl Hub {
         }
     }
 
-    /// Publishes; whoever asks goes on until it is taken.
+    /// Publishes a message, as often as it takes.
     pub(crate) async fn publish(&self, message: Message) {
         let bus: &dyn Bus = match &self.kind {
             Kind::Local(broker) => broker,
@@ -148,24 +139,21 @@ impl Hub {
         }
     }
 
-    /// The broker's socket is closed, or the emulator's process stands still: nothing is taken and nothing is pushed.
-    pub(crate) fn leave(&self) {
+    /// Closes the broker's socket, or freezes the emulator: nothing is accepted and nothing is pushed.
+    pub(crate) fn make_unavailable(&self) {
         match &self.kind {
             Kind::Local(_) => self.closed.cancel(),
             Kind::Google(emulator, _) => signal("-STOP", emulator.id()),
         }
     }
 
-    pub(crate) async fn come_back(&mut self) {
+    /// Opens the broker's socket again, or thaws the emulator.
+    pub(crate) async fn make_available(&mut self) {
         match &self.kind {
             Kind::Local(_) => self.listen().await,
             Kind::Google(emulator, _) => signal("-CONT", emulator.id()),
         }
     }
-}
-
-pub(crate) fn signal(signal: &str, process: u32) {
-    let _ = Command::new("kill").args([signal, &process.to_string()]).status();
 }
 
 fn to_address(subscription: Subscription<String>) -> Subscription {
@@ -174,30 +162,5 @@ fn to_address(subscription: Subscription<String>) -> Subscription {
         max_backoff: subscription.max_backoff,
         max_delivery_attempts: subscription.max_delivery_attempts,
         ..Subscription::new(subscription.name, Endpoint::Url(subscription.endpoint), subscription.audience)
-    }
-}
-
-/// Sends each push to the next of several processes, as the platform's load balancer does.
-#[derive(Clone)]
-struct Balancer {
-    urls: Arc<Mutex<BTreeMap<String, Vec<String>>>>,
-    next: Arc<AtomicUsize>,
-    client: reqwest::Client,
-}
-
-async fn forward(
-    State(balancer): State<Balancer>,
-    Path(function): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> (StatusCode, Body) {
-    let turn = balancer.next.fetch_add(1, Ordering::Relaxed);
-    let url = {
-        let urls = balancer.urls.lock().unwrap();
-        urls[&function][turn % urls[&function].len()].clone()
-    };
-    match balancer.client.post(format!("{url}/push")).headers(headers).body(body).send().await {
-        Ok(answer) => (answer.status(), Body::empty()),
-        Err(_) => (StatusCode::BAD_GATEWAY, Body::empty()),
     }
 }

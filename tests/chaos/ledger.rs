@@ -1,4 +1,4 @@
-//! What the rows say once it is calm, and how time passes in them.
+//! What the rows must say once all runs have ended, and how time passes in them.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use crate::cluster::Cluster;
 
-/// Rows that are there only while something is to be done, or that belong to something that is not there.
-const PASSING: [&str; 13] = [
+/// Rows that exist only while work is left to do, or that belong to a deleted parent.
+const TEMPORARY: [&str; 13] = [
     "timers",
     "outbox",
     "workers",
@@ -26,11 +26,11 @@ const PASSING: [&str; 13] = [
     "attempts where not exists (select from tasks where tasks.run = attempts.run and tasks.idx = attempts.idx)",
 ];
 
-/// Which of them there are.
+/// The temporary rows that exist.
 pub(crate) async fn leftovers(url: &str) -> Vec<String> {
     let mut connection = PgConnection::connect(url).await.unwrap();
     let mut left = Vec::new();
-    for table in PASSING {
+    for table in TEMPORARY {
         let count = AssertSqlSafe(format!("select count(*) from {table}"));
         let count: i64 = sqlx::query_scalar(count).fetch_one(&mut connection).await.unwrap();
         if count > 0 {
@@ -40,7 +40,7 @@ pub(crate) async fn leftovers(url: &str) -> Vec<String> {
     left
 }
 
-/// When the first task succeeded, or the first run ended, after that.
+/// When the first task succeeded or the first run ended after an instant.
 pub(crate) async fn first_end_since(url: &str, since: Instant) -> Option<Instant> {
     let first = "select least(
         (select min(finished_at) from tasks where state = 'succeeded' and finished_at > $1),
@@ -49,7 +49,7 @@ pub(crate) async fn first_end_since(url: &str, since: Instant) -> Option<Instant
     sqlx::query_scalar(first).bind(since).fetch_one(&mut connection).await.unwrap()
 }
 
-/// The runs that go on, and those that ended.
+/// The unfinished runs, and the finished ones.
 pub(crate) async fn runs(url: &str) -> (Vec<RunId>, Vec<RunId>) {
     let mut connection = PgConnection::connect(url).await.unwrap();
     let all = sqlx::query_as("select id, finished_at is not null from runs");
@@ -59,18 +59,18 @@ pub(crate) async fn runs(url: &str) -> (Vec<RunId>, Vec<RunId>) {
     (ids(open), ids(ended))
 }
 
-/// Everything that waits for time to pass has waited for two minutes more: who fell silent is dead, what was sent is
-/// lost, what should be looked at is due.
+/// Makes everything that waits for time two minutes older: silent workers are dead, dispatched tasks are lost, rechecks
+/// are due.
 pub(crate) async fn let_two_minutes_pass(url: &str) {
     let mut connection = PgConnection::connect(url).await.unwrap();
     for statement in [
-        // Once for each sign of life: a time that changes is another sign.
+        // Once for each heartbeat: a changed time counts as another heartbeat.
         "update workers set heartbeat_at = heartbeat_at - interval '2 minutes' where heartbeat_at > now() - interval '1 minute'",
         "update outbox set created_at = created_at - interval '2 minutes'",
     ] {
         sqlx::query(statement).execute(&mut connection).await.unwrap();
     }
-    // Runs are locked first and in order, as everybody does.
+    // Runs are locked first and in id order, as in every transaction.
     let mut transaction = connection.begin().await.unwrap();
     let open = "select id from runs where finished_at is null order by id for update";
     let open: Vec<Uuid> = sqlx::query_scalar(open).fetch_all(&mut *transaction).await.unwrap();
@@ -83,8 +83,8 @@ pub(crate) async fn let_two_minutes_pass(url: &str) {
     transaction.commit().await.unwrap();
 }
 
-/// It ended well, each of its tasks succeeded once, and whatever succeeded was done at least once.
-pub(crate) async fn tells_a_sound_story(cluster: &Cluster, record: &RunRecord) {
+/// Checks that a run succeeded, that each of its tasks succeeded once, and that each of those ran at least once.
+pub(crate) async fn assert_consistent(cluster: &Cluster, record: &RunRecord) {
     let run = record.run.id;
     assert_eq!(record.run.state, RunState::Succeeded, "run {run}: {:?}", record.run.error);
     let (mut released, mut succeeded) = (BTreeMap::new(), BTreeMap::new());
@@ -98,15 +98,16 @@ pub(crate) async fn tells_a_sound_story(cluster: &Cluster, record: &RunRecord) {
     }
     assert!(released.values().all(|times| *times == 1), "each attempt was released once: {released:?}");
     assert_eq!(succeeded.len(), 10, "every task of run {run} succeeded");
-    assert!(succeeded.values().all(|times| *times == 1), "and once: {succeeded:?}");
+    assert!(succeeded.values().all(|times| *times == 1), "exactly once: {succeeded:?}");
     let done = std::fs::read_to_string(&cluster.mark).unwrap();
     for (task, least) in [("first", 1), ("split", 3), ("wavers", 1)] {
         let times = done.lines().filter(|line| *line == format!("{run} {task}")).count();
-        assert!(times >= least, "{task} of run {run} was done {times} times");
+        assert!(times >= least, "{task} of run {run} ran {times} times");
     }
 }
 
-pub(crate) async fn nothing_is_left_over(cluster: &Cluster) {
+/// Checks that no temporary row is left.
+pub(crate) async fn assert_nothing_is_left_over(cluster: &Cluster) {
     let left = leftovers(&cluster.postgres.url).await;
     assert!(left.is_empty(), "{left:?}");
 }

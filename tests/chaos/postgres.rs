@@ -1,4 +1,4 @@
-//! A Postgres that can be killed and comes back with all that was committed.
+//! A Postgres that can be killed, and keeps every commit.
 
 use std::process::{Command, Stdio};
 
@@ -26,24 +26,24 @@ impl Postgres {
         postgres
     }
 
-    /// SIGKILL, in the middle of whatever it does. Its sessions find that it is gone, and end.
+    /// Kills it with SIGKILL. Its sessions notice, and end.
     pub(crate) fn kill(&mut self) {
         let sessions = self.sessions();
         let killed = Command::new("kill").args(["-9", &self.postmaster]).status().unwrap();
-        assert!(killed.success(), "Postgres was there to be killed");
-        tell("-CONT", &sessions);
+        assert!(killed.success(), "Postgres is running");
+        send("-CONT", &sessions);
     }
 
-    /// SIGSTOP to each of its processes: whoever has a connection keeps it and hears nothing.
+    /// Stops each of its processes with SIGSTOP: connections stay open and are not answered.
     pub(crate) fn freeze(&self) {
-        // First the one that would start others.
-        tell("-STOP", std::slice::from_ref(&self.postmaster));
-        tell("-STOP", &self.sessions());
+        // First the process that would start others.
+        send("-STOP", std::slice::from_ref(&self.postmaster));
+        send("-STOP", &self.sessions());
     }
 
     pub(crate) fn thaw(&self) {
-        tell("-CONT", &self.sessions());
-        tell("-CONT", std::slice::from_ref(&self.postmaster));
+        send("-CONT", &self.sessions());
+        send("-CONT", std::slice::from_ref(&self.postmaster));
     }
 
     fn sessions(&self) -> Vec<String> {
@@ -54,12 +54,12 @@ impl Postgres {
     /// Serves the same data again at the same address.
     pub(crate) async fn restart(&mut self) {
         self.server.take();
-        // Durable, as in production: a commit outlives a kill.
+        // Durable, as in production: a commit survives a kill.
         let options =
             || Options { preference: Preference::Any, durability: Durability::Full, ..Options::default() };
         let server = loop {
             match Server::start_with(self.folder.path(), options()).await {
-                // A function that is being started has a copy of the folder's lock until its program begins.
+                // A process that is being forked holds a copy of the folder's lock until it executes its program.
                 Err(embedded::Error::InUse(_)) => pause(TimeDelta::milliseconds(20)).await,
                 started => break started.unwrap(),
             }
@@ -83,12 +83,12 @@ impl Postgres {
     }
 }
 
-fn tell(signal: &str, processes: &[String]) {
-    // One may end by itself meanwhile.
+fn send(signal: &str, processes: &[String]) {
+    // A process may have ended by itself.
     let _ = Command::new("kill").arg(signal).args(processes).stderr(Stdio::null()).status();
 }
 
-/// The process that all sessions are children of.
+/// The parent process of all sessions.
 async fn postmaster(url: &str) -> String {
     let mut connection = PgConnection::connect(url).await.unwrap();
     let session: i32 =

@@ -1,11 +1,11 @@
-//! Whoever composes the functions on a machine of their own can be reached where they should, and nowhere else.
+//! The ports that docker-compose.yml opens: to the console and to webhooks, and to nothing else.
 
 use std::collections::BTreeMap;
 
 use super::reading::{Repository, literals};
 use super::{Names, compare};
 
-/// The services, each with what stands below its name.
+/// The services and their definitions.
 fn services(text: &str) -> BTreeMap<&str, String> {
     let list = text.split("\nservices:\n").nth(1).unwrap_or_default();
     let mut found: BTreeMap<&str, String> = BTreeMap::new();
@@ -25,17 +25,17 @@ pub(crate) fn composition(repository: &Repository) -> Vec<String> {
     let mut found = Vec::new();
     let readers = repository.code("functions/").filter(|(_, text)| text.contains("config.secrets"));
     for function in readers.filter_map(|(path, _)| path.split('/').nth(1)) {
-        let told = |body: &&String| {
+        let has_secrets = |body: &&String| {
             body.contains("EBB_SECRETS_DIR: /run/secrets-of-workflows") && body.contains("volumes: *secrets")
         };
         let serving = format!("[serve, {function}]");
-        if !services.values().filter(|body| body.contains(&serving)).all(|body| told(&body)) {
+        if !services.values().filter(|body| body.contains(&serving)).all(|body| has_secrets(&body)) {
             found.push(format!(
                 "secrets: docker-compose.yml does not show {function} the secrets of workflows"
             ));
         }
     }
-    // Where pushes are not checked, whoever is pushed to must not be reached.
+    // Pushes are not authenticated here, so functions that accept them must not be reachable.
     let open: Names = services
         .iter()
         .filter(|(_, body)| body.contains("    ports:"))
@@ -57,7 +57,7 @@ pub(crate) fn composition(repository: &Repository) -> Vec<String> {
     found
 }
 
-/// What is let through to the trigger is what it takes from outside, and nothing else.
+/// The proxy passes only the webhook paths of the trigger.
 fn ways_in(repository: &Repository, text: &str) -> Vec<String> {
     let routes = literals(repository.file("functions/trigger/src/webhooks.rs"))
         .filter(|path| path.starts_with("/api/v1/"))

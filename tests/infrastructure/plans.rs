@@ -1,8 +1,8 @@
-//! No statement of the product looks through a whole history: what grows with time is reached by an index.
+//! No statement of the product scans a whole history: tables that grow with time are read through an index.
 //!
-//! Each statement is planned with parameters that are not known, and with sequential scans and the joins that go with them
-//! made dear, so that one is planned only where nothing else is left. A look through a whole index is as bad, unless the
-//! index holds only what is under way, or the rows come in its order and no more are taken than are asked for.
+//! Each statement is planned with unknown parameters and without sequential scans and the joins that go with them, so that
+//! a scan remains only if there is no other way. Scanning a whole index is as bad, unless the index holds only what is
+//! active, or the rows come in its order under a limit.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use sqlx::{Executor, PgConnection, Row};
 
 use super::released::{newest_schema, statements};
 
-/// What grows with every run, by how the names of its tables begin.
+/// The tables that grow with every run, by the prefix of their names.
 const HISTORY: [&str; 5] = ["runs", "run_labels", "tasks", "events", "logs"];
 
-/// Has statements planned.
+/// Plans statements on the newest schema.
 struct Planner {
     connection: PgConnection,
-    /// The indexes that hold only some rows: what is under way.
+    /// The partial indexes, which hold only what is active.
     partial: BTreeSet<String>,
     _database: testkit::Database,
 }
@@ -41,11 +41,11 @@ impl Planner {
         Self { connection, partial: partial.into_iter().collect(), _database }
     }
 
-    /// What of a history a statement would look through.
-    async fn looks(&mut self, statement: &str) -> Vec<String> {
+    /// The scans of a history in the plan of a statement.
+    async fn scans(&mut self, statement: &str) -> Vec<String> {
         let mut found = Vec::new();
         let plan = self.plan(statement).await.unwrap();
-        self.look_through(&plan, "", false, &mut found);
+        self.collect_scans(&plan, "", false, &mut found);
         found
     }
 
@@ -64,10 +64,10 @@ impl Planner {
         Ok(plan[0]["Plan"].take())
     }
 
-    fn look_through(&self, node: &Value, above: &str, limited: bool, found: &mut Vec<String>) {
+    fn collect_scans(&self, node: &Value, above: &str, limited: bool, found: &mut Vec<String>) {
         let text = |name: &str| node[name].as_str();
         let (kind, index) = (text("Node Type").unwrap_or_default(), text("Index Name").unwrap_or_default());
-        // A bitmap is made by looks into indexes below the look into the table, which name no table.
+        // The index scans of a bitmap are below the scan of the table, and do not name it.
         let table = text("Relation Name").unwrap_or(if kind.starts_with("Bitmap") { above } else { "" });
         let grows = HISTORY.iter().any(|name| {
             table.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
@@ -77,30 +77,30 @@ impl Planner {
         if grows && kind.ends_with("Scan") && kind != "Bitmap Heap Scan" && !few {
             found.push(format!("{kind} {index} on {table}"));
         }
-        // A limit holds for as long as rows come one by one.
+        // A limit applies as long as rows are passed on one by one.
         let passes = ["Nested Loop", "Append", "Merge Append", "LockRows", "Subquery Scan"];
         let limited = kind == "Limit" || limited && passes.contains(&kind);
         for inner in node["Plans"].as_array().into_iter().flatten() {
-            self.look_through(inner, table, limited, found);
+            self.collect_scans(inner, table, limited, found);
         }
     }
 }
 
 #[tokio::test]
-async fn no_statement_looks_through_a_whole_history() {
+async fn no_statement_scans_a_whole_history() {
     let mut planner = Planner::new().await;
     let mut found = Vec::new();
     for statement in statements() {
-        let looks = planner.looks(&statement).await;
-        if !looks.is_empty() {
-            found.push(format!("{looks:?}: {statement}"));
+        let scans = planner.scans(&statement).await;
+        if !scans.is_empty() {
+            found.push(format!("{scans:?}: {statement}"));
         }
     }
     assert!(found.is_empty(), "{} statements:\n{}", found.len(), found.join("\n\n"));
 }
 
 #[tokio::test]
-async fn a_statement_without_an_index_is_found_out() {
+async fn a_statement_without_an_index_is_found() {
     let mut planner = Planner::new().await;
     for (statement, bad) in [
         ("select id from runs where id = $1", false),
@@ -110,23 +110,23 @@ async fn a_statement_without_an_index_is_found_out() {
         ("select id from runs where finished_at is not null", true),
         ("select id from runs where finished_at is null", false),
     ] {
-        assert_eq!(!planner.looks(statement).await.is_empty(), bad, "{statement}");
+        assert_eq!(!planner.scans(statement).await.is_empty(), bad, "{statement}");
     }
 }
 
-/// Whoever reads for a tenant sees the rows of its runs: found one by one, not by putting all its runs into a hash first.
+/// Row-level security must look up the run of each row, and not read all runs of the tenant into a hash first.
 #[tokio::test]
-async fn the_wall_between_tenants_is_no_look_through_all_runs_of_one() {
+async fn tenant_isolation_does_not_scan_all_runs_of_a_tenant() {
     let mut planner = Planner::new().await;
-    let takes_on = "set role ebbflow_tenant; set ebb.tenant = '1'; set enable_seqscan = on";
-    planner.connection.execute(sqlx::raw_sql(takes_on)).await.unwrap();
-    let mut walled = 0;
+    let tenant_role = "set role ebbflow_tenant; set ebb.tenant = '1'; set enable_seqscan = on";
+    planner.connection.execute(sqlx::raw_sql(tenant_role)).await.unwrap();
+    let mut isolated = 0;
     for statement in statements() {
-        // What this role may not read or write is not read or written by it.
+        // The role may not execute every statement.
         let Ok(plan) = planner.plan(&statement).await else { continue };
-        let behind_the_wall = plan.to_string();
-        walled += usize::from(behind_the_wall.contains("IS DISTINCT FROM"));
-        assert!(!behind_the_wall.contains("hashed SubPlan"), "{behind_the_wall:#}: {statement}");
+        let plan = plan.to_string();
+        isolated += usize::from(plan.contains("IS DISTINCT FROM"));
+        assert!(!plan.contains("hashed SubPlan"), "{plan:#}: {statement}");
     }
-    assert!(walled > 20, "only {walled} statements are read behind the wall");
+    assert!(isolated > 20, "only {isolated} statements are isolated");
 }

@@ -1,4 +1,4 @@
-//! Topics, who is pushed what, and whether they can be called there.
+//! Topics, subscriptions, and the paths that they push to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,7 @@ fn by_queue(id: &str) -> String {
     id.replace("${queue}", "QUEUE").replace("${var.name}-", "ebbflow-")
 }
 
-/// Who is pushed what: in one process as in the cloud.
+/// Subscriptions are the same in one process and in the cloud.
 pub(crate) fn subscriptions(repository: &Repository) -> Vec<String> {
     let ids = topic_ids(repository);
     let apart = repository.file("cli/src/dev/apart.rs");
@@ -60,7 +60,7 @@ pub(crate) fn subscriptions(repository: &Repository) -> Vec<String> {
     if apart.contains("&format!(\"execute-{queue}\"), \"execute\")") {
         coded.insert(("execute-QUEUE".into(), ids["Work"].clone()));
     }
-    // The same in one process.
+    // `ebb dev` makes the same subscriptions in one process.
     let together =
         repository.file("cli/src/dev/functions.rs").to_owned() + repository.file("cli/src/dev/queues.rs");
     let mut found: Vec<String> = coded
@@ -73,7 +73,9 @@ pub(crate) fn subscriptions(repository: &Repository) -> Vec<String> {
     let only = only.take(1).collect::<String>();
     for file in ["terraform/pubsub.tf", "docker-compose.yml"] {
         if !repository.file(file).contains(&format!("\\\"ce-type\\\" = \\\"{only}\\\"")) {
-            found.push(format!("subscriptions: {file} does not let trigger hear of `{only}` alone"));
+            found.push(format!(
+                "subscriptions: {file} does not filter for `{only}`, which alone is for trigger"
+            ));
         }
     }
     let list = inside(repository.file("terraform/pubsub.tf"), "subscriptions = merge(");
@@ -91,7 +93,7 @@ pub(crate) fn subscriptions(repository: &Repository) -> Vec<String> {
     found
 }
 
-/// Whoever can be called is, and where.
+/// Functions that accept calls are called, at the path that they serve.
 pub(crate) fn routes(repository: &Repository) -> Vec<String> {
     let with = |path: &str| -> Names {
         let route = format!(".route(\"{path}\", post(");

@@ -28,7 +28,7 @@ impl Repository {
         Self { texts }
     }
 
-    /// One file.
+    /// The text of one file.
     pub(crate) fn file(&self, path: &str) -> &str {
         self.texts.get(path).unwrap_or_else(|| panic!("{path} is missing"))
     }
@@ -56,7 +56,7 @@ impl Repository {
         self.files("functions/").filter_map(|(path, _)| path.split('/').nth(1)).map(str::to_owned).collect()
     }
 
-    /// What `ebb` can be told to do.
+    /// The subcommands of `ebb`.
     pub(crate) fn commands(&self) -> BTreeSet<String> {
         let lists = [("cli/src/args.rs", "pub enum Command {"), ("cli/src/cli.rs", "enum Top {")];
         let variants = lists.iter().flat_map(|(path, start)| inside(self.file(path), start).lines());
@@ -66,7 +66,7 @@ impl Repository {
         variants.map(|line| kebab(line.split([',', '(', ' ']).next().unwrap())).collect()
     }
 
-    /// Puts a mistake into a file.
+    /// Replaces a text in a file by a mistake.
     pub(crate) fn plant(&mut self, path: &str, right: &str, wrong: &str) {
         let text = self.texts.get_mut(path).unwrap();
         assert!(text.contains(right), "{path} does not say `{right}`");
@@ -93,7 +93,7 @@ fn kebab(name: &str) -> String {
     dashed.collect()
 }
 
-/// What stands between the bracket that ends `start` and the one that closes it; nothing where there is no such start.
+/// The text between the bracket that ends `start` and the one that closes it, or nothing if `start` is missing.
 pub(crate) fn inside<'a>(text: &'a str, start: &str) -> &'a str {
     let Some(at) = text.find(start) else { return "" };
     let rest = &text[at + start.len()..];
@@ -151,7 +151,7 @@ pub(crate) fn quoted(text: &str, start: &str) -> BTreeSet<String> {
     text.split(start).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
 }
 
-/// The words that begin with the last word of `start`, wherever `start` stands. A word of `EBB_` alone is none.
+/// The words that begin with the last word of `start`, wherever `start` occurs. `EBB_` alone is not a word.
 pub(crate) fn words(text: &str, start: &str, letter: impl Fn(char) -> bool + Copy) -> BTreeSet<String> {
     let kept = start.rfind(['"', '(', '[']).map_or(0, |at| at + 1);
     let beginning = start[kept..].trim_start_matches("serve, ");
@@ -160,7 +160,7 @@ pub(crate) fn words(text: &str, start: &str, letter: impl Fn(char) -> bool + Cop
     words.filter(|word| !word.is_empty()).map(|word| format!("{beginning}{word}")).collect()
 }
 
-/// Whether a name stands in a text as a whole.
+/// Whether a text contains a name as a whole word.
 pub(crate) fn one_of(text: &str, name: &str) -> bool {
     let follows = |at: usize| text[at + name.len()..].chars().next();
     text.match_indices(name)

@@ -2,8 +2,8 @@
 //! statement of the last release must therefore be valid on the newest schema, and so must every row that it writes.
 //!
 //! `EBB_RELEASE=yes cargo test --workspace --test infrastructure` records the statements of this version as those of the
-//! last release. Do that when a release is made, never to silence this test. Before the first release there is nothing to
-//! stay compatible with: this version stands in for the last one.
+//! last release. Do that for a release, never to silence this test. Before the first release there is nothing to stay
+//! compatible with: this version counts as the last one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use sqlx::{Connection, Executor, PgConnection};
 
 use super::reading::{Repository, literals};
 
-/// What stands between two statements.
+/// The separator of statements in the file.
 const END: &str = "\n;\n";
 
-/// How statements begin.
+/// The first words of statements.
 const VERBS: [&str; 5] = ["select ", "insert ", "update ", "delete ", "with "];
 
 fn released() -> PathBuf {

@@ -1,11 +1,11 @@
-//! Going back to an earlier deploy: the script as it is, with a `gcloud` that only writes down what it is told.
+//! Rolling back to an earlier deploy: the real script, with a `gcloud` that records its arguments.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Knows the services `ebbflow-sweep` and `ebbflow-trigger`, and of each the tags in the file of its name.
+/// Lists the services `ebbflow-sweep` and `ebbflow-trigger`, and the tags in the file of their name.
 const GCLOUD: &str = r#"#!/usr/bin/env bash
 echo "$*" >>"$FAKE/calls"
 case "$3" in
@@ -16,8 +16,8 @@ case "$3" in
 esac
 "#;
 
-/// Goes back to a tag, where the services have these. Answers what it said, and what it told gcloud to change.
-fn go_back(arguments: &[&str], sweep: &str, trigger: &str, services: bool) -> (Output, Vec<String>) {
+/// Rolls back to a tag, where the services have certain tags. Returns the output and the changes by gcloud.
+fn roll_back(arguments: &[&str], sweep: &str, trigger: &str, services: bool) -> (Output, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     file("gcloud", GCLOUD);
@@ -38,8 +38,8 @@ fn go_back(arguments: &[&str], sweep: &str, trigger: &str, services: bool) -> (O
 }
 
 #[test]
-fn all_traffic_goes_back_to_the_revisions_of_a_tag() {
-    let (output, changes) = go_back(&["us-central1", "1a2b3c4"], "v-0;v-1a2b3c4", "v-1a2b3c4,v-9", true);
+fn all_traffic_is_moved_to_the_revisions_of_a_tag() {
+    let (output, changes) = roll_back(&["us-central1", "1a2b3c4"], "v-0;v-1a2b3c4", "v-1a2b3c4,v-9", true);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let change = |service: &str| {
         format!("run services update-traffic {service} --region=us-central1 --to-tags=v-1a2b3c4=100 --quiet")
@@ -49,20 +49,20 @@ fn all_traffic_goes_back_to_the_revisions_of_a_tag() {
 
 #[test]
 fn a_tag_that_one_service_lacks_changes_nothing() {
-    // A longer tag that ends or begins alike is another one.
+    // A longer tag with the same beginning or end is another one.
     for lacking in ["v-0;v-9", "", "v-1a2b3c45", "xv-1a2b3c4"] {
-        let (output, changes) = go_back(&["us-central1", "1a2b3c4"], "v-1a2b3c4", lacking, true);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains("ebbflow-trigger"), "{lacking}: {said}");
-        assert!(said.contains("nothing was changed") && changes.is_empty(), "{changes:?}");
+        let (output, changes) = roll_back(&["us-central1", "1a2b3c4"], "v-1a2b3c4", lacking, true);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains("ebbflow-trigger"), "{lacking}: {error}");
+        assert!(error.contains("nothing was changed") && changes.is_empty(), "{changes:?}");
     }
 }
 
 #[test]
-fn without_services_or_a_tag_it_says_what_is_missing() {
-    let (output, changes) = go_back(&["us-central1", "1a2b3c4"], "", "", false);
+fn without_services_or_a_tag_the_script_fails() {
+    let (output, changes) = roll_back(&["us-central1", "1a2b3c4"], "", "", false);
     assert!(!output.status.success() && changes.is_empty());
-    let (output, changes) = go_back(&["us-central1"], "v-1", "v-1", true);
+    let (output, changes) = roll_back(&["us-central1"], "v-1", "v-1", true);
     assert!(output.status.code() == Some(2) && changes.is_empty());
     assert!(String::from_utf8_lossy(&output.stderr).contains("Usage"));
 }

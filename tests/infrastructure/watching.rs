@@ -1,4 +1,4 @@
-//! What is counted and who is called: by events that the code logs, with chapters that the runbook has.
+//! Log-based metrics count events that the code logs, and every alert has a chapter in the runbook.
 
 use super::reading::{Repository, attributes, inside, literals, quoted, words};
 use super::{Names, compare};
@@ -34,7 +34,7 @@ pub(crate) fn counts(repository: &Repository) -> Vec<String> {
     found
 }
 
-/// Each alert has a chapter in the runbook, whose commands there are.
+/// Each alert has a chapter in the runbook, and the commands in it exist.
 pub(crate) fn alerts(repository: &Repository) -> Vec<String> {
     let kebab = |name: &str| name.trim_end_matches("_critical").replace('_', "-");
     let sent: Names = attributes(inside(repository.file("terraform/alerts.tf"), "alerts = {"))
@@ -60,8 +60,8 @@ pub(crate) fn alerts(repository: &Repository) -> Vec<String> {
     let led: Names = quoted_after(rules, "docs/src/operations/runbook.md#");
     found.extend(compare("chapters", ("terraform/alerts.tf", sent), ("deploy/prometheus/rules.yaml", led)));
     let commands = repository.commands();
-    let told = words(runbook, "ebb ", |letter| letter.is_ascii_lowercase() || letter == '-');
-    let unknown = told.iter().filter(|command| !commands.contains(command.trim_start_matches("ebb ")));
+    let mentioned = words(runbook, "ebb ", |letter| letter.is_ascii_lowercase() || letter == '-');
+    let unknown = mentioned.iter().filter(|command| !commands.contains(command.trim_start_matches("ebb ")));
     found.extend(unknown.map(|command| format!("docs/src/operations/runbook.md: there is no `{command}`")));
     found
 }

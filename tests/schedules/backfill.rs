@@ -1,4 +1,4 @@
-//! A year of dates, a few at a time, beside a schedule that must not wait for it.
+//! Backfills of a year, a few dates at a time, next to a schedule that must not be delayed.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ schedule: {every: 7m}
 tasks: [{name: a, type: bash, config: {command: 'true'}}]
 ";
 
-const PLACES: u32 = 5;
+const SLOTS: u32 = 5;
 
 pub(crate) fn year(number: u128) -> NewBackfill {
     NewBackfill {
@@ -40,7 +40,7 @@ pub(crate) fn year(number: u128) -> NewBackfill {
 
 pub(crate) async fn world() -> World {
     let world = World::at("2026-01-01T12:00:00Z");
-    world.places(Some(8)).await;
+    world.set_slots(Some(8)).await;
     world.write(DAILY).await;
     world
 }
@@ -64,31 +64,32 @@ pub(crate) fn counts(pairs: &[(&str, u32)]) -> Vec<(String, u32)> {
     pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }
 
-/// Lives on by so many minutes, and looks after each that no more runs go on than may.
-pub(crate) async fn live(world: &mut World, minutes: i64, most: usize) {
+/// Lets minutes pass, and checks after each that no more runs are unfinished than may be.
+pub(crate) async fn pass_minutes(world: &mut World, minutes: i64, max_unfinished: usize) {
     for _ in 0..minutes {
-        world.live_until(world.now() + TimeDelta::minutes(1)).await;
-        let going_on = world.runs("daily").await.iter().filter(|found| !found.run.state.is_final()).count();
-        assert!(going_on <= most, "{going_on} runs go on at {}", world.now());
+        world.pass_until(world.now() + TimeDelta::minutes(1)).await;
+        let runs = world.runs("daily").await;
+        let unfinished = runs.iter().filter(|found| !found.run.state.is_final()).count();
+        assert!(unfinished <= max_unfinished, "{unfinished} runs are unfinished at {}", world.now());
     }
 }
 
 #[tokio::test]
-async fn a_year_is_made_up_for_and_no_scheduled_run_waits_longer_than_for_one_task() {
+async fn a_backfill_of_a_year_finishes_and_delays_no_scheduled_run_by_more_than_one_task() {
     let mut world = world().await;
-    // Fewer places than its tasks want, so that some of them always stand in line.
-    world.places(Some(PLACES)).await;
+    // Fewer slots than its tasks need, so that some of them always wait for one.
+    world.set_slots(Some(SLOTS)).await;
     world.write(LIVE).await;
     world.sweep().await;
     let plan = begin(&mut world, &year(1)).await;
     assert_eq!((plan.in_range, plan.dates.len(), plan.expected), (365, 365, None));
-    live(&mut world, 42 * 60, 10).await;
+    pass_minutes(&mut world, 42 * 60, 10).await;
     assert_eq!(progress(&world, plan.record.id).await, counts(&[("succeeded", 365)]));
     assert_eq!(record(&world, plan.record.id).await.state, BackfillState::Finished);
-    let (made, scheduled): (Vec<_>, Vec<_>) =
+    let (backfilled, scheduled): (Vec<_>, Vec<_>) =
         world.runs("daily").await.into_iter().partition(|found| found.facts.trigger_kind == "backfill");
-    assert_eq!((made.len(), scheduled.len()), (365, 2), "one for each date");
-    assert!(made.iter().all(|found| found.run.priority == -100));
+    assert_eq!((backfilled.len(), scheduled.len()), (365, 2), "one for each date");
+    assert!(backfilled.iter().all(|found| found.run.priority == -100));
     let waited = waits(&world, "live").await;
     assert!(waited.len() > 300 && waited.iter().any(|waited| *waited > TimeDelta::zero()));
     assert!(waited.iter().all(|waited| *waited <= world.takes), "one waited {:?}", waited.iter().max());
@@ -96,7 +97,7 @@ async fn a_year_is_made_up_for_and_no_scheduled_run_waits_longer_than_for_one_ta
     assert_eq!((again.dates.len(), again.existing.len()), (0, 365));
 }
 
-/// How long the first task of each run of a workflow waited for its place.
+/// How long the first task of each run of a workflow waited for a slot.
 async fn waits(world: &World, workflow: &str) -> Vec<TimeDelta> {
     let mut waits = Vec::new();
     for found in world.runs(workflow).await {
@@ -107,15 +108,15 @@ async fn waits(world: &World, workflow: &str) -> Vec<TimeDelta> {
 }
 
 #[tokio::test]
-async fn runs_that_are_of_no_backfill_do_let_a_scheduled_run_wait_longer() {
+async fn runs_without_a_backfill_do_delay_a_scheduled_run() {
     let mut world = world().await;
-    world.places(Some(PLACES)).await;
+    world.set_slots(Some(SLOTS)).await;
     world.write(LIVE).await;
     world.sweep().await;
-    for number in 0..40 {
-        world.start("daily", number).await;
+    for _ in 0..40 {
+        world.start_and_deliver("daily").await;
     }
-    live(&mut world, 3 * 60, 41).await;
+    pass_minutes(&mut world, 3 * 60, 41).await;
     let waited = waits(&world, "live").await;
     assert!(
         waited.iter().any(|waited| *waited > world.takes),
@@ -125,11 +126,11 @@ async fn runs_that_are_of_no_backfill_do_let_a_scheduled_run_wait_longer() {
 }
 
 #[tokio::test]
-async fn a_dry_run_says_how_many_which_exist_and_how_long_it_takes() {
+async fn a_dry_run_counts_the_dates_and_the_existing_runs_and_estimates_the_duration() {
     let mut world = world().await;
     let week = NewBackfill { from: "2025-03-28".into(), to: "2025-04-01".into(), ..year(1) };
     begin(&mut world, &week).await;
-    live(&mut world, 60, 8).await;
+    pass_minutes(&mut world, 60, 8).await;
     let plan = world
         .runtime
         .backfills()
@@ -144,7 +145,11 @@ async fn a_dry_run_says_how_many_which_exist_and_how_long_it_takes() {
         plan.existing.keys().copied().take(3).collect::<Vec<_>>(),
         [at("2025-03-28T05:00:00Z"), at("2025-03-29T05:00:00Z"), at("2025-03-30T04:00:00Z")]
     );
-    assert_eq!(world.store().backfills(TENANT, None, None, 9).await.unwrap().len(), 1, "nothing was begun");
+    assert_eq!(
+        world.store().backfills(TENANT, None, None, 9).await.unwrap().len(),
+        1,
+        "a dry run starts nothing"
+    );
     for wrong in [
         NewBackfill { from: "2025-04-02".into(), ..week.clone() },
         NewBackfill { from: "yesterday".into(), ..week.clone() },
@@ -160,67 +165,67 @@ async fn a_dry_run_says_how_many_which_exist_and_how_long_it_takes() {
 }
 
 #[tokio::test]
-async fn one_that_is_paused_begins_nothing_and_one_that_is_cancelled_ends_its_runs_until_it_is_resumed() {
+async fn a_paused_backfill_starts_nothing_and_a_cancelled_one_cancels_its_runs_until_it_is_resumed() {
     let mut world = world().await;
     let id = begin(&mut world, &year(1)).await.record.id;
-    live(&mut world, 45, 8).await;
+    pass_minutes(&mut world, 45, 8).await;
     assert_eq!(world.runtime.backfills().steer(id, Steer::Pause, "ada").await.unwrap(), Some(true));
-    live(&mut world, 60, 8).await;
+    pass_minutes(&mut world, 60, 8).await;
     let done = counts(&[("succeeded", 24), ("waiting", 341)]);
-    assert_eq!(progress(&world, id).await, done, "those under way went on");
+    assert_eq!(progress(&world, id).await, done, "runs in progress continue");
     assert_eq!(world.runtime.backfills().steer(id, Steer::Pause, "ada").await.unwrap(), Some(true));
     assert_eq!(world.runtime.backfills().steer(id, Steer::Resume, "ada").await.unwrap(), Some(true));
-    live(&mut world, 5, 8).await;
+    pass_minutes(&mut world, 5, 8).await;
     assert_eq!(world.runtime.backfills().steer(id, Steer::Cancel, "ada").await.unwrap(), Some(true));
-    live(&mut world, 60, 0).await;
+    pass_minutes(&mut world, 60, 0).await;
     assert_eq!(progress(&world, id).await, counts(&[("cancelled", 8), ("succeeded", 24), ("waiting", 333)]));
     assert_eq!(record(&world, id).await.state, BackfillState::Cancelled);
     assert_eq!(world.runtime.backfills().steer(id, Steer::Resume, "ada").await.unwrap(), Some(true));
-    live(&mut world, 16 * 60, 9).await;
+    pass_minutes(&mut world, 16 * 60, 9).await;
     assert_eq!(progress(&world, id).await, counts(&[("succeeded", 365)]));
     assert_eq!(record(&world, id).await.state, BackfillState::Finished);
-    assert_eq!(world.runs("daily").await.len(), 365 + 1, "what was cancelled was done anew");
+    assert_eq!(world.runs("daily").await.len(), 365 + 1, "cancelled runs are re-run");
 }
 
 #[tokio::test]
-async fn a_cancellation_is_completed_by_the_sweep_if_whoever_asked_for_it_dies() {
+async fn the_sweep_completes_a_cancellation_whose_process_has_died() {
     let mut world = world().await;
     let id = begin(&mut world, &year(1)).await.record.id;
-    live(&mut world, 5, 8).await;
-    // It is marked, one of its runs is cancelled, and then the process is no more.
-    let dying = world.dying_twin();
+    pass_minutes(&mut world, 5, 8).await;
+    // It is marked and one of its runs is cancelled, then the process dies.
+    let dying = world.hanging_process();
     assert!(dying.backfills().steer(id, Steer::Cancel, "eve").now_or_never().is_none());
     assert_eq!(progress(&world, id).await, counts(&[("cancelled", 1), ("running", 7), ("waiting", 357)]));
     assert!(record(&world, id).await.due_at.is_some());
-    live(&mut world, 2, 7).await;
+    pass_minutes(&mut world, 2, 7).await;
     assert_eq!(progress(&world, id).await, counts(&[("cancelled", 8), ("waiting", 357)]));
     let record = record(&world, id).await;
-    assert_eq!((record.state, record.due_at), (BackfillState::Cancelled, None), "there is no more to do");
+    assert_eq!((record.state, record.due_at), (BackfillState::Cancelled, None), "nothing is left to do");
     assert_eq!(record.cancelled_by.as_deref(), Some("eve"));
 }
 
 #[tokio::test]
-async fn of_two_backfills_the_heavier_one_is_done_sooner_and_neither_starves() {
+async fn of_two_backfills_the_heavier_one_is_faster_and_neither_starves() {
     let mut world = world().await;
-    world.places(Some(2)).await;
+    world.set_slots(Some(2)).await;
     let (light, heavy) =
         (year(1), NewBackfill { weight: 9, from: "2024-01-01".into(), to: "2024-12-31".into(), ..year(2) });
     let (light, heavy) =
         (begin(&mut world, &light).await.record.id, begin(&mut world, &heavy).await.record.id);
-    live(&mut world, 10 * 60, 17).await;
+    pass_minutes(&mut world, 10 * 60, 17).await;
     let done = async |id| world.store().backfill_progress(id).await.unwrap()["succeeded"];
     let (light, heavy) = (done(light).await, done(heavy).await);
-    // Each has eight tasks in line at most, so the light one gets a turn whenever all of the heavy one's had theirs.
+    // Each has at most eight waiting tasks, so the light one gets a slot whenever all of the heavy one's tasks had one.
     assert!(light > 0 && heavy >= 3 * light, "{light} of one, {heavy} of the other");
 }
 
 #[tokio::test]
-async fn what_failed_is_done_anew_and_nothing_else_is_touched() {
+async fn failed_runs_are_re_run_and_no_other_is_touched() {
     let mut world = world().await;
     let january = NewBackfill { to: "2025-01-31".into(), ..year(1) };
     world.fails = Box::new(|date, _| date.is_some_and(|date| date.format("%d").to_string().ends_with('7')));
     let id = begin(&mut world, &january).await.record.id;
-    live(&mut world, 120, 8).await;
+    pass_minutes(&mut world, 120, 8).await;
     assert_eq!(progress(&world, id).await, counts(&[("failed", 3), ("succeeded", 28)]));
     let before: BTreeMap<_, _> =
         world.runs("daily").await.into_iter().map(|found| (found.run.id, found.run)).collect();
@@ -229,7 +234,7 @@ async fn what_failed_is_done_anew_and_nothing_else_is_touched() {
         NewBackfill { rerun: Rerun::Failed, max_parallel: 2, id: BackfillId(Uuid::from_u128(2)), ..january };
     let plan = begin(&mut world, &redo).await;
     assert_eq!(plan.dates.len(), 3);
-    live(&mut world, 120, 2).await;
+    pass_minutes(&mut world, 120, 2).await;
     assert_eq!(progress(&world, plan.record.id).await, counts(&[("succeeded", 3)]));
     assert_eq!(record(&world, plan.record.id).await.state, BackfillState::Finished);
     for found in world.runs("daily").await {
@@ -246,7 +251,7 @@ async fn what_failed_is_done_anew_and_nothing_else_is_touched() {
         ..redo
     };
     let plan = begin(&mut world, &all).await;
-    live(&mut world, 120, 2).await;
+    pass_minutes(&mut world, 120, 2).await;
     assert_eq!(progress(&world, plan.record.id).await, counts(&[("succeeded", 4)]));
     let again = world
         .runs("daily")
@@ -257,14 +262,14 @@ async fn what_failed_is_done_anew_and_nothing_else_is_touched() {
 }
 
 #[tokio::test]
-async fn if_nobody_hears_that_a_run_ended_the_sweep_finds_it() {
+async fn the_sweep_starts_a_backfill_whose_process_died_before_its_first_run() {
     let mut world = world().await;
     let week = NewBackfill { to: "2025-01-07".into(), max_parallel: 1, ..year(1) };
     let plan = world.runtime.backfills().plan(&week).await.unwrap();
-    // The process dies before anything of it begins.
+    // The process dies before it starts a run.
     world.store().create_backfill(&plan.record, &plan.dates).await.unwrap();
     assert_eq!(progress(&world, plan.record.id).await, counts(&[("waiting", 7)]));
-    world.live_until(world.now() + TimeDelta::minutes(2)).await;
+    world.pass_until(world.now() + TimeDelta::minutes(2)).await;
     assert_eq!(progress(&world, plan.record.id).await, counts(&[("running", 1), ("waiting", 6)]));
 }
 

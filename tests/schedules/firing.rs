@@ -16,10 +16,10 @@ async fn hourly(catchup: &str, more: &str) -> World {
 }
 
 #[tokio::test]
-async fn a_run_is_of_its_instant_and_about_the_time_since_the_one_before() {
+async fn a_scheduled_run_has_its_instant_and_the_interval_since_the_previous_one() {
     let mut world = hourly("none", "").await;
     world.sweep_at("2026-01-01T00:30:00Z").await;
-    assert_eq!(world.dates("w").await, [""; 0], "what was before it was registered is none of its business");
+    assert_eq!(world.dates("w").await, [""; 0], "instants before the registration are not made up for");
     world.sweep_at("2026-01-01T01:00:00.4Z").await;
     let run = world.runs("w").await.remove(0);
     let interval = run.facts.planned.clone().unwrap().interval;
@@ -37,7 +37,7 @@ async fn a_run_is_of_its_instant_and_about_the_time_since_the_one_before() {
 }
 
 #[tokio::test]
-async fn what_was_missed_is_made_up_for_as_the_schedule_says() {
+async fn missed_instants_are_caught_up_as_the_schedule_says() {
     for (catchup, expected) in [
         ("all", &["01-01T01:00", "01-01T02:00", "01-01T03:00", "01-01T04:00"][..]),
         ("latest", &["01-01T01:00", "01-01T04:00"]),
@@ -47,14 +47,14 @@ async fn what_was_missed_is_made_up_for_as_the_schedule_says() {
         world.sweep_at("2026-01-01T01:00:00Z").await;
         world.sweep_at("2026-01-01T04:30:00Z").await;
         assert_eq!(world.dates("w").await, expected, "{catchup}");
-        // One that is only a minute late is not missed.
+        // A run that is only a minute late is not missed.
         world.sweep_at("2026-01-01T05:01:00Z").await;
         assert_eq!(world.dates("w").await.last().unwrap(), "01-01T05:00", "{catchup}");
     }
 }
 
 #[tokio::test]
-async fn no_more_are_made_at_once_than_the_cap_says() {
+async fn catchup_creates_at_most_cap_runs_at_once() {
     let mut world = hourly("all", ", cap: 2").await;
     world.sweep_at("2026-01-01T05:30:00Z").await;
     assert_eq!(world.dates("w").await, ["01-01T01:00", "01-01T02:00"]);
@@ -68,7 +68,7 @@ async fn no_more_are_made_at_once_than_the_cap_says() {
 }
 
 #[tokio::test]
-async fn whoever_resumes_a_schedule_says_what_becomes_of_what_it_missed() {
+async fn resuming_a_schedule_chooses_what_happens_to_missed_instants() {
     for (missed, expected) in [
         (Some(Catchup::All), &["01-01T01:00", "01-01T02:00", "01-01T03:00"][..]),
         (Some(Catchup::Latest), &["01-01T03:00"]),
@@ -79,17 +79,17 @@ async fn whoever_resumes_a_schedule_says_what_becomes_of_what_it_missed() {
         let pause = Pause { at: world.now(), by: "ada".into(), reason: None };
         world.runtime.schedules().pause(TENANT, "w", "default", pause).await.unwrap().unwrap();
         world.sweep_at("2026-01-01T03:00:30Z").await;
-        assert_eq!(world.dates("w").await, [""; 0], "a paused schedule makes no runs");
+        assert_eq!(world.dates("w").await, [""; 0], "a paused schedule creates no runs");
         world.runtime.schedules().resume(TENANT, "w", "default", missed).await.unwrap().unwrap();
         world.sweep_at("2026-01-01T03:00:31Z").await;
         assert_eq!(world.dates("w").await, expected, "{missed:?}");
         world.sweep_at("2026-01-01T04:00:00Z").await;
-        assert_eq!(world.dates("w").await.len(), expected.len() + 1, "it goes on");
+        assert_eq!(world.dates("w").await.len(), expected.len() + 1, "it continues");
     }
 }
 
 #[tokio::test]
-async fn what_was_missed_while_no_sweep_was_up_is_for_a_person_to_choose_until_one_is_back() {
+async fn instants_missed_while_no_sweep_was_up_are_chosen_by_a_resume_before_the_next_sweep() {
     for (catchup, missed, expected) in [
         ("none", Some(Catchup::All), &["01-01T01:00", "01-01T02:00", "01-01T03:00", "01-01T04:00"][..]),
         ("all", Some(Catchup::Latest), &["01-01T01:00", "01-01T03:00", "01-01T04:00"]),
@@ -98,19 +98,19 @@ async fn what_was_missed_while_no_sweep_was_up_is_for_a_person_to_choose_until_o
     ] {
         let mut world = hourly(catchup, "").await;
         world.sweep_at("2026-01-01T01:00:00Z").await;
-        // The fourth is on time, and so nobody's choice.
+        // The fourth is on time and always created.
         world.clock.set("2026-01-01T04:00:30Z".parse().unwrap());
         world.runtime.schedules().resume(TENANT, "w", "default", missed).await.unwrap().unwrap();
         world.sweep_at("2026-01-01T04:00:31Z").await;
         assert_eq!(world.dates("w").await, expected, "{catchup}, {missed:?}");
         world.runtime.schedules().resume(TENANT, "w", "default", Some(Catchup::All)).await.unwrap().unwrap();
         world.sweep_at("2026-01-01T05:00:00Z").await;
-        assert_eq!(world.dates("w").await.len(), expected.len() + 1, "what was decided stays so");
+        assert_eq!(world.dates("w").await.len(), expected.len() + 1, "the choice is final");
     }
 }
 
 #[tokio::test]
-async fn a_change_in_the_file_takes_effect_at_once() {
+async fn a_changed_schedule_takes_effect_at_once() {
     let mut world = hourly("all", "").await;
     world.sweep_at("2026-01-01T01:00:00Z").await;
     world.clock.set("2026-01-01T01:10:00Z".parse().unwrap());
@@ -124,7 +124,7 @@ async fn a_change_in_the_file_takes_effect_at_once() {
 }
 
 #[tokio::test]
-async fn several_schedules_have_dates_and_inputs_of_their_own() {
+async fn several_schedules_have_their_own_dates_and_inputs() {
     let mut world = World::at("2026-01-01T00:30:00Z");
     let text = "name: w
 inputs:
@@ -160,7 +160,7 @@ schedules:
 }
 
 #[tokio::test]
-async fn a_schedule_whose_inputs_do_not_fit_says_so_and_goes_on() {
+async fn a_schedule_with_invalid_inputs_reports_the_problem_and_continues() {
     let mut world = World::at("2026-01-01T00:30:00Z");
     let text = "name: w\ninputs: {n: {type: integer}}\nschedule: {every: 1h, inputs: {n: '{{ run.id }}'}}";
     world.write(&format!("{text}\n{TASKS}\n")).await;

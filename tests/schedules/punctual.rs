@@ -1,76 +1,56 @@
-//! The real sweep, woken every minute: while it is up, timers fire to the second, and none is early.
+//! The real sweep, ticked every minute: while it is up, timers fire within a second and never early.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use model::{EventKind, Instant, TaskIndex, TaskKind, TenantId};
+use model::{EventKind, Instant, TaskIndex, TaskKind};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use runtime::StartRun;
-use serde_json::{Map, json};
-use store::NewVersion;
+use serde_json::json;
 use sweep::Sweep;
+use testkit::run_others;
 use tokio::task::JoinHandle;
 
 use crate::world::World;
 
 const TIMERS: usize = 400;
 
-/// The longest of them.
-const LONGEST: u32 = 600;
+/// The maximum duration of a sleep, in seconds.
+const MAX_SLEEP: u32 = 600;
 
-/// Time passes in steps of this.
+/// Virtual time passes in steps of this length.
 const STEP: TimeDelta = TimeDelta::milliseconds(100);
 
-/// Lets a run with many sleepers begin. Answers when each of them is to wake.
-async fn put_to_sleep(world: &World) -> (model::RunId, BTreeMap<TaskIndex, Instant>) {
+/// Starts a run of tasks that sleep. Returns when each of them is to wake.
+async fn start_sleepers(world: &World) -> (model::RunId, BTreeMap<TaskIndex, Instant>) {
     let mut dice = StdRng::seed_from_u64(7);
     let names: Vec<String> = (0..TIMERS).map(|number| format!("s{number}")).collect();
     let mut workflow = testkit::workflow(&names.join(", "));
     for task in &mut workflow.tasks {
         task.kind = TaskKind::Sleep;
-        task.config = json!({"duration": dice.random_range(1..LONGEST)});
+        task.config = json!({"duration": dice.random_range(1..MAX_SLEEP)});
     }
-    let (tenant, by, at) = (TenantId::DEFAULT, "test".to_owned(), world.now());
-    let new = NewVersion { tenant, workflow, source: String::new(), hash: "h".into(), by: by.clone(), at };
-    world.store().register(&new).await.unwrap();
-    let request = StartRun {
-        id: model::RunId(uuid::Uuid::from_u128(1)),
-        tenant,
-        workflow: "example".into(),
-        inputs: Map::new(),
-        labels: Map::new(),
-        logical_date: None,
-        origin: runtime::Origin::Api { by },
-        priority: 0,
-    };
-    let run = world.runtime.start(request).await.unwrap().record.run.id;
-    let due = world.store().due_timers(at + TimeDelta::days(1), u32::MAX).await.unwrap();
+    world.register(workflow).await;
+    let run = world.start("example").await;
+    let due = world.store().due_timers(world.now() + TimeDelta::days(1), u32::MAX).await.unwrap();
     (run, due.into_iter().filter_map(|due| Some((due.timer.task?, due.timer.wake_at))).collect())
 }
 
-/// Lets whoever can go on do so.
-async fn calm() {
-    for _ in 0..10 {
-        tokio::task::yield_now().await;
-    }
-}
-
-/// How late each timer was that fell due while a sweep was up.
+/// How late each timer was that was due while a sweep was up.
 async fn lateness(world: &World) -> Vec<TimeDelta> {
-    let (run, wake) = put_to_sleep(world).await;
+    let (run, wake) = start_sleepers(world).await;
     let sweep = Arc::new(Sweep::new(world.runtime.clone()));
     let mut up: Vec<JoinHandle<runtime::Result<()>>> = Vec::new();
     let (mut tick, mut attended) = (world.now(), Vec::new());
-    let end = world.now() + TimeDelta::seconds(i64::from(LONGEST) + 120);
+    let end = world.now() + TimeDelta::seconds(i64::from(MAX_SLEEP) + 120);
     while world.now() < end {
         if world.now() >= tick {
             tick += TimeDelta::minutes(1);
             let sweep = sweep.clone();
             up.push(tokio::spawn(async move { sweep.run().await }));
         }
-        calm().await;
+        run_others().await;
         up.retain(|sweep| !sweep.is_finished());
         let (from, to) = (world.now(), world.now() + STEP);
         if !up.is_empty() {
@@ -78,13 +58,13 @@ async fn lateness(world: &World) -> Vec<TimeDelta> {
         }
         world.clock.set(to);
     }
-    calm().await;
-    let events = world.store().events(run, 0, u32::MAX).await.unwrap();
-    let woken = events.iter().filter(|(_, event)| event.kind == EventKind::TaskSucceeded);
+    run_others().await;
+    let events = world.events(run).await;
+    let woken = events.iter().filter(|event| event.kind == EventKind::TaskSucceeded);
     let woken: BTreeMap<TaskIndex, Instant> =
-        woken.filter_map(|(_, event)| Some((event.task?, event.at))).collect();
-    assert_eq!(woken.len(), TIMERS, "each has fired");
-    assert!(woken.iter().all(|(task, at)| *at >= wake[task]), "and none early");
+        woken.filter_map(|event| Some((event.task?, event.at))).collect();
+    assert_eq!(woken.len(), TIMERS, "each timer has fired");
+    assert!(woken.iter().all(|(task, at)| *at >= wake[task]), "none fired early");
     attended.iter().map(|task| woken[task] - wake[task]).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Backfills that meet what is no longer there, and what their runs are given.
+//! Backfills whose outputs or version are deleted, and the intervals of their runs.
 
 use chrono::TimeDelta;
 use model::{BackfillId, Instant, RunState, TaskIndex};
@@ -7,11 +7,11 @@ use serde_json::json;
 use store::{BackfillRecord, BackfillState, Part, Rerun, RunRecord};
 use uuid::Uuid;
 
-use crate::backfill::{begin, counts, live, progress, record, world, year};
+use crate::backfill::{begin, counts, pass_minutes, progress, record, world, year};
 use crate::world::World;
 
-/// Deletes what the runs of `daily` delivered, as the sweep does after a week.
-async fn forget_outputs(world: &mut World) {
+/// Deletes the outputs of the runs of `daily`, as the sweep does after a week.
+async fn delete_outputs(world: &mut World) {
     world.clock.advance(TimeDelta::days(8));
     for state in [RunState::Succeeded, RunState::Failed] {
         let runs = world.store().expired(Part::Outputs, state, world.now()).await.unwrap();
@@ -20,7 +20,7 @@ async fn forget_outputs(world: &mut World) {
 }
 
 #[tokio::test]
-async fn runs_whose_outputs_are_deleted_are_done_anew_as_a_whole() {
+async fn runs_whose_outputs_are_deleted_are_re_run_as_a_whole() {
     for (rerun, redone) in [(Rerun::Failed, 3), (Rerun::All, 31)] {
         let mut world = world().await;
         let january = NewBackfill { to: "2025-01-31".into(), ..year(1) };
@@ -28,14 +28,14 @@ async fn runs_whose_outputs_are_deleted_are_done_anew_as_a_whole() {
         let sevens = |date: Instant| date.format("%d").to_string().ends_with('7');
         world.fails = Box::new(move |date, task| task == second && date.is_some_and(sevens));
         let id = begin(&mut world, &january).await.record.id;
-        live(&mut world, 120, 8).await;
+        pass_minutes(&mut world, 120, 8).await;
         assert_eq!(progress(&world, id).await, counts(&[("failed", 3), ("succeeded", 28)]));
-        forget_outputs(&mut world).await;
+        delete_outputs(&mut world).await;
         world.fails = Box::new(|_, _| false);
         let again = NewBackfill { rerun, id: BackfillId(Uuid::from_u128(2)), ..january };
         let plan = begin(&mut world, &again).await;
         assert_eq!(plan.dates.len(), redone);
-        live(&mut world, 180, 40).await;
+        pass_minutes(&mut world, 180, 40).await;
         assert_eq!(
             progress(&world, plan.record.id).await,
             counts(&[("succeeded", redone as u32)]),
@@ -46,28 +46,33 @@ async fn runs_whose_outputs_are_deleted_are_done_anew_as_a_whole() {
         let of_january = |found: &RunRecord| found.facts.trigger_kind == "backfill";
         for found in world.runs("daily").await.into_iter().filter(of_january) {
             let first = world.began(found.run.id).await.unwrap();
-            let anew = rerun == Rerun::All || found.facts.logical_date.is_some_and(sevens);
-            assert_eq!(first >= plan.record.created_at, anew, "{rerun:?}: {:?}", found.facts.logical_date);
+            let is_rerun = rerun == Rerun::All || found.facts.logical_date.is_some_and(sevens);
+            assert_eq!(
+                first >= plan.record.created_at,
+                is_rerun,
+                "{rerun:?}: {:?}",
+                found.facts.logical_date
+            );
         }
     }
 }
 
 #[tokio::test]
-async fn a_backfill_whose_version_is_gone_pauses_says_why_and_can_go_on() {
+async fn a_backfill_whose_version_is_missing_pauses_with_the_reason_and_can_be_resumed() {
     let mut world = world().await;
     let plan =
         world.runtime.backfills().plan(&NewBackfill { to: "2025-01-04".into(), ..year(1) }).await.unwrap();
     let id = plan.record.id;
     let of_a_version = BackfillRecord { version: Some(2), ..plan.record.clone() };
     world.store().create_backfill(&of_a_version, &plan.dates).await.unwrap();
-    live(&mut world, 3, 0).await;
+    pass_minutes(&mut world, 3, 0).await;
     let stumbled = record(&world, id).await;
     assert_eq!((stumbled.state, stumbled.due_at), (BackfillState::Paused, None));
     assert!(stumbled.problem.is_some_and(|problem| problem.contains("no version 2")));
-    assert_eq!(progress(&world, id).await, counts(&[("waiting", 4)]), "no date is claimed by nobody");
+    assert_eq!(progress(&world, id).await, counts(&[("waiting", 4)]), "no date is claimed");
     world.write("name: daily\nschedule: {cron: '0 6 * * *', timezone: Europe/Berlin}\ntasks: [{name: a, type: bash, config: {command: echo}}]\n").await;
     world.runtime.backfills().steer(id, runtime::Steer::Resume, "ada").await.unwrap();
-    live(&mut world, 60, 8).await;
+    pass_minutes(&mut world, 60, 8).await;
     assert_eq!(progress(&world, id).await, counts(&[("succeeded", 4)]));
 }
 
@@ -85,7 +90,7 @@ tasks:
 ";
 
 #[tokio::test]
-async fn the_runs_of_a_backfill_are_of_the_version_that_was_chosen_and_know_their_interval() {
+async fn the_runs_of_a_backfill_have_the_chosen_version_and_their_data_interval() {
     let mut world = world().await;
     world.write(GIVEN).await;
     let four = NewBackfill { to: "2025-04-01".into(), from: "2025-03-29".into(), ..year(1) };
@@ -98,7 +103,7 @@ async fn the_runs_of_a_backfill_are_of_the_version_that_was_chosen_and_know_thei
             &NewBackfill { id, version, from: day(&four.from), to: day(&four.to), ..four.clone() },
         )
         .await;
-        live(&mut world, 60, 9).await;
+        pass_minutes(&mut world, 60, 9).await;
         let label = json!(id.to_string());
         let mut runs = world.runs("daily").await;
         runs.retain(|found| found.facts.labels.get("backfill") == Some(&label));
@@ -122,7 +127,7 @@ async fn the_runs_of_a_backfill_are_of_the_version_that_was_chosen_and_know_thei
 }
 
 #[tokio::test]
-async fn a_scheduled_run_knows_its_interval() {
+async fn a_scheduled_run_has_its_data_interval() {
     let mut world = World::at("2026-03-28T12:00:00Z");
     world.write(GIVEN).await;
     world.sweep_at("2026-03-29T04:00:01Z").await;

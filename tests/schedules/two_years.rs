@@ -1,7 +1,8 @@
-//! Two years of hourly and daily schedules in three zones, with three sweeps at once and times in which none is up. How
-//! late the sweep itself is, `drift.rs` tells.
+//! Two years of hourly and daily schedules in three zones, with three concurrent sweeps and downtimes. `drift.rs` tests how
+//! late the sweep itself is.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use calendar::{Calendar, GRACE};
 use chrono::TimeDelta;
@@ -16,13 +17,13 @@ const ZONES: [&str; 3] = ["America/New_York", "Europe/Berlin", "Australia/Lord_H
 const PATTERNS: [(&str, &str); 2] = [("hourly", "0 * * * *"), ("daily", "30 2 * * *")];
 const START: &str = "2026-01-01T00:00:00Z";
 
-/// A time in which no sweep is up, and the first look after it.
+/// A time in which no sweep is up. The first sweep is at `until`.
 struct Downtime {
     from: Instant,
     until: Instant,
 }
 
-/// About forty of them, from a minute to ten days long, in order.
+/// About forty downtimes from a minute to ten days long, in order.
 fn downtimes(random: &mut StdRng, start: Instant, end: Instant) -> Vec<Downtime> {
     let mut found = Vec::new();
     let mut from = start;
@@ -42,13 +43,13 @@ fn downtimes(random: &mut StdRng, start: Instant, end: Instant) -> Vec<Downtime>
     }
 }
 
-/// The dates that must have a run, worked out from when somebody was there to make it.
+/// The dates that must have a run, derived from when a sweep was up.
 fn expected(schedule: &Schedule, downtimes: &[Downtime], start: Instant, end: Instant) -> BTreeSet<Instant> {
     let calendar = Calendar::of(schedule).unwrap();
     let all: Vec<Instant> = calendar.following(start).take_while(|at| *at <= end).collect();
-    let slept = |at: &Instant| downtimes.iter().find(|down| down.from <= *at && *at < down.until);
+    let downtime = |at: &Instant| downtimes.iter().find(|down| down.from <= *at && *at < down.until);
     let latest = |down: &Downtime| all.iter().rfind(|at| **at <= down.until).copied();
-    let has_run = |at: &Instant| match (slept(at), schedule.catchup) {
+    let has_run = |at: &Instant| match (downtime(at), schedule.catchup) {
         (None, _) | (_, Catchup::All) => true,
         (Some(down), _) if *at + GRACE >= down.until => true,
         (Some(down), Catchup::Latest) => latest(down) == Some(*at),
@@ -57,10 +58,10 @@ fn expected(schedule: &Schedule, downtimes: &[Downtime], start: Instant, end: In
     all.iter().copied().filter(has_run).collect()
 }
 
-/// Lives through all of it: whenever something is due and somebody is there, three sweeps look at once.
-async fn live(
+/// Lets two years pass: whenever a schedule is due outside a downtime, three sweeps fire at once.
+async fn pass_two_years(
     world: &World,
-    sweeps: &[Runtime; 3],
+    sweeps: &[Arc<Runtime>; 3],
     downtimes: &[Downtime],
     end: Instant,
     random: &mut StdRng,
@@ -69,10 +70,10 @@ async fn live(
     loop {
         let rows = world.store().schedules(TENANT, None, None, 100).await.unwrap();
         let due = rows.iter().filter_map(|row| row.due_at).min().unwrap_or(end).max(world.now());
-        let look = due + TimeDelta::milliseconds(random.random_range(0..1_500));
+        let tick = due + TimeDelta::milliseconds(random.random_range(0..1_500));
         let now = match restarts.peek() {
             Some(down) if due >= down.from => restarts.next().unwrap().until,
-            _ => look,
+            _ => tick,
         };
         if now > end {
             return;
@@ -87,7 +88,7 @@ async fn live(
 async fn two_years(seed: u64, catchup: &str) {
     let mut random = StdRng::seed_from_u64(seed);
     let world = World::at(START);
-    world.places(None).await;
+    world.set_slots(None).await;
     for zone in ZONES {
         for (name, cron) in PATTERNS {
             let workflow =
@@ -100,8 +101,9 @@ async fn two_years(seed: u64, catchup: &str) {
     }
     let (start, end): (Instant, Instant) = (world.now(), "2028-01-01T00:10:00Z".parse().unwrap());
     let downtimes = downtimes(&mut random, start, end);
-    let sweeps = [world.twin(), world.twin(), world.twin()];
-    live(&world, &sweeps, &downtimes, end, &mut random).await;
+    let process = || world.process(world.clock.clone());
+    let sweeps = [process().await, process().await, process().await];
+    pass_two_years(&world, &sweeps, &downtimes, end, &mut random).await;
     let rows = world.store().schedules(TENANT, None, None, 100).await.unwrap();
     assert_eq!(rows.len(), ZONES.len() * PATTERNS.len(), "each pattern in each zone");
     for row in rows {
@@ -123,11 +125,11 @@ async fn with_catchup_all_every_instant_has_one_run() {
 }
 
 #[tokio::test]
-async fn with_catchup_latest_one_run_makes_up_for_each_time_away() {
+async fn with_catchup_latest_one_run_makes_up_for_each_downtime() {
     two_years(2, "latest").await;
 }
 
 #[tokio::test]
-async fn with_catchup_none_what_was_missed_has_none() {
+async fn with_catchup_none_missed_instants_have_no_run() {
     two_years(3, "none").await;
 }

@@ -1,78 +1,47 @@
-//! The runtime over the in-memory store, with workers that take as long as a test says.
+//! The runtime over the store in memory, with workers that take as long as a test says.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::ops::Deref;
+use std::sync::Arc;
 
-use async_trait::async_trait;
-use bus::Bus;
 use chrono::TimeDelta;
 use engine::Command;
-use language::{FileKind, SourceFile};
 use model::message::{TaskDispatched, TaskResult};
-use model::{Clock, Failure, Instant, Limit, Message, RunId, TaskIndex, TaskKey, TenantId, WorkerId};
-use runtime::{Runtime, Settled, StartRun};
+use model::{Failure, Instant, Limit, Message, RunId, TaskIndex, TaskKey, TenantId, WorkerId};
+use runtime::{Runtime, Settled};
 use serde_json::Value;
-use store::{Memory, RunFilter, RunRecord, ScheduleRecord, Store};
-use testkit::ManualClock;
+use store::{RunRecord, ScheduleRecord};
+use testkit::{HangingBus, ManualClock, RecordingBus};
 use uuid::Uuid;
 
 pub(crate) const TENANT: TenantId = TenantId::DEFAULT;
 const WORKER: WorkerId = WorkerId(Uuid::from_u128(9));
 
-/// Keeps what is published.
-#[derive(Clone, Default)]
-pub(crate) struct Letters(Arc<Mutex<Vec<Message>>>);
-
-#[async_trait]
-impl Bus for Letters {
-    async fn publish(&self, messages: &[Message]) -> Result<(), bus::Error> {
-        self.0.lock().unwrap().extend_from_slice(messages);
-        Ok(())
-    }
-
-    async fn ping(&self) -> Result<(), bus::Error> {
-        Ok(())
-    }
-}
-
-/// Takes nothing and never answers.
-struct Silence;
-
-#[async_trait]
-impl Bus for Silence {
-    async fn publish(&self, _: &[Message]) -> Result<(), bus::Error> {
-        std::future::pending().await
-    }
-
-    async fn ping(&self) -> Result<(), bus::Error> {
-        Ok(())
-    }
-}
-
-/// Whether a task of a run of that date fails.
-type Verdict = Box<dyn Fn(Option<Instant>, TaskIndex) -> bool + Send>;
+/// Whether a task of a run with that logical date fails.
+type Fails = Box<dyn Fn(Option<Instant>, TaskIndex) -> bool + Send>;
 
 pub(crate) struct World {
-    pub(crate) clock: ManualClock,
-    pub(crate) runtime: Arc<Runtime>,
-    letters: Letters,
-    /// What workers will have done, and when.
+    base: testkit::World<RecordingBus>,
+    /// Running attempts, by when they end.
     work: BTreeMap<(Instant, usize), TaskDispatched>,
     dispatched: usize,
     /// How long a task takes.
     pub(crate) takes: TimeDelta,
-    pub(crate) fails: Verdict,
+    pub(crate) fails: Fails,
+}
+
+impl Deref for World {
+    type Target = testkit::World<RecordingBus>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.base
+    }
 }
 
 impl World {
     pub(crate) fn at(instant: &str) -> Self {
-        let (clock, letters) = (ManualClock::at(instant), Letters::default());
-        let runtime =
-            Runtime::new(Arc::new(Memory::default()), Arc::new(letters.clone()), Arc::new(clock.clone()));
         Self {
-            clock,
-            runtime: Arc::new(runtime),
-            letters,
+            base: testkit::World::in_memory(RecordingBus::default(), ManualClock::at(instant)),
             work: BTreeMap::new(),
             dispatched: 0,
             takes: TimeDelta::minutes(10),
@@ -80,63 +49,26 @@ impl World {
         }
     }
 
-    pub(crate) fn store(&self) -> &Arc<dyn Store> {
-        self.runtime.store()
+    /// Another process on the same state, which hangs as soon as it publishes.
+    pub(crate) fn hanging_process(&self) -> Runtime {
+        Runtime::new(self.store().clone(), Arc::new(HangingBus), Arc::new(self.clock.clone()))
     }
 
-    pub(crate) fn now(&self) -> Instant {
-        self.clock.now()
-    }
-
-    /// A second process on the same state.
-    pub(crate) fn twin(&self) -> Runtime {
-        Runtime::new(self.store().clone(), Arc::new(self.letters.clone()), Arc::new(self.clock.clone()))
-    }
-
-    /// A second process on the same state, which stands still for ever as soon as it has something to say.
-    pub(crate) fn dying_twin(&self) -> Runtime {
-        Runtime::new(self.store().clone(), Arc::new(Silence), Arc::new(self.clock.clone()))
-    }
-
-    /// Registers a workflow as it is written.
-    pub(crate) async fn write(&self, text: &str) {
-        let file = SourceFile { path: "inline".into(), kind: FileKind::Workflow, text: text.to_owned() };
-        let compiled = language::compile(&[file]);
-        assert!(compiled.diagnostics.is_empty(), "{:#?}", compiled.diagnostics);
-        self.runtime.register(TENANT, compiled.definitions, "test").await.unwrap();
-    }
-
-    /// Starts a run as a person does.
-    pub(crate) async fn start(&mut self, workflow: &str, number: u128) {
-        let request = StartRun {
-            id: RunId(Uuid::from_u128(1_000 + number)),
-            tenant: TENANT,
-            workflow: workflow.to_owned(),
-            inputs: Default::default(),
-            labels: Default::default(),
-            logical_date: None,
-            origin: runtime::Origin::Api { by: "test".into() },
-            priority: 0,
-        };
-        self.runtime.start(request).await.unwrap();
+    /// Starts a run and lets workers claim its tasks.
+    pub(crate) async fn start_and_deliver(&mut self, workflow: &str) {
+        self.start(workflow).await;
         self.deliver().await;
     }
 
-    pub(crate) async fn places(&self, places: Option<u32>) {
-        self.store().set_slots(&Limit::Queue("light".into()), places).await.unwrap();
+    /// Limits the active tasks of the queue.
+    pub(crate) async fn set_slots(&self, slots: Option<u32>) {
+        self.store().set_slots(&Limit::Queue("light".into()), slots).await.unwrap();
         self.store().set_slots(&Limit::Tenant(TENANT), None).await.unwrap();
     }
 
     pub(crate) async fn schedule(&self, workflow: &str, name: &str) -> ScheduleRecord {
         let all = self.store().schedules(TENANT, Some(workflow), None, 100).await.unwrap();
         all.into_iter().find(|record| record.schedule.name == name).unwrap()
-    }
-
-    pub(crate) async fn runs(&self, workflow: &str) -> Vec<RunRecord> {
-        let filter = RunFilter { workflow: Some(workflow.into()), limit: u32::MAX, ..RunFilter::default() };
-        let mut runs = self.store().runs(TENANT, &filter).await.unwrap();
-        runs.sort_by_key(|found| (found.facts.logical_date, found.run.id));
-        runs
     }
 
     /// The logical dates of a workflow's runs, as texts.
@@ -146,7 +78,7 @@ impl World {
         self.runs(workflow).await.into_iter().filter_map(date).collect()
     }
 
-    /// What the first task of a run is given, rendered.
+    /// The rendered settings of the first task of a run.
     pub(crate) async fn config(&self, found: &RunRecord) -> Value {
         let (version, queue) = (found.run.version, "light".to_owned());
         let key = TaskKey { run: found.run.id, task: TaskIndex(0) };
@@ -161,10 +93,10 @@ impl World {
 
     /// When the first task of a run began.
     pub(crate) async fn began(&self, run: RunId) -> Option<Instant> {
-        self.store().run_tasks(run, None, None, 1).await.unwrap()[0].task.started_at
+        self.tasks(run).await[0].task.started_at
     }
 
-    /// Moves time and lets the sweep look at what is due then, and only then.
+    /// Moves time to an instant and fires the schedules and backfills that are due then.
     pub(crate) async fn sweep_at(&mut self, instant: &str) {
         self.clock.set(instant.parse().unwrap());
         self.sweep().await;
@@ -179,8 +111,8 @@ impl World {
         self.deliver().await;
     }
 
-    /// Lives through time until that instant: the sweep ticks when something is due, workers work.
-    pub(crate) async fn live_until(&mut self, end: Instant) {
+    /// Lets time pass until an instant: the sweep ticks whenever something is due, and attempts end.
+    pub(crate) async fn pass_until(&mut self, end: Instant) {
         self.deliver().await;
         loop {
             let agenda = self.store().agenda(self.now()).await.unwrap();
@@ -196,11 +128,11 @@ impl World {
     }
 
     async fn finish_work(&mut self) {
-        while let Some(entry) = self.work.first_entry().filter(|entry| entry.key().0 <= self.clock.now()) {
+        while let Some(entry) = self.work.first_entry().filter(|entry| entry.key().0 <= self.base.now()) {
             let TaskDispatched { key, attempt, .. } = entry.remove();
             let facts = self.store().facts(key.run).await.unwrap().unwrap();
             let result = match (self.fails)(facts.logical_date, key.task) {
-                true => TaskResult::Failed(Failure::permanent("as it was told")),
+                true => TaskResult::Failed(Failure::permanent("the test lets it fail")),
                 false => TaskResult::Succeeded(Value::Null),
             };
             let (task, worker, started_at) = (key.task, Some(WORKER), self.now() - self.takes);
@@ -210,10 +142,10 @@ impl World {
         }
     }
 
-    /// Carries out what was published, and what follows from it.
+    /// Handles the published messages, and those that follow from them.
     pub(crate) async fn deliver(&mut self) {
         loop {
-            let messages = std::mem::take(&mut *self.letters.0.lock().unwrap());
+            let messages = self.bus.take();
             if messages.is_empty() {
                 return;
             }
@@ -221,9 +153,9 @@ impl World {
                 match message {
                     Message::TaskDispatched(task) => self.claim(task).await,
                     Message::ConcurrencyGroupFreed(freed) => self.runtime.admit(&freed).await.unwrap(),
-                    Message::CancelRequested(asked) => {
-                        let (actor, reason) = (asked.actor, Some(asked.reason));
-                        self.runtime.settle(asked.run, Command::Cancel { actor, reason }).await.unwrap();
+                    Message::CancelRequested(request) => {
+                        let (actor, reason) = (request.actor, Some(request.reason));
+                        self.runtime.settle(request.run, Command::Cancel { actor, reason }).await.unwrap();
                     }
                     _ => {}
                 }

@@ -13,7 +13,7 @@ use store::{DueTimer, Memory, Runs};
 use crate::bus::InFlight;
 use crate::fault_points::{Interrupted, now};
 
-/// A mistake that somebody could make.
+/// A mistake that a programmer could make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Bug {
     /// Rows are written whatever was written over them meanwhile.

@@ -14,7 +14,7 @@ use crate::coverage::Moves;
 use crate::replay::{Replay, Rows};
 use crate::timers;
 
-/// A violated invariant.
+/// An invariant that a world violates.
 #[derive(Clone, Debug)]
 pub(crate) struct Violation {
     pub(crate) invariant: &'static str,

@@ -17,7 +17,7 @@ pub(crate) enum Point {
     UnitRead,
     /// Its rows are written.
     Save,
-    /// Before it commits.
+    /// Before the transaction commits.
     BeforeCommit,
     /// The same, for what several runs share: the transaction holds the lock for all of them.
     BeforeSharedCommit,
@@ -174,7 +174,7 @@ pub(crate) struct FaultRates {
 }
 
 impl FaultRates {
-    /// No faults.
+    /// A world without faults.
     pub(crate) fn none() -> Self {
         Self::default()
     }

@@ -124,7 +124,7 @@ impl Observer {
         (!runs.is_empty()).then(|| people::steer(runs[draw(runs.len())], draw))
     }
 
-    /// The known workers.
+    /// The workers that are registered.
     pub(crate) fn workers(&self) -> Vec<WorkerId> {
         let known = now(self.memory.workers(TenantId::DEFAULT, None, ALL)).unwrap();
         known.into_iter().map(|worker| worker.id).collect()

@@ -25,8 +25,11 @@ impl Observer {
     fn ready_in(&self, replay: &Replay, at: Instant) -> Vec<Ready> {
         let run = replay.run.id;
         if replay.run.waiting {
-            let has_room = !self.is_lane_full(replay);
-            return has_room.then_some((run, None, 0, "held, with room in its lane")).into_iter().collect();
+            let has_room = !self.is_group_full(replay);
+            return has_room
+                .then_some((run, None, 0, "waiting, with room in its concurrency group"))
+                .into_iter()
+                .collect();
         }
         let due = replay.timers.iter().filter(|timer| timer.wake_at <= at);
         let due = due.map(|timer| (run, timer.task, timer.attempt, "a timer that is due"));
@@ -63,17 +66,17 @@ impl Observer {
                         })
                 };
                 let owned = self.replays.values().any(executes);
-                (!owned).then_some("waits for shared work that nobody does")
+                (!owned).then_some("waits for a shared task that no run executes")
             }
             _ => None,
         }
     }
 
-    fn is_lane_full(&self, held: &Replay) -> bool {
-        let graph = &self.graphs[&held.run.version];
+    fn is_group_full(&self, waiting: &Replay) -> bool {
+        let graph = &self.graphs[&waiting.run.version];
         let limit = graph.workflow().concurrency.as_ref().map_or(u32::MAX, |limits| limits.limit);
         let goes_on = |replay: &&Replay| {
-            let (one, other) = (&replay.run, &held.run);
+            let (one, other) = (&replay.run, &waiting.run);
             (one.tenant, &one.workflow, &one.concurrency_group)
                 == (other.tenant, &other.workflow, &other.concurrency_group)
                 && !one.waiting

@@ -71,7 +71,7 @@ impl Replay {
         )
     }
 
-    /// Applies one event.
+    /// Applies one event of the history.
     pub(crate) fn apply(&mut self, event: &Event, moves: &mut Moves) -> Result<(), String> {
         self.timed_out |= event.kind == EventKind::RunTimedOut;
         // A run that timed out has time again once a part of it is re-run.

@@ -29,17 +29,17 @@ impl TaskRunner for Script {
         let seed = read("SEED").parse::<u64>().unwrap() ^ (u64::from(job.attempt) << 40) ^ (name << 8);
         let failures: f64 = read("FAILURES").parse().unwrap();
         let mut rng = StdRng::seed_from_u64(seed);
-        let (fate, takes) = (rng.random_range(0.0..1.0), rng.random_range(0..100_000));
+        let (chance, takes) = (rng.random_range(0.0..1.0), rng.random_range(0..100_000));
         // Some failures hang: they are stopped when they time out.
-        let hangs = fate < failures * 0.2;
+        let hangs = chance < failures * 0.2;
         let clock = &context.clock;
         let end = clock.now() + if hangs { TimeDelta::days(1) } else { TimeDelta::milliseconds(takes) };
         tokio::select! {
             biased;
             () = context.cancel.cancelled() => Err(Unfinished::Stopped),
-            () = clock.wait_until(end) => match fate {
-                fate if fate < failures * 0.4 => Err(Failure::permanent("no").into()),
-                fate if fate < failures => Err(Failure::transient("not yet").into()),
+            () = clock.wait_until(end) => match chance {
+                chance if chance < failures * 0.4 => Err(Failure::permanent("no").into()),
+                chance if chance < failures => Err(Failure::transient("not yet").into()),
                 _ => Ok(json!({"took": takes})),
             },
         }

@@ -18,7 +18,7 @@ use crate::bugs::Planted;
 use crate::fault_points::{Interrupted, Points, now};
 use crate::faults::Point;
 
-/// The runs that commits changed since somebody asked. Clones share one list.
+/// The runs that commits changed since the last call. Clones share one list.
 #[derive(Clone, Default)]
 pub(crate) struct Ledger(Arc<Mutex<BTreeSet<RunId>>>);
 

@@ -2,7 +2,7 @@
 //! the cloud. One that dies is restarted at the same address.
 
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -20,6 +20,7 @@ use model::{Clock, Topic};
 use runtime::Runtime;
 use rustix::process::{Pid, Signal, kill_process};
 use store::Postgres;
+use tokio::net::TcpSocket;
 use tracing::{info, warn};
 
 use super::DevArgs;
@@ -57,6 +58,7 @@ pub struct SeparateProcesses {
     background: Vec<tokio::task::JoinHandle<()>>,
     embedded: Database,
     _watcher: workflows::Watcher,
+    _reserved: Vec<TcpSocket>,
     _emulator: Emulator,
     _folder: DataFolder,
 }
@@ -70,7 +72,7 @@ impl SeparateProcesses {
         };
         let embedded = Database::open(args.database_url.as_deref(), &folder).await?;
         Postgres::migrate(embedded.url()).await.context("cannot migrate the database")?;
-        let ports = ports(args.port)?;
+        let (ports, reserved) = reserve_ports(args.port)?;
         let url = format!("http://{}:{}", Ipv4Addr::LOCALHOST, ports[FUNCTIONS.len() - 1]);
         let issuer = LocalIssuer::open(&folder, &url)?;
         let (keys_url, keys) = serve_keys(&issuer).await?;
@@ -133,6 +135,7 @@ impl SeparateProcesses {
             background,
             embedded,
             _watcher: watcher,
+            _reserved: reserved,
             _emulator: emulator,
             _folder: folder,
         })
@@ -149,20 +152,25 @@ impl SeparateProcesses {
     }
 }
 
-/// A free port for each function; the last one is the console's.
-fn ports(last: u16) -> anyhow::Result<[u16; FUNCTIONS.len()]> {
-    // All are held until all are chosen, so that they differ.
-    let mut held = Vec::new();
-    for place in 1..=FUNCTIONS.len() {
-        let port = if place == FUNCTIONS.len() { last } else { 0 };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-        held.push(
-            listener.with_context(|| format!("cannot listen on port {port}: choose another with --port"))?,
-        );
+/// Reserves a port for each function; the last one is the console's. No other process is given a port while its socket is
+/// bound. A socket that does not listen leaves the port to the function, which listens on it.
+fn reserve_ports(last: u16) -> anyhow::Result<([u16; FUNCTIONS.len()], Vec<TcpSocket>)> {
+    let mut reserved = Vec::new();
+    for number in 1..=FUNCTIONS.len() {
+        let port = if number == FUNCTIONS.len() { last } else { 0 };
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        let bound = socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        bound.with_context(|| format!("cannot listen on port {port}: choose another with --port"))?;
+        reserved.push(socket);
     }
     let ports: Vec<u16> =
-        held.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<anyhow::Result<_>>()?;
-    Ok(ports.try_into().expect("there is one for each function"))
+        reserved.iter().map(|socket| Ok(socket.local_addr()?.port())).collect::<anyhow::Result<_>>()?;
+    if cfg!(not(target_os = "linux")) {
+        // Elsewhere a bound socket keeps the function from listening.
+        reserved.clear();
+    }
+    Ok((ports.try_into().expect("there is one for each function"), reserved))
 }
 
 /// The keys with which functions check the admin's token.

@@ -1,4 +1,4 @@
-//! `ebb dev --bus pubsub-emulator`: every function a process of its own, pushed to by Google's emulator.
+//! `ebb dev --bus pubsub-emulator`: every function is a process of its own, and Google's emulator pushes to it.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -6,13 +6,14 @@ use std::process::Command;
 use embedded::Emulator;
 use reqwest::Method;
 use serde_json::{Value, json};
+use testkit::eventually;
 
-use crate::ebb::{Dev, Place};
+use crate::project::{Dev, Project};
 
 const WORKFLOWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../workflows");
 
-/// Every example that waits for no person and no service, with what it is given; two of them end badly on purpose. Not
-/// `deadline`, which gives itself five seconds, however many functions are killed meanwhile.
+/// Every example that waits for no person and no service, with its inputs and its final state. Two of them fail on
+/// purpose.
 fn examples() -> Vec<(&'static str, Value, &'static str)> {
     let day = || json!({"day": "2026-01-31"});
     let well = |name, inputs| (name, inputs, "succeeded");
@@ -41,23 +42,24 @@ fn examples() -> Vec<(&'static str, Value, &'static str)> {
         well("signed-order", json!({})),
         well("new-object", json!({"path": "gs://b/a"})),
         well("after-both", day()),
+        well("deadline", json!({})),
         well("market-pipeline", json!({"day": "2026-01-31", "cool_down": "1s"})),
     ]
 }
 
-/// The processes of the functions that live, as `ebb dev` has told.
-fn processes(place: &Place) -> BTreeMap<String, u32> {
-    let log = std::fs::read_to_string(place.log()).unwrap();
+/// The latest process of each function, according to the log of `ebb dev`.
+fn processes(project: &Project) -> BTreeMap<String, u32> {
+    let log = std::fs::read_to_string(project.log()).unwrap();
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let told = lines.filter_map(|line| {
+    let started = lines.filter_map(|line| {
         let (name, rest) = line["message"].as_str()?.split_once(" is process ")?;
         Some((name.to_owned(), rest.split(' ').next()?.parse().ok()?))
     });
-    told.collect()
+    started.collect()
 }
 
-fn kill(place: &Place, function: &str) {
-    let process = processes(place)[function].to_string();
+fn kill(project: &Project, function: &str) {
+    let process = processes(project)[function].to_string();
     assert!(Command::new("kill").args(["-KILL", &process]).status().unwrap().success(), "{function}");
 }
 
@@ -66,61 +68,58 @@ async fn state(dev: &Dev, run: &str) -> Option<String> {
     Some(answer.json::<Value>().await.ok()?["state"].as_str()?.to_owned())
 }
 
-/// Starts an example; whoever asks asks again until the API is there.
+/// Starts an example, as often as it takes: the API may have been killed.
 async fn start(dev: &Dev, workflow: &str, inputs: &Value) -> String {
-    loop {
+    eventually(&format!("{workflow} is started"), async || {
         let start = dev.request(Method::POST, &format!("/workflows/{workflow}/runs"));
         let start = start.header("idempotency-key", workflow).json(&json!({"inputs": inputs}));
-        if let Ok(answer) = start.send().await
-            && let Ok(run) = answer.json::<Value>().await
-            && let Some(id) = run["id"].as_str()
-        {
-            return id.to_owned();
-        }
-        tokio::task::yield_now().await;
-    }
+        let run: Value = start.send().await.ok()?.json().await.ok()?;
+        Some(run["id"].as_str()?.to_owned())
+    })
+    .await
+}
+
+/// Waits for the final state of a run.
+async fn final_state(dev: &Dev, run: &str) -> String {
+    eventually(&format!("run {run} ends"), async || {
+        let state = state(dev, run).await?;
+        ["succeeded", "failed", "cancelled", "stalled"].contains(&state.as_str()).then_some(state)
+    })
+    .await
 }
 
 #[tokio::test]
-async fn the_examples_end_as_they_promise_whichever_function_is_killed() {
+async fn the_examples_end_as_documented_whichever_function_is_killed() {
     if !Emulator::is_installed() {
         return eprintln!("skipped: Google's Pub/Sub emulator is not installed");
     }
-    let place = Place::new();
-    std::fs::create_dir_all(place.path().join(".ebb/secrets")).unwrap();
-    std::fs::write(place.path().join(".ebb/secrets/SIGNING_KEY"), "open sesame\n").unwrap();
+    let project = Project::new().with_secret("SIGNING_KEY", "open sesame\n");
     let arguments = ["--bus", "pubsub-emulator", "--workflows", WORKFLOWS];
-    let mut dev = place.dev_with(&arguments, &[("RUST_LOG", "info")]);
-    let before = processes(&place);
+    let dev = project.dev_with(&arguments, &[("RUST_LOG", "info")]);
+    let before = processes(&project);
     assert_eq!(before.len(), 5, "each function is a process of its own: {before:?}");
-    // Nothing is claimed yet: what a dead worker holds is found after a minute, which `chaos` waits for.
-    kill(&place, "execute");
+    // No attempt is claimed yet: those of a dead worker are found after a minute, which `chaos` tests.
+    kill(&project, "execute");
     let mut runs = Vec::new();
     for (workflow, inputs, end) in examples() {
         runs.push((workflow, start(&dev, workflow, &inputs).await, end));
         match runs.len() {
-            5 => kill(&place, "evaluate"),
-            10 => kill(&place, "trigger"),
-            15 => kill(&place, "sweep"),
-            20 => kill(&place, "console"),
+            5 => kill(&project, "evaluate"),
+            10 => kill(&project, "trigger"),
+            15 => kill(&project, "sweep"),
+            20 => kill(&project, "console"),
             _ => {}
         }
     }
     for (workflow, run, end) in &runs {
-        let state = loop {
-            match state(&dev, run).await.as_deref() {
-                Some(state @ ("succeeded" | "failed" | "cancelled" | "stalled")) => break state.to_owned(),
-                _ => tokio::task::yield_now().await,
-            }
-        };
-        assert_eq!(state, *end, "{workflow}, run {run}");
+        assert_eq!(final_state(&dev, run).await, *end, "{workflow}, run {run}");
     }
-    let after = processes(&place);
-    assert!(
-        before.iter().all(|(name, process)| after[name] != *process),
-        "all were killed: {before:?} {after:?}"
-    );
-    assert!(dev.stops_when_asked());
+    let after = eventually("every function is restarted", async || {
+        let after = processes(&project);
+        before.iter().all(|(name, process)| after[name] != *process).then_some(after)
+    })
+    .await;
+    assert!(dev.stops_on_request());
     let alive = |process: &&u32| std::path::Path::new(&format!("/proc/{process}/exe")).exists();
-    assert_eq!(after.values().filter(alive).count(), 0, "nobody is left");
+    assert_eq!(after.values().filter(alive).count(), 0, "no process is left");
 }

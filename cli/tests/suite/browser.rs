@@ -1,11 +1,11 @@
-//! The console in a real browser: Debian's Chromium, driven by Playwright. What happens there is in `browser/pages.mjs`.
+//! The console in a real browser: Debian's Chromium, driven by Playwright. The scenarios are in `browser/pages.mjs`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::ebb::Place;
+use crate::project::Project;
 
-/// What drives the browser, and what looks for barriers.
+/// The driver of the browser, and the checker of accessibility.
 const TOOLS: [&str; 2] = ["playwright-core@1.65.0", "axe-core@4.14.0"];
 
 const WORKFLOWS: [(&str, &str); 9] = [
@@ -23,7 +23,7 @@ tasks:
   - name: load
     type: bash
     depends_on: [check]
-    config: {command: 'echo connecting; test -e PLACE/fixed || { echo cannot reach the warehouse >&2; exit 3; }'}
+    config: {command: 'echo connecting; test -e PROJECT/fixed || { echo cannot reach the warehouse >&2; exit 3; }'}
   - {name: report, type: noop, depends_on: [load]}
 ",
     ),
@@ -92,7 +92,7 @@ tasks:
     ),
 ];
 
-/// Fails early where the test cannot run.
+/// Fails early if a program is missing.
 fn needs(program: &str) {
     let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     assert!(
@@ -101,7 +101,7 @@ fn needs(program: &str) {
     );
 }
 
-/// Where the tools are, which are fetched once.
+/// The folder of the tools, which are downloaded once.
 fn tools() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
     std::fs::create_dir_all(&folder).unwrap();
@@ -109,8 +109,8 @@ fn tools() -> PathBuf {
         std::fs::write(folder.join("package.json"), "{\"private\": true}").unwrap();
         let arguments = [&["install", "--no-audit", "--no-fund", "--ignore-scripts"], &TOOLS[..]].concat();
         let output = Command::new("npm").args(&arguments).current_dir(&folder).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "npm {} in {}: {said}", arguments.join(" "), folder.display());
+        let (arguments, error) = (arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "npm {arguments} in {}: {error}", folder.display());
     }
     folder
 }
@@ -118,27 +118,27 @@ fn tools() -> PathBuf {
 #[test]
 fn people_work_with_the_console_in_a_real_browser() {
     ["chromium", "node", "npm"].iter().for_each(|program| needs(program));
-    let mut place = Place::new();
-    let here = place.path().display().to_string();
+    let mut project = Project::new();
+    let here = project.path().display().to_string();
     for (name, text) in WORKFLOWS {
-        place = place.with(name, &text.replace("PLACE", &here));
+        project = project.with(name, &text.replace("PROJECT", &here));
     }
-    let dev = place.dev_with(&[], &[]);
+    let dev = project.dev_with(&[], &[]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/pages.mjs");
     let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("console");
     let output = Command::new("node")
         .arg(script)
         .envs([("URL_OF", dev.url.as_str()), ("TOKEN", dev.token.as_str())])
-        .envs([("CHROMIUM", "/usr/bin/chromium"), ("PLACE", here.as_str())])
+        .envs([("CHROMIUM", "/usr/bin/chromium"), ("PROJECT", here.as_str())])
         .env("TOOLS", tools())
         .env("SHOTS", shots)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    println!("{said}");
-    let log = std::fs::read_to_string(place.log()).unwrap();
-    let wrong: Vec<&str> =
+    let report = String::from_utf8_lossy(&output.stdout);
+    println!("{report}");
+    let log = std::fs::read_to_string(project.log()).unwrap();
+    let problems: Vec<&str> =
         log.lines().filter(|line| line.contains("ERROR") || line.contains("WARN")).collect();
-    let wrong = wrong.join("\n");
-    assert!(output.status.success(), "{said}{}\n{wrong}", String::from_utf8_lossy(&output.stderr));
+    let (error, problems) = (String::from_utf8_lossy(&output.stderr), problems.join("\n"));
+    assert!(output.status.success(), "{report}{error}\n{problems}");
 }

@@ -1,4 +1,4 @@
-//! `kill -9` at random moments: after a restart every run goes on, and nothing succeeds twice.
+//! `kill -9` at random moments: after a restart every run continues, and no task succeeds twice.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::ebb::{Dev, Place};
+use crate::project::{Dev, Project, printed};
 
 const RUNS: usize = 50;
 const KILLS: usize = 10;
@@ -26,7 +26,7 @@ tasks:
   - {name: join, type: noop, depends_on: [left, nap]}
 ";
 
-/// Asks for the runs that are not known to exist. A request that dies with its server is made again.
+/// Requests the runs that are not known to exist. A request that dies with its server is repeated by the next call.
 async fn request(dev: &Dev, runs: &mut BTreeMap<usize, String>, upto: usize) {
     for number in 0..upto {
         if runs.contains_key(&number) {
@@ -47,10 +47,10 @@ async fn request(dev: &Dev, runs: &mut BTreeMap<usize, String>, upto: usize) {
     }
 }
 
-async fn kill_at_a_random_moment(dev: &mut Dev, dice: &mut StdRng) {
+async fn kill_at_a_random_moment(dev: Dev, dice: &mut StdRng) {
     let moment = SystemClock.now() + TimeDelta::milliseconds(dice.random_range(1..400));
     SystemClock.wait_until(moment).await;
-    dev.kill();
+    drop(dev);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,20 +58,20 @@ async fn fifty_runs_survive_kill_dash_nine_at_random_moments() {
     let seed = SystemClock.now().timestamp_micros().unsigned_abs();
     println!("seed {seed}");
     let mut dice = StdRng::seed_from_u64(seed);
-    let place = Place::new().with("chores", WORKFLOW);
+    let project = Project::new().with("chores", WORKFLOW);
     let mut runs = BTreeMap::new();
     for kill in 1..=KILLS {
-        let mut dev = place.dev();
+        let dev = project.dev();
         let asking = request(&dev, &mut runs, RUNS * kill / KILLS);
         let _ = tokio::time::timeout(Duration::from_millis(dice.random_range(50..1_500)), asking).await;
-        kill_at_a_random_moment(&mut dev, &mut dice).await;
+        kill_at_a_random_moment(dev, &mut dice).await;
     }
-    let dev = place.dev();
+    let dev = project.dev();
     request(&dev, &mut runs, RUNS).await;
     assert_eq!(runs.len(), RUNS);
     for run in runs.values() {
-        let watched = place.run(&["run", "watch", run]);
-        assert!(watched.status.success(), "run {run}: {}", crate::ebb::said(&watched));
+        let watched = project.run(&["run", "watch", run]);
+        assert!(watched.status.success(), "run {run}: {}", printed(&watched));
         let events = dev.get(&format!("/runs/{run}/events?limit=100")).await;
         let mut successes: BTreeMap<&str, u32> = BTreeMap::new();
         for event in events["items"].as_array().unwrap() {

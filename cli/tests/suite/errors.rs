@@ -1,9 +1,9 @@
-//! Bad input gets a clear error with the right exit code or status, and nothing is half-done.
+//! Bad input gets a clear error with the right exit code or status, and changes nothing.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::ebb::{Place, said};
+use crate::project::{Project, printed};
 
 #[test]
 fn bad_definitions_are_refused_with_file_line_and_reason() {
@@ -17,24 +17,27 @@ fn bad_definitions_are_refused_with_file_line_and_reason() {
         ),
         ("name: bad\ntasks:\n  - {name: a, type: noop, depends_on: [nobody]}\n", "nobody"),
     ] {
-        let output = Place::new().with("bad", text).run(&["validate"]);
+        let output = Project::new().with("bad", text).run(&["validate"]);
         assert_eq!(output.status.code(), Some(1), "{text}");
-        let told = said(&output);
-        assert!(told.contains("bad.yaml:") && told.contains(expected), "`{expected}` is missing in:\n{told}");
+        let error = printed(&output);
+        assert!(
+            error.contains("bad.yaml:") && error.contains(expected),
+            "`{expected}` is missing in:\n{error}"
+        );
     }
 }
 
 #[test]
-fn nothing_answers_where_nothing_runs() {
-    let output = Place::new().run(&["runs", "--url", "http://127.0.0.1:9", "--token", "x"]);
-    assert_eq!(output.status.code(), Some(3));
-    assert!(said(&output).contains("ebb dev"), "{}", said(&output));
+fn without_a_server_the_error_mentions_ebb_dev() {
+    // The port is reserved, and no process listens on it.
+    let port = testkit::Port::reserve();
+    Project::new().assert_fails(&["runs", "--url", &port.url(), "--token", "x"], 3, "ebb dev");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_api_refuses_what_it_cannot_take_and_registers_nothing_of_it() {
-    let place = Place::new().with("greet", "name: greet\ntasks: [{name: only, type: noop}]\n");
-    let dev = place.dev();
+async fn the_api_rejects_bad_requests_and_registers_nothing_of_them() {
+    let project = Project::new().with("greet", "name: greet\ntasks: [{name: only, type: noop}]\n");
+    let dev = project.dev();
     let post = |path: &str, body: String| dev.request(Method::POST, path).body(body);
     let bad = json!({"files": [
         {"path": "graphs/good.yaml", "kind": "workflow", "text": "name: good\ntasks: [{name: a, type: noop}]"},

@@ -1,8 +1,10 @@
-//! What a new user does first: start, trigger, watch, look.
+//! What a new user does first: start, trigger, watch, read.
 
 use std::process::Stdio;
 
-use crate::ebb::{Place, said};
+use testkit::{eventually, eventually_blocking};
+
+use crate::project::{Process, Project, printed};
 
 const GREET: &str = "
 name: greet
@@ -23,64 +25,61 @@ tasks:
 
 #[test]
 fn one_command_starts_everything_and_shows_a_run_to_its_end() {
-    let place = Place::new().with("greet", GREET);
-    let output = place.run(&["dev", "--port", "0", "--run", "greet", "--once"]);
-    assert!(output.status.success(), "{}", said(&output));
-    assert!(said(&output).contains("succeeded"), "{}", said(&output));
+    let project = Project::new().with("greet", GREET);
+    let output = project.run(&["dev", "--port", "0", "--run", "greet", "--once"]);
+    assert!(output.status.success(), "{}", printed(&output));
+    assert!(printed(&output).contains("succeeded"), "{}", printed(&output));
 }
 
 #[test]
 fn a_triggered_run_is_watched_to_its_end_and_its_log_can_be_read() {
-    let place = Place::new().with("greet", GREET).with("fails", FAILS);
-    let _dev = place.dev();
-    let watched = place.run(&["trigger", "greet", "--input", "who=you", "--watch"]);
-    assert_eq!(watched.status.code(), Some(0), "{}", said(&watched));
-    let run = latest_run(&place);
-    assert!(said(&place.run(&["logs", &run, "say"])).contains("hello you"));
+    let project = Project::new().with("greet", GREET).with("fails", FAILS);
+    let _dev = project.dev();
+    let watched = project.run(&["trigger", "greet", "--input", "who=you", "--watch"]);
+    assert_eq!(watched.status.code(), Some(0), "{}", printed(&watched));
+    let run = project.latest_run();
+    assert!(printed(&project.run(&["logs", &run, "say"])).contains("hello you"));
 
-    let failed = place.run(&["trigger", "fails", "--watch"]);
+    let failed = project.run(&["trigger", "fails", "--watch"]);
     assert_eq!(failed.status.code(), Some(1));
-    let told = said(&failed);
-    let run = latest_run(&place);
+    let error = printed(&failed);
+    let run = project.latest_run();
     for part in ["bad", "exited with code 3", &format!("ebb logs {run} bad")] {
-        assert!(told.contains(part), "`{part}` is missing in:\n{told}");
+        assert!(error.contains(part), "`{part}` is missing in:\n{error}");
     }
 }
 
 #[test]
 fn a_changed_file_is_registered_and_a_bad_one_changes_nothing() {
-    let place = Place::new().with("greet", GREET);
-    let _dev = place.dev();
-    let place = place.with("greet", "name: greet\ntasks: [{name: say, type: noop, depends_on: [nobody]}]\n");
-    let place = place.with("second", "name: second\ntasks: [{name: only, type: noop}]\n");
-    // The new workflow is there as soon as its file has been seen; the bad one was seen with it.
-    while !place.run(&["trigger", "second", "--watch"]).status.success() {}
-    assert!(place.run(&["trigger", "greet", "--watch"]).status.success(), "the sound version stays active");
+    let project = Project::new().with("greet", GREET);
+    let _dev = project.dev();
+    let project =
+        project.with("greet", "name: greet\ntasks: [{name: say, type: noop, depends_on: [nobody]}]\n");
+    let project = project.with("second", "name: second\ntasks: [{name: only, type: noop}]\n");
+    // The bad file is written first, so it has been read once the new workflow is registered.
+    eventually_blocking("the new workflow is registered", || {
+        project.run(&["trigger", "second", "--watch"]).status.success().then_some(())
+    });
+    assert!(
+        project.run(&["trigger", "greet", "--watch"]).status.success(),
+        "the previous version stays active"
+    );
 }
 
 #[tokio::test]
-async fn once_it_is_ready_the_token_and_the_workflows_are_there() {
-    let place = (0..60).fold(Place::new(), |place, number| {
-        place.with(&format!("w{number}"), &format!("name: w{number}\ntasks: [{{name: a, type: noop}}]\n"))
+async fn once_it_is_ready_the_token_and_the_workflows_exist() {
+    let project = (0..60).fold(Project::new(), |project, number| {
+        project.with(&format!("w{number}"), &format!("name: w{number}\ntasks: [{{name: a, type: noop}}]\n"))
     });
     let port = testkit::Port::reserve();
-    let mut dev = place.command(&["dev", "--port", &port.number().to_string()]);
-    let mut dev = dev.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    testkit::eventually("it is ready", async || {
-        assert!(dev.try_wait().unwrap().is_none(), "it has ended");
+    let mut command = project.command(&["dev", "--port", &port.number().to_string()]);
+    let mut dev = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    eventually("it is ready", async || {
+        assert!(dev.is_alive(), "it has ended");
         let answer = reqwest::get(format!("{}/readyz", port.url())).await.ok()?;
         answer.status().is_success().then_some(())
     })
     .await;
-    let plan = place.run(&["plan", "workflows"]);
-    dev.kill().unwrap();
-    dev.wait().unwrap();
-    assert!(plan.status.success() && said(&plan).contains("nothing to apply"), "{}", said(&plan));
-}
-
-pub(crate) fn latest_run(place: &Place) -> String {
-    let listed = place.run(&["runs", "--limit", "1", "--json"]);
-    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
-    let runs = listed.get("items").unwrap_or(&listed);
-    runs[0]["id"].as_str().unwrap().to_owned()
+    let plan = project.run(&["plan", "workflows"]);
+    assert!(plan.status.success() && printed(&plan).contains("nothing to apply"), "{}", printed(&plan));
 }

@@ -3,66 +3,53 @@
 use std::io::Write;
 use std::process::Stdio;
 
+use crate::project::{Dev, Project, printed};
 use reqwest::header::{COOKIE, HeaderMap, LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
-use serde_json::Value;
-
-use crate::ebb::{Dev, Place, said};
 
 const HELLO: &str = "{name: hello, tasks: [{name: a, type: noop}]}";
 
-fn ask(place: &Place, arguments: &[&str]) -> String {
-    let output = place.run(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", said(&output));
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
 #[test]
-fn a_token_is_made_used_kept_by_login_and_revoked() {
-    let place = Place::new().with("hello", HELLO);
-    let dev = place.dev();
-    let token = ask(&place, &["tokens", "create", "ci", "--role", "viewer"]);
+fn a_token_is_created_used_stored_by_login_and_revoked() {
+    let project = Project::new().with("hello", HELLO);
+    let dev = project.dev();
+    let token = project.ask(&["tokens", "create", "ci", "--role", "viewer"]).trim().to_owned();
     assert!(token.starts_with("ebb_") && token.lines().count() == 1, "{token}");
-    let reads = place.run(&["runs", "--token", &token]);
-    assert!(reads.status.success(), "{}", said(&reads));
-    let starts = place.run(&["trigger", "hello", "--token", &token]);
-    assert_eq!(starts.status.code(), Some(3));
-    assert!(said(&starts).contains("you have viewer:default"), "{}", said(&starts));
-    logs_in(&place, &dev, &token);
-    let list: Value = serde_json::from_str(&ask(&place, &["tokens", "list", "--json"])).unwrap();
+    let reads = project.run(&["runs", "--token", &token]);
+    assert!(reads.status.success(), "{}", printed(&reads));
+    project.assert_fails(&["trigger", "hello", "--token", &token], 3, "you have viewer:default");
+    log_in(&project, &dev, &token);
+    let list = project.ask_json(&["tokens", "list"]);
     assert!(!list.to_string().contains(&token));
-    ask(&place, &["tokens", "revoke", list[0]["id"].as_str().unwrap()]);
-    let refused = place.run(&["runs", "--token", &token]);
-    assert_eq!(refused.status.code(), Some(3));
-    assert!(said(&refused).contains("revoked"), "{}", said(&refused));
+    project.ask(&["tokens", "revoke", list[0]["id"].as_str().unwrap()]);
+    project.assert_fails(&["runs", "--token", &token], 3, "revoked");
 }
 
-/// Keeps the token for the address of the `ebb dev`, and uses it from a folder that knows of none.
-fn logs_in(place: &Place, dev: &Dev, token: &str) {
-    let mut login = place.command(&["login", "--url", &dev.url, "--with-token"]);
+/// Stores the token for the URL of the `ebb dev`, and uses it without that folder's own token.
+fn log_in(project: &Project, dev: &Dev, token: &str) {
+    let mut login = project.command(&["login", "--url", &dev.url, "--with-token"]);
     let mut login =
         login.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     login.stdin.take().unwrap().write_all(token.as_bytes()).unwrap();
     let output = login.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
-    let elsewhere = place.run(&["runs", "--data", "nowhere"]);
-    assert!(elsewhere.status.success(), "{}", said(&elsewhere));
+    assert!(output.status.success(), "{}", printed(&output));
+    let elsewhere = project.run(&["runs", "--data", "nowhere"]);
+    assert!(elsewhere.status.success(), "{}", printed(&elsewhere));
 }
 
 #[test]
-fn a_role_is_given_listed_and_taken_back() {
-    let place = Place::new().with("hello", HELLO);
-    let _dev = place.dev();
-    let given = ask(&place, &["grants", "add", "@example.com", "--role", "operator", "--in", "acme"]);
-    assert_eq!(given, "@example.com has the role operator in acme");
-    assert!(!ask(&place, &["grants", "list"]).contains("@example.com"), "it is another tenant's");
-    let list = ask(&place, &["grants", "list", "--tenant", "acme", "--json"]);
-    let list: Value = serde_json::from_str(&list).unwrap();
+fn a_role_is_granted_listed_and_revoked() {
+    let project = Project::new().with("hello", HELLO);
+    let _dev = project.dev();
+    let given = project.ask(&["grants", "add", "@example.com", "--role", "operator", "--in", "acme"]);
+    assert_eq!(given, "@example.com has the role operator in acme\n");
+    assert!(!project.ask(&["grants", "list"]).contains("@example.com"), "it belongs to another tenant");
+    let list = project.ask_json(&["grants", "list", "--tenant", "acme"]);
     let id = list[0]["id"].as_str().unwrap();
-    let gone = ask(&place, &["grants", "remove", id, "--tenant", "acme"]);
-    assert_eq!(gone, "@example.com no longer has the role operator in acme");
-    let odd = place.run(&["grants", "add", "bob", "--role", "viewer"]);
-    assert!(said(&odd).contains("use an email address, @domain or group:NAME"), "{}", said(&odd));
+    let gone = project.ask(&["grants", "remove", id, "--tenant", "acme"]);
+    assert_eq!(gone, "@example.com no longer has the role operator in acme\n");
+    let odd = project.run(&["grants", "add", "bob", "--role", "viewer"]);
+    assert!(printed(&odd).contains("use an email address, @domain or group:NAME"), "{}", printed(&odd));
 }
 
 fn cookie(headers: &HeaderMap, name: &str) -> String {
@@ -73,8 +60,8 @@ fn cookie(headers: &HeaderMap, name: &str) -> String {
 
 #[tokio::test]
 async fn one_click_signs_the_admin_in() {
-    let place = Place::new().with("hello", HELLO);
-    let dev = place.dev();
+    let project = Project::new().with("hello", HELLO);
+    let dev = project.dev();
     let browser = reqwest::Client::builder().redirect(Policy::none()).no_proxy().build().unwrap();
     let clicked = browser.get(format!("{}/sign-in/start?to=/", dev.url)).send().await.unwrap();
     let attempt = cookie(clicked.headers(), "ebb_sign_in");

@@ -1,12 +1,12 @@
-//! Secrets are planted wherever one can be, workflows use them and come to grief with them, and then everything that
-//! anyone can read is searched: logs, tables, answers, pages, and what the command line prints.
+//! Secrets are planted wherever possible, workflows use them and fail with them, and then everything that a person can read
+//! is searched: logs, tables, answers, pages, and the output of the command line.
 
 mod evidence;
 mod partner;
 
 use serde_json::json;
 
-use crate::ebb::{Dev, Place, said};
+use crate::project::{Dev, Project, printed};
 use evidence::Evidence;
 use partner::{Partner, sign};
 
@@ -14,7 +14,7 @@ const KEY: &str = "planted-env-key-7f3a91c2";
 const HOOK: &str = "planted/file \"hook\"|^+b4d8";
 const BASIC: &str = "planted-basic-password-11";
 const SIGNING: &str = "planted-webhook-signing-3";
-/// Named by no workflow: found by looking into the worker, or told by somebody who knows it.
+/// No workflow names it: a task reads it from the worker's environment, and the partner sends it.
 const UNNAMED: &str = "planted-unnamed-5521-aa";
 const DATABASE: &str = "planted-database-password";
 const OPERATIONS: &str = "planted-operations-token";
@@ -23,10 +23,10 @@ const BEARER: &str = "planted-bearer-of-nobody";
 
 const PLANTED: [&str; 9] = [KEY, HOOK, BASIC, SIGNING, UNNAMED, DATABASE, OPERATIONS, HEADER, BEARER];
 
-/// What is no secret and goes the same ways: where it is not found, nobody has looked.
+/// Not a secret, and in the same places: a place where it is missing was not searched.
 const MARKER: &str = "visible-marker-404";
 
-/// Uses secrets well, and says aloud what it has found out.
+/// Uses secrets as intended, and prints them.
 const GOOD: &str = r#"
 name: good
 inputs: {text: {type: string, default: none}}
@@ -56,7 +56,7 @@ tasks:
       http: {url: 'PARTNER/mirror/{{ secrets.HOOK }}', headers: {x-key: '{{ secrets.KEY }}'}, condition: answer.status == 200}
 "#;
 
-/// Ways to come to grief with a secret at hand. The first two are cut off in the midst of it.
+/// Failures with a secret in the error. The first two are truncated in the middle of it.
 const BAD: [(&str, &str); 7] = [
     (
         "refused",
@@ -79,19 +79,16 @@ const BAD: [(&str, &str); 7] = [
     ),
 ];
 
-/// Everything is planted, and an `ebb dev` is up.
-async fn plant(place: Place, partner: &Partner, database: &str) -> (Place, Dev) {
+/// Plants all secrets and starts an `ebb dev`.
+async fn plant(project: Project, partner: &Partner, database: &str) -> (Project, Dev) {
     let text = |text: &str| text.replace("PARTNER", &partner.url);
-    let mut place = place.with("good", &text(GOOD));
+    let mut project = project.with("good", &text(GOOD));
     for (name, task) in BAD {
         let callback = "on_failure: {notify: [{webhook: 'PARTNER/refuse/{{ secrets.HOOK }}'}]}";
         let task = task.replacen('{', "{name: only, retry_policy: {max_retries: 0}, ", 1);
-        place = place.with(name, &text(&format!("name: {name}\n{callback}\ntasks: [{task}]\n")));
+        project = project.with(name, &text(&format!("name: {name}\n{callback}\ntasks: [{task}]\n")));
     }
-    let folder = place.path().join(".ebb/secrets");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("HOOK"), format!("{HOOK}\n")).unwrap();
-    std::fs::write(folder.join("SIGNING"), SIGNING).unwrap();
+    let project = project.with_secret("HOOK", &format!("{HOOK}\n")).with_secret("SIGNING", SIGNING);
     let database = database.replacen('@', &format!(":{DATABASE}@"), 1);
     let settings = [
         ("EBB_SECRET_KEY", KEY),
@@ -101,25 +98,25 @@ async fn plant(place: Place, partner: &Partner, database: &str) -> (Place, Dev) 
         ("DATABASE_URL", database.as_str()),
         ("RUST_LOG", "debug"),
     ];
-    let dev = place.dev_with(&[], &settings);
-    (place, dev)
+    let dev = project.dev_with(&[], &settings);
+    (project, dev)
 }
 
-/// Runs every workflow, to good and bad ends.
-fn run_all(place: &Place, evidence: &mut Evidence) {
-    // An input that looks like a template is none.
-    let good = place.run(&["trigger", "good", "--input", "text={{ secrets.KEY }}", "--watch"]);
-    assert_eq!(good.status.code(), Some(0), "{}", said(&good));
-    evidence.add("ebb trigger good", said(&good));
+/// Runs every workflow to its end.
+fn run_all(project: &Project, evidence: &mut Evidence) {
+    // An input that looks like a template is not rendered.
+    let good = project.run(&["trigger", "good", "--input", "text={{ secrets.KEY }}", "--watch"]);
+    assert_eq!(good.status.code(), Some(0), "{}", printed(&good));
+    evidence.add("ebb trigger good", printed(&good));
     for (name, _) in BAD {
-        let output = place.run(&["trigger", name, "--watch"]);
-        assert_eq!(output.status.code(), Some(1), "{name}: {}", said(&output));
-        evidence.add(&format!("ebb trigger {name}"), said(&output));
+        let output = project.run(&["trigger", name, "--watch"]);
+        assert_eq!(output.status.code(), Some(1), "{name}: {}", printed(&output));
+        evidence.add(&format!("ebb trigger {name}"), printed(&output));
     }
 }
 
-/// What comes from outside with secrets of its own: webhooks, tokens of all kinds, and what nobody can read.
-async fn knock(place: &Place, dev: &Dev, evidence: &mut Evidence) -> String {
+/// Sends requests that contain secrets: a webhook, tokens of all kinds, and invalid bodies.
+async fn send_requests(project: &Project, dev: &Dev, evidence: &mut Evidence) -> String {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let (timestamp, signature) = sign(SIGNING, MARKER);
     let hook = client.post(format!("{}/api/v1/hooks/good/partner", dev.url)).body(MARKER);
@@ -134,51 +131,51 @@ async fn knock(place: &Place, dev: &Dev, evidence: &mut Evidence) -> String {
             evidence.add(path, request.send().await.unwrap().text().await.unwrap());
         }
     }
-    let made = place.run(&["tokens", "create", "ci", "--role", "viewer"]);
+    let made = project.run(&["tokens", "create", "ci", "--role", "viewer"]);
     let token = String::from_utf8_lossy(&made.stdout).trim().to_owned();
-    assert!(token.starts_with("ebb_"), "{}", said(&made));
+    assert!(token.starts_with("ebb_"), "{}", printed(&made));
     let body = json!({"name": "again", "role": "viewer"});
     let again = dev.request(reqwest::Method::POST, "/tokens").header("idempotency-key", "one").json(&body);
     let again = again.send().await.unwrap().text().await.unwrap();
-    let told: serde_json::Value = serde_json::from_str(&again).unwrap_or_default();
-    evidence.hide(told["token"].as_str().unwrap_or_else(|| panic!("{again}")));
-    evidence.add("ebb runs", said(&place.run(&["runs", "--token", &token])));
+    let created: serde_json::Value = serde_json::from_str(&again).unwrap_or_default();
+    evidence.hide(created["token"].as_str().unwrap_or_else(|| panic!("{again}")));
+    evidence.add("ebb runs", printed(&project.run(&["runs", "--token", &token])));
     token
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_is_secret_appears_nowhere_after_runs_that_used_it_and_failed_with_it() {
+async fn secrets_appear_nowhere_after_runs_that_used_them_and_failed_with_them() {
     let (database, partner) = (testkit::database().await, Partner::new([UNNAMED, KEY]).await);
-    let (place, mut dev) = plant(Place::new(), &partner, &database.url).await;
+    let (project, dev) = plant(Project::new(), &partner, &database.url).await;
     let mut evidence = Evidence::of(&PLANTED);
-    run_all(&place, &mut evidence);
-    let token = knock(&place, &dev, &mut evidence).await;
+    run_all(&project, &mut evidence);
+    let token = send_requests(&project, &dev, &mut evidence).await;
     evidence.hide(&token);
     evidence.hide(&dev.token.clone());
-    partner.told(1 + BAD.len()).await;
-    evidence.ask_everything(&dev).await;
-    assert!(dev.stops_when_asked());
-    evidence.add("the log of ebb dev", std::fs::read_to_string(place.log()).unwrap());
+    partner.received_callbacks(1 + BAD.len()).await;
+    evidence.read_everything(&dev).await;
+    assert!(dev.stops_on_request());
+    evidence.add("the log of ebb dev", std::fs::read_to_string(project.log()).unwrap());
     evidence.read_tables(&database.url).await;
 
     let received = partner.received();
     for secret in [KEY, BASIC] {
-        assert!(received.iter().any(|text| text.contains(secret)), "{secret} never reached whom it is for");
+        assert!(received.iter().any(|text| text.contains(secret)), "{secret} never reached the partner");
     }
     for place in ["table run_facts", "table logs", "GET /api/v1/runs/", "page /runs/"] {
-        assert!(evidence.finds(place, MARKER), "nobody has looked into {place}: {:?}", evidence.places());
+        assert!(evidence.finds(place, MARKER), "{place} was not searched: {:?}", evidence.places());
     }
     evidence.show_leaks();
 }
 
 #[test]
-fn a_database_that_cannot_be_reached_is_told_of_without_its_password() {
-    let place = Place::new();
+fn errors_about_an_unreachable_database_do_not_show_its_password() {
+    let project = Project::new();
     for address in
         ["localhost:1", "localhost:99999999", "[bad", "nowhere.invalid", "localhost:1/x?sslmode=odd"]
     {
         for function in ["trigger", "execute", "sweep", "console"] {
-            let mut command = place.command(&["serve", function]);
+            let mut command = project.command(&["serve", function]);
             command.env("DATABASE_URL", format!("postgres://ebb:{DATABASE}@{address}/ebbflow"));
             command.envs([
                 ("EBB_PUSH_AUTH", "none"),
@@ -186,7 +183,7 @@ fn a_database_that_cannot_be_reached_is_told_of_without_its_password() {
                 ("PORT", "0"),
             ]);
             let output = command.env("RUST_LOG", "debug").output().unwrap();
-            assert!(!output.status.success() && !said(&output).contains(DATABASE), "{}", said(&output));
+            assert!(!output.status.success() && !printed(&output).contains(DATABASE), "{}", printed(&output));
         }
     }
 }

@@ -1,22 +1,17 @@
 //! `ebb schedule` and `ebb backfill`.
 
-use serde_json::{Value, json};
+use serde_json::json;
+use testkit::eventually_blocking;
 
-use crate::ebb::{Place, said};
+use crate::project::Project;
 
 const OFTEN: &str = "name: often\nschedule: {every: 1s}\ntasks: [{name: a, type: noop}]\n";
 const DAILY: &str =
     "name: daily\nschedule: {cron: '@daily', timezone: Europe/Berlin}\ntasks: [{name: a, type: noop}]\n";
 
-fn ask_json(place: &Place, arguments: &[&str]) -> Value {
-    let output = place.run(&[arguments, &["--json"]].concat());
-    assert!(output.status.success(), "{arguments:?}: {}", said(&output));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 #[test]
-fn the_instants_of_a_pattern_are_told_without_a_server() {
-    let place = Place::new();
+fn the_instants_of_a_pattern_are_computed_without_a_server() {
+    let project = Project::new();
     let gap = [
         "schedule",
         "next",
@@ -29,68 +24,61 @@ fn the_instants_of_a_pattern_are_told_without_a_server() {
         "--count",
         "2",
     ];
-    assert_eq!(ask_json(&place, &gap), json!(["2026-03-08T07:30:00Z", "2026-03-09T06:30:00Z"]));
-    let words = place.run(&gap);
-    let told = String::from_utf8(words.stdout).unwrap();
-    assert_eq!(told.lines().next().unwrap(), "2026-03-08 07:30:00Z  2026-03-08 03:30:00 EDT");
+    assert_eq!(project.ask_json(&gap), json!(["2026-03-08T07:30:00Z", "2026-03-09T06:30:00Z"]));
+    assert_eq!(project.ask(&gap).lines().next().unwrap(), "2026-03-08 07:30:00Z  2026-03-08 03:30:00 EDT");
     for (wrong, why) in [
         (&["--cron", "61 * * * *"][..], "`61` is no minute"),
         (&["--cron", "* * * * *", "--timezone", "Berlin"], "did you mean `Europe/Berlin`?"),
         (&["--cron", "* * * * *", "--from", "soon"], "invalid --from `soon`"),
         (&[], "required"),
     ] {
-        let output = place.run(&[&["schedule", "next"], wrong].concat());
-        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", said(&output));
-        assert!(said(&output).contains(why), "{wrong:?}: {}", said(&output));
+        project.assert_fails(&[&["schedule", "next"], wrong].concat(), 2, why);
     }
 }
 
 #[test]
-fn what_runs_by_itself_does_and_past_dates_are_made_up_for() {
-    let place = Place::new().with("often", OFTEN).with("daily", DAILY);
-    let dev = place.dev();
-    let listed = ask_json(&place, &["schedule", "list"]);
+fn schedules_start_runs_and_backfills_make_up_for_past_dates() {
+    let project = Project::new().with("often", OFTEN).with("daily", DAILY);
+    let _dev = project.dev();
+    let listed = project.ask_json(&["schedule", "list"]);
     assert_eq!(
         (&listed["items"][0]["workflow"], &listed["items"][1]["every_seconds"]),
         (&json!("daily"), &json!(1))
     );
-    assert_eq!(ask_json(&place, &["schedule", "next", "daily", "--count", "3"]).as_array().unwrap().len(), 3);
+    assert_eq!(project.ask_json(&["schedule", "next", "daily", "--count", "3"]).as_array().unwrap().len(), 3);
     let plan =
-        ask_json(&place, &["backfill", "daily", "--from", "2026-01-01", "--to", "2026-01-05", "--dry-run"]);
+        project.ask_json(&["backfill", "daily", "--from", "2026-01-01", "--to", "2026-01-05", "--dry-run"]);
     assert_eq!(plan["to_run"], 5);
-    let begun = ask_json(&place, &["backfill", "daily", "--from", "2026-01-01", "--to", "2026-01-05"]);
+    let begun = project.ask_json(&["backfill", "daily", "--from", "2026-01-01", "--to", "2026-01-05"]);
     let id = begun["id"].as_str().unwrap();
-    let mut shown = ask_json(&place, &["backfill", "show", id]);
-    while shown["state"] == "running" {
-        shown = ask_json(&place, &["backfill", "show", id]);
-    }
+    let shown = eventually_blocking("the backfill ends", || {
+        Some(project.ask_json(&["backfill", "show", id])).filter(|shown| shown["state"] != "running")
+    });
     assert_eq!((&shown["state"], &shown["progress"]), (&json!("finished"), &json!({"succeeded": 5})));
-    assert_eq!(ask_json(&place, &["backfill", "list"])["items"][0]["id"], id);
-    let often = || ask_json(&place, &["runs", "--workflow", "often"])["items"].as_array().unwrap().len();
-    while often() < 3 {}
-    let paused = ask_json(&place, &["schedule", "pause", "often", "--reason", "enough"]);
+    assert_eq!(project.ask_json(&["backfill", "list"])["items"][0]["id"], id);
+    let often = || project.ask_json(&["runs", "--workflow", "often"])["items"].as_array().unwrap().len();
+    eventually_blocking("three scheduled runs", || (often() >= 3).then_some(()));
+    let paused = project.ask_json(&["schedule", "pause", "often", "--reason", "enough"]);
     assert_eq!(paused["items"][0]["paused"], true);
-    let missed = || ask_json(&place, &["schedule", "list", "often"])["items"][0]["missed"]["count"].clone();
-    while missed().as_u64().is_none_or(|count| count < 2) {}
-    let preview = place.run(&["schedule", "resume", "often", "--dry-run"]);
-    let told = String::from_utf8(preview.stdout).unwrap();
-    assert!(told.starts_with("often/default missed "), "{told}");
+    let missed = || project.ask_json(&["schedule", "list", "often"])["items"][0]["missed"]["count"].clone();
+    eventually_blocking("two missed instants", || missed().as_u64().filter(|count| *count >= 2));
+    let preview = project.ask(&["schedule", "resume", "often", "--dry-run"]);
+    assert!(preview.starts_with("often/default missed "), "{preview}");
     for choice in [
         "--missed all     ",
         "--missed latest  1 run, of ",
         "--missed none    no run",
         "default (its `catchup`): none",
     ] {
-        assert!(told.contains(choice), "{choice} is not in {told}");
+        assert!(preview.contains(choice), "{choice} is not in {preview}");
     }
     assert_eq!(
-        ask_json(&place, &["schedule", "list", "often"])["items"][0]["paused"],
+        project.ask_json(&["schedule", "list", "often"])["items"][0]["paused"],
         true,
-        "nothing was done"
+        "a dry run changes nothing"
     );
-    let told = String::from_utf8(place.run(&["schedule", "resume", "daily", "--dry-run"]).stdout).unwrap();
-    assert!(told.contains("ebb backfill daily --from"), "{told}");
-    let resumed = ask_json(&place, &["schedule", "resume", "often", "--missed", "none"]);
+    let preview = project.ask(&["schedule", "resume", "daily", "--dry-run"]);
+    assert!(preview.contains("ebb backfill daily --from"), "{preview}");
+    let resumed = project.ask_json(&["schedule", "resume", "often", "--missed", "none"]);
     assert_eq!(resumed["items"][0]["paused"], false);
-    drop(dev);
 }

@@ -1,7 +1,6 @@
-//! Secrets reach the process that needs them and nobody else.
+//! Secrets reach the process that needs them, and appear nowhere else.
 
-use crate::ebb::{Place, said};
-use crate::first_run::latest_run;
+use crate::project::{Project, printed};
 
 const CALL: &str = "
 name: call
@@ -18,26 +17,21 @@ tasks:
 
 #[test]
 fn a_secret_is_used_and_shown_nowhere() {
-    let place = Place::new().with("call", CALL);
-    let folder = place.path().join(".ebb/secrets");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("token"), "hush-hush-hush\n").unwrap();
-    let _dev = place.dev();
-    let watched = place.run(&["trigger", "call", "--watch"]);
-    assert_eq!(watched.status.code(), Some(0), "{}", said(&watched));
-    let run = latest_run(&place);
-    let (log, shown) = (place.run(&["logs", &run, "use"]), place.run(&["run", "show", &run, "--json"]));
-    assert!(said(&log).contains("the token is ***"), "{}", said(&log));
+    let project = Project::new().with("call", CALL).with_secret("token", "hush-hush-hush\n");
+    let _dev = project.dev();
+    let watched = project.run(&["trigger", "call", "--watch"]);
+    assert_eq!(watched.status.code(), Some(0), "{}", printed(&watched));
+    let run = project.latest_run();
+    let (log, shown) = (project.run(&["logs", &run, "use"]), project.run(&["run", "show", &run, "--json"]));
+    assert!(printed(&log).contains("the token is ***"), "{}", printed(&log));
     for output in [watched, log, shown] {
-        assert!(!said(&output).contains("hush-hush"), "{}", said(&output));
+        assert!(!printed(&output).contains("hush-hush"), "{}", printed(&output));
     }
 }
 
 #[test]
-fn a_missing_secret_fails_the_task_and_says_where_to_put_it() {
-    let place = Place::new().with("call", CALL);
-    let _dev = place.dev();
-    let watched = place.run(&["trigger", "call", "--watch"]);
-    assert_eq!(watched.status.code(), Some(1));
-    assert!(said(&watched).contains("EBB_SECRET_TOKEN"), "{}", said(&watched));
+fn a_missing_secret_fails_the_task_and_the_error_says_where_to_put_it() {
+    let project = Project::new().with("call", CALL);
+    let _dev = project.dev();
+    project.assert_fails(&["trigger", "call", "--watch"], 1, "EBB_SECRET_TOKEN");
 }

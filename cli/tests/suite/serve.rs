@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use crate::ebb::said;
+use crate::project::printed;
 
 fn serve(function: &str, settings: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
@@ -10,12 +10,12 @@ fn serve(function: &str, settings: &[(&str, &str)]) -> Output {
 }
 
 #[test]
-fn every_function_says_everything_that_is_wrong_with_its_settings() {
+fn every_function_reports_all_problems_of_its_settings() {
     for function in ["trigger", "evaluate", "execute", "sweep", "console"] {
         let output = serve(function, &[("PORT", "http")]);
-        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
         for name in [function, "PORT", "DATABASE_URL", "EBB_PROJECT", "EBB_PUSH_AUTH"] {
-            assert!(said(&output).contains(name), "{name} is missing in:\n{}", said(&output));
+            assert!(printed(&output).contains(name), "{name} is missing in:\n{}", printed(&output));
         }
     }
 }
@@ -24,12 +24,12 @@ fn every_function_says_everything_that_is_wrong_with_its_settings() {
 fn settings_are_checked_without_a_database() {
     let settings = [("DATABASE_URL", "postgres://x/y"), ("EBB_PROJECT", "p"), ("EBB_PUSH_AUTH", "none")];
     let output = serve("sweep", &settings);
-    assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(said(&output), "sweep: the configuration is valid\n");
+    assert!(output.status.success(), "{}", printed(&output));
+    assert_eq!(printed(&output), "sweep: the configuration is valid\n");
 }
 
 #[test]
-fn what_is_no_function_is_not_served() {
+fn an_unknown_function_is_not_served() {
     let output = serve("sweeep", &[]);
-    assert!(!output.status.success() && said(&output).contains("sweep"), "{}", said(&output));
+    assert!(!output.status.success() && printed(&output).contains("sweep"), "{}", printed(&output));
 }

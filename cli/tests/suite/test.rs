@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::ebb::{Place, said};
+use crate::project::{Project, printed};
 
 const GREET: &str = "name: greet\ntasks: [{name: only, type: echo, config: {text: hi}}]\n";
 const PASSES: &str =
@@ -15,63 +15,63 @@ const FAILS: &str = "workflow: greet\ntests:\n  - {name: it says \"ho\" & <more>
      {text: ho}}}}}\n  - {name: it ends, expect: {took: 0s}}\n";
 const UNUSABLE: &str = "workflow: greet\ntests: [{name: x, expect: {tasks: {onyl: succeeded}}}]\n";
 
-fn place() -> Place {
-    Place::new().with("greet", GREET)
+fn greeting() -> Project {
+    Project::new().with("greet", GREET)
 }
 
 #[test]
 fn the_exit_code_says_whether_tests_passed_failed_or_could_not_be_used() {
     let broken = "name: greet\ntasks: [{name: only, type: eko}]\n";
-    for (place, code, told) in [
-        (place().with_test("greet", PASSES), 0, "1 of 1 test passed"),
-        (place().with_test("greet", FAILS), 1, "text: expected \"ho\", found \"hi\""),
+    for (project, code, expected) in [
+        (greeting().with_test("greet", PASSES), 0, "1 of 1 test passed"),
+        (greeting().with_test("greet", FAILS), 1, "text: expected \"ho\", found \"hi\""),
         (
-            place().with_test("greet", UNUSABLE),
+            greeting().with_test("greet", UNUSABLE),
             2,
             "greet.yaml:2:36: tests[0].expect.tasks.onyl: the workflow `greet` has no task `onyl` (did you mean `only`?)",
         ),
-        (place().with_test("a", FAILS).with_test("b", UNUSABLE), 2, "1 of 2 tests passed"),
-        (place().with("greet", broken).with_test("greet", PASSES), 1, "greet.yaml:2:"),
+        (greeting().with_test("a", FAILS).with_test("b", UNUSABLE), 2, "1 of 2 tests passed"),
+        (greeting().with("greet", broken).with_test("greet", PASSES), 1, "greet.yaml:2:"),
         (
-            place().with("greet", broken).with_test("greet", PASSES),
+            greeting().with("greet", broken).with_test("greet", PASSES),
             1,
             "not run, because the workflow `greet` has problems",
         ),
-        (place(), 2, "no tests found"),
+        (greeting(), 2, "no tests found"),
     ] {
-        let output = place.run(&["test"]);
-        assert!(said(&output).contains(told), "`{told}` is missing in:\n{}", said(&output));
-        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        let output = project.run(&["test"]);
+        assert!(printed(&output).contains(expected), "`{expected}` is missing in:\n{}", printed(&output));
+        assert_eq!(output.status.code(), Some(code), "{}", printed(&output));
     }
 }
 
 #[test]
-fn a_single_file_and_a_filter_choose_what_is_played() {
-    let place = place().with_test("good", PASSES).with_test("bad", FAILS);
-    for (arguments, code, told) in [
+fn a_file_and_a_filter_choose_the_tests() {
+    let project = greeting().with_test("good", PASSES).with_test("bad", FAILS);
+    for (arguments, code, expected) in [
         (&["test", "workflows/tests/good.yaml"][..], 0, "1 of 1 test passed"),
         (&["test", "--filter", "it ends"], 0, "1 of 1 test passed"),
         (&["test", "workflows", "--filter", "greet"], 1, "2 of 3 tests passed"),
         (&["test", "--filter", "nothing like it"], 2, "no tests found"),
         (&["test", "workflows/graphs/greet.yaml"], 2, "is not in a folder `tests`"),
     ] {
-        let output = place.run(arguments);
-        assert!(said(&output).contains(told), "`{told}` is missing in:\n{}", said(&output));
+        let output = project.run(arguments);
+        assert!(printed(&output).contains(expected), "`{expected}` is missing in:\n{}", printed(&output));
         assert_eq!(output.status.code(), Some(code), "{arguments:?}");
     }
 }
 
 #[test]
 fn tests_are_not_taken_for_workflows() {
-    assert_eq!(place().with_test("greet", FAILS).run(&["validate"]).status.code(), Some(0));
+    assert_eq!(greeting().with_test("greet", FAILS).run(&["validate"]).status.code(), Some(0));
 }
 
 #[test]
 fn results_are_written_as_junit_xml_with_everything_escaped() {
-    let place = place().with_test("bad", FAILS).with_test("odd", UNUSABLE);
-    let output = place.run(&["test", "--junit", "results.xml"]);
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    let xml = fs::read_to_string(place.path().join("results.xml")).unwrap();
+    let project = greeting().with_test("bad", FAILS).with_test("odd", UNUSABLE);
+    let output = project.run(&["test", "--junit", "results.xml"]);
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+    let xml = fs::read_to_string(project.path().join("results.xml")).unwrap();
     for expected in [
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites tests=\"3\" failures=\"1\" errors=\"1\">",
         "<testsuite name=\"workflows/tests/bad.yaml\" tests=\"2\" failures=\"1\" errors=\"0\" time=\"0.",
@@ -86,7 +86,7 @@ fn results_are_written_as_junit_xml_with_everything_escaped() {
 
 #[test]
 fn results_are_given_as_json_on_demand() {
-    let output = place().with_test("bad", FAILS).run(&["test", "--json"]);
+    let output = greeting().with_test("bad", FAILS).run(&["test", "--json"]);
     let results: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(results["passed"], false);
     assert_eq!(results["tests"][0]["problems"][0]["path"], "tests[0].expect.tasks.only.output.text");
@@ -105,5 +105,5 @@ fn every_example_has_tests_and_passes_them() {
     };
     assert_eq!(files("graphs"), files("tests"));
     let output = Command::new(env!("CARGO_BIN_EXE_ebb")).arg("test").current_dir(root).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
 }

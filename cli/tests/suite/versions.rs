@@ -1,10 +1,8 @@
-//! A workflow that changes: planned, applied, rolled back, archived, while runs are under way.
-
-use std::fs;
+//! `ebb plan`, `apply`, `rollback`, `archive` and `versions`, while runs are active.
 
 use serde_json::{Value, json};
 
-use crate::ebb::{Place, said};
+use crate::project::{Project, printed};
 
 const GREET: &str = "
 name: greet
@@ -22,33 +20,21 @@ tasks:
 
 const OTHER: &str = "name: other\ntasks: [{name: only, type: noop}]\n";
 
-/// Writes a workflow into a folder that the `ebb dev` of the place does not watch.
-fn edit(place: &Place, name: &str, text: &str) {
-    let graphs = place.path().join("next/graphs");
-    fs::create_dir_all(&graphs).unwrap();
-    fs::write(graphs.join(format!("{name}.yaml")), text).unwrap();
-}
-
-/// What a command that succeeds prints.
-fn ask(place: &Place, arguments: &[&str]) -> String {
-    let output = place.run(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", said(&output));
-    said(&output)
-}
-
-fn ask_json(place: &Place, arguments: &[&str]) -> Value {
-    serde_json::from_str(&ask(place, &[arguments, &["--json"]].concat())).unwrap()
+/// Writes a workflow into a folder that `ebb dev` does not watch.
+fn edit(project: &Project, name: &str, text: &str) {
+    project.write(&format!("next/graphs/{name}.yaml"), text);
 }
 
 #[test]
 fn a_change_is_planned_applied_and_rolled_back_by_number() {
-    let place = Place::new().with("greet", GREET).with("left-alone", &OTHER.replace("other", "left-alone"));
-    let _dev = place.dev();
-    let waiting = ask_json(&place, &["trigger", "greet"]);
+    let project =
+        Project::new().with("greet", GREET).with("left-alone", &OTHER.replace("other", "left-alone"));
+    let _dev = project.dev();
+    let waiting = project.ask_json(&["trigger", "greet"]);
 
-    edit(&place, "greet", POLITE);
-    edit(&place, "other", OTHER);
-    let plan = ask(&place, &["plan", "next"]);
+    edit(&project, "greet", POLITE);
+    edit(&project, "other", OTHER);
+    let plan = project.ask(&["plan", "next"]);
     for line in [
         "~ greet v1 → v2\n",
         "    + task bow\n",
@@ -62,80 +48,80 @@ fn a_change_is_planned_applied_and_rolled_back_by_number() {
     ] {
         assert!(plan.contains(line), "`{line}` is missing in:\n{plan}");
     }
-    assert_eq!(ask_json(&place, &["versions", "greet"])["items"].as_array().unwrap().len(), 1, "only a plan");
+    assert_eq!(
+        project.ask_json(&["versions", "greet"])["items"].as_array().unwrap().len(),
+        1,
+        "a plan changes nothing"
+    );
 
-    ask(&place, &["apply", "next"]);
-    assert!(ask(&place, &["plan", "next"]).contains("= unchanged: greet, other\n"));
-    assert_eq!(ask_json(&place, &["trigger", "greet", "--watch"])["version"], 2);
+    project.ask(&["apply", "next"]);
+    assert!(project.ask(&["plan", "next"]).contains("= unchanged: greet, other\n"));
+    assert_eq!(project.ask_json(&["trigger", "greet", "--watch"])["version"], 2);
 
-    ask(&place, &["rollback", "greet", "v1"]);
-    let versions = ask_json(&place, &["versions", "greet"]);
+    project.ask(&["rollback", "greet", "v1"]);
+    let versions = project.ask_json(&["versions", "greet"]);
     let active: Vec<&Value> = versions["items"].as_array().unwrap().iter().map(|it| &it["active"]).collect();
     assert_eq!(active, [&json!(false), &json!(true)]);
-    assert_eq!(ask_json(&place, &["trigger", "greet"])["version"], 1);
-    assert!(ask(&place, &["plan", "next"]).contains("~ greet v1 → v2\n"));
+    assert_eq!(project.ask_json(&["trigger", "greet"])["version"], 1);
+    assert!(project.ask(&["plan", "next"]).contains("~ greet v1 → v2\n"));
 
     let id = waiting["id"].as_str().unwrap();
-    let shown = ask_json(&place, &["run", "show", id]);
+    let shown = project.ask_json(&["run", "show", id]);
     assert_eq!((&shown["version"], &shown["tasks"][1]["name"]), (&json!(1), &json!("wait")));
 }
 
 #[test]
-fn an_archived_workflow_comes_back_with_the_folder() {
-    let place = Place::new().with("greet", GREET);
-    let _dev = place.dev();
-    edit(&place, "greet", GREET);
-    ask(&place, &["archive", "greet"]);
-    let refused = place.run(&["trigger", "greet"]);
-    assert_eq!(refused.status.code(), Some(3));
-    assert!(said(&refused).contains("archived"), "{}", said(&refused));
-    assert!(ask(&place, &["plan", "next"]).contains("+ greet v1: archived, would be active again\n"));
-    ask(&place, &["apply", "next"]);
-    ask(&place, &["trigger", "greet"]);
+fn applying_a_folder_restores_an_archived_workflow() {
+    let project = Project::new().with("greet", GREET);
+    let _dev = project.dev();
+    edit(&project, "greet", GREET);
+    project.ask(&["archive", "greet"]);
+    project.assert_fails(&["trigger", "greet"], 3, "archived");
+    assert!(project.ask(&["plan", "next"]).contains("+ greet v1: archived, would be active again\n"));
+    project.ask(&["apply", "next"]);
+    project.ask(&["trigger", "greet"]);
 }
 
 #[test]
-fn what_the_folder_does_not_have_is_archived_only_if_that_is_asked_for() {
-    let place = Place::new().with("greet", GREET).with("old", &OTHER.replace("other", "old"));
-    let _dev = place.dev();
-    edit(&place, "greet", GREET);
-    ask(&place, &["apply", "next"]);
-    assert!(ask(&place, &["plan", "next"]).contains("? only on the server, left alone: old\n"));
-    let plan = ask(&place, &["plan", "next", "--prune"]);
+fn workflows_missing_in_the_folder_are_archived_only_with_prune() {
+    let project = Project::new().with("greet", GREET).with("old", &OTHER.replace("other", "old"));
+    let _dev = project.dev();
+    edit(&project, "greet", GREET);
+    project.ask(&["apply", "next"]);
+    assert!(project.ask(&["plan", "next"]).contains("? only on the server, left alone: old\n"));
+    let plan = project.ask(&["plan", "next", "--prune"]);
     assert!(
         plan.contains("- archive old\n") && plan.contains("apply with `ebb apply next --prune`"),
         "{plan}"
     );
-    assert!(ask(&place, &["apply", "next", "--prune"]).contains("archived   old\n"));
-    assert!(ask(&place, &["plan", "next", "--prune"]).contains("nothing to apply"));
-    assert!(ask(&place, &["versions", "old"]).contains("archived"), "its history stays");
+    assert!(project.ask(&["apply", "next", "--prune"]).contains("archived   old\n"));
+    assert!(project.ask(&["plan", "next", "--prune"]).contains("nothing to apply"));
+    assert!(project.ask(&["versions", "old"]).contains("archived"), "its history is kept");
 }
 
 #[test]
-fn names_and_numbers_that_do_not_exist_are_told_with_those_that_do() {
-    let place = Place::new().with("greet", GREET);
-    let _dev = place.dev();
+fn unknown_names_and_versions_are_reported_with_suggestions() {
+    let project = Project::new().with("greet", GREET);
+    let _dev = project.dev();
     for (arguments, expected) in [
         (&["versions", "gret"][..], "there is no workflow `gret` (did you mean `greet`?)"),
         (&["archive", "gret"], "there is no workflow `gret` (did you mean `greet`?)"),
         (&["rollback", "gret", "1"], "there is no workflow `gret` (did you mean `greet`?)"),
         (&["rollback", "greet", "7"], "workflow `greet` has no version 7; it has only version 1"),
     ] {
-        let output = place.run(arguments);
-        assert_eq!(output.status.code(), Some(3), "{arguments:?}");
-        assert!(said(&output).contains(expected), "{arguments:?}: {}", said(&output));
+        project.assert_fails(arguments, 3, expected);
     }
 }
 
 #[test]
 fn a_folder_with_a_problem_has_no_plan() {
-    let place = Place::new();
-    edit(&place, "bad", "name: bad\ntasks: [{name: a, type: nop}]\n");
-    let output = place.run(&["plan", "next"]);
+    let project = Project::new();
+    edit(&project, "bad", "name: bad\ntasks: [{name: a, type: nop}]\n");
+    let output = project.run(&["plan", "next"]);
     assert_eq!(output.status.code(), Some(1));
-    let told = said(&output);
-    assert!(told.contains("bad.yaml:2") && told.contains("would register nothing"), "{told}");
-    let json = place.run(&["plan", "next", "--json"]);
+    let error = printed(&output);
+    assert!(error.contains("bad.yaml:2") && error.contains("would register nothing"), "{error}");
+    let json = project.run(&["plan", "next", "--json"]);
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["valid"], false);
 }

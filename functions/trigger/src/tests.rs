@@ -1,20 +1,15 @@
 mod events;
 mod webhooks;
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
 use auth::PushAuth;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
+use bus::SystemClock;
 use bus::envelope::BusMessage;
-use bus::{Bus, SystemClock};
-use language::{FileKind, SourceFile};
 use model::message::RunNudged;
 use model::{Clock, RunId, TenantId};
-use runtime::Runtime;
-use serde_json::{Map, Value, json};
-use store::{Memory, NewVersion, Store};
+use serde_json::{Value, json};
+use testkit::{SilentBus, World};
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -22,74 +17,24 @@ use super::*;
 
 const HELLO: &str = "{name: hello, inputs: {who: {type: string}}, tasks: [{name: a, type: echo, config: {value: '{{ inputs.who }}'}}]}";
 
-struct Mute;
-
-#[async_trait]
-impl Bus for Mute {
-    async fn publish(&self, _: &[Message]) -> Result<(), bus::Error> {
-        Ok(())
-    }
-
-    async fn ping(&self) -> Result<(), bus::Error> {
-        Ok(())
-    }
-}
-
-/// An app with the workflow `hello`, pushed to by anyone.
+/// An app with the workflow `hello`. Pushes need no token.
 async fn app() -> App {
-    app_with(Arc::new(SystemClock), &[HELLO]).await
+    app_with(SystemClock, &[HELLO]).await
 }
 
-/// An app with these workflows.
-async fn app_with(clock: Arc<dyn Clock>, texts: &[&str]) -> App {
-    app_on(Arc::new(Memory::default()), clock, texts).await
+/// An app in memory with these workflows.
+async fn app_with(clock: impl Clock + Clone + 'static, texts: &[&str]) -> App {
+    app_of(&World::in_memory(SilentBus, clock), texts).await
 }
 
-/// The same on that store.
-async fn app_on(store: Arc<dyn Store>, clock: Arc<dyn Clock>, texts: &[&str]) -> App {
-    let runtime = Runtime::new(store, Arc::new(Mute), clock);
-    let app = App::new(Arc::new(runtime), PushAuth::None);
-    register(&app, texts).await;
-    app
-}
-
-/// Registers these workflows.
-async fn register(app: &App, texts: &[&str]) {
-    let file = |text: &&str| {
-        let path = text.lines().find_map(|line| line.split("name: ").nth(1)).unwrap_or_default();
-        let path = path.split([',', '}']).next().unwrap_or_default().trim().to_owned();
-        SourceFile { path, kind: FileKind::Workflow, text: (*text).into() }
-    };
-    let compiled = language::compile(&texts.iter().map(file).collect::<Vec<_>>());
-    assert!(compiled.diagnostics.is_empty(), "{:#?}", compiled.diagnostics);
-    for definition in compiled.definitions {
-        let (workflow, source, hash) = (definition.workflow, definition.source, definition.hash);
-        let new = NewVersion {
-            tenant: TenantId::DEFAULT,
-            workflow,
-            source,
-            hash,
-            by: "test".into(),
-            at: app.now(),
-        };
-        app.runtime.store().register(&new).await.unwrap();
-    }
+/// The app of a world, with these workflows.
+async fn app_of<C: Clock + Clone + 'static>(world: &World<SilentBus, C>, texts: &[&str]) -> App {
+    world.write_all(texts).await;
+    world.app(PushAuth::None)
 }
 
 fn request(workflow: &str, inputs: Value) -> RunRequested {
-    let inputs = inputs.as_object().cloned().unwrap_or_default();
-    let (run, tenant) = (RunId(Uuid::from_u128(7)), TenantId::DEFAULT);
-    RunRequested {
-        run,
-        tenant,
-        workflow: workflow.into(),
-        inputs,
-        logical_date: None,
-        labels: Map::new(),
-        trigger: "message".into(),
-        parent: None,
-        priority: 0,
-    }
+    RunRequested { run: RunId(Uuid::from_u128(7)), ..testkit::run_requested(workflow, &inputs) }
 }
 
 async fn push(app: &App, message: &Message) -> StatusCode {
@@ -104,7 +49,7 @@ async fn reasons(app: &App) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_message_creates_the_run_it_asks_for_and_its_copy_creates_nothing() {
+async fn a_message_creates_the_requested_run_and_its_copy_creates_nothing() {
     let app = app().await;
     let message = Message::RunRequested(request("hello", json!({"who": "Ada"})));
     for _ in 0..2 {

@@ -7,7 +7,13 @@ use std::time::Duration;
 
 use crate::parent_death::kill_with_parent;
 
-/// A running emulator, killed on drop.
+/// How often to start the emulator: another process may take its port first.
+const MAX_STARTS: u32 = 5;
+
+/// An emulator that has not answered by then hangs.
+const START_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// A running emulator. Dropping it ends the process.
 pub struct Emulator {
     process: Child,
     /// The emulator's address.
@@ -32,7 +38,10 @@ impl Emulator {
         find().is_some()
     }
 
-    /// Starts the emulator. If it is not installed, prints that and returns none.
+    /// Starts one. If it is not installed, prints why the caller goes without.
+    ///
+    /// # Panics
+    /// If an installed emulator does not start.
     pub async fn start() -> Option<Self> {
         let Some(program) = find() else {
             eprintln!(
@@ -40,24 +49,43 @@ impl Emulator {
             );
             return None;
         };
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .expect("a port is free")
-            .port();
+        for _ in 0..MAX_STARTS {
+            let mut emulator = Self::spawn(&program);
+            let ready = tokio::time::timeout(START_TIMEOUT, emulator.is_ready()).await;
+            if ready.expect("the emulator answers in time") {
+                return Some(emulator);
+            }
+        }
+        panic!("the emulator ended {MAX_STARTS} times before it answered");
+    }
+
+    /// Starts the program on a port that is free now. The emulator takes only a number, so another process may take the
+    /// port first, and the emulator ends.
+    fn spawn(program: &Path) -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.expect("a port is free").port();
         let mut command = Command::new(program);
         command.args(["--host=127.0.0.1", &format!("--port={port}")]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         kill_with_parent(&mut command);
-        let process = command.spawn().expect("the emulator can be started");
-        let emulator = Self { process, url: format!("http://127.0.0.1:{port}") };
+        let process = command.spawn().expect("it can be started");
+        Self { process, url: format!("http://127.0.0.1:{port}") }
+    }
+
+    /// Waits until it answers. Returns false if it ends before.
+    async fn is_ready(&mut self) -> bool {
         let mut ticks = tokio::time::interval(Duration::from_millis(100));
-        for _ in 0..600 {
-            if reqwest::get(&emulator.url).await.is_ok_and(|response| response.status().is_success()) {
-                return Some(emulator);
-            }
+        loop {
             ticks.tick().await;
+            let answers = reqwest::get(&self.url).await.is_ok_and(|answer| answer.status().is_success());
+            // Another process on the same port may be what answers.
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                return false;
+            }
+            if answers {
+                return true;
+            }
         }
-        panic!("the emulator did not respond within a minute");
     }
 }
 

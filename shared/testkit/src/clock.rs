@@ -1,11 +1,11 @@
-//! A clock that stands still until it is moved.
+//! A clock that only tests move.
 
 use async_trait::async_trait;
 use chrono::{Duration, SubsecRound};
 use model::{Clock, Instant};
 use tokio::sync::watch;
 
-/// A clock that stands still until it is moved; clones show the same time.
+/// A clock that shows the same time until a test moves it. Clones share the time.
 #[derive(Clone, Debug)]
 pub struct ManualClock {
     now: watch::Sender<Instant>,
@@ -18,12 +18,12 @@ impl ManualClock {
         ManualClock { now: watch::Sender::new(now) }
     }
 
-    /// Moves it forward by `duration`, or back by a negative one.
+    /// Moves the time by `duration`, which may be negative.
     pub fn advance(&self, duration: Duration) {
         self.set(self.now() + duration);
     }
 
-    /// Moves it to `instant`.
+    /// Moves the time to `instant`.
     pub fn set(&self, instant: Instant) {
         self.now.send_replace(instant.trunc_subsecs(6));
     }
@@ -37,7 +37,7 @@ impl Clock for ManualClock {
 
     async fn wait_until(&self, instant: Instant) {
         let reached = self.now.subscribe().wait_for(|now| *now >= instant).await.is_ok();
-        assert!(reached, "the clock outlives those who wait for it");
+        assert!(reached, "the clock outlives its waiters");
     }
 }
 
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_stands_still_until_it_is_moved() {
+    fn the_time_changes_only_when_it_is_moved() {
         let clock = ManualClock::at("2026-01-01T00:00:00Z");
         let before = clock.now();
         assert_eq!(clock.now(), before);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_is_released_when_the_instant_is_reached_and_not_before() {
+    fn a_waiter_continues_when_the_instant_is_reached_and_not_before() {
         let clock = ManualClock::at("2026-01-01T00:00:00Z");
         let mover = clock.clone();
         let mut waiting = pin!(clock.wait_until(clock.now() + Duration::seconds(60)));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_instant_that_has_passed_is_not_waited_for() {
+    async fn waiting_for_a_past_instant_returns_at_once() {
         let clock = ManualClock::at("2026-01-01T00:00:00Z");
         clock.wait_until(clock.now()).await;
         clock.wait_until(clock.now() - Duration::days(1)).await;

@@ -10,10 +10,10 @@ use rustix::process::{Pid, getpid, test_kill_process};
 use tokio::runtime;
 use tokio::sync::{Mutex, OnceCell};
 
-/// How the folders of test servers are called; the process follows.
+/// The prefix of the folders of test servers. The process id follows.
 const FOLDER: &str = "ebbflow-test-";
 
-/// The database that [`migrated`] copies.
+/// The name of the database that [`migrated`] copies.
 const TEMPLATE: &str = "template_of_tests";
 
 static SERVER: OnceCell<Server> = OnceCell::const_new();
@@ -21,15 +21,15 @@ static SERVER: OnceCell<Server> = OnceCell::const_new();
 /// An empty database on a real Postgres, dropped with this value.
 #[derive(Debug)]
 pub struct Database {
-    /// Where to connect.
+    /// The URL to connect to.
     pub url: String,
     name: String,
     server: &'static Server,
 }
 
-/// Creates an empty database; the first of a process starts the server.
+/// Creates an empty database. The first call in a process starts the server.
 ///
-/// The server ends with the process, and its folder goes when another process starts one.
+/// The server ends with the process. Its folder is removed when another process starts a server.
 pub async fn database() -> Database {
     let server = SERVER.get_or_init(start).await;
     let name = next_name();
@@ -37,11 +37,11 @@ pub async fn database() -> Database {
     Database { url: server.url(&name), name, server }
 }
 
-/// Creates a database with a schema. `migrate` runs once for each process, and every database is a copy of its result,
-/// which is much faster than to migrate each of them.
+/// Creates a database with a schema. `migrate` runs once for each process and every database is a copy of its result, which
+/// is much faster.
 pub async fn migrated<E: Debug>(migrate: impl AsyncFnOnce(&str) -> Result<(), E>) -> Database {
     static MIGRATED: OnceCell<()> = OnceCell::const_new();
-    // Postgres copies no database while somebody else copies it.
+    // Postgres copies a template for one session at a time.
     static COPYING: Mutex<()> = Mutex::const_new(());
 
     let server = SERVER.get_or_init(start).await;
@@ -63,7 +63,7 @@ fn next_name() -> String {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // The runtime of the test may be about to end, and dropping is waited for by nobody.
+        // In a thread of its own: the runtime of the test may be about to end.
         let (server, name) = (self.server, self.name.clone());
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         thread::spawn(move || runtime.map(|runtime| runtime.block_on(server.drop_database(&name))));
@@ -73,7 +73,7 @@ impl Drop for Database {
 async fn start() -> Server {
     let parent = env::temp_dir();
     for folder in stale(&parent) {
-        // Another process may be at it as well, or the server may still be on its way out.
+        // Another process may be removing it, or the server may still be stopping.
         let _ = Server::remove(&folder).await;
     }
     let folder = parent.join(format!("{FOLDER}{}", process::id()));
@@ -81,7 +81,7 @@ async fn start() -> Server {
     Server::start_with(&folder, options).await.unwrap_or_else(|e| panic!("no server for tests: {e}"))
 }
 
-/// The folders of processes that are gone, one of which may have had our number.
+/// The folders of processes that have ended, one of which may have had our process id.
 fn stale(parent: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
     let gone = |pid| pid == getpid() || test_kill_process(pid).is_err();

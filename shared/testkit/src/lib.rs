@@ -1,5 +1,5 @@
-//! What tests share: a Postgres of their own, Google's emulator where there is one, a clock they move, ports, deadlines,
-//! definitions in short notation.
+//! What tests share: a Postgres of their own, Google's emulator where it is installed, a clock they move, reserved ports,
+//! deadlines, and definitions in short notation. With the feature `world`: a runtime over all of it.
 
 mod clock;
 mod database;
@@ -8,10 +8,24 @@ mod storage;
 mod wait;
 mod workflow;
 
+#[cfg(feature = "world")]
+mod definition;
+#[cfg(feature = "world")]
+mod fake_bus;
+#[cfg(feature = "world")]
+mod world;
+
 pub use clock::ManualClock;
 pub use database::{Database, database, migrated};
 pub use embedded::Emulator;
 pub use port::Port;
 pub use storage::StorageServer;
-pub use wait::{DEADLINE, eventually, within_deadline};
+pub use wait::{DEADLINE, eventually, eventually_blocking, run_others, within_deadline};
 pub use workflow::workflow;
+
+#[cfg(feature = "world")]
+pub use definition::{compile, definition, run_requested, start_run};
+#[cfg(feature = "world")]
+pub use fake_bus::{HangingBus, RecordingBus, SilentBus};
+#[cfg(feature = "world")]
+pub use world::World;

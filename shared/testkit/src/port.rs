@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpSocket;
 
-/// A port that no other test is given while this value lives. The socket is bound and does not listen, so that the process
-/// the port is meant for can still listen on it.
+/// A port that no other process is given while this value lives. The socket is bound and does not listen: connections are
+/// refused, and the process that the port is meant for can listen on it.
 #[derive(Debug)]
 pub struct Port {
     socket: TcpSocket,
@@ -20,7 +20,7 @@ impl Port {
         Self { socket }
     }
 
-    /// Its number.
+    /// The number of the port.
     pub fn number(&self) -> u16 {
         self.socket.local_addr().expect("it is bound").port()
     }

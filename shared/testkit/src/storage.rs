@@ -42,12 +42,12 @@ impl StorageServer {
         server
     }
 
-    /// Its address.
+    /// The base URL of the server.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Rejects every request with this status, until told otherwise.
+    /// Rejects every request with this status, or none.
     ///
     /// # Panics
     /// If it is not a status.

@@ -24,12 +24,12 @@ async fn a_test_has_a_database_to_itself() {
 }
 
 #[tokio::test]
-async fn so_has_a_test_in_another_runtime() {
+async fn a_test_in_another_runtime_has_a_database_to_itself() {
     begins_empty_and_takes_a_table().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn so_have_many_at_once() {
+async fn concurrent_tests_have_databases_to_themselves() {
     let tests: Vec<_> = (0..8).map(|_| tokio::spawn(begins_empty_and_takes_a_table())).collect();
     for test in tests {
         test.await.unwrap();
@@ -37,14 +37,14 @@ async fn so_have_many_at_once() {
 }
 
 #[tokio::test]
-async fn a_database_goes_with_its_owner() {
+async fn a_database_is_dropped_with_its_owner() {
     let [dropped, witness] = [testkit::database().await, testkit::database().await];
     let name = dropped.url.rsplit("test%5F").next().unwrap().to_owned();
     drop(dropped);
 
     let mut connection = PgConnection::connect(&witness.url).await.unwrap();
     let count = "SELECT count(*) FROM pg_database WHERE datname = 'test_' || $1";
-    // Dropping happens behind the test's back: ask until it has.
+    // It is dropped in the background.
     let gone = async {
         while sqlx::query_scalar::<_, i64>(count).bind(&name).fetch_one(&mut connection).await.unwrap() > 0 {}
     };

@@ -1,15 +1,15 @@
-//! Everything that anyone can read.
+//! Everything that a person can read.
 
 use reqwest::Method;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use crate::ebb::Dev;
+use crate::project::Dev;
 
-/// A piece of a secret of so many letters gives it away.
+/// The length of a piece of a secret that counts as a leak.
 const PIECE: usize = 12;
 
-/// What was found where, and what must not be in it.
+/// The texts that were found, by place, and the secrets that must not be in them.
 pub(super) struct Evidence {
     secrets: Vec<String>,
     found: Vec<(String, String)>,
@@ -37,8 +37,8 @@ impl Evidence {
         self.found.iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Asks every endpoint that only answers, of every run and task, and every page.
-    pub(super) async fn ask_everything(&mut self, dev: &Dev) {
+    /// Reads every endpoint for every run and task, and every page.
+    pub(super) async fn read_everything(&mut self, dev: &Dev) {
         let document = dev.get("/openapi.json").await;
         let runs = ids(&dev.get("/runs?limit=100").await, "id");
         assert!(runs.len() > 5, "{runs:?}");
@@ -50,12 +50,12 @@ impl Evidence {
                 .collect();
         let mut names = vec!["good".to_owned()];
         for run in &runs {
-            let told = dev.get(&format!("/runs/{run}")).await;
-            names.push(told["workflow"].as_str().unwrap_or_default().to_owned());
+            let shown = dev.get(&format!("/runs/{run}")).await;
+            names.push(shown["workflow"].as_str().unwrap_or_default().to_owned());
             let tasks = ids(&dev.get(&format!("/runs/{run}/tasks")).await, "name");
-            for path in asked(&document) {
+            for path in readable(&document) {
                 for task in &tasks {
-                    self.ask(dev, &path.replace("{id}", run).replace("{task}", task)).await;
+                    self.read(dev, &path.replace("{id}", run).replace("{task}", task)).await;
                 }
             }
             pages.push(format!("/runs/{run}"));
@@ -63,14 +63,14 @@ impl Evidence {
             pages.extend(tasks.iter().map(|task| format!("/runs/{run}/tasks/{task}/log")));
         }
         for letter in ids(&dev.get("/dead-letters").await, "id") {
-            self.ask(dev, &format!("/dead-letters/{letter}")).await;
+            self.read(dev, &format!("/dead-letters/{letter}")).await;
         }
         names.dedup();
         for name in names {
-            for path in asked(&document) {
+            for path in readable(&document) {
                 let path =
                     path.replace("{name}", &name).replace("{workflow}", &name).replace("{number}", "1");
-                self.ask(dev, &path.replace("{kind}", "queue").replace("{trigger}", "partner")).await;
+                self.read(dev, &path.replace("{kind}", "queue").replace("{trigger}", "partner")).await;
             }
             pages.extend(
                 ["", "/trigger", "/source", "/versions"].map(|more| format!("/workflows/{name}{more}")),
@@ -84,7 +84,7 @@ impl Evidence {
         }
     }
 
-    async fn ask(&mut self, dev: &Dev, path: &str) {
+    async fn read(&mut self, dev: &Dev, path: &str) {
         let place = format!("GET /api/v1{path}");
         if path.contains('{') || self.found.iter().any(|(known, _)| *known == place) {
             return;
@@ -110,11 +110,11 @@ impl Evidence {
         }
     }
 
-    /// Fails with every place where any part of a secret shows, in any writing.
+    /// Fails if a part of a secret is found, in any encoding.
     pub(super) fn show_leaks(&self) {
         let mut leaks = Vec::new();
         for secret in &self.secrets {
-            for needle in writings(secret) {
+            for needle in encodings(secret) {
                 for (place, text) in &self.found {
                     if let Some(at) = text.find(&needle) {
                         let from = text.floor_char_boundary(at.saturating_sub(100));
@@ -128,8 +128,8 @@ impl Evidence {
     }
 }
 
-/// The endpoints that only answer, as the document names them. Live events never end.
-fn asked(document: &Value) -> Vec<String> {
+/// The paths of the document that can be read. The stream of events never ends, and is left out.
+fn readable(document: &Value) -> Vec<String> {
     let paths = document["paths"].as_object().unwrap();
     let answering = paths.iter().filter(|(path, operations)| {
         operations.get("get").is_some() && !path.ends_with("/api/v1/events") && *path != "/events"
@@ -143,19 +143,19 @@ fn ids(list: &Value, field: &str) -> Vec<String> {
     items.iter().map(|item| item[field].as_str().unwrap().to_owned()).collect()
 }
 
-/// The beginning and the end of a secret: as they are, in hexadecimal, and as pages and JSON write them.
-fn writings(secret: &str) -> Vec<String> {
+/// The beginning and the end of a secret: plain, in hexadecimal, and as JSON and pages escape them.
+fn encodings(secret: &str) -> Vec<String> {
     let last = &secret[secret.len() - PIECE..];
-    // The planted ones begin alike, and what they begin with is no secret. How tokens begin is known to all.
+    // Planted secrets share a prefix that is not secret, and so do tokens.
     let first = secret.strip_prefix("planted").map_or(last, |rest| &rest[..PIECE]);
     let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
     let json = |text: &str| Value::from(text).to_string().trim_matches('"').to_owned();
     let page = |text: &str| text.replace('"', "&#34;");
-    let mut writings: Vec<String> = [first, last]
+    let mut encodings: Vec<String> = [first, last]
         .iter()
         .flat_map(|part| [(*part).to_owned(), hex(part), json(part), page(part)])
         .collect();
-    writings.sort();
-    writings.dedup();
-    writings
+    encodings.sort();
+    encodings.dedup();
+    encodings
 }

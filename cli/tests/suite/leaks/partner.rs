@@ -1,4 +1,4 @@
-//! Somebody outside: says back what was said, and refuses so that the refusal is cut off within a secret.
+//! A server outside: it echoes requests, and refuses some with an error that is truncated in the middle of a secret.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,48 +11,48 @@ use model::Clock;
 use tokio::sync::Notify;
 
 #[derive(Clone, Default)]
-struct Heard {
-    said: Arc<Mutex<Vec<String>>>,
+struct Received {
+    texts: Arc<Mutex<Vec<String>>>,
     callbacks: Arc<Mutex<usize>>,
-    bell: Arc<Notify>,
+    changed: Arc<Notify>,
     knows: Arc<Vec<String>>,
 }
 
 pub(super) struct Partner {
     pub(super) url: String,
-    heard: Heard,
+    received: Received,
 }
 
 impl Partner {
-    /// Somebody who knows these secrets and tells them unasked.
+    /// Starts a server that adds these secrets to every answer.
     pub(super) async fn new(knows: [&str; 2]) -> Self {
         let knows = Arc::new(knows.map(str::to_owned).to_vec());
-        let heard = Heard { knows, ..Heard::default() };
+        let received = Received { knows, ..Received::default() };
         let router = Router::new()
             .route("/mirror/{*rest}", any(mirror))
             .route("/refuse/{*rest}", any(refuse))
-            .with_state(heard.clone());
+            .with_state(received.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { url, heard }
+        Self { url, received }
     }
 
-    /// All that was heard.
+    /// The requests so far, as texts.
     pub(super) fn received(&self) -> Vec<String> {
-        self.heard.said.lock().unwrap().clone()
+        self.received.texts.lock().unwrap().clone()
     }
 
-    /// Returns once so many callbacks came.
-    pub(super) async fn told(&self, callbacks: usize) {
-        while *self.heard.callbacks.lock().unwrap() < callbacks {
-            self.heard.bell.notified().await;
+    /// Waits for this many callbacks.
+    pub(super) async fn received_callbacks(&self, callbacks: usize) {
+        while *self.received.callbacks.lock().unwrap() < callbacks {
+            self.received.changed.notified().await;
         }
     }
 }
 
-/// All of a request as one text, with the password of basic authentication.
-async fn hear(heard: &Heard, request: Request) -> String {
+/// Records a request as one text, with the decoded password of basic authentication. Returns it without.
+async fn record(received: &Received, request: Request) -> String {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1024 * 1024).await.unwrap();
     let basic =
@@ -60,24 +60,24 @@ async fn hear(heard: &Heard, request: Request) -> String {
     let basic = basic.map(|text| String::from_utf8_lossy(&unbase64(text)).into_owned());
     let text =
         format!("{} {} {:?} {}", parts.method, parts.uri, parts.headers, String::from_utf8_lossy(&body));
-    heard.said.lock().unwrap().push(format!("{text} {}", basic.unwrap_or_default()));
+    received.texts.lock().unwrap().push(format!("{text} {}", basic.unwrap_or_default()));
     text
 }
 
-async fn mirror(State(heard): State<Heard>, request: Request) -> String {
-    format!("{} {}", heard.knows.join(" "), hear(&heard, request).await)
+async fn mirror(State(received): State<Received>, request: Request) -> String {
+    format!("{} {}", received.knows.join(" "), record(&received, request).await)
 }
 
-async fn refuse(State(heard): State<Heard>, request: Request) -> (StatusCode, String) {
+async fn refuse(State(received): State<Received>, request: Request) -> (StatusCode, String) {
     let callback = request.method() == "POST";
-    hear(&heard, request).await;
+    record(&received, request).await;
     if callback {
-        *heard.callbacks.lock().unwrap() += 1;
-        heard.bell.notify_one();
+        *received.callbacks.lock().unwrap() += 1;
+        received.changed.notify_one();
     }
     (
         StatusCode::UNPROCESSABLE_ENTITY,
-        format!("{}{} visible-marker-404", "7".repeat(190), heard.knows.join(" ")),
+        format!("{}{} visible-marker-404", "7".repeat(190), received.knows.join(" ")),
     )
 }
 

@@ -3,14 +3,14 @@ use std::sync::atomic::AtomicU32;
 use chrono::Duration;
 use futures::FutureExt;
 use model::{RunId, TaskIndex};
-use testkit::ManualClock;
+use testkit::{ManualClock, run_others};
 use tokio::sync::{Semaphore, mpsc};
 use uuid::Uuid;
 
 use super::*;
 
-/// A store that permits its chunks to the test, can be away for a while, and can be slow.
-struct Desk {
+/// A sink that hands its chunks to the test, fails some appends, and can be blocked.
+struct TestSink {
     taken: mpsc::UnboundedSender<LogChunk>,
     tries: AtomicU32,
     refuse: fn(u32) -> Option<store::Error>,
@@ -18,7 +18,7 @@ struct Desk {
 }
 
 #[async_trait]
-impl LogSink for Desk {
+impl LogSink for TestSink {
     async fn append(&self, chunk: &LogChunk) -> store::Result<()> {
         let _open = self.open.acquire().await.unwrap();
         if let Some(error) = (self.refuse)(self.tries.fetch_add(1, Ordering::Relaxed)) {
@@ -31,19 +31,19 @@ impl LogSink for Desk {
 
 struct Bench {
     log: Log,
-    desk: Arc<Desk>,
+    sink: Arc<TestSink>,
     clock: ManualClock,
     chunks: mpsc::UnboundedReceiver<LogChunk>,
 }
 
-/// A log in front of a store that refuses the tries which `refuse` says, counted from 0.
+/// A log whose sink fails the appends that `refuse` chooses, counted from 0.
 fn bench(refuse: fn(u32) -> Option<store::Error>) -> Bench {
     let (taken, chunks) = mpsc::unbounded_channel();
-    let desk = Arc::new(Desk { taken, tries: AtomicU32::new(0), refuse, open: Semaphore::new(1) });
+    let sink = Arc::new(TestSink { taken, tries: AtomicU32::new(0), refuse, open: Semaphore::new(1) });
     let clock = ManualClock::at("2026-01-01T00:00:00Z");
     let key = TaskKey { run: RunId(Uuid::nil()), task: TaskIndex(0) };
-    let log = Log::open(desk.clone(), Arc::new(clock.clone()), key, 1);
-    Bench { log, desk, clock, chunks }
+    let log = Log::open(sink.clone(), Arc::new(clock.clone()), key, 1);
+    Bench { log, sink, clock, chunks }
 }
 
 impl Bench {
@@ -51,14 +51,7 @@ impl Bench {
         self.log.line(Stream::Stdout, Level::Info, text).await;
     }
 
-    /// Lets the writer do all that it can do now.
-    async fn settle(&self) {
-        for _ in 0..20 {
-            tokio::task::yield_now().await;
-        }
-    }
-
-    /// Everything that was stored, as the number and text of each line.
+    /// Ends the log. Returns the number and text of each stored line.
     async fn stored(&mut self) -> Vec<(u32, String)> {
         self.log.finish().await;
         let mut lines = Vec::new();
@@ -94,13 +87,13 @@ async fn a_hundred_lines_are_stored_at_once() {
 }
 
 #[tokio::test]
-async fn a_single_line_waits_for_others_but_not_for_long() {
+async fn a_single_line_waits_a_moment_for_others() {
     let mut bench = bench(never);
     bench.say("one").await;
-    bench.settle().await;
+    run_others().await;
     bench.clock.advance(Duration::milliseconds(249));
     bench.say("two").await;
-    bench.settle().await;
+    run_others().await;
     assert!(bench.chunks.try_recv().is_err());
     bench.clock.advance(Duration::milliseconds(1));
     let chunk = bench.chunks.recv().await.unwrap();
@@ -110,15 +103,15 @@ async fn a_single_line_waits_for_others_but_not_for_long() {
 }
 
 #[tokio::test]
-async fn a_chunk_that_was_not_stored_is_tried_again_as_it_was() {
+async fn a_chunk_that_was_not_stored_is_retried_unchanged() {
     let mut bench = bench(|tries| (tries < 2).then(away).flatten());
     bench.say("one").await;
-    bench.settle().await;
+    run_others().await;
     bench.clock.advance(Duration::milliseconds(250));
-    bench.settle().await;
+    run_others().await;
     bench.say("two").await;
     bench.clock.advance(Duration::milliseconds(250));
-    bench.settle().await;
+    run_others().await;
     bench.clock.advance(Duration::milliseconds(250));
     let chunk = bench.chunks.recv().await.unwrap();
     assert_eq!((chunk.first, chunk.lines.len()), (0, 1));
@@ -126,7 +119,7 @@ async fn a_chunk_that_was_not_stored_is_tried_again_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_chunk_that_is_refused_for_good_does_not_hold_up_the_next() {
+async fn a_chunk_that_can_never_be_stored_does_not_block_the_next() {
     let refuse = |tries| (tries == 0).then(|| store::Error::Unreadable { what: "line", why: String::new() });
     let mut bench = bench(refuse);
     for _ in 0..100 {
@@ -137,22 +130,22 @@ async fn a_chunk_that_is_refused_for_good_does_not_hold_up_the_next() {
 }
 
 #[tokio::test]
-async fn a_store_that_stays_away_does_not_keep_an_attempt_from_ending() {
+async fn an_unavailable_store_does_not_keep_an_attempt_from_ending() {
     let mut bench = bench(|_| away());
     bench.say("lost").await;
     assert_eq!(bench.stored().await, []);
-    assert_eq!(bench.desk.tries.load(Ordering::Relaxed), 3);
+    assert_eq!(bench.sink.tries.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test]
-async fn a_writer_waits_while_too_many_lines_wait_for_the_store() {
+async fn a_writer_waits_while_too_many_lines_are_not_stored() {
     let bench = bench(never);
-    let closed = bench.desk.open.acquire().await.unwrap();
-    // One chunk is with the store; as many lines as may wait are behind it.
+    let closed = bench.sink.open.acquire().await.unwrap();
+    // One chunk is being stored, and the maximum number of lines waits behind it.
     for _ in 0..100 {
         bench.say("x").await;
     }
-    bench.settle().await;
+    run_others().await;
     for _ in 0..Log::MAX_WAITING_LINES {
         bench.say("x").await;
     }
@@ -162,7 +155,7 @@ async fn a_writer_waits_while_too_many_lines_wait_for_the_store() {
 }
 
 #[tokio::test]
-async fn a_log_that_grows_too_long_is_cut_with_one_line_that_says_so() {
+async fn a_log_that_is_too_long_is_truncated_with_one_line_that_says_so() {
     let mut bench = bench(never);
     let mebibyte = "x".repeat(1024 * 1024 - 1);
     for _ in 0..13 {

@@ -1,7 +1,7 @@
-//! Real processes, by way of the task types that start them.
+//! Real processes, started by task types.
 //!
-//! A process that a test must watch holds a connection to it: its lines tell how far it has come,
-//! and its end is the death of the last process that holds it.
+//! A process that a test must watch holds a connection to the test: it sends lines about its progress, and the connection
+//! closes when the last process that holds it is dead.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -19,7 +19,7 @@ fn python(code: &str) -> Bench {
     Bench::new("python", json!({ "code": code }))
 }
 
-/// Python code in which `connect()` opens a connection to the test, which waits for its first line.
+/// Python code in which `connect()` opens a connection to the test.
 struct Watched {
     bench: Bench,
     listener: TcpListener,
@@ -36,12 +36,12 @@ impl Watched {
 
     async fn ready(&self) -> BufReader<TcpStream> {
         let mut wire = BufReader::new(self.listener.accept().await.unwrap().0);
-        assert_eq!(heard(&mut wire).await, "ready");
+        assert_eq!(next_line(&mut wire).await, "ready");
         wire
     }
 }
 
-/// `told_to_stop` is Python and not a trap of bash, which loses a signal that comes while it starts a command.
+/// Python, because a trap of bash loses a signal that arrives while it starts a command.
 const PRELUDE: &str = "
 import os, signal, socket, sys
 
@@ -50,15 +50,15 @@ def connect():
     wire.sendall(b'ready\\n')
     return wire
 
-def deaf():
+def block_sigterm():
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
-def told_to_stop():
+def wait_for_sigterm():
     signal.sigwait({signal.SIGTERM})
 
 ";
 
-async fn heard(wire: &mut BufReader<TcpStream>) -> String {
+async fn next_line(wire: &mut BufReader<TcpStream>) -> String {
     let mut line = String::new();
     wire.read_line(&mut line).await.unwrap();
     line.trim_end().to_owned()
@@ -70,7 +70,7 @@ async fn all_dead(mut wire: BufReader<TcpStream>) {
 }
 
 #[tokio::test]
-async fn every_line_goes_to_the_log_the_unfinished_last_one_too() {
+async fn every_line_is_logged_even_an_unterminated_last_one() {
     let bench = bash(r"echo one; printf 'caf\xc3\xa9 \xff\n'; printf two >&2");
     assert_eq!(bench.run().await, Ok(Value::Null));
     let mut lines = bench.lines().await;
@@ -79,14 +79,14 @@ async fn every_line_goes_to_the_log_the_unfinished_last_one_too() {
 }
 
 #[tokio::test]
-async fn what_follows_the_program_in_a_pipe_may_still_write() {
+async fn a_process_after_the_program_in_a_pipe_may_still_write() {
     let bench = bash("exec > >(sed s/^/said:/); echo hello");
     bench.run().await.unwrap();
     assert_eq!(bench.lines().await, ["stdout: said:hello"]);
 }
 
 #[tokio::test]
-async fn the_document_comes_in_and_the_output_goes_out() {
+async fn a_program_reads_its_document_and_writes_its_output() {
     let bench = python(
         "import json, os\n\
          document = json.load(open(os.environ['EBB_INPUT']))\n\
@@ -96,7 +96,7 @@ async fn the_document_comes_in_and_the_output_goes_out() {
 }
 
 #[tokio::test]
-async fn an_output_that_is_not_json_is_a_permanent_failure_with_the_place() {
+async fn an_output_that_is_not_json_is_a_permanent_failure_with_its_position() {
     let failure = bash(r#"printf '{"a":\n  oops}' > "$EBB_OUTPUT""#).run().await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Permanent);
     assert!(failure.message.contains("EBB_OUTPUT is not JSON"), "{}", failure.message);
@@ -104,7 +104,7 @@ async fn an_output_that_is_not_json_is_a_permanent_failure_with_the_place() {
 }
 
 #[tokio::test]
-async fn an_output_that_is_too_large_or_no_file_is_not_even_read() {
+async fn an_output_that_is_too_large_or_not_a_file_is_not_read() {
     let failure = bash(r#"head -c 1048577 /dev/zero > "$EBB_OUTPUT""#).run().await.unwrap_err();
     assert!(failure.message.contains("store it elsewhere"), "{}", failure.message);
     let failure = bash(r#"mkfifo "$EBB_OUTPUT""#).run().await.unwrap_err();
@@ -125,7 +125,7 @@ async fn the_environment_is_an_allow_list_with_the_configs_and_ours() {
     has("EBB_RUN_ID=00000000-0000-0000-0000-000000000007");
     let allowed =
         "PATH HOME LANG LC_ALL TZ TMPDIR REGION N EBB_INPUT EBB_OUTPUT EBB_RUN_ID EBB_TASK EBB_ATTEMPT";
-    // These bash sets by itself.
+    // Bash sets these itself.
     let allowed: Vec<_> = allowed.split(' ').chain(["PWD", "SHLVL", "_"]).collect();
     for line in &lines {
         let name = line.trim_start_matches("stdout: ").split('=').next().unwrap();
@@ -158,7 +158,7 @@ async fn a_script_that_is_missing_is_a_permanent_failure() {
 }
 
 #[tokio::test]
-async fn exit_codes_are_classed_and_come_with_the_last_words() {
+async fn exit_codes_are_classified_and_reported_with_the_last_line_of_stderr() {
     let check = async |command: &str, class, code, words: &str| {
         let failure = bash(command).run().await.unwrap_err();
         assert_eq!((failure.class, failure.exit_code), (class, Some(code)), "{command}");
@@ -175,7 +175,7 @@ async fn exit_codes_are_classed_and_come_with_the_last_words() {
 }
 
 #[tokio::test]
-async fn a_command_that_is_not_there_is_a_permanent_failure_that_says_so() {
+async fn an_unknown_command_is_a_permanent_failure() {
     let failure = bash("no-such-command").run().await.unwrap_err();
     assert_eq!((failure.class, failure.exit_code), (ErrorClass::Permanent, Some(127)));
     assert!(failure.message.contains("command not found on this worker"), "{}", failure.message);
@@ -183,21 +183,21 @@ async fn a_command_that_is_not_there_is_a_permanent_failure_that_says_so() {
 }
 
 #[tokio::test]
-async fn an_exception_in_python_is_told_in_its_own_words() {
+async fn an_exception_in_python_is_reported_with_its_message() {
     let failure = python("print(1 / 0)").run().await.unwrap_err();
     assert_eq!((failure.class, failure.exit_code), (ErrorClass::Transient, Some(1)));
     assert_eq!(failure.message, "exited with code 1: ZeroDivisionError: division by zero");
 }
 
 #[tokio::test]
-async fn a_process_that_was_killed_is_told_apart_from_one_that_failed() {
+async fn a_process_that_was_killed_is_distinguished_from_one_that_failed() {
     let failure = bash("kill -KILL $$").run().await.unwrap_err();
     let message = "killed from outside by signal 9 (out of memory, perhaps)";
     assert_eq!(failure, Failure::new(ErrorClass::Killed, message));
 }
 
 #[tokio::test]
-async fn a_worker_without_the_interpreter_says_what_to_install() {
+async fn without_the_interpreter_the_error_says_what_to_install() {
     let config = json!({"code": "pass", "env": {"PATH": "/nowhere"}});
     let failure = Bench::new("python", config).run().await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Permanent);
@@ -206,7 +206,7 @@ async fn a_worker_without_the_interpreter_says_what_to_install() {
 }
 
 #[tokio::test]
-async fn what_a_program_leaves_running_ends_with_it() {
+async fn background_processes_end_with_their_program() {
     let code = "
 wire = connect()
 if os.fork() == 0:
@@ -222,7 +222,7 @@ if os.fork() == 0:
 }
 
 #[tokio::test]
-async fn a_time_out_ends_the_whole_group() {
+async fn a_timeout_ends_the_whole_process_group() {
     let code = "
 if os.fork() == 0:
     wire = connect()
@@ -241,9 +241,9 @@ os.wait()
 #[tokio::test]
 async fn a_process_that_is_asked_to_stop_may_clean_up() {
     let code = "
-deaf()
+block_sigterm()
 wire = connect()
-told_to_stop()
+wait_for_sigterm()
 print('cleaned up')
 ";
     let watched = Watched::new(code).await;
@@ -257,13 +257,13 @@ print('cleaned up')
 }
 
 #[tokio::test]
-async fn the_grace_is_for_the_children_too_when_the_program_goes_first() {
+async fn child_processes_have_the_same_grace_period_when_the_program_ends_first() {
     let code = "
 leader = os.getpid()
 if os.fork() == 0:
-    deaf()
+    block_sigterm()
     wire = connect()
-    told_to_stop()
+    wait_for_sigterm()
     while os.getppid() == leader:
         os.sched_yield()
     print('child cleaned up')
@@ -279,19 +279,19 @@ else:
 }
 
 #[tokio::test]
-async fn what_does_not_stop_within_the_grace_is_killed() {
+async fn a_process_that_does_not_stop_within_the_grace_period_is_killed() {
     let code = "
-deaf()
+block_sigterm()
 wire = connect()
-told_to_stop()
+wait_for_sigterm()
 wire.sendall(b'ignored\\n')
-told_to_stop()
+wait_for_sigterm()
 ";
     let watched = Watched::new(code).await;
     let attempt = watched.bench.begin();
     let mut wire = watched.ready().await;
     watched.bench.context.cancel.cancel();
-    assert_eq!(heard(&mut wire).await, "ignored");
+    assert_eq!(next_line(&mut wire).await, "ignored");
     assert!(!attempt.is_finished());
     watched.bench.clock.advance(chrono::Duration::seconds(30));
     attempt.await.unwrap().unwrap_err();
@@ -299,9 +299,9 @@ told_to_stop()
 }
 
 #[tokio::test]
-async fn an_attempt_that_is_dropped_takes_its_group_with_it() {
+async fn dropping_an_attempt_kills_its_process_group() {
     let code = "
-deaf()
+block_sigterm()
 if os.fork() == 0:
     wire = connect()
     signal.pause()
@@ -315,7 +315,7 @@ os.wait()
 }
 
 #[tokio::test]
-async fn a_worker_without_room_for_scratch_directories_says_so() {
+async fn a_missing_scratch_directory_is_a_transient_failure() {
     let mut bench = bash("true");
     bench.context.scratch = bench.folder.path().join("missing");
     let failure = bench.run().await.unwrap_err();

@@ -1,47 +1,41 @@
-//! Each kind of sensor against a real thing of its kind: a folder, a bucket's API, a database, a server, a run.
+//! Each kind of sensor with a real source: a folder, a bucket's API, a database, a server, a run.
 
 mod tasks;
 mod triggers;
 
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use async_trait::async_trait;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 use chrono::TimeDelta;
-use language::{FileKind, SourceFile};
 use model::message::{PollDue, Watch};
-use model::{Clock, ErrorClass, Failure, Instant, Message, RunId, TenantId, TriggerKey};
-use runtime::{Runtime, StartRun};
-use serde_json::{Map, Value, json};
+use model::{Clock, ErrorClass, Failure, Instant, RunId, TenantId, TriggerKey};
+use runtime::StartRun;
+use serde_json::{Value, json};
 use sqlx::{Connection, Executor as _, PgConnection};
-use store::{Memory, NewVersion, RunFilter, TriggerRecord};
+use store::TriggerRecord;
 use tempfile::TempDir;
-use testkit::{ManualClock, StorageServer};
+use testkit::{StorageServer, World, start_run};
 use tokio::net::TcpListener;
-use uuid::Uuid;
 
 use crate::{Executor, Worker};
 
-struct Mute;
-
-#[async_trait]
-impl bus::Bus for Mute {
-    async fn publish(&self, _: &[Message]) -> Result<(), bus::Error> {
-        Ok(())
-    }
-
-    async fn ping(&self) -> Result<(), bus::Error> {
-        Ok(())
-    }
+/// An executor that polls, and a folder with its files and secrets.
+struct Bench {
+    world: World,
+    executor: Executor,
+    folder: TempDir,
 }
 
-struct Bench {
-    executor: Executor,
-    clock: ManualClock,
-    folder: TempDir,
+impl Deref for Bench {
+    type Target = World;
+
+    fn deref(&self) -> &Self::Target {
+        &self.world
+    }
 }
 
 impl Bench {
@@ -50,78 +44,48 @@ impl Bench {
     }
 
     fn with(change: impl FnOnce(Executor) -> Executor) -> Self {
-        let clock = ManualClock::at("2027-01-15T08:00:00Z");
-        let store = Arc::new(Memory::default());
-        let runtime = Arc::new(Runtime::new(store, Arc::new(Mute), Arc::new(clock.clone())));
-        let folder = TempDir::new().unwrap();
+        let (world, folder) = (World::at("2027-01-15T08:00:00Z"), TempDir::new().unwrap());
+        let executor = Executor::new(world.runtime.clone(), Worker::new(world.runtime.clone()), ".");
         let executor =
-            Executor::new(runtime.clone(), Worker::new(runtime), ".").with_secrets_in(folder.path());
-        let executor = executor.with_egress_policy(host::EgressPolicy::allow_internal());
-        Self { executor: change(executor), clock, folder }
+            executor.with_secrets_in(folder.path()).with_egress_policy(host::EgressPolicy::allow_internal());
+        Self { executor: change(executor), world, folder }
     }
 
-    /// What a task's sensor sees that began to look at `since`.
+    /// Polls the sensor of a task that began at `since`.
     async fn see(&self, config: Value, since: Instant) -> Result<Option<Value>, Failure> {
         self.executor.poll_condition(TenantId::DEFAULT, config, since, &str::to_owned).await
     }
 
-    async fn write(&self, text: &str) {
-        let name = text.lines().find_map(|line| line.strip_prefix("name: ")).unwrap().to_owned();
-        let file = SourceFile { path: name, kind: FileKind::Workflow, text: text.to_owned() };
-        let compiled = language::compile(&[file]);
-        assert!(compiled.diagnostics.is_empty(), "{:#?}", compiled.diagnostics);
-        for definition in compiled.definitions {
-            let new = NewVersion {
-                tenant: TenantId::DEFAULT,
-                workflow: definition.workflow,
-                source: definition.source,
-                hash: definition.hash,
-                by: "test".into(),
-                at: self.clock.now(),
-            };
-            self.executor.runtime.store().register(&new).await.unwrap();
-        }
+    async fn start_at(&self, workflow: &str, logical_date: Instant) -> RunId {
+        let start = StartRun { logical_date: Some(logical_date), ..start_run(workflow) };
+        self.runtime.start(start).await.unwrap().record.run.id
     }
 
-    async fn start(&self, workflow: &str, logical_date: Option<Instant>) -> RunId {
-        let start = StartRun {
-            id: RunId(Uuid::from_u128(7)),
-            tenant: TenantId::DEFAULT,
-            workflow: workflow.to_owned(),
-            inputs: Map::new(),
-            labels: Map::new(),
-            logical_date,
-            origin: runtime::Origin::Api { by: "test".into() },
-            priority: 0,
-        };
-        self.executor.runtime.start(start).await.unwrap().record.run.id
-    }
-
-    /// Registers a workflow with that sensor as its trigger.
+    /// Registers a workflow that a sensor triggers.
     async fn watch(&self, sensor: Value) {
         self.write(&format!(
             "name: watched\ninputs: {{what: {{type: string}}}}\ntriggers:\n  \
-             - {{name: eye, sensor: {sensor}, inputs: {{what: '{{{{ event.id }}}}'}}}}\n\
+             - {{name: poll, sensor: {sensor}, inputs: {{what: '{{{{ event.id }}}}'}}}}\n\
              tasks: [{{name: a, type: noop}}]\n"
         ))
         .await;
     }
 
     async fn poll(&self) {
-        let watch = Watch::Trigger { workflow: "watched".into(), name: "eye".into() };
+        let watch = Watch::Trigger { workflow: "watched".into(), name: "poll".into() };
         let due = PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), watch };
         self.executor.poll(&due).await.unwrap();
     }
 
     async fn trigger(&self) -> TriggerRecord {
-        let (workflow, name) = ("watched".into(), "eye".into());
+        let (workflow, name) = ("watched".into(), "poll".into());
         let key = TriggerKey { tenant: TenantId::DEFAULT, workflow, name };
-        self.executor.runtime.store().trigger(&key).await.unwrap().unwrap()
+        self.store().trigger(&key).await.unwrap().unwrap()
     }
 
-    async fn runs(&self) -> usize {
-        let filter = RunFilter { workflow: Some("watched".into()), limit: 100, ..RunFilter::default() };
-        self.executor.runtime.store().runs(TenantId::DEFAULT, &filter).await.unwrap().len()
+    /// The number of runs that the trigger has started.
+    async fn count(&self) -> usize {
+        self.runs("watched").await.len()
     }
 
     fn file(&self, name: &str) -> String {
@@ -144,7 +108,7 @@ async fn serve(routes: Router) -> String {
 }
 
 #[tokio::test]
-async fn a_file_is_there_or_has_changed_since_the_task_began() {
+async fn a_file_exists_or_has_changed_since_the_task_began() {
     let bench = Bench::new();
     let now = bench.clock.now();
     let there = json!({"file": {"path": bench.file("*.csv")}});
@@ -155,7 +119,7 @@ async fn a_file_is_there_or_has_changed_since_the_task_began() {
     bench.put("b.txt", "no", now);
     let seen = bench.see(there, now).await.unwrap().unwrap();
     assert_eq!((seen["files"].as_array().unwrap().len(), &seen["files"][0]["size"]), (1, &json!(3)));
-    assert_eq!(bench.see(changed.clone(), now).await, Ok(None), "it was there before");
+    assert_eq!(bench.see(changed.clone(), now).await, Ok(None), "it existed before the task began");
     bench.put("a.csv", "other", now + TimeDelta::seconds(1));
     let seen = bench.see(changed, now).await.unwrap().unwrap();
     assert_eq!(seen["watermark"], json!(now + TimeDelta::seconds(1)));
@@ -188,11 +152,11 @@ async fn an_object_in_a_bucket_is_found_by_its_name_or_by_a_pattern() {
     server.put("bucket", "in/a.csv", "other");
     bench.poll().await;
     bench.poll().await;
-    assert_eq!(bench.runs().await, 1);
+    assert_eq!(bench.count().await, 1);
 }
 
 #[tokio::test]
-async fn rows_are_asked_for_with_values_that_are_bound() {
+async fn a_query_binds_its_parameters() {
     let database = testkit::database().await;
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     connection.execute("create table orders (id bigint, day date)").await.unwrap();
@@ -213,7 +177,7 @@ async fn rows_are_asked_for_with_values_that_are_bound() {
     assert_eq!(bench.see(away, now).await.unwrap_err().class, ErrorClass::Transient);
 }
 
-/// A server that is as ready as it is told.
+/// A server whose answer the test sets.
 async fn service() -> (String, Arc<Mutex<(StatusCode, Value)>>) {
     let says = Arc::new(Mutex::new((StatusCode::OK, json!({"ready": false}))));
     let answer = async |State(says): State<Arc<Mutex<(StatusCode, Value)>>>| {
@@ -243,7 +207,7 @@ async fn an_answer_must_meet_the_condition() {
 }
 
 #[tokio::test]
-async fn an_instant_is_reached_once() {
+async fn an_instant_triggers_once() {
     let bench = Bench::new();
     let at = bench.clock.now() + TimeDelta::hours(1);
     let config = json!({"time": {"at": at}});
@@ -254,26 +218,25 @@ async fn an_instant_is_reached_once() {
     assert_eq!(bench.see(config, at).await, Ok(Some(json!({ "at": at }))));
     bench.poll().await;
     bench.poll().await;
-    assert_eq!(bench.runs().await, 1);
-    // To whoever's clock is behind it seems to be to come.
+    assert_eq!(bench.count().await, 1);
+    // By a clock that is behind, the instant is in the future.
     for minutes in [-1, 1] {
         bench.clock.set(at + TimeDelta::minutes(minutes));
         bench.poll().await;
     }
-    assert_eq!(bench.runs().await, 1);
+    assert_eq!(bench.count().await, 1);
 }
 
 #[tokio::test]
-async fn another_run_must_have_ended_as_wanted() {
+async fn another_run_must_have_ended_in_the_expected_state() {
     let bench = Bench::new();
     bench.write("name: other\ntasks: [{name: a, type: noop}]\n").await;
     let date = bench.clock.now();
     let config = |state: &str| json!({"run": {"workflow": "other", "logical_date": date, "state": state}});
     assert_eq!(bench.see(config("finished"), date).await, Ok(None));
-    let run = bench.start("other", Some(date)).await;
+    let run = bench.start_at("other", date).await;
     assert_eq!(bench.see(config("finished"), date).await, Ok(None));
-    let cancel = engine::Command::Cancel { actor: "test".into(), reason: None };
-    bench.executor.runtime.settle(run, cancel).await.unwrap();
+    bench.cancel(run).await;
     assert_eq!(bench.see(config("succeeded"), date).await, Ok(None));
     let seen = bench.see(config("finished"), date).await;
     assert_eq!(seen, Ok(Some(json!({"run_id": run, "state": "cancelled"}))));

@@ -1,4 +1,4 @@
-//! What holds for every task type; and the bench on which the tests of each one perform attempts.
+//! What holds for every task type, and the bench on which the tests of each one perform attempts.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::{TaskRunner, TaskRunners, Unfinished};
 use crate::job::{Context, Job};
 use crate::log::{Log, LogSink};
 
-/// All task types; servers of tests are on this machine.
+/// All task types. The servers of tests are on this machine.
 fn task_runners() -> TaskRunners {
     TaskRunners::standard().with_egress_policy(EgressPolicy::allow_internal())
 }
@@ -47,7 +47,7 @@ impl Bench {
         Ok(task_runners().run(&self.job, &self.context).await?)
     }
 
-    /// The attempt on its own, so that the test can watch and disturb it.
+    /// Performs the attempt in the background, so that the test can watch and disturb it.
     pub(crate) fn begin(&self) -> tokio::task::JoinHandle<Result<Value, Failure>> {
         let (job, context) = (self.job.clone(), self.context.clone());
         tokio::spawn(async move { Ok(task_runners().run(&job, &context).await?) })
@@ -97,7 +97,7 @@ async fn noop_returns_null_and_echo_its_config() {
 }
 
 #[tokio::test]
-async fn fail_fails_as_it_is_told() {
+async fn fail_fails_with_its_message_and_class() {
     let failure = failure_of("fail", json!({"message": "no such table", "class": "permanent"})).await;
     assert_eq!(failure, Failure::permanent("no such table"));
 }

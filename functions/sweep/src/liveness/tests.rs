@@ -1,21 +1,18 @@
-//! Workers that live, die, and whose clocks are wrong, on a clock that the test moves.
+//! Workers that live, die, or have a wrong clock, on a clock that the test moves.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use auth::PushAuth;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use bus::{Bus, envelope};
-use host::App;
+use bus::envelope;
 use model::message::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
 use model::{
     Clock, Message, RunId, Task, TaskIndex, TaskState, TenantId, WorkerCommandKind, WorkerFacts, WorkerId,
 };
-use runtime::{Runtime, Settled, StartRun};
-use serde_json::Map;
-use store::{Heartbeat, Memory, NewVersion};
-use testkit::ManualClock;
+use store::Heartbeat;
+use testkit::run_others;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 use uuid::Uuid;
@@ -24,84 +21,55 @@ use super::*;
 
 const WORKER: WorkerId = WorkerId(Uuid::from_u128(9));
 
-struct Mute;
-
-#[async_trait]
-impl Bus for Mute {
-    async fn publish(&self, _: &[Message]) -> std::result::Result<(), bus::Error> {
-        Ok(())
-    }
-
-    async fn ping(&self) -> std::result::Result<(), bus::Error> {
-        Ok(())
-    }
-}
-
-/// A run whose only task is held by a worker that has beaten once.
+/// A run whose only task is held by a worker that has sent one heartbeat.
 struct World {
-    clock: ManualClock,
-    runtime: Arc<Runtime>,
+    base: testkit::World,
     sweep: Arc<Sweep>,
     run: RunId,
     /// How far the worker's clock is ahead.
     skew: TimeDelta,
 }
 
+impl Deref for World {
+    type Target = testkit::World;
+
+    fn deref(&self) -> &Self::Target {
+        &self.base
+    }
+}
+
 impl World {
     async fn new(skew: i64) -> Self {
-        let clock = ManualClock::at("2026-01-01T00:00:00Z");
-        let runtime =
-            Arc::new(Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(clock.clone())));
-        let (workflow, hash) = (testkit::workflow("a"), "h".to_owned());
-        let (tenant, by, at) = (TenantId::DEFAULT, "test".to_owned(), clock.now());
-        let new = NewVersion { tenant, workflow, source: String::new(), hash, by, at };
-        runtime.store().register(&new).await.unwrap();
-        let request = StartRun {
-            id: RunId(Uuid::from_u128(1)),
-            tenant,
-            workflow: "example".into(),
-            inputs: Map::new(),
-            labels: Map::new(),
-            logical_date: None,
-            origin: runtime::Origin::Api { by: "test".into() },
-            priority: 0,
-        };
-        let run = runtime.start(request).await.unwrap().record.run.id;
-        let sweep = Arc::new(Sweep::new(runtime.clone()));
-        let world = Self { clock, runtime, sweep, run, skew: TimeDelta::seconds(skew) };
+        let base = testkit::World::at("2026-01-01T00:00:00Z");
+        base.register(testkit::workflow("a")).await;
+        let run = base.start("example").await;
+        let sweep = Arc::new(Sweep::new(base.runtime.clone()));
+        let world = Self { base, sweep, run, skew: TimeDelta::seconds(skew) };
         world.beat().await;
-        let claim = Command::Claim { task: TaskIndex(0), attempt: 1, worker: WORKER };
-        assert_eq!(world.runtime.settle(run, claim).await.unwrap(), Settled::Applied);
+        world.apply(run, Command::Claim { task: TaskIndex(0), attempt: 1, worker: WORKER }).await;
         world
     }
 
     async fn beat(&self) {
         let sign = Heartbeat { worker: WORKER, facts: None, at: self.clock.now() + self.skew };
-        self.runtime.store().beat(&sign).await.unwrap();
+        self.store().beat(&sign).await.unwrap();
     }
 
-    /// The scheduler's tick. It goes on until it has done what it can at this time.
+    /// The scheduler's tick, until it waits for the clock.
     async fn tick(&self) -> JoinHandle<Result<()>> {
         let sweep = self.sweep.clone();
         let tick = tokio::spawn(async move { sweep.run().await });
-        self.calm().await;
+        run_others().await;
         tick
     }
 
     async fn pass(&self, seconds: i64) {
         self.clock.advance(TimeDelta::seconds(seconds));
-        self.calm().await;
-    }
-
-    /// Lets everyone go on until all of them wait for the clock.
-    async fn calm(&self) {
-        for _ in 0..200 {
-            tokio::task::yield_now().await;
-        }
+        run_others().await;
     }
 
     async fn task(&self) -> Task {
-        self.runtime.store().run_tasks(self.run, None, None, 1).await.unwrap().remove(0).task
+        self.tasks(self.run).await.remove(0).task
     }
 
     async fn is_held(&self) -> bool {
@@ -110,15 +78,15 @@ impl World {
     }
 
     async fn is_known(&self) -> bool {
-        !self.runtime.store().workers(TenantId::DEFAULT, None, 9).await.unwrap().is_empty()
+        !self.store().workers(TenantId::DEFAULT, None, 9).await.unwrap().is_empty()
     }
 }
 
 #[tokio::test]
-async fn a_worker_that_says_nothing_for_a_minute_is_dead() {
+async fn a_worker_without_a_heartbeat_for_a_minute_is_dead() {
     let world = World::new(0).await;
     world.pass(40).await;
-    assert!(world.tick().await.is_finished(), "nobody waits for a worker that may be well");
+    assert!(world.tick().await.is_finished(), "the sweep does not wait for a worker that may be alive");
     world.pass(1).await;
     let tick = world.tick().await;
     world.pass(19).await;
@@ -131,7 +99,7 @@ async fn a_worker_that_says_nothing_for_a_minute_is_dead() {
 }
 
 #[tokio::test]
-async fn a_worker_that_could_not_beat_while_the_store_was_away_lives() {
+async fn a_worker_that_could_not_send_heartbeats_while_the_store_was_unavailable_is_alive() {
     let world = World::new(0).await;
     world.pass(600).await;
     let tick = world.tick().await;
@@ -143,7 +111,7 @@ async fn a_worker_that_could_not_beat_while_the_store_was_away_lives() {
 }
 
 #[tokio::test]
-async fn a_sweep_that_is_cut_short_leaves_the_doubt_to_the_next() {
+async fn the_next_sweep_starts_over_after_one_that_was_interrupted() {
     let world = World::new(0).await;
     world.pass(600).await;
     let tick = world.tick().await;
@@ -154,7 +122,7 @@ async fn a_sweep_that_is_cut_short_leaves_the_doubt_to_the_next() {
 }
 
 #[tokio::test]
-async fn ticks_in_quick_succession_put_off_no_verdict() {
+async fn ticks_in_quick_succession_do_not_postpone_the_verdict() {
     let world = World::new(0).await;
     world.pass(41).await;
     let tick = || {
@@ -165,10 +133,10 @@ async fn ticks_in_quick_succession_put_off_no_verdict() {
     for _ in 0..10 {
         assert!(world.is_held().await, "it has its last chance");
         ticks.push(tick());
-        world.calm().await;
+        run_others().await;
         world.pass(2).await;
     }
-    world.calm().await;
+    run_others().await;
     assert_eq!((world.task().await.attempt, world.is_known().await), (2, false));
     for tick in ticks {
         tick.await.unwrap().unwrap();
@@ -176,13 +144,13 @@ async fn ticks_in_quick_succession_put_off_no_verdict() {
 }
 
 #[tokio::test]
-async fn a_doubt_that_nobody_took_over_is_no_verdict_later() {
+async fn a_doubt_that_no_sweep_took_over_is_not_a_verdict_later() {
     let world = World::new(0).await;
     world.pass(600).await;
     let first = world.sweep.clone();
     let first = tokio::spawn(async move { first.tick().await });
-    world.calm().await;
-    // The second makes the first leave, and is cut off as soon as it has the turn.
+    run_others().await;
+    // The second makes the first leave, and is dropped as soon as it has the turn.
     let second = world.sweep.clone();
     let mut second = Box::pin(async move { second.tick().await });
     assert!(futures::poll!(&mut second).is_pending());
@@ -194,7 +162,7 @@ async fn a_doubt_that_nobody_took_over_is_no_verdict_later() {
 }
 
 #[tokio::test]
-async fn a_worker_whose_clock_is_slow_lives_while_it_beats_and_dies_when_it_does_not() {
+async fn a_worker_with_a_slow_clock_is_alive_as_long_as_it_sends_heartbeats() {
     let world = World::new(-60).await;
     for _ in 0..3 {
         let tick = world.tick().await;
@@ -202,7 +170,7 @@ async fn a_worker_whose_clock_is_slow_lives_while_it_beats_and_dies_when_it_does
             world.pass(10).await;
             world.beat().await;
         }
-        assert!(tick.is_finished(), "nobody stays for a worker that lives");
+        assert!(tick.is_finished(), "the sweep does not stay up for a worker that is alive");
         assert!(world.is_held().await && world.is_known().await);
     }
     let tick = world.tick().await;
@@ -212,7 +180,7 @@ async fn a_worker_whose_clock_is_slow_lives_while_it_beats_and_dies_when_it_does
 }
 
 #[tokio::test]
-async fn a_worker_whose_clock_is_fast_lives_no_longer_than_it_is_ahead() {
+async fn a_worker_with_a_fast_clock_is_declared_dead_later_by_its_skew() {
     let world = World::new(60).await;
     world.pass(100).await;
     assert!(world.tick().await.is_finished() && world.is_held().await);
@@ -226,16 +194,15 @@ async fn a_worker_whose_clock_is_fast_lives_no_longer_than_it_is_ahead() {
 #[tokio::test]
 async fn an_attempt_of_a_worker_that_left_is_lost_at_once() {
     let world = World::new(0).await;
-    world.runtime.store().farewell(WORKER).await.unwrap();
+    world.store().farewell(WORKER).await.unwrap();
     world.tick().await.await.unwrap().unwrap();
     assert_eq!(world.task().await.attempt, 2);
 }
 
 #[tokio::test]
-async fn a_worker_without_a_database_registers_beats_and_is_ended_by_message() {
+async fn a_worker_without_a_database_registers_sends_heartbeats_and_is_killed_by_messages() {
     let world = World::new(0).await;
-    let app = App::new(world.runtime.clone(), PushAuth::None);
-    let router = crate::router(app);
+    let router = crate::router(world.app(PushAuth::None));
     let (at, host, version) = (world.clock.now() + TimeDelta::hours(1), "far away".into(), "1".into());
     let (function, queue, since) = ("execute".into(), Some("heavy".into()), world.clock.now());
     let facts = WorkerFacts { function, queue, host, version, since, breakers: Vec::new() };
@@ -251,10 +218,10 @@ async fn a_worker_without_a_database_registers_beats_and_is_ended_by_message() {
         *request.headers_mut() = headers;
         assert_eq!(router.clone().oneshot(request).await.unwrap().status(), StatusCode::NO_CONTENT);
     }
-    let workers = world.runtime.store().workers(TenantId::DEFAULT, None, 9).await.unwrap();
+    let workers = world.store().workers(TenantId::DEFAULT, None, 9).await.unwrap();
     assert_eq!(workers.len(), 1);
     assert_eq!(workers[0].facts, Some(facts));
-    assert_eq!(workers[0].heard_at, world.clock.now(), "nobody is heard of from the future");
+    assert_eq!(workers[0].heard_at, world.clock.now(), "a heartbeat from the future counts as now");
     let order = workers[0].order.as_ref().unwrap();
     assert_eq!((order.kind, order.reason.as_deref()), (WorkerCommandKind::Kill, Some("it hangs")));
 }

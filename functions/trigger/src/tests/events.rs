@@ -46,7 +46,7 @@ triggers: [{name: left-failed, workflow: left, state: failed}]
 tasks: [{name: a, type: noop}]
 ";
 
-fn clock() -> ManualClock {
+pub(super) fn clock() -> ManualClock {
     ManualClock::at("2027-01-15T08:00:00Z")
 }
 
@@ -70,8 +70,8 @@ async fn runs(app: &App, workflow: &str) -> Vec<RunRecord> {
 }
 
 #[tokio::test]
-async fn an_event_starts_a_run_with_what_its_trigger_makes_of_it_and_its_copy_starts_nothing() {
-    let app = app_with(Arc::new(clock()), &[UPLOADS]).await;
+async fn an_event_starts_a_run_with_rendered_inputs_and_its_copy_starts_nothing() {
+    let app = app_with(clock(), &[UPLOADS]).await;
     for _ in 0..3 {
         assert_eq!(send(&app, &event("1", "a.csv")).await, StatusCode::NO_CONTENT);
     }
@@ -85,7 +85,7 @@ async fn an_event_starts_a_run_with_what_its_trigger_makes_of_it_and_its_copy_st
 
 #[tokio::test]
 async fn the_same_id_of_another_source_is_another_event() {
-    let app = app_with(Arc::new(clock()), &[UPLOADS]).await;
+    let app = app_with(clock(), &[UPLOADS]).await;
     let mut other = event("1", "a.csv");
     other["source"] = json!("//storage/c");
     assert_eq!(send(&app, &event("1", "a.csv")).await, StatusCode::NO_CONTENT);
@@ -94,8 +94,8 @@ async fn the_same_id_of_another_source_is_another_event() {
 }
 
 #[tokio::test]
-async fn what_concerns_no_trigger_is_answered_and_kept_nowhere() {
-    let app = app_with(Arc::new(clock()), &[UPLOADS]).await;
+async fn an_event_that_matches_no_trigger_is_acknowledged_and_not_stored() {
+    let app = app_with(clock(), &[UPLOADS]).await;
     let mut elsewhere = event("2", "a.csv");
     elsewhere["source"] = json!("//elsewhere/b");
     let mut unknown = event("3", "a.csv");
@@ -108,8 +108,8 @@ async fn what_concerns_no_trigger_is_answered_and_kept_nowhere() {
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_made_into_inputs_is_a_dead_letter_with_the_reason() {
-    let app = app_with(Arc::new(clock()), &[UPLOADS]).await;
+async fn an_event_whose_inputs_cannot_be_rendered_is_dead_lettered_with_the_reason() {
+    let app = app_with(clock(), &[UPLOADS]).await;
     let mut nameless = event("1", "a.csv");
     nameless["data"] = json!({"size": 7});
     let mut odd = event("2", "b.csv");
@@ -121,14 +121,15 @@ async fn an_event_that_cannot_be_made_into_inputs_is_a_dead_letter_with_the_reas
     reasons.sort();
     assert!(reasons[0].starts_with("trigger `object` of `uploads`: filter: "), "{reasons:?}");
     assert!(reasons[1].starts_with("trigger `object` of `uploads`: input `size`: "), "{reasons:?}");
-    // Once it is put right, it can come again.
+    // Once it is corrected, the same event is accepted.
     assert_eq!(send(&app, &event("2", "b.csv")).await, StatusCode::NO_CONTENT);
     assert_eq!(runs(&app, "uploads").await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_dead_event_is_replayed_once_its_workflow_can_take_it() {
-    let app = app_with(Arc::new(clock()), &[UPLOADS]).await;
+async fn a_dead_lettered_event_is_replayed_once_its_workflow_accepts_it() {
+    let world = World::in_memory(SilentBus, clock());
+    let app = app_of(&world, &[UPLOADS]).await;
     let mut odd = event("1", "a.csv");
     odd["data"]["size"] = json!("many");
     assert_eq!(send(&app, &odd).await, StatusCode::NO_CONTENT);
@@ -138,15 +139,15 @@ async fn a_dead_event_is_replayed_once_its_workflow_can_take_it() {
         matches!(&replayed, Replayed::NoMessage(reason) if reason.contains("input `size`")),
         "{replayed:?}"
     );
-    register(&app, &[&UPLOADS.replace("type: integer, default: 0", "type: string, default: none")]).await;
+    world.write(&UPLOADS.replace("type: integer, default: 0", "type: string, default: none")).await;
     let replayed = app.runtime.replay(&letter().await.unwrap()).await.unwrap();
     assert_eq!((replayed, letter().await), (Replayed::Sent, None));
     assert_eq!(runs(&app, "uploads").await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_notification_of_a_bucket_is_an_event_though_it_is_no_cloud_event() {
-    let app = app_with(Arc::new(clock()), &[UPLOADS]).await;
+async fn a_bucket_notification_is_an_event_although_it_is_not_a_cloudevent() {
+    let app = app_with(clock(), &[UPLOADS]).await;
     let push = json!({
         "message": {
             "attributes": {"eventType": "OBJECT_FINALIZE", "bucketId": "b", "objectId": "in/a.csv"},
@@ -166,32 +167,32 @@ async fn a_notification_of_a_bucket_is_an_event_though_it_is_no_cloud_event() {
 }
 
 #[tokio::test]
-async fn of_events_that_follow_each_other_closely_the_last_starts_one_run() {
+async fn of_debounced_events_the_last_one_starts_a_run() {
     let clock = clock();
-    let app = app_with(Arc::new(clock.clone()), &[CALM]).await;
+    let app = app_with(clock.clone(), &[CALM]).await;
     let edited = |id: &str| json!({"specversion": "1.0", "id": id, "source": "/editor", "type": "edited"});
-    let attend = async || app.runtime.triggers().fire_due(app.now(), 10).await.unwrap();
+    let fire = async || app.runtime.triggers().fire_due(app.now(), 10).await.unwrap();
     for id in ["1", "2", "3"] {
         assert_eq!(send(&app, &edited(id)).await, StatusCode::NO_CONTENT);
         clock.advance(chrono::Duration::seconds(20));
-        assert_eq!(attend().await, 0, "only the pause after the last one counts");
+        assert_eq!(fire().await, 0, "only the time since the last event counts");
     }
     clock.advance(chrono::Duration::seconds(5));
     assert_eq!(send(&app, &edited("2")).await, StatusCode::NO_CONTENT);
     clock.advance(chrono::Duration::seconds(4));
-    assert_eq!(attend().await, 0);
-    // A copy of one that was heard of before does not put it off.
+    assert_eq!(fire().await, 0);
+    // A copy of an earlier event does not postpone it.
     clock.advance(chrono::Duration::seconds(1));
-    assert_eq!(attend().await, 1);
-    assert_eq!(attend().await, 0);
+    assert_eq!(fire().await, 1);
+    assert_eq!(fire().await, 0);
     let runs = runs(&app, "calm").await;
     assert_eq!((runs.len(), &runs[0].facts.inputs["last"]), (1, &json!("3")));
     assert_eq!(send(&app, &edited("4")).await, StatusCode::NO_CONTENT);
     clock.advance(chrono::Duration::seconds(30));
-    assert_eq!(attend().await, 1);
+    assert_eq!(fire().await, 1);
 }
 
-/// A run of `workflow` for a date that has ended, and the message that says so.
+/// Ends a run of `workflow` for a date. Returns the message about it.
 async fn ended(app: &App, workflow: &str, date: Option<Instant>, state: RunState) -> Message {
     let start = StartRun {
         logical_date: date,
@@ -216,10 +217,10 @@ async fn ended(app: &App, workflow: &str, date: Option<Instant>, state: RunState
 }
 
 #[tokio::test]
-async fn two_upstream_workflows_start_one_run_in_either_order_and_however_often_it_is_said() {
+async fn two_upstream_workflows_start_one_run_in_either_order_whatever_is_delivered_twice() {
     for flip in [false, true] {
         let clock = clock();
-        let app = app_with(Arc::new(clock.clone()), &[JOIN, LEFT, RIGHT]).await;
+        let app = app_with(clock.clone(), &[JOIN, LEFT, RIGHT]).await;
         let (monday, tuesday) = (app.now(), app.now() + TimeDelta::days(1));
         let mut upstream = ["left", "right"];
         if flip {
@@ -230,7 +231,7 @@ async fn two_upstream_workflows_start_one_run_in_either_order_and_however_often_
         for message in [&first, &other_day, &first] {
             assert_eq!(push(&app, message).await, StatusCode::NO_CONTENT);
         }
-        assert_eq!(runs(&app, "join").await.len(), 0, "the other has not run for that date");
+        assert_eq!(runs(&app, "join").await.len(), 0, "the other workflow has no run for that date");
         let second = ended(&app, upstream[1], Some(monday), RunState::Succeeded).await;
         for message in [&second, &first, &second] {
             assert_eq!(push(&app, message).await, StatusCode::NO_CONTENT);
@@ -246,8 +247,8 @@ async fn two_upstream_workflows_start_one_run_in_either_order_and_however_often_
 }
 
 #[tokio::test]
-async fn how_the_other_run_must_have_ended_is_minded() {
-    let app = app_with(Arc::new(clock()), &[AFTER, JOIN, LEFT, RIGHT]).await;
+async fn a_trigger_requires_the_configured_state_of_the_upstream_run() {
+    let app = app_with(clock(), &[AFTER, JOIN, LEFT, RIGHT]).await;
     let well = ended(&app, "left", None, RunState::Succeeded).await;
     assert_eq!(push(&app, &well).await, StatusCode::NO_CONTENT);
     assert_eq!(runs(&app, "after").await.len(), 0);
@@ -256,9 +257,5 @@ async fn how_the_other_run_must_have_ended_is_minded() {
         assert_eq!(push(&app, &badly).await, StatusCode::NO_CONTENT);
     }
     assert_eq!(runs(&app, "after").await.len(), 1);
-    assert_eq!(
-        runs(&app, "join").await.len(),
-        0,
-        "without a logical date nothing can be told to belong together"
-    );
+    assert_eq!(runs(&app, "join").await.len(), 0, "runs without a logical date are not joined");
 }

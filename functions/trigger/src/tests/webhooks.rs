@@ -1,13 +1,13 @@
-//! Signed webhooks: who is let in, and once.
+//! Signed webhooks: only valid signatures are accepted, and each once.
 
 use api::access::{Access, Quotas, Rates};
 use api::{Feed, Links};
 use auth::{Authenticator, Policy};
 use aws_lc_rs::hmac;
 use chrono::TimeDelta;
-use store::Postgres;
 use testkit::ManualClock;
 
+use super::events::clock;
 use super::*;
 
 const HOOKED: &str = "
@@ -23,7 +23,7 @@ struct Partner {
     clock: ManualClock,
     secrets: tempfile::TempDir,
     api: Option<Api>,
-    _database: Option<testkit::Database>,
+    _world: Option<World>,
 }
 
 /// A request as a partner sends it.
@@ -40,34 +40,33 @@ const SOUND: Sent<'_> =
 
 impl Partner {
     async fn new() -> Self {
-        let clock = ManualClock::at("2027-01-15T08:00:00Z");
-        let app = app_with(Arc::new(clock.clone()), &[HOOKED, HELLO]).await;
+        let clock = clock();
+        let app = app_with(clock.clone(), &[HOOKED, HELLO]).await;
         let secrets = tempfile::tempdir().unwrap();
         std::fs::write(secrets.path().join("PARTNER"), "s3cret\n").unwrap();
-        Self { app, clock, secrets, api: None, _database: None }
+        Self { app, clock, secrets, api: None, _world: None }
     }
 
-    /// The same where a tenant may ask and have so much.
+    /// The same with rate limits and quotas.
     async fn bounded(rates: Rates, quotas: Quotas) -> Self {
-        let database = testkit::migrated(Postgres::migrate).await;
-        let store = Postgres::connect(&database.url, 3).await.unwrap();
-        let (partner, reads) = (Self::new().await, read::Database::new(&store));
-        let accounts = accounts::Accounts::new(&store);
-        let clock = Arc::new(partner.clock.clone());
-        let app = app_on(Arc::new(store), clock, &[HOOKED, HELLO]).await;
+        let partner = Self::new().await;
+        let world = World::on_postgres(SilentBus, partner.clock.clone()).await;
+        let database = read::Database::new(world.postgres());
+        let accounts = accounts::Accounts::new(world.postgres());
+        let app = app_of(&world, &[HOOKED, HELLO]).await;
         let access = Access::new(Authenticator::new([]), Policy::read("").unwrap())
             .with_rates(rates)
             .with_quotas(quotas);
         let api = Api {
             app: app.clone(),
-            database: reads,
+            database,
             accounts,
             access,
             links: Links::local("http://localhost"),
             pages_open: false,
             feed: Feed::default(),
         };
-        Self { app, api: Some(api), _database: Some(database), ..partner }
+        Self { app, api: Some(api), _world: Some(world), ..partner }
     }
 
     async fn send(&self, sent: &Sent<'_>) -> (u16, Value) {
@@ -101,7 +100,7 @@ impl Partner {
 }
 
 #[tokio::test]
-async fn a_signed_request_starts_a_run_and_says_which() {
+async fn a_signed_request_starts_a_run_and_returns_its_id() {
     let partner = Partner::new().await;
     let (status, body) = partner.send(&SOUND).await;
     assert_eq!(status, 201, "{body}");
@@ -111,7 +110,7 @@ async fn a_signed_request_starts_a_run_and_says_which() {
 }
 
 #[tokio::test]
-async fn a_partner_asks_no_more_often_and_starts_no_more_than_its_tenant_may() {
+async fn webhooks_count_towards_the_rate_limits_and_quotas_of_the_tenant() {
     let one = |body| Sent { body, ..SOUND };
     let runs = Partner::bounded(Rates::default(), Quotas { runs: Some(1), ..Quotas::default() }).await;
     assert_eq!(runs.send(&one(r#"{"n": 1}"#)).await.0, 201);
@@ -123,7 +122,7 @@ async fn a_partner_asks_no_more_often_and_starts_no_more_than_its_tenant_may() {
     for body in [r#"{"n": 1}"#, r#"{"n": 2}"#, r#"{"n": 3}"#] {
         answers.push(rate.send(&one(body)).await.0);
     }
-    assert_eq!(answers, [201, 201, 429], "two seconds' worth may come at once");
+    assert_eq!(answers, [201, 201, 429], "a burst of two seconds is allowed");
     assert_eq!(
         rate.send(&Sent { secret: "guess", ..SOUND }).await.0,
         401,
@@ -132,14 +131,14 @@ async fn a_partner_asks_no_more_often_and_starts_no_more_than_its_tenant_may() {
 }
 
 #[tokio::test]
-async fn who_does_not_know_the_secret_is_refused_and_learns_nothing() {
+async fn a_wrong_signature_is_refused_without_a_hint() {
     let partner = Partner::new().await;
     let wrong = Sent { secret: "guess", ..SOUND };
     let elsewhere = Sent { path: "hooked/nothing", ..SOUND };
     let (status, body) = partner.send(&wrong).await;
     assert_eq!(status, 401);
-    let (other, told) = partner.send(&elsewhere).await;
-    assert_eq!((other, &told["message"]), (401, &body["message"]));
+    let (other, problem) = partner.send(&elsewhere).await;
+    assert_eq!((other, &problem["message"]), (401, &body["message"]));
     let now = partner.clock.now().timestamp().to_string();
     for signature in ["", "v1=", "v1=zz", "v1=abc", "sha256=00"] {
         assert_eq!(partner.post(&SOUND, &now, signature).await.0, 401, "{signature}");
@@ -147,7 +146,7 @@ async fn who_does_not_know_the_secret_is_refused_and_learns_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_or_a_time_that_was_not_signed_is_refused() {
+async fn an_unsigned_body_or_timestamp_is_refused() {
     let partner = Partner::new().await;
     let now = partner.clock.now().timestamp().to_string();
     let key = hmac::Key::new(hmac::HMAC_SHA256, b"s3cret");
@@ -164,7 +163,7 @@ async fn a_body_or_a_time_that_was_not_signed_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_older_or_newer_than_five_minutes_is_refused() {
+async fn a_timestamp_more_than_five_minutes_away_is_refused() {
     let partner = Partner::new().await;
     for seconds in [-301, 301, -86_400] {
         let (status, body) = partner.send(&Sent { at: TimeDelta::seconds(seconds), ..SOUND }).await;
@@ -174,13 +173,13 @@ async fn what_is_older_or_newer_than_five_minutes_is_refused() {
 }
 
 #[tokio::test]
-async fn a_request_that_was_taken_is_not_taken_again() {
+async fn an_accepted_request_is_not_accepted_again() {
     let partner = Partner::new().await;
     let sent = Sent { id: Some("order-1"), ..SOUND };
     assert_eq!(partner.send(&sent).await.0, 201);
     let (status, body) = partner.send(&sent).await;
     assert_eq!((status, &body["error_code"]), (409, &json!("replayed")));
-    // Another name does not make it another request.
+    // Another id does not make it another request.
     assert_eq!(partner.send(&Sent { id: Some("order-2"), ..SOUND }).await.0, 409);
     // Nor does another spelling of its signature.
     while !partner.sign(&sent).1.iter().any(|pair| pair.starts_with('0')) {
@@ -199,14 +198,14 @@ async fn a_request_that_was_taken_is_not_taken_again() {
     assert_eq!(partner.post(&other, &timestamp, &format!("v1={}", signed.concat())).await.0, 401);
     let upper = pairs.concat().to_uppercase();
     assert_eq!(partner.post(&other, &timestamp, &format!("v1={upper}")).await.0, 409);
-    // Signed again, it is known by its id.
+    // Signed again, it is recognised by its id.
     partner.clock.advance(chrono::Duration::seconds(10));
     let (status, body) = partner.send(&sent).await;
     assert_eq!((status, &body["duplicate"]), (200, &json!(true)));
 }
 
 #[tokio::test]
-async fn the_sender_learns_what_does_not_fit() {
+async fn the_sender_is_informed_about_invalid_inputs() {
     let partner = Partner::new().await;
     let (status, body) = partner.send(&Sent { body: r#"{"n": "x"}"#, ..SOUND }).await;
     assert_eq!(status, 422, "{body}");
@@ -215,7 +214,7 @@ async fn the_sender_learns_what_does_not_fit() {
 }
 
 #[tokio::test]
-async fn what_the_document_tells_of_webhooks_is_served() {
+async fn the_documented_webhook_paths_are_served() {
     let partner = Partner::new().await;
     for path in api::openapi::hooks::PATHS {
         assert!(api::openapi::document()["paths"][path]["post"].is_object(), "{path}");
@@ -223,6 +222,6 @@ async fn what_the_document_tells_of_webhooks_is_served() {
         let request = Request::post(address.replace("{trigger}", "partner")).body(Body::empty()).unwrap();
         let secrets = Secrets::default().with_folder(partner.secrets.path().to_owned());
         let response = router_with(partner.app.clone(), None, secrets).oneshot(request).await.unwrap();
-        assert_eq!(response.status().as_u16(), 401, "{path}: it is there, and wants a signature");
+        assert_eq!(response.status().as_u16(), 401, "{path} exists and requires a signature");
     }
 }

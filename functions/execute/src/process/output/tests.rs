@@ -22,7 +22,7 @@ async fn check(bytes: &[u8], expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_line_ends_where_its_program_says_or_where_the_output_does() {
+async fn a_line_ends_at_a_line_break_or_at_the_end_of_the_output() {
     check(b"", &[]).await;
     check(b"one\ntwo\n", &["one", "two"]).await;
     check(b"one\r\n\ntwo", &["one", "", "two"]).await;
@@ -30,27 +30,27 @@ async fn a_line_ends_where_its_program_says_or_where_the_output_does() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_too_long_is_broken_into_several() {
+async fn a_line_that_is_too_long_is_split() {
     let full = "x".repeat(MAX_LINE_BYTES);
     check(format!("{full}\nnext").as_bytes(), &[&full, "next"]).await;
     check(format!("{full}yz\nnext").as_bytes(), &[&full, "yz", "next"]).await;
 }
 
 #[tokio::test]
-async fn no_character_is_broken_with_its_line() {
+async fn a_split_never_breaks_a_character() {
     let almost = "x".repeat(MAX_LINE_BYTES - 1);
     check(format!("{almost}é!\n").as_bytes(), &[&almost, "é!"]).await;
 }
 
 #[tokio::test]
-async fn no_secret_is_broken_with_its_line() {
+async fn a_split_never_breaks_a_secret() {
     let secret = "hunter2-hunter2";
     for before in (MAX_LINE_BYTES - 40)..(MAX_LINE_BYTES + 20) {
         let log = log();
         log.redact(vec![secret.to_owned()]);
-        let said = format!("{}{secret}{}\n", "x".repeat(before), "y".repeat(100));
+        let line = format!("{}{secret}{}\n", "x".repeat(before), "y".repeat(100));
         let found: String =
-            lines(said.as_bytes(), log.clone()).await.iter().map(|line| log.redacted(line)).collect();
+            lines(line.as_bytes(), log.clone()).await.iter().map(|line| log.redacted(line)).collect();
         assert_eq!(found.replace(['x', 'y'], ""), "***", "{before}");
     }
 }

@@ -6,7 +6,7 @@ use model::ErrorClass;
 use super::unusable;
 
 #[test]
-fn a_full_disk_may_pass_and_is_told_as_such() {
+fn a_full_disk_is_a_transient_failure() {
     let failure = unusable(Path::new("/scratch"), &Error::from(ErrorKind::StorageFull));
     assert_eq!(failure.class, ErrorClass::Transient);
     assert!(

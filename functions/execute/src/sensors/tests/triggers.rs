@@ -1,30 +1,30 @@
-//! Sensors of triggers: what is new to them, once; and when they pause.
+//! Sensors of triggers: each new thing starts one run; and when they pause.
 
 use super::*;
 
 #[tokio::test]
-async fn each_new_file_starts_one_run_however_often_it_is_looked_at() {
+async fn each_new_file_starts_one_run_however_often_the_sensor_polls() {
     let bench = Bench::new();
     let now = bench.clock.now();
     bench.watch(json!({"file": {"path": bench.file("*.csv")}})).await;
     bench.poll().await;
-    assert_eq!(bench.runs().await, 0);
+    assert_eq!(bench.count().await, 0);
     bench.put("a.csv", "one", now);
     bench.put("b.csv", "two", now);
     for _ in 0..2 {
         bench.poll().await;
-        assert_eq!(bench.runs().await, 2);
+        assert_eq!(bench.count().await, 2);
     }
     bench.put("a.csv", "changed", now + TimeDelta::seconds(9));
     bench.poll().await;
-    assert_eq!(bench.runs().await, 2, "that it changes is not asked for");
+    assert_eq!(bench.count().await, 2, "the sensor is not for changes");
     bench.put("c.csv", "three", now);
     bench.poll().await;
-    assert_eq!(bench.runs().await, 3);
+    assert_eq!(bench.count().await, 3);
     std::fs::remove_file(bench.file("b.csv")).unwrap();
     bench.poll().await;
     let watermark = bench.trigger().await.watermark;
-    assert_eq!(watermark.as_object().unwrap().len(), 2, "what is gone is forgotten: {watermark}");
+    assert_eq!(watermark.as_object().unwrap().len(), 2, "deleted files are forgotten: {watermark}");
 }
 
 #[tokio::test]
@@ -34,17 +34,17 @@ async fn a_sensor_for_changes_starts_with_the_existing_files() {
     bench.put("a.csv", "one", now);
     bench.watch(json!({"file": {"path": bench.file("a.csv"), "changed": true}})).await;
     bench.poll().await;
-    assert_eq!(bench.runs().await, 0);
+    assert_eq!(bench.count().await, 0);
     for second in [1, 2] {
         bench.put("a.csv", "more", now + TimeDelta::seconds(second));
         bench.poll().await;
         bench.poll().await;
-        assert_eq!(bench.runs().await, second as usize);
+        assert_eq!(bench.count().await, second as usize);
     }
 }
 
 #[tokio::test]
-async fn a_cursor_lets_a_trigger_see_each_row_once() {
+async fn with_a_cursor_a_trigger_sees_each_row_once() {
     let database = testkit::database().await;
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     connection.execute("create table orders (id bigint)").await.unwrap();
@@ -53,25 +53,25 @@ async fn a_cursor_lets_a_trigger_see_each_row_once() {
     let query = "select id from orders where id > coalesce($1::bigint, 0) order by id";
     bench.watch(json!({"sql": {"url": "{{ secrets.WAREHOUSE }}", "query": query, "cursor": "id"}})).await;
     bench.poll().await;
-    assert_eq!(bench.runs().await, 0);
+    assert_eq!(bench.count().await, 0);
     connection.execute("insert into orders values (1), (2)").await.unwrap();
     bench.poll().await;
     bench.poll().await;
-    assert_eq!((bench.runs().await, bench.trigger().await.watermark), (1, json!({"cursor": 2})));
+    assert_eq!((bench.count().await, bench.trigger().await.watermark), (1, json!({"cursor": 2})));
     connection.execute("insert into orders values (3)").await.unwrap();
     bench.poll().await;
-    assert_eq!((bench.runs().await, bench.trigger().await.watermark), (2, json!({"cursor": 3})));
+    assert_eq!((bench.count().await, bench.trigger().await.watermark), (2, json!({"cursor": 3})));
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_to_meet_the_condition_starts_one_run_each_time() {
+async fn each_change_to_an_answer_that_meets_the_condition_starts_one_run() {
     let (url, says) = service().await;
     let bench = Bench::new();
     bench.watch(json!({"http": {"url": url, "condition": "answer.body.ready"}})).await;
     for (ready, runs) in [(false, 0), (true, 1), (true, 1), (false, 1), (true, 2)] {
         *says.lock().unwrap() = (StatusCode::OK, json!({ "ready": ready }));
         bench.poll().await;
-        assert_eq!(bench.runs().await, runs);
+        assert_eq!(bench.count().await, runs);
     }
 }
 
@@ -93,15 +93,15 @@ async fn a_source_that_is_down_pauses_the_trigger_with_a_reason_until_a_person_r
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(format!("{folder}/a"), "x").unwrap();
     bench.poll().await;
-    assert_eq!(bench.runs().await, 0, "it pauses");
+    assert_eq!(bench.count().await, 0, "it is paused");
     let key = bench.trigger().await.key;
-    bench.executor.runtime.store().pause_trigger(&key, None, bench.clock.now()).await.unwrap();
+    bench.store().pause_trigger(&key, None, bench.clock.now()).await.unwrap();
     bench.poll().await;
-    assert_eq!((bench.runs().await, bench.trigger().await.failures), (1, 0));
+    assert_eq!((bench.count().await, bench.trigger().await.failures), (1, 0));
 }
 
 #[tokio::test]
-async fn a_sensor_that_flaps_pauses_and_loses_nothing() {
+async fn a_flapping_sensor_pauses_and_loses_nothing() {
     let (url, says) = service().await;
     let bench = Bench::new();
     bench
@@ -111,12 +111,12 @@ async fn a_sensor_that_flaps_pauses_and_loses_nothing() {
         *says.lock().unwrap() = (StatusCode::OK, json!({"ready": round % 2 == 1}));
         bench.poll().await;
     }
-    assert_eq!(bench.runs().await, 3);
+    assert_eq!(bench.count().await, 3);
     let pause = bench.trigger().await.paused.unwrap();
     assert_eq!(pause.reason, "it flaps: it started 3 runs within an hour, and `max_events_per_hour` is 3");
     bench.clock.advance(chrono::Duration::hours(2));
     let key = bench.trigger().await.key;
-    bench.executor.runtime.store().pause_trigger(&key, None, bench.clock.now()).await.unwrap();
+    bench.store().pause_trigger(&key, None, bench.clock.now()).await.unwrap();
     bench.poll().await;
-    assert_eq!(bench.runs().await, 4, "what was seen while it flapped is still new");
+    assert_eq!(bench.count().await, 4, "events that it did not start runs for are still new");
 }

@@ -1,4 +1,4 @@
-//! Real requests to a server within the test.
+//! Real requests to a server in the test.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use model::{ErrorClass, Failure};
 use crate::task_runners::TaskRunners;
 use crate::task_runners::tests::Bench;
 
-/// Starts the server; returns its address and the bell that rings when `/silent` is asked.
+/// Starts the server. Returns its address, and a notification of requests to `/silent`.
 async fn server() -> (String, Arc<Notify>) {
-    let bell = Arc::new(Notify::new());
+    let requested = Arc::new(Notify::new());
     let routes = Router::new()
         .route("/mirror", any(mirror))
         .route("/text", get(|| async { "42" }))
@@ -27,16 +27,16 @@ async fn server() -> (String, Arc<Notify>) {
         .route("/status/{status}", get(refusal))
         .route("/large", get(|| async { "x".repeat(1024 * 1024 + 1) }))
         .route("/hops/{left}", get(hop))
-        .route("/to/{*place}", get(lead))
+        .route("/to/{*target}", get(lead))
         .route("/silent", get(silence))
-        .with_state(bell.clone());
+        .with_state(requested.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, routes).await });
-    (address, bell)
+    (address, requested)
 }
 
-/// Answers with what was asked.
+/// Answers with the request.
 async fn mirror(request: Request) -> Json<Value> {
     let (parts, body) = request.into_parts();
     let header = |name: &str| parts.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
@@ -45,7 +45,7 @@ async fn mirror(request: Request) -> Json<Value> {
     Json(json!({
         "method": parts.method.as_str(),
         "content_type": content_type,
-        // What is sent is redacted in what comes back.
+        // Secrets that were sent are masked in the answer, so it is reversed.
         "authorization": authorization.map(|text: String| text.chars().rev().collect::<String>()),
         "extra": extra,
         "body": String::from_utf8_lossy(&body),
@@ -64,12 +64,12 @@ async fn hop(Path(left): Path<u32>) -> Response {
     }
 }
 
-async fn lead(Path(place): Path<String>) -> Redirect {
-    Redirect::temporary(&format!("http://{place}"))
+async fn lead(Path(target): Path<String>) -> Redirect {
+    Redirect::temporary(&format!("http://{target}"))
 }
 
-async fn silence(State(bell): State<Arc<Notify>>) {
-    bell.notify_one();
+async fn silence(State(requested): State<Arc<Notify>>) {
+    requested.notify_one();
     std::future::pending().await
 }
 
@@ -107,7 +107,7 @@ async fn a_body_is_posted_as_json_or_as_text() {
 }
 
 #[tokio::test]
-async fn who_asks_is_said_by_token_or_by_password() {
+async fn requests_are_authenticated_by_token_or_password() {
     let check = async |auth: Value, expected: &str| {
         let output = ask("/mirror", json!({ "auth": auth })).await.unwrap();
         let sent: String = output["body"]["authorization"].as_str().unwrap().chars().rev().collect();
@@ -118,7 +118,7 @@ async fn who_asks_is_said_by_token_or_by_password() {
 }
 
 #[tokio::test]
-async fn statuses_are_classed_by_whether_they_may_pass() {
+async fn statuses_are_transient_or_permanent_errors() {
     for status in [429, 500, 502, 503, 504] {
         let failure = ask(&format!("/status/{status}"), json!({})).await.unwrap_err();
         assert_eq!(failure.class, ErrorClass::Transient, "{status}");
@@ -130,7 +130,7 @@ async fn statuses_are_classed_by_whether_they_may_pass() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_the_request_without_its_secrets_and_quotes_the_answer() {
+async fn an_error_names_the_request_without_its_secrets_and_quotes_the_answer() {
     let (address, _) = server().await;
     let host = address.trim_start_matches("http://");
     let url = format!("http://user:hunter2@{host}/status/503?key=hunter2#x");
@@ -142,7 +142,7 @@ async fn a_refusal_names_the_request_without_its_secrets_and_quotes_the_answer()
 }
 
 #[tokio::test]
-async fn a_status_that_is_expected_is_a_success_and_any_other_is_none() {
+async fn only_an_expected_status_is_a_success() {
     let output = ask("/status/404", json!({"expected_status": [200, 404]})).await.unwrap();
     assert_eq!(output["status"], 404);
     let failure = ask("/text", json!({"expected_status": [201]})).await.unwrap_err();
@@ -150,18 +150,16 @@ async fn a_status_that_is_expected_is_a_success_and_any_other_is_none() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_may_come_back() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}/x?key=hunter2", listener.local_addr().unwrap());
-    drop(listener);
-    let failure = ask_at(&address, json!({})).await.unwrap_err();
+async fn an_unreachable_server_is_a_transient_error() {
+    let port = testkit::Port::reserve();
+    let failure = ask_at(&format!("{}/x?key=hunter2", port.url()), json!({})).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Transient);
     assert!(failure.message.contains("Connection refused"), "{}", failure.message);
     assert!(!failure.message.contains("hunter2"), "{}", failure.message);
 }
 
 #[tokio::test]
-async fn a_request_is_sent_on_five_times_and_no_further() {
+async fn at_most_five_redirects_are_followed() {
     assert_eq!(ask("/hops/5", json!({})).await.unwrap()["body"], "arrived");
     let failure = ask("/hops/6", json!({})).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Permanent);
@@ -169,7 +167,7 @@ async fn a_request_is_sent_on_five_times_and_no_further() {
 }
 
 #[tokio::test]
-async fn an_answer_of_more_than_a_mebibyte_is_refused() {
+async fn an_answer_of_more_than_a_mebibyte_is_an_error() {
     let failure = ask("/large", json!({})).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Permanent);
     assert!(failure.message.contains("answered with more than 1048576 bytes"), "{}", failure.message);
@@ -182,23 +180,23 @@ async fn a_header_that_http_does_not_allow_is_named_without_its_value() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_costs_no_more_than_the_time_out() {
-    let (address, bell) = server().await;
+async fn a_server_that_never_answers_runs_into_the_timeout() {
+    let (address, requested) = server().await;
     let bench = Bench::new("http", json!({"url": format!("{address}/silent")}));
     let attempt = bench.begin();
-    bell.notified().await;
+    requested.notified().await;
     bench.clock.advance(chrono::Duration::seconds(60));
     assert_eq!(attempt.await.unwrap().unwrap_err().class, ErrorClass::Timeout);
 }
 
-/// Asks as a worker does that is told so where requests may go.
+/// Performs a request under an egress policy.
 async fn ask_limited(egress: EgressPolicy, url: &str) -> Result<Value, Failure> {
     let bench = Bench::new("http", json!({ "url": url }));
     Ok(TaskRunners::standard().with_egress_policy(egress).run(&bench.job, &bench.context).await?)
 }
 
 #[tokio::test]
-async fn nothing_within_is_asked_by_address_or_by_name_unless_it_is_allowed() {
+async fn internal_addresses_are_refused_by_address_and_by_name_unless_allowed() {
     let (address, _) = server().await;
     let named = address.replace("127.0.0.1", "localhost");
     for address in [&address, &named] {
@@ -213,7 +211,7 @@ async fn nothing_within_is_asked_by_address_or_by_name_unless_it_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_metadata_server_is_asked_by_nobody_and_no_redirect_leads_there() {
+async fn metadata_servers_are_always_refused_even_after_a_redirect() {
     let (address, _) = server().await;
     for url in [
         "http://169.254.169.254/computeMetadata/v1/".to_owned(),
@@ -230,7 +228,7 @@ async fn a_metadata_server_is_asked_by_nobody_and_no_redirect_leads_there() {
 }
 
 #[tokio::test]
-async fn a_redirect_leads_only_where_a_request_may_go() {
+async fn a_redirect_is_followed_only_to_an_allowed_address() {
     let (address, _) = server().await;
     let only = EgressPolicy::read(None, Some("127.0.0.1")).unwrap();
     let (_, port) = address.rsplit_once(':').unwrap();
@@ -244,7 +242,7 @@ async fn a_redirect_leads_only_where_a_request_may_go() {
 }
 
 #[tokio::test]
-async fn headers_for_one_host_are_shown_to_no_other() {
+async fn a_redirect_to_another_host_does_not_carry_custom_headers() {
     let ((address, _), (elsewhere, _)) = (server().await, server().await);
     let there = elsewhere.strip_prefix("http://").unwrap();
     let ask = async |place: &str, headers: Value| {
@@ -260,10 +258,10 @@ async fn headers_for_one_host_are_shown_to_no_other() {
 }
 
 #[tokio::test]
-async fn a_secret_that_a_refusal_would_cut_off_is_masked_as_a_whole() {
+async fn a_secret_that_an_error_would_truncate_is_masked_as_a_whole() {
     let (address, _) = server().await;
     let bench = Bench::new("http", json!({ "url": format!("{address}/status/404") }));
-    // The excerpt ends within the first of four.
+    // The excerpt ends in the first of four.
     bench.context.log.redact(vec!["of this ".repeat(25)]);
     let failure = bench.run().await.unwrap_err();
     assert!(failure.message.ends_with("refused because ************"), "{}", failure.message);

@@ -1,4 +1,4 @@
-//! Whatever anyone sends to a real process, it stays up, calls nothing its own fault, and does not grow by it.
+//! Whatever is sent to a real process, it stays up, never answers with an internal error, and does not grow.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::ebb::{Dev, Place};
+use crate::project::{Dev, Project};
 
-/// So much may the process grow, in KiB, while thousands of requests are answered, eight at a time.
-const GROWTH: u64 = 192 * 1024;
+/// The maximum growth of the process, in KiB, while it answers thousands of requests, eight at a time.
+const MAX_GROWTH: u64 = 192 * 1024;
 
-/// The functions that are pushed to.
+/// The paths that messages are pushed to.
 const PUSHED: [&str; 5] =
     ["trigger/push", "evaluate/push", "execute/push", "sweep/push", "evaluate/dead-letters"];
 
-/// The words that messages and events are made of, so that what is sent comes close to what is meant.
+/// Words of messages and events, so that bad input comes close to good input.
 const WORDS: [&str; 24] = [
     "message",
     "data",
@@ -52,14 +52,14 @@ const WORDS: [&str; 24] = [
     "datacontenttype",
 ];
 
-/// What a request says of itself beside its body.
+/// The headers of a request.
 type Headers = Vec<(HeaderName, HeaderValue)>;
 
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![4 => proptest::sample::select(&WORDS[..]).prop_map(str::to_owned), 1 => any::<String>()]
 }
 
-/// JSON that is nearly a message.
+/// JSON that is almost a message.
 fn near_message() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -99,7 +99,7 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![4 => shaped, 2 => torn, 1 => vec(any::<u8>(), 0..300)]
 }
 
-/// Headers that say what a body is, and what they say.
+/// Headers that describe a body, and values for them.
 const NAMES: [&str; 7] =
     ["ce-specversion", "ce-id", "ce-type", "ce-source", "ce-time", "content-type", "traceparent"];
 const KINDS: [&str; 6] =
@@ -115,7 +115,7 @@ fn headers() -> impl Strategy<Value = Headers> {
     })
 }
 
-/// What grows: nested, repeated, or as large as it may be, and a little larger.
+/// Bodies that grow when they are read: nested, repeated, or a little larger than allowed.
 fn bombs() -> Vec<Vec<u8>> {
     let laughs: String =
         (1..40).map(|n| format!("a{n}: &a{n} [*a{0}, *a{0}, *a{0}, *a{0}]\n", n - 1)).collect();
@@ -132,24 +132,24 @@ fn bombs() -> Vec<Vec<u8>> {
         "x".repeat(3 * 1024 * 1024),
         "\\u0000".repeat(100_000),
     ];
-    // Ten mebibytes of nothing, in a few bytes: the beginning of such a file, which nobody unpacks.
+    // The beginning of a compressed body of ten mebibytes, which is never decompressed.
     let zipped = [&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3][..], &[0; 1000]].concat();
     texts.into_iter().map(String::into_bytes).chain([zipped]).collect()
 }
 
-struct Storm {
+struct Attack {
     dev: Dev,
     client: Client,
     push_token: String,
     runner: TestRunner,
 }
 
-impl Storm {
-    fn new(place: &Place) -> Self {
-        let dev = place.dev_with(&[], &[("RUST_LOG", "warn")]);
-        let issuer = Issuer::load_or_create(&place.path().join(".ebb/issuer.pem"), &dev.url).unwrap();
+impl Attack {
+    fn new(project: &Project) -> Self {
+        let dev = project.dev_with(&[], &[("RUST_LOG", "warn")]);
+        let issuer = Issuer::load_or_create(&project.path().join(".ebb/issuer.pem"), &dev.url).unwrap();
         let push_token = issuer.push_token("pusher@ebbflow.local", "ebbflow-push", SystemClock.now());
-        // The same in every run of the test.
+        // The same requests each time.
         let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
         let runner = TestRunner::new_with_rng(Config::default(), rng);
         Self { dev, client: Client::builder().no_proxy().build().unwrap(), push_token, runner }
@@ -164,23 +164,23 @@ impl Storm {
         request.bearer_auth(&self.push_token).headers(headers.into_iter().collect()).body(body)
     }
 
-    fn ask(&self, method: Method, path: &str) -> RequestBuilder {
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}/api/v1{path}", self.dev.url))
     }
 
-    /// Sends these, eight at a time; what breaks off is the sender's own fault, what is answered is no defect.
+    /// Sends requests, eight at a time. None may be answered with an internal error.
     async fn send(&self, requests: Vec<RequestBuilder>) {
         let gate = Arc::new(tokio::sync::Semaphore::new(8));
         let answers = requests.into_iter().map(|request| {
             let gate = gate.clone();
             async move {
-                let _place = gate.acquire().await.unwrap();
+                let _permit = gate.acquire().await.unwrap();
                 let what = format!("{request:?}");
                 match request.send().await {
                     Ok(answer) => {
                         let status = answer.status().as_u16();
-                        let told = answer.text().await.unwrap_or_default();
-                        assert!(status < 500 || status == 503, "{what} was answered {status}: {told}");
+                        let body = answer.text().await.unwrap_or_default();
+                        assert!(status < 500 || status == 503, "{what} was answered {status}: {body}");
                     }
                     Err(error) => assert!(error.is_request() || error.is_body(), "{what}: {error:?}"),
                 }
@@ -192,52 +192,54 @@ impl Storm {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_push_event_token_or_definition_brings_a_process_down_or_makes_it_grow() {
-    let place = Place::new().with("hello", "{name: hello, tasks: [{name: a, type: noop}]}");
-    let mut storm = Storm::new(&place);
-    // What is made for the first request is no growth.
-    let warm: Vec<_> = PUSHED.iter().map(|path| storm.push(path, Vec::new(), b"{}".to_vec())).collect();
-    storm.send(warm).await;
-    let before = storm.dev.peak_memory();
+    let project = Project::new().with("hello", "{name: hello, tasks: [{name: a, type: noop}]}");
+    let mut attack = Attack::new(&project);
+    // Memory that the first requests allocate does not count.
+    let warm: Vec<_> = PUSHED.iter().map(|path| attack.push(path, Vec::new(), b"{}".to_vec())).collect();
+    attack.send(warm).await;
+    let before = attack.dev.peak_memory();
 
     let mut requests = Vec::new();
     for number in 0..1_500 {
-        let (headers, body) = (storm.draw(&headers()), storm.draw(&body()));
-        requests.push(storm.push(PUSHED[number % PUSHED.len()], headers, body));
+        let (headers, body) = (attack.draw(&headers()), attack.draw(&body()));
+        requests.push(attack.push(PUSHED[number % PUSHED.len()], headers, body));
     }
-    let token = storm.dev.token.clone();
+    let token = attack.dev.token.clone();
     for number in 0..300 {
-        let (at, letter) = (storm.draw(&any::<proptest::sample::Index>()), storm.draw(&"[!-~]{1,40}"));
+        let (at, letter) = (attack.draw(&any::<proptest::sample::Index>()), attack.draw(&"[!-~]{1,40}"));
         let mut torn = if number % 3 == 0 { String::new() } else { token.clone() };
         torn.insert_str(at.index(torn.len() + 1), &letter);
-        let request = storm.ask(Method::GET, "/runs");
+        let request = attack.request(Method::GET, "/runs");
         requests.push(request.header("authorization", format!("Bearer {torn}")));
     }
     for _ in 0..300 {
-        let (text, near) = (storm.draw(&any::<String>()), storm.draw(&near_message()));
+        let (text, near) = (attack.draw(&any::<String>()), attack.draw(&near_message()));
         for body in [text, near.to_string()] {
+            requests.push(
+                attack.request(Method::POST, "/workflows/validate").bearer_auth(&token).body(body.clone()),
+            );
             requests
-                .push(storm.ask(Method::POST, "/workflows/validate").bearer_auth(&token).body(body.clone()));
-            requests.push(storm.ask(Method::POST, "/workflows/hello/runs").bearer_auth(&token).body(body));
+                .push(attack.request(Method::POST, "/workflows/hello/runs").bearer_auth(&token).body(body));
         }
     }
-    storm.send(requests).await;
+    attack.send(requests).await;
     for _ in 0..4 {
         let bombs = bombs().into_iter().flat_map(|bomb| {
             let packed = |request: RequestBuilder| request.header("content-encoding", "gzip");
             let mut requests: Vec<_> =
-                PUSHED.iter().map(|path| packed(storm.push(path, Vec::new(), bomb.clone()))).collect();
+                PUSHED.iter().map(|path| packed(attack.push(path, Vec::new(), bomb.clone()))).collect();
             for path in ["/workflows/validate", "/workflows", "/workflows/hello/runs", "/hooks/hello/x"] {
-                requests.push(storm.ask(Method::POST, path).bearer_auth(&token).body(bomb.clone()));
+                requests.push(attack.request(Method::POST, path).bearer_auth(&token).body(bomb.clone()));
             }
             requests
         });
-        storm.send(bombs.collect()).await;
+        attack.send(bombs.collect()).await;
     }
 
-    let grown = storm.dev.peak_memory().saturating_sub(before);
+    let grown = attack.dev.peak_memory().saturating_sub(before);
     println!("at its peak the process was {} MiB larger than before", grown / 1024);
-    assert!(grown < GROWTH, "it grew by {} MiB", grown / 1024);
-    assert_eq!(storm.dev.get("/workflows/hello").await["name"], "hello", "it serves on");
-    let log = std::fs::read_to_string(place.log()).unwrap();
+    assert!(grown < MAX_GROWTH, "it grew by {} MiB", grown / 1024);
+    assert_eq!(attack.dev.get("/workflows/hello").await["name"], "hello", "it serves on");
+    let log = std::fs::read_to_string(project.log()).unwrap();
     assert!(!log.contains("panicked"), "{log}");
 }

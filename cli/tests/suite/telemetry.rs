@@ -1,4 +1,4 @@
-//! What can be seen of a run from outside: its trace through every function, its numbers, and what is logged.
+//! Traces, metrics and logs of a run.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -10,10 +10,11 @@ use axum::routing::post;
 use axum::{Json, Router};
 use reqwest::Method;
 use serde_json::{Value, json};
+use testkit::eventually;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-use crate::ebb::{Dev, Place, said};
+use crate::project::{Dev, Project, printed};
 
 const THREE: &str = r#"
 name: three
@@ -27,27 +28,28 @@ tasks:
 const TOKEN: &str = "only for the operators";
 const THEIRS: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-fn dev(place: &Place, level: &str) -> Dev {
+fn dev(project: &Project, level: &str) -> Dev {
     let settings = [("RUST_LOG", level), ("EBB_PROJECT", "some-project"), ("EBB_OPERATIONS_TOKEN", TOKEN)];
-    place.dev_with(&[], &settings)
+    project.dev_with(&[], &settings)
 }
 
-/// Starts a run and waits for its end. Answers its id and the trace that its starter was told.
+/// Starts a run and waits for its end. Returns its id and the trace id of the answer.
 async fn run(dev: &Dev) -> (String, String) {
     let start = dev.request(Method::POST, "/workflows/three/runs").header("traceparent", THEIRS);
     let answer = start.json(&json!({"inputs": {}})).send().await.unwrap();
     let trace = answer.headers()["traceparent"].to_str().unwrap()[3..35].to_owned();
     let id = answer.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
-    while dev.get(&format!("/runs/{id}")).await["finished_at"].is_null() {
-        tokio::task::yield_now().await;
-    }
+    eventually("the run ends", async || {
+        dev.get(&format!("/runs/{id}")).await["finished_at"].is_string().then_some(())
+    })
+    .await;
     (id, trace)
 }
 
-/// Every line so far; each is one JSON object.
-fn lines(place: &Place) -> Vec<Value> {
-    let log = std::fs::read_to_string(place.log()).unwrap();
-    // The last line may be in the making.
+/// The complete lines of the log. Each is one JSON object.
+fn lines(project: &Project) -> Vec<Value> {
+    let log = std::fs::read_to_string(project.log()).unwrap();
+    // The last line may be incomplete.
     let whole = log.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     whole.map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect()
 }
@@ -59,24 +61,28 @@ async fn operate(dev: &Dev, method: Method, path: &str, token: &str, body: &str)
 }
 
 #[tokio::test]
-async fn one_run_is_one_trace_from_the_request_through_every_task() {
-    let place = Place::new().with("three", THREE);
-    let dev = dev(&place, "info,ebbflow_host=debug");
+async fn a_run_is_one_trace_from_the_request_through_every_task() {
+    let project = Project::new().with("three", THREE);
+    let dev = dev(&project, "info,ebbflow_host=debug");
     let (id, trace) = run(&dev).await;
     assert_eq!(trace, id.replace('-', ""), "its id is its trace");
     let (labels, name) = ("logging.googleapis.com/labels", format!("projects/some-project/traces/{trace}"));
-    // The last push is answered a moment after the run has ended.
-    let answered = |line: &Value| line[labels]["task"] == "third" && line["httpRequest"]["status"] == 204;
-    let lines = loop {
-        let lines = lines(&place);
-        if lines.iter().any(answered) {
-            break lines;
-        }
-        tokio::task::yield_now().await;
+    // Pushes are answered, and logged, after their commit: perhaps after the run has ended.
+    let is_answered = |line: &Value, task: &str| {
+        line[labels]["task"] == task && line["httpRequest"]["status"] == 204 && line[labels]["runId"] == id
     };
+    let lines = eventually("all pushes are logged", async || {
+        let lines = lines(&project);
+        let is_logged = |task: &str| lines.iter().any(|line| is_answered(line, task));
+        let is_complete = ["first", "second", "third"].iter().all(|task| is_logged(task))
+            && lines.iter().any(|line| line["state"] == "succeeded")
+            && lines.iter().any(|line| line["httpRequest"]["status"] == 201);
+        is_complete.then_some(lines)
+    })
+    .await;
     let about = |line: &&Value| line.to_string().contains(&id) || line.to_string().contains(&trace);
     let own: Vec<&Value> = lines.iter().filter(about).collect();
-    // People ask for it in the API, too: those lines are of their own requests.
+    // Reading the run over the API is logged, too, as requests of their own.
     let own: Vec<&Value> =
         own.into_iter().filter(|line| line["httpRequest"]["requestMethod"] != "GET").collect();
     for line in &own {
@@ -104,7 +110,7 @@ async fn one_run_is_one_trace_from_the_request_through_every_task() {
         spans.len() == 3 && spans.iter().all(|span| span.len() == 16),
         "each message is a span: {spans:?}"
     );
-    assert!(own.iter().any(|line| line["state"] == "succeeded"), "its end is told");
+    assert!(own.iter().any(|line| line["state"] == "succeeded"), "its end is logged");
     let links = dev.get(&format!("/runs/{id}")).await["links"].clone();
     for link in ["self", "console", "logs", "trace"] {
         assert!(links[link].as_str().unwrap().ends_with(&format!("/runs/{id}")), "of the run: {links}");
@@ -127,7 +133,7 @@ async fn one_run_is_one_trace_from_the_request_through_every_task() {
 struct Collector(Arc<(Mutex<Vec<Value>>, Notify)>);
 
 impl Collector {
-    /// Starts it. Answers where it is.
+    /// Starts a server. Returns its URL.
     async fn serve(&self) -> String {
         let take = |State(collector): State<Self>, Json(request): Json<Value>| async move {
             let spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
@@ -141,7 +147,7 @@ impl Collector {
         url
     }
 
-    /// What it has of that trace, once the trace has its root.
+    /// The spans of a trace, once its root has arrived.
     async fn whole(&self, trace: &str) -> Vec<Value> {
         loop {
             let all = self.0.0.lock().unwrap().clone();
@@ -160,13 +166,13 @@ fn attribute(span: &Value, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_collector_is_sent_the_whole_trace_of_a_run_and_the_link_to_its_caller() {
+async fn the_whole_trace_of_a_run_is_exported_with_a_link_to_its_caller() {
     let collector = Collector::default();
-    let place = Place::new().with("three", THREE);
+    let project = Project::new().with("three", THREE);
     let url = collector.serve().await;
-    let mut dev = place.dev_with(&[], &[("EBB_OTLP_ENDPOINT", &url), ("RUST_LOG", "warn")]);
+    let dev = project.dev_with(&[], &[("EBB_OTLP_ENDPOINT", &url), ("RUST_LOG", "warn")]);
     let (id, trace) = run(&dev).await;
-    assert!(dev.stops_when_asked(), "what was not sent yet is sent now");
+    assert!(dev.stops_on_request(), "it exports what is left when it stops");
     let spans = collector.whole(&trace).await;
     let ids: BTreeSet<&str> = spans.iter().map(|span| span["spanId"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), spans.len(), "each has an id of its own");
@@ -191,9 +197,9 @@ async fn a_collector_is_sent_the_whole_trace_of_a_run_and_the_link_to_its_caller
     }
 }
 
-/// The metrics, once they say all of this: what a run adds is counted a moment after its commit.
+/// The page of metrics, once it contains these lines: a run is counted a moment after its commit.
 async fn metrics(dev: &Dev, path: &str, token: &str, lines: &[&str]) -> String {
-    testkit::eventually(&format!("{lines:?} at {path}"), async || {
+    eventually(&format!("{lines:?} at {path}"), async || {
         let (status, page) = operate(dev, Method::GET, path, token, "").await;
         assert_eq!(status, 200, "{page}");
         lines.iter().all(|line| page.contains(line)).then_some(page)
@@ -203,19 +209,19 @@ async fn metrics(dev: &Dev, path: &str, token: &str, lines: &[&str]) -> String {
 
 #[tokio::test]
 async fn operators_read_metrics_that_promtool_accepts() {
-    let place = Place::new().with("three", THREE);
-    let dev = dev(&place, "warn");
+    let project = Project::new().with("three", THREE);
+    let dev = dev(&project, "warn");
     run(&dev).await;
-    let told = [
+    let expected = [
         r#"ebbflow_runs_ended_total{workflow="three",state="succeeded"} 1"#,
         r#"ebbflow_tasks_ended_total{state="succeeded"} 4"#,
         r#"ebbflow_queue_depth{tenant="default"} 0"#,
     ];
     assert_eq!(operate(&dev, Method::GET, "/metrics", "guessed", "").await.0, 401);
-    let page = metrics(&dev, "/metrics", TOKEN, &told).await;
-    // There is one process and one operator: the admin's token will do, and each page covers everything.
+    let page = metrics(&dev, "/metrics", TOKEN, &expected).await;
+    // In `ebb dev` the admin's token works as well, and each page covers the whole process.
     for path in ["/metrics", "/functions/sweep/metrics", "/functions/execute/metrics"] {
-        metrics(&dev, path, &dev.token, &told).await;
+        metrics(&dev, path, &dev.token, &expected).await;
     }
     let rules = include_str!("../../../deploy/prometheus/rules.yaml");
     for rest in rules.split("ebbflow_").skip(1) {
@@ -233,7 +239,7 @@ fn promtool_accepts_the_rules() {
     checked_by_promtool(&["check", "config", &format!("{folder}/prometheus.yml")], b"");
 }
 
-/// Has promtool look at something, where it is installed.
+/// Checks something with promtool, if it is installed.
 fn checked_by_promtool(arguments: &[&str], input: &[u8]) {
     let mut promtool = Command::new("promtool");
     promtool.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -242,23 +248,25 @@ fn checked_by_promtool(arguments: &[&str], input: &[u8]) {
     };
     process.stdin.take().unwrap().write_all(input).unwrap();
     let output = process.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", printed(&output));
 }
 
 #[tokio::test]
-async fn what_is_logged_changes_without_a_restart() {
-    let place = Place::new();
-    let dev = dev(&place, "warn");
-    let debug = || lines(&place).iter().filter(|line| line["severity"] == "DEBUG").count();
+async fn the_log_level_changes_without_a_restart() {
+    let project = Project::new();
+    let dev = dev(&project, "warn");
+    let debug = || lines(&project).iter().filter(|line| line["severity"] == "DEBUG").count();
     let level = |method, token, body| operate(&dev, method, "/log-level", token, body);
     assert_eq!(level(Method::PUT, "guessed", "debug").await.0, 401);
     assert_eq!(level(Method::GET, TOKEN, "").await, (200, "warn\n".into()));
     assert_eq!(debug(), 0);
-    let (status, said) = level(Method::PUT, TOKEN, "info,ebbflow_host=noisy").await;
-    assert!(status == 400 && said.contains("info,ebbflow_runtime=debug"), "{status} {said}");
+    let (status, error) = level(Method::PUT, TOKEN, "info,ebbflow_host=noisy").await;
+    assert!(status == 400 && error.contains("info,ebbflow_runtime=debug"), "{status} {error}");
     assert_eq!(level(Method::PUT, TOKEN, "debug").await, (200, "debug\n".into()));
     assert_eq!(level(Method::GET, TOKEN, "").await.1, "debug\n");
-    while debug() == 0 {
-        assert_eq!(level(Method::GET, &dev.token, "").await.0, 200, "requests are logged from now on");
-    }
+    eventually("requests are logged", async || {
+        assert_eq!(level(Method::GET, &dev.token, "").await.0, 200);
+        (debug() > 0).then_some(())
+    })
+    .await;
 }

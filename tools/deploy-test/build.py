@@ -93,7 +93,7 @@ def run_step(project, source, step, values, account):
         commands(folder / "bin", tools)
         (folder / "script").write_text(step["script"])
         here = pathlib.Path(__file__).parent
-        plain = {"PATH": f"{folder}/bin:/usr/bin:/bin", "HOME": name, "DEPLOY_TEST_STEP": name, "DEPLOY_TEST_TOOLS": str(here)}
+        plain = {"PATH": f"{folder}/bin:/usr/bin:/bin", "HOME": name, "PYTHONDONTWRITEBYTECODE": "1", "DEPLOY_TEST_STEP": name, "DEPLOY_TEST_TOOLS": str(here)}
         shared = {"DEPLOY_TEST_PROJECT": str(project.file), "DEPLOY_TEST_ACCOUNT": account, "DEPLOY_TEST_PYTHON": os.environ["DEPLOY_TEST_PYTHON"]}
         print(f"Step {step['id']}", flush=True)
         if subprocess.run(["bash", str(folder / "script")], cwd=workspace, env={**plain, **shared, **values}).returncode:

@@ -3,6 +3,7 @@
 use model::{Concurrency, InputSpec, Overlap, Schedule};
 
 use crate::diagnostic::Report;
+use crate::inputs::InputNames;
 use crate::node::{Data, Node};
 use crate::read::Word;
 use crate::shape::{Given, Record, choice, record, template, whole};
@@ -89,7 +90,7 @@ fn read_whole(node: &Node, inputs: &[InputSpec], report: &mut Report<'_>) -> Opt
 
 fn check_key(key: Word<'_>, inputs: &[InputSpec], report: &mut Report<'_>) {
     if template::is_template(key.text) {
-        return template::check_word(key, &Names::of_run(inputs), report);
+        return template::check_word(key, &Names::of_run(&InputNames::of(inputs)), report);
     }
     let hint = match key.text.split_once('.') {
         Some(("inputs" | "run", _)) => format!("write \"{{{{ {} }}}}\"", key.text),

@@ -1,5 +1,6 @@
 //! Who waits for whom: references that exist, no circles, and what is upstream of a task.
 
+use std::cell::{Ref, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{Cycle, Graph};
@@ -125,8 +126,17 @@ const MAX_DEPTH: u32 = 1_000;
 pub(crate) struct Upstream {
     graph: Graph,
     positions: BTreeMap<String, usize>,
-    /// Whether tasks wait for each other in circles: then nobody can tell what is upstream of what.
+    /// Whether tasks wait for each other in cycles: then nobody can tell what is upstream of what.
     circular: bool,
+    /// What is before and after the task that was asked for last, since a task's templates are checked together.
+    last: RefCell<Option<Around>>,
+}
+
+/// The tasks before and after one.
+struct Around {
+    task: usize,
+    before: BTreeSet<TaskIndex>,
+    after: BTreeSet<TaskIndex>,
 }
 
 impl Upstream {
@@ -137,20 +147,27 @@ impl Upstream {
 
     /// Whether `task` waits for the one called `name`, directly or through others.
     pub(crate) fn reaches(&self, task: usize, name: &str) -> bool {
-        self.index(name).is_some_and(|wanted| self.circular || self.waits(TaskIndex(task as u32), wanted))
+        self.index(name).is_some_and(|wanted| self.circular || self.around(task).before.contains(&wanted))
     }
 
     /// Whether the one called `name` waits for `task`, directly or through others.
     pub(crate) fn is_after(&self, task: usize, name: &str) -> bool {
-        self.index(name).is_some_and(|other| self.waits(other, TaskIndex(task as u32)))
+        self.index(name).is_some_and(|other| self.around(task).after.contains(&other))
     }
 
     fn index(&self, name: &str) -> Option<TaskIndex> {
         self.positions.get(name).map(|position| TaskIndex(*position as u32))
     }
 
-    fn waits(&self, task: TaskIndex, wanted: TaskIndex) -> bool {
-        self.graph.parents(task).contains(&wanted) || self.graph.ancestors(task).contains(&wanted)
+    /// The tasks before and after one, directly or through others.
+    fn around(&self, task: usize) -> Ref<'_, Around> {
+        if self.last.borrow().as_ref().is_none_or(|last| last.task != task) {
+            let index = TaskIndex(task as u32);
+            let before = self.graph.ancestors(index).into_iter().collect();
+            let after = self.graph.descendants([index]);
+            *self.last.borrow_mut() = Some(Around { task, before, after });
+        }
+        Ref::map(self.last.borrow(), |last| last.as_ref().expect("it was just set"))
     }
 
     /// The names of all tasks that `task` waits for.
@@ -182,7 +199,7 @@ pub(crate) fn check(tasks: &[TaskParts<'_>], workflow: &Workflow, report: &mut R
         match Graph::compile(sketch.clone()) {
             Ok(graph) => {
                 check_depth(tasks, &graph, report);
-                return Upstream { graph, positions, circular: circles > 0 };
+                return Upstream { graph, positions, circular: circles > 0, last: RefCell::default() };
             }
             Err(cycle) => {
                 if circles < MAX_CIRCLES {

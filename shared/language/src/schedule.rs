@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::concurrency::{MAX_RUNS, POLICIES};
 use crate::diagnostic::Report;
-use crate::inputs;
+use crate::inputs::{self, NO_INPUTS};
 use crate::names;
 use crate::node::{Data, Key, Node};
 use crate::read::{self, Fields, Word};
@@ -146,7 +146,7 @@ fn read_inputs(
     for (key, value) in entries {
         match known.get(key.name.as_str()) {
             Some(input) => {
-                template::check(value, Some(&Names::of_run(&[])), report);
+                template::check(value, Some(&Names::of_run(&NO_INPUTS)), report);
                 check_given(input, value, report);
             }
             None => {

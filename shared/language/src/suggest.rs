@@ -67,6 +67,11 @@ impl Budget {
         (1..=MAX_LISTED).contains(&all.len()).then(|| format!("choose from {}", list(all)))
     }
 
+    /// Whether there are no more suggestions.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.words.get() >= MAX_WORDS || self.compared.get() > MAX_COMPARED
+    }
+
     fn spend(&self, work: usize) -> bool {
         let compared = self.compared.get().saturating_add(work);
         self.compared.set(compared.min(MAX_COMPARED + 1));

@@ -10,7 +10,7 @@ use crate::concurrency::{self, ConcurrencyParts, MAX_RUNS};
 use crate::dependencies;
 use crate::diagnostic::Report;
 use crate::fan;
-use crate::inputs;
+use crate::inputs::{self, InputNames};
 use crate::library::Library;
 use crate::names;
 use crate::node::{Data, Node};
@@ -81,10 +81,11 @@ pub(crate) fn read<'n>(
     let parts = WorkflowParts::read(root, report)?;
     let tasks = parts.tasks.map(|node| read_tasks(node, library, report)).unwrap_or_default();
     let workflow = complete(&parts, &tasks, report);
-    let names = Names::of_run(&workflow.inputs);
+    let inputs = InputNames::of(&workflow.inputs);
+    let names = Names::of_run(&inputs);
     parts.description.iter().for_each(|word| template::check_word(*word, &names, report));
     parts.all_callbacks().for_each(|callback| callback.check(Some(&names), report));
-    check_tasks(&tasks, &workflow, report);
+    check_tasks(&tasks, &workflow, &inputs, report);
     Some((parts.name?, workflow))
 }
 
@@ -135,25 +136,25 @@ fn read_tasks<'n>(node: &'n Node, library: &Library<'n>, report: &mut Report<'_>
     entries.iter().take(MAX_TASKS).filter_map(|entry| TaskParts::read(entry, library, report)).collect()
 }
 
-fn check_tasks(tasks: &[TaskParts<'_>], workflow: &Workflow, report: &mut Report<'_>) {
+fn check_tasks(tasks: &[TaskParts<'_>], workflow: &Workflow, inputs: &InputNames, report: &mut Report<'_>) {
     check_duplicates(tasks, report);
     let upstream = dependencies::check(tasks, workflow, report);
     fan::check_in(tasks, report);
     for (index, task) in tasks.iter().enumerate() {
-        let names = Names::of_task(&workflow.inputs, &upstream, index);
-        check_task(task, &names, &workflow.inputs, report);
+        let names = Names::of_task(inputs, &upstream, index);
+        check_task(task, &names, inputs, report);
         task.when.iter().for_each(|word| template::check_expression(*word, Some(&names), report));
         switch::check(&task.cases, &names, report);
         let Some(fan_out) = &task.fan_out else { continue };
         fan_out.for_each.iter().for_each(|word| template::check_expression(*word, Some(&names), report));
         let child = fan_out.task.iter();
-        child.for_each(|child| check_task(child, &names.with_item(), &workflow.inputs, report));
+        child.for_each(|child| check_task(child, &names.with_item(), inputs, report));
     }
     report.user = None;
 }
 
 /// Reports what is wrong with the settings of a task, or of a fan-out's.
-fn check_task(task: &TaskParts<'_>, names: &Names<'_>, inputs: &[InputSpec], report: &mut Report<'_>) {
+fn check_task(task: &TaskParts<'_>, names: &Names<'_>, inputs: &InputNames, report: &mut Report<'_>) {
     report.user = Some(task.at.clone());
     check_config(task, report);
     task.description.iter().for_each(|word| template::check_word(*word, names, report));

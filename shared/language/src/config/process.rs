@@ -46,7 +46,8 @@ pub struct Python(pub Process);
 pub(crate) struct BashFields {
     /// A command line for bash; values in `{{ … }}` reach it as environment variables.
     command: Option<String>,
-    /// A script file.
+    /// A script file, relative to the folder for scripts; without `..`.
+    #[schemars(extend("format" = "script-path"))]
     script: Option<String>,
     /// Arguments after the command or script.
     #[serde(default)]
@@ -63,7 +64,8 @@ pub(crate) struct BashFields {
 pub(crate) struct PythonFields {
     /// A command line for bash that starts Python; values reach it as environment, as for `bash`.
     command: Option<String>,
-    /// A script file.
+    /// A script file, relative to the folder for scripts; without `..`.
+    #[schemars(extend("format" = "script-path"))]
     script: Option<String>,
     /// Python code. It is not a template; it reads values from its environment or from the file that `EBB_INPUT` names.
     code: Option<String>,

@@ -7,8 +7,8 @@ use model::{InputSpec, InputType, Workflow};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{names, value};
-use crate::suggest;
+use super::{InputNames, value};
+use crate::suggest::Budget;
 use crate::template::{self, Scope};
 
 /// Why an input is refused.
@@ -74,13 +74,15 @@ pub fn render(
 }
 
 fn unknown(workflow: &Workflow, given: &Map<String, Value>) -> Vec<InputProblem> {
-    let strange = given.keys().filter(|name| names(&workflow.inputs).all(|known| known != *name));
+    let known = InputNames::of(&workflow.inputs);
+    let budget = Budget::default();
+    let unknown = given.keys().filter(|name| !known.contains(name));
     let problem = |name: &String| InputProblem {
         input: name.clone(),
         message: format!("the workflow `{}` has no such input", workflow.name),
-        hint: suggest::hint(name, names(&workflow.inputs)),
+        hint: budget.hint(name, known.iter()),
     };
-    strange.map(problem).collect()
+    unknown.map(problem).collect()
 }
 
 fn bind_one(input: &InputSpec, given: Option<&Value>, scope: &Scope) -> Result<Value, InputProblem> {

@@ -3,6 +3,7 @@
 use model::{InputSpec, InputType};
 use serde_json::{Value, json};
 
+use super::InputNames;
 use super::value::{self, TYPES};
 use crate::diagnostic::Report;
 use crate::names;
@@ -44,15 +45,17 @@ pub(crate) fn read(node: &Node, report: &mut Report<'_>) -> Vec<InputSpec> {
         return Vec::new();
     };
     let mut inputs = Vec::new();
+    let mut earlier = InputNames::default();
     for (key, node) in entries {
-        if let Some(input) = read_input(key, node, &inputs, report) {
+        if let Some(input) = read_input(key, node, &earlier, report) {
+            earlier.push(&input.name);
             inputs.push(input);
         }
     }
     inputs
 }
 
-fn read_input(key: &Key, node: &Node, earlier: &[InputSpec], report: &mut Report<'_>) -> Option<InputSpec> {
+fn read_input(key: &Key, node: &Node, earlier: &InputNames, report: &mut Report<'_>) -> Option<InputSpec> {
     names::check(Word { text: &key.name, at: &key.at }, &names::INPUT, report);
     let parts = InputParts::read(node, report)?;
     let mut input = InputSpec {

@@ -134,6 +134,10 @@ fn format(format: &Value) -> Map<String, Value> {
         "duration" => json!({"pattern": DURATION, "minLength": 1, "examples": DURATIONS}),
         "date-time" => json!({"format": format}),
         "http-url" => json!({"pattern": "^https?://"}),
+        "script-path" => {
+            let (name, dot) = (r"(\.{3,}|[^/\\]*[^./\\][^/\\]*)", r"\./+");
+            json!({"pattern": format!("^({dot}|{name}/+)*{name}$")})
+        }
         "signal-name" => named(&names::SIGNAL),
         "workflow-name" => named(&names::PLAIN),
         "field-name" => named(&names::FIELD),

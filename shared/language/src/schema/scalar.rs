@@ -1,5 +1,6 @@
 //! What a schema says of one value by itself: its type, its range, its format, the words allowed.
 
+use model::ScriptPath;
 use model::instant::{self, InvalidInstant};
 use serde_json::Value;
 
@@ -142,6 +143,10 @@ fn wrong_format(schema: &Value, node: &Node) -> Option<Problem> {
         "statement" if template::is_template(text) => {
             let hint = "write `$1` where a value goes, and the value into `params`".to_owned();
             Problem::of("values are bound to a query, never pasted into it".to_owned(), Some(hint))
+        }
+        "script-path" => {
+            let hint = Some("put the script into that folder, and name it from there".to_owned());
+            Problem::of(ScriptPath::new(text).err()?.to_string(), hint)
         }
         "workflow-name" => wrong_name(text, &names::PLAIN),
         "field-name" => wrong_name(text, &names::FIELD),

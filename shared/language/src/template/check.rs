@@ -101,7 +101,8 @@ fn judge(
     let dashed = |reference: &&Reference| before(&reference.span).ends_with('-');
     for reference in template.references.iter().filter(|reference| !dashed(reference)) {
         let after = word.text.get(start + reference.span.end..).unwrap_or_default();
-        if let Some((message, hint)) = names.and_then(|names| names.unknown(reference, after)) {
+        if let Some((message, hint)) = names.and_then(|names| names.unknown(reference, after, &report.budget))
+        {
             report.add(&place(word, within(&reference.span), report), message, hint);
         }
     }

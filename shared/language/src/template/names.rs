@@ -1,11 +1,11 @@
 //! The names that exist where a template stands, and what to say of one that does not.
 
-use model::{InputSpec, SecretName};
+use model::SecretName;
 
 use super::syntax::Reference;
 use crate::dependencies::Upstream;
-use crate::inputs;
-use crate::suggest;
+use crate::inputs::{InputNames, NO_INPUTS};
+use crate::suggest::Budget;
 
 const OF_RUN: [&str; 3] = ["inputs", "run", "logical_date"];
 const OF_TASK: [&str; 5] = ["inputs", "outputs", "run", "task", "logical_date"];
@@ -19,7 +19,7 @@ const CLOUD_FIELDS: [&str; 7] = ["id", "source", "type", "subject", "time", "dat
 /// The names that exist where a template stands.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
-    inputs: &'a [InputSpec],
+    inputs: &'a InputNames,
     task: Option<(&'a Upstream, usize)>,
     /// Whether these are only the inputs declared so far.
     so_far: bool,
@@ -36,7 +36,7 @@ type Unknown = (String, Option<String>);
 
 impl<'a> Names<'a> {
     /// Those of a template that belongs to a run as a whole.
-    pub(crate) fn of_run(inputs: &'a [InputSpec]) -> Self {
+    pub(crate) fn of_run(inputs: &'a InputNames) -> Self {
         let (so_far, item, before_run, secrets) = Default::default();
         Self { inputs, task: None, so_far, item, event: &[], before_run, secrets }
     }
@@ -48,16 +48,16 @@ impl<'a> Names<'a> {
 
     /// None at all.
     pub(crate) fn of_nothing() -> Self {
-        Self { before_run: true, ..Self::of_run(&[]) }
+        Self { before_run: true, ..Self::of_run(&NO_INPUTS) }
     }
 
     /// Those of an input's default, which sees the inputs declared before it.
-    pub(crate) fn of_default(earlier: &'a [InputSpec]) -> Self {
+    pub(crate) fn of_default(earlier: &'a InputNames) -> Self {
         Self { so_far: true, ..Self::of_run(earlier) }
     }
 
     /// Those of a task's templates.
-    pub(crate) fn of_task(inputs: &'a [InputSpec], upstream: &'a Upstream, task: usize) -> Self {
+    pub(crate) fn of_task(inputs: &'a InputNames, upstream: &'a Upstream, task: usize) -> Self {
         Self { task: Some((upstream, task)), ..Self::of_run(inputs) }
     }
 
@@ -93,7 +93,7 @@ impl<'a> Names<'a> {
     }
 
     /// Why a reference cannot be resolved; `after` is what follows it.
-    pub(super) fn unknown(&self, reference: &Reference, after: &str) -> Option<Unknown> {
+    pub(super) fn unknown(&self, reference: &Reference, after: &str, budget: &Budget) -> Option<Unknown> {
         let path = &reference.path;
         // A default stands in for the last part only: `a.b | default(1)` still needs `a`.
         let needed = path.len() - usize::from(reference.guarded);
@@ -102,24 +102,24 @@ impl<'a> Names<'a> {
             return self.unknown_secret(path.get(1).map(String::as_str), after);
         }
         if !self.top().contains(&top.as_str()) {
-            return (needed > 0).then(|| self.unknown_top(top));
+            return (needed > 0).then(|| self.unknown_top(top, budget));
         }
         let field = path.get(1).filter(|_| needed > 1);
         match (top.as_str(), self.task) {
-            ("inputs", _) => field.and_then(|name| self.unknown_input(name)),
-            ("run", _) => field.and_then(|name| unknown_field("run", name, &RUN_FIELDS)),
-            ("task", _) => field.and_then(|name| unknown_field("task", name, &TASK_FIELDS)),
-            ("event", _) => field.and_then(|name| unknown_field("event", name, self.event)),
+            ("inputs", _) => field.and_then(|name| self.unknown_input(name, budget)),
+            ("run", _) => field.and_then(|name| unknown_field("run", name, &RUN_FIELDS, budget)),
+            ("task", _) => field.and_then(|name| unknown_field("task", name, &TASK_FIELDS, budget)),
+            ("event", _) => field.and_then(|name| unknown_field("event", name, self.event, budget)),
             ("outputs", Some((upstream, task))) => path.get(1).and_then(|name| {
-                let unknown = unknown_output(upstream, task, name);
+                let unknown = unknown_output(upstream, task, name, budget);
                 unknown.filter(|_| needed > 1 || upstream.knows(name))
             }),
             _ => None,
         }
     }
 
-    fn unknown_top(&self, name: &str) -> Unknown {
-        let is_input = inputs::names(self.inputs).any(|input| input == name);
+    fn unknown_top(&self, name: &str, budget: &Budget) -> Unknown {
+        let is_input = self.inputs.contains(name);
         let is_task = self.task.is_some_and(|(upstream, _)| upstream.knows(name));
         let message = format!("the name `{name}` does not exist here");
         if is_input {
@@ -136,7 +136,7 @@ impl<'a> Names<'a> {
             let hint = "such as `on_failure: {notify: {webhook: …}}`".to_owned();
             ("`event` exists only in callbacks and triggers".to_owned(), Some(hint))
         } else {
-            (message, suggest::hint(name, self.top()))
+            (message, budget.hint(name, self.top()))
         }
     }
 
@@ -166,23 +166,23 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn unknown_input(&self, name: &str) -> Option<Unknown> {
-        if inputs::names(self.inputs).any(|input| input == name) {
+    fn unknown_input(&self, name: &str, budget: &Budget) -> Option<Unknown> {
+        if self.inputs.contains(name) {
             return None;
         }
-        let hint = suggest::hint(name, inputs::names(self.inputs));
+        let hint = budget.hint(name, self.inputs.iter());
         let declare = || Some(format!("declare it: inputs: {{{name}: {{type: string}}}}"));
         let place = if self.so_far { " declared before this one" } else { "" };
         Some((format!("there is no input `{name}`{place}"), hint.or_else(declare)))
     }
 }
 
-fn unknown_field(top: &str, name: &str, fields: &[&'static str]) -> Option<Unknown> {
-    let hint = || suggest::hint(name, fields.iter().copied());
+fn unknown_field(top: &str, name: &str, fields: &[&'static str], budget: &Budget) -> Option<Unknown> {
+    let hint = || budget.hint(name, fields.iter().copied());
     (!fields.contains(&name)).then(|| (format!("`{top}` has no `{name}`"), hint()))
 }
 
-fn unknown_output(upstream: &Upstream, task: usize, name: &str) -> Option<Unknown> {
+fn unknown_output(upstream: &Upstream, task: usize, name: &str, budget: &Budget) -> Option<Unknown> {
     let own = upstream.name(task);
     if upstream.reaches(task, name) {
         None
@@ -194,12 +194,13 @@ fn unknown_output(upstream: &Upstream, task: usize, name: &str) -> Option<Unknow
         let message = format!("`{name}` is not upstream of `{own}`, so its output is not available here");
         Some((message, Some(format!("add `{name}` to the `depends_on` of `{own}`"))))
     } else {
-        let candidates = upstream.of(task);
+        // Listing what is upstream takes time too.
+        let candidates = if budget.is_spent() { Vec::new() } else { upstream.of(task) };
         // `outputs.my-task` reads as `outputs.my` minus `task`.
         let dashed = candidates.iter().find(|candidate| candidate.starts_with(&format!("{name}-")));
         let hint = match dashed {
             Some(dashed) => Some(format!("put a name that contains `-` in brackets: `outputs['{dashed}']`")),
-            None => suggest::hint(name, candidates.iter().copied()),
+            None => budget.hint(name, candidates.iter().copied()),
         };
         Some((format!("there is no task `{name}` in this workflow"), hint))
     }

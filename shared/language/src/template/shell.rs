@@ -3,9 +3,10 @@
 //! A value is never part of the text. It stands in the environment, and the text names its variable so that
 //! bash expands it to one word, whatever the quotes around it. Should the quotes ever be misread, the value may
 //! be split or its name may show; bash still does not read it as code. Where bash would do that even with
-//! a variable, as in arithmetic, the expression is refused. What another program makes of its arguments is not
-//! known here: a value within `python3 -c "…"` is code for Python, and belongs into `env`.
+//! a variable, as in arithmetic, the expression is refused, and so is one in text that a known program would run again,
+//! as in `bash -c "…"` or `awk '…'`. What an unknown program makes of its arguments cannot be known here.
 
+mod commands;
 mod scanner;
 
 use std::ops::Range;
@@ -59,6 +60,8 @@ pub(super) enum Refusal {
     Literal,
     /// Right after a `$`.
     Dollar,
+    /// In text that another interpreter runs, such as `bash -c "…"`.
+    Evaluated,
 }
 
 impl Refusal {
@@ -72,6 +75,9 @@ impl Refusal {
             Self::Escapes => "`$'…'`",
             Self::Literal => "a here-document with a quoted delimiter",
             Self::Dollar => "a name that begins with `$`",
+            Self::Evaluated => {
+                "text that another interpreter runs, such as `bash -c`, `eval`, `awk` or `ssh`"
+            }
         };
         format!("values cannot be inserted into {place}")
     }
@@ -88,6 +94,7 @@ impl Refusal {
                 "take the quotes off the delimiter, or give the value a name with `env:` and read it there"
             }
             Self::Dollar => "leave out the `$`: write `{{ … }}`",
+            Self::Evaluated => "pass the value through `env:`, and let the program read the variable",
         }
     }
 }

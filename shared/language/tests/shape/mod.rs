@@ -56,6 +56,7 @@ pub(crate) const NOT_BY_SHAPE: [(&str, &[&str]); 7] = [
             "switch-conditions",
             "switch-outputs",
             "template-filters",
+            "evaluated-values",
             "template-in-program",
             "template-names",
             "template-outputs",

@@ -1,5 +1,6 @@
 //! Reads a command line as bash would, as far as quoting goes.
 
+use super::commands::Command;
 use super::{Quoting, Refusal, Slot};
 use crate::template::braces;
 
@@ -12,9 +13,14 @@ pub(in crate::template) fn slots(text: &str) -> Vec<Slot> {
         waiting: Vec::new(),
         slots: Vec::new(),
         test: (0, false),
+        commands: vec![Command::default()],
     };
     while scanner.at < text.len() {
         scanner.step();
+    }
+    while !scanner.commands.is_empty() {
+        scanner.end_command(false);
+        scanner.commands.pop();
     }
     scanner.slots
 }
@@ -46,6 +52,8 @@ struct Document {
     literal: bool,
     /// Whether tabs before the delimiter are ignored.
     tabs: bool,
+    /// Whether the command that reads it evaluates it.
+    evaluated: bool,
 }
 
 struct Scanner<'t> {
@@ -58,6 +66,8 @@ struct Scanner<'t> {
     slots: Vec<Slot>,
     /// How far `[[ … ]]` was looked for, and whether that place is within one.
     test: (usize, bool),
+    /// The command that is being read, and those around it that use its output.
+    commands: Vec<Command>,
 }
 
 impl Scanner<'_> {
@@ -65,8 +75,11 @@ impl Scanner<'_> {
         if let Some(span) = braces::expression(self.text, self.at) {
             self.at = span.end;
             let quoting = self.quoting(span.start, span.end);
-            return self.slots.push(Slot { span, quoting });
+            return self.add(Slot { span, quoting });
         }
+        let (start, depth) = (self.at, self.frames.len());
+        let is_separator = *self.frame() == Frame::Commands && " \t\n;&|()<>".contains(self.next());
+        let is_document = matches!(self.frame(), Frame::Document(_));
         match (self.frame(), self.next()) {
             (Frame::Single, '\'') | (Frame::Escapes, '\'') | (Frame::Double, '"') => self.leave(),
             (Frame::Document(_), '\n') => self.line(),
@@ -86,6 +99,36 @@ impl Scanner<'_> {
             (Frame::Arithmetic(end), next) => self.arithmetic(*end, next),
             (_, next) => self.command(next),
         }
+        // A quote opens or closes a part of a word, and what begins another frame is no text of it.
+        let passed = self.text.get(start..self.at).unwrap_or_default();
+        if !is_separator && !is_document && !passed.starts_with('#') {
+            let text = if self.frames.len() == depth { passed.trim_start_matches('\\') } else { "" };
+            self.current().push(text);
+        }
+    }
+
+    fn add(&mut self, slot: Slot) {
+        let index = self.slots.len();
+        self.slots.push(slot);
+        let in_document = matches!(self.frame(), Frame::Document(_));
+        for command in self.commands.iter_mut().filter(|_| !in_document) {
+            command.push_slot(index);
+        }
+    }
+
+    /// The command that is being read.
+    fn current(&mut self) -> &mut Command {
+        if self.commands.is_empty() {
+            self.commands.push(Command::default());
+        }
+        let last = self.commands.len() - 1;
+        &mut self.commands[last]
+    }
+
+    fn end_command(&mut self, in_pipe: bool) {
+        for slot in self.current().end(in_pipe) {
+            self.slots[slot].quoting = Err(Refusal::Evaluated);
+        }
     }
 
     /// What begins with a `$`.
@@ -95,7 +138,7 @@ impl Scanner<'_> {
             matches!(self.frame(), Frame::Double | Frame::Document(_) | Frame::Parameter { quoted: true });
         if let Some(span) = braces::expression(self.text, self.at + 1) {
             self.at = span.end;
-            self.slots.push(Slot { span, quoting: Err(Refusal::Dollar) });
+            self.add(Slot { span, quoting: Err(Refusal::Dollar) });
         } else if rest.starts_with("$((") {
             self.enter(Frame::Arithmetic(')'), 3);
             self.enter(Frame::Arithmetic(')'), 0);
@@ -137,9 +180,28 @@ impl Scanner<'_> {
             '[' if before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_') => {
                 self.enter(Frame::Arithmetic(']'), 1);
             }
-            '<' if rest.starts_with("<<<") => self.skip(3),
+            '<' if rest.starts_with("<<<") => {
+                self.skip(3);
+                self.current().begin_here_string();
+            }
             '<' if rest.starts_with("<<") => self.announce(&rest[2..]),
-            '\n' => self.line(),
+            '\n' => {
+                self.end_command(false);
+                self.line();
+            }
+            ';' | '&' | '|' => {
+                let is_pipe = next == '|' && !rest.starts_with("||");
+                self.end_command(is_pipe);
+                self.skip(if rest.starts_with("||") || rest.starts_with("&&") { 2 } else { 1 });
+            }
+            '<' if rest.starts_with("<(") => {
+                self.current().begin_here_string();
+                self.skip(1);
+            }
+            ' ' | '\t' | '>' | '<' => {
+                self.current().end_word();
+                self.skip(1);
+            }
             _ => self.skip(1),
         }
     }
@@ -147,7 +209,9 @@ impl Scanner<'_> {
     /// Notes the here-document that is named after `<<`.
     fn announce(&mut self, named: &str) {
         let word = named.strip_prefix('-').unwrap_or(named).trim_start_matches([' ', '\t']);
-        let mut document = Document { tabs: named.starts_with('-'), ..Document::default() };
+        self.current().end_word();
+        let evaluated = self.commands.iter().any(Command::evaluates_input);
+        let mut document = Document { tabs: named.starts_with('-'), evaluated, ..Document::default() };
         let (mut quote, mut length) = (None, 0);
         for next in word.chars() {
             match next {
@@ -192,7 +256,10 @@ impl Scanner<'_> {
             Some(Frame::Parameter { .. }) => return Err(Refusal::Parameter),
             Some(Frame::Backticks) => return Err(Refusal::Backticks),
             Some(Frame::Escapes) => return Err(Refusal::Escapes),
+            Some(Frame::Document(document)) if document.evaluated => return Err(Refusal::Evaluated),
             Some(Frame::Document(document)) if document.literal => return Err(Refusal::Literal),
+            Some(Frame::Document(_)) => {}
+            _ if self.commands.iter().any(Command::evaluates) => return Err(Refusal::Evaluated),
             _ => {}
         }
         if self.compares_numbers(start, end) {
@@ -245,13 +312,20 @@ impl Scanner<'_> {
 
     fn enter(&mut self, frame: Frame, characters: usize) {
         self.skip(characters);
+        if matches!(frame, Frame::Commands | Frame::Backticks) {
+            self.current().push("");
+            self.commands.push(Command::default());
+        }
         self.frames.push(frame);
     }
 
     /// Leaves the innermost frame by the one character that closes it.
     fn leave(&mut self) {
         self.skip(1);
-        self.frames.pop();
+        if let Some(Frame::Commands | Frame::Backticks) = self.frames.pop() {
+            self.end_command(false);
+            self.commands.pop();
+        }
     }
 }
 

@@ -216,14 +216,3 @@ async fn a_run_that_nothing_can_move_is_stalled_and_moves_on_once_a_person_has_i
     broken.report(run, 1).await;
     assert_eq!(broken.world.run(run).await.run.state, RunState::Succeeded);
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_database_tells_how_it_is() {
-    let broken = Broken::new("a").await;
-    let health = broken.runtime.store().health().await.unwrap();
-    assert!(health.schema_is_current && health.forbidden.is_empty(), "{health:?}");
-    assert!(health.version.unwrap() >= 150_000);
-    assert!((health.clock.unwrap() - SystemClock.now()).abs() < TimeDelta::minutes(1));
-    let (used, limit) = health.connections.unwrap();
-    assert!(0 < used && used < limit, "{health:?}");
-}

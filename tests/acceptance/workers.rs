@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bus::{Bus, SystemClock};
 use model::message::WorkerKill;
-use model::{EventKind, Message, RunId, RunState, TaskIndex, TaskKind, TenantId};
+use model::{EventKind, Instant, Message, RunId, RunState, TaskIndex, TaskKind, WorkerId};
 use runtime::Runtime;
 use serde_json::json;
-use store::{Runs, WorkerViews};
+use store::{Runs, Workers};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -70,6 +70,12 @@ impl Stage {
         self.cluster
     }
 
+    /// The known worker with the lowest id.
+    async fn first_worker(&self) -> WorkerId {
+        let known = self.cluster.store.silent(Instant::MAX_UTC, 9).await.unwrap();
+        known.into_iter().map(|silence| silence.worker).min().unwrap()
+    }
+
     /// Why the first attempt was handed back.
     async fn handed_back(&self) -> String {
         let events = self.cluster.store.events(self.run, 0, 100).await.unwrap();
@@ -104,7 +110,7 @@ async fn what_an_executor_cannot_finish_when_it_is_asked_to_stop_goes_on_elsewhe
     assert_eq!(stage.handed_back().await, "the worker's process was asked to stop");
     let mut cluster = stage.succeeds_by(second).await;
     assert!(ends_well(&mut cluster, stopped));
-    assert_eq!(cluster.store.workers(TenantId::DEFAULT, None, 9).await.unwrap(), [], "all said goodbye");
+    assert_eq!(cluster.store.silent(Instant::MAX_UTC, 9).await.unwrap(), [], "all said goodbye");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -112,7 +118,7 @@ async fn an_executor_that_is_killed_by_message_hands_back_what_it_holds_and_ends
     let stage = Stage::set().await;
     let first = stage.begun().await;
     let killed = first.process;
-    let worker = stage.cluster.store.workers(TenantId::DEFAULT, None, 9).await.unwrap().remove(0).id;
+    let worker = stage.first_worker().await;
     let kill = WorkerKill { worker, actor: "ada".into(), reason: Some("it hangs".into()) };
     stage.cluster.broker.publish(&[Message::WorkerKill(kill)]).await.unwrap();
     let second = stage.begun().await;
@@ -127,7 +133,7 @@ async fn an_executor_that_is_killed_by_message_hands_back_what_it_holds_and_ends
 async fn an_executor_that_was_frozen_and_taken_for_dead_stops_what_was_taken_from_it() {
     let stage = Stage::set().await;
     let first = stage.begun().await;
-    let worker = stage.cluster.store.workers(TenantId::DEFAULT, None, 9).await.unwrap().remove(0).id;
+    let worker = stage.first_worker().await;
     signal(first.process, "STOP");
     // As the sweep does after a minute of silence.
     let (store, broker) = (stage.cluster.store.clone(), stage.cluster.broker.clone());

@@ -40,8 +40,9 @@ async fn fetch(client: &Client, repair: bool) -> client::Result<ReportView> {
 /// Adds a check of the local clock.
 fn with_own_clock(mut report: ReportView, now: Instant) -> ReportView {
     let skew = (report.now - now).abs();
-    let says = format!("the server's clock differs from the local one by {} ms", skew.num_milliseconds());
-    let check = CheckView::new("local clock", skew <= SKEW, says, "synchronize this machine's clock by NTP");
+    let message = format!("the server's clock differs from the local one by {} ms", skew.num_milliseconds());
+    let check =
+        CheckView::new("local clock", skew <= SKEW, message, "synchronize this machine's clock by NTP");
     report.ok &= check.verdict == Verdict::Ok;
     report.checks.push(check);
     report
@@ -64,10 +65,9 @@ fn no_report(error: &client::Error, now: Instant) -> ReportView {
 }
 
 fn text(report: &ReportView, palette: Palette) -> String {
-    let repaired = report
-        .repaired
-        .iter()
-        .map(|check| format!("{} repaired {}: {}", palette.paint(Colour::Good, "↻"), check.name, check.says));
+    let repaired = report.repaired.iter().map(|check| {
+        format!("{} repaired {}: {}", palette.paint(Colour::Good, "↻"), check.name, check.message)
+    });
     let checks = report.checks.iter().map(|check| line(check, palette));
     let more =
         (!report.complete && report.checks.len() > 1).then(|| "not all unfinished runs were checked".into());
@@ -80,7 +80,7 @@ fn line(check: &CheckView, palette: Palette) -> String {
         Verdict::Wrong => ("✗", Colour::Bad),
     };
     let advice = check.advice.as_ref().map(|advice| format!("\n    {advice}")).unwrap_or_default();
-    format!("{} {}: {}{advice}", palette.paint(colour, sign), check.name, check.says)
+    format!("{} {}: {}{advice}", palette.paint(colour, sign), check.name, check.message)
 }
 
 #[cfg(test)]

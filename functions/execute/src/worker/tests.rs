@@ -53,6 +53,7 @@ impl Bus for Mute {
 /// A run of one task, which is carried out here and tried once only.
 struct World {
     clock: ManualClock,
+    memory: Memory,
     runtime: Arc<Runtime>,
     executor: Arc<Executor>,
     worker: Arc<Worker>,
@@ -71,8 +72,9 @@ impl World {
     /// A run of one task of that kind, with settings that may name the port of the test.
     async fn of(kind: TaskKind, config: impl Fn(String) -> Value, max_retries: u32) -> Self {
         let clock = ManualClock::at("2026-01-01T00:00:00Z");
+        let memory = Memory::default();
         let runtime =
-            Arc::new(Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(clock.clone())));
+            Arc::new(Runtime::new(Arc::new(memory.clone()), Arc::new(Mute), Arc::new(clock.clone())));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut workflow = testkit::workflow("a");
         let task = &mut workflow.tasks[0];
@@ -98,7 +100,7 @@ impl World {
             Executor::new(runtime.clone(), worker.clone(), ".").with_outgoing(host::Outgoing::anywhere());
         executor.scratch = folder.path().join("scratch");
         std::fs::create_dir(&executor.scratch).unwrap();
-        Self { clock, runtime, executor: Arc::new(executor), worker, listener, folder, run, version }
+        Self { clock, memory, runtime, executor: Arc::new(executor), worker, listener, folder, run, version }
     }
 
     /// Begins to carry out an attempt.
@@ -150,7 +152,7 @@ impl World {
     }
 
     async fn is_known(&self) -> bool {
-        !self.runtime.store().workers(TenantId::DEFAULT, None, 9).await.unwrap().is_empty()
+        !self.runtime.store().silent(model::Instant::MAX_UTC, 9).await.unwrap().is_empty()
     }
 
     /// Why the first attempt was handed back.
@@ -363,7 +365,6 @@ async fn a_beat_says_which_hosts_are_not_called_for_a_while() {
     let open = world.worker.breakers.open();
     assert_eq!(open.iter().map(|breaker| breaker.host.as_str()).collect::<Vec<_>>(), ["127.0.0.1"]);
     assert!(world.worker.register().await.unwrap());
-    let known = store.workers(TenantId::DEFAULT, None, 9).await.unwrap();
-    assert_eq!(known[0].facts.as_ref().unwrap().breakers, open);
+    assert_eq!(world.memory.worker_facts(world.worker.id()).unwrap().breakers, open);
     world.worker.release().await;
 }

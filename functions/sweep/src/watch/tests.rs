@@ -14,7 +14,7 @@ use model::{
 };
 use runtime::{Runtime, Settled, StartRun};
 use serde_json::Map;
-use store::{Heartbeat, Memory, NewVersion};
+use store::{Heartbeat, Memory, NewVersion, Silence};
 use testkit::ManualClock;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
@@ -40,6 +40,7 @@ impl Bus for Mute {
 /// A run whose only task is held by a worker that has beaten once.
 struct World {
     clock: ManualClock,
+    memory: Memory,
     runtime: Arc<Runtime>,
     sweep: Arc<Sweep>,
     run: RunId,
@@ -50,8 +51,9 @@ struct World {
 impl World {
     async fn new(skew: i64) -> Self {
         let clock = ManualClock::at("2026-01-01T00:00:00Z");
+        let memory = Memory::default();
         let runtime =
-            Arc::new(Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(clock.clone())));
+            Arc::new(Runtime::new(Arc::new(memory.clone()), Arc::new(Mute), Arc::new(clock.clone())));
         let (workflow, hash) = (testkit::workflow("a"), "h".to_owned());
         let (tenant, by, at) = (TenantId::DEFAULT, "test".to_owned(), clock.now());
         let new = NewVersion { tenant, workflow, source: String::new(), hash, by, at };
@@ -68,7 +70,7 @@ impl World {
         };
         let run = runtime.start(request).await.unwrap().record.run.id;
         let sweep = Arc::new(Sweep::new(runtime.clone()));
-        let world = Self { clock, runtime, sweep, run, skew: TimeDelta::seconds(skew) };
+        let world = Self { clock, memory, runtime, sweep, run, skew: TimeDelta::seconds(skew) };
         world.beat().await;
         let claim = Command::Claim { task: TaskIndex(0), attempt: 1, worker: WORKER };
         assert_eq!(world.runtime.settle(run, claim).await.unwrap(), Settled::Applied);
@@ -110,7 +112,7 @@ impl World {
     }
 
     async fn is_known(&self) -> bool {
-        !self.runtime.store().workers(TenantId::DEFAULT, None, 9).await.unwrap().is_empty()
+        !self.runtime.store().silent(Instant::MAX_UTC, 9).await.unwrap().is_empty()
     }
 }
 
@@ -251,10 +253,13 @@ async fn a_worker_without_a_database_registers_beats_and_is_ended_by_message() {
         *request.headers_mut() = headers;
         assert_eq!(router.clone().oneshot(request).await.unwrap().status(), StatusCode::NO_CONTENT);
     }
-    let workers = world.runtime.store().workers(TenantId::DEFAULT, None, 9).await.unwrap();
-    assert_eq!(workers.len(), 1);
-    assert_eq!(workers[0].facts, Some(facts));
-    assert_eq!(workers[0].heard_at, world.clock.now(), "nobody is heard of from the future");
-    let order = workers[0].order.as_ref().unwrap();
-    assert_eq!((order.kind, order.reason.as_deref()), (WorkerCommandKind::Kill, Some("it hangs")));
+    let known = world.runtime.store().silent(Instant::MAX_UTC, 9).await.unwrap();
+    assert_eq!(
+        known,
+        [Silence { worker: WORKER, heard_at: world.clock.now() }],
+        "no heartbeat is from the future"
+    );
+    assert_eq!(world.memory.worker_facts(WORKER), Some(facts));
+    let command = world.runtime.store().farewell(WORKER).await.unwrap().unwrap();
+    assert_eq!((command.kind, command.reason.as_deref()), (WorkerCommandKind::Kill, Some("it hangs")));
 }

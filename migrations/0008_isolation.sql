@@ -20,7 +20,8 @@ end $$;
 
 -- Nothing but reading, and of no table that is not named here.
 grant select on tenants, workflows, versions, runs, run_facts, run_labels, tasks, outputs, attempts, events, logs, timers,
-    items, shared_task_waiters, schedules, backfills, backfill_dates, triggers, trigger_events to ebbflow_tenant;
+    items, shared_task_waiters, checkpoints, schedules, backfills, backfill_dates, triggers, trigger_events, limits, slot_waiters
+    to ebbflow_tenant;
 
 -- The tenant that is read for; null where none is named, so that nothing is seen.
 create function current_tenant() returns integer language sql stable
@@ -42,11 +43,14 @@ alter table logs enable row level security;
 alter table timers enable row level security;
 alter table items enable row level security;
 alter table shared_task_waiters enable row level security;
+alter table checkpoints enable row level security;
 alter table schedules enable row level security;
 alter table backfills enable row level security;
 alter table backfill_dates enable row level security;
 alter table triggers enable row level security;
 alter table trigger_events enable row level security;
+alter table limits enable row level security;
+alter table slot_waiters enable row level security;
 
 -- A policy is no way to find a row. `is not distinct from` is served by no index: with `=`, as long as the planner knows
 -- little of the table, it would go through all runs of a tenant where a statement names a run by its key.
@@ -60,6 +64,11 @@ create policy of_one_tenant on schedules to ebbflow_tenant using (tenant is not 
 create policy of_one_tenant on backfills to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
 create policy of_one_tenant on triggers to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
 create policy of_one_tenant on trigger_events to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
+create policy of_one_tenant on slot_waiters to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
+
+-- Tenants share queues, which belong to none of them.
+create policy of_one_tenant on limits to ebbflow_tenant
+    using (tenant = 0 or tenant is not distinct from (select current_tenant()));
 
 -- What belongs to a run is seen with the run, which is looked up by its key, row by row. `offset 0` keeps the planner from
 -- reading all runs of the tenant into a hash first.
@@ -79,5 +88,17 @@ create policy of_one_tenant on items to ebbflow_tenant
     using (exists (select from runs where runs.id = items.run offset 0));
 create policy of_one_tenant on shared_task_waiters to ebbflow_tenant
     using (exists (select from runs where runs.id = shared_task_waiters.run offset 0));
+create policy of_one_tenant on checkpoints to ebbflow_tenant
+    using (exists (select from runs where runs.id = checkpoints.run offset 0));
 create policy of_one_tenant on backfill_dates to ebbflow_tenant
     using (exists (select from backfills where backfills.id = backfill_dates.backfill offset 0));
+
+-- Tenants wait in one queue, and each may know how long it is and how many tasks come before its own, but not whose they
+-- are: these functions count the rows of all tenants.
+create function oldest_waiter(of_limit integer) returns timestamptz language sql stable security definer
+    return (select min(since) from slot_waiters where lim = of_limit and granted_at is null);
+
+create function waiters_ahead(waiter slot_waiters) returns bigint language sql stable security definer
+    return (select count(*) from slot_waiters as other
+             where other.lim = waiter.lim and other.granted_at is null
+               and (other.id, other.rank, other.run, other.idx) < (waiter.id, waiter.rank, waiter.run, waiter.idx));

@@ -90,6 +90,45 @@ fn each_crate_imports_only_what_the_architecture_allows() {
     }
 }
 
+/// The most crates of ours that the API, and the console, may know.
+const MAX_IMPORTS: usize = 6;
+
+#[test]
+fn api_and_console_know_readers_and_the_runtime_and_never_the_store() {
+    let crates = crates();
+    for name in ["api", "console"] {
+        let imports: Vec<String> = dependencies(&crates[name], "dependencies")
+            .into_iter()
+            .filter(|import| crates.contains_key(import))
+            .collect();
+        assert!(imports.len() <= MAX_IMPORTS, "`{name}` imports {imports:?}");
+        assert!(!imports.contains(&"store".to_owned()), "`{name}` reads or writes past `read` and `runtime`");
+    }
+    // The runtime hands out its store to functions that work for every tenant.
+    for folder in ["shared/api/src", "functions/console/src"] {
+        for path in sources(&root().join(folder)).into_iter().filter(|path| !is_test(path)) {
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(!text.contains(".store()"), "{} takes the store from the runtime", path.display());
+        }
+    }
+}
+
+fn is_test(path: &Path) -> bool {
+    path.components().any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")))
+}
+
+#[test]
+fn only_read_takes_on_the_role_of_a_tenant() {
+    let product =
+        ["shared", "functions", "cli/src"].into_iter().flat_map(|folder| sources(&root().join(folder)));
+    let others: Vec<PathBuf> = product
+        .filter(|path| !is_test(path) && fs::read_to_string(path).unwrap().contains("reading_as("))
+        .filter(|path| !path.starts_with(root().join("shared/read")))
+        .filter(|path| !path.ends_with("shared/store/src/postgres/reading.rs"))
+        .collect();
+    assert!(others.is_empty(), "{others:?}: read for a caller with a `Reader`");
+}
+
 #[test]
 fn the_pure_crates_know_nothing_that_does_io() {
     for name in ["model", "engine", "language", "drawing"] {

@@ -207,15 +207,3 @@ async fn a_run_that_nothing_can_move_is_stalled_and_continues_once_a_person_clea
     broken.report(run, 1).await;
     assert_eq!(broken.world.run(run).await.run.state, RunState::Succeeded);
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_health_of_the_database_is_reported() {
-    let broken = Broken::new("a").await;
-    let before = broken.world.now();
-    let health = broken.runtime.store().health().await.unwrap();
-    assert!(health.schema_is_current && health.forbidden.is_empty(), "{health:?}");
-    assert!(health.version.unwrap() >= 150_000);
-    assert!(health.clock.unwrap() >= before, "the database runs on this machine, and has its clock");
-    let (used, limit) = health.connections.unwrap();
-    assert!(0 < used && used < limit, "{health:?}");
-}

@@ -40,7 +40,8 @@ pub(crate) fn statements() -> BTreeSet<String> {
         .filter(|(path, _)| path.ends_with(".sql"))
         .map(|(_, text)| text.trim().to_owned())
         .collect();
-    found.extend(store::generated_statements().into_iter().map(str::to_owned));
+    let generated = store::generated_statements().into_iter().chain(read::generated_statements());
+    found.extend(generated.map(str::to_owned));
     let code = repository.code("shared/store/src/postgres").chain(repository.code("shared/read/src"));
     for (_, text) in code {
         let begins = |literal: &&str| VERBS.iter().any(|verb| literal.trim_start().starts_with(verb));

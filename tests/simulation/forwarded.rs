@@ -9,13 +9,11 @@ use model::{
 };
 use serde_json::Value;
 use store::{
-    Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Checkpoint, Claim,
-    ConcurrencyMember, Contender, DateStep, DeadLetter, DeadLetterFilter, Facts, FairnessGroupRecord,
-    FeedCursor, FeedPage, Granted, Health, Heartbeat, HeartbeatReply, Inspection, LimitRecord, Load,
+    Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Checkpoint, Claim, DateStep,
+    DeadLetter, DeadLetterFilter, Facts, Granted, Heartbeat, HeartbeatReply, Inspection, LimitRecord, Load,
     LogChunk, LogLine, NewVersion, Part, Pause, Paused, PollRecord, Registered, Result, RunFilter, RunRecord,
-    ScheduleRecord, Silence, SlotWait, StartRecord, TaskRecord, TenantFilter, TenantRecord, TimerFilter,
-    TimerRecord, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, Unsent, Usage, VersionRecord,
-    WorkerRecord, WorkflowCursor, WorkflowRecord, WorkflowSort,
+    ScheduleRecord, Silence, SlotWait, TaskRecord, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
+    Unsent, Usage, VersionRecord, WorkflowRecord,
 };
 
 use crate::fault_points::now;
@@ -56,6 +54,7 @@ forward! {
     Definitions
     reads {
         fn active(tenant: TenantId, name: &str) -> Option<Active>;
+        fn workflow(tenant: TenantId, name: &str) -> Option<WorkflowRecord>;
         fn version(id: VersionId) -> Option<VersionRecord>;
         fn numbered_version(tenant: TenantId, workflow: &str, number: i32) -> Option<VersionRecord>;
     }
@@ -66,23 +65,6 @@ forward! {
     }
     uncalled {
         fn pause_workflow(tenant: TenantId, workflow: &str, pause: Option<&Pause>, at: Instant) -> Paused;
-    }
-}
-
-forward! {
-    DefinitionViews
-    reads {
-        fn workflow(tenant: TenantId, name: &str) -> Option<WorkflowRecord>;
-        fn workflows(tenant: TenantId, after: Option<&str>, limit: u32) -> Vec<WorkflowRecord>;
-        fn versions(tenant: TenantId, workflow: &str, before: Option<i32>, limit: u32) -> Vec<VersionRecord>;
-    }
-    uncalled {
-        fn sorted_workflows(
-            tenant: TenantId,
-            sort: WorkflowSort,
-            after: Option<&WorkflowCursor>,
-            limit: u32
-        ) -> Vec<WorkflowRecord>;
     }
 }
 
@@ -109,35 +91,15 @@ forward! {
 }
 
 forward! {
-    RunViews
-    reads {
-        fn in_concurrency_group(tenant: TenantId, workflow: &str, group: &str, limit: u32) -> Vec<ConcurrencyMember>;
-        fn attempts(key: TaskKey) -> Vec<AttemptRecord>;
-        fn own_events(run: RunId, with: Option<TaskIndex>, from: i64, limit: u32) -> Vec<(i64, Event)>;
-        fn log(key: TaskKey, attempt: u32, from: u32, limit: u32) -> Vec<(u32, LogLine)>;
-        fn horizon(tenant: TenantId, filter: &RunFilter, rows: u32) -> Option<store::RunCursor>;
-    }
-}
-
-forward! {
     Slots
     reads {
         fn untaken(before: Instant, limit: u32) -> Vec<Granted>;
+        fn limits(tenant: TenantId) -> Vec<LimitRecord>;
+        fn slot_wait(key: TaskKey) -> Option<SlotWait>;
     }
     writes {
         fn set_slots(limit: &Limit, slots: Option<u32>) -> ();
         fn set_weight(tenant: TenantId, weight: u32) -> ();
-    }
-}
-
-forward! {
-    SlotViews
-    reads {
-        fn limits(tenant: TenantId) -> Vec<LimitRecord>;
-        fn groups(limit: &Limit) -> Vec<FairnessGroupRecord>;
-        fn holders(tenant: TenantId, runs: u32) -> Vec<Contender>;
-        fn line(limit: &Limit, tenant: TenantId, count: u32) -> Vec<Contender>;
-        fn slot_wait(key: TaskKey) -> Option<SlotWait>;
     }
 }
 
@@ -149,20 +111,14 @@ forward! {
     writes {
         fn tenant(name: &str, at: Instant) -> TenantId;
     }
-    uncalled {
-        fn tenants(filter: &TenantFilter) -> Vec<TenantRecord>;
-    }
-}
-
-forward! {
-    TimerViews
-    reads {
-        fn timers(tenant: TenantId, filter: &TimerFilter) -> Vec<TimerRecord>;
-    }
 }
 
 forward! {
     Attempts
+    reads {
+        fn attempts(key: TaskKey) -> Vec<AttemptRecord>;
+        fn log(key: TaskKey, attempt: u32, from: u32, limit: u32) -> Vec<(u32, LogLine)>;
+    }
     writes {
         fn append_log(chunk: &LogChunk) -> ();
     }
@@ -188,7 +144,6 @@ forward! {
     Inspections
     reads {
         fn inspect(at: Instant, after: Option<RunId>) -> Inspection;
-        fn health() -> Health;
     }
 }
 
@@ -235,27 +190,14 @@ forward! {
 }
 
 forward! {
-    WorkerViews
-    reads {
-        fn workers(tenant: TenantId, after: Option<WorkerId>, limit: u32) -> Vec<WorkerRecord>;
-    }
-}
-
-forward! {
     DeadLetters
     reads {
         fn dead_letter(id: &str) -> Option<DeadLetter>;
+        fn dead_letters(filter: &DeadLetterFilter) -> Vec<DeadLetter>;
     }
     writes {
         fn insert_dead_letter(dead_letter: &DeadLetter) -> ();
         fn discard(id: &str) -> bool;
-    }
-}
-
-forward! {
-    DeadLetterViews
-    reads {
-        fn dead_letters(filter: &DeadLetterFilter) -> Vec<DeadLetter>;
     }
 }
 
@@ -269,7 +211,6 @@ forward! {
             limit: u32
         ) -> Vec<ScheduleRecord>;
         fn due_schedules(at: Instant, limit: u32) -> Vec<ScheduleRecord>;
-        fn last_starts(tenant: TenantId, workflow: &str, schedule: &str, limit: u32) -> Vec<StartRecord>;
     }
     writes {
         fn save_schedule(record: &ScheduleRecord) -> bool;
@@ -286,7 +227,6 @@ forward! {
             from: Instant,
             to: Instant
         ) -> BTreeMap<Instant, (RunId, RunState)>;
-        fn backfill(tenant: TenantId, id: BackfillId) -> Option<BackfillRecord>;
         fn any_backfill(id: BackfillId) -> Option<BackfillRecord>;
         fn backfills(
             tenant: TenantId,
@@ -329,13 +269,6 @@ forward! {
     uncalled {
         fn load() -> Load;
         fn usage(tenant: TenantId, most: u32) -> Usage;
-    }
-}
-
-forward! {
-    ChangeFeed
-    uncalled {
-        fn news(since: Option<&FeedCursor>, limit: u32) -> Option<FeedPage>;
     }
 }
 

@@ -10,8 +10,7 @@ use model::{
     VersionId, WorkerId,
 };
 use store::{
-    DeadLetter, DeadLetterFilter, DeadLetterViews, Definitions, Maintenance, Memory, Runs, Timers,
-    WorkerViews,
+    DeadLetter, DeadLetterFilter, DeadLetters, Definitions, Maintenance, Memory, Runs, Timers, Workers,
 };
 
 use crate::check::{self, Checked, End, violation};
@@ -126,8 +125,10 @@ impl Observer {
 
     /// The workers that are registered.
     pub(crate) fn workers(&self) -> Vec<WorkerId> {
-        let known = now(self.memory.workers(TenantId::DEFAULT, None, ALL)).unwrap();
-        known.into_iter().map(|worker| worker.id).collect()
+        let known = now(self.memory.silent(Instant::MAX_UTC, ALL)).unwrap();
+        let mut known: Vec<WorkerId> = known.into_iter().map(|silence| silence.worker).collect();
+        known.sort();
+        known
     }
 
     /// Every task of a run, children among them.

@@ -1,7 +1,7 @@
 //! What could continue at once, if its message were not lost.
 
 use model::{Instant, RunId, Task, TaskIndex, TaskKey, TaskKind, TaskState};
-use store::SlotViews;
+use store::Slots;
 
 use crate::fault_points::now;
 use crate::observer::Observer;

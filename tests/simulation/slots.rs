@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::Graph;
 use model::{Limit, Needed, Run, RunState, Task, TaskKey, TaskState, TenantId, VersionId};
-use store::{LimitRecord, Memory, SlotViews};
+use store::{LimitRecord, Memory, Slots};
 
 use crate::check::{Checked, Replays, Violation, violation};
 use crate::fault_points::now;

@@ -24,7 +24,7 @@ pub enum Schedule {
         /// The workflow's name
         workflow: String,
         /// The number of runs
-        #[arg(long, default_value_t = api::drift::RUNS, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        #[arg(long, default_value_t = api::drift::DEFAULT_RUNS, value_parser = clap::value_parser!(u32).range(1..=1000))]
         count: u32,
     },
     /// Pause a schedule: it creates no runs until it is resumed
@@ -138,10 +138,10 @@ pub struct NewBackfill {
     #[arg(long, value_name = "TIME")]
     pub to: String,
     /// The maximum number of active runs
-    #[arg(long, default_value_t = api::backfills::PARALLEL, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, default_value_t = api::backfills::DEFAULT_PARALLEL, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub max_parallel: u32,
     /// Where slots are scarce, how many of its tasks start for every ten of live runs
-    #[arg(long, default_value_t = api::backfills::WEIGHT, value_parser = clap::value_parser!(u32).range(1..=9))]
+    #[arg(long, default_value_t = api::backfills::DEFAULT_WEIGHT, value_parser = clap::value_parser!(u32).range(1..=9))]
     pub weight: u32,
     /// Show what it would do, and do nothing
     #[arg(long)]

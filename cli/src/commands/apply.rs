@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use api::definitions::{File, Files};
-use api::versions::Standing;
+use api::versions::WorkflowState;
 use api::views::WorkflowView;
 use api::workflows::Registration;
 use reqwest::header::HeaderMap;
@@ -59,9 +59,9 @@ async fn archive_others(client: &Client, done: &Registration) -> Result<Vec<Stri
     let active: Vec<WorkflowView> = client.all(&["workflows"]).await?;
     let mut archived = Vec::new();
     for WorkflowView { name, .. } in active.into_iter().filter(|it| !registered.contains(it.name.as_str())) {
-        let standing: Standing =
+        let state: WorkflowState =
             client.post(&["workflows", &name, "archive"], HeaderMap::new(), &json!({})).await?;
-        archived.push(standing.name);
+        archived.push(state.name);
     }
     Ok(archived)
 }

@@ -62,10 +62,9 @@ fn no_report(error: &client::Error, now: Instant) -> ReportView {
 }
 
 fn text(report: &ReportView, palette: Palette) -> String {
-    let repaired = report
-        .repaired
-        .iter()
-        .map(|check| format!("{} repaired {}: {}", palette.paint(Colour::Good, "↻"), check.name, check.says));
+    let repaired = report.repaired.iter().map(|check| {
+        format!("{} repaired {}: {}", palette.paint(Colour::Good, "↻"), check.name, check.message)
+    });
     let checks = report.checks.iter().map(|check| line(check, palette));
     let more =
         (!report.complete && report.checks.len() > 1).then(|| "not all unfinished runs were checked".into());
@@ -78,7 +77,7 @@ fn line(check: &CheckView, palette: Palette) -> String {
         Verdict::Wrong => ("✗", Colour::Bad),
     };
     let advice = check.advice.as_ref().map(|advice| format!("\n    {advice}")).unwrap_or_default();
-    format!("{} {}: {}{advice}", palette.paint(colour, sign), check.name, check.says)
+    format!("{} {}: {}{advice}", palette.paint(colour, sign), check.name, check.message)
 }
 
 #[cfg(test)]

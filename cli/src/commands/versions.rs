@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use api::versions::{Standing, VersionView};
+use api::versions::{VersionView, WorkflowState};
 use reqwest::header::HeaderMap;
 use serde_json::json;
 
@@ -27,32 +27,32 @@ pub(super) async fn list(shared: &Shared, arguments: &Versions) -> Result<ExitCo
 
 pub(super) async fn rollback(shared: &Shared, arguments: &Rollback) -> Result<ExitCode> {
     let path = ["workflows", &arguments.name, "versions", &arguments.version.to_string(), "activate"];
-    let standing: Standing = connect(shared)?.post(&path, HeaderMap::new(), &json!({})).await?;
-    report(shared, &standing, rolled_back(&standing))
+    let state: WorkflowState = connect(shared)?.post(&path, HeaderMap::new(), &json!({})).await?;
+    report(shared, &state, rolled_back(&state))
 }
 
 pub(super) async fn archive(shared: &Shared, arguments: &Archive) -> Result<ExitCode> {
     let path = ["workflows", &arguments.name, "archive"];
-    let standing: Standing = connect(shared)?.post(&path, HeaderMap::new(), &json!({})).await?;
-    report(shared, &standing, archived(&standing))
+    let state: WorkflowState = connect(shared)?.post(&path, HeaderMap::new(), &json!({})).await?;
+    report(shared, &state, archived(&state))
 }
 
-fn report(shared: &Shared, standing: &Standing, message: String) -> Result<ExitCode> {
-    output::print(shared, standing, || message)?;
+fn report(shared: &Shared, state: &WorkflowState, message: String) -> Result<ExitCode> {
+    output::print(shared, state, || message)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn rolled_back(standing: &Standing) -> String {
-    let Standing { name, version, .. } = standing;
-    match standing.changed {
+fn rolled_back(state: &WorkflowState) -> String {
+    let WorkflowState { name, version, .. } = state;
+    match state.changed {
         true => format!("{name} is back at v{version}: new runs use it, unfinished runs keep their version"),
         false => format!("{name} is already at v{version}: nothing changed"),
     }
 }
 
-fn archived(standing: &Standing) -> String {
-    let Standing { name, version, .. } = standing;
-    match standing.changed {
+fn archived(state: &WorkflowState) -> String {
+    let WorkflowState { name, version, .. } = state;
+    match state.changed {
         true => format!(
             "{name} is archived: no new runs start, unfinished runs continue\n\
              restore it: ebb rollback {name} {version}"
@@ -109,10 +109,10 @@ mod tests {
 
     #[test]
     fn a_command_that_changes_nothing_reports_it() {
-        let standing = |changed| Standing { name: "etl".into(), version: 1, archived: false, changed };
-        assert!(rolled_back(&standing(true)).starts_with("etl is back at v1"));
-        assert!(rolled_back(&standing(false)).ends_with("nothing changed"));
-        assert!(archived(&standing(true)).contains("ebb rollback etl 1"));
-        assert!(archived(&standing(false)).ends_with("nothing changed"));
+        let state = |changed| WorkflowState { name: "etl".into(), version: 1, archived: false, changed };
+        assert!(rolled_back(&state(true)).starts_with("etl is back at v1"));
+        assert!(rolled_back(&state(false)).ends_with("nothing changed"));
+        assert!(archived(&state(true)).contains("ebb rollback etl 1"));
+        assert!(archived(&state(false)).ends_with("nothing changed"));
     }
 }

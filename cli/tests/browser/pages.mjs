@@ -265,7 +265,7 @@ const scenarios = {
     const encoded = encodeURIComponent(evil);
     const paths = ["", "?tab=events", "?tab=data", "?tab=try&expression=inputs.text", `?tab=try&expression=${encoded}`, "/tasks/say", "/tasks/deliver", "/tasks/break"].map((rest) => `/runs/${run.id}${rest}`);
     for (const path of [...paths, "/", "/runs", "/workflows", "/workflows/evil", "/workflows/evil/source", "/workflows/evil/versions", `/workflows/evil/trigger?like=${run.id}`, `/workflows?q=${encoded}`, `/runs?workflow=${encoded}`, "/workflows/evil/backfill",
-      "/operations", "/operations/workers", "/operations/health", "/operations/breakers", "/operations/audit", ...["audit?text", "audit?actor", "letters?text", "timers?workflow", "schedules?workflow", "triggers?workflow", "backfills?workflow"].map((rest) => `/operations/${rest}=${encoded}`)]) {
+      "/operations", "/operations/workers", "/operations/health", "/operations/breakers", "/operations/audit", ...["audit?text", "audit?actor", "dead-letters?text", "timers?workflow", "schedules?workflow", "triggers?workflow", "backfills?workflow"].map((rest) => `/operations/${rest}=${encoded}`)]) {
       await go(page, path);
       assert.equal(await page.locator("img, main script").count(), 0, path);
       assert.ok(!(await page.content()).includes("<img src=x"), path);
@@ -290,7 +290,7 @@ const scenarios = {
       task: `/runs/${broken.id}/tasks/divide`, workflows: "/workflows", workflow: "/workflows/nightly", trigger: "/workflows/form/trigger",
       source: "/workflows/nightly/source", versions: "/workflows/nightly/versions", backfill: "/workflows/nightly/backfill",
       limits: "/operations", workers: "/operations/workers", timers: "/operations/timers", schedules: "/operations/schedules",
-      triggers: "/operations/triggers", backfills: "/operations/backfills", letters: "/operations/letters", breakers: "/operations/breakers", audit: "/operations/audit", health: "/operations/health",
+      triggers: "/operations/triggers", backfills: "/operations/backfills", letters: "/operations/dead-letters", breakers: "/operations/breakers", audit: "/operations/audit", health: "/operations/health",
       missing: "/runs/018f0000-0000-7000-8000-00000000ffff",
     };
     mkdirSync(shots, { recursive: true });

@@ -1,4 +1,4 @@
-//! Pages ask the API for what they show, and tell it what people do: as whoever reads the page.
+//! Pages call the API for what they show and for what people do, as the reader of the page.
 
 use auth::Caller;
 use axum::Router;
@@ -26,7 +26,7 @@ pub(crate) struct Ask {
     caller: Caller,
 }
 
-/// An answer that says no.
+/// An error response.
 #[derive(Deserialize)]
 struct No {
     message: String,
@@ -44,7 +44,7 @@ impl Ask {
         self.send(Method::GET, path, None).await
     }
 
-    /// What is at that path, if whoever reads the page may see it: part of a page that is good without it.
+    /// The resource at that path, if the reader may see it: an optional part of a page.
     pub(crate) async fn get_if_allowed<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Refused> {
         match self.get(path).await {
             Ok(found) => Ok(Some(found)),

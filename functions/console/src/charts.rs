@@ -9,7 +9,7 @@ use read::RunSummary;
 use crate::phases::{Phase, Stretch};
 use crate::show::{self, Markup};
 
-/// Bars are drawn on a line of so many units.
+/// The width of a row of bars, in units.
 const WIDE: f64 = 1_000.0;
 
 /// What a task did with its time, on the line of its run.
@@ -100,7 +100,7 @@ pub(crate) fn beats(runs: &[(Instant, RunState)], from: Instant, to: Instant, pa
     beats
 }
 
-/// Columns of runs: what failed stands at the foot, where it is seen.
+/// Columns of runs, failures at the foot.
 pub(crate) fn spark(beats: &[Beat], words: &str) -> Markup {
     const HIGH: f64 = 60.0;
     let most = beats.iter().map(|beat| beat.good + beat.bad + beat.other).max().unwrap_or_default().max(1);
@@ -175,7 +175,7 @@ pub(crate) fn meter(used: &u32, of: &Option<u32>) -> Markup {
     ))
 }
 
-/// The value below which so many of a hundred are; none of nothing.
+/// The percentile of some values; none if there are none.
 pub(crate) fn percentile(sorted: &[i64], share: usize) -> Option<i64> {
     sorted.get((sorted.len() * share).div_ceil(100).checked_sub(1)?).copied()
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use api::Graph;
 use drawing::{Edge, Layout, Rect, Room};
-use engine::Graph;
 use model::{Instant, Task, TaskIndex, TaskState};
 
 use crate::ask::part;
@@ -19,13 +19,13 @@ pub(crate) fn of_definition(graph: &Graph) -> Markup {
 }
 
 /// The graph of a run, with how each task stands.
-pub(crate) fn of_run(graph: &Graph, run: &str, tasks: &[Task], told: &Explained<'_>) -> Markup {
+pub(crate) fn of_run(graph: &Graph, run: &str, tasks: &[Task], annotations: &Annotations<'_>) -> Markup {
     let tasks: BTreeMap<TaskIndex, &Task> = tasks.iter().map(|task| (task.index, task)).collect();
-    Drawing { graph, run: Some(Standing { run, tasks, told }) }.drawn()
+    Drawing { graph, run: Some(RunTasks { run, tasks, annotations }) }.drawn()
 }
 
-/// What is told of the tasks of a run beside how they stand.
-pub(crate) struct Explained<'a> {
+/// What a run's graph shows besides the states of tasks.
+pub(crate) struct Annotations<'a> {
     /// The tasks that decided when the run ended.
     pub(crate) critical: &'a BTreeSet<TaskIndex>,
     /// Why tasks were skipped, of those that have a reason of their own.
@@ -56,13 +56,13 @@ pub(crate) fn critical_path(graph: &Graph, tasks: &[Task]) -> BTreeSet<TaskIndex
 
 struct Drawing<'a> {
     graph: &'a Graph,
-    run: Option<Standing<'a>>,
+    run: Option<RunTasks<'a>>,
 }
 
-struct Standing<'a> {
+struct RunTasks<'a> {
     run: &'a str,
     tasks: BTreeMap<TaskIndex, &'a Task>,
-    told: &'a Explained<'a>,
+    annotations: &'a Annotations<'a>,
 }
 
 impl Drawing<'_> {
@@ -84,7 +84,7 @@ impl Drawing<'_> {
         let (line, tip) = edge.paths();
         let mut class = "edge".to_owned();
         if let Some(run) = &self.run {
-            let on = |task| run.told.critical.contains(task);
+            let on = |task| run.annotations.critical.contains(task);
             let state = run.tasks.get(&edge.to).map(|task| task.state);
             if matches!(state, Some(TaskState::Skipped | TaskState::Removed | TaskState::UpstreamFailed)) {
                 class += " off";
@@ -105,25 +105,25 @@ impl Drawing<'_> {
     fn draw_task(&self, out: &mut String, index: TaskIndex, at: Rect) {
         let spec = self.graph.spec(index);
         let (name, kind) = (escaped(&spec.name), drawing::kind(spec));
-        let standing = self.run.as_ref().and_then(|run| Some((run, *run.tasks.get(&index)?)));
-        let look = match &standing {
-            Some((run, task)) => Look::of_task(run, task, &spec.name, &kind),
-            None => Look::plain(&self.graph.workflow().name, &kind),
+        let row = self.run.as_ref().and_then(|run| Some((run, *run.tasks.get(&index)?)));
+        let shape = match &row {
+            Some((run, task)) => Shape::of_task(run, task, &spec.name, &kind),
+            None => Shape::plain(&self.graph.workflow().name, &kind),
         };
         let Rect { x, y, width, height } = at;
-        let (class, link, told) = (look.class, look.link, look.told);
-        let (short, note) = (escaped(&drawing::short(&spec.name)), escaped(&look.note));
+        let (class, link, title) = (shape.class, shape.link, shape.title);
+        let (short, note) = (escaped(&drawing::short(&spec.name)), escaped(&shape.note));
         put(
             out,
             format_args!(
                 "<a href=\"{link}\" class=\"task {class}\" data-task=\"{}\">\
-                 <title>{name} ({}){told}</title>\
+                 <title>{name} ({}){title}</title>\
                  <rect class=\"box\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"9\"/>",
                 index.0,
                 escaped(&kind)
             ),
         );
-        let text = if let Some((_, task)) = &standing { draw_state(out, task, at) } else { x + 14 };
+        let text = if let Some((_, task)) = &row { draw_state(out, task, at) } else { x + 14 };
         put(
             out,
             format_args!(
@@ -137,30 +137,30 @@ impl Drawing<'_> {
 }
 
 /// How a task's box looks.
-struct Look {
+struct Shape {
     class: String,
     link: String,
     /// What stands below its name.
     note: String,
     /// Its state in words.
-    told: String,
+    title: String,
 }
 
-impl Look {
+impl Shape {
     fn plain(workflow: &str, kind: &str) -> Self {
         let link = format!("/workflows/{}/source", part(workflow));
-        Self { class: "plain".into(), link, note: kind.to_owned(), told: String::new() }
+        Self { class: "plain".into(), link, note: kind.to_owned(), title: String::new() }
     }
 
-    fn of_task(run: &Standing<'_>, task: &Task, name: &str, kind: &str) -> Self {
+    fn of_task(run: &RunTasks<'_>, task: &Task, name: &str, kind: &str) -> Self {
         let state = task.state.name();
-        let critical = if run.told.critical.contains(&task.index) { " critical" } else { "" };
-        let why = run.told.skipped.get(&task.index).map(|why| format!(": {}", escaped(why)));
+        let critical = if run.annotations.critical.contains(&task.index) { " critical" } else { "" };
+        let why = run.annotations.skipped.get(&task.index).map(|why| format!(": {}", escaped(why)));
         Self {
             class: format!("{state}{critical}"),
             link: format!("/runs/{}/tasks/{}", run.run, part(name)),
-            note: note(kind, task, run.told.now),
-            told: format!(", {}{}", state.replace('_', " "), why.unwrap_or_default()),
+            note: note(kind, task, run.annotations.now),
+            title: format!(", {}{}", state.replace('_', " "), why.unwrap_or_default()),
         }
     }
 }
@@ -246,8 +246,8 @@ mod tests {
         let ended = model::task::Tally { done: 4_000, succeeded: 3_998, failed: 2, skipped: 0 };
         let fan = model::Fan { first: TaskIndex(1), total: 10_000, released: 5_000, ended };
         let task = Task { state: TaskState::Sleeping, fan: Some(fan), ..Task::pending(TaskIndex(0), at(0)) };
-        let told = Explained { critical: &BTreeSet::new(), skipped: &BTreeMap::new(), now: at(1) };
-        let Markup(svg) = of_run(&graph, "r", &[task], &told);
+        let annotations = Annotations { critical: &BTreeSet::new(), skipped: &BTreeMap::new(), now: at(1) };
+        let Markup(svg) = of_run(&graph, "r", &[task], &annotations);
         assert_eq!(svg.matches("class=\"box\"").count(), 1);
         assert!(svg.contains("4\u{202f}000 of 10\u{202f}000, 2 failed"), "{svg}");
     }
@@ -257,8 +257,8 @@ mod tests {
         let graph = graph("{name: w, tasks: [{name: a, type: noop}]}");
         let task = Task { state: TaskState::Skipped, ..Task::pending(TaskIndex(0), at(0)) };
         let skipped = BTreeMap::from([(TaskIndex(0), "when 1 < 0 <b>".to_owned())]);
-        let told = Explained { critical: &BTreeSet::new(), skipped: &skipped, now: at(1) };
-        let Markup(svg) = of_run(&graph, "r", &[task], &told);
+        let annotations = Annotations { critical: &BTreeSet::new(), skipped: &skipped, now: at(1) };
+        let Markup(svg) = of_run(&graph, "r", &[task], &annotations);
         assert!(svg.contains("skipped: when 1 &lt; 0 &lt;b&gt;</title>"), "{svg}");
     }
 }

@@ -1,6 +1,6 @@
 //! The web pages and the read side of the REST API.
 //!
-//! Pages are made here, from what the API answers to whoever reads them, and everything they do is a form that the API
+//! Pages are rendered here, from what the API returns to their reader, and everything they do is a form that the API
 //! carries out. They need no script; the one there is adds live updates, zoom and search. In reading order:
 //!
 //! - `visitor`, `sent`, `shell`, `ask`, `refused`: who reads, what a form sends, what is around a page, the API, and no.
@@ -34,14 +34,14 @@ use axum::response::Response;
 use host::health;
 use tracing::warn;
 
-/// Nothing is fetched or run but our own style sheet and script, nobody frames us.
+/// Only our own style sheet and script are loaded, and no site may frame us.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// What pages are made from; cheap to clone.
 #[derive(Clone)]
 struct Console {
-    /// For what the API does not tell.
+    /// Shared state of the pages.
     api: Api,
     /// The API, to be asked.
     asked: Router,
@@ -62,17 +62,18 @@ pub fn router(api: Api) -> Router {
     pages.merge(assets::router()).merge(schemas::router()).merge(health(api.app)).merge(asked)
 }
 
-/// Says to the browser what a page may do, and forgets what the page has told.
+/// Adds the security headers, and clears the notice that the page has shown.
 async fn guarded(request: Request, next: Next) -> Response {
     let cookies = request.headers().get(header::COOKIE).and_then(|cookies| cookies.to_str().ok());
-    let told = request.method() == Method::GET && cookies.is_some_and(|text| text.contains(shell::NOTICE));
+    let shown = request.method() == Method::GET && cookies.is_some_and(|text| text.contains(shell::NOTICE));
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if told && headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
+    if shown
+        && headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
     {
         let gone = HeaderValue::from_static("ebb_notice=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax");
         headers.append(header::SET_COOKIE, gone);
@@ -87,7 +88,9 @@ pub fn main() -> ExitCode {
         Ok(match Api::configured(&config, connected)? {
             Some(api) => router(api),
             None => {
-                warn!("EBB_API_AUDIENCE is not set: nobody can be told apart, so only health is served");
+                warn!(
+                    "EBB_API_AUDIENCE is not set, so callers cannot be authenticated; serving health checks only"
+                );
                 health(app)
             }
         })

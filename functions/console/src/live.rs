@@ -9,7 +9,7 @@ use host::{Problem, ShutdownNotice};
 use crate::refused::Refused;
 use crate::visitor::Visitor;
 
-/// The API's events for whoever reads the page: a browser sends no token along with these.
+/// The API's events for the reader of the page: a browser sends no token with an event stream.
 pub(crate) async fn events(
     visitor: Visitor,
     stopping: Option<Extension<ShutdownNotice>>,
@@ -18,7 +18,7 @@ pub(crate) async fn events(
 ) -> Result<Response, Refused> {
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let mut request = Request::get(format!("/api/v1/events{query}"));
-    // Whoever lost the connection goes on where they were.
+    // A browser that reconnects continues after its last event.
     if let Some(last) = headers.get("last-event-id") {
         request = request.header("last-event-id", last);
     }

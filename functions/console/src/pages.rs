@@ -15,12 +15,11 @@ mod workflows;
 
 use std::sync::Arc;
 
-use api::error;
+use api::Graph;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{Html, Response};
 use axum::routing::{get, post};
-use engine::Graph;
 use host::Problem;
 use model::{RunId, VersionId};
 use read::RunReader;
@@ -64,8 +63,11 @@ async fn theme(_: Visitor, sent: Sent) -> Response {
 
 impl Console {
     async fn graph(&self, version: VersionId) -> Result<Arc<Graph>, Refused> {
-        let graph = self.api.app.runtime.graph(version).await.map_err(error::runtime)?;
-        Ok(graph.ok_or_else(|| Problem::not_found("the version of this run is gone"))?)
+        Ok(self
+            .api
+            .graph(version)
+            .await?
+            .ok_or_else(|| Problem::not_found("the version of this run is gone"))?)
     }
 
     /// A run that the visitor may read, with its graph.

@@ -1,4 +1,4 @@
-//! What a task did with its time, as its run's events tell it.
+//! The phases of a task, computed from its run's events.
 
 use chrono::TimeDelta;
 use model::{Event, EventKind, Instant, Task, TaskState};
@@ -14,9 +14,9 @@ pub(crate) enum Phase {
     Queue,
     /// A worker has taken it and makes ready.
     Start,
-    /// Is carried out.
+    /// Runs.
     Work,
-    /// Sleeps, waits for somebody, or for the delay before its next attempt.
+    /// Sleeps, waits for a person, or for the delay before its next attempt.
     Rest,
 }
 
@@ -40,7 +40,7 @@ impl Phase {
             Self::Limit => "waited for a place",
             Self::Queue => "was in the queue",
             Self::Start => "was starting",
-            Self::Work => "was carried out",
+            Self::Work => "ran",
             Self::Rest => "slept or waited",
         }
     }
@@ -125,7 +125,7 @@ mod tests {
         Event { at: at(second), kind, task, child: None, attempt, actor: None, data: Value::Null }
     }
 
-    fn told(task: &Task, events: &[Event]) -> Vec<(Phase, u32, i64)> {
+    fn phases(task: &Task, events: &[Event]) -> Vec<(Phase, u32, i64)> {
         let events: Vec<&Event> = events.iter().collect();
         let stretches = of_task(task, &events, at(0), at(100));
         let long = |stretch: &Stretch| (stretch.to - stretch.from).num_seconds();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wait_is_told_apart_and_each_attempt_has_its_own() {
+    fn each_wait_has_its_phase_and_each_attempt_its_own() {
         use EventKind as E;
         let task = Task { state: TaskState::Succeeded, ..Task::pending(TaskIndex(0), at(0)) };
         let events = [
@@ -155,16 +155,16 @@ mod tests {
             (P::Queue, 2, 1),
             (P::Work, 2, 3),
         ];
-        assert_eq!(told(&task, &events), expected);
+        assert_eq!(phases(&task, &events), expected);
     }
 
     #[test]
-    fn what_has_not_ended_goes_on_until_now() {
+    fn an_unfinished_phase_lasts_until_now() {
         let task = Task::pending(TaskIndex(0), at(0));
-        assert_eq!(told(&task, &[]), [(Phase::Upstream, 0, 100)]);
+        assert_eq!(phases(&task, &[]), [(Phase::Upstream, 0, 100)]);
         let running = Task { state: TaskState::Running, ..task };
         let events = [event(10, EventKind::TaskDispatched, 1), event(20, EventKind::TaskStarted, 1)];
-        assert_eq!(told(&running, &events)[2], (Phase::Work, 1, 80));
+        assert_eq!(phases(&running, &events)[2], (Phase::Work, 1, 80));
     }
 
     #[test]
@@ -177,13 +177,13 @@ mod tests {
         };
         let events = [event(1, EventKind::TaskDispatched, 1), event(4, EventKind::TaskSucceeded, 1)];
         assert_eq!(
-            told(&task, &events),
+            phases(&task, &events),
             [(Phase::Upstream, 0, 1), (Phase::Queue, 1, 2), (Phase::Work, 1, 1)]
         );
     }
 
     #[test]
-    fn making_ready_is_told_from_the_queue_and_from_the_work() {
+    fn preparing_is_separate_from_waiting_and_working() {
         let ended = Task { state: TaskState::Failed, ..Task::pending(TaskIndex(0), at(0)) };
         let task = Task { started_at: Some(at(5)), finished_at: Some(at(9)), ..ended };
         use EventKind as E;
@@ -191,7 +191,7 @@ mod tests {
             [event(1, E::TaskDispatched, 1), event(3, E::TaskStarted, 1), event(9, E::TaskFailed, 1)];
         let expected =
             [(Phase::Upstream, 0, 1), (Phase::Queue, 1, 2), (Phase::Start, 1, 2), (Phase::Work, 1, 4)];
-        assert_eq!(told(&task, &events), expected);
+        assert_eq!(phases(&task, &events), expected);
         let events: Vec<&Event> = events.iter().collect();
         let failed: Vec<bool> =
             of_task(&task, &events, at(0), at(9)).iter().map(|stretch| stretch.failed).collect();

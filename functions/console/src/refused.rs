@@ -23,7 +23,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// Whoever asks must sign in first, and then comes back to that page.
+    /// The reader must sign in first, and then returns to that page.
     pub(crate) fn sign_in(to: &str) -> Self {
         let instead = Some(format!("/sign-in?to={}", part(to)));
         Self { status: StatusCode::SEE_OTHER, message: String::new(), details: Value::Null, instead }
@@ -70,12 +70,12 @@ impl IntoResponse for Refused {
         };
         let page = RefusedPage { shell: Shell::bare(), status, message: self.message, advice };
         let mut response = (status, show::html(&page)).into_response();
-        let said = match status {
+        let extra = match status {
             StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
             StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "1")),
             _ => None,
         };
-        response.headers_mut().extend(said.map(|(name, value)| (name, HeaderValue::from_static(value))));
+        response.headers_mut().extend(extra.map(|(name, value)| (name, HeaderValue::from_static(value))));
         response
     }
 }

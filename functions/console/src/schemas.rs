@@ -3,13 +3,12 @@
 use axum::Router;
 use axum::http::header;
 use axum::routing::get;
-use language::Schema;
 
 /// `/schemas/workflow.json` and its like.
 pub(crate) fn router() -> Router {
-    Schema::ALL.into_iter().fold(Router::new(), |router, schema| {
-        let path = format!("/schemas/{}.json", schema.name());
-        let content = schema.to_json().to_string();
+    api::definitions::schemas().fold(Router::new(), |router, (name, schema)| {
+        let path = format!("/schemas/{name}.json");
+        let content = schema.to_string();
         let headers = [
             (header::CONTENT_TYPE, "application/schema+json"),
             (header::CACHE_CONTROL, "public, max-age=3600"),

@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use crate::ask::part;
 use crate::show::{self, Markup};
 
-/// What was done just now is told by the next page.
+/// The outcome of a form, which the next page shows.
 pub(crate) const NOTICE: &str = "ebb_notice";
 
 const THEME: &str = "ebb_theme";
@@ -30,7 +30,7 @@ pub(crate) struct Shell {
     pub(crate) here: String,
     /// When the page was made.
     pub(crate) now: Instant,
-    /// What proves that a form is one of this session, where somebody is signed in.
+    /// The token that proves that a form belongs to this session, if there is one.
     pub(crate) csrf: Option<String>,
 }
 
@@ -83,7 +83,7 @@ impl Shell {
         ))
     }
 
-    /// An instant: how long ago or how soon for people, exactly for whoever points at it and for programs.
+    /// An instant: relative for people, exact in the tooltip and for programs.
     pub(crate) fn when(&self, at: &Instant) -> Markup {
         let (iso, exact, words) = (show::iso(at), show::time(at), show::distance(*at, self.now));
         Markup(format!("<time datetime=\"{iso}\" title=\"{exact}\">{words}</time>"))
@@ -112,9 +112,9 @@ pub(crate) fn cookie(parts: &Parts, name: &str) -> Option<String> {
     percent_decode_str(value).decode_utf8().ok().map(|value| value.into_owned())
 }
 
-/// Leads back to a page of ours, which tells what was done.
+/// Redirects to a page of ours, which shows the outcome.
 pub(crate) fn back(to: &str, went_well: bool, notice: &str) -> Response {
-    // A header is short; what is longer stands on the page anyway.
+    // A header is short; the page has the rest.
     let short: String = notice.chars().take(400).collect();
     let kind = if went_well { "done" } else { "failed" };
     let cookie =

@@ -139,7 +139,7 @@ pub(crate) fn event(kind: &EventKind) -> String {
     serde_json::to_value(kind).as_ref().map(value).unwrap_or_default().replace(['.', '_'], " ")
 }
 
-/// The beginning of an id, which is enough to tell runs apart by eye.
+/// The first characters of an id, enough to recognise a run.
 pub(crate) fn short(id: &impl fmt::Display) -> String {
     let text = id.to_string();
     // The end of an id is its random part; the beginning is the same for runs of the same minute.
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn instants_are_told_by_how_far_they_are_away() {
+    fn instants_are_shown_by_their_distance() {
         let now = Instant::from_timestamp(1_800_000_000, 0).unwrap();
         let at = |seconds| distance(now + TimeDelta::seconds(seconds), now);
         assert_eq!(

@@ -41,7 +41,7 @@ struct AllowPage {
     link: String,
 }
 
-/// Where somebody wants to go once they are signed in.
+/// The page to show after signing in.
 #[derive(Deserialize)]
 struct To {
     to: Option<String>,
@@ -88,11 +88,11 @@ pub(crate) fn router() -> Router<Console> {
 }
 
 fn sessions(api: &Api) -> Result<&Sessions, Problem> {
-    let missing = || Problem::not_found("nobody can sign in here: EBB_SIGN_IN_CLIENT_ID is not set");
+    let missing = || Problem::not_found("signing in is not configured: EBB_SIGN_IN_CLIENT_ID is not set");
     api.access.sessions().ok_or_else(missing)
 }
 
-/// Only pages of ours: nobody signs in here and ends up elsewhere.
+/// Only pages of ours: signing in never redirects to another site.
 fn local_path(to: Option<&str>) -> &str {
     let ours = |to: &&str| {
         to.starts_with('/')
@@ -137,7 +137,8 @@ async fn callback(
     let attempt =
         sessions.attempt(&parts, now).filter(|attempt| auth::constant_time_eq(&attempt.state, &query.state));
     let refused = |message: &str| Problem::new(StatusCode::FORBIDDEN, "forbidden", message);
-    let attempt = attempt.ok_or_else(|| refused("this is not the sign-in that began here: begin again"))?;
+    let attempt =
+        attempt.ok_or_else(|| refused("this sign-in was not started in this browser; sign in again"))?;
     let (Some(code), None) = (query.code, query.error) else {
         return Err(refused("the provider did not let you in").into());
     };
@@ -150,7 +151,7 @@ async fn callback(
     Ok((headers, Redirect::to(local_path(Some(&attempt.to)))).into_response())
 }
 
-/// Ends the session here, too: a cookie that somebody has copied is good for nothing any more.
+/// Ends the session on the server, too, so that a copied cookie is worthless.
 async fn sign_out(State(api): State<Api>, parts: Parts, _: Sent) -> Result<Response, Refused> {
     if let Some((session, _)) = api.access.session(&parts, api.app.now()) {
         api.access.end_session(&api, &session).await?;
@@ -171,7 +172,7 @@ async fn choose_tenant(visitor: Visitor, sent: Sent) -> Result<Response, Refused
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to(local_path(Some(sent.back())))).into_response())
 }
 
-/// Asks whoever is signed in whether the command line of this machine may act for them.
+/// Asks the person who is signed in whether the command line of this machine may act for them.
 async fn allow(
     State(console): State<Console>,
     Query(asked): Query<Asked>,
@@ -182,7 +183,7 @@ async fn allow(
         let to = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         return Err(Refused::sign_in(to));
     };
-    // Nobody who has signed out, or may not even look, is given a token.
+    // Only a live session with a role gets a token.
     console.api.access.visitor(&console.api, &parts, session.clone()).await?;
     let plain =
         |text: &str| text.len() <= 100 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));

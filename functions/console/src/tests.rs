@@ -265,7 +265,7 @@ async fn a_button_does_what_it_says_and_leads_back_with_words() {
     let request =
         Request::get("/runs").header("host", "localhost").header("cookie", cookie.split(';').next().unwrap());
     let answer = router(api.clone()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-    assert!(answer.headers()[header::SET_COOKIE].to_str().unwrap().contains("Max-Age=0"), "it is told once");
+    assert!(answer.headers()[header::SET_COOKIE].to_str().unwrap().contains("Max-Age=0"), "it is shown once");
     let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
     assert!(String::from_utf8_lossy(&body).contains("Failed tasks are re-run."));
     assert!(
@@ -294,7 +294,7 @@ async fn forms_of_other_sites_do_nothing() {
 }
 
 #[tokio::test]
-async fn a_run_is_started_with_a_form_and_what_does_not_fit_is_told_at_its_field() {
+async fn a_run_is_started_with_a_form_and_errors_are_shown_at_their_fields() {
     let (api, _, _database) = console().await;
     let text = "{name: form, inputs: {count: {type: integer}, who: {type: string, default: Ada}}, tasks: [{name: a, type: noop}]}";
     register_text(&api.app, text).await;
@@ -325,7 +325,7 @@ async fn an_approval_is_asked_for_and_given_on_the_page() {
     assert!(page(&api, "/").await.contains("Decide"));
     let approve = format!("/runs/{run}/tasks/decide/approve");
     let (_, headers, _) = press(&api, &approve, "").await;
-    assert!(headers[header::SET_COOKIE].to_str().unwrap().contains("amount"), "what is missing is told");
+    assert!(headers[header::SET_COOKIE].to_str().unwrap().contains("amount"), "what is missing is named");
     press(&api, &approve, "input.amount=7").await;
     assert!(page(&api, &format!("/runs/{run}?tab=data")).await.contains("7"));
     assert!(page(&api, &format!("/runs/{run}")).await.contains("class=\"state succeeded\""));

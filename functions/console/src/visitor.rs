@@ -13,7 +13,7 @@ use crate::ask::Ask;
 use crate::refused::Refused;
 use crate::shell::Shell;
 
-/// Someone who reads a page: whoever has a token or is signed in, and where pages are open, whoever sits at this machine.
+/// The reader of a page: somebody with a token or a session, or where pages are open, the person at this machine.
 /// Whether they really sent what changes something is for [`Sent`](crate::sent::Sent) to check.
 pub(crate) struct Visitor {
     /// Who they are.
@@ -56,14 +56,14 @@ async fn caller(parts: &mut Parts, console: &Console) -> Result<Caller, Refused>
 }
 
 impl Console {
-    /// What is around a page for whoever is called so.
+    /// The frame of a page for a person of this name.
     pub(crate) fn shell(&self, parts: &Parts, who: String) -> Shell {
         let session = self.api.access.session(parts, self.api.app.now());
         let shell = Shell::new(parts, who, self.api.app.now());
         Shell { csrf: session.map(|(_, csrf)| csrf), ..shell }
     }
 
-    /// Whoever reads a page and is not known is shown where to sign in.
+    /// Leads unknown readers to the sign-in page.
     async fn unknown(&self, parts: &mut Parts) -> Refused {
         let problem = match self.api.access.caller(&self.api, parts).await {
             Err(problem) => problem,

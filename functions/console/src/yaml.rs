@@ -1,4 +1,4 @@
-//! YAML with its parts told apart by colour. Only for eyes: whatever it is not sure of stays as it is.
+//! Syntax highlighting of YAML. What it does not recognise stays as it is.
 
 use crate::show::{Markup, escaped};
 
@@ -25,7 +25,7 @@ fn line(text: &str) -> String {
     }
 }
 
-/// What follows on a key or stands alone.
+/// A value after a key, or on its own.
 fn value(text: &str) -> String {
     let (body, note) = match text.find(" #") {
         Some(place) if !text[..place].contains(['"', '\'']) => text.split_at(place),
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_values_templates_and_comments_are_told_apart() {
+    fn keys_values_templates_and_comments_are_distinguished() {
         let Markup(html) = highlighted("name: hello # hi\n- at: 3\n  text: \"a {{ x }} b\"");
         assert_eq!(
             html,

@@ -58,7 +58,7 @@ async fn receive_for_tenant(
     request: Request,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let store = shared.app.runtime.store().clone();
-    let tenant = store.tenant_named(&tenant).await.map_err(api::error::store)?.ok_or_else(rejected)?;
+    let tenant = store.tenant_named(&tenant).await?.ok_or_else(rejected)?;
     receive_at(shared, TriggerKey { tenant, workflow, name }, request).await
 }
 
@@ -101,7 +101,7 @@ fn rejected() -> Problem {
 
 /// The trigger and its secret. A caller without the secret does not learn whether the trigger exists.
 async fn find(shared: &Shared, key: &TriggerKey) -> Result<(TriggerRecord, String), Problem> {
-    let found = shared.app.runtime.store().trigger(key).await.map_err(api::error::store)?;
+    let found = shared.app.runtime.store().trigger(key).await?;
     let record = found.ok_or_else(rejected)?;
     let TriggerOn::Webhook { secret } = &record.trigger.on else { return Err(rejected()) };
     let secret = secret.clone();

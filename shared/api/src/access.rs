@@ -17,7 +17,7 @@ use axum::http::{StatusCode, header};
 use host::Problem;
 use host::config::ApiConfig;
 
-use crate::{Api, Caller, error};
+use crate::{Api, Caller};
 
 pub use grants::{GrantBody, GrantView};
 pub(crate) use grants::{delete_grant, get_grants, post_grant};
@@ -52,7 +52,7 @@ impl Access {
         }))
     }
 
-    /// As a function's configuration says.
+    /// The access rules of a function's configuration.
     pub fn configured(config: &ApiConfig) -> Result<Self, auth::Error> {
         let bound = |rate: u32| (rate > 0).then_some(rate);
         let rates = Rates { caller: bound(config.rate_per_caller), tenant: bound(config.rate_per_tenant) };
@@ -64,7 +64,7 @@ impl Access {
         Ok(access.with_sessions(Sessions::new(sign_in, seal)))
     }
 
-    /// Whoever sends this request, in the tenant that they choose.
+    /// The caller of a request, in the tenant that they choose.
     pub async fn caller(&self, api: &Api, parts: &Parts) -> Result<Caller, Problem> {
         let sent = parts.headers.contains_key(header::AUTHORIZATION);
         let Some((session, csrf)) = self.session(parts, api.app.now()).filter(|_| !sent) else {
@@ -75,7 +75,7 @@ impl Access {
         self.visitor(api, parts, session).await
     }
 
-    /// Somebody who is signed in, in the tenant that they choose. Whether they sent the request is for others to check.
+    /// A person who is signed in, in the tenant that they choose. The caller checks that they sent the request.
     pub async fn visitor(&self, api: &Api, parts: &Parts, session: Session) -> Result<Caller, Problem> {
         self.check_not_ended(api, &session).await?;
         let grants = self.grants_of(api, &session.identity).await?;
@@ -86,7 +86,7 @@ impl Access {
         self.admit(api, session.identity, grants, wanted).await
     }
 
-    /// Somebody who is known, in a tenant; refused where they are nobody there.
+    /// An authenticated identity in a tenant; refused without a role there.
     async fn admit(
         &self,
         api: &Api,
@@ -102,7 +102,7 @@ impl Access {
     async fn bearer(&self, api: &Api, parts: &Parts) -> Result<(Identity, Vec<Grant>), Problem> {
         let token = bearer(parts).ok_or(auth::Error::Missing)?;
         if token.starts_with(auth::service_token::PREFIX) {
-            return match api.accounts.bearer(token, api.app.now()).await.map_err(error::store)? {
+            return match api.accounts.bearer(token, api.app.now()).await? {
                 Bearer::Known(identity, grants) => Ok((identity, grants)),
                 Bearer::Expired => Err(auth::Error::Expired.into()),
                 Bearer::Unknown => Err(Problem::unauthorized("unknown or revoked token")),
@@ -122,7 +122,7 @@ impl Access {
     /// The grants of an identity, from the policy and from the API.
     async fn grants_of(&self, api: &Api, identity: &Identity) -> Result<Vec<Grant>, Problem> {
         let mut grants = self.0.policy.grants_of(identity);
-        grants.extend(api.accounts.grants_of(identity, api.app.now()).await.map_err(error::store)?);
+        grants.extend(api.accounts.grants_of(identity, api.app.now()).await?);
         Ok(grants)
     }
 }

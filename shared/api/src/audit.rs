@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::openapi::shapes::Time;
 use crate::page::{Page, Wanted};
 use crate::request::Query;
-use crate::{Api, Caller, error};
+use crate::{Api, Caller};
 
 /// The entries that an export reads at a time.
 const EXPORT_BATCH: u32 = 500;
@@ -117,7 +117,7 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
         after: wanted.after,
         limit: wanted.rows(),
     };
-    let rows = api.accounts.audit_entries(caller.tenant, &filter).await.map_err(error::store)?;
+    let rows = api.accounts.audit_entries(caller.tenant, &filter).await?;
     Ok(wanted.page(rows, |(id, _)| *id).map(AuditEntryView::from))
 }
 

@@ -1,29 +1,29 @@
-//! Backfills: ask for one, see what it would do and how far it is, pause, resume and cancel it.
+//! Backfills: plan, start, list, pause, resume and cancel.
 
 use std::collections::BTreeMap;
 
-use auth::Permission::{Operate, Read};
+use auth::Permission::Operate;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use host::Problem;
 use model::{BackfillId, Instant, RunId, RunState};
-use runtime::{BackfillPlan, NewBackfill, Steer};
+use read::BackfillRecord;
+use runtime::{BackfillPlan, BackfillState, NewBackfill, Rerun, Steer};
 use serde::{Deserialize, Serialize};
-use store::{BackfillRecord, BackfillState, Rerun};
 
 use crate::page::{Page, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error, runs, workflows};
 
-/// So many runs go on at the same time unless the caller says otherwise.
-pub const PARALLEL: u32 = 4;
+/// The default number of runs in progress at once.
+pub const DEFAULT_PARALLEL: u32 = 4;
 
-/// For ten turns of live tasks, so many of a backfill's, unless the caller says otherwise.
-pub const WEIGHT: u32 = 1;
+/// The default weight against live runs: turns for every ten of live tasks.
+pub const DEFAULT_WEIGHT: u32 = 1;
 
-/// So many dates are shown of a plan.
-const SHOWN: usize = 100;
+/// The maximum number of dates in the response to a dry run.
+const MAX_DATES: usize = 100;
 
 /// Which backfills to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -38,15 +38,15 @@ pub struct ListQuery {
     pub cursor: Option<String>,
 }
 
-/// What to ask for.
+/// The backfill to start.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackfillBody {
     /// The workflow's name.
     pub workflow: String,
-    /// From when on: an instant, or a day or time in the schedule's time zone.
+    /// The first date: an instant, or a day or time in the schedule's time zone.
     pub from: String,
-    /// Until when, that included.
+    /// The last date, inclusive.
     pub to: String,
     /// The maximum number of runs in progress at once.
     #[serde(default = "parallel")]
@@ -61,20 +61,20 @@ pub struct BackfillBody {
     /// The version its runs use; by default the active one.
     #[serde(default)]
     pub version: Option<i32>,
-    /// Whose dates, where the workflow has several schedules.
+    /// The schedule whose dates are meant, if the workflow has several.
     #[serde(default)]
     pub schedule: Option<String>,
-    /// Whether only to say what it would do.
+    /// Whether to return the plan only.
     #[serde(default)]
     pub dry_run: bool,
 }
 
 fn parallel() -> u32 {
-    PARALLEL
+    DEFAULT_PARALLEL
 }
 
 fn weight() -> u32 {
-    WEIGHT
+    DEFAULT_WEIGHT
 }
 
 /// What a backfill would do.
@@ -82,12 +82,12 @@ fn weight() -> u32 {
 pub struct PlanView {
     /// The workflow's name.
     pub workflow: String,
-    /// Whose dates they are.
+    /// The schedule that the dates belong to.
     pub schedule: String,
-    /// From when on.
+    /// The first date.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub from: Instant,
-    /// Until when.
+    /// The last date, inclusive.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub to: Instant,
     /// The maximum number of runs in progress at once.
@@ -108,7 +108,7 @@ pub struct PlanView {
     pub existing: usize,
     /// The first of these.
     pub first_existing: Vec<ExistingView>,
-    /// How long it will take, if runs take as long as the last ones did; none if none has succeeded yet.
+    /// The expected duration, if runs take as long as the last ones did; null if none has succeeded yet.
     pub expected_seconds: Option<i64>,
 }
 
@@ -134,14 +134,14 @@ pub struct BackfillView {
     pub id: BackfillId,
     /// The workflow's name.
     pub workflow: String,
-    /// Whose dates they are.
+    /// The schedule that the dates belong to.
     pub schedule: String,
-    /// The number of the version that its runs take; none for the active one.
+    /// The number of the version that its runs use; null for the active one.
     pub version: Option<i32>,
-    /// From when on.
+    /// The first date.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub from: Instant,
-    /// Until when.
+    /// The last date, inclusive.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub to: Instant,
     /// The maximum number of runs in progress at once.
@@ -154,17 +154,17 @@ pub struct BackfillView {
     /// The current state.
     #[schemars(with = "crate::openapi::shapes::BackfillStates")]
     pub state: BackfillState,
-    /// When it was asked for.
+    /// When it was created.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
-    /// Who asked.
+    /// Who created it.
     pub created_by: String,
     /// When it ended.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub finished_at: Option<Instant>,
     /// Who cancelled it.
     pub cancelled_by: Option<String>,
-    /// Why it does not go on, where it should.
+    /// Why it does not continue, if it should.
     pub problem: Option<String>,
     /// How many dates it has.
     pub dates: u32,
@@ -174,20 +174,20 @@ pub struct BackfillView {
     pub progress: BTreeMap<String, u32>,
 }
 
-/// A backfill that was begun, or what one would do.
+/// A backfill that was started, or the plan of one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum StartedView {
-    /// It was begun.
+    /// It was started.
     Backfill(BackfillView),
-    /// Nothing was done.
+    /// Nothing was started.
     Plan(PlanView),
 }
 
 impl PlanView {
     fn new(plan: &BackfillPlan) -> Self {
         let record = &plan.record;
-        let existing = plan.existing.iter().take(SHOWN);
+        let existing = plan.existing.iter().take(MAX_DATES);
         Self {
             workflow: record.workflow.clone(),
             schedule: record.schedule.clone(),
@@ -198,7 +198,7 @@ impl PlanView {
             rerun: record.rerun,
             dates: plan.in_range,
             to_run: plan.dates.len(),
-            first_dates: plan.dates.iter().take(SHOWN).map(|date| date.date).collect(),
+            first_dates: plan.dates.iter().take(MAX_DATES).map(|date| date.date).collect(),
             existing: plan.existing.len(),
             first_existing: existing
                 .map(|(date, (run, state))| ExistingView { date: *date, run: *run, state: *state })
@@ -208,8 +208,8 @@ impl PlanView {
     }
 }
 
-async fn view(api: &Api, record: BackfillRecord) -> Result<BackfillView, Problem> {
-    let progress = api.app.runtime.store().backfill_progress(record.id).await.map_err(error::store)?;
+async fn view(api: &Api, caller: &Caller, record: BackfillRecord) -> Result<BackfillView, Problem> {
+    let progress = api.reader(caller).backfill_progress(&record).await?;
     let open = |name: &str| name == "waiting" || RunState::named(name).is_some_and(|state| !state.is_final());
     let ended = progress.iter().filter(|(name, _)| !open(name)).map(|(_, count)| count).sum();
     Ok(BackfillView {
@@ -234,22 +234,18 @@ async fn view(api: &Api, record: BackfillRecord) -> Result<BackfillView, Problem
     })
 }
 
-async fn find(api: &Api, caller: &Caller, id: BackfillId) -> Result<BackfillRecord, Problem> {
-    let found = api.app.runtime.store().backfill(caller.tenant, id).await.map_err(error::store)?;
-    let found = found.filter(|record| caller.may(Read, &record.workflow));
-    found.ok_or_else(|| Problem::not_found(format!("there is no backfill {id}")))
+async fn show(api: &Api, caller: &Caller, id: BackfillId) -> Result<BackfillView, Problem> {
+    view(api, caller, api.reader(caller).backfill(id).await?).await
 }
 
 /// Backfills, newest first.
 pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<BackfillView>, Problem> {
     let wanted = Wanted::<(Instant, BackfillId)>::read(query.limit, query.cursor.as_deref())?;
-    let store = api.app.runtime.store();
-    let rows = store.backfills(caller.tenant, query.workflow.as_deref(), wanted.after, wanted.rows()).await;
-    let page = wanted.page(rows.map_err(error::store)?, |row| (row.created_at, row.id));
-    let Page { items, next_cursor } = page.only(|record| caller.may(Read, &record.workflow));
+    let (workflow, reader) = (query.workflow.as_deref(), api.reader(caller));
+    let Page { items, next_cursor } = Page::of(reader.backfills(workflow, wanted.after, wanted.limit).await?);
     let mut views = Vec::with_capacity(items.len());
     for record in items {
-        views.push(view(api, record).await?);
+        views.push(view(api, caller, record).await?);
     }
     Ok(Page { items: views, next_cursor })
 }
@@ -267,10 +263,10 @@ pub(crate) async fn get_one(
     caller: Caller,
     Path(id): Path<BackfillId>,
 ) -> Result<Json<BackfillView>, Problem> {
-    view(&api, find(&api, &caller, id).await?).await.map(Json)
+    show(&api, &caller, id).await.map(Json)
 }
 
-/// Begins a backfill, or says what it would do. The same idempotency key again begins nothing.
+/// Starts a backfill, or returns its plan. The same idempotency key again starts nothing.
 pub(crate) async fn post_start(
     State(api): State<Api>,
     caller: Caller,
@@ -303,11 +299,10 @@ pub(crate) async fn post_start(
         return Ok((StatusCode::OK, Json(StartedView::Plan(PlanView::new(&plan)))));
     }
     api.app.runtime.backfills().start(&plan).await.map_err(error::runtime)?;
-    let record = find(&api, &caller, id).await?;
-    Ok((StatusCode::CREATED, Json(StartedView::Backfill(view(&api, record).await?))))
+    Ok((StatusCode::CREATED, Json(StartedView::Backfill(show(&api, &caller, id).await?))))
 }
 
-/// No more of its runs begin; those under way go on.
+/// Pauses a backfill: it starts no more runs; those in progress continue.
 pub(crate) async fn post_pause(
     State(api): State<Api>,
     caller: Caller,
@@ -316,7 +311,7 @@ pub(crate) async fn post_pause(
     steer(&api, &caller, id, Steer::Pause).await
 }
 
-/// It goes on; what was cancelled with it is done anew.
+/// Resumes a backfill: runs that were cancelled with it are re-run.
 pub(crate) async fn post_resume(
     State(api): State<Api>,
     caller: Caller,
@@ -325,7 +320,7 @@ pub(crate) async fn post_resume(
     steer(&api, &caller, id, Steer::Resume).await
 }
 
-/// It ends, and so do its runs.
+/// Cancels a backfill and its runs.
 pub(crate) async fn post_cancel(
     State(api): State<Api>,
     caller: Caller,
@@ -340,10 +335,10 @@ async fn steer(
     id: BackfillId,
     steer: Steer,
 ) -> Result<Json<BackfillView>, Problem> {
-    find(api, caller, id).await?;
+    api.reader(caller).backfill(id).await?;
     let done = api.app.runtime.backfills().steer(id, steer, &caller.name).await.map_err(error::runtime)?;
-    let view = view(api, find(api, caller, id).await?).await?;
-    // One that goes on may have ended at once.
+    let view = show(api, caller, id).await?;
+    // A resumed backfill may have ended at once.
     if done == Some(true) || (steer == Steer::Resume && view.state == BackfillState::Running) {
         return Ok(Json(view));
     }

@@ -1,45 +1,45 @@
-//! One action on many runs: counted first, then carried out in bounded batches.
+//! One action on many runs: counted first, then applied in batches.
 
+use auth::Permission::Operate;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use engine::{By, Command, Operation};
 use host::Problem;
 use model::{Instant, RunId};
-use runtime::Settled;
+use read::{Listing, RunFilter, RunRecord};
+use runtime::{By, Command, Operation, Settled};
 use serde::{Deserialize, Serialize};
-use store::{RunFilter, RunRecord};
 
 use crate::page::{MAX_LIMIT, Page, Wanted};
 use crate::request;
-use crate::{Api, Caller, error, runs};
+use crate::{Api, Caller, runs};
 
-/// What can be done to many runs.
+/// The actions that can be applied to many runs.
 pub const ACTIONS: [&str; 5] = ["cancel", "pause", "resume", "retry", "evaluate"];
 
-/// No dry run counts further.
+/// The maximum number of runs that a dry run counts.
 const MAX_COUNTED: usize = 10_000;
 
-/// So many runs are counted at once.
+/// How many runs are read at once.
 const PAGE_SIZE: u32 = 1_000;
 
-/// What to do, and to which runs.
+/// An action and the runs to apply it to.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BulkBody {
-    /// Which runs.
+    /// The runs to act on.
     pub filter: BulkFilter,
     /// One of [`ACTIONS`].
     #[schemars(extend("enum" = ACTIONS))]
     pub action: String,
-    /// Whether only to count them.
+    /// Whether to count the runs only.
     #[serde(default)]
     pub dry_run: bool,
-    /// Why, for the timelines.
+    /// The reason, for the timelines.
     #[serde(default, deserialize_with = "crate::request::brief")]
     #[schemars(length(max = 1000))]
     pub reason: Option<String>,
-    /// From an earlier batch: where to go on.
+    /// The `next_cursor` of an earlier batch.
     #[serde(default)]
     pub cursor: Option<String>,
 }
@@ -66,20 +66,20 @@ pub struct BulkFilter {
     pub created_before: Option<Instant>,
 }
 
-/// What a dry run found, or what became of one batch.
+/// The result of a dry run, or of one batch.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum BulkView {
-    /// One batch was carried out.
+    /// The action was applied to one batch.
     Batch(BatchView),
-    /// Nothing was touched.
+    /// Nothing was changed.
     Count(CountView),
 }
 
 /// The runs that would be acted on.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CountView {
-    /// How many.
+    /// The number of runs.
     pub count: usize,
     /// Whether there are more than were counted.
     pub more: bool,
@@ -88,34 +88,34 @@ pub struct CountView {
     pub sample: Vec<RunId>,
 }
 
-/// What became of one batch.
+/// The result of one batch.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BatchView {
     /// How many runs there were.
     pub count: usize,
     /// Of these, how many were changed.
     pub applied: usize,
-    /// How many stood so that there was nothing to do.
+    /// How many were in a state in which there was nothing to do.
     pub stale: usize,
-    /// How many could not be acted on.
+    /// How many failed.
     pub failed: usize,
-    /// Why not, each.
+    /// The errors of these.
     pub errors: Vec<BulkError>,
-    /// What to go on with; none where all is done.
+    /// The `cursor` of the next batch; null when all runs are done.
     pub next_cursor: Option<String>,
 }
 
-/// Why a run could not be acted on.
+/// Why the action failed for one run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BulkError {
     /// The run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// In words.
+    /// The error message.
     pub message: String,
 }
 
-/// Acts on one batch of the runs that the filter lets pass, or only counts them.
+/// Applies an action to one batch of the runs that pass the filter, or only counts them.
 pub(crate) async fn post_bulk(
     State(api): State<Api>,
     caller: Caller,
@@ -123,13 +123,13 @@ pub(crate) async fn post_bulk(
 ) -> Result<Json<BulkView>, Problem> {
     let command = command(&body, &caller)?;
     let filter = filter(&body.filter)?;
-    caller.check_filter(auth::Permission::Operate, filter.workflow.as_deref())?;
+    caller.check_filter(Operate, filter.workflow.as_deref())?;
     if body.dry_run {
         return count(&api, &caller, filter).await.map(|view| Json(BulkView::Count(view)));
     }
     let wanted = Wanted::<(Instant, RunId)>::read(Some(MAX_LIMIT), body.cursor.as_deref())?;
-    let filter = RunFilter { after: wanted.after, limit: wanted.rows(), ..filter };
-    let Page { items, next_cursor } = wanted.page(read(&api, &caller, &filter).await?, place);
+    let filter = RunFilter { after: wanted.after, limit: wanted.limit, ..filter };
+    let Page { items, next_cursor } = Page::of(api.reader(&caller).list_runs(Operate, &filter).await?);
     let mut batch = BatchView { count: items.len(), next_cursor, ..BatchView::default() };
     for run in items.into_iter().map(|record| record.run.id) {
         match api.app.runtime.settle(run, command.clone()).await {
@@ -147,26 +147,16 @@ pub(crate) async fn post_bulk(
 async fn count(api: &Api, caller: &Caller, filter: RunFilter) -> Result<CountView, Problem> {
     let (mut filter, mut found) = (RunFilter { limit: PAGE_SIZE, ..filter }, CountView::default());
     loop {
-        let rows = read(api, caller, &filter).await?;
+        let Listing { items, next } = api.reader(caller).list_runs(Operate, &filter).await?;
         let room = (MAX_LIMIT as usize).saturating_sub(found.sample.len());
-        found.count += rows.len();
-        found.sample.extend(rows.iter().take(room).map(|record| record.run.id));
-        filter.after = rows.last().map(place);
-        if rows.len() < PAGE_SIZE as usize {
-            return Ok(found);
-        }
-        if found.count >= MAX_COUNTED {
-            return Ok(CountView { more: true, ..found });
+        found.count += items.len();
+        found.sample.extend(items.iter().take(room).map(|record: &RunRecord| record.run.id));
+        match next {
+            None => return Ok(found),
+            Some(_) if found.count >= MAX_COUNTED => return Ok(CountView { more: true, ..found }),
+            Some(_) => filter.after = next,
         }
     }
-}
-
-async fn read(api: &Api, caller: &Caller, filter: &RunFilter) -> Result<Vec<RunRecord>, Problem> {
-    api.app.runtime.store().runs(caller.tenant, filter).await.map_err(error::store)
-}
-
-fn place(record: &RunRecord) -> (Instant, RunId) {
-    (record.run.created_at, record.run.id)
 }
 
 fn filter(given: &BulkFilter) -> Result<RunFilter, Problem> {

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use engine::Graph;
 use model::Workflow;
+use runtime::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -137,7 +137,7 @@ fn compare_parts<'a>(
     parts
 }
 
-/// Goes down into mappings, so that a change is told where it is; lists are compared as a whole, and so are mappings that
+/// Descends into mappings, so that each change has its path; lists are compared as a whole, and so are mappings that
 /// have nothing in common, since they say something else.
 fn compare_fields(
     way: &str,
@@ -182,16 +182,15 @@ fn compare_edges(before: &BTreeSet<Edge>, after: &BTreeSet<Edge>) -> Edges {
 
 #[cfg(test)]
 mod tests {
-    use language::{FileKind, SourceFile};
+    use runtime::{FileKind, SourceFile};
     use serde_json::json;
 
     use super::*;
 
     fn workflow(text: &str) -> Workflow {
         let file = SourceFile { path: "etl.yaml".into(), kind: FileKind::Workflow, text: text.into() };
-        let mut compiled = language::compile(&[file]);
-        assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
-        compiled.definitions.remove(0).workflow
+        let mut compiled = runtime::compile(&[file]).unwrap();
+        compiled.remove(0).workflow
     }
 
     const BEFORE: &str = "
@@ -211,21 +210,21 @@ tasks:
     }
 
     #[test]
-    fn tasks_and_edges_that_come_and_go_are_told_by_name() {
+    fn tasks_and_edges_that_come_and_go_are_named() {
         let after = BEFORE
             .replace("{name: check, type: noop", "{name: clean, type: noop")
             .replace("[check]", "[clean, load]");
         let difference = compare(&workflow(BEFORE), &workflow(&after));
         assert_eq!(difference.tasks.added, ["clean"]);
         assert_eq!(difference.tasks.removed, ["check"]);
-        assert_eq!(difference.tasks.changed, [], "edges are told apart from the tasks");
-        let told = |edges: &[Edge]| edges.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(told(&difference.edges.added), ["clean → tell", "load → clean", "load → tell"]);
-        assert_eq!(told(&difference.edges.removed), ["check → tell", "load → check"]);
+        assert_eq!(difference.tasks.changed, [], "edges are separate from tasks");
+        let names = |edges: &[Edge]| edges.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(names(&difference.edges.added), ["clean → tell", "load → clean", "load → tell"]);
+        assert_eq!(names(&difference.edges.removed), ["check → tell", "load → check"]);
     }
 
     #[test]
-    fn a_changed_field_is_told_with_the_way_to_it() {
+    fn a_changed_field_has_its_path() {
         let after = BEFORE.replace("A: '1', B: '2'", "A: '3', C: '4'").replace("text: done", "text: [done]");
         let changed = compare(&workflow(BEFORE), &workflow(&after)).tasks.changed;
         let change = |field: &str, before: Option<&str>, after: Option<Value>| FieldChange {
@@ -246,7 +245,7 @@ tasks:
     }
 
     #[test]
-    fn inputs_and_what_is_said_of_the_workflow_are_compared_too() {
+    fn inputs_and_descriptions_are_compared_too() {
         let after = BEFORE
             .replace("day: {type: date}", "region: {type: string}")
             .replace("default: full", "default: delta")

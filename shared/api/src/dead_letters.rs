@@ -1,17 +1,18 @@
-//! Dead dead_letters: messages that could not be taken in, to be looked at, published again or thrown away.
+//! Dead letters: messages that could not be processed, to be listed, replayed or discarded.
 
+use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
 use model::{Instant, RunId};
-use runtime::Replayed;
+use read::{DeadLetter, DeadLetterFilter};
+use runtime::{BulkAction, BulkOutcome, Replayed};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::{DeadLetter, DeadLetterFilter};
 use tracing::info;
 
-use crate::page::{MAX_LIMIT, Page, Wanted};
+use crate::page::{self, MAX_LIMIT, Page, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
 
@@ -35,23 +36,23 @@ pub struct ListQuery {
 pub struct DeadLetterView {
     /// Its id.
     pub id: String,
-    /// When it was given up on.
+    /// When it was dead-lettered.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub at: Instant,
     /// The subscription or endpoint at which it arrived.
     pub source: String,
-    /// Why it was given up on.
+    /// Why it cannot be processed.
     pub reason: String,
-    /// The type of the message that it holds; none where it holds no message of ours.
+    /// The type of its message; null if it holds no message of ours.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// The run that the message is about.
     #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub run: Option<RunId>,
-    /// The message's data; only where one dead_letter is asked for.
+    /// The message's data; only in the response for one dead letter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// Its body as it came; only where one dead_letter is asked for.
+    /// The body as it was received; only in the response for one dead letter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
 }
@@ -60,9 +61,9 @@ pub struct DeadLetterView {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Publish them again.
+    /// Publish their messages again.
     Replay,
-    /// Throw them away.
+    /// Delete them.
     Discard,
 }
 
@@ -77,35 +78,35 @@ pub struct BulkFilter {
     pub text: Option<String>,
 }
 
-/// What to do with all dead letters that a filter lets pass.
+/// What to do with the dead letters that pass a filter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "DeadLetterBulkBody")]
 pub struct BulkBody {
     /// What to do.
     pub action: Action,
-    /// With which.
+    /// The dead letters to act on.
     #[serde(default)]
     pub filter: BulkFilter,
-    /// Only say how many it would be.
+    /// Whether to count them only.
     #[serde(default)]
     pub dry_run: bool,
-    /// From an earlier answer.
+    /// The `next_cursor` of an earlier response.
     #[serde(default)]
     pub cursor: Option<String>,
 }
 
-/// What became of a bulk action. One call sees to a hundred dead_letters at most.
+/// The result of a bulk action. One request acts on at most a hundred dead letters.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "DeadLetterBulkView")]
 pub struct BulkView {
-    /// How many dead letters this call examined.
+    /// How many dead letters it examined.
     pub matched: usize,
-    /// How many of them it replayed or discarded; those that it would have, in a dry run.
+    /// How many of them it replayed or discarded, or would have in a dry run.
     pub done: usize,
-    /// Ids of those that hold no message of ours and were left where they are.
+    /// The ids of those that hold no message of ours and stay.
     pub left: Vec<String>,
-    /// What to ask with for those that this call did not get to.
+    /// The `cursor` of the next request; null when all are done.
     pub next_cursor: Option<String>,
 }
 
@@ -131,44 +132,37 @@ impl DeadLetterView {
     }
 }
 
-type Place = (Instant, String);
-
-fn place(dead_letter: &DeadLetter) -> Place {
-    (dead_letter.at, dead_letter.id.clone())
-}
-
 /// A page of the dead letters, newest first.
-pub async fn list(api: &Api, query: &ListQuery) -> Result<Page<DeadLetterView>, Problem> {
-    let wanted = Wanted::<Place>::read(query.limit, query.cursor.as_deref())?;
+pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<DeadLetterView>, Problem> {
+    let wanted = Wanted::<(Instant, String)>::read(query.limit, query.cursor.as_deref())?;
     let filter = DeadLetterFilter {
         source: query.source.clone(),
         text: query.text.clone(),
-        after: wanted.after.clone(),
-        limit: wanted.rows(),
+        after: wanted.after,
+        limit: wanted.limit,
     };
-    let rows = api.app.runtime.store().dead_letters(&filter).await.map_err(error::store)?;
-    Ok(wanted.page(rows, place).map(DeadLetterView::new))
+    let letters = api.reader(caller).platform(Read)?.dead_letters(&filter).await?;
+    Ok(Page::of(letters).map(DeadLetterView::new))
 }
 
-async fn find(api: &Api, id: &str) -> Result<DeadLetter, Problem> {
-    let found = api.app.runtime.store().dead_letter(id).await.map_err(error::store)?;
-    found.ok_or_else(|| Problem::not_found(format!("there is no dead letter `{id}`")))
+async fn find(api: &Api, caller: &Caller, id: &str) -> Result<DeadLetter, Problem> {
+    Ok(api.reader(caller).platform(Read)?.dead_letter(id).await?)
 }
 
 pub(crate) async fn get_list(
     State(api): State<Api>,
-    _: Caller,
+    caller: Caller,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<Page<DeadLetterView>>, Problem> {
-    list(&api, &query).await.map(Json)
+    list(&api, &caller, &query).await.map(Json)
 }
 
 pub(crate) async fn get_one(
     State(api): State<Api>,
-    _: Caller,
+    caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<DeadLetterView>, Problem> {
-    find(&api, &id).await.map(DeadLetterView::whole).map(Json)
+    find(&api, &caller, &id).await.map(DeadLetterView::whole).map(Json)
 }
 
 /// Publishes the message of a dead letter again.
@@ -177,7 +171,7 @@ pub(crate) async fn post_replay(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<DeadLetterView>, Problem> {
-    let dead_letter = find(&api, &id).await?;
+    let dead_letter = find(&api, &caller, &id).await?;
     match api.app.runtime.replay(&dead_letter).await.map_err(error::runtime)? {
         Replayed::Sent => {
             info!("{} replayed dead letter {id}", caller.name);
@@ -192,53 +186,36 @@ pub(crate) async fn post_replay(
     }
 }
 
-/// Throws a dead letter away.
+/// Deletes a dead letter.
 pub(crate) async fn post_discard(
     State(api): State<Api>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<DeadLetterView>, Problem> {
-    let dead_letter = find(&api, &id).await?;
-    api.app.runtime.store().discard(&id).await.map_err(error::store)?;
+    let dead_letter = find(&api, &caller, &id).await?;
+    api.app.runtime.discard(&id).await.map_err(error::runtime)?;
     info!("{} discarded dead letter {id}", caller.name);
     Ok(Json(DeadLetterView::new(dead_letter)))
 }
 
-/// Replays or discards dead letters that a filter lets pass, newest first, a bounded number at a time.
+/// Replays or discards dead letters that pass a filter, newest first, a limited number per request.
 pub(crate) async fn post_bulk(
     State(api): State<Api>,
     caller: Caller,
     request::Json(body): request::Json<BulkBody>,
 ) -> Result<Json<BulkView>, Problem> {
-    let wanted = Wanted::<Place>::read(Some(MAX_LIMIT), body.cursor.as_deref())?;
-    let filter = DeadLetterFilter {
-        source: body.filter.source,
-        text: body.filter.text,
-        after: wanted.after.clone(),
-        limit: wanted.rows(),
+    let wanted = Wanted::<(Instant, String)>::read(Some(MAX_LIMIT), body.cursor.as_deref())?;
+    let BulkFilter { source, text } = body.filter;
+    let filter = DeadLetterFilter { source, text, after: wanted.after, limit: wanted.limit };
+    let action = match body.action {
+        Action::Replay => BulkAction::Replay,
+        Action::Discard => BulkAction::Discard,
     };
-    let rows = api.app.runtime.store().dead_letters(&filter).await.map_err(error::store)?;
-    let Page { items, next_cursor } = wanted.page(rows, place);
-    let (matched, mut left) = (items.len(), Vec::new());
-    for dead_letter in items {
-        if !treat(&api, body.action, body.dry_run, &dead_letter).await? {
-            left.push(dead_letter.id);
-        }
-    }
+    let outcome = api.app.runtime.replay_or_discard(action, &filter, body.dry_run).await;
+    let BulkOutcome { matched, left, last } = outcome.map_err(error::runtime)?;
     let done = matched - left.len();
     if !body.dry_run {
         info!("{} asked to {:?} dead letters: {done} of {matched} done", caller.name, body.action);
     }
-    Ok(Json(BulkView { matched, done, left, next_cursor }))
-}
-
-/// Does it, or would do it. Answers whether it can be done.
-async fn treat(api: &Api, action: Action, dry_run: bool, dead_letter: &DeadLetter) -> Result<bool, Problem> {
-    let runtime = &api.app.runtime;
-    match action {
-        Action::Replay if dry_run => Ok(runtime::message_of(dead_letter).is_ok()),
-        Action::Replay => Ok(runtime.replay(dead_letter).await.map_err(error::runtime)? == Replayed::Sent),
-        Action::Discard if dry_run => Ok(true),
-        Action::Discard => runtime.store().discard(&dead_letter.id).await.map(|_| true).map_err(error::store),
-    }
+    Ok(Json(BulkView { matched, done, left, next_cursor: last.as_ref().map(page::encode) }))
 }

@@ -3,7 +3,7 @@
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use host::Problem;
-use language::{Definition, FileKind, SourceFile};
+use runtime::{Definition, FileKind, SourceFile};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::request::{Text, check_type, parse};
 const KINDS: [&str; 5] =
     ["application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/plain"];
 
-/// How a single workflow is called in what is said about it.
+/// The path of a single workflow in error messages.
 const BODY: &str = "body";
 
 /// Files that are compiled together.
@@ -80,30 +80,35 @@ impl<S: Send + Sync> FromRequest<S> for Definitions {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         check_type(request.headers(), &KINDS)?;
-        let is_json = says_json(request.headers());
+        let is_json = is_json_type(request.headers());
         let Text(text) = Text::from_request(request, state).await?;
         let files = read(text, is_json)?;
         // A large file takes long enough to hold up others.
-        let compiled = tokio::task::spawn_blocking(move || language::compile(&files)).await;
-        let compiled = compiled.map_err(|error| Problem::internal(&error))?;
-        if compiled.diagnostics.is_empty() {
-            return Ok(Self(compiled.definitions));
-        }
-        let message = match compiled.diagnostics.as_slice() {
+        let compiled = tokio::task::spawn_blocking(move || runtime::compile(&files)).await;
+        let problems = match compiled.map_err(|error| Problem::internal(&error))? {
+            Ok(definitions) => return Ok(Self(definitions)),
+            Err(problems) => problems,
+        };
+        let message = match problems.as_slice() {
             [only] => only.to_string(),
             several => format!("{} problems, the first one: {}", several.len(), several[0]),
         };
         let refused = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_definition", message);
-        Err(refused.with(json!(compiled.diagnostics)))
+        Err(refused.with(json!(problems)))
     }
 }
 
-fn says_json(headers: &HeaderMap) -> bool {
+/// The JSON Schemas of the files that can be registered, by name.
+pub fn schemas() -> impl Iterator<Item = (&'static str, Value)> {
+    runtime::schemas()
+}
+
+fn is_json_type(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// The files in a body. JSON is YAML too, so only a list of files needs to be told apart.
+/// The files in a body. JSON is YAML too, so only a list of files needs to be recognised.
 fn read(text: String, is_json: bool) -> Result<Vec<SourceFile>, Problem> {
     let json: Option<Value> = if is_json { Some(parse(&text)?) } else { serde_json::from_str(&text).ok() };
     if json.is_some_and(|json| json.get("files").is_some()) {
@@ -123,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_files_is_known_by_its_field_whatever_the_content_type_says() {
+    fn a_list_of_files_is_recognised_by_its_field_whatever_the_content_type() {
         for (kind, meant) in [("task", FileKind::Task), ("template", FileKind::Template)] {
             let body =
                 format!(r#"{{"files": [{{"path": "x/a.yaml", "kind": "{kind}", "text": "name: a"}}]}}"#);

@@ -1,26 +1,25 @@
-//! Drift: when runs of schedules were planned, and when they began.
+//! Drift: when runs of schedules were planned, and when they started.
 //!
-//! A run begins when it is made, or when a limit on runs lets it go on. How long its tasks then wait for a place is not in
-//! it. What `GET /schedules` says of drift is counted for all runs since the schedule is there; here it is of the last ones.
+//! A run starts on creation, or when its concurrency group has room. The time that its tasks then wait for slots is not
+//! part of it. `GET /schedules` counts the drift of all runs of a schedule; this endpoint has that of the last ones.
 
 use axum::Json;
 use axum::extract::State;
-use calendar::GRACE;
 use host::Problem;
 use model::{Instant, RunId};
+use read::StartRecord;
 use serde::{Deserialize, Serialize};
-use store::StartRecord;
 
 use crate::request::{Path, Query};
-use crate::{Api, Caller, error, schedules};
+use crate::{Api, Caller, schedules};
 
-/// So many of the last runs are looked at unless the caller says otherwise.
-pub const RUNS: u32 = 100;
+/// The default number of last runs.
+pub const DEFAULT_RUNS: u32 = 100;
 
-/// No more are.
-const MOST: u32 = 1_000;
+/// The maximum number of last runs.
+const MAX_RUNS: u32 = 1_000;
 
-/// Of which runs.
+/// Which runs to examine.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DriftQuery {
@@ -38,45 +37,45 @@ pub struct DriftList {
     pub items: Vec<LastDrift>,
 }
 
-/// How late the last runs of a schedule began. Those that made up for what was missed do not count.
+/// How late the last runs of a schedule started, without those that made up for missed instants.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LastDrift {
     /// The schedule's name.
     pub schedule: String,
     /// How many runs were counted.
     pub runs: usize,
-    /// Half of them began within so many milliseconds.
+    /// The median delay in milliseconds.
     pub p50_ms: Option<i64>,
-    /// 99 of a hundred did.
+    /// The 99th percentile of the delay in milliseconds.
     pub p99_ms: Option<i64>,
-    /// All of them did.
+    /// The maximum delay in milliseconds.
     pub max_ms: Option<i64>,
     /// Each of the last runs, the latest date first.
     pub last: Vec<StartView>,
 }
 
-/// A run that a schedule made.
+/// A run of a schedule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StartView {
     /// The run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// For when it was planned.
+    /// The instant it was planned for.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub date: Instant,
-    /// When it began: when it was made, or when a limit on runs let it go on. None if it has not.
+    /// When it started: on creation, or when its concurrency group had room; null if it has not started.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub started_at: Option<Instant>,
-    /// By how many milliseconds that is later.
+    /// The delay in milliseconds.
     pub late_ms: Option<i64>,
-    /// Whether it was made long after its date, to make up for what was missed.
+    /// Whether it made up for a missed instant.
     pub missed: bool,
 }
 
 impl From<StartRecord> for StartView {
     fn from(StartRecord { run, date, created_at, started_at }: StartRecord) -> Self {
         let late_ms = started_at.map(|at| (at - date).num_milliseconds());
-        Self { run, date, started_at, late_ms, missed: created_at > date + GRACE }
+        Self { run, date, started_at, late_ms, missed: runtime::made_up_for(date, created_at) }
     }
 }
 
@@ -98,14 +97,14 @@ pub(crate) async fn get_drift(
     Path(workflow): Path<String>,
     Query(query): Query<DriftQuery>,
 ) -> Result<Json<DriftList>, Problem> {
-    let count = query.count.unwrap_or(RUNS);
-    if !(1..=MOST).contains(&count) {
-        return Err(Problem::bad_request(format!("`count` must be between 1 and {MOST}, not {count}")));
+    let count = query.count.unwrap_or(DEFAULT_RUNS);
+    if !(1..=MAX_RUNS).contains(&count) {
+        return Err(Problem::bad_request(format!("`count` must be between 1 and {MAX_RUNS}, not {count}")));
     }
-    let (mut items, store) = (Vec::new(), api.app.runtime.store());
+    let (mut items, reader) = (Vec::new(), api.reader(&caller));
     for record in schedules::find(&api, &caller, &workflow, query.name.as_deref()).await? {
         let name = record.schedule.name;
-        let starts = store.last_starts(caller.tenant, &workflow, &name, count).await.map_err(error::store)?;
+        let starts = reader.last_starts(&workflow, &name, count).await?;
         items.push(LastDrift::new(name, starts));
     }
     Ok(Json(DriftList { items }))

@@ -69,7 +69,7 @@ pub(crate) enum Idempotency {
     Recorded,
     /// The handler derives the id of what it creates from the key, so the same key finds the same thing for ever.
     OwnKey,
-    /// The response contains a secret: it is never stored, so the request is carried out again.
+    /// The response contains a secret: it is never stored, so a repeated request is executed again.
     NeverStored,
 }
 

@@ -1,16 +1,11 @@
-//! What the store and the runtime say, as answers to a caller.
+//! Errors of the runtime, as responses.
 
 use axum::http::StatusCode;
 use host::Problem;
 use runtime::Error;
 use serde_json::json;
 
-/// The answer to a failure of the store.
-pub fn store(error: store::Error) -> Problem {
-    error.into()
-}
-
-/// The answer to a failure of the runtime.
+/// The response to an error of the runtime.
 pub fn runtime(error: Error) -> Problem {
     let message = error.to_string();
     let refused = |status, code| Problem::new(status, code, message.clone());
@@ -19,8 +14,8 @@ pub fn runtime(error: Error) -> Problem {
         Error::Archived(_) => refused(StatusCode::CONFLICT, "archived"),
         Error::Paused(_) => refused(StatusCode::CONFLICT, "workflow_paused"),
         Error::BadInputs(problems) => {
-            let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            let message = format!("{message}: {}", said.join("; "));
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let message = format!("{message}: {}", all.join("; "));
             Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_inputs", message).with(json!(problems))
         }
         Error::DateTaken(run) => {
@@ -43,7 +38,7 @@ pub fn runtime(error: Error) -> Problem {
         Error::Unwanted => refused(StatusCode::CONFLICT, "unwanted"),
         Error::BadTrigger(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_event"),
         Error::Bus(_) | Error::Together(_) => Problem::unavailable(message),
-        Error::Store(error) => store(error),
+        Error::Store(error) => error.into(),
         Error::Unusable { .. } => {
             let message = format!("{message}; register the workflow again, or use the release that wrote it");
             Problem::new(StatusCode::CONFLICT, "unusable_version", message)
@@ -52,7 +47,7 @@ pub fn runtime(error: Error) -> Problem {
     }
 }
 
-/// The nearest of the names that exist, as the end of a sentence that says that one does not.
+/// The nearest of the existing names, as the end of a message about an unknown one.
 pub fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let reach = (word.chars().count() / 3).max(1);
     names

@@ -1,5 +1,5 @@
-//! ETags of definitions: their content hashes. Whoever has a definition already need not be sent it again, and whoever
-//! changes one can say which one they mean to change.
+//! ETags of definitions: their content hashes. A client that has a definition is not sent it again, and a client that
+//! changes one can say which content it means to change.
 
 use axum::Json;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -7,16 +7,16 @@ use axum::response::{IntoResponse, Response};
 use host::Problem;
 use serde::Serialize;
 
-use crate::{Api, Caller, error};
+use crate::{Api, Caller};
 
-/// An answer with a definition in it, unless the caller has that already.
+/// A response with a definition, unless the client has it already.
 pub(crate) struct Tagged<T> {
     hash: String,
     body: Option<T>,
 }
 
 impl<T> Tagged<T> {
-    /// An answer with the definition of that hash, to a request with these headers.
+    /// A response with the definition of that hash to a request with these headers.
     pub(crate) fn new(headers: &HeaderMap, hash: String, body: T) -> Self {
         let known = matches(headers, &header::IF_NONE_MATCH, Some(&hash)) == Some(true);
         Self { hash, body: (!known).then_some(body) }
@@ -36,8 +36,8 @@ impl<T: Serialize> IntoResponse for Tagged<T> {
 
 /// Whether a hash is among those that a header names; none if there is no such header.
 fn matches(headers: &HeaderMap, name: &HeaderName, hash: Option<&str>) -> Option<bool> {
-    let said = headers.get(name)?.to_str().unwrap_or_default();
-    let tags = said.split(',').map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
+    let sent = headers.get(name)?.to_str().unwrap_or_default();
+    let tags = sent.split(',').map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
     Some(hash.is_some_and(|hash| tags.into_iter().any(|tag| tag == hash || tag == "*")))
 }
 
@@ -48,8 +48,8 @@ pub(crate) async fn check_match(
     headers: &HeaderMap,
     names: &[String],
 ) -> Result<(), Problem> {
-    let Some(said) = headers.get(header::IF_MATCH) else { return Ok(()) };
-    if said.to_str().is_err() {
+    let Some(sent) = headers.get(header::IF_MATCH) else { return Ok(()) };
+    if sent.to_str().is_err() {
         return Err(Problem::bad_request("`If-Match` contains characters that an ETag cannot have"));
     }
     for name in names {
@@ -59,7 +59,10 @@ pub(crate) async fn check_match(
 }
 
 async fn check_one(api: &Api, caller: &Caller, headers: &HeaderMap, name: &str) -> Result<(), Problem> {
-    let active = api.app.runtime.store().workflow(caller.tenant, name).await.map_err(error::store)?;
+    let active = match api.reader(caller).workflow(name).await {
+        Err(read::Error::Denied(_)) => None,
+        found => Some(found?),
+    };
     let hash = active.as_ref().map(|active| active.version.hash.as_str());
     if matches(headers, &header::IF_MATCH, hash) == Some(true) {
         return Ok(());

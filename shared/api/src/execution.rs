@@ -1,9 +1,8 @@
-//! The worker protocol: attempts that programs elsewhere carry out. They ask for work over HTTP and need neither the
-//! database nor the bus.
+//! The protocol of remote workers, which need only HTTP, neither the database nor the bus.
 //!
-//! They serve queues whose names are `remote` or begin with `remote-`: what is sent to these is pushed to nobody. A worker
-//! leases attempts, says every ten seconds that it lives while it holds any, and says what came of each. Whatever it says
-//! of an attempt that is not its own any more is refused, and it must stop.
+//! They serve queues whose names are `remote` or start with `remote-`; messages for these are not published. A worker leases
+//! attempts, sends a heartbeat every ten seconds while it holds any, and reports the result of each. Reports about an
+//! attempt that it no longer holds are refused, and it must stop that attempt.
 
 mod attempts;
 
@@ -13,14 +12,13 @@ use auth::Permission::Work;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use engine::{Command, Graph};
 use host::Problem;
 use model::message::{TaskDispatched, TaskResult};
-use model::{Failure, RunId, TaskKey, TaskState, WorkerFacts, WorkerId, is_remote};
-use runtime::Settled;
+use model::{Failure, RunId, TaskKey, TaskState, WorkerCommandKind, WorkerFacts, WorkerId, is_remote};
+use read::Contender;
+use runtime::{Command, Graph, Settled};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{Contender, Heartbeat, HeartbeatReply};
 use uuid::Uuid;
 
 use crate::{Api, Caller, error, request};
@@ -28,28 +26,28 @@ use crate::{Api, Caller, error, request};
 pub use attempts::{CheckpointBody, CompleteBody, FailBody, LogBody, ReleaseBody, StepView};
 pub(crate) use attempts::{post_checkpoint, post_complete, post_fail, post_log, post_release};
 
-/// So many attempts are leased at once, at most.
+/// The maximum number of attempts in one lease.
 const MAX_LEASED: usize = 10;
 
-/// So many of the tenant's oldest unfinished runs are looked through for work.
-const RUNS: u32 = 500;
+/// The number of the tenant's oldest unfinished runs whose tasks are examined.
+const MAX_RUNS: u32 = 500;
 
-/// A worker that holds attempts says so often that it lives.
+/// How often a worker that holds attempts sends a heartbeat.
 const HEARTBEAT_SECONDS: u32 = 10;
 
-/// No name of a worker is longer, in characters.
+/// The maximum length of a worker's name, in characters.
 const MAX_NAME: usize = 100;
 
-/// Who asks for work, and of which queue.
+/// A request for work.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaseBody {
-    /// The worker's name: another process has another one.
+    /// The worker's name, unique per process.
     #[schemars(length(min = 1, max = 100))]
     pub worker: String,
-    /// The queue that it serves: `remote`, or a name that begins with `remote-`.
+    /// The queue that it serves: `remote`, or a name that starts with `remote-`.
     pub queue: String,
-    /// At most so many attempts; one unless said.
+    /// The maximum number of attempts; default 1.
     #[serde(default)]
     #[schemars(range(min = 1, max = 10))]
     pub limit: Option<usize>,
@@ -62,7 +60,7 @@ pub struct LeaseView {
     pub items: Vec<LeasedView>,
     /// Its worker command, if it was given one: `drain` or `kill`. It then gets no attempts.
     pub order: Option<String>,
-    /// While it holds attempts, it has to say so often that it lives.
+    /// How often it must send a heartbeat while it holds attempts.
     pub heartbeat_seconds: u32,
 }
 
@@ -122,7 +120,7 @@ pub struct ClaimedAttemptView {
     pub attempt: u32,
 }
 
-/// The worker of that name: nobody else's can have the same id.
+/// The id of the worker with that name, unique per caller.
 fn worker_id(caller: &Caller, name: &str) -> Result<WorkerId, Problem> {
     if name.is_empty() || name.chars().count() > MAX_NAME {
         let message = format!("`worker` must have 1 to {MAX_NAME} characters");
@@ -132,12 +130,16 @@ fn worker_id(caller: &Caller, name: &str) -> Result<WorkerId, Problem> {
     Ok(WorkerId(Uuid::new_v5(&Uuid::NAMESPACE_OID, whole.as_bytes())))
 }
 
-async fn beat(api: &Api, worker: WorkerId, facts: Option<WorkerFacts>) -> Result<HeartbeatReply, Problem> {
-    let sign = Heartbeat { worker, facts, at: api.app.now() };
-    api.app.runtime.store().beat(&sign).await.map_err(error::store)
+async fn beat(
+    api: &Api,
+    worker: WorkerId,
+    facts: Option<WorkerFacts>,
+) -> Result<Option<WorkerCommandKind>, Problem> {
+    let reply = api.app.runtime.workers().heartbeat(worker, facts).await.map_err(error::runtime)?;
+    Ok(reply.order.map(|command| command.kind))
 }
 
-/// Gives a worker attempts to carry out, of what waits in its queue; none where nothing does.
+/// Leases dispatched attempts of a queue to a worker.
 pub(crate) async fn post_lease(
     State(api): State<Api>,
     caller: Caller,
@@ -159,8 +161,8 @@ pub(crate) async fn post_lease(
             break;
         }
         if !known {
-            // Registered before anything is claimed: an attempt held by nobody known counts as lost.
-            order = beat(&api, worker, Some(facts(&api, &body))).await?.order.map(|order| order.kind.name());
+            // Registered before it claims anything: an attempt of an unknown worker counts as lost.
+            order = beat(&api, worker, Some(facts(&api, &body))).await?.map(WorkerCommandKind::name);
             known = true;
         }
         if order.is_none() {
@@ -181,12 +183,11 @@ fn facts(api: &Api, body: &LeaseBody) -> WorkerFacts {
     }
 }
 
-/// What waits in a queue for the caller's workers, that of the oldest runs first.
+/// The dispatched tasks of a queue that the caller may execute, those of the oldest runs first.
 async fn waiting(api: &Api, caller: &Caller, queue: &str) -> Result<Vec<(Contender, Arc<Graph>)>, Problem> {
-    let placed = api.app.runtime.store().holders(caller.tenant, RUNS).await.map_err(error::store)?;
     let mut found = Vec::new();
-    for contender in placed {
-        if contender.task.state != TaskState::Dispatched || !caller.may(Work, &contender.workflow) {
+    for contender in api.reader(caller).slot_holders(Work, MAX_RUNS).await? {
+        if contender.task.state != TaskState::Dispatched {
             continue;
         }
         let graph = api.app.runtime.graph(contender.version).await.map_err(error::runtime)?;
@@ -200,7 +201,7 @@ async fn waiting(api: &Api, caller: &Caller, queue: &str) -> Result<Vec<(Contend
     Ok(found)
 }
 
-/// Lets a worker have an attempt; none if somebody else was faster, or it cannot be carried out.
+/// Claims an attempt for a worker; none if another worker was faster, or the attempt cannot be executed.
 async fn take(
     api: &Api,
     caller: &Caller,
@@ -220,7 +221,8 @@ async fn take(
         give_up_at: None,
     };
     if !runtime::secrets_of(spec).is_empty() {
-        let why = "its config names secrets, which no worker elsewhere is told: let it bring its own";
+        let why =
+            "its config names secrets, which remote workers are not given; configure them on the worker";
         return fail(api, &work, Failure::permanent(why)).await;
     }
     let job = api.app.runtime.job(&work, graph, Map::new()).await;
@@ -233,8 +235,11 @@ async fn take(
     if settle(api, run, claim).await? != Settled::Applied {
         return Ok(None);
     }
-    let checkpoint = api.app.runtime.store().checkpoint(key).await.map_err(error::store)?;
-    let checkpoint = checkpoint.filter(|checkpoint| checkpoint.attempt > task.voided);
+    let checkpoint = match api.reader(caller).run_for_worker(run).await? {
+        Some(reader) => reader.checkpoint(key.task).await?,
+        None => None,
+    };
+    let checkpoint = checkpoint.filter(|(attempt, _)| *attempt > task.voided);
     Ok(Some(LeasedView {
         run,
         task: graph.name_at(task.index, task.child),
@@ -244,11 +249,11 @@ async fn take(
         config: brief.config,
         input: brief.document,
         timeout_seconds: spec.timeout_seconds,
-        checkpoint: checkpoint.map(|checkpoint| checkpoint.data),
+        checkpoint: checkpoint.map(|(_, data)| data),
     }))
 }
 
-/// An attempt that cannot be carried out by anybody fails before it is given to one.
+/// Fails an attempt that no worker could execute.
 async fn fail(api: &Api, work: &TaskDispatched, failure: Failure) -> Result<Option<LeasedView>, Problem> {
     let report = Command::Report {
         task: work.key.task,
@@ -265,17 +270,16 @@ async fn settle(api: &Api, run: RunId, command: Command) -> Result<Settled, Prob
     api.app.runtime.settle(run, command).await.map_err(error::runtime)
 }
 
-/// Says that a worker lives, and hears what it holds.
+/// Records a heartbeat and returns the attempts that the worker holds.
 pub(crate) async fn post_heartbeat(
     State(api): State<Api>,
     caller: Caller,
     request::Json(body): request::Json<HeartbeatBody>,
 ) -> Result<Json<HeartbeatView>, Problem> {
     let worker = worker_id(&caller, &body.worker)?;
-    let told = beat(&api, worker, None).await?;
-    let known = api.app.runtime.store().worker(caller.tenant, worker).await.map_err(error::store)?;
+    let command = beat(&api, worker, None).await?;
     let mut held = Vec::new();
-    for hold in known.map(|known| known.holds).unwrap_or_default() {
+    for hold in api.reader(&caller).held_by(worker).await? {
         let graph = api.app.runtime.graph(hold.version).await.map_err(error::runtime)?;
         let (task, child) = (hold.held.key.task, hold.child);
         let graph = graph.filter(|graph| graph.has(task, child));
@@ -285,6 +289,5 @@ pub(crate) async fn post_heartbeat(
             attempt: hold.held.attempt,
         });
     }
-    let order = told.order.map(|order| order.kind.name().to_owned());
-    Ok(Json(HeartbeatView { held, order }))
+    Ok(Json(HeartbeatView { held, order: command.map(|kind| kind.name().to_owned()) }))
 }

@@ -1,6 +1,6 @@
 //! Why a run and its tasks are where they are, in plain words.
 //!
-//! [`explain`] is pure: what it says follows from a [`Story`], which is what the rows and events of a run tell. The
+//! [`explain`] is pure: the explanation follows from a [`Story`], the rows and events of a run. The
 //! words of each state are in a module of their own.
 
 mod ended;
@@ -17,11 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::Json;
 use axum::extract::State;
 use host::Problem;
-use model::{Event, Instant, Run, RunId, RunState, Task, TaskIndex, TaskKey, TaskSpec, TaskState, Workflow};
-use read::RunReader;
+use model::{Event, Instant, Run, RunId, RunState, Task, TaskIndex, TaskSpec, TaskState, Workflow};
+use read::{RunReader, SlotWait};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::SlotWait;
 
 use crate::request::{Path, Query};
 use crate::{Api, Caller, error, runs, tasks};
@@ -29,13 +28,13 @@ use crate::{Api, Caller, error, runs, tasks};
 pub use other_runs::{Around, Other};
 pub use story::Story;
 
-/// At most so many tasks, or names in the details of one, are told; more are only counted.
-const LISTED: usize = 50;
+/// The maximum number of tasks, or of names in the details of one, in an explanation; the others are counted.
+const MAX_LISTED: usize = 50;
 
-/// So many tasks are read at once. Each may come with a large output.
+/// How many tasks are read at once. Each may have a large output.
 const MAX_TASKS: u32 = 100;
 
-/// So many events are read at once.
+/// How many events are read at once.
 const MAX_EVENTS: u32 = 1_000;
 
 /// Why a run is where it is.
@@ -106,23 +105,23 @@ pub fn explain(story: &Story<'_>, only: Option<TaskIndex>) -> Explanation {
         Some(task) => (vec![task], 0),
         None => worth_a_word(story.tasks.values()),
     };
-    let tell = |task: &Task| if only.is_some() { in_detail(story, task) } else { briefly(story, task) };
+    let explained = |task: &Task| if only.is_some() { in_detail(story, task) } else { briefly(story, task) };
     Explanation {
         run: story.run.id,
         state: story.run.state,
         summary: story.summary(),
-        tasks: wanted.iter().filter_map(|index| story.tasks.get(index)).map(tell).collect(),
+        tasks: wanted.iter().filter_map(|index| story.tasks.get(index)).map(explained).collect(),
         more,
     }
 }
 
-/// The tasks to tell about, the most telling first, and how many more there are.
+/// The tasks to explain, the most important first, and how many more there are.
 fn worth_a_word<'a>(tasks: impl Iterator<Item = &'a Task>) -> (Vec<TaskIndex>, usize) {
     let mut wanted: Vec<(usize, TaskIndex)> =
         tasks.filter_map(|task| Some((rank(task.state)?, task.index))).collect();
     wanted.sort_unstable();
-    let more = wanted.len().saturating_sub(LISTED);
-    (wanted.into_iter().take(LISTED).map(|(_, index)| index).collect(), more)
+    let more = wanted.len().saturating_sub(MAX_LISTED);
+    (wanted.into_iter().take(MAX_LISTED).map(|(_, index)| index).collect(), more)
 }
 
 /// How telling a state is; none where there is nothing to explain.
@@ -164,20 +163,21 @@ fn briefly(story: &Story<'_>, task: &Task) -> TaskExplanation {
 
 /// As briefly, with every earlier attempt and with what the task depends on.
 fn in_detail(story: &Story<'_>, task: &Task) -> TaskExplanation {
-    let (mut told, index) = (briefly(story, task), task.index);
+    let (mut explained, index) = (briefly(story, task), task.index);
     for attempt in story.failed_attempts(index).filter(|event| event.attempt < task.attempt) {
         let (number, when) = (attempt.attempt, words::moment(attempt.at, story.now));
-        told.because += &format!(" Attempt {number} failed at {when}: {}.", words::failure_in(&attempt.data));
+        explained.because +=
+            &format!(" Attempt {number} failed at {when}: {}.", words::failure_in(&attempt.data));
     }
     let spec = story.spec(index);
-    told.details["type"] = json!(spec.kind);
-    told.details["trigger_rule"] = json!(spec.trigger_rule);
-    told.details["depends_on"] = story.standing(story.parents(index));
-    told.details["attempts"] = story.attempts(index);
+    explained.details["type"] = json!(spec.kind);
+    explained.details["trigger_rule"] = json!(spec.trigger_rule);
+    explained.details["depends_on"] = story.states(story.parents(index));
+    explained.details["attempts"] = story.attempts(index);
     if let Some(child) = task.child {
-        told.details["fan_out"] = json!(story.name(child.of));
+        explained.details["fan_out"] = json!(story.name(child.of));
     }
-    told
+    explained
 }
 
 /// Reads what there is to know about a run, and explains it.
@@ -198,19 +198,20 @@ pub async fn show(
     let mut tasks = read_tasks(&reader).await?;
     // Of all children of fan-outs only the one that is asked for.
     tasks.extend(only.filter(|task| task.child.is_some()));
-    let quiet = index.is_none() && worth_a_word(tasks.iter()).0.is_empty() && !says_more(graph.workflow());
+    let quiet =
+        index.is_none() && worth_a_word(tasks.iter()).0.is_empty() && !has_more_events(graph.workflow());
     let events = if quiet { Vec::new() } else { read_events(&reader, index, Story::is_telling).await? };
     let around = Around {
-        concurrency_group: runs::concurrency_group(api, &run).await?,
+        concurrency_group: api.reader(caller).concurrency_group(&run, runs::MAX_GROUP_SHOWN).await?,
         runs: others(api, &reader, &tasks, &events).await?,
-        lines: lines(api, id, &tasks).await?,
+        slot_waits: slot_waits(&reader, &tasks).await?,
     };
     let story = Story::new(&graph, &run, tasks, events, api.app.now()).among(around);
     Ok(explain(&story, index))
 }
 
-/// Whether events may tell of a run what its tasks do not.
-fn says_more(workflow: &Workflow) -> bool {
+/// Whether a run's events may have more to explain than its tasks.
+fn has_more_events(workflow: &Workflow) -> bool {
     let calls_back = |task: &TaskSpec| !task.callbacks.is_empty();
     workflow.deadline_seconds.is_some()
         || !workflow.callbacks.is_empty()
@@ -229,7 +230,7 @@ async fn others(
     let waiting = events.iter().filter(|event| event.task.is_some_and(|task| asleep.contains(&task)));
     let wanted: BTreeSet<RunId> = waiting.filter_map(|event| other_runs::waited_for(&event.data)).collect();
     let mut found = BTreeMap::new();
-    for id in wanted.into_iter().take(LISTED) {
+    for id in wanted.into_iter().take(MAX_LISTED) {
         let Some(other) = reader.other(id).await? else { continue };
         let Run { workflow, state, waiting, version, .. } = other.record().run.clone();
         if let Some(graph) = api.app.runtime.graph(version).await.map_err(error::runtime)? {
@@ -240,12 +241,11 @@ async fn others(
 }
 
 /// The positions of queued tasks in the wait queue.
-async fn lines(api: &Api, run: RunId, tasks: &[Task]) -> Result<BTreeMap<TaskIndex, SlotWait>, Problem> {
+async fn slot_waits(run: &RunReader, tasks: &[Task]) -> Result<BTreeMap<TaskIndex, SlotWait>, Problem> {
     let queued = tasks.iter().filter(|task| task.state == TaskState::Queued).map(|task| task.index);
     let mut found = BTreeMap::new();
-    for task in queued.take(LISTED) {
-        let line = api.app.runtime.store().slot_wait(TaskKey { run, task }).await.map_err(error::store)?;
-        found.extend(line.map(|line| (task, line)));
+    for task in queued.take(MAX_LISTED) {
+        found.extend(run.slot_wait(task).await?.map(|wait| (task, wait)));
     }
     Ok(found)
 }

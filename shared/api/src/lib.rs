@@ -1,18 +1,19 @@
 //! The REST API below `/api/v1`: reading and steering workflows and runs.
 //!
-//! Each module has the endpoints of one subject. A handler takes, calls and replies; what it calls is public,
-//! since the console's pages show the same things. The modules in reading order:
+//! Each module has the endpoints of one subject. What handlers call is public where the console's pages show the same
+//! things. The modules in reading order:
 //!
-//! - [`views`]: the shapes that callers rely on. [`links`]: where they lead. [`page`]: lists in pages.
-//! - [`access`]: who may do what. `caller`: who asks. [`request`]: paths, queries and bodies, refused in words. [`error`]: what went wrong.
-//! - [`compare`]: what differs between two definitions.
-//! - [`endpoints`]: all of them in one table, of which the router and the document ([`openapi`]) are made.
-//! - [`live`]: what happens, as it happens.
-//! - [`workflows`], [`versions`], [`runs`], [`picture`], [`tasks`], [`explain`], [`answers`], [`operate`], [`bulk`], [`logs`], [`limits`],
+//! - [`views`]: the shapes that clients rely on. [`links`]: URLs. [`page`]: lists in pages.
+//! - [`access`]: authentication and permissions. `caller`: the caller of a request. [`request`]: paths, queries and bodies.
+//!   [`error`]: error responses.
+//! - [`compare`]: the differences between two definitions.
+//! - [`endpoints`]: the table of endpoints, the source of the router and of the document ([`openapi`]).
+//! - [`live`]: server-sent events.
+//! - [`workflows`], [`versions`], [`runs`], [`picture`], [`tasks`], [`explain`], [`expressions`], [`approvals`], [`operate`], [`bulk`], [`logs`], [`limits`],
 //!   [`queues`], [`tenants`], [`execution`], [`workers`], [`timers`], [`schedules`], [`drift`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`], [`audit`]: the endpoints.
 
 pub mod access;
-pub mod answers;
+pub mod approvals;
 pub mod audit;
 pub mod backfills;
 pub mod bulk;
@@ -27,6 +28,7 @@ pub mod error;
 mod etag;
 pub mod execution;
 pub mod explain;
+pub mod expressions;
 pub mod limits;
 pub mod links;
 pub mod live;
@@ -49,6 +51,8 @@ pub mod views;
 pub mod workers;
 pub mod workflows;
 
+use std::sync::Arc;
+
 use accounts::Accounts;
 use auth::Caller;
 use axum::Router;
@@ -58,37 +62,38 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use host::config::BusConfig;
 use host::{App, Config, Connected, Problem};
+use model::VersionId;
 use read::{Database, Reader};
 
 pub use access::Access;
 pub use links::Links;
 pub use live::Feed;
+pub use runtime::Graph;
 
-/// No request's body is larger, in bytes.
+/// The maximum size of a request's body, in bytes.
 pub const BODY_LIMIT: usize = 1024 * 1024;
 
-/// What the API works with; cheap to clone.
+/// Everything that handlers need; cheap to clone.
 #[derive(Clone)]
 pub struct Api {
-    /// The runtime, which changes things.
+    /// The runtime, through which every change goes.
     pub app: App,
-    /// Where callers read.
+    /// The database, from which callers read.
     pub database: Database,
     /// Grants, tokens, sessions, the audit log and idempotency records.
     pub accounts: Accounts,
-    /// Who is let in, and what they may do.
+    /// Authentication, grants, rate limits and quotas.
     pub access: Access,
-    /// Where things can be looked at.
+    /// The URLs of pages and traces.
     pub links: Links,
-    /// Whether pages may be read, and their buttons pressed, by whoever sits at this machine: only where nobody else can
-    /// reach them.
+    /// Whether the console is open to the person at this machine without signing in: only if nobody else can reach it.
     pub pages_open: bool,
-    /// What listeners are told.
+    /// The readers of the change feed, and their listeners.
     pub feed: Feed,
 }
 
 impl Api {
-    /// The API that a function's configuration describes; none where it does not say whose tokens to believe.
+    /// The API of a function's configuration; none without an issuer of tokens.
     pub fn configured(config: &Config, connected: Connected) -> Result<Option<Self>, auth::Error> {
         let Some(access) = &config.api else { return Ok(None) };
         let project = match &config.bus {
@@ -107,6 +112,11 @@ impl Api {
     /// What a caller may see.
     pub(crate) fn reader(&self, caller: &Caller) -> Reader {
         self.database.reader(caller)
+    }
+
+    /// The graph of a version; none if there is no such version.
+    pub async fn graph(&self, version: VersionId) -> Result<Option<Arc<Graph>>, Problem> {
+        self.app.runtime.graph(version).await.map_err(error::runtime)
     }
 }
 
@@ -129,13 +139,13 @@ async fn no_such_method(request: Request) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }
 
-/// Refuses what no handler can make sense of, and ends what takes too long.
+/// Refuses requests that no handler accepts, and ends those that take too long.
 async fn bounded(request: Request, next: Next) -> Response {
-    // The database cannot hold a NUL in a text, so nothing has one in its name.
+    // The database cannot store a NUL in a text, so no name has one.
     if request.uri().to_string().contains("%00") {
         return Problem::bad_request("the URL contains a NUL character (%00)").into_response();
     }
-    // Nothing that is sent grows: whatever would have to be unpacked is refused.
+    // A compressed body could exceed the limit once it is unpacked.
     if request.headers().get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
         let message = "compressed bodies are not supported";
         return Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)

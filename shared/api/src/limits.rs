@@ -1,4 +1,4 @@
-//! Limits: how many tasks are under way at the same time, who waits for a slot, and saying how many there shall be.
+//! Limits: the slots of pools, workflows, tenants and queues, and the tasks that hold or wait for one.
 
 mod contenders;
 
@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
 use model::{BackfillId, Instant, Limit};
+use read::{FairnessGroupRecord, LimitRecord};
 use serde::{Deserialize, Serialize};
-use store::{FairnessGroupRecord, LimitRecord};
 
 use crate::request::{self, Path};
 use crate::{Api, Caller, error};
@@ -16,13 +16,13 @@ use crate::{Api, Caller, error};
 pub(crate) use contenders::get_detail;
 pub use contenders::{ContenderView, LimitDetail, detail};
 
-/// How a tenant's own limit is addressed: it has no name of its own.
+/// The name of a tenant's own limit in paths.
 const OWN: &str = "own";
 
-/// No name is longer.
+/// The maximum length of a limit's name.
 const MAX_NAME: usize = 100;
 
-/// No limit has more slots.
+/// The maximum number of slots of a limit.
 pub(crate) const MAX_SLOTS: u32 = 1_000_000;
 
 /// The limits that a tenant's tasks need slots of.
@@ -41,19 +41,19 @@ pub struct LimitView {
     pub name: String,
     /// The number of slots; null for no limit.
     pub slots: Option<u32>,
-    /// How many are taken or promised.
+    /// How many are taken or granted.
     pub used: u32,
     /// How many tasks are in its wait queue.
     pub waiting: u32,
-    /// Since when the one that has waited longest does.
+    /// Since when the task that has waited longest waits.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub oldest: Option<Instant>,
-    /// Who takes turns in its line, tenants and their backfills: only of a queue, which all of them share.
+    /// The tenants and backfills that share a queue; empty for other kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub line: Vec<ShareView>,
 }
 
-/// A tenant, or one of its backfills, in the line of a queue.
+/// A tenant, or one of its backfills, in the wait queue of a queue.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ShareView {
     /// Whether it is the caller's own.
@@ -62,14 +62,14 @@ pub struct ShareView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub backfill: Option<BackfillId>,
-    /// How often the tenant comes in each round.
+    /// The tenant's turns in each round.
     pub weight: u32,
     /// For a backfill: turns for every ten of the tenant's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backfill_weight: Option<u32>,
     /// How many of its tasks wait.
     pub waiting: u32,
-    /// Since when the one that has waited longest does.
+    /// Since when the task that has waited longest waits.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub oldest: Option<Instant>,
     /// The share of slots it is entitled to while it waits, of 1.
@@ -78,7 +78,7 @@ pub struct ShareView {
     pub received: f64,
 }
 
-/// The slots to give a limit.
+/// The number of slots to give a limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitBody {
@@ -87,16 +87,16 @@ pub struct LimitBody {
     pub slots: Option<u32>,
 }
 
-/// What is known of every limit of the caller's tenant.
+/// Every limit of the caller's tenant.
 pub async fn show(api: &Api, caller: &Caller) -> Result<LimitList, Problem> {
-    let store = api.app.runtime.store();
+    let reader = api.reader(caller);
     let mut items = Vec::new();
-    for record in store.limits(caller.tenant).await.map_err(error::store)? {
-        let line = match &record.limit {
-            Limit::Queue(_) => store.groups(&record.limit).await.map_err(error::store)?,
+    for record in reader.limits().await? {
+        let groups = match &record.limit {
+            Limit::Queue(_) => reader.fairness_groups(&record.limit).await?,
             _ => Vec::new(),
         };
-        items.push(view(record, shares(&line, caller)));
+        items.push(view(record, shares(groups)));
     }
     Ok(LimitList { items })
 }
@@ -114,28 +114,29 @@ fn view(record: LimitRecord, line: Vec<ShareView>) -> LimitView {
     }
 }
 
-fn shares(line: &[FairnessGroupRecord], caller: &Caller) -> Vec<ShareView> {
+fn shares(groups: Vec<FairnessGroupRecord>) -> Vec<ShareView> {
     let part = |own: f64, all: f64| if all > 0.0 { own / all } else { 0.0 };
-    let weights: f64 = line.iter().filter(|row| row.waiting > 0).map(|row| row.weight.turns()).sum();
-    let received: f64 = line.iter().map(|row| row.received as f64).sum();
-    let share = |row: &FairnessGroupRecord| ShareView {
-        own: row.group.tenant == caller.tenant,
-        backfill: row.group.backfill.filter(|_| row.group.tenant == caller.tenant),
-        weight: row.weight.tenant,
-        backfill_weight: row.weight.backfill,
-        waiting: row.waiting,
-        oldest: row.oldest,
-        entitled: if row.waiting > 0 { part(row.weight.turns(), weights) } else { 0.0 },
-        received: part(row.received as f64, received),
+    let weights: f64 =
+        groups.iter().filter(|group| group.waiting > 0).map(|group| group.weight.turns()).sum();
+    let received: f64 = groups.iter().map(|group| group.received as f64).sum();
+    let share = |group: FairnessGroupRecord| ShareView {
+        own: group.own,
+        backfill: group.backfill,
+        weight: group.weight.tenant,
+        backfill_weight: group.weight.backfill,
+        waiting: group.waiting,
+        oldest: group.oldest,
+        entitled: if group.waiting > 0 { part(group.weight.turns(), weights) } else { 0.0 },
+        received: part(group.received as f64, received),
     };
-    line.iter().map(share).collect()
+    groups.into_iter().map(share).collect()
 }
 
 pub(crate) async fn get_list(State(api): State<Api>, caller: Caller) -> Result<Json<LimitList>, Problem> {
     show(&api, &caller).await.map(Json)
 }
 
-/// Says how many slots a limit has. Who has one keeps it; who waits and finds room begins.
+/// Sets the number of slots of a limit. Tasks that hold one keep it; waiting tasks for which there is room begin.
 pub(crate) async fn post_slots(
     State(api): State<Api>,
     caller: Caller,
@@ -144,19 +145,19 @@ pub(crate) async fn post_slots(
 ) -> Result<Json<LimitList>, Problem> {
     let limit = named(&caller, &kind, &name)?;
     if matches!(limit, Limit::Workflow(..)) {
-        let message = "a workflow says itself how many of its tasks are under way: set its \
-                       `max_active_tasks` and register it";
+        let message =
+            "a workflow's definition sets this limit: change its `max_active_tasks` and register it";
         return Err(Problem::new(StatusCode::CONFLICT, "defined_by_the_workflow", message));
     }
     if body.slots.is_some_and(|slots| slots > MAX_SLOTS) {
-        let message = format!("`slots` must be from 0 to {MAX_SLOTS}, or null for no bound");
+        let message = format!("`slots` must be from 0 to {MAX_SLOTS}, or null for no limit");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_slots", message));
     }
     api.app.runtime.slots().resize(&limit, body.slots).await.map_err(error::runtime)?;
     show(&api, &caller).await.map(Json)
 }
 
-/// The limit that an address names.
+/// The limit that a path names.
 fn named(caller: &Caller, kind: &str, name: &str) -> Result<Limit, Problem> {
     let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     if name.len() > MAX_NAME || !name.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Where a run or a task can be looked at: the console, and on Google Cloud the logs and the trace.
+//! Links to a run or a task: in the console, and on Google Cloud its logs and trace.
 
 use chrono::{SecondsFormat, TimeDelta};
 use model::{Instant, Run, RunId};
@@ -39,7 +39,7 @@ impl Links {
         format!("{}/tasks/{}", Self::run_path(run), encode(task))
     }
 
-    /// Of a run, as it stands at `now`.
+    /// The links of a run at `now`.
     pub fn of_run(&self, run: &Run, now: Instant) -> LinksView {
         let console = format!("{}/runs/{}", self.base, run.id);
         let filter = format!(r#"labels.runId="{}""#, run.id);

@@ -1,7 +1,7 @@
-//! What happens, as it happens: server-sent events.
+//! Server-sent events: changes to runs as they happen.
 //!
-//! One reader in each instance reads the news for everybody who listens, and only while somebody does: [`Feed`]. Each
-//! listener is told what concerns it, as far as it keeps up; one that does not is told that it missed something.
+//! An instance reads the change feed of a tenant once for all who listen in it, in the tenant's database role, and only
+//! while somebody listens: [`Feed`]. A listener that cannot keep up is sent a gap.
 
 mod feed;
 mod listener;
@@ -10,7 +10,6 @@ mod log;
 use std::convert::Infallible;
 use std::future::Future;
 
-use auth::Permission::Read;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event, Sse};
@@ -19,12 +18,12 @@ use axum::{Extension, http::header};
 use futures::stream::Stream;
 use host::{Problem, ShutdownNotice};
 use model::{RunId, RunState};
+use read::FeedCursor;
 use serde::{Deserialize, Serialize};
-use store::FeedCursor;
 
 use crate::request::Query;
 use crate::views::EventView;
-use crate::{Api, Caller, error};
+use crate::{Api, Caller};
 
 pub use feed::Feed;
 use listener::Listener;
@@ -42,7 +41,7 @@ pub struct LiveQuery {
     pub run: Option<RunId>,
 }
 
-/// One event, as it is told to whoever listens: what the run's own list of events says of it, and whose it is.
+/// One event with its run and workflow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LiveView {
     /// The run.
@@ -58,26 +57,24 @@ pub struct LiveView {
     pub event: EventView,
 }
 
-/// What happens from now on, or from the event on that was heard last.
+/// The events from now on, or after the last event that the client received.
 pub async fn listen(
     api: &Api,
     caller: &Caller,
     query: LiveQuery,
-    last_heard: Option<&str>,
+    last_event: Option<&str>,
     stopping: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send + 'static>, Problem> {
-    match query.run {
-        Some(run) => {
-            api.reader(caller).run(run).await?;
-        }
-        None => caller.check_filter(Read, query.workflow.as_deref())?,
-    }
-    let subscription = api.feed.subscribe(&api.app.runtime, caller.tenant).await?;
+    let reader = api.reader(caller);
+    let source = match query.run {
+        Some(run) => reader.run(run).await?.change_feed(),
+        None => reader.change_feed(query.workflow.as_deref())?,
+    };
+    let subscription = api.feed.subscribe(&api.app.runtime, &source).await?;
     let mut listener = Listener::new(subscription, query);
-    if let Some(text) = last_heard {
-        let store = api.app.runtime.store();
-        let missed = store.news(Some(&FeedCursor(text.to_owned())), feed::MAX_ROWS).await;
-        listener.catch_up(&api.app.runtime, missed.map_err(error::store)?).await;
+    if let Some(text) = last_event {
+        let missed = source.since(&FeedCursor(text.to_owned()), feed::MAX_ROWS).await?;
+        listener.catch_up(&api.app.runtime, missed).await;
     }
     Ok(Sse::new(listener.into_stream(stopping)))
 }
@@ -89,14 +86,14 @@ pub(crate) async fn get_events(
     stopping: Option<Extension<ShutdownNotice>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let last_heard = last_heard(&headers)?;
+    let last_event = last_event(&headers)?;
     let stopping = stopping.map(|Extension(stopping)| stopping).unwrap_or_default();
-    let events = listen(&api, &caller, query, last_heard, stopping.received()).await?;
+    let events = listen(&api, &caller, query, last_event, stopping.received()).await?;
     Ok((unbuffered(), events).into_response())
 }
 
-/// The event that whoever comes again heard last.
-fn last_heard(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+/// The last event that a client received before it reconnected.
+fn last_event(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     match headers.get("last-event-id").map(HeaderValue::to_str) {
         None => Ok(None),
         Some(Ok(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
@@ -104,7 +101,7 @@ fn last_heard(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     }
 }
 
-/// A proxy that waits for more before it passes anything on would make the news old.
+/// Keeps proxies from holding events back.
 fn unbuffered() -> HeaderMap {
     let unbuffered = (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     let fresh = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

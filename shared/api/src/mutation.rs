@@ -1,4 +1,4 @@
-//! The one way to every change: each mutation passes here, is carried out once per idempotency key, and is audited.
+//! Every mutation passes here: it is executed once per idempotency key, and audited.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use tracing::{Instrument, Span, error};
 
 use crate::endpoints::{Before, Change, Endpoint, Idempotency};
-use crate::{Api, BODY_LIMIT, Caller, error, limits, runs, tasks, tenants};
+use crate::{Api, BODY_LIMIT, Caller, limits, runs, tasks};
 
 /// How long a recorded response is sent again.
 const RECORD_TTL: TimeDelta = TimeDelta::hours(24);
@@ -55,7 +55,7 @@ const AFTER: [&str; 17] = [
     "error_code",
 ];
 
-/// Lets a change through. It goes on even if the caller does not wait for the response.
+/// Executes a change, even if the client disconnects meanwhile.
 pub(crate) async fn pass(
     State((api, endpoint, change)): State<(Api, Arc<Endpoint>, Change)>,
     request: Request,
@@ -71,10 +71,8 @@ pub(crate) async fn pass(
         Ok(read) => read,
         Err(problem) => return problem.into_response(),
     };
-    let tenant = caller.tenant;
     let mutation = Mutation { api, endpoint, change, caller, key, parts, body };
-    // What is read on the way is read for the caller, in this task as in the one that asked.
-    let done = tokio::spawn(store::walled(tenant, mutation.carry_out(next)).instrument(Span::current()));
+    let done = tokio::spawn(mutation.execute(next).instrument(Span::current()));
     done.await.unwrap_or_else(|panic| Problem::internal(&panic).into_response())
 }
 
@@ -104,7 +102,7 @@ struct Mutation {
 }
 
 impl Mutation {
-    async fn carry_out(self, next: Next) -> Response {
+    async fn execute(self, next: Next) -> Response {
         let idempotency_key =
             self.key.clone().filter(|_| self.change.idempotency != Idempotency::OwnKey).map(|key| {
                 IdempotencyKey { tenant: self.caller.tenant, actor: self.caller.name.clone(), key }
@@ -137,19 +135,19 @@ impl Mutation {
         Response::from_parts(head, Body::from(body))
     }
 
-    /// What is known of a request with this key; none if it has to be carried out.
+    /// The response to an earlier request with this key; none if this one is the first.
     async fn known(&self, key: &IdempotencyKey) -> Result<Option<Response>, Problem> {
         let now = self.api.app.now();
         let accounts = &self.api.accounts;
         let claim =
             accounts.claim_key(key, &self.fingerprint(), now, now - REQUEST_TIMEOUT, now - RECORD_TTL).await;
-        match claim.map_err(error::store)? {
+        match claim? {
             Claim::New => Ok(None),
             Claim::Answered(response) => Ok(Some(replay(response))),
             Claim::InProgress => {
                 let message =
                     "a request with this `Idempotency-Key` is in progress; retry to get its response";
-                Err(Problem::new(StatusCode::CONFLICT, "request_under_way", message))
+                Err(Problem::new(StatusCode::CONFLICT, "request_in_progress", message))
             }
             Claim::Mismatch => {
                 let message = "this `Idempotency-Key` was already used for a different request";
@@ -177,8 +175,8 @@ pub(crate) fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
             Ok(Some(key.to_owned()))
         }
         _ => {
-            let longest = runs::MAX_KEY;
-            let message = format!("`Idempotency-Key` must be 1 to {longest} visible ASCII characters");
+            let max = runs::MAX_KEY;
+            let message = format!("`Idempotency-Key` must be 1 to {max} visible ASCII characters");
             Err(Problem::bad_request(message))
         }
     }
@@ -258,7 +256,7 @@ async fn record(api: &Api, entry: &AuditEntry) {
 async fn snapshot_before(api: &Api, caller: &Caller, before: Before, parts: &mut Parts) -> Option<Value> {
     let params = RawPathParams::from_request_parts(parts, api).await.ok()?;
     let param = |name| params.iter().find_map(|(known, value)| (known == name).then_some(value));
-    let store = api.app.runtime.store();
+    let reader = api.reader(caller);
     match before {
         Before::Nothing => None,
         Before::Task => {
@@ -267,16 +265,16 @@ async fn snapshot_before(api: &Api, caller: &Caller, before: Before, parts: &mut
             Some(json!({"state": found.run.state, "task": task.state, "attempt": task.attempt}))
         }
         Before::Run => {
-            let found = store.run(caller.tenant, param("id")?.parse().ok()?).await.ok()??;
+            let found = reader.run_summary(param("id")?.parse().ok()?).await.ok()?;
             Some(json!({"state": found.run.state}))
         }
         Before::Workflow => {
-            let found = store.workflow(caller.tenant, param("name")?).await.ok()??;
+            let found = reader.workflow(param("name")?).await.ok()?;
             let pause = found.pause.map(|pause| json!({"at": pause.at, "by": pause.by}));
             Some(json!({"version": found.version.number, "archived": found.archived, "pause": pause}))
         }
         Before::Backfill => {
-            let found = store.backfill(caller.tenant, param("id")?.parse().ok()?).await.ok()??;
+            let found = reader.backfill(param("id")?.parse().ok()?).await.ok()?;
             Some(json!({"state": found.state}))
         }
         Before::Limit => {
@@ -286,7 +284,7 @@ async fn snapshot_before(api: &Api, caller: &Caller, before: Before, parts: &mut
             Some(json!({"slots": limit.slots}))
         }
         Before::Tenant => {
-            let found = tenants::find(api, caller, param("name")?).await.ok()?;
+            let found = reader.tenant_named(param("name")?).await.ok()?;
             Some(json!({"weight": found.weight, "max_active_tasks": found.slots}))
         }
     }

@@ -125,7 +125,7 @@ const STATUSES: [(u16, &str); 12] = [
     (412, "The resource has changed since it was read."),
     (413, "The body is too large."),
     (415, "The content type is not supported."),
-    (422, "The request is well-formed but cannot be carried out."),
+    (422, "The request is well-formed but cannot be executed."),
     (429, "Too many requests. Retry after the seconds in `Retry-After`."),
     (500, "Internal error. The server's log has the details."),
     (503, "Temporarily unavailable. Retry after the seconds in `Retry-After`."),
@@ -195,7 +195,7 @@ fn parameters(endpoint: &Endpoint, described: &Operation) -> Vec<Value> {
     if endpoint.change.is_some() {
         parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false,
-            "description": "The same request with the same key is carried out once and gets the same response for a day.",
+            "description": "The same request with the same key is executed once and gets the same response for a day.",
             "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$"},
         }));
     }

@@ -3,12 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use engine::{By, Command, Mark, Operation};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use host::Problem;
 use model::{RunId, RunState, TaskIndex, TaskState, WaitsFor};
 use runtime::Settled;
+use runtime::{By, Command, Mark, Operation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ pub struct ReasonBody {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SucceedBody {
-    /// The task's output; null for none. A switch names the branches that go on: `{"next": ["left"]}`.
+    /// The task's output; null for none. A switch names the branches that continue: `{"next": ["left"]}`.
     pub output: Value,
     /// The reason, for the timeline.
     #[serde(default, deserialize_with = "crate::request::brief")]
@@ -129,7 +129,7 @@ fn answer(
     Err(Problem::new(StatusCode::CONFLICT, "not_possible", why_not(&run)).with(json!(run)))
 }
 
-/// Why something cannot be done to a run that stands so.
+/// Why an operation is not possible in the run's state.
 fn refusal(operation: &Operation, id: RunId, state: RunState) -> String {
     let name = state.name();
     match (operation, state) {
@@ -143,13 +143,13 @@ fn refusal(operation: &Operation, id: RunId, state: RunState) -> String {
     }
 }
 
-/// Why something cannot be done to a task that stands so.
+/// Why an operation is not possible in the task's state.
 fn refusal_of_task(operation: &Operation, name: &str, found: &Found) -> String {
     let (task, kind, run) = (&found.record.task, found.spec().kind, found.run.id);
-    let stands = format!("task `{name}` of run {run} is {}", task.state.name());
+    let current = format!("task `{name}` of run {run} is {}", task.state.name());
     match (operation, task.state) {
         (Operation::Clear(_), _) => {
-            format!("{stands} and has not started, nor has anything downstream; there is nothing to clear")
+            format!("{current} and has not started, nor has anything downstream; there is nothing to clear")
         }
         (Operation::Wake(_), TaskState::Sleeping) => {
             let instead = match kind.waits_for() {
@@ -159,16 +159,16 @@ fn refusal_of_task(operation: &Operation, name: &str, found: &Found) -> String {
                     "it is waiting for other work; mark it to stop waiting"
                 }
             };
-            format!("{stands}: {instead}")
+            format!("{current}: {instead}")
         }
         (Operation::Wake(_), _) => {
-            format!("{stands}; only a sleep or a retry delay can be ended early")
+            format!("{current}; only a sleep or a retry delay can be ended early")
         }
         (Operation::Mark(..), _) if task.child.is_some() => {
             format!(
-                "{stands}; a child can be marked only while it is in progress: clear it, or mark its fan-out"
+                "{current}; a child can be marked only while it is in progress: clear it, or mark its fan-out"
             )
         }
-        _ => format!("{stands} already"),
+        _ => format!("{current} already"),
     }
 }

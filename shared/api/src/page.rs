@@ -1,15 +1,16 @@
-//! Lists in pages: at most so many items, and an opaque cursor to the next ones.
+//! Lists in pages: a limited number of items, and an opaque cursor to the next ones.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use host::Problem;
+use read::Listing;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// So many items stand on a page unless the caller says otherwise.
+/// The default number of items on a page.
 pub const DEFAULT_LIMIT: u32 = 20;
 
-/// No page has more items.
+/// The maximum number of items on a page.
 pub const MAX_LIMIT: u32 = 100;
 
 /// One page of a list.
@@ -18,21 +19,14 @@ pub const MAX_LIMIT: u32 = 100;
 pub struct Page<T> {
     /// The items, in the list's order.
     pub items: Vec<T>,
-    /// What to ask with for the next page; none where this one is the last for now.
+    /// The `cursor` of the next page; null where this one is the last for now.
     pub next_cursor: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// The same page without what does not pass; it may be shorter than asked for, and the next one may have more.
-    pub fn only(mut self, passes: impl FnMut(&T) -> bool) -> Self {
-        self.items.retain(passes);
-        self
-    }
-
-    /// The same page, which leads on from that place if it is the last of what was looked at.
-    pub(crate) fn or_on_from<P: Serialize>(mut self, place: Option<P>) -> Self {
-        self.next_cursor = self.next_cursor.or_else(|| place.map(|place| encode(&place)));
-        self
+    /// The page that a reader returned.
+    pub(crate) fn of<P: Serialize>(listing: Listing<T, P>) -> Self {
+        Self { items: listing.items, next_cursor: listing.next.as_ref().map(encode) }
     }
 
     /// The same page with each item shown in another way.
@@ -41,25 +35,25 @@ impl<T> Page<T> {
     }
 }
 
-/// Which page of a list to show, where all of the list is wanted.
+/// Which page of a list to show.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PageQuery {
     /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
-    /// From an earlier page of the same list.
+    /// The `next_cursor` of an earlier page.
     pub cursor: Option<String>,
 }
 
-/// Which page of a list is asked for; `P` is the place in the list after which it begins.
+/// The page of a list that a query asks for; `P` is the place in the list after which it begins.
 pub(crate) struct Wanted<P> {
     pub(crate) limit: u32,
     pub(crate) after: Option<P>,
 }
 
 impl<P: Serialize + DeserializeOwned> Wanted<P> {
-    /// Reads what a query says.
+    /// Reads the parameters of a query.
     pub(crate) fn read(limit: Option<u32>, cursor: Option<&str>) -> Result<Self, Problem> {
         let limit = limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
@@ -70,7 +64,7 @@ impl<P: Serialize + DeserializeOwned> Wanted<P> {
         Ok(Self { limit, after: cursor.map(decode).transpose()? })
     }
 
-    /// How many rows to ask the store for: one more than fit, to see whether there are more.
+    /// How many rows to read: one more than fit, to see whether there are more.
     pub(crate) fn rows(&self) -> u32 {
         self.limit + 1
     }
@@ -84,7 +78,7 @@ impl<P: Serialize + DeserializeOwned> Wanted<P> {
     }
 }
 
-fn encode<P: Serialize>(place: &P) -> String {
+pub(crate) fn encode<P: Serialize>(place: &P) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_vec(place).expect("places are numbers and texts"))
 }
 

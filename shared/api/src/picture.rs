@@ -2,10 +2,10 @@
 
 use axum::Json;
 use axum::extract::State;
-use engine::Graph;
 use host::Problem;
 use model::{Instant, RunId, RunState, TaskState};
 use read::TaskRecord;
+use runtime::Graph;
 use serde::{Deserialize, Serialize};
 
 use crate::openapi::shapes::{Id, RunStates, TaskStates, Time};
@@ -13,7 +13,7 @@ use crate::request::Path;
 use crate::views::ChildrenView;
 use crate::{Api, Caller, tasks};
 
-/// So many tasks are read at once.
+/// How many tasks are read at once.
 const AT_ONCE: u32 = 1_000;
 
 /// The graph of a run.
@@ -74,7 +74,7 @@ impl NodeView {
     }
 }
 
-/// The graph of a run as it stands.
+/// The graph of a run with its current states.
 pub async fn graph(api: &Api, caller: &Caller, id: RunId) -> Result<GraphView, Problem> {
     let reader = api.reader(caller).run(id).await?;
     let run = &reader.record().run;

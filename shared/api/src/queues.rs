@@ -1,14 +1,13 @@
-//! Queues: how much waits in each, for how long, and of whom.
+//! Queues: how many tasks wait in each, for how long, and whose.
 
-use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
 use host::Problem;
 use model::{BackfillId, Instant, Limit};
+use read::FairnessGroupRecord;
 use serde::{Deserialize, Serialize};
-use store::{FairnessGroupRecord, TenantFilter};
 
-use crate::{Api, Caller, error};
+use crate::{Api, Caller};
 
 /// Every queue that a task has needed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -24,18 +23,18 @@ pub struct QueueView {
     pub name: String,
     /// How many tasks wait in it.
     pub depth: u32,
-    /// How many of its tasks are under way: sent to a worker, or carried out by one.
+    /// How many of its tasks are active: dispatched or running.
     pub active: u32,
-    /// How many may be; none if there is no bound.
+    /// The maximum number of active tasks; null for no limit.
     pub slots: Option<u32>,
-    /// Since when the one that has waited longest does.
+    /// Since when the task that has waited longest waits.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub oldest: Option<Instant>,
-    /// How many that waited have been let go on so far.
+    /// How many waiting tasks were given a slot so far.
     pub released: u64,
     /// How many of those in the last minute.
     pub rate: u32,
-    /// Who waits in it or has.
+    /// The tenants and backfills that wait in it or have.
     pub fairness_groups: Vec<FairnessGroupView>,
 }
 
@@ -47,14 +46,14 @@ pub struct FairnessGroupView {
     /// The backfill, if it is one of the caller's tenant.
     #[schemars(with = "Option<crate::openapi::shapes::Id>")]
     pub backfill: Option<BackfillId>,
-    /// How often the tenant comes in each round.
+    /// The tenant's turns in each round.
     pub weight: u32,
     /// How many of its tasks wait.
     pub depth: u32,
-    /// Since when the one that has waited longest does.
+    /// Since when the task that has waited longest waits.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub oldest: Option<Instant>,
-    /// How many of its tasks that waited have been let go on so far.
+    /// How many of its waiting tasks were given a slot so far.
     pub released: u64,
     /// How many of those in the last minute.
     pub rate: u32,
@@ -62,20 +61,19 @@ pub struct FairnessGroupView {
 
 /// Every queue that a task has needed, as the caller may see it.
 pub async fn show(api: &Api, caller: &Caller) -> Result<QueueList, Problem> {
-    let store = api.app.runtime.store();
-    let (tenants, mut items) = (names(api, caller).await?, Vec::new());
-    for record in store.limits(caller.tenant).await.map_err(error::store)? {
+    let (reader, mut items) = (api.reader(caller), Vec::new());
+    for record in reader.limits().await? {
         let Limit::Queue(name) = &record.limit else { continue };
-        let groups = store.groups(&record.limit).await.map_err(error::store)?;
-        let fairness_groups: Vec<_> =
-            groups.iter().map(|group| view(caller, &tenants, group, api.app.now())).collect();
+        let groups = reader.fairness_groups(&record.limit).await?;
+        let released = groups.iter().map(|group| group.received).sum();
+        let fairness_groups: Vec<_> = groups.into_iter().map(|group| view(group, api.app.now())).collect();
         items.push(QueueView {
             name: name.clone(),
             depth: record.waiting,
             active: record.used,
             slots: record.slots,
             oldest: record.oldest,
-            released: groups.iter().map(|group| group.received).sum(),
+            released,
             rate: fairness_groups.iter().map(|group| group.rate).sum(),
             fairness_groups,
         });
@@ -83,33 +81,16 @@ pub async fn show(api: &Api, caller: &Caller) -> Result<QueueList, Problem> {
     Ok(QueueList { items })
 }
 
-fn view(
-    caller: &Caller,
-    tenants: &[(i32, String)],
-    group: &FairnessGroupRecord,
-    now: Instant,
-) -> FairnessGroupView {
-    let tenant = group.group.tenant;
-    let named = tenants.iter().find(|(id, _)| *id == tenant.0).map(|(_, name)| name.clone());
+fn view(group: FairnessGroupRecord, now: Instant) -> FairnessGroupView {
     FairnessGroupView {
-        tenant: named,
-        backfill: group.group.backfill.filter(|_| tenant == caller.tenant),
+        tenant: group.tenant,
+        backfill: group.backfill,
         weight: group.weight.tenant,
         depth: group.waiting,
         oldest: group.oldest,
         released: group.received,
         rate: group.pace.per_minute(now),
     }
-}
-
-/// The tenants that the caller may know by name: their own, or whoever may read everywhere, the first thousand.
-async fn names(api: &Api, caller: &Caller) -> Result<Vec<(i32, String)>, Problem> {
-    if !caller.may_everywhere(Read) {
-        return Ok(vec![(caller.tenant.0, caller.tenant_name.clone())]);
-    }
-    let filter = TenantFilter { limit: 1_000, ..TenantFilter::default() };
-    let found = api.app.runtime.store().tenants(&filter).await.map_err(error::store)?;
-    Ok(found.into_iter().map(|tenant| (tenant.id.0, tenant.name)).collect())
 }
 
 pub(crate) async fn get_list(State(api): State<Api>, caller: Caller) -> Result<Json<QueueList>, Problem> {

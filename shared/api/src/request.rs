@@ -20,7 +20,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
-/// What the query asks for. Parameters that nobody knows are refused, so that a slip is not a silent default.
+/// The query's parameters. Unknown ones are refused, so that a typo is not a silent default.
 pub struct Query<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
@@ -48,14 +48,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-/// What curl says of any body, unless it is told otherwise: it tells nothing.
+/// The content type that curl sends by default, which says nothing about the body.
 const UNTOLD: &str = "application/x-www-form-urlencoded";
 
-/// A body that says what it is must be one of these; one that says nothing is taken for the first.
+/// Refuses content types other than these; a body without one is taken for the first.
 pub(crate) fn check_type(headers: &HeaderMap, known: &[&str]) -> Result<(), Problem> {
-    let Some(said) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let said = said.to_str().unwrap_or_default();
-    let kind = said.split(';').next().unwrap_or_default().trim();
+    let Some(sent) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let sent = sent.to_str().unwrap_or_default();
+    let kind = sent.split(';').next().unwrap_or_default().trim();
     if known.iter().chain([&UNTOLD]).any(|known| kind.eq_ignore_ascii_case(known)) {
         return Ok(());
     }
@@ -77,7 +77,7 @@ impl<S: Send + Sync> FromRequest<S> for Text {
     }
 }
 
-/// Why somebody does something, in no more characters than an event should carry.
+/// A reason, limited to the length that an event should carry.
 pub(crate) fn brief<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let text: Option<String> = serde::Deserialize::deserialize(from)?;
     match text.as_deref().map(|text| text.chars().count()) {

@@ -5,13 +5,12 @@ mod listing;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use engine::Command;
 use host::Problem;
-use model::{Instant, Run, RunId, RunState};
-use runtime::{Origin, Settled, StartRun, Started};
+use model::{Instant, RunId, RunState};
+use read::RunRecord;
+use runtime::{Command, Origin, Settled, StartRun};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use store::{ConcurrencyMember, RunRecord};
 use uuid::Uuid;
 
 use crate::operate::ReasonBody;
@@ -23,11 +22,11 @@ use crate::{Api, Caller, Links, error, mutation, tasks, workflows};
 pub use listing::{ListQuery, SORTS, list};
 pub(crate) use listing::{check_label, get_list};
 
-/// No idempotency key is longer, in bytes.
+/// The maximum length of an idempotency key, in bytes.
 pub(crate) const MAX_KEY: usize = 255;
 
-/// So many runs that share a limit are looked at.
-const MAX_GROUP_SHOWN: u32 = 100;
+/// The maximum number of runs of a concurrency group that are examined.
+pub(crate) const MAX_GROUP_SHOWN: u32 = 100;
 
 /// Which events of a run to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, schemars::JsonSchema)]
@@ -40,7 +39,7 @@ pub struct EventsQuery {
     pub cursor: Option<String>,
 }
 
-/// What to start a run with.
+/// The run to start.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StartBody {
@@ -74,14 +73,7 @@ async fn view(api: &Api, record: RunRecord) -> Result<RunView, Problem> {
     Ok(RunView::new(record, graph.as_deref(), &api.links, api.app.now()))
 }
 
-/// The oldest runs that share a run's limit, as far as they are of interest.
-pub(crate) async fn concurrency_group(api: &Api, run: &Run) -> Result<Vec<ConcurrencyMember>, Problem> {
-    let Some(group) = run.concurrency_group.as_deref().filter(|_| run.waiting) else { return Ok(Vec::new()) };
-    let store = api.app.runtime.store();
-    store.in_concurrency_group(run.tenant, &run.workflow, group, MAX_GROUP_SHOWN).await.map_err(error::store)
-}
-
-/// One run, or words that say that there is none.
+/// The row of a run that the caller may follow.
 pub async fn find(api: &Api, caller: &Caller, id: RunId) -> Result<RunRecord, Problem> {
     Ok(api.reader(caller).run_summary(id).await?)
 }
@@ -89,18 +81,18 @@ pub async fn find(api: &Api, caller: &Caller, id: RunId) -> Result<RunRecord, Pr
 /// One run as callers see it.
 pub async fn show(api: &Api, caller: &Caller, id: RunId) -> Result<RunView, Problem> {
     let record = find(api, caller, id).await?;
-    show_found(api, record).await
+    show_found(api, caller, record).await
 }
 
-async fn show_found(api: &Api, record: RunRecord) -> Result<RunView, Problem> {
+async fn show_found(api: &Api, caller: &Caller, record: RunRecord) -> Result<RunView, Problem> {
     let id = record.run.id;
-    let group = concurrency_group(api, &record.run).await?;
+    let group = api.reader(caller).concurrency_group(&record.run, MAX_GROUP_SHOWN).await?;
     let mut view = view(api, record).await?;
-    if let Some(turn) = &mut view.waiting {
+    if let Some(waiting) = &mut view.waiting {
         let before = group.iter().take_while(|member| member.run != id);
-        turn.ahead = Some(before.filter(|member| member.waiting).count());
-        let going_on = group.iter().filter(|member| !member.waiting);
-        turn.runs = Some(going_on.map(|member| member.run).collect());
+        waiting.ahead = Some(before.filter(|member| member.waiting).count());
+        let active = group.iter().filter(|member| !member.waiting);
+        waiting.runs = Some(active.map(|member| member.run).collect());
     }
     Ok(view)
 }
@@ -135,7 +127,7 @@ pub(crate) async fn get_events(
     Ok(Json(page.map(|(seq, event)| EventView::new(seq, event, Some(&graph)))))
 }
 
-/// Starts a run. The same idempotency key again starts nothing and answers with the run that it started.
+/// Starts a run. The same idempotency key again starts nothing and returns the run that it started.
 pub(crate) async fn post_start(
     State(api): State<Api>,
     caller: Caller,
@@ -155,13 +147,17 @@ pub(crate) async fn post_start(
         origin: Origin::Api { by: caller.name.clone() },
     };
     let workflow = request.workflow.clone();
-    match start(&api, &caller, request, body.replace_existing).await {
+    let started = match body.replace_existing {
+        true => api.app.runtime.start_in_place(request, &caller.name).await,
+        false => api.app.runtime.start(request).await,
+    };
+    match started {
         Ok(started) => {
             let status = if started.new { StatusCode::CREATED } else { StatusCode::OK };
             let id = started.record.run.id;
             host::label_run(id);
-            let run = show_found(&api, started.record).await?;
-            // The run has a trace of its own: whoever asked for it can go on there.
+            let run = show_found(&api, &caller, started.record).await?;
+            // The run has a trace of its own, which the client can continue.
             let trace = HeaderValue::try_from(id.traceparent()).ok();
             let trace = trace.map(|trace| (HeaderName::from_static("traceparent"), trace));
             let headers = trace.into_iter().chain([(header::LOCATION, location(id))]);
@@ -174,16 +170,16 @@ pub(crate) async fn post_start(
     }
 }
 
-/// Why a run was not started; where another one is in its way, with that one.
+/// Why a run was not started, with the run that prevents it, if there is one.
 async fn refusal(api: &Api, caller: &Caller, error: runtime::Error) -> Problem {
-    let in_the_way = match &error {
+    let other = match &error {
         runtime::Error::DateTaken(run)
         | runtime::Error::KeyReused(run)
         | runtime::Error::ConcurrencyGroupTaken(run) => show(api, caller, *run).await.ok(),
         _ => None,
     };
     let problem = error::runtime(error);
-    match in_the_way {
+    match other {
         Some(run) => problem.with(json!(run)),
         None => problem,
     }
@@ -193,31 +189,13 @@ fn location(run: RunId) -> HeaderValue {
     HeaderValue::try_from(Links::run_path(run)).expect("an id is made of digits, letters and dashes")
 }
 
-/// Starts a run. Where another one has its date and shall make room, that one ends first.
-async fn start(
-    api: &Api,
-    caller: &Caller,
-    request: StartRun,
-    replace: bool,
-) -> Result<Started, runtime::Error> {
-    let in_the_way = match api.app.runtime.start(request.clone()).await {
-        Err(runtime::Error::DateTaken(run)) if replace => run,
-        started => return started,
-    };
-    let reason = Some(format!("run {} takes its date", request.id));
-    let cancel = Command::Cancel { actor: caller.name.clone(), reason };
-    api.app.runtime.settle(in_the_way, cancel).await?;
-    api.app.runtime.store().give_up_date(in_the_way).await?;
-    api.app.runtime.start(request).await
-}
-
-/// The id that a key asks for; without a key, a new one.
+/// The id that follows from an idempotency key; without a key, a new one.
 pub(crate) fn run_id(headers: &HeaderMap, caller: &Caller, workflow: &str) -> Result<RunId, Problem> {
     let key = mutation::key_of(headers)?;
     Ok(key.map_or_else(|| RunId(Uuid::now_v7()), |key| RunId::from_key(caller.tenant, workflow, &key)))
 }
 
-/// Ends a run. Cancelling a cancelled run again changes nothing.
+/// Cancels a run. Cancelling a cancelled run again changes nothing.
 pub(crate) async fn post_cancel(
     State(api): State<Api>,
     caller: Caller,

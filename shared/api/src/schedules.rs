@@ -1,28 +1,26 @@
-//! Schedules: what is due when, what was missed, pausing and resuming.
+//! Schedules: list, next instants, missed instants, pause and resume.
 
 use std::collections::BTreeMap;
 
-use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use calendar::{Calendar, Drift, wall};
-use chrono::TimeDelta;
 use host::Problem;
 use model::{Catchup, Instant, Overlap, Schedule, When, Workflow};
+use read::ScheduleRecord;
+use runtime::{DriftSummary, DueAt, Missed, Pause, SchedulePreview};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{Pause, ScheduleRecord};
 
 use crate::page::{Page, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error, workflows};
 
-/// So many instants to come are shown.
-const SHOWN: usize = 5;
+/// The default number of next instants.
+const MAX_SHOWN: usize = 5;
 
-/// So many instants are worked out at most.
-const MOST: usize = 1_000;
+/// The maximum number of next instants.
+const MAX_INSTANTS: usize = 1_000;
 
 /// Which schedules to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -62,7 +60,7 @@ pub struct PauseBody {
     pub reason: Option<String>,
 }
 
-/// Which schedule to resume, and what becomes of what it missed.
+/// Which schedule to resume, and what to do about the instants it missed.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResumeBody {
@@ -80,7 +78,7 @@ pub struct ScheduleList {
     pub items: Vec<ScheduleView>,
 }
 
-/// Instants to come.
+/// The next instants.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NextList {
     /// Each of them, in order.
@@ -95,7 +93,7 @@ pub struct NextView {
     /// The instant.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub at: Instant,
-    /// What clocks of the schedule's time zone show then.
+    /// The local time in the schedule's time zone.
     pub local: String,
 }
 
@@ -108,43 +106,43 @@ pub struct ScheduleView {
     pub name: String,
     /// Its pattern, if it has one.
     pub cron: Option<String>,
-    /// How many seconds lie between its instants, if they are as far apart.
+    /// The seconds between its instants, if they are equally spaced.
     pub every_seconds: Option<u32>,
     /// Its only instant, if it has one.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub at: Option<Instant>,
     /// The time zone of its pattern.
     pub timezone: String,
-    /// What its runs are given.
+    /// The inputs of its runs.
     pub inputs: Map<String, Value>,
-    /// What becomes of instants that were missed.
+    /// What happens to missed instants.
     #[schemars(with = "crate::openapi::shapes::Catchups")]
     pub catchup: Catchup,
-    /// So many runs are made at once, at most.
+    /// The maximum number of missed instants that get a run at once.
     pub cap: Option<u32>,
-    /// No more of its runs go on at the same time.
+    /// The maximum number of its runs in progress at once.
     pub max_active_runs: Option<u32>,
-    /// What becomes of one too many.
+    /// What happens to a run beyond that.
     #[schemars(with = "Option<crate::openapi::shapes::Word>")]
     pub overlap: Option<Overlap>,
-    /// Whether it makes no runs for now.
+    /// Whether it starts no runs for now.
     pub paused: bool,
     /// Who paused it, if not the file.
     pub pause: Option<PauseView>,
     /// Its next instants.
     pub next: Vec<NextView>,
-    /// What it would have to make up for; none if it is up to date.
+    /// The instants it missed; null if it is up to date.
     pub missed: Option<MissedView>,
     /// The last date that got its run.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub last_date: Option<Instant>,
-    /// Why its last instant has no run, where it should have one.
+    /// Why its last instant has no run, if it should have one.
     pub problem: Option<String>,
-    /// How late its runs began.
+    /// How late its runs started.
     pub drift: DriftView,
 }
 
-/// Who paused something.
+/// Who paused it, when and why.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PauseView {
     /// When.
@@ -162,10 +160,10 @@ impl From<Pause> for PauseView {
     }
 }
 
-/// Instants that have no run yet and are past.
+/// Instants that are past and have no run yet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MissedView {
-    /// How many there are, as far as they were counted.
+    /// How many there are, at most 1,000.
     pub count: usize,
     /// Whether there are more than were counted.
     pub more: bool,
@@ -175,39 +173,40 @@ pub struct MissedView {
     /// The latest one.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub latest: Instant,
-    /// The first few, and what clocks of the schedule's time zone showed then.
+    /// The first few.
     #[serde(default)]
     pub dates: Vec<NextView>,
 }
 
-/// How late the runs of a schedule began, of those that were not missed.
+/// How late the runs of a schedule started, without those that made up for missed instants.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DriftView {
     /// How many runs were counted.
     pub runs: i64,
     /// The median delay in milliseconds; null if nothing was counted or it exceeds a minute.
     pub p50_ms: Option<i64>,
-    /// 99 of a hundred did.
+    /// The 99th percentile of the delay in milliseconds.
     pub p99_ms: Option<i64>,
-    /// All of them did.
+    /// The maximum delay in milliseconds.
     pub max_ms: Option<i64>,
 }
 
 impl ScheduleView {
     fn new(record: ScheduleRecord, now: Instant) -> Self {
-        let calendar = Calendar::of(&record.schedule);
-        let unreadable = calendar.as_ref().err().map(ToString::to_string);
-        let calendar = calendar.ok();
-        let drift = Drift::from_counts(&record.drift);
-        let missed = calendar.as_ref().and_then(|calendar| missed(calendar, &record, now));
+        let preview = SchedulePreview::new(&record.schedule);
+        let unreadable = preview.as_ref().err().cloned();
+        let preview = preview.ok();
+        let missed =
+            preview.as_ref().and_then(|preview| preview.missed(record.decided_until, now, MAX_SHOWN));
         let (paused, Schedule { name, when, timezone, inputs, catchup, cap, max_active_runs, overlap, .. }) =
             (record.rests(), record.schedule);
         Self {
-            next: calendar.map(|calendar| next(&name, &calendar, now, SHOWN)).unwrap_or_default(),
+            next: preview.map(|preview| views(&name, preview.next(now, MAX_SHOWN))).unwrap_or_default(),
             cron: if let When::Cron(pattern) = &when { Some(pattern.clone()) } else { None },
             every_seconds: if let When::Every(seconds) = when { Some(seconds) } else { None },
             at: if let When::At(instant) = when { Some(instant) } else { None },
             workflow: record.workflow,
+            missed: missed.map(|missed| MissedView::new(&name, missed)),
             name,
             timezone,
             inputs,
@@ -217,47 +216,40 @@ impl ScheduleView {
             overlap,
             paused,
             pause: record.pause.map(PauseView::from),
-            missed,
             last_date: record.last_date,
             problem: record.problem.or(unreadable),
-            drift: DriftView {
-                runs: drift.count(),
-                p50_ms: drift.percentile(50),
-                p99_ms: drift.percentile(99),
-                max_ms: drift.percentile(100),
-            },
+            drift: DriftSummary::of(&record.drift).into(),
         }
     }
 }
 
-fn missed(calendar: &Calendar, record: &ScheduleRecord, now: Instant) -> Option<MissedView> {
-    let past: Vec<Instant> =
-        calendar.following(record.decided_until).take_while(|at| *at <= now).take(MOST + 1).collect();
-    // The one that is due just now is one of them.
-    let latest = calendar.before(now + TimeDelta::microseconds(1)).unwrap_or(now);
-    let first = *past.first()?;
-    let dates = next(&record.schedule.name, calendar, record.decided_until, past.len().min(SHOWN));
-    Some(MissedView { count: past.len().min(MOST), more: past.len() > MOST, first, latest, dates })
+impl MissedView {
+    fn new(schedule: &str, missed: Missed) -> Self {
+        let Missed { count, more, first, latest, dates } = missed;
+        Self { count, more, first, latest, dates: views(schedule, dates) }
+    }
 }
 
-fn next(schedule: &str, calendar: &Calendar, from: Instant, count: usize) -> Vec<NextView> {
-    let view = |at: Instant| NextView {
-        schedule: schedule.to_owned(),
-        at,
-        local: wall::shown(calendar.zone(), at).format("%Y-%m-%d %H:%M:%S %Z").to_string(),
-    };
-    calendar.following(from).take(count).map(view).collect()
+impl From<DriftSummary> for DriftView {
+    fn from(DriftSummary { runs, p50_ms, p99_ms, max_ms }: DriftSummary) -> Self {
+        Self { runs, p50_ms, p99_ms, max_ms }
+    }
+}
+
+fn views(schedule: &str, instants: Vec<DueAt>) -> Vec<NextView> {
+    let view = |DueAt { at, local }| NextView { schedule: schedule.to_owned(), at, local };
+    instants.into_iter().map(view).collect()
 }
 
 /// The next instants of a definition's schedules, in order.
 pub fn next_of(workflow: &Workflow, from: Instant) -> Vec<NextView> {
     let of = |schedule: &Schedule| {
-        let calendar = Calendar::of(schedule).ok().filter(|_| !schedule.paused);
-        calendar.map(|calendar| next(&schedule.name, &calendar, from, SHOWN)).unwrap_or_default()
+        let preview = SchedulePreview::new(schedule).ok().filter(|_| !schedule.paused);
+        preview.map(|preview| views(&schedule.name, preview.next(from, MAX_SHOWN))).unwrap_or_default()
     };
     let mut all: Vec<NextView> = workflow.schedules.iter().flat_map(of).collect();
     all.sort_by_key(|next| next.at);
-    all.truncate(SHOWN);
+    all.truncate(MAX_SHOWN);
     all
 }
 
@@ -265,16 +257,12 @@ pub fn next_of(workflow: &Workflow, from: Instant) -> Vec<NextView> {
 pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<ScheduleView>, Problem> {
     let wanted = Wanted::<(String, String)>::read(query.limit, query.cursor.as_deref())?;
     let after = wanted.after.as_ref().map(|(workflow, name)| (workflow.as_str(), name.as_str()));
-    let store = api.app.runtime.store();
-    let rows = store.schedules(caller.tenant, query.workflow.as_deref(), after, wanted.rows()).await;
-    let page =
-        wanted.page(rows.map_err(error::store)?, |row| (row.workflow.clone(), row.schedule.name.clone()));
+    let schedules = api.reader(caller).schedules(query.workflow.as_deref(), after, wanted.limit).await?;
     let now = api.app.now();
-    let page = page.only(|record| caller.may(Read, &record.workflow));
-    Ok(page.map(|record| ScheduleView::new(record, now)))
+    Ok(Page::of(schedules).map(|record| ScheduleView::new(record, now)))
 }
 
-/// The schedules of a workflow that is there, or one of them.
+/// The schedules of a workflow, or the one with that name.
 pub(crate) async fn find(
     api: &Api,
     caller: &Caller,
@@ -282,9 +270,7 @@ pub(crate) async fn find(
     name: Option<&str>,
 ) -> Result<Vec<ScheduleRecord>, Problem> {
     workflows::find(api, caller, workflow).await?;
-    let store = api.app.runtime.store();
-    let mut found =
-        store.schedules(caller.tenant, Some(workflow), None, u32::MAX).await.map_err(error::store)?;
+    let mut found = api.reader(caller).schedules(Some(workflow), None, u32::MAX).await?.items;
     let Some(name) = name else { return Ok(found) };
     let hint = error::did_you_mean(name, found.iter().map(|record| record.schedule.name.as_str()));
     found.retain(|record| record.schedule.name == name);
@@ -317,18 +303,20 @@ pub(crate) async fn get_next(
     Path(workflow): Path<String>,
     Query(query): Query<NextQuery>,
 ) -> Result<Json<NextList>, Problem> {
-    let count = query.count.unwrap_or(SHOWN);
-    if !(1..=MOST).contains(&count) {
-        return Err(Problem::bad_request(format!("`count` must be between 1 and {MOST}, not {count}")));
+    let count = query.count.unwrap_or(MAX_SHOWN);
+    if !(1..=MAX_INSTANTS).contains(&count) {
+        return Err(Problem::bad_request(format!(
+            "`count` must be between 1 and {MAX_INSTANTS}, not {count}"
+        )));
     }
     let mut items = Vec::new();
     for record in find(&api, &caller, &workflow, query.name.as_deref()).await? {
-        let calendar = Calendar::of(&record.schedule).map_err(|error| Problem::internal(&error))?;
+        let preview = SchedulePreview::new(&record.schedule).map_err(|error| Problem::internal(&error))?;
         let from = match &query.from {
-            Some(text) => wall::read(text, calendar.zone()).ok_or_else(|| no_time(text))?,
+            Some(text) => preview.parse(text).ok_or_else(|| no_time(text))?,
             None => api.app.now(),
         };
-        items.extend(next(&record.schedule.name, &calendar, from, count));
+        items.extend(views(&record.schedule.name, preview.next(from, count)));
     }
     items.sort_by(|one, other| (one.at, &one.schedule).cmp(&(other.at, &other.schedule)));
     items.truncate(count);
@@ -341,7 +329,7 @@ fn no_time(text: &str) -> Problem {
     ))
 }
 
-/// Nothing is made until it is resumed. Doing it again changes nothing.
+/// Pauses schedules: they start no runs until they are resumed. Doing it again changes nothing.
 pub(crate) async fn post_pause(
     State(api): State<Api>,
     caller: Caller,
@@ -359,7 +347,7 @@ pub(crate) async fn post_pause(
     Ok(Json(ScheduleList { items: done.into_values().collect() }))
 }
 
-/// It goes on, with what it missed as far as it is asked for. Doing it again changes nothing.
+/// Resumes schedules, with runs for missed instants if they are asked for. Doing it again changes nothing.
 pub(crate) async fn post_resume(
     State(api): State<Api>,
     caller: Caller,
@@ -367,8 +355,8 @@ pub(crate) async fn post_resume(
     request::Json(body): request::Json<ResumeBody>,
 ) -> Result<Json<ScheduleList>, Problem> {
     let found = find(&api, &caller, &workflow, body.name.as_deref()).await?;
-    if let Some(resting) = found.iter().find(|record| record.schedule.paused && body.name.is_some()) {
-        let name = &resting.schedule.name;
+    if let Some(paused) = found.iter().find(|record| record.schedule.paused && body.name.is_some()) {
+        let name = &paused.schedule.name;
         let message = format!("the definition of `{workflow}` pauses `{name}`; change it there");
         return Err(Problem::new(StatusCode::CONFLICT, "defined_by_the_workflow", message));
     }

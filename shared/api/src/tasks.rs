@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use engine::Graph;
 use host::Problem;
 use model::{Run, RunId, TaskIndex, TaskKey, TaskSpec, TaskState};
 use read::{RunReader, TaskRecord};
+use runtime::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ pub(crate) async fn find_in(api: &Api, reader: RunReader, name: &str) -> Result<
     }
 }
 
-/// The fan-out and the place in its list that a child's name tells.
+/// The fan-out and the position that a child's name consists of.
 fn child_named(graph: &Graph, name: &str) -> Option<(TaskIndex, usize)> {
     let (parent, place) = name.rsplit_once("__")?;
     Some((graph.index_of(parent)?, place.parse().ok()?))

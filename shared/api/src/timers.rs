@@ -1,13 +1,12 @@
 //! Pending timers: what will happen when, and why.
 
-use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
-use engine::Graph;
 use host::Problem;
 use model::{Instant, RunId, TimerKind};
+use read::{TimerCursor, TimerFilter, TimerRecord};
+use runtime::Graph;
 use serde::{Deserialize, Serialize};
-use store::{TimerCursor, TimerFilter, TimerRecord};
 
 use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{Path, Query};
@@ -63,9 +62,9 @@ impl TimerView {
             None => format!("#{}", task.0),
         });
         let spec = graph.filter(known).zip(timer.task).map(|(graph, task)| graph.spec_at(task, child));
-        let looks = spec.is_some_and(|spec| spec.pacing.is_some());
+        let polls = spec.is_some_and(|spec| spec.pacing.is_some());
         Self {
-            why: why(timer.kind, task.as_deref(), timer.attempt, looks),
+            why: why(timer.kind, task.as_deref(), timer.attempt, polls),
             link: task.as_deref().map_or(Links::run_path(run), |task| Links::task_path(run, task)),
             overdue: timer.wake_at <= now,
             kind: timer.kind.name().into(),
@@ -79,18 +78,16 @@ impl TimerView {
 }
 
 /// What happens when the timer is due.
-fn why(kind: TimerKind, task: Option<&str>, attempt: u32, looks: bool) -> String {
+fn why(kind: TimerKind, task: Option<&str>, attempt: u32, polls: bool) -> String {
     match (kind, task) {
         (TimerKind::Retry, Some(task)) => {
             format!("`{task}` is retried after attempt {attempt} failed")
         }
-        (TimerKind::Sleep, Some(task)) if looks => format!("`{task}` polls again"),
+        (TimerKind::Sleep, Some(task)) if polls => format!("`{task}` polls again"),
         (TimerKind::Sleep, Some(task)) => format!("`{task}` wakes up"),
         (TimerKind::Timeout, Some(task)) => format!("`{task}` times out"),
-        (TimerKind::Deadline, _) => "the run should have ended by then".into(),
-        (TimerKind::Timeout | TimerKind::Retry | TimerKind::Sleep, None) => {
-            "the run has taken as long as it may and ends".into()
-        }
+        (TimerKind::Deadline, _) => "the run's deadline passes".into(),
+        (TimerKind::Timeout | TimerKind::Retry | TimerKind::Sleep, None) => "the run times out".into(),
     }
 }
 
@@ -101,11 +98,9 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
         run: query.run,
         workflow: query.workflow.clone(),
         after: wanted.after.clone(),
-        limit: wanted.rows(),
+        limit: wanted.limit,
     };
-    let rows = api.app.runtime.store().timers(caller.tenant, &filter).await.map_err(error::store)?;
-    let page = wanted.page(rows, TimerRecord::place);
-    let Page { items, next_cursor } = page.only(|record| caller.may(Read, &record.workflow));
+    let Page { items, next_cursor } = Page::of(api.reader(caller).timers(&filter).await?);
     let mut views = Vec::with_capacity(items.len());
     for record in items {
         let graph = api.app.runtime.graph(record.version).await.map_err(error::runtime)?;

@@ -1,20 +1,20 @@
-//! Triggers: what starts runs by itself, what it heard of last, and letting it pause or go on.
+//! Triggers: list, get, pause and resume.
 
-use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
 use host::Problem;
 use model::{Instant, RunId, TriggerKey, TriggerOn};
+use read::{TriggerEvent, TriggerRecord};
+use runtime::TriggerPause;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::{TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord};
 
 use crate::page::{Page, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
 
-/// So many of the events that a trigger heard of are shown.
-const SHOWN: u32 = 20;
+/// The maximum number of events in a response.
+const MAX_EVENTS: u32 = 20;
 
 /// Which triggers to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -29,12 +29,12 @@ pub struct ListQuery {
     pub cursor: Option<String>,
 }
 
-/// Why a trigger shall pause.
+/// The reason for a pause.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "TriggerPauseBody")]
 pub struct PauseBody {
-    /// For whoever wonders.
+    /// The reason, for other people.
     pub reason: Option<String>,
 }
 
@@ -61,10 +61,10 @@ pub struct TriggerView {
     /// When its sensor polls next, or when an event it holds back starts a run.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub next_at: Option<Instant>,
-    /// Since when it does nothing.
+    /// Since when it is paused.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub paused_at: Option<Instant>,
-    /// Why it does nothing.
+    /// Why it is paused.
     pub paused_reason: Option<String>,
     /// Where a webhook's requests go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,35 +120,32 @@ impl TriggerView {
 /// A page of triggers, by workflow and name.
 pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<TriggerView>, Problem> {
     let wanted = Wanted::<(String, String)>::read(query.limit, query.cursor.as_deref())?;
-    let filter =
-        TriggerFilter { workflow: query.workflow.clone(), after: wanted.after.clone(), limit: wanted.rows() };
-    let rows = api.app.runtime.store().triggers(caller.tenant, &filter).await.map_err(error::store)?;
-    let page = wanted.page(rows, |record| (record.key.workflow.clone(), record.key.name.clone()));
-    let page = page.only(|record| caller.may(Read, &record.key.workflow));
-    Ok(page.map(|record| TriggerView::new(record, Vec::new())))
+    let triggers = api.reader(caller).triggers(query.workflow.clone(), wanted.after, wanted.limit).await?;
+    Ok(Page::of(triggers).map(|record| TriggerView::new(record, Vec::new())))
 }
 
-/// One trigger, with what it heard of.
-pub async fn show(api: &Api, key: &TriggerKey) -> Result<TriggerView, Problem> {
-    let store = api.app.runtime.store();
-    let record = store.trigger(key).await.map_err(error::store)?.ok_or_else(|| no_such(key))?;
-    let events = store.trigger_events(key, SHOWN).await.map_err(error::store)?;
-    Ok(TriggerView::new(record, events))
+/// One trigger with its last events.
+pub async fn show(api: &Api, caller: &Caller, key: &TriggerKey) -> Result<TriggerView, Problem> {
+    match api.reader(caller).trigger(&key.workflow, &key.name, MAX_EVENTS).await {
+        Err(read::Error::Denied(auth::Denied::NotFound(_))) => Err(no_such(key)),
+        found => found.map(|(record, events)| TriggerView::new(record, events)).map_err(Problem::from),
+    }
 }
 
 fn no_such(key: &TriggerKey) -> Problem {
     Problem::not_found(format!("workflow `{}` has no trigger `{}`", key.workflow, key.name))
 }
 
-async fn pause(
+async fn shown(
     api: &Api,
+    caller: &Caller,
     key: &TriggerKey,
-    pause: Option<TriggerPause>,
+    known: Result<bool, runtime::Error>,
 ) -> Result<Json<TriggerView>, Problem> {
-    if !api.app.runtime.triggers().pause(key, pause.as_ref()).await.map_err(error::runtime)? {
-        return Err(no_such(key));
+    match known.map_err(error::runtime)? {
+        true => show(api, caller, key).await.map(Json),
+        false => Err(no_such(key)),
     }
-    show(api, key).await.map(Json)
 }
 
 fn key(caller: &Caller, (workflow, name): (String, String)) -> TriggerKey {
@@ -168,10 +165,10 @@ pub(crate) async fn get_one(
     caller: Caller,
     Path(names): Path<(String, String)>,
 ) -> Result<Json<TriggerView>, Problem> {
-    show(&api, &key(&caller, names)).await.map(Json)
+    show(&api, &caller, &key(&caller, names)).await.map(Json)
 }
 
-/// Lets a trigger do nothing until it is resumed: events that come meanwhile start nothing.
+/// Pauses a trigger: events that arrive meanwhile start nothing.
 pub(crate) async fn post_pause(
     State(api): State<Api>,
     caller: Caller,
@@ -179,20 +176,19 @@ pub(crate) async fn post_pause(
     request::Json(body): request::Json<PauseBody>,
 ) -> Result<Json<TriggerView>, Problem> {
     let why = body.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    let reason = format!("{} paused it{why}", caller.name);
-    pause(&api, &key(&caller, names), Some(TriggerPause { at: api.app.now(), reason })).await
+    let pause = TriggerPause { at: api.app.now(), reason: format!("{} paused it{why}", caller.name) };
+    let key = key(&caller, names);
+    let known = api.app.runtime.triggers().pause(&key, Some(&pause)).await;
+    shown(&api, &caller, &key, known).await
 }
 
-/// Lets a trigger go on. A sensor looks at once, and begins with what it has seen before.
+/// Resumes a trigger. A sensor polls at once and continues from its watermark.
 pub(crate) async fn post_resume(
     State(api): State<Api>,
     caller: Caller,
     Path(names): Path<(String, String)>,
 ) -> Result<Json<TriggerView>, Problem> {
     let key = key(&caller, names);
-    let active = api.app.runtime.store().active(key.tenant, &key.workflow).await.map_err(error::store)?;
-    if active.is_some_and(|active| active.paused) {
-        return Err(error::runtime(runtime::Error::Paused(key.workflow)));
-    }
-    pause(&api, &key, None).await
+    let known = api.app.runtime.triggers().resume(&key).await;
+    shown(&api, &caller, &key, known).await
 }

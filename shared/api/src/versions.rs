@@ -1,4 +1,4 @@
-//! Versions of a workflow: list, get, compare, roll back; and taking a workflow out of use.
+//! Versions of a workflow: list, get, compare, activate; and archiving a workflow.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,8 +6,8 @@ use axum::http::HeaderMap;
 use host::Problem;
 use model::{Instant, Workflow};
 use read::{VersionRecord, WorkflowRecord};
+use runtime::Activated;
 use serde::{Deserialize, Serialize};
-use store::Activated;
 
 use crate::compare::{Difference, compare};
 use crate::etag::Tagged;
@@ -28,7 +28,7 @@ pub struct VersionView {
     pub created_at: Instant,
     /// Who registered it.
     pub created_by: String,
-    /// Whether new runs take it.
+    /// Whether new runs use it.
     pub active: bool,
     /// How many tasks it has.
     pub tasks: usize,
@@ -51,7 +51,7 @@ impl VersionView {
 /// A version in full.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct VersionDetail {
-    /// What a list says of it.
+    /// The fields of a list item.
     #[serde(flatten)]
     pub summary: VersionView,
     /// The definition, every reference resolved.
@@ -70,19 +70,19 @@ pub struct Comparison {
     pub before: i32,
     /// The version that is compared.
     pub after: i32,
-    /// What must be done to the one to make it the other.
+    /// The changes that lead from one to the other.
     #[serde(flatten)]
     pub difference: Difference,
 }
 
-/// A workflow after it was paused or resumed.
+/// A workflow after a version was activated or it was archived.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Standing {
+pub struct WorkflowState {
     /// Its name.
     pub name: String,
     /// Its active version's number.
     pub version: i32,
-    /// Whether it is out of use.
+    /// Whether it is archived.
     pub archived: bool,
     /// Whether the request changed that.
     pub changed: bool,
@@ -97,11 +97,11 @@ pub async fn list(
 ) -> Result<Page<VersionView>, Problem> {
     let wanted = Wanted::<i32>::read(query.limit, query.cursor.as_deref())?;
     let workflow = workflows::find(api, caller, name).await?;
-    let rows = api.reader(caller).versions(name, wanted.after, wanted.rows()).await?;
-    Ok(wanted.page(rows, |row| row.number).map(|row| VersionView::new(&row, &workflow)))
+    let versions = api.reader(caller).versions(name, wanted.after, wanted.limit).await?;
+    Ok(Page::of(versions).map(|version| VersionView::new(&version, &workflow)))
 }
 
-/// One version of a workflow that exists, or words that say which ones there are.
+/// One version of a workflow, or an error that names the existing ones.
 pub async fn find(
     api: &Api,
     caller: &Caller,
@@ -131,7 +131,7 @@ pub async fn difference(
 
 async fn no_such_version(api: &Api, caller: &Caller, of: &WorkflowRecord, number: i32) -> Problem {
     let newest = match api.reader(caller).versions(&of.name, None, 1).await {
-        Ok(newest) => newest.first().map_or(of.version.number, |version| version.number),
+        Ok(newest) => newest.items.first().map_or(of.version.number, |version| version.number),
         Err(error) => return error.into(),
     };
     let known = if newest == 1 { "only version 1".into() } else { format!("versions 1 to {newest}") };
@@ -168,32 +168,30 @@ pub(crate) async fn get_comparison(
     difference(&api, &caller, &name, before, after).await.map(Json)
 }
 
-/// Makes a version the one that new runs take; runs under way keep theirs. Doing it again changes nothing.
+/// Makes a version the one that new runs use; existing runs keep theirs. Doing it again changes nothing.
 pub(crate) async fn post_activate(
     State(api): State<Api>,
     caller: Caller,
     Path((name, number)): Path<(String, i32)>,
-) -> Result<Json<Standing>, Problem> {
+) -> Result<Json<WorkflowState>, Problem> {
     let workflow = workflows::find(&api, &caller, &name).await?;
-    let store = api.app.runtime.store();
-    match store.activate(caller.tenant, &name, number, api.app.now()).await.map_err(error::store)? {
+    match api.app.runtime.activate_version(caller.tenant, &name, number).await.map_err(error::runtime)? {
         Activated::Unknown => Err(no_such_version(&api, &caller, &workflow, number).await),
         activated => {
             let changed = activated == Activated::Changed;
-            api.app.runtime.wake_sweep(api.app.now()).await;
-            Ok(Json(Standing { name, version: number, archived: false, changed }))
+            Ok(Json(WorkflowState { name, version: number, archived: false, changed }))
         }
     }
 }
 
-/// Takes a workflow out of use; runs under way go on and its history stays. Doing it again changes nothing.
+/// Archives a workflow: it starts no more runs. Existing runs continue and its history stays. Doing it again changes
+/// nothing.
 pub(crate) async fn post_archive(
     State(api): State<Api>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Result<Json<Standing>, Problem> {
+) -> Result<Json<WorkflowState>, Problem> {
     let version = workflows::find(&api, &caller, &name).await?.version.number;
-    let store = api.app.runtime.store();
-    let changed = store.archive(caller.tenant, &name, api.app.now()).await.map_err(error::store)?;
-    Ok(Json(Standing { name, version, archived: true, changed }))
+    let changed = api.app.runtime.archive_workflow(caller.tenant, &name).await.map_err(error::runtime)?;
+    Ok(Json(WorkflowState { name, version, archived: true, changed }))
 }

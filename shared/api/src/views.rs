@@ -5,11 +5,11 @@ mod workers;
 
 use std::collections::BTreeMap;
 
-use engine::Graph;
 use model::{Event, EventKind, InputSpec, Instant, Run, RunId, RunState, TaskState, Workflow};
+use read::{RunRecord, Starter, WorkflowRecord};
+use runtime::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{RunRecord, Starter, WorkflowRecord};
 
 use crate::Links;
 use crate::schedules::{NextView, PauseView};
@@ -147,7 +147,7 @@ impl ParentView {
     }
 }
 
-/// What a run waits for that is held until others have ended.
+/// The concurrency group that a run waits for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TurnView {
     /// `concurrency`.
@@ -170,7 +170,7 @@ impl TurnView {
 }
 
 impl RunView {
-    /// A run as it stands at `now`; `graph` is that of the run whose task started it.
+    /// A run at `now`; `graph` is that of the run whose task started it.
     pub fn new(record: RunRecord, graph: Option<&Graph>, links: &Links, now: Instant) -> Self {
         let (run, facts) = (record.run, record.facts);
         Self {
@@ -222,7 +222,7 @@ pub struct EventView {
 }
 
 impl EventView {
-    /// An event of a run of this graph; without it, nobody knows the tasks' names.
+    /// An event of a run of this graph, which has the names of its tasks.
     pub fn new(seq: i64, event: Event, graph: Option<&Graph>) -> Self {
         let named = |index| {
             let graph = graph.filter(|graph| graph.has(index, event.child))?;
@@ -293,7 +293,7 @@ impl From<&WorkflowRecord> for WorkflowView {
 /// A workflow in full.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkflowDetail {
-    /// What a list says of it.
+    /// The fields of a list item.
     #[serde(flatten)]
     pub summary: WorkflowView,
     /// The definition, every reference resolved.

@@ -1,13 +1,14 @@
 //! Workers: list, drain, kill.
 
+use auth::Permission::{Operate, Read};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
 use model::{WorkerCommand, WorkerCommandKind, WorkerId};
+use read::{ClaimedTask, WorkerRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use store::{ClaimedTask, WorkerRecord};
 
 use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
@@ -24,12 +25,11 @@ pub struct WorkerCommandBody {
     pub reason: Option<String>,
 }
 
-/// Workers that are known, by id, with what they hold of the caller's work.
+/// The known workers, by id, with the attempts that they hold of the caller's tenant.
 pub async fn list(api: &Api, caller: &Caller, query: &PageQuery) -> Result<Page<WorkerView>, Problem> {
     let wanted = Wanted::<WorkerId>::read(query.limit, query.cursor.as_deref())?;
-    let store = api.app.runtime.store();
-    let rows = store.workers(caller.tenant, wanted.after, wanted.rows()).await.map_err(error::store)?;
-    let Page { items, next_cursor } = wanted.page(rows, |record| record.id);
+    let workers = api.reader(caller).platform(Read)?.workers(wanted.after, wanted.limit).await?;
+    let Page { items, next_cursor } = Page::of(workers);
     let mut views = Vec::with_capacity(items.len());
     for record in items {
         views.push(view(api, record).await?);
@@ -43,7 +43,7 @@ async fn view(api: &Api, record: WorkerRecord) -> Result<WorkerView, Problem> {
     for task in &record.holds {
         attempts.push(held(api, task).await?);
     }
-    let WorkerRecord { id, facts, heard_at, order, .. } = record;
+    let WorkerRecord { id, facts, heartbeat_at, command, .. } = record;
     let facts = facts.as_ref();
     Ok(WorkerView {
         id,
@@ -53,8 +53,8 @@ async fn view(api: &Api, record: WorkerRecord) -> Result<WorkerView, Problem> {
         host: facts.map(|facts| facts.host.clone()),
         version: facts.map(|facts| facts.version.clone()),
         since: facts.map(|facts| facts.since),
-        heard_at,
-        order,
+        heard_at: heartbeat_at,
+        order: command,
         attempts,
         breakers: facts
             .map(|facts| facts.breakers.iter().map(BreakerView::from).collect())
@@ -72,8 +72,8 @@ async fn held(api: &Api, task: &ClaimedTask) -> Result<ClaimedView, Problem> {
     Ok(ClaimedView { run, task: name, attempt: task.held.attempt, started_at: task.started_at, link })
 }
 
-/// Tells a worker to end. Telling it the same again changes nothing.
-async fn order(
+/// Gives a worker a command. Giving the same command again changes nothing.
+async fn command(
     api: &Api,
     caller: &Caller,
     id: WorkerId,
@@ -82,16 +82,16 @@ async fn order(
 ) -> Result<Json<WorkerView>, Problem> {
     let no_such =
         || Problem::not_found(format!("there is no worker {id}; it may have left, or it holds no attempts"));
-    let order = WorkerCommand { kind, actor: caller.name.clone(), reason: body.reason, at: api.app.now() };
-    let store = api.app.runtime.store();
-    let stands = store.command_worker(id, &order).await.map_err(error::store)?.ok_or_else(no_such)?;
+    let platform = api.reader(caller).platform(Operate)?;
+    let command = WorkerCommand { kind, actor: caller.name.clone(), reason: body.reason, at: api.app.now() };
+    let stands = api.app.runtime.workers().command(id, &command).await.map_err(error::runtime)?;
+    let stands = stands.ok_or_else(no_such)?;
     if stands.kind != kind {
         let message =
             format!("worker {id} already has the command {} from {}", stands.kind.name(), stands.actor);
-        return Err(Problem::new(StatusCode::CONFLICT, "already_told", message).with(json!(stands)));
+        return Err(Problem::new(StatusCode::CONFLICT, "already_commanded", message).with(json!(stands)));
     }
-    let record = store.worker(caller.tenant, id).await.map_err(error::store)?.ok_or_else(no_such)?;
-    view(api, record).await.map(Json)
+    view(api, platform.worker(id).await?.ok_or_else(no_such)?).await.map(Json)
 }
 
 pub(crate) async fn get_list(
@@ -109,7 +109,7 @@ pub(crate) async fn post_drain(
     Path(id): Path<WorkerId>,
     request::Json(body): request::Json<WorkerCommandBody>,
 ) -> Result<Json<WorkerView>, Problem> {
-    order(&api, &caller, id, WorkerCommandKind::Drain, body).await
+    command(&api, &caller, id, WorkerCommandKind::Drain, body).await
 }
 
 /// Has a worker stop and hand back all that it holds at once, and end.
@@ -119,5 +119,5 @@ pub(crate) async fn post_kill(
     Path(id): Path<WorkerId>,
     request::Json(body): request::Json<WorkerCommandBody>,
 ) -> Result<Json<WorkerView>, Problem> {
-    order(&api, &caller, id, WorkerCommandKind::Kill, body).await
+    command(&api, &caller, id, WorkerCommandKind::Kill, body).await
 }

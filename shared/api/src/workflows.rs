@@ -4,13 +4,13 @@ mod listing;
 mod pausing;
 mod statistics;
 
-use auth::Permission::Author;
+use auth::Permission::{Author, Read};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use host::Problem;
+use read::{RunFilter, WorkflowFilter, WorkflowRecord};
 use serde::{Deserialize, Serialize};
-use store::{RunFilter, WorkflowRecord};
 
 use crate::definitions::Definitions;
 use crate::etag::{self, Tagged};
@@ -24,32 +24,32 @@ pub use pausing::ResumeWorkflowBody;
 pub(crate) use pausing::{post_pause, post_resume};
 pub use statistics::StatisticsView;
 
-/// So many runs stand with a workflow.
+/// The number of recent runs in the response for a workflow.
 const RECENT_RUNS: usize = 10;
 
-/// So many runs say how it fares.
+/// The number of runs that statistics are computed from.
 const COUNTED_RUNS: u32 = 50;
 
-/// So many names are looked through for the one that was meant.
-const NAMES_FOR_HINTS: u32 = 1_000;
+/// The number of names that are compared with an unknown one.
+const MAX_HINTS: u32 = 1_000;
 
-/// What became of definitions that were registered.
+/// The result of a registration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Registration {
     /// Each of them, in the order of their files.
     pub registered: Vec<RegisteredView>,
 }
 
-/// Definitions that are sound.
+/// Valid definitions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Validation {
-    /// Always true: what is not sound is refused.
+    /// Always true; invalid definitions are refused.
     pub valid: bool,
     /// Each of them, in the order of their files.
     pub workflows: Vec<ValidView>,
 }
 
-/// A definition that is sound.
+/// A valid definition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ValidView {
     /// The workflow's name.
@@ -60,7 +60,7 @@ pub struct ValidView {
     pub hash: String,
 }
 
-/// One workflow, or words that say that there is none and which one may have been meant.
+/// One workflow, or an error with the most similar name.
 pub async fn find(api: &Api, caller: &Caller, name: &str) -> Result<WorkflowRecord, Problem> {
     match api.reader(caller).workflow(name).await {
         Err(read::Error::Denied(auth::Denied::NotFound(_))) => Err(no_such_workflow(api, caller, name).await),
@@ -70,8 +70,8 @@ pub async fn find(api: &Api, caller: &Caller, name: &str) -> Result<WorkflowReco
 
 pub(crate) async fn no_such_workflow(api: &Api, caller: &Caller, name: &str) -> Problem {
     // Callers who may start runs and read nothing get no hint.
-    let known = api.reader(caller).workflows(None, NAMES_FOR_HINTS).await;
-    let known = known.map(|(known, _)| known).unwrap_or_default();
+    let filter = WorkflowFilter { limit: MAX_HINTS, ..WorkflowFilter::default() };
+    let known = api.reader(caller).workflows(&filter).await.map(|known| known.items).unwrap_or_default();
     let hint = error::did_you_mean(name, known.iter().map(|record| record.name.as_str()));
     Problem::not_found(format!("there is no workflow `{name}`{hint}"))
 }
@@ -84,7 +84,7 @@ pub(crate) async fn get_one(
 ) -> Result<Tagged<WorkflowDetail>, Problem> {
     let record = find(&api, &caller, &name).await?;
     let filter = RunFilter { workflow: Some(name), limit: COUNTED_RUNS, ..RunFilter::default() };
-    let mut runs = api.app.runtime.store().runs(caller.tenant, &filter).await.map_err(error::store)?;
+    let mut runs = api.reader(&caller).list_runs(Read, &filter).await?.items;
     let statistics = StatisticsView::of(&runs);
     runs.truncate(RECENT_RUNS);
     let recent_runs = runs::views(&api, runs).await?;
@@ -103,7 +103,7 @@ pub(crate) async fn get_one(
     Ok(Tagged::new(&headers, hash, detail))
 }
 
-/// Registers all or nothing: a body with any problem in it never gets here. Sending it again changes nothing.
+/// Registers all definitions or none. Sending them again changes nothing.
 pub(crate) async fn post_register(
     State(api): State<Api>,
     caller: Caller,

@@ -1,7 +1,5 @@
 //! The database that readers share.
 
-use std::sync::Arc;
-
 use auth::Caller;
 use store::Postgres;
 
@@ -10,18 +8,17 @@ use crate::Reader;
 /// A handle on the database; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Database {
-    store: Postgres,
+    postgres: Postgres,
 }
 
 impl Database {
     /// Reads from the database of this store, over the same connections.
     pub fn new(store: &Postgres) -> Self {
-        Self { store: store.clone() }
+        Self { postgres: store.clone() }
     }
 
-    /// What this caller may see.
+    /// The only way to a reader: what it returns follows from the caller's tenant and grants.
     pub fn reader(&self, caller: &Caller) -> Reader {
-        let database = self.store.in_tenant(caller.tenant);
-        Reader { caller: caller.clone(), store: Arc::new(database.clone()), database }
+        Reader { caller: caller.clone(), postgres: self.postgres.clone() }
     }
 }

@@ -5,18 +5,50 @@
 //! not see are not found; resources they may see but not read are forbidden.
 //!
 //! `Follow` shows run summaries. Everything else about a run (its tasks, outputs, events and logs) is read through a
-//! [`RunReader`], which exists only for callers with `Read`.
+//! [`RunReader`], which exists only for callers with `Read`. What belongs to no tenant is read through a [`Platform`],
+//! which exists only for callers with a permission in every tenant.
 
+mod backfills;
+mod change_feed;
 mod database;
 mod error;
+mod limits;
+mod listing;
+mod platform;
+mod queues;
 mod reader;
 mod run;
 mod runs;
+mod schedules;
+mod tenants;
+mod timers;
+mod triggers;
 mod workflows;
 
+pub use change_feed::{ChangeFeed, FeedCursor, FeedItem, FeedPage};
 pub use database::Database;
 pub use error::{Error, Result};
+pub use limits::{ClaimedTask, Contender};
+pub use listing::Listing;
+pub use platform::{Health, Platform, WorkerRecord};
+pub use queues::FairnessGroupRecord;
 pub use reader::Reader;
 pub use run::RunReader;
-pub use runs::RunSummary;
-pub use store::{LogLine, RunFilter, RunRecord, TaskRecord, VersionRecord, WorkflowRecord};
+pub use runs::{RunCursor, RunFilter, RunSort, RunSummary};
+pub use schedules::StartRecord;
+pub use tenants::TenantRecord;
+pub use timers::{TimerCursor, TimerFilter, TimerRecord};
+pub use workflows::{WorkflowCursor, WorkflowFilter, WorkflowSort};
+
+// The rows that reads return.
+pub use store::{
+    BackfillRecord, ConcurrencyMember, DeadLetter, DeadLetterFilter, LimitRecord, LogLine, RunRecord,
+    ScheduleRecord, SlotWait, Starter, TaskRecord, TriggerEvent, TriggerRecord, VersionRecord,
+    WorkflowRecord,
+};
+
+/// The statements that are put together in code: tests prepare and plan them with all others.
+#[doc(hidden)]
+pub fn generated_statements() -> Vec<&'static str> {
+    runs::statements().into_iter().chain(workflows::statements()).collect()
+}

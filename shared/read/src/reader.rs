@@ -1,19 +1,19 @@
 //! Reads for one caller.
 
 use std::fmt;
-use std::sync::Arc;
 
 use auth::{Caller, Permission};
-use store::{Postgres, Store, TenantConnection};
+use model::{BackfillId, RunId, TenantId};
+use sqlx::PgPool;
+use store::{Postgres, TenantConnection, select};
 
 use crate::Result;
 
-/// What one caller may see. Every connection it reads with is in the caller's tenant.
+/// What one caller may see. Every connection it reads with is in the role of the caller's tenant.
 #[derive(Clone)]
 pub struct Reader {
     pub(crate) caller: Caller,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) database: Postgres,
+    pub(crate) postgres: Postgres,
 }
 
 impl Reader {
@@ -22,13 +22,23 @@ impl Reader {
         &self.caller
     }
 
-    /// A connection that sees the rows of the caller's tenant only.
-    pub(crate) async fn connection(&self) -> Result<TenantConnection> {
-        Ok(self.database.reading().await?)
+    pub(crate) fn tenant(&self) -> TenantId {
+        self.caller.tenant
     }
 
-    /// Refuses what the caller may not read of a workflow. Without the permission for any workflow they are told so;
-    /// with it for others, this one is not there.
+    /// A connection that sees the rows of the caller's tenant only.
+    pub(crate) async fn connection(&self) -> Result<TenantConnection> {
+        Ok(self.postgres.reading_as(self.caller.tenant).await?)
+    }
+
+    /// Connections that see every tenant. Only [`Platform`](crate::Platform), [`tenants`](Self::tenants) and
+    /// [`queues`](Self::queues) use them: what they return belongs to no tenant, or is stripped of whose it is.
+    pub(crate) fn all_tenants(&self) -> &PgPool {
+        self.postgres.pool()
+    }
+
+    /// Refuses what the caller may not do with a workflow. A caller without the permission for any workflow gets a
+    /// refusal; for a caller with it for other workflows, this one does not exist.
     pub(crate) fn check(&self, permission: Permission, workflow: &str, what: &str) -> Result<()> {
         self.caller.check_some(permission)?;
         Ok(self.caller.check(permission, workflow, what)?)
@@ -37,6 +47,41 @@ impl Reader {
     /// The one question about grants: whether the caller has a permission for a workflow.
     pub(crate) fn may(&self, permission: Permission, workflow: &str) -> bool {
         self.caller.may(permission, workflow)
+    }
+
+    /// Refuses a caller without a permission for a workflow.
+    pub fn check_workflow(&self, permission: Permission, workflow: &str) -> Result<()> {
+        self.check(permission, workflow, &format!("workflow `{workflow}`"))
+    }
+
+    /// Refuses a caller without a permission for the workflow of a run.
+    pub async fn check_run(&self, permission: Permission, id: RunId) -> Result<()> {
+        self.caller.check_some(permission)?;
+        if self.caller.check_tenant(permission).is_ok() {
+            return Ok(());
+        }
+        let workflow = sqlx::query_scalar("select workflow from runs where id = $1")
+            .bind(id.0)
+            .fetch_optional(&mut *self.connection().await?)
+            .await?;
+        self.check_found(permission, workflow, format!("run {id}"))
+    }
+
+    /// Refuses a caller without a permission for the workflow of a backfill.
+    pub async fn check_backfill(&self, permission: Permission, id: BackfillId) -> Result<()> {
+        self.caller.check_some(permission)?;
+        if self.caller.check_tenant(permission).is_ok() {
+            return Ok(());
+        }
+        let found = select::backfill(&mut *self.connection().await?, id).await?;
+        self.check_found(permission, found.map(|backfill| backfill.workflow), format!("backfill {id}"))
+    }
+
+    fn check_found(&self, permission: Permission, workflow: Option<String>, what: String) -> Result<()> {
+        match workflow {
+            Some(workflow) => self.check(permission, &workflow, &what),
+            None => Err(auth::Denied::NotFound(what).into()),
+        }
     }
 }
 

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use model::{AttemptRecord, Event, RunId, Task, TaskIndex, TaskKey};
 use serde_json::Value;
 use sqlx::Row;
+use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use store::{LogLine, RunRecord, TaskRecord, rows};
+use store::{LogLine, RunRecord, SlotWait, TaskRecord, rows, select};
 
-use crate::{Error, Reader, Result};
+use crate::{ChangeFeed, Error, Reader, Result};
 
 /// A run that the caller may read: tasks, outputs, events and logs.
 #[derive(Clone, Debug)]
@@ -31,12 +32,17 @@ impl RunReader {
         TaskKey { run: self.id(), task }
     }
 
-    /// Another run that this one has to do with, if the caller may read it.
+    /// Another run, such as a child or the owner of a shared task, if the caller may read it.
     pub async fn other(&self, id: RunId) -> Result<Option<RunReader>> {
         match self.reader.run(id).await {
             Err(Error::Denied(_)) => Ok(None),
             found => found.map(Some),
         }
+    }
+
+    /// The change feed, to follow this run.
+    pub fn change_feed(&self) -> ChangeFeed {
+        ChangeFeed::new(&self.reader)
     }
 
     /// The tasks of its definition, without outputs and children.
@@ -52,7 +58,8 @@ impl RunReader {
         after: Option<TaskIndex>,
         limit: u32,
     ) -> Result<Vec<TaskRecord>> {
-        Ok(self.reader.store.run_tasks(self.id(), children_of, after, limit).await?)
+        let mut connection = self.reader.connection().await?;
+        Ok(select::tasks(&mut *connection, self.id(), children_of, after, limit).await?)
     }
 
     /// One task: of its definition, or a child of one of them.
@@ -61,38 +68,24 @@ impl RunReader {
         Ok(self.tasks(child_of, before, 1).await?.pop().filter(|found| found.task.index == index))
     }
 
-    /// The item that a child of a fan-out is about.
+    /// The item of one child of a fan-out.
     pub async fn item(&self, child: TaskIndex) -> Result<Option<Value>> {
-        let found = sqlx::query("select item from items where run = $1 and idx = $2")
-            .bind(self.id().0)
-            .bind(rows::int(child.0))
-            .fetch_optional(&mut *self.reader.connection().await?)
-            .await?;
-        Ok(found.map(|row| row.try_get::<Json<_>, _>("item")).transpose()?.map(|Json(item)| item))
+        Ok(select::item(&mut *self.reader.connection().await?, self.key(child)).await?)
     }
 
     /// The outputs of these tasks, of those that have one.
     pub async fn outputs(&self, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
-        let found = sqlx::query("select idx, output from outputs where run = $1 and idx = any($2)")
-            .bind(self.id().0)
-            .bind(tasks.iter().map(|task| rows::int(task.0)).collect::<Vec<_>>())
-            .fetch_all(&mut *self.reader.connection().await?)
-            .await?;
-        let mut outputs = BTreeMap::new();
-        for row in &found {
-            outputs.insert(TaskIndex(rows::number(row, "idx")?), row.try_get::<Json<_>, _>("output")?.0);
-        }
-        Ok(outputs)
+        Ok(select::outputs(&mut *self.reader.connection().await?, self.id(), tasks).await?)
     }
 
     /// The attempts of a task that are over, oldest first.
     pub async fn attempts(&self, task: TaskIndex) -> Result<Vec<AttemptRecord>> {
-        Ok(self.reader.store.attempts(self.key(task)).await?)
+        Ok(select::attempts(&mut *self.reader.connection().await?, self.key(task)).await?)
     }
 
     /// Events with a number of `from` or higher, oldest first, with their numbers.
     pub async fn events(&self, from: i64, limit: u32) -> Result<Vec<(i64, Event)>> {
-        Ok(self.reader.store.events(self.id(), from, limit).await?)
+        Ok(select::events(&mut *self.reader.connection().await?, self.id(), from, limit).await?)
     }
 
     /// The same without those about children of fan-outs, except one child.
@@ -102,7 +95,15 @@ impl RunReader {
         from: i64,
         limit: u32,
     ) -> Result<Vec<(i64, Event)>> {
-        Ok(self.reader.store.own_events(self.id(), with, from, limit).await?)
+        let found = sqlx::query(include_str!("../queries/read_own_events.sql"))
+            .bind(self.id().0)
+            .bind(from)
+            .bind(with.map(|task| rows::int(task.0)))
+            .bind(i64::from(limit))
+            .fetch_all(&mut *self.reader.connection().await?)
+            .await?;
+        let event = |row: &PgRow| Ok((row.try_get("number")?, row.try_get::<Json<_>, _>("content")?.0));
+        found.iter().map(event).collect()
     }
 
     /// Lines of an attempt's log with a number of `from` or higher, oldest first, with their numbers.
@@ -113,6 +114,23 @@ impl RunReader {
         from: u32,
         limit: u32,
     ) -> Result<Vec<(u32, LogLine)>> {
-        Ok(self.reader.store.log(self.key(task), attempt, from, limit).await?)
+        let mut connection = self.reader.connection().await?;
+        Ok(select::log(&mut *connection, self.key(task), attempt, from, limit).await?)
+    }
+
+    /// The place of a task in a wait queue, if it is in one.
+    pub async fn slot_wait(&self, task: TaskIndex) -> Result<Option<SlotWait>> {
+        Ok(select::slot_wait(&mut *self.reader.connection().await?, self.key(task)).await?)
+    }
+
+    /// The last checkpoint of a task, with the attempt that wrote it.
+    pub async fn checkpoint(&self, task: TaskIndex) -> Result<Option<(u32, Value)>> {
+        let found = sqlx::query("select attempt, data from checkpoints where run = $1 and idx = $2")
+            .bind(self.id().0)
+            .bind(rows::int(task.0))
+            .fetch_optional(&mut *self.reader.connection().await?)
+            .await?;
+        let Some(row) = found else { return Ok(None) };
+        Ok(Some((rows::number(&row, "attempt")?, row.try_get::<Json<_>, _>("data")?.0)))
     }
 }

@@ -1,12 +1,21 @@
 //! Runs: summaries for callers who follow them, and the way to everything else about one.
 
+mod filter;
+mod picking;
+
 use auth::{Denied, Permission};
-use model::{Instant, RunId, RunState, Task, VersionId};
+use model::{Instant, Run, RunId, RunState, Task, VersionId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use store::{RunFilter, RunRecord, rows};
+use store::{ConcurrencyMember, RunRecord, rows, select};
 
-use crate::{Reader, Result, RunReader};
+use crate::{Listing, Reader, Result, RunReader};
+
+pub use filter::{RunCursor, RunFilter, RunSort};
+pub(crate) use picking::all as statements;
+
+/// How many rows are examined for a page at most, whether they pass the filter or not.
+const MAX_EXAMINED: u32 = 1_000;
 
 /// A run in a list or a chart.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,12 +37,16 @@ pub struct RunSummary {
 }
 
 impl Reader {
-    /// A run as those see it who may follow it.
+    /// The row of a run that the caller may follow.
     pub async fn run_summary(&self, id: RunId) -> Result<RunRecord> {
         self.caller.check_some(Permission::Follow)?;
-        let found = self.store.run(self.caller.tenant, id).await?;
-        let found = found.filter(|record| self.may(Permission::Follow, &record.run.workflow));
+        let found = self.found(id, Permission::Follow).await?;
         Ok(found.ok_or_else(|| Denied::NotFound(format!("run {id}")))?)
+    }
+
+    async fn found(&self, id: RunId, permission: Permission) -> Result<Option<RunRecord>> {
+        let found = select::run(&mut *self.connection().await?, self.tenant(), &[id]).await?.pop();
+        Ok(found.filter(|record| self.may(permission, &record.run.workflow)))
     }
 
     /// A run with everything in it.
@@ -43,18 +56,56 @@ impl Reader {
         Ok(RunReader { reader: self.clone(), record })
     }
 
-    /// A run whose attempts the caller carries out.
+    /// A run whose attempts the caller executes.
     pub async fn run_for_worker(&self, id: RunId) -> Result<Option<RunReader>> {
-        let found = self.store.run(self.caller.tenant, id).await?;
-        let found = found.filter(|record| self.may(Permission::Work, &record.run.workflow));
+        let found = self.found(id, Permission::Work).await?;
         Ok(found.map(|record| RunReader { reader: self.clone(), record }))
+    }
+
+    /// The runs that pass a filter and for whose workflows the caller has a permission, in order.
+    pub async fn list_runs(
+        &self,
+        permission: Permission,
+        filter: &RunFilter,
+    ) -> Result<Listing<RunRecord, RunCursor>> {
+        self.caller.check_some(permission)?;
+        let mut connection = self.connection().await?;
+        let horizon = match filter.goes_beyond_its_index() {
+            true => picking::horizon(&mut connection, self.tenant(), filter, MAX_EXAMINED).await?,
+            false => None,
+        };
+        let wanted = RunFilter {
+            until: filter.until.or(horizon),
+            limit: filter.limit.saturating_add(1),
+            ..filter.clone()
+        };
+        let found = picking::runs(&mut connection, self.tenant(), &wanted).await?;
+        let place = |record: &RunRecord| {
+            let place = filter.sort.place(&record.run);
+            place.unwrap_or((record.run.created_at, record.run.id))
+        };
+        let mut page = Listing::new(found, filter.limit, place);
+        page.next = page.next.or(horizon);
+        Ok(page.only(|record| self.may(permission, &record.run.workflow)))
     }
 
     /// The runs that pass a filter and that the caller may read, in order. A page may have fewer than its limit.
     pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunReader>> {
-        let found = self.store.runs(self.caller.tenant, filter).await?;
-        let readable = found.into_iter().filter(|record| self.may(Permission::Read, &record.run.workflow));
-        Ok(readable.map(|record| RunReader { reader: self.clone(), record }).collect())
+        let found = self.list_runs(Permission::Read, filter).await?.items;
+        Ok(found.into_iter().map(|record| RunReader { reader: self.clone(), record }).collect())
+    }
+
+    /// The unfinished runs of the concurrency group that a run waits for, oldest first, at most `limit`; none for a run
+    /// that does not wait.
+    pub async fn concurrency_group(&self, run: &Run, limit: u32) -> Result<Vec<ConcurrencyMember>> {
+        let Some(group) = run.concurrency_group.as_deref().filter(|_| run.waiting) else {
+            return Ok(Vec::new());
+        };
+        self.check(Permission::Follow, &run.workflow, &format!("run {}", run.id))?;
+        let mut connection = self.connection().await?;
+        let members =
+            select::concurrency_group(&mut *connection, self.tenant(), &run.workflow, group, Some(limit));
+        Ok(members.await?)
     }
 
     /// The tasks of the definitions of these runs by run and index, without outputs and children: one statement,

@@ -1,15 +1,74 @@
 //! Workflows and their versions.
 
-use auth::{Denied, Permission};
-use store::{VersionRecord, WorkflowRecord};
+use std::sync::LazyLock;
 
-use crate::{Reader, Result};
+use auth::{Denied, Permission};
+use model::Instant;
+use sqlx::AssertSqlSafe;
+use store::{VersionRecord, WorkflowRecord, rows, select, storable};
+
+use crate::{Listing, Reader, Result, listing};
+
+/// The order of a list of workflows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WorkflowSort {
+    /// By name.
+    #[default]
+    Name,
+    /// By name, descending.
+    NameDown,
+    /// By their last change, latest first.
+    LastChanged,
+    /// By their last change, earliest first.
+    FirstChanged,
+}
+
+/// A workflow's place in a list of any order: its last change, and its name.
+pub type WorkflowCursor = (Instant, String);
+
+/// Which workflows to list.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct WorkflowFilter {
+    /// Only those with this tag.
+    pub tag: Option<String>,
+    /// Only those with this text in their name, description or tags, ignoring case.
+    pub text: Option<String>,
+    /// The order.
+    pub sort: WorkflowSort,
+    /// Only those after this place in the list.
+    pub after: Option<WorkflowCursor>,
+    /// The maximum number of workflows.
+    pub limit: u32,
+}
+
+/// How many workflows are read at once where not all of them pass.
+const PAGE_SIZE: u32 = 100;
+
+/// How many workflows are examined for a page at most.
+const MAX_EXAMINED: usize = 1_000;
+
+impl WorkflowFilter {
+    fn passes(&self, record: &WorkflowRecord) -> bool {
+        let workflow = &record.version.workflow;
+        let tagged = self.tag.as_ref().is_none_or(|tag| workflow.tags.contains(tag));
+        let contains = |text: &String| {
+            let text = text.to_lowercase();
+            let texts = [&record.name].into_iter().chain(&workflow.description).chain(&workflow.tags);
+            texts.into_iter().any(|own| own.to_lowercase().contains(&text))
+        };
+        tagged && self.text.as_ref().is_none_or(contains)
+    }
+}
+
+fn place(record: &WorkflowRecord) -> WorkflowCursor {
+    (record.updated_at, record.name.clone())
+}
 
 impl Reader {
     /// One workflow with its active version.
     pub async fn workflow(&self, name: &str) -> Result<WorkflowRecord> {
-        self.check(Permission::Read, name, &format!("workflow `{name}`"))?;
-        let found = self.store.workflow(self.caller.tenant, name).await?;
+        self.check_workflow(Permission::Read, name)?;
+        let found = select::workflow(&mut *self.connection().await?, self.tenant(), name).await?;
         Ok(found.ok_or_else(|| Denied::NotFound(format!("workflow `{name}`")))?)
     }
 
@@ -19,30 +78,107 @@ impl Reader {
         workflow: &str,
         before: Option<i32>,
         limit: u32,
-    ) -> Result<Vec<VersionRecord>> {
-        self.check(Permission::Read, workflow, &format!("workflow `{workflow}`"))?;
-        Ok(self.store.versions(self.caller.tenant, workflow, before, limit).await?)
+    ) -> Result<Listing<VersionRecord, i32>> {
+        self.check_workflow(Permission::Read, workflow)?;
+        let found = sqlx::query(include_str!("../queries/list_versions.sql"))
+            .bind(self.tenant().0)
+            .bind(storable(workflow))
+            .bind(before)
+            .bind(listing::rows(limit))
+            .fetch_all(&mut *self.connection().await?)
+            .await?;
+        let found = found.iter().map(rows::version).collect::<store::Result<_>>()?;
+        Ok(Listing::new(found, limit, |version: &VersionRecord| version.number))
     }
 
     /// The version of a workflow with that number.
     pub async fn version(&self, workflow: &str, number: i32) -> Result<Option<VersionRecord>> {
-        self.check(Permission::Read, workflow, &format!("workflow `{workflow}`"))?;
-        Ok(self.store.numbered_version(self.caller.tenant, workflow, number).await?)
+        self.check_workflow(Permission::Read, workflow)?;
+        let mut connection = self.connection().await?;
+        Ok(select::numbered_version(&mut *connection, self.tenant(), workflow, number).await?)
     }
 
-    /// Workflows in name order, after the given name: the next `limit` of the tenant, of which those are left out that
-    /// the caller may not read, and the name to continue after if there are more.
+    /// The workflows in use that pass a filter and that the caller may read, in order. A bounded number is examined.
     pub async fn workflows(
         &self,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<(Vec<WorkflowRecord>, Option<String>)> {
+        filter: &WorkflowFilter,
+    ) -> Result<Listing<WorkflowRecord, WorkflowCursor>> {
         self.caller.check_some(Permission::Read)?;
-        let mut found = self.store.workflows(self.caller.tenant, after, limit.saturating_add(1)).await?;
-        let more = found.len() > limit as usize;
-        found.truncate(limit as usize);
-        let next = found.last().filter(|_| more).map(|record| record.name.clone());
-        found.retain(|record| self.may(Permission::Read, &record.name));
-        Ok((found, next))
+        let passes =
+            |record: &WorkflowRecord| self.may(Permission::Read, &record.name) && filter.passes(record);
+        let picky = filter.tag.is_some() || filter.text.is_some();
+        let at_once = if picky { PAGE_SIZE } else { filter.limit.saturating_add(1) };
+        let (mut after, mut found, mut examined) = (filter.after.clone(), Vec::new(), 0);
+        let left_off = loop {
+            let rows = self.sorted_workflows(filter.sort, after.as_ref(), at_once).await?;
+            let all = rows.len() < at_once as usize;
+            examined += rows.len();
+            after = rows.last().map(place).or(after);
+            found.extend(rows.into_iter().filter(passes));
+            match (all, found.len() > filter.limit as usize || examined >= MAX_EXAMINED) {
+                (true, _) => break None,
+                (false, true) => break after,
+                (false, false) => {}
+            }
+        };
+        let mut page = Listing::new(found, filter.limit, place);
+        page.next = page.next.or(left_off);
+        Ok(page)
     }
+
+    async fn sorted_workflows(
+        &self,
+        sort: WorkflowSort,
+        after: Option<&WorkflowCursor>,
+        limit: u32,
+    ) -> Result<Vec<WorkflowRecord>> {
+        let (statement, by_change) = match sort {
+            WorkflowSort::Name => (0, false),
+            WorkflowSort::NameDown => (1, false),
+            WorkflowSort::FirstChanged => (2, true),
+            WorkflowSort::LastChanged => (3, true),
+        };
+        let mut query = sqlx::query(AssertSqlSafe(STATEMENTS[statement].as_str()))
+            .bind(self.tenant().0)
+            .bind(after.map(|(_, name)| storable(name)))
+            .bind(i64::from(limit));
+        if by_change {
+            query = query.bind(after.map(|(updated_at, _)| *updated_at));
+        }
+        let found = query.fetch_all(&mut *self.connection().await?).await?;
+        Ok(found.iter().map(rows::workflow).collect::<store::Result<_>>()?)
+    }
+}
+
+/// A page of a tenant's workflows in use, each with its active version, in each order.
+static STATEMENTS: LazyLock<[String; 4]> = LazyLock::new(|| {
+    let by_name = ("workflows.name", "$2", "workflows.name");
+    let by_change = (
+        "(workflows.updated_at, workflows.name)",
+        "($4::timestamptz, $2)",
+        "workflows.updated_at {}, workflows.name",
+    );
+    [(by_name, ">"), (by_name, "<"), (by_change, ">"), (by_change, "<")].map(
+        |((place, last, order), after)| {
+            let direction = if after == ">" { "asc" } else { "desc" };
+            let order = order.replace("{}", direction);
+            format!(
+                "select workflows.tenant, workflows.name, workflows.archived, workflows.updated_at,
+                    workflows.created_at as workflow_created_at, workflows.paused_at, workflows.paused_by,
+                    workflows.pause_reason, versions.id, versions.number, versions.hash, versions.definition,
+                    versions.source, versions.created_at, versions.created_by
+               from workflows
+               join versions on versions.id = workflows.active_version
+              where workflows.tenant = $1 and not workflows.archived
+                and ($2::text is null or {place} {after} {last})
+              order by {order} {direction}
+              limit $3"
+            )
+        },
+    )
+});
+
+/// All of them, for tests that prepare and plan every statement.
+pub(crate) fn statements() -> Vec<&'static str> {
+    STATEMENTS.iter().map(String::as_str).collect()
 }

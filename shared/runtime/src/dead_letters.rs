@@ -1,18 +1,38 @@
-//! Dead dead_letters: what they hold, and publishing it again.
+//! Dead letters: the messages that they hold, replaying and discarding them.
 
 use bus::envelope;
-use model::{CloudEvent, Message};
-use store::DeadLetter;
+use model::{CloudEvent, Instant, Message};
+use store::{DeadLetter, DeadLetterFilter};
 
 use crate::{Error, Heard, Result, Runtime};
 
-/// What became of a dead letter to be published again.
+/// The outcome of a replay.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Replayed {
-    /// It is on its way, and no dead letter any more.
+    /// The message was published, and the dead letter is deleted.
     Sent,
-    /// It holds no message of ours, for this reason: it stays.
+    /// It holds no message of ours, for this reason, and stays.
     NoMessage(String),
+}
+
+/// What to do with dead letters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BulkAction {
+    /// Publish their messages again.
+    Replay,
+    /// Delete them.
+    Discard,
+}
+
+/// The outcome of a bulk action.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct BulkOutcome {
+    /// How many dead letters it examined.
+    pub matched: usize,
+    /// The ids of those that hold no message of ours and stay.
+    pub left: Vec<String>,
+    /// The last one that it examined, if there are more.
+    pub last: Option<(Instant, String)>,
 }
 
 /// The message that a dead letter holds, or why it holds none.
@@ -23,8 +43,8 @@ pub fn message_of(dead_letter: &DeadLetter) -> std::result::Result<Message, Stri
 }
 
 impl Runtime {
-    /// Publishes the message of a dead letter again, then throws the dead_letter away: a process that ends in between publishes it
-    /// twice, which is harmless, and never loses it.
+    /// Publishes the message of a dead letter again, then deletes the dead letter: a process that dies in between publishes
+    /// it twice, which is harmless, and never loses it.
     pub async fn replay(&self, dead_letter: &DeadLetter) -> Result<Replayed> {
         let message = match message_of(dead_letter) {
             Ok(message) => message,
@@ -35,8 +55,41 @@ impl Runtime {
         Ok(Replayed::Sent)
     }
 
-    /// Lets triggers hear again of an event from elsewhere. It stays where they still can make nothing of it, or where all
-    /// of them have received it before.
+    /// Deletes a dead letter.
+    pub async fn discard(&self, id: &str) -> Result<()> {
+        self.store.discard(id).await?;
+        Ok(())
+    }
+
+    /// Replays or discards the dead letters that pass a filter, newest first; a dry run only counts them.
+    pub async fn replay_or_discard(
+        &self,
+        action: BulkAction,
+        filter: &DeadLetterFilter,
+        dry_run: bool,
+    ) -> Result<BulkOutcome> {
+        let wanted = DeadLetterFilter { limit: filter.limit.saturating_add(1), ..filter.clone() };
+        let mut found = self.store.dead_letters(&wanted).await?;
+        let more = found.len() > filter.limit as usize;
+        found.truncate(filter.limit as usize);
+        let last = found.last().filter(|_| more).map(|letter| (letter.at, letter.id.clone()));
+        let mut outcome = BulkOutcome { matched: found.len(), last, ..BulkOutcome::default() };
+        for letter in found {
+            let done = match action {
+                BulkAction::Replay if dry_run => message_of(&letter).is_ok(),
+                BulkAction::Replay => self.replay(&letter).await? == Replayed::Sent,
+                BulkAction::Discard if dry_run => true,
+                BulkAction::Discard => self.discard(&letter.id).await.map(|()| true)?,
+            };
+            if !done {
+                outcome.left.push(letter.id);
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Delivers an event from outside to its triggers again. The dead letter stays if no trigger accepts the event, or if
+    /// all of them have received it before.
     async fn replay_event(&self, dead_letter: &DeadLetter, reason: String) -> Result<Replayed> {
         let Ok(event) = serde_json::from_str::<CloudEvent>(&dead_letter.body) else {
             return Ok(Replayed::NoMessage(reason));

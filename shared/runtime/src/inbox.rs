@@ -144,8 +144,7 @@ impl<S: Settle> Inbox<S> {
                     _ = &mut notified => over = true,
                     turn = self.turns.acquire() => {
                         let _turn = turn.expect("turns are never closed");
-                        // The batch may hold submissions of any tenant.
-                        store::unwalled(self.take_turn(settler)).await;
+                        self.take_turn(settler).await;
                     }
                 }
             }

@@ -4,6 +4,7 @@
 //! a command that was decided before is stale and changes nothing.
 
 mod activate;
+mod approvals;
 mod callback;
 mod child_runs;
 mod concurrency;
@@ -17,6 +18,7 @@ mod inbox;
 mod inline_next;
 mod job;
 mod pipeline;
+mod preview;
 mod publish;
 mod register;
 mod repair;
@@ -24,8 +26,10 @@ mod sensors;
 mod slots;
 mod start;
 mod template_scope;
+mod tenants;
 mod timers;
 mod upstream_trigger;
+mod workers;
 
 use std::sync::Arc;
 
@@ -33,15 +37,31 @@ use bus::Bus;
 use model::Clock;
 use store::Store;
 
+pub use approvals::{Approval, approval};
 pub use callback::CallbackJob;
-pub use dead_letters::{Replayed, message_of};
+pub use dead_letters::{BulkAction, BulkOutcome, Replayed, message_of};
 pub use error::{Error, Result};
 pub use events::{Heard, Received};
 pub use job::{Brief, Job, secrets_of};
 pub use pipeline::Settled;
+pub use preview::{Evaluated, ExpressionError, TemplateNames, rendered_config, visible_outputs};
+pub use register::{compile, schemas};
 pub use sensors::{Find, Poll};
-pub use start::{BackfillPlan, NewBackfill, Origin, StartRun, Started, Steer};
+pub use start::{
+    BackfillPlan, DriftSummary, DueAt, Missed, NewBackfill, Origin, SchedulePreview, StartRun, Started,
+    Steer, made_up_for,
+};
+pub use tenants::{TenantChange, Tenants};
 pub use timers::{Fired, wake};
+pub use workers::Workers;
+
+// The types of what this crate takes and returns.
+pub use engine::retry::attempts_allowed;
+pub use engine::{By, Command, Graph, Mark, Operation};
+pub use language::{Definition, Diagnostic, FileKind, SourceFile};
+pub use store::{
+    Activated, BackfillState, DeadLetterFilter, Fault, Finding, LogLine, Pause, Paused, Rerun, TriggerPause,
+};
 
 /// What a function needs to change runs: the store, the bus and a clock.
 pub struct Runtime {

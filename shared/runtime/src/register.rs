@@ -1,10 +1,25 @@
 //! Registering definitions.
 
-use language::Definition;
+use language::{Definition, Diagnostic, Schema, SourceFile};
 use model::{TenantId, Workflow};
-use store::{NewVersion, Registered};
+use serde_json::Value;
+use store::{Activated, NewVersion, Registered};
 
 use crate::{Result, Runtime};
+
+/// Compiles files that belong together, or returns everything that is wrong with them.
+pub fn compile(files: &[SourceFile]) -> std::result::Result<Vec<Definition>, Vec<Diagnostic>> {
+    let compiled = language::compile(files);
+    match compiled.diagnostics.is_empty() {
+        true => Ok(compiled.definitions),
+        false => Err(compiled.diagnostics),
+    }
+}
+
+/// The JSON Schemas of the files that can be registered, by name.
+pub fn schemas() -> impl Iterator<Item = (&'static str, Value)> {
+    Schema::ALL.into_iter().map(|schema| (schema.name(), schema.to_json()))
+}
 
 impl Runtime {
     /// Registers sound definitions, all of them or none; unchanged ones keep the version they have.
@@ -28,5 +43,20 @@ impl Runtime {
             self.wake_sweep(at).await;
         }
         Ok(registered)
+    }
+
+    /// Makes a version that exists the active one. An archived workflow becomes active again.
+    pub async fn activate_version(&self, tenant: TenantId, workflow: &str, number: i32) -> Result<Activated> {
+        let now = self.clock.now();
+        let activated = self.store.activate(tenant, workflow, number, now).await?;
+        if activated == Activated::Changed {
+            self.wake_sweep(now).await;
+        }
+        Ok(activated)
+    }
+
+    /// Archives a workflow: it starts no more runs, and its history stays. Returns whether it was in use.
+    pub async fn archive_workflow(&self, tenant: TenantId, workflow: &str) -> Result<bool> {
+        Ok(self.store.archive(tenant, workflow, self.clock.now()).await?)
     }
 }

@@ -15,7 +15,7 @@ use store::{PollRecord, TriggerEvent, TriggerPause, TriggerRecord};
 use tracing::warn;
 
 use crate::start::trigger::{Begun, Cause, what};
-use crate::{Result, Triggers};
+use crate::{Error, Result, Triggers};
 
 /// The queue whose executors look for triggers.
 const QUEUE: &str = "light";
@@ -78,6 +78,15 @@ impl Triggers<'_> {
             self.runtime.wake_sweep(now).await;
         }
         Ok(known)
+    }
+
+    /// Resumes a trigger; refused while its workflow is paused. Returns whether there is such a trigger.
+    pub async fn resume(self, key: &TriggerKey) -> Result<bool> {
+        let active = self.runtime.store.active(key.tenant, &key.workflow).await?;
+        if active.is_some_and(|active| active.paused) {
+            return Err(Error::Paused(key.workflow.clone()));
+        }
+        self.pause(key, None).await
     }
 
     /// What a trigger's sensor looks at, with the secrets that it names.

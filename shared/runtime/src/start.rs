@@ -4,6 +4,8 @@ mod backfill;
 mod child;
 mod origin;
 mod prepare;
+mod preview;
+mod replace;
 mod schedule;
 pub(crate) mod trigger;
 
@@ -17,6 +19,7 @@ use store::RunRecord;
 pub use backfill::{BackfillPlan, NewBackfill, Steer};
 pub use origin::Origin;
 pub(crate) use prepare::Prepared;
+pub use preview::{DriftSummary, DueAt, Missed, SchedulePreview, made_up_for};
 
 use crate::concurrency;
 use crate::pipeline::{Creation, Pipeline};

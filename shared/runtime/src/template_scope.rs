@@ -6,27 +6,9 @@ use engine::{Graph, RunSlice};
 use language::template::{Item, RunFacts, Scope, TaskFacts};
 use model::{Child, Run, TaskIndex};
 use serde_json::{Map, Value};
-use store::{Context, Facts, RunRecord, Transaction};
+use store::{Context, Facts, Transaction};
 
-use crate::{Result, Runtime};
-
-impl Runtime {
-    /// What templates of a run can name: those of one of its tasks, or, where none is named, all that was delivered.
-    /// Secrets are not in it.
-    pub async fn template_scope(
-        &self,
-        record: &RunRecord,
-        graph: &Graph,
-        task: Option<TaskIndex>,
-    ) -> Result<Scope> {
-        let seen = task.map_or_else(|| graph.indices().collect(), |task| graph.ancestors(task));
-        let outputs = self.store.outputs(record.run.id, &seen).await?;
-        let context = Context { facts: record.facts.clone(), outputs };
-        let at = At { task: task.unwrap_or(TaskIndex(0)), child: None, attempt: 1 };
-        let scope = scope(graph, &record.run, at, &context, None);
-        Ok(Scope { task: scope.task.filter(|_| task.is_some()), ..scope })
-    }
-}
+use crate::Result;
 
 /// What a batch of tasks can see.
 pub(crate) struct TemplateScopes {

@@ -1,5 +1,5 @@
--- A page of a tenant's runs, newest first. A filter that is null lets everything pass; each kind of
--- filter has an index in this order, so a page costs its own length.
+-- The newest runs of a tenant. A filter that is null lets everything pass; each kind of filter has an index in this order,
+-- so a list costs its own length.
 select runs.id, runs.tenant, runs.workflow, runs.version, runs.state, runs.revision, runs.counts,
        runs.failures, runs.events, runs.created_at, runs.started_at, runs.finished_at, runs.error,
        runs.parent_run, runs.parent_idx, runs.parent_attempt, runs.parent_waits, runs.depth, runs.concurrency_group, runs.waiting, runs.priority,
@@ -15,7 +15,6 @@ select runs.id, runs.tenant, runs.workflow, runs.version, runs.state, runs.revis
  where runs.tenant = $1
    and ($2::text is null or runs.workflow = $2)
    and ($3::text is null or runs.state = $3)
-   and ($7::uuid is null or runs.parent_run = $7)
-   and ($4::timestamptz is null or (runs.created_at, runs.id) < ($4, $5::uuid))
+   and ($4::uuid is null or runs.parent_run = $4)
  order by runs.created_at desc, runs.id desc
- limit $6
+ limit $5

@@ -1,10 +1,10 @@
-//! What attempts report while they run.
+//! Attempts that are over, and what attempts report while they run.
 
 use async_trait::async_trait;
-use model::{Instant, TaskKey};
+use model::{AttemptRecord, Instant, TaskKey};
 use serde_json::Value;
 
-use crate::{LogChunk, Result};
+use crate::{LogChunk, LogLine, Result};
 
 /// How far an attempt has come.
 #[derive(Clone, PartialEq, Debug)]
@@ -17,9 +17,15 @@ pub struct Checkpoint {
     pub data: Value,
 }
 
-/// What attempts report while they run.
+/// Attempts that are over, and what attempts report while they run.
 #[async_trait]
 pub trait Attempts: Send + Sync {
+    /// The attempts of a task that are over, oldest first.
+    async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>>;
+
+    /// Lines of an attempt's log with a number of `from` or higher, oldest first, with their numbers.
+    async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>>;
+
     /// Appends lines to an attempt's log. Lines are numbered from 0; the same first line again changes nothing.
     async fn append_log(&self, chunk: &LogChunk) -> Result<()>;
 

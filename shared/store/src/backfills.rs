@@ -188,10 +188,7 @@ pub trait Backfills: Send + Sync {
     /// Creates a backfill with its dates. Its id again changes nothing.
     async fn create_backfill(&self, record: &BackfillRecord, dates: &[BackfillDate]) -> Result<()>;
 
-    /// One backfill of a tenant.
-    async fn backfill(&self, tenant: TenantId, id: BackfillId) -> Result<Option<BackfillRecord>>;
-
-    /// One backfill, whoever's it is.
+    /// One backfill of any tenant.
     async fn any_backfill(&self, id: BackfillId) -> Result<Option<BackfillRecord>>;
 
     /// Backfills of a tenant, newest first, after the given one.

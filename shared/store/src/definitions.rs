@@ -3,10 +3,7 @@
 use async_trait::async_trait;
 use model::{Instant, TenantId, VersionId};
 
-use crate::{
-    Activated, Active, NewVersion, Pause, Registered, Result, VersionRecord, WorkflowCursor, WorkflowRecord,
-    WorkflowSort,
-};
+use crate::{Activated, Active, NewVersion, Pause, Registered, Result, VersionRecord, WorkflowRecord};
 
 /// Why a trigger pauses whose workflow does.
 pub(crate) const WORKFLOW_PAUSES: &str = "its workflow is paused";
@@ -41,6 +38,9 @@ pub trait Definitions: Send + Sync {
     /// Which version of a workflow is active: all that starting a run has to ask for, since versions never change.
     async fn active(&self, tenant: TenantId, name: &str) -> Result<Option<Active>>;
 
+    /// One workflow with its active version.
+    async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>>;
+
     /// One version.
     async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>>;
 
@@ -65,37 +65,4 @@ pub trait Definitions: Send + Sync {
         pause: Option<&Pause>,
         at: Instant,
     ) -> Result<Paused>;
-}
-
-/// Workflows and their versions as people see them.
-#[async_trait]
-pub trait DefinitionViews: Send + Sync {
-    /// One workflow with its active version.
-    async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>>;
-
-    /// Workflows in name order, after the given name; archived ones are left out.
-    async fn workflows(
-        &self,
-        tenant: TenantId,
-        after: Option<&str>,
-        limit: u32,
-    ) -> Result<Vec<WorkflowRecord>>;
-
-    /// Workflows in use, in some order, after the given place; archived ones are left out.
-    async fn sorted_workflows(
-        &self,
-        tenant: TenantId,
-        sort: WorkflowSort,
-        after: Option<&WorkflowCursor>,
-        limit: u32,
-    ) -> Result<Vec<WorkflowRecord>>;
-
-    /// Versions of a workflow, newest first, below the given number.
-    async fn versions(
-        &self,
-        tenant: TenantId,
-        workflow: &str,
-        before: Option<i32>,
-        limit: u32,
-    ) -> Result<Vec<VersionRecord>>;
 }

@@ -77,23 +77,6 @@ pub struct Inspection {
     pub next: Option<RunId>,
 }
 
-/// How a store itself is.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Health {
-    /// Its version, as a number: 150004 for 15.4. None for a store without one.
-    pub version: Option<u32>,
-    /// Whether its schema is the one that this program knows.
-    pub schema_is_current: bool,
-    /// What time it thinks it is.
-    pub clock: Option<Instant>,
-    /// How many connections are open, and how many there may be.
-    pub connections: Option<(u32, u32)>,
-    /// When the oldest transaction began that is open now.
-    pub oldest_transaction: Option<Instant>,
-    /// Tables that this program may not write to.
-    pub forbidden: Vec<String>,
-}
-
 impl Fault {
     /// Every fault.
     pub const ALL: [Fault; 13] = [
@@ -198,7 +181,4 @@ pub trait Inspections: Send + Sync {
     /// Looks for what should not be: of the system as a whole where `after` is none, and of a bounded number of
     /// unfinished runs after that one. Says where to go on.
     async fn inspect(&self, now: Instant, after: Option<RunId>) -> Result<Inspection>;
-
-    /// How the store itself is.
-    async fn health(&self) -> Result<Health>;
 }

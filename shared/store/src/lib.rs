@@ -9,7 +9,6 @@
 mod admission;
 mod attempts;
 mod backfills;
-mod change_feed;
 mod chunks;
 mod dead_letters;
 mod definitions;
@@ -33,38 +32,35 @@ mod timers;
 mod transaction;
 mod trial;
 mod triggers;
-mod wall;
 mod workers;
 
 pub use attempts::{Attempts, Checkpoint};
 pub use backfills::*;
-pub use change_feed::{ChangeFeed, FeedCursor, FeedItem, FeedPage};
-pub use dead_letters::{DeadLetterViews, DeadLetters};
-pub use definitions::{DefinitionViews, Definitions, Paused};
+pub use dead_letters::DeadLetters;
+pub use definitions::{Definitions, Paused};
 pub use error::{Error, Result};
 pub use foreign::query_foreign;
-pub use inspection::{Fault, Finding, Health, Inspection, Inspections};
+pub use inspection::{Fault, Finding, Inspection, Inspections};
 pub use load::{Load, Measured, Pool, TenantLoad, Usage};
 pub use maintenance::Maintenance;
 pub use memory::Memory;
-pub use normal::text as storable;
+pub use normal::{label as storable_label, schedule_of_date, text as storable};
 pub use outbox::Outbox;
 pub use pace::Pace;
 #[doc(hidden)]
 pub use postgres::generated_statements;
-pub use postgres::{Postgres, TenantConnection, rows};
+pub use postgres::{Postgres, TenantConnection, rows, select};
 pub use records::*;
 pub use retention::{Part, Retention};
-pub use runs::{RunViews, Runs};
+pub use runs::Runs;
 pub use schedules::*;
-pub use slots::{SlotViews, Slots};
-pub use tenants::{TenantFilter, TenantRecord, Tenants};
-pub use timers::{TimerViews, Timers};
+pub use slots::Slots;
+pub use tenants::Tenants;
+pub use timers::Timers;
 pub use transaction::{Transaction, TransactionSlots, TransactionTriggers, Transactions};
 pub use trial::Trial;
 pub use triggers::{PollRecord, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, Triggers};
-pub use wall::{unwalled, walled};
-pub use workers::{WorkerViews, Workers};
+pub use workers::Workers;
 
 /// Declares [`Store`] as the sum of the traits.
 macro_rules! sum_of {
@@ -78,6 +74,4 @@ macro_rules! sum_of {
 sum_of! {
     Transactions, Definitions, Runs, Attempts, Timers, Slots, Tenants, Schedules, Backfills, Triggers, Workers,
     DeadLetters, Outbox, Maintenance, Inspections, Retention, Measured,
-    DefinitionViews, RunViews, TimerViews, SlotViews, WorkerViews, DeadLetterViews,
-    ChangeFeed,
 }

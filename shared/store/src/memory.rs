@@ -6,7 +6,6 @@
 mod admission;
 mod attempts;
 mod backfills;
-mod change_feed;
 mod constraints;
 mod dead_letters;
 mod definitions;
@@ -16,7 +15,6 @@ mod load;
 mod maintenance;
 mod outbox;
 mod retention;
-mod run_views;
 mod runs;
 mod schedules;
 mod shares;
@@ -27,7 +25,6 @@ mod timers;
 mod transaction;
 mod triggers;
 mod workers;
-mod workflows;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

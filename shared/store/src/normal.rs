@@ -33,7 +33,7 @@ pub fn text(text: &str) -> Cow<'_, str> {
 
 /// A text that rows are found by, as an index can hold it: what is longer keeps its beginning, and is told apart from
 /// others by a hash of all of it.
-pub(crate) fn label(label: &str) -> Cow<'_, str> {
+pub fn label(label: &str) -> Cow<'_, str> {
     let label = text(label);
     if label.chars().count() <= MAX_LABEL {
         return label;
@@ -91,7 +91,7 @@ pub(crate) fn facts(facts: &Facts) -> Facts {
 
 /// What tells the dates of a schedule apart from those of others. A workflow's only schedule shares its dates with
 /// people.
-pub(crate) fn schedule_of_date(schedule: &str) -> Cow<'_, str> {
+pub fn schedule_of_date(schedule: &str) -> Cow<'_, str> {
     if schedule == Schedule::ONLY { Cow::Borrowed("") } else { text(schedule) }
 }
 

@@ -5,7 +5,6 @@ mod admission;
 mod attempts;
 mod backfills;
 mod beginning;
-mod change_feed;
 mod columns;
 mod concurrency;
 mod connecting;
@@ -13,17 +12,16 @@ mod dead_letters;
 mod definitions;
 mod inspection;
 mod items;
+mod labels;
 mod load;
 mod login;
 mod maintenance;
 mod new_runs;
 mod outbox;
 mod partitions;
-mod picking;
 mod reading;
 mod retention;
 pub mod rows;
-mod run_views;
 mod runs;
 mod saves;
 mod schedules;
@@ -36,15 +34,26 @@ mod timers;
 mod transaction;
 mod triggers;
 mod workers;
-mod workflows;
 
-use model::TenantId;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgPool;
 
 use crate::Result;
 
 pub use self::reading::TenantConnection;
+
+/// Reads that the ledger and people share, each over a connection: the engine's own, or one in a tenant's role.
+pub mod select {
+    pub use super::attempts::{attempts, log};
+    pub use super::backfills::{backfill, backfill_progress, backfills};
+    pub use super::concurrency::members as concurrency_group;
+    pub use super::dead_letters::{dead_letter, dead_letters};
+    pub use super::definitions::{numbered_version, workflow};
+    pub use super::runs::{events, item, outputs, run, tasks};
+    pub use super::schedules::schedules;
+    pub use super::slots::{limits, slot_wait};
+    pub use super::triggers::{trigger, trigger_events, triggers};
+}
 
 /// The schema, step by step.
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
@@ -59,8 +68,6 @@ pub fn generated_statements() -> Vec<&'static str> {
 #[derive(Clone, Debug)]
 pub struct Postgres {
     pool: PgPool,
-    /// The tenant whose rows [`reading`](Self::reading) sees; all of them for the engine.
-    tenant: Option<TenantId>,
 }
 
 impl Postgres {

@@ -222,55 +222,6 @@ pub struct DueTimer {
     pub timer: Timer,
 }
 
-/// Which timers to list.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct TimerFilter {
-    /// Only of this run.
-    pub run: Option<RunId>,
-    /// Only of this workflow.
-    pub workflow: Option<String>,
-    /// Only those that come after this one in the list.
-    pub after: Option<TimerCursor>,
-    /// At most so many.
-    pub limit: u32,
-}
-
-/// A timer's place among all timers: by time, then by whose it is and what it is for.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
-pub struct TimerCursor {
-    /// When it is due.
-    pub wake_at: Instant,
-    /// The run.
-    pub run: RunId,
-    /// The task; none for the run's own.
-    pub task: Option<TaskIndex>,
-    /// The name of its kind.
-    pub kind: String,
-}
-
-/// A pending timer as readers see it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct TimerRecord {
-    /// The run it belongs to.
-    pub run: RunId,
-    /// The workflow's name.
-    pub workflow: String,
-    /// The run's version, whose graph names the task.
-    pub version: VersionId,
-    /// The task's place, if it is a child of a fan-out.
-    pub child: Option<Child>,
-    /// The timer.
-    pub timer: Timer,
-}
-
-impl TimerRecord {
-    /// Its place among all timers.
-    pub fn place(&self) -> TimerCursor {
-        let Timer { task, kind, wake_at, .. } = self.timer;
-        TimerCursor { wake_at, run: self.run, task, kind: kind.name().to_owned() }
-    }
-}
-
 /// A message that can never succeed, kept with the reason.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeadLetter {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use model::{AttemptRecord, Event, RunId, TaskIndex, TaskKey, TenantId};
+use model::{Event, RunId, TaskIndex, TaskKey, TenantId};
 
-use crate::{ConcurrencyMember, Facts, LogLine, Result, RunCursor, RunFilter, RunRecord, TaskRecord};
+use crate::{Facts, Result, RunFilter, RunRecord, TaskRecord};
 
 /// Runs outside a transaction. Nothing here locks, and no decision rests on it alone.
 #[async_trait]
@@ -13,7 +13,7 @@ pub trait Runs: Send + Sync {
     /// One run of a tenant.
     async fn run(&self, tenant: TenantId, id: RunId) -> Result<Option<RunRecord>>;
 
-    /// Runs of a tenant, newest first.
+    /// The newest runs of a tenant that pass a filter.
     async fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Result<Vec<RunRecord>>;
 
     /// What a run was created with.
@@ -46,35 +46,4 @@ pub trait Runs: Send + Sync {
 
     /// Releases the logical date of a run that has ended, so that another run can take it. Idempotent.
     async fn give_up_date(&self, run: RunId) -> Result<()>;
-}
-
-/// Runs as people see them, at a cost that does not grow with history or with children of fan-outs.
-#[async_trait]
-pub trait RunViews: Send + Sync {
-    /// The unfinished runs of a group, oldest first. Unlike a unit's, nothing is locked, and no decision is made on it.
-    async fn in_concurrency_group(
-        &self,
-        tenant: TenantId,
-        workflow: &str,
-        group: &str,
-        limit: u32,
-    ) -> Result<Vec<ConcurrencyMember>>;
-
-    /// Attempts of a task that are over, oldest first.
-    async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>>;
-
-    /// The same, but for those about children of fan-outs, save one child.
-    async fn own_events(
-        &self,
-        run: RunId,
-        with: Option<TaskIndex>,
-        from: i64,
-        limit: u32,
-    ) -> Result<Vec<(i64, Event)>>;
-
-    /// Lines of an attempt's log with a number of `from` or higher, oldest first, with their numbers.
-    async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>>;
-
-    /// The position of the last row if a list reads `rows` rows of the index that serves it. None if there are fewer.
-    async fn horizon(&self, tenant: TenantId, filter: &RunFilter, rows: u32) -> Result<Option<RunCursor>>;
 }

@@ -1,7 +1,7 @@
 //! Schedules of workflows in use, and how far each has come.
 
 use async_trait::async_trait;
-use model::{Catchup, Instant, RunId, Schedule, TenantId};
+use model::{Catchup, Instant, Schedule, TenantId};
 
 use crate::Result;
 
@@ -80,19 +80,6 @@ impl ScheduleRecord {
     }
 }
 
-/// When a run that a schedule made was planned, and when it began.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct StartRecord {
-    /// The run.
-    pub run: RunId,
-    /// For when it was planned.
-    pub date: Instant,
-    /// When it was made.
-    pub created_at: Instant,
-    /// When it began, if it has: when it was made, or when a limit on runs let it go on.
-    pub started_at: Option<Instant>,
-}
-
 /// The part of a store that is about schedules. Registering, activating and archiving a workflow keeps them in step with
 /// its active version, in the same transaction.
 #[async_trait]
@@ -108,15 +95,6 @@ pub trait Schedules: Send + Sync {
 
     /// Schedules that should be looked at, the longest overdue first.
     async fn due_schedules(&self, now: Instant, limit: u32) -> Result<Vec<ScheduleRecord>>;
-
-    /// The last runs that a schedule made, the latest date first.
-    async fn last_starts(
-        &self,
-        tenant: TenantId,
-        workflow: &str,
-        schedule: &str,
-        limit: u32,
-    ) -> Result<Vec<StartRecord>>;
 
     /// Writes a schedule over the revision it was read at. Returns whether it was still the one.
     async fn save_schedule(&self, record: &ScheduleRecord) -> Result<bool>;

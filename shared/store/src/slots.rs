@@ -1,11 +1,11 @@
-//! Limits, and who has or waits for their slots.
+//! Limits, and the tasks that have or wait for their slots.
 
 use async_trait::async_trait;
 use model::{Instant, Limit, TaskKey, TenantId};
 
-use crate::{Contender, FairnessGroupRecord, Granted, LimitRecord, Result, SlotWait};
+use crate::{Granted, LimitRecord, Result, SlotWait};
 
-/// Limits, and who was granted a slot.
+/// Limits and their wait queues, outside a transaction.
 #[async_trait]
 pub trait Slots: Send + Sync {
     /// Sets the number of slots of a limit; none for no bound. Tasks that have a slot keep it.
@@ -16,23 +16,10 @@ pub trait Slots: Send + Sync {
 
     /// Tasks that were granted slots by `before` and have not claimed them, the longest ago first.
     async fn untaken(&self, before: Instant, limit: u32) -> Result<Vec<Granted>>;
-}
 
-/// Limits and their wait queues as people see them.
-#[async_trait]
-pub trait SlotViews: Send + Sync {
-    /// Every limit that a tenant's tasks need a place of, by kind and name.
+    /// Every limit that tasks of a tenant have needed a slot of, by kind and name.
     async fn limits(&self, tenant: TenantId) -> Result<Vec<LimitRecord>>;
 
-    /// What each tenant in the line of a limit has coming and was given.
-    async fn groups(&self, limit: &Limit) -> Result<Vec<FairnessGroupRecord>>;
-
-    /// The tasks of a tenant that hold their slots, those of its oldest runs first, in at most `runs` unfinished runs.
-    async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>>;
-
-    /// The tasks of a tenant that wait for a slot of a limit, in the order in which they get one.
-    async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>>;
-
-    /// Where a task stands in line, if it does.
+    /// The place of a task in a wait queue, if it is in one.
     async fn slot_wait(&self, key: TaskKey) -> Result<Option<SlotWait>>;
 }

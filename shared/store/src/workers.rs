@@ -1,9 +1,9 @@
 //! Workers.
 
 use async_trait::async_trait;
-use model::{Instant, TenantId, WorkerCommand, WorkerId};
+use model::{Instant, WorkerCommand, WorkerId};
 
-use crate::{Claim, Heartbeat, HeartbeatReply, Result, Silence, WorkerRecord};
+use crate::{Claim, Heartbeat, HeartbeatReply, Result, Silence};
 
 /// Workers: which are alive, what they hold, what they are commanded to do.
 #[async_trait]
@@ -26,23 +26,4 @@ pub trait Workers: Send + Sync {
 
     /// Forgets these workers, if they are still silent: what they held has been taken from them.
     async fn forget_workers(&self, silent: &[Silence]) -> Result<u64>;
-}
-
-/// Workers as people see them.
-#[async_trait]
-pub trait WorkerViews: Send + Sync {
-    /// Workers that are known, by id, after the given one, with what they hold of a tenant.
-    async fn workers(
-        &self,
-        tenant: TenantId,
-        after: Option<WorkerId>,
-        limit: u32,
-    ) -> Result<Vec<WorkerRecord>>;
-
-    /// One worker, if it is known.
-    async fn worker(&self, tenant: TenantId, id: WorkerId) -> Result<Option<WorkerRecord>> {
-        let before = id.0.as_u128().checked_sub(1).map(|before| WorkerId(uuid::Uuid::from_u128(before)));
-        let found = self.workers(tenant, before, 1).await?.pop();
-        Ok(found.filter(|found| found.id == id))
-    }
 }

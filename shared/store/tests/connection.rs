@@ -4,7 +4,7 @@ extern crate ebbflow_store as store;
 
 use model::TenantId;
 use sqlx::{ConnectOptions, Connection, PgConnection};
-use store::{DeadLetterViews, DefinitionViews, Error, Postgres, Slots, Transactions};
+use store::{DeadLetters, Error, Postgres, Slots, Transactions};
 
 #[tokio::test]
 async fn a_database_that_is_not_there_is_unavailable() {
@@ -85,8 +85,8 @@ async fn whoever_gives_up_at_any_point_leaves_nothing_open_on_the_connection() {
             weight.cast_signed(),
             "what is written is kept"
         );
-        let read = store.workflows(TenantId::DEFAULT, None, 1);
-        tokio::select! { biased; _ = store::walled(TenantId::DEFAULT, read) => {}, () = wait() => {} }
-        store.set_weight(TenantId::DEFAULT, 1).await.expect("nobody is behind a wall that another left");
+        let read = store.reading_as(TenantId::DEFAULT);
+        tokio::select! { biased; _ = read => {}, () = wait() => {} }
+        store.set_weight(TenantId::DEFAULT, 1).await.expect("no connection keeps the role of a tenant");
     }
 }

@@ -1,4 +1,4 @@
-//! The second wall: with it, a statement that forgets its tenant finds nothing of another one.
+//! Tenant isolation: in a tenant's role, a statement that forgets its tenant finds nothing of another one.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
@@ -6,10 +6,10 @@ extern crate ebbflow_store as store;
 
 use model::{Instant, TenantId};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
-use store::{DefinitionViews, Postgres, RunFilter, Runs, Tenants};
+use store::{Postgres, Tenants};
 
 /// Tables of which the role sees one tenant's rows, and the column that says whose they are.
-const TABLES: [&str; 19] = [
+const TABLES: [&str; 22] = [
     "tenants",
     "workflows",
     "versions",
@@ -24,11 +24,14 @@ const TABLES: [&str; 19] = [
     "timers",
     "items",
     "shared_task_waiters",
+    "checkpoints",
     "schedules",
     "backfills",
     "backfill_dates",
     "triggers",
     "trigger_events",
+    "limits",
+    "slot_waiters",
 ];
 
 fn at() -> Instant {
@@ -50,6 +53,10 @@ async fn two_tenants() -> (testkit::Database, Postgres, TenantId, PgConnection) 
                  values ({tenant}, 'w', 1, 'h', '{{}}', '', 'epoch', 'x');
              set session_replication_role = replica;
              insert into events (run, run_at, seq, count, events) values ('{run}', 'epoch', 0, 1, '[{{}}]');
+             insert into limits (kind, tenant, name) values ('pool', {tenant}, 'p');
+             insert into slot_waiters (run, idx, attempt, tenant, lim, step, needs, id, rank, since)
+                 select '{run}', 0, 1, {tenant}, id, 0, array[id], 0, 0, 'epoch' from limits where tenant = {tenant};
+             insert into checkpoints (run, idx, attempt, at, data) values ('{run}', 0, 1, 'epoch', '{{}}');
              set session_replication_role = origin;",
         );
         connection.execute(AssertSqlSafe(statements)).await.unwrap();
@@ -71,21 +78,23 @@ async fn a_statement_that_forgets_its_tenant_finds_nothing_of_another() {
     for (setting, seen) in [(other.0.to_string(), 1), (String::new(), 0), ("999".into(), 0)] {
         let begin = format!("begin; set local role ebbflow_tenant; set local ebb.tenant = '{setting}'");
         connection.execute(AssertSqlSafe(begin)).await.unwrap();
-        for table in ["tenants", "workflows", "versions"] {
+        for table in ["tenants", "workflows", "versions", "limits", "slot_waiters"] {
             assert_eq!(count(&mut connection, table).await, seen, "{table} for {setting:?}");
         }
-        assert_eq!(count(&mut connection, "events").await, 0, "a run that is not seen has no events");
+        for table in ["events", "checkpoints"] {
+            assert_eq!(count(&mut connection, table).await, 0, "{table}: a run that is not seen has none");
+        }
         connection.execute("rollback").await.unwrap();
     }
     connection.execute("begin; set local role ebbflow_tenant").await.unwrap();
-    assert_eq!(count(&mut connection, "workflows").await, 0, "who names no tenant sees none");
+    assert_eq!(count(&mut connection, "workflows").await, 0, "without a tenant nothing is seen");
 }
 
 #[tokio::test]
-async fn every_table_that_the_role_may_read_has_its_wall_and_it_may_write_none() {
+async fn every_table_that_the_role_may_read_has_a_policy_and_it_may_write_none() {
     let (_database, _, _, mut connection) = two_tenants().await;
     let found = sqlx::query(
-        "select relname::text as name, relrowsecurity as walled,
+        "select relname::text as name, relrowsecurity as isolated,
                 has_table_privilege('ebbflow_tenant', oid, 'insert, update, delete, truncate') as writes
            from pg_class where relkind in ('r', 'p') and relnamespace = current_schema()::regnamespace
             and has_table_privilege('ebbflow_tenant', oid, 'select') order by relname",
@@ -98,26 +107,21 @@ async fn every_table_that_the_role_may_read_has_its_wall_and_it_may_write_none()
     assert_eq!(names, expected);
     for row in found {
         let name: String = row.get("name");
-        assert!(row.get::<bool, _>("walled") && !row.get::<bool, _>("writes"), "{name}");
+        assert!(row.get::<bool, _>("isolated") && !row.get::<bool, _>("writes"), "{name}");
     }
 }
 
 #[tokio::test]
-async fn what_is_done_for_a_tenant_reads_nothing_of_another_even_if_it_asks_for_it() {
+async fn a_connection_of_a_tenant_is_in_its_role_until_it_is_dropped() {
     let (_database, store, other, _) = two_tenants().await;
-    let names = async |tenant| {
-        let found = store.workflows(tenant, None, 10).await.unwrap();
-        found.into_iter().map(|found| found.name).collect::<Vec<_>>()
-    };
-    // The workflows have no active version, so nothing is listed: versions are.
-    assert_eq!(names(other).await, [""; 0]);
-    let versions = async |tenant| store.versions(tenant, "w", None, 10).await.map(|found| found.len());
-    // Unreadable definitions are an error of the reader: seen is seen.
-    assert!(versions(other).await.is_err());
-    assert!(store::walled(other, versions(other)).await.is_err());
-    assert_eq!(store::walled(TenantId::DEFAULT, versions(other)).await.unwrap(), 0);
-    assert!(store::walled(TenantId::DEFAULT, store::unwalled(versions(other))).await.is_err());
-    assert!(versions(other).await.is_err(), "the wall is gone with what was done behind it");
-    let runs = store::walled(other, store.runs(other, &RunFilter { limit: 5, ..RunFilter::default() })).await;
-    assert_eq!(runs.unwrap().len(), 0);
+    for tenant in [TenantId::DEFAULT, other] {
+        let mut connection = store.reading_as(tenant).await.unwrap();
+        let role: String =
+            sqlx::query_scalar("select current_user::text").fetch_one(&mut *connection).await.unwrap();
+        assert_eq!(role, "ebbflow_tenant");
+        let versions = "select distinct tenant from versions";
+        let seen: Vec<i32> = sqlx::query_scalar(versions).fetch_all(&mut *connection).await.unwrap();
+        assert_eq!(seen, [tenant.0]);
+    }
+    assert!(store.tenant("third", at()).await.is_ok(), "the engine is not restricted");
 }

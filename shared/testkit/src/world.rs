@@ -29,6 +29,7 @@ pub struct World<B = SilentBus, C = ManualClock> {
     pub clock: C,
     /// Everything that changes runs goes through it.
     pub runtime: Arc<Runtime>,
+    memory: Option<Memory>,
     postgres: Option<(Postgres, Database)>,
 }
 
@@ -42,8 +43,9 @@ impl World {
 impl<B: Bus + Clone + 'static, C: Clock + Clone + 'static> World<B, C> {
     /// A world in memory.
     pub fn in_memory(bus: B, clock: C) -> Self {
-        let runtime = runtime(Arc::new(Memory::default()), &bus, &clock);
-        Self { bus, clock, runtime, postgres: None }
+        let memory = Memory::default();
+        let runtime = runtime(Arc::new(memory.clone()), &bus, &clock);
+        Self { bus, clock, runtime, memory: Some(memory), postgres: None }
     }
 
     /// A world on a database of its own.
@@ -51,12 +53,20 @@ impl<B: Bus + Clone + 'static, C: Clock + Clone + 'static> World<B, C> {
         let database = migrated(Postgres::migrate).await;
         let postgres = connect(&database, CONNECTIONS).await;
         let runtime = runtime(Arc::new(postgres.clone()), &bus, &clock);
-        Self { bus, clock, runtime, postgres: Some((postgres, database)) }
+        Self { bus, clock, runtime, memory: None, postgres: Some((postgres, database)) }
     }
 
     /// The store of the runtime.
     pub fn store(&self) -> &Arc<dyn Store> {
         self.runtime.store()
+    }
+
+    /// The store of a world in memory, to look into its rows.
+    ///
+    /// # Panics
+    /// If the world is on Postgres.
+    pub fn memory(&self) -> &Memory {
+        self.memory.as_ref().expect("a world in memory")
     }
 
     /// The same store as what it is, for reads and accounts.

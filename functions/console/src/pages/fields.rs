@@ -1,6 +1,6 @@
 //! Forms made from typed inputs.
 
-use language::config::Approval;
+use api::approvals::{ApprovalForm, FormField};
 use model::{InputSpec, InputType};
 use serde_json::{Map, Value};
 
@@ -44,21 +44,21 @@ impl Field {
     }
 
     /// The fields that an approval asks for.
-    pub(crate) fn of_approval(ask: &Approval) -> Vec<Self> {
-        let field = |(name, field): (&String, &language::config::FormField)| Self {
-            id: format!("input.{name}"),
-            label: name.clone(),
+    pub(crate) fn of_approval(form: &ApprovalForm) -> Vec<Self> {
+        let field = |field: FormField| Self {
+            id: format!("input.{}", field.name),
+            label: field.name,
             kind: field.kind,
-            hint: field.description.as_ref().map(|words| words.0.clone()).unwrap_or_default(),
+            hint: field.description.unwrap_or_default(),
             required: field.required,
             value: String::new(),
             choices: Vec::new(),
             wrong: None,
         };
-        ask.fields.iter().map(field).collect()
+        form.fields().into_iter().map(field).collect()
     }
 
-    /// The same with what was sent, so that nobody has to fill it in again.
+    /// The same with the values that were sent.
     pub(crate) fn with_sent(mut self, sent: &Sent) -> Self {
         match sent.raw(&self.id) {
             Some(value) => self.value = value.to_owned(),
@@ -99,7 +99,7 @@ fn written(value: &Value) -> String {
     if value.is_array() || value.is_object() { show::json(value) } else { show::value(value) }
 }
 
-/// What a form says of these inputs. What cannot be read as its type goes on as text: the API says what is wrong with it.
+/// The values of these inputs in a form. A value that cannot be parsed is passed on as text, so that the API reports it.
 pub(crate) fn values(
     kinds: impl IntoIterator<Item = (String, InputType)>,
     sent: &Sent,

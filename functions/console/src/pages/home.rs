@@ -21,16 +21,16 @@ use crate::shell::Shell;
 use crate::show::{self, Markup};
 use crate::visitor::Visitor;
 
-/// So many runs tell how it went lately.
+/// The maximum number of runs in the chart of the last day.
 const PULSE: u32 = 2_000;
 
-/// The picture of the last day has so many columns.
+/// The number of columns of that chart.
 const PARTS: usize = 48;
 
-/// So many unfinished runs are looked through for somebody who is waited for.
+/// The number of unfinished runs that are searched for approvals.
 const ASKED: u32 = 50;
 
-/// A decision that somebody has to make.
+/// An approval that waits for a person.
 struct Asking {
     run: RunId,
     workflow: String,
@@ -72,7 +72,7 @@ pub(crate) async fn page(State(console): At, visitor: Visitor) -> Answer {
     let letters = visitor.ask.get_if_allowed("/dead-letters?limit=5").await?;
     let since = now - TimeDelta::days(1);
     let runs = visitor.data.pulse(since, PULSE).await?;
-    // Where there are too many runs to count in a day, the picture tells of a shorter time.
+    // With too many runs to count in a day, the chart covers a shorter time.
     let from = if runs.len() == PULSE as usize { runs.last().map_or(since, |run| run.0) } else { since };
     let failures = runs.iter().filter(|(_, state)| *state == RunState::Failed).count();
     let window = if from == since { "24 h".to_owned() } else { show::span(now - from) };

@@ -19,13 +19,13 @@ use crate::refused::Refused;
 use crate::show::{self, Markup};
 use crate::visitor::Visitor;
 
-/// So many lines are on a page.
+/// The number of lines on a page.
 const SHOWN: u32 = 500;
 
-/// So many lines are searched for a text.
+/// The maximum number of lines that are searched for a text.
 const SEARCHED: u32 = 20_000;
 
-/// So many lines are read at once.
+/// How many lines are read at once.
 const AT_ONCE: u32 = 1_000;
 
 /// No text of a log has more lines.
@@ -41,20 +41,20 @@ pub(crate) struct Lines {
     pub(crate) items: Vec<(u32, LogLine)>,
     /// How many lines there are.
     pub(crate) total: u32,
-    /// The first that was looked at.
+    /// The first line that was examined.
     pub(crate) from: u32,
-    /// The first that was not looked at any more.
+    /// The first line after those that were examined.
     pub(crate) to: u32,
     search: String,
 }
 
 impl Lines {
-    /// Where the lines before these begin.
+    /// The start of the page before.
     pub(crate) fn earlier(&self) -> Option<u32> {
         (self.from > 0).then(|| self.from.saturating_sub(SHOWN))
     }
 
-    /// Where the lines after these begin.
+    /// The start of the next page.
     pub(crate) fn later(&self) -> Option<u32> {
         (self.to < self.total).then_some(self.to)
     }
@@ -88,7 +88,7 @@ pub(crate) fn plain(line: &str) -> String {
     out
 }
 
-/// The part of a log that a page shows: the end of it unless said, since that is where one reads what went wrong.
+/// The part of a log that a page shows; by default its end, where errors are.
 pub(crate) async fn lines(
     run: &RunReader,
     task: TaskIndex,

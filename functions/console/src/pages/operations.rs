@@ -1,8 +1,8 @@
 //! Operations: what the machinery is about, and what people can do about it.
 
 mod audit;
+mod health;
 mod tables;
-mod told;
 
 use api::limits::LimitList;
 use axum::Router;
@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use host::Problem;
 use serde_json::{Map, Value, json};
 
-use super::steer::{no_such, told};
+use super::steer::{no_such, outcome};
 use crate::Console;
 use crate::ask::part;
 use crate::refused::Refused;
@@ -31,15 +31,15 @@ pub(crate) fn router() -> Router<Console> {
         .route("/operations/triggers", get(tables::triggers))
         .route("/operations/triggers/{workflow}/{name}/{action}", post(steer_trigger))
         .route("/operations/backfills", get(tables::backfills))
-        .route("/operations/letters", get(told::letters))
-        .route("/operations/breakers", get(told::breakers))
+        .route("/operations/dead-letters", get(health::dead_letters))
+        .route("/operations/breakers", get(health::breakers))
         .route("/operations/audit", get(audit::page))
         .route("/operations/audit/export", get(audit::export))
-        .route("/operations/health", get(told::health).post(told::repair))
+        .route("/operations/health", get(health::health).post(health::repair))
         .route("/operations/{page}/{id}/{action}", post(steer))
 }
 
-/// A button of a page: what the API is asked to do to which things, which fields go along, and what is said of it then.
+/// A button of a page: the API's endpoint, the fields that it sends, and the message afterwards.
 struct Button {
     page: &'static str,
     things: &'static str,
@@ -66,8 +66,8 @@ const BUTTONS: [Button; 11] = [
     button(["backfills", "backfills", "pause"], &[], "The backfill is paused."),
     button(["backfills", "backfills", "resume"], &[], "The backfill is resumed."),
     button(["backfills", "backfills", "cancel"], &[], "The backfill and its runs are being cancelled."),
-    button(["letters", "dead-letters", "replay"], &[], "The message was published again."),
-    button(["letters", "dead-letters", "discard"], &[], "The message was discarded."),
+    button(["dead-letters", "dead-letters", "replay"], &[], "The message was published again."),
+    button(["dead-letters", "dead-letters", "discard"], &[], "The message was discarded."),
 ];
 
 async fn steer(
@@ -89,7 +89,7 @@ async fn steer_trigger(
     press(&visitor, &sent, "triggers", &thing, &action).await
 }
 
-/// Has done what a button of a page says.
+/// Calls the API for a button of a page.
 async fn press(
     visitor: &Visitor,
     sent: &Sent,
@@ -102,7 +102,7 @@ async fn press(
     let body: Map<String, Value> =
         fields.iter().map(|field| ((*field).to_owned(), json!(sent.field(field)))).collect();
     let answer = visitor.ask.post::<Value>(&format!("/{things}/{thing}/{action}"), &body.into()).await;
-    told(sent, answer.map(|_| ()), done)
+    outcome(sent, answer.map(|_| ()), done)
 }
 
 async fn set_limit(visitor: Visitor, place: Path<(String, String)>, sent: Sent) -> Result<Response, Refused> {
@@ -112,5 +112,5 @@ async fn set_limit(visitor: Visitor, place: Path<(String, String)>, sent: Sent) 
     let path = format!("/limits/{}/{}", part(&kind), part(&name));
     let answer = visitor.ask.post::<LimitList>(&path, &json!({ "slots": slots })).await;
     let words = slots.map_or_else(|| "no limit".into(), |slots| format!("{slots} slots"));
-    told(&sent, answer.map(|_| ()), &format!("The {kind} {name} now has {words}."))
+    outcome(&sent, answer.map(|_| ()), &format!("The {kind} {name} now has {words}."))
 }

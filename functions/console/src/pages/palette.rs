@@ -23,7 +23,7 @@ const PAGES: [(&str, &str); 15] = [
     ("Schedules", "/operations/schedules"),
     ("Triggers", "/operations/triggers"),
     ("Backfills", "/operations/backfills"),
-    ("Dead letters", "/operations/letters"),
+    ("Dead letters", "/operations/dead-letters"),
     ("Breakers", "/operations/breakers"),
     ("Audit log", "/operations/audit"),
     ("Health", "/operations/health"),

@@ -4,14 +4,16 @@ mod tried;
 
 use std::collections::BTreeMap;
 
+use api::Graph;
+use api::approvals::ApprovalForm;
 use api::explain::Explanation;
+use api::expressions::rendered_config;
 use api::page::Page;
 use api::request::{Path, Query};
 use api::timers::TimerView;
 use api::views::{ChildrenView, EventView, RunView, TaskView};
 use askama::Template;
 use axum::extract::State;
-use engine::Graph;
 use host::Problem;
 use model::{Event, EventKind, Instant, RunId, RunState, Task, TaskIndex, TaskKind, TaskState};
 use read::RunReader;
@@ -20,31 +22,31 @@ use serde_json::Value;
 use tried::Tried;
 
 use super::fields::Field;
-use super::{Answer, At, task};
+use super::{Answer, At};
 use crate::ask::{part, query};
 use crate::charts::bars;
-use crate::graph::Explained;
+use crate::graph;
+use crate::graph::Annotations;
 use crate::phases;
 use crate::refused::Refused;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
 use crate::visitor::Visitor;
-use crate::{Console, graph};
 
-/// So many events tell what tasks did with their time.
+/// The maximum number of events from which the phases of tasks are computed.
 const EVENTS: u32 = 5_000;
 
-/// So many tasks have a bar of their own.
+/// The maximum number of tasks with a bar.
 const ROWS: usize = 500;
 
-/// So many tasks are told about in words.
+/// The maximum number of tasks that are explained.
 const WORDS: usize = 5;
 
 /// What of a run is shown.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunQuery {
-    /// `events`, `data` or `try`; the graph and the tasks unless said.
+    /// `events`, `data` or `try`; default the graph and the tasks.
     tab: Option<String>,
     /// The children of this fan-out instead of the tasks.
     parent: Option<String>,
@@ -71,7 +73,7 @@ struct Row {
     skipped: Option<String>,
 }
 
-/// An approval that somebody has to decide about.
+/// An approval that waits for a person.
 pub(crate) struct Question {
     pub(crate) task: String,
     pub(crate) message: String,
@@ -118,7 +120,7 @@ pub(crate) async fn page(
     let mut page = RunPage {
         tab,
         why: why(&visitor, &run).await?,
-        questions: questions(&console, &visitor, &reader, &graph, &tasks).await?,
+        questions: questions(&visitor, &reader, &graph, &tasks).await?,
         timers: timers(&visitor, &run).await?,
         graph: Markup::default(),
         rows: Vec::new(),
@@ -134,8 +136,8 @@ pub(crate) async fn page(
     match tab {
         "events" => page.events = Some(events(&visitor, id, &wanted).await?),
         "data" => page.outputs = outputs(&reader, &graph, &tasks).await?,
-        "try" => page.tried = Some(Tried::new(&console, &reader, &graph, &wanted).await?),
-        _ => page.tell_tasks(&visitor, &reader, &graph, &tasks, &wanted).await?,
+        "try" => page.tried = Some(Tried::new(&reader, &graph, &wanted).await?),
+        _ => page.add_tasks(&visitor, &reader, &graph, &tasks, &wanted).await?,
     }
     Ok(show::html(&page))
 }
@@ -212,7 +214,7 @@ fn rows(
     tasks: &[Task],
     events: &[(i64, Event)],
     run: &RunView,
-    told: &Explained<'_>,
+    annotations: &Annotations<'_>,
 ) -> Vec<Row> {
     let mut of: BTreeMap<TaskIndex, Vec<&Event>> = BTreeMap::new();
     for (_, event) in events {
@@ -220,7 +222,7 @@ fn rows(
             of.entry(task).or_default().push(event);
         }
     }
-    let end = run.finished_at.unwrap_or(told.now);
+    let end = run.finished_at.unwrap_or(annotations.now);
     let row = |task: &Task| {
         let own = of.get(&task.index).map(Vec::as_slice).unwrap_or_default();
         let stretches = phases::of_task(task, own, run.created_at, end);
@@ -235,8 +237,12 @@ fn rows(
             bars: bars(&stretches, task.state, run.created_at, end),
             children: task.fan.map(ChildrenView::from),
             error: task.failure.as_ref().map(|failure| failure.message.clone()),
-            critical: told.critical.contains(&task.index),
-            skipped: told.skipped.get(&task.index).filter(|_| task.state == TaskState::Skipped).cloned(),
+            critical: annotations.critical.contains(&task.index),
+            skipped: annotations
+                .skipped
+                .get(&task.index)
+                .filter(|_| task.state == TaskState::Skipped)
+                .cloned(),
         }
     };
     tasks.iter().filter(|task| task.state != TaskState::Removed).take(ROWS).map(row).collect()
@@ -244,10 +250,9 @@ fn rows(
 
 /// The approvals that wait for an answer.
 pub(crate) async fn questions(
-    console: &Console,
     visitor: &Visitor,
     run: &RunReader,
-    graph: &std::sync::Arc<Graph>,
+    graph: &Graph,
     tasks: &[Task],
 ) -> Result<Vec<Question>, Refused> {
     let mut found = Vec::new();
@@ -255,18 +260,15 @@ pub(crate) async fn questions(
         |task: &&Task| task.state == TaskState::Sleeping && graph.spec(task.index).kind == TaskKind::Approval;
     for task in tasks.iter().filter(waits).take(10) {
         let spec = graph.spec(task.index);
-        let Ok(ask) = language::config::read::<language::config::Approval>(spec.kind, spec.config.clone())
-        else {
-            continue;
-        };
-        let rendered = task::rendered(console, run, graph, task).await?;
+        let Some(form) = ApprovalForm::of(spec)? else { continue };
+        let rendered = rendered_config(run, graph, task).await?;
         let message = rendered.get("message").and_then(|message| message.as_str()).unwrap_or("Continue?");
         found.push(Question {
             task: spec.name.clone(),
             message: message.to_owned(),
-            fields: Field::of_approval(&ask),
+            fields: Field::of_approval(&form),
             since: task.since,
-            may: ask.allows(&visitor.caller.name),
+            may: form.allows(&visitor.caller.name),
         });
     }
     Ok(found)
@@ -274,7 +276,7 @@ pub(crate) async fn questions(
 
 impl RunPage {
     /// Adds the graph, and below it what each task did with its time, or the children of one of them.
-    async fn tell_tasks(
+    async fn add_tasks(
         &mut self,
         visitor: &Visitor,
         reader: &RunReader,
@@ -285,31 +287,31 @@ impl RunPage {
         let id = self.run.id;
         let events = reader.own_events(None, 0, EVENTS).await?;
         let (critical, skipped) = (graph::critical_path(graph, tasks), skipped(&events));
-        let told = Explained { critical: &critical, skipped: &skipped, now: self.shell.now };
-        self.graph = graph::of_run(graph, &id.to_string(), tasks, &told);
+        let annotations = Annotations { critical: &critical, skipped: &skipped, now: self.shell.now };
+        self.graph = graph::of_run(graph, &id.to_string(), tasks, &annotations);
         self.children = children(visitor, id, wanted).await?;
         if self.children.is_none() {
-            self.rows = rows(graph, tasks, &events, &self.run, &told);
+            self.rows = rows(graph, tasks, &events, &self.run, &annotations);
         }
         Ok(())
     }
 
-    /// What the explanation begins with, without what the page's head says.
+    /// The beginning of the explanation, without what the page's head shows.
     fn summary(&self, why: &Explanation) -> Markup {
         let named = format!("Run {} of `{}`", self.run.id, self.run.workflow);
         show::prose(&why.summary.replacen(&named, "It", 1))
     }
 
     /// The tasks that are worth a word beside the summary.
-    fn told(&self) -> &[api::explain::TaskExplanation] {
-        let told = self.why.as_ref().map(|why| why.tasks.as_slice()).unwrap_or_default();
-        &told[..told.len().min(WORDS)]
+    fn explained(&self) -> &[api::explain::TaskExplanation] {
+        let all = self.why.as_ref().map(|why| why.tasks.as_slice()).unwrap_or_default();
+        &all[..all.len().min(WORDS)]
     }
 
     /// The task that failed first, whose log one wants to read.
     fn culprit(&self) -> Option<&str> {
-        let mut told = self.why.as_ref()?.tasks.iter();
-        told.find(|told| told.state == TaskState::Failed).map(|told| told.task.as_str())
+        let mut tasks = self.why.as_ref()?.tasks.iter();
+        tasks.find(|task| task.state == TaskState::Failed).map(|task| task.task.as_str())
     }
 
     /// The beginning of a form that steers the run.
@@ -326,8 +328,8 @@ impl RunPage {
         format!("/runs/{}/tasks/{}", self.run.id, part(task))
     }
 
-    /// How many tasks have not been told about.
-    fn untold(&self) -> usize {
+    /// How many tasks are not explained.
+    fn unexplained(&self) -> usize {
         self.why.as_ref().map_or(0, |why| (why.tasks.len() + why.more).saturating_sub(WORDS))
     }
 

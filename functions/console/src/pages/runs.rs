@@ -19,7 +19,7 @@ use crate::shell::{Shell, back};
 use crate::show::{self, Markup};
 use crate::visitor::Visitor;
 
-/// So many batches of a hundred runs are acted on before the page answers.
+/// The number of batches of a hundred runs that one form acts on.
 const BATCHES: usize = 20;
 
 /// Which runs to show.
@@ -121,14 +121,14 @@ pub(crate) async fn bulk(visitor: Visitor, sent: Sent) -> Result<Response, Refus
             show::html(&BulkPage { shell: visitor.shell, action, filter, count, back }).into_response()
         );
     }
-    let done = carry_out(&visitor, &of, &action, sent.field("reason")).await?;
+    let done = act_on_all(&visitor, &of, &action, sent.field("reason")).await?;
     let more = if done.next_cursor.is_some() { " There are more: do it again." } else { "" };
     let (applied, stale, failed) = (done.applied, done.stale, done.failed);
     let words = format!("{applied} runs changed, {stale} skipped, {failed} failed.{more}");
     Ok(back(sent.back(), failed == 0, &words))
 }
 
-async fn carry_out(
+async fn act_on_all(
     visitor: &Visitor,
     filter: &Value,
     action: &str,

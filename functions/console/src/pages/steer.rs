@@ -1,13 +1,13 @@
 //! What people do to runs and tasks: the buttons.
 
+use api::approvals::ApprovalForm;
 use api::request::Path;
 use api::views::RunView;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use host::Problem;
-use language::config::{self, Approval};
-use model::{RunId, TaskKind};
+use model::RunId;
 use serde_json::{Value, json};
 
 use super::At;
@@ -36,7 +36,7 @@ pub(crate) async fn run(
     };
     let body = json!({"reason": sent.field("reason")});
     let answer = visitor.ask.post::<RunView>(&format!("/runs/{id}/{action}"), &body).await;
-    told(&sent, answer.map(|_| ()), done)
+    outcome(&sent, answer.map(|_| ()), done)
 }
 
 /// A button of a task.
@@ -59,8 +59,8 @@ pub(crate) async fn task(
         "fail" => (json!({"reason": reason}), format!("{task} was marked as failed.")),
         "wake" => (json!({"reason": reason}), format!("{task} no longer waits.")),
         "approve" => {
-            let ask = asked(&console, &visitor, id, &task).await?;
-            let kinds = ask.fields.iter().map(|(name, field)| (name.clone(), field.kind));
+            let form = form(&console, &visitor, id, &task).await?;
+            let kinds = form.fields().into_iter().map(|field| (field.name, field.kind));
             (json!({"fields": values(kinds, &sent)}), format!("{task} was approved."))
         }
         "reject" => (json!({"reason": reason}), format!("{task} was rejected.")),
@@ -68,26 +68,23 @@ pub(crate) async fn task(
     };
     let path = format!("/runs/{id}/tasks/{}/{action}", part(&task));
     let answer = visitor.ask.post::<RunView>(&path, &body).await;
-    told(&sent, answer.map(|_| ()), &done)
+    outcome(&sent, answer.map(|_| ()), &done)
 }
 
-/// What an approval asks for.
-async fn asked(console: &Console, visitor: &Visitor, id: RunId, task: &str) -> Result<Approval, Refused> {
+/// The form of an approval.
+async fn form(console: &Console, visitor: &Visitor, id: RunId, task: &str) -> Result<ApprovalForm, Refused> {
     let (_, graph) = console.run(visitor, id).await?;
     let index =
         graph.index_of(task).ok_or_else(|| Problem::not_found(format!("there is no task `{task}`")))?;
-    let spec = graph.spec(index);
-    if spec.kind != TaskKind::Approval {
-        return Err(Problem::bad_request(format!("`{task}` is not an approval")).into());
-    }
-    Ok(config::read(spec.kind, spec.config.clone()).map_err(|error| Problem::internal(&error))?)
+    let form = ApprovalForm::of(graph.spec(index))?;
+    Ok(form.ok_or_else(|| Problem::bad_request(format!("`{task}` is not an approval")))?)
 }
 
-/// Leads back to where the button stood, with what became of it.
-pub(crate) fn told(sent: &Sent, answer: Result<(), Refused>, done: &str) -> Result<Response, Refused> {
+/// Leads back to the page of the button, with the outcome.
+pub(crate) fn outcome(sent: &Sent, answer: Result<(), Refused>, done: &str) -> Result<Response, Refused> {
     match answer {
         Ok(()) => Ok(back(sent.back(), true, done)),
-        // Whoever is not let in shall see that as such.
+        // A reader who is not signed in is led to the sign-in page.
         Err(no) if no.status == StatusCode::UNAUTHORIZED => Err(no),
         Err(no) => Ok(back(sent.back(), false, &format!("Failed: {}", no.message))),
     }

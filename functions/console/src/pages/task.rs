@@ -1,45 +1,38 @@
-//! One task of a run: its attempts, its log, what it was told and what it delivered.
+//! One task of a run: its attempts, log, config and output.
 
-use std::sync::Arc;
-
+use api::Graph;
 use api::explain::Explanation;
+use api::expressions::rendered_config;
 use api::page::Page;
 use api::request::{Path, Query};
 use api::views::{AttemptView, RunView, TaskView};
 use askama::Template;
 use axum::extract::State;
-use engine::Graph;
 use host::Problem;
-use model::message::TaskDispatched;
-use model::{RunId, Task, TaskIndex, TaskKey, TaskState};
+use model::{RunId, Task, TaskIndex, TaskState};
 use read::RunReader;
-use runtime::{Job, secrets_of};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::log::{self, Lines};
 use super::{Answer, At};
-use crate::Console;
 use crate::ask::part;
 use crate::refused::Refused;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
 use crate::visitor::Visitor;
 
-/// Secrets are shown as this.
-const MASK: &str = "••••••";
-
 /// Which part of a task's log is shown.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskQuery {
-    /// The log of this attempt; of the current one unless said.
+    /// The log of this attempt; default the current one.
     pub(crate) attempt: Option<u32>,
     /// Only lines with this text.
     pub(crate) q: Option<String>,
     /// Only lines of this level, or worse.
     pub(crate) level: Option<String>,
-    /// From this line on; the last ones unless said.
+    /// The first line; default near the end.
     pub(crate) from: Option<u32>,
 }
 
@@ -91,7 +84,7 @@ pub(crate) async fn page(
         attempts: attempts.items,
         attempt,
         lines: log::lines(&reader, found.index, attempt, &wanted).await?,
-        config: rendered(&console, &reader, &graph, &found).await?,
+        config: rendered_config(&reader, &graph, &found).await?,
         item: reader.item(found.index).await?,
         upstream,
         downstream,
@@ -120,31 +113,6 @@ pub(crate) async fn find(run: &RunReader, graph: &Graph, task: &TaskView) -> Res
         _ => run.task(None, graph.index_of(&task.name).ok_or_else(gone)?).await?,
     };
     Ok(record.ok_or_else(gone)?.task)
-}
-
-/// The settings of a task as it is told them, with its secrets masked; as they were written where they cannot be rendered.
-pub(crate) async fn rendered(
-    console: &Console,
-    run: &RunReader,
-    graph: &Arc<Graph>,
-    task: &Task,
-) -> Result<Value, Refused> {
-    let (spec, run) = (graph.spec_at(task.index, task.child), &run.record().run);
-    let masked = secrets_of(spec).into_iter().map(|name| (name, Value::from(MASK)));
-    let work = TaskDispatched {
-        tenant: run.tenant,
-        key: TaskKey { run: run.id, task: task.index },
-        attempt: task.attempt.max(1),
-        version: run.version,
-        child: task.child,
-        queue: spec.queue.clone(),
-        give_up_at: None,
-    };
-    let job = console.api.app.runtime.job(&work, graph, masked.collect::<Map<_, _>>()).await;
-    Ok(match job.map_err(api::error::runtime)? {
-        Job::Ready(brief) => brief.config,
-        Job::Broken(_) | Job::Gone => spec.config.clone(),
-    })
 }
 
 async fn neighbours(
@@ -204,7 +172,7 @@ impl TaskPage {
         matches!(self.task.state, TaskState::UpForRetry) || matches!(waiting, Some("timer" | "sensor"))
     }
 
-    /// Where the work is done, if it is done elsewhere: connectors put a link into their output.
+    /// A link to the job in another system, which connectors put into their output.
     fn elsewhere(&self) -> Option<&str> {
         let output = self.task.output.as_ref()?;
         let link = ["job_url", "console_url", "url"].iter().find_map(|name| output.get(name)?.as_str());

@@ -2,7 +2,7 @@
 
 use api::page::Page;
 use api::request::{Path, Query};
-use api::versions::{Comparison, Standing, VersionView};
+use api::versions::{Comparison, VersionView, WorkflowState};
 use askama::Template;
 use axum::response::Response;
 use host::Problem;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Answer;
-use super::steer::told;
+use super::steer::outcome;
 use super::workflow::{Named, Title};
 use crate::ask::{part, query};
 use crate::refused::Refused;
@@ -20,7 +20,7 @@ use crate::show::{self, Markup};
 use crate::visitor::Visitor;
 use crate::yaml;
 
-/// Which version to look at, and what to compare it with.
+/// Which version to show, and what to compare it with.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VersionsQuery {
@@ -63,8 +63,8 @@ pub(crate) async fn activate(
 ) -> Result<Response, Refused> {
     let Path((name, number)) = place?;
     let path = format!("/workflows/{}/versions/{number}/activate", part(&name));
-    let answer = visitor.ask.post::<Standing>(&path, &Value::Null).await;
-    told(&sent, answer.map(|_| ()), &format!("New runs of {name} use version {number}."))
+    let answer = visitor.ask.post::<WorkflowState>(&path, &Value::Null).await;
+    outcome(&sent, answer.map(|_| ()), &format!("New runs of {name} use version {number}."))
 }
 
 impl VersionsPage {

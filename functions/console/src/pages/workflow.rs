@@ -7,6 +7,7 @@ use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use api::Graph;
 use api::backfills::BackfillView;
 use api::page::Page;
 use api::request::Path;
@@ -15,7 +16,6 @@ use api::views::WorkflowView;
 use askama::Template;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use engine::Graph;
 use model::{RunId, TaskState};
 use read::{RunSummary, WorkflowRecord};
 
@@ -29,13 +29,13 @@ use crate::show::{self, Markup};
 use crate::visitor::Visitor;
 use crate::{Console, graph, yaml};
 
-/// So many runs stand in the grid.
+/// The number of runs in the grid.
 const RUNS: u32 = 30;
 
-/// So many tasks have a row in the grid.
+/// The maximum number of tasks in the grid.
 const ROWS: usize = 60;
 
-/// What stands on top of every page about a workflow.
+/// The head of every page about a workflow.
 pub(crate) struct Title {
     pub(crate) workflow: WorkflowView,
     pub(crate) tab: &'static str,

@@ -7,27 +7,20 @@ use api::schedules::NextView;
 use api::views::WorkflowView;
 use askama::Template;
 use host::Problem;
-use model::RunState;
-use read::{RunSummary, WorkflowRecord};
+use model::{Instant, RunState};
+use read::{Listing, RunSummary, WorkflowFilter, WorkflowRecord, WorkflowSort};
 use serde::Deserialize;
 
 use super::Answer;
 use crate::charts::{percentile, strip};
-use crate::refused::Refused;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
 use crate::visitor::Visitor;
 
-/// So many workflows are looked through for a text or a tag.
-const SEARCHED: usize = 1_000;
+/// The number of workflows on a page.
+const PAGE_SIZE: u32 = 25;
 
-/// So many are read at once for that.
-const AT_ONCE: usize = 100;
-
-/// So many workflows are on a page.
-const SHOWN: usize = 25;
-
-/// So many of its last runs tell how a workflow is.
+/// The number of last runs that a workflow's row shows.
 pub(crate) const RUNS: u32 = 20;
 
 /// Which workflows to show: those after a name, with a text or a tag.
@@ -72,7 +65,8 @@ pub(crate) async fn page(visitor: Visitor, wanted: Result<Query<WorkflowsQuery>,
     for field in [&mut wanted.q, &mut wanted.tag, &mut wanted.cursor] {
         *field = field.take().filter(|text| !text.is_empty());
     }
-    let (found, next_cursor) = find(&visitor, &wanted).await?;
+    let Listing { items: found, next } = visitor.data.workflows(&wanted.filter()).await?;
+    let next_cursor = next.map(|(_, name)| name);
     let mut tags: Vec<String> =
         found.iter().flat_map(|record| record.version.workflow.tags.clone()).collect();
     tags.sort();
@@ -88,27 +82,6 @@ pub(crate) async fn page(visitor: Visitor, wanted: Result<Query<WorkflowsQuery>,
     };
     let rows = found.iter().map(row).collect();
     Ok(show::html(&WorkflowsPage { shell: visitor.shell, wanted, rows, tags, next_cursor }))
-}
-
-/// A page of them; with a text or a tag, the first that fit among the next thousand.
-async fn find(
-    visitor: &Visitor,
-    wanted: &WorkflowsQuery,
-) -> Result<(Vec<WorkflowRecord>, Option<String>), Refused> {
-    let size = if wanted.is_filtered() { AT_ONCE } else { SHOWN };
-    let (mut found, mut after, mut seen) = (Vec::new(), wanted.cursor.clone(), 0);
-    loop {
-        let (rows, next) = visitor.data.workflows(after.as_deref(), size as u32).await?;
-        (after, seen) = (next, seen + size);
-        found.extend(rows.into_iter().filter(|record| wanted.fits(record)));
-        if found.len() > SHOWN {
-            found.truncate(SHOWN);
-            after = found.last().map(|record| record.name.clone());
-        }
-        if found.len() == SHOWN || after.is_none() || !wanted.is_filtered() || seen >= SEARCHED {
-            return Ok((found, after));
-        }
-    }
 }
 
 fn row(record: &WorkflowRecord, runs: &[RunSummary], shell: &Shell) -> Row {
@@ -133,16 +106,15 @@ pub(crate) fn when(when: &model::When) -> String {
 }
 
 impl WorkflowsQuery {
-    fn is_filtered(&self) -> bool {
-        self.q.is_some() || self.tag.is_some()
-    }
-
-    fn fits(&self, record: &WorkflowRecord) -> bool {
-        let workflow = &record.version.workflow;
-        let text = self.q.as_deref().unwrap_or_default().to_lowercase();
-        let said = format!("{} {}", workflow.name, workflow.description.as_deref().unwrap_or_default());
-        let tagged = self.tag.as_ref().is_none_or(|tag| workflow.tags.contains(tag));
-        tagged && said.to_lowercase().contains(&text)
+    /// By name; the cursor is the last name of the page before.
+    fn filter(&self) -> WorkflowFilter {
+        WorkflowFilter {
+            tag: self.tag.clone(),
+            text: self.q.clone(),
+            sort: WorkflowSort::Name,
+            after: self.cursor.clone().map(|name| (Instant::UNIX_EPOCH, name)),
+            limit: PAGE_SIZE,
+        }
     }
 }
 

@@ -106,7 +106,7 @@ const ROWS: &[Row] = &[
         Operators,
     )),
     get("/operations/backfills", "/operations/backfills", Readers),
-    instance(get("/operations/letters", "/operations/letters", Readers)),
+    instance(get("/operations/dead-letters", "/operations/dead-letters", Readers)),
     instance(get("/operations/breakers", "/operations/breakers", Readers)),
     get("/operations/audit", "/operations/audit", Admins),
     get("/operations/audit/export", "/operations/audit/export", Admins),
@@ -211,7 +211,7 @@ impl Office {
         }
         let request = request.body(Body::from(body.to_owned())).unwrap();
         let (parts, body) = router(self.api.clone()).oneshot(request).await.unwrap().into_parts();
-        // What is told there has no end.
+        // An event stream has no end.
         if path.starts_with("/live") && parts.status.is_success() {
             return (parts.status, parts.headers, String::new());
         }

@@ -150,7 +150,7 @@ impl Browser {
 }
 
 #[tokio::test]
-async fn whoever_is_not_known_is_led_to_sign_in_and_back() {
+async fn an_unknown_reader_is_led_to_sign_in_and_back() {
     let (mut browser, run) = Browser::open().await;
     let seen = browser.get(&format!("/runs/{run}?limit=5")).await;
     assert_eq!(seen.status, StatusCode::SEE_OTHER);
@@ -199,7 +199,7 @@ async fn a_form_is_taken_only_with_what_its_page_was_given() {
 }
 
 #[tokio::test]
-async fn whoever_signs_out_has_ended_the_session_and_its_tokens_wherever_they_are() {
+async fn signing_out_ends_the_session_and_its_tokens_everywhere() {
     let (mut browser, _) = Browser::open().await;
     browser.sign_in("ada@example.com").await;
     let (bearer, csrf) = (browser.log_in().await, browser.csrf().await);

@@ -11,7 +11,7 @@ use model::message::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
 use model::{
     Clock, Message, RunId, Task, TaskIndex, TaskState, TenantId, WorkerCommandKind, WorkerFacts, WorkerId,
 };
-use store::Heartbeat;
+use store::{Heartbeat, Silence};
 use testkit::run_others;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
@@ -78,7 +78,7 @@ impl World {
     }
 
     async fn is_known(&self) -> bool {
-        !self.store().workers(TenantId::DEFAULT, None, 9).await.unwrap().is_empty()
+        !self.store().silent(Instant::MAX_UTC, 9).await.unwrap().is_empty()
     }
 }
 
@@ -218,10 +218,13 @@ async fn a_worker_without_a_database_registers_sends_heartbeats_and_is_killed_by
         *request.headers_mut() = headers;
         assert_eq!(router.clone().oneshot(request).await.unwrap().status(), StatusCode::NO_CONTENT);
     }
-    let workers = world.store().workers(TenantId::DEFAULT, None, 9).await.unwrap();
-    assert_eq!(workers.len(), 1);
-    assert_eq!(workers[0].facts, Some(facts));
-    assert_eq!(workers[0].heard_at, world.clock.now(), "a heartbeat from the future counts as now");
-    let order = workers[0].order.as_ref().unwrap();
-    assert_eq!((order.kind, order.reason.as_deref()), (WorkerCommandKind::Kill, Some("it hangs")));
+    let known = world.store().silent(Instant::MAX_UTC, 9).await.unwrap();
+    assert_eq!(
+        known,
+        [Silence { worker: WORKER, heard_at: world.clock.now() }],
+        "a heartbeat from the future counts as now"
+    );
+    assert_eq!(world.base.memory().worker_facts(WORKER), Some(facts));
+    let command = world.store().farewell(WORKER).await.unwrap().unwrap();
+    assert_eq!((command.kind, command.reason.as_deref()), (WorkerCommandKind::Kill, Some("it hangs")));
 }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::tokens::{scope, seen_by};
 use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
-use crate::{Api, Caller, error};
+use crate::{Api, Caller};
 
 /// A role to grant.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -73,7 +73,7 @@ pub(crate) async fn get_grants(
 ) -> Result<Json<Page<GrantView>>, Problem> {
     let wanted = Wanted::<Uuid>::read(query.limit, query.cursor.as_deref())?;
     let filter = seen_by(&caller, wanted.after, wanted.rows());
-    let rows = api.accounts.grants(&filter).await.map_err(error::store)?;
+    let rows = api.accounts.grants(&filter).await?;
     Ok(Json(wanted.page(rows, |record| record.id).map(GrantView::from)))
 }
 
@@ -89,7 +89,7 @@ pub(crate) async fn post_grant(
     let scope = scope(&api, &caller, &body.role, tenant, workflows).await?;
     let (id, created_at) = (Uuid::now_v7(), api.app.now());
     let record = GrantRecord { id, who: who.to_string(), scope, created_at, created_by: caller.name.clone() };
-    let there = api.accounts.add_grant(&record).await.map_err(error::store)?;
+    let there = api.accounts.add_grant(&record).await?;
     let new = there.id == id;
     if new {
         tracing::info!("{} made {} {}", caller.name, there.who, there.scope.role);
@@ -104,7 +104,7 @@ pub(crate) async fn delete_grant(
     caller: Caller,
     Path(id): Path<Uuid>,
 ) -> Result<Json<GrantView>, Problem> {
-    let gone = api.accounts.remove_grant(&seen_by(&caller, None, 1), id).await.map_err(error::store)?;
+    let gone = api.accounts.remove_grant(&seen_by(&caller, None, 1), id).await?;
     let gone = gone.ok_or_else(|| Problem::not_found(format!("there is no grant {id}")))?;
     tracing::info!("{} took {} back from {}", caller.name, gone.scope.role, gone.who);
     Ok(Json(gone.into()))

@@ -8,10 +8,11 @@ use axum::extract::{RawPathParams, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use host::Problem;
-use model::{BackfillId, RunId, TenantId};
+use model::{BackfillId, RunId};
+use uuid::Uuid;
 
 use crate::endpoints::{Endpoint, On};
-use crate::{Api, error, mutation};
+use crate::{Api, mutation};
 
 /// Lets a request through if its sender has the permission that the endpoint's row names, and passes the caller on to
 /// the handler.
@@ -21,7 +22,7 @@ pub(crate) async fn guard(
     next: Next,
 ) -> Response {
     match admitted(&api, &endpoint, needs, request).await {
-        Ok((tenant, request)) => store::walled(tenant, next.run(request)).await,
+        Ok(request) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
@@ -31,7 +32,7 @@ async fn admitted(
     endpoint: &Endpoint,
     needs: (Permission, On),
     mut request: Request,
-) -> Result<(TenantId, Request), Problem> {
+) -> Result<Request, Problem> {
     let params = request.extract_parts::<RawPathParams>().await;
     let params = params.map_err(|error| Problem::bad_request(error.body_text()))?;
     let (parts, body) = request.into_parts();
@@ -49,9 +50,8 @@ async fn admitted(
         return Err(problem);
     }
     let mut request = Request::from_parts(parts, body);
-    let tenant = caller.tenant;
     request.extensions_mut().insert(caller);
-    Ok((tenant, request))
+    Ok(request)
 }
 
 /// Refuses a caller without the permission for what the path names.
@@ -71,42 +71,19 @@ async fn check(
         On::Limit if param(&["kind"]) == "queue" => caller.check_instance(permission)?,
         On::Limit => caller.check_tenant(permission)?,
         On::Some => caller.check_some(permission)?,
-        On::Workflow | On::Run | On::Backfill => {
+        On::Workflow => api.reader(caller).check_workflow(permission, &param(&["workflow", "name"]))?,
+        On::Run => {
             caller.check_some(permission)?;
-            if caller.check_tenant(permission).is_err() {
-                let (what, workflow) = named(api, caller, on, &param).await?;
-                caller.check(permission, &workflow, &what)?;
-            }
+            api.reader(caller).check_run(permission, RunId(id(&param(&["id"]))?)).await?;
+        }
+        On::Backfill => {
+            caller.check_some(permission)?;
+            api.reader(caller).check_backfill(permission, BackfillId(id(&param(&["id"]))?)).await?;
         }
     }
     Ok(())
 }
 
-/// What the path names in words, and its workflow. Needed only for callers with grants for some workflows.
-async fn named(
-    api: &Api,
-    caller: &Caller,
-    on: On,
-    param: &impl Fn(&[&str]) -> String,
-) -> Result<(String, String), Problem> {
-    let store = api.app.runtime.store();
-    if on == On::Workflow {
-        let name = param(&["workflow", "name"]);
-        return Ok((format!("workflow `{name}`"), name));
-    }
-    let id = param(&["id"]);
-    let what = if on == On::Run { format!("run {id}") } else { format!("backfill {id}") };
-    let missing = || Problem::not_found(format!("there is no {what}"));
-    let id = id.parse().map_err(|_| Problem::bad_request(format!("`{id}` is not an id")))?;
-    let workflow = match on {
-        On::Run => {
-            let found = store.run(caller.tenant, RunId(id)).await.map_err(error::store)?;
-            found.map(|record| record.run.workflow)
-        }
-        _ => {
-            let found = store.backfill(caller.tenant, BackfillId(id)).await.map_err(error::store)?;
-            found.map(|record| record.workflow)
-        }
-    };
-    Ok((what.clone(), workflow.ok_or_else(missing)?))
+fn id(text: &str) -> Result<Uuid, Problem> {
+    text.parse().map_err(|_| Problem::bad_request(format!("`{text}` is not an id")))
 }

@@ -8,10 +8,10 @@ use model::{Instant, TenantId};
 
 use super::Access;
 
-/// So many callers are told apart; of more, those who rest are forgotten first.
+/// The number of callers that are counted; beyond it, idle ones are forgotten first.
 const MAX_COUNTED: usize = 10_000;
 
-/// Who asks rarely may ask for so many seconds' worth at once.
+/// The burst that an idle caller may use, in seconds' worth of requests.
 const BURST_SECONDS: f64 = 2.0;
 
 /// Requests a second; none for no bound.
@@ -56,12 +56,12 @@ impl Counted {
         Self { rates, buckets: Mutex::default() }
     }
 
-    /// Counts one more request, or says after how many seconds there will be room for it.
+    /// Counts a request, or returns the seconds until there is room for it.
     fn take(&self, who: Who, rate: u32, now: Instant) -> Result<(), u64> {
         let rate = f64::from(rate);
         let mut buckets = self.buckets.lock().expect("no holder panics");
         if buckets.len() >= MAX_COUNTED {
-            // A bucket that is full again says nothing.
+            // A full bucket need not be kept.
             buckets.retain(|_, bucket| now - bucket.at < chrono::TimeDelta::seconds(BURST_SECONDS as i64));
         }
         if buckets.len() >= MAX_COUNTED {
@@ -82,7 +82,7 @@ impl Access {
         Self(super::Inner { counted: Counted::new(rates), ..inner }.into())
     }
 
-    /// Counts a request of somebody, or refuses it until there is room.
+    /// Counts a caller's request, or refuses it until there is room.
     pub(super) fn count(&self, tenant: TenantId, name: &str, now: Instant) -> Result<(), Problem> {
         let counted = &self.0.counted;
         let bounds = [
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_too_often_is_told_when_there_is_room_again() {
+    fn a_caller_beyond_the_rate_gets_the_time_to_wait() {
         let counted = Counted::default();
         for _ in 0..10 {
             assert_eq!(counted.take(who(1), 5, at(0)), Ok(()));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_ask_only_so_many_are_counted() {
+    fn a_limited_number_of_callers_is_counted() {
         let counted = Counted::default();
         for number in 0..(2 * MAX_COUNTED as i32 + 5) {
             assert_eq!(counted.take(who(number), 1, at(0)), Ok(()));

@@ -9,9 +9,9 @@ use model::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::{Access, forbidden};
-use crate::{Api, error};
+use crate::Api;
 
-/// How long a session lasts. Whoever is signed in with the provider need not say again who they are.
+/// How long a session lasts. People who are still signed in with the provider do not enter credentials again.
 pub const SESSION: TimeDelta = TimeDelta::hours(1);
 
 /// How long signing in may take.
@@ -39,7 +39,7 @@ pub struct Sessions {
     secure: bool,
 }
 
-/// Somebody who is signed in.
+/// A person who is signed in.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Session {
     /// Random.
@@ -49,7 +49,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A new session of somebody.
+    /// A new session.
     pub fn new(identity: Identity) -> Self {
         Self { id: auth::random(), identity }
     }
@@ -95,12 +95,12 @@ impl Sessions {
         ["sign_in", "session"].map(|what| self.cookie(what, "", TimeDelta::zero()))
     }
 
-    /// Whoever is about to sign in with this browser.
+    /// The sign-in in progress of this browser.
     pub fn attempt(&self, parts: &Parts, now: Instant) -> Option<PendingSignIn> {
         self.seal.open("attempt", cookie(parts, &self.name("sign_in"))?, now)
     }
 
-    /// Whoever is signed in with this browser.
+    /// The person who is signed in with this browser.
     pub fn session(&self, parts: &Parts, now: Instant) -> Option<Session> {
         self.seal.open("session", cookie(parts, &self.name("session"))?, now)
     }
@@ -130,7 +130,7 @@ impl Access {
         self.0.sessions.as_ref()
     }
 
-    /// Whoever is signed in with this browser, and what proves that a form is theirs.
+    /// The person who is signed in with this browser, and the token that proves that a form is theirs.
     pub fn session(&self, parts: &Parts, now: Instant) -> Option<(Session, String)> {
         let sessions = self.0.sessions.as_ref()?;
         let session = sessions.session(parts, now)?;
@@ -138,7 +138,7 @@ impl Access {
         Some((session, csrf))
     }
 
-    /// Whoever was given a token by `ebb login`, with the session that it was given in.
+    /// The person behind a token of `ebb login`, and the session that it belongs to.
     pub(super) fn logged_in(&self, token: &str, now: Instant) -> Option<Session> {
         let sessions = self.0.sessions.as_ref()?;
         sessions.seal.open("login", token.strip_prefix(LOGIN_PREFIX)?, now)
@@ -149,12 +149,12 @@ impl Access {
         let (hash, now) = (session.hash(), api.app.now());
         // No such token lasts longer, if it was made a moment ago.
         let until = now + LOGIN.max(SESSION);
-        api.accounts.end_session(&hash, until, now).await.map_err(error::store)
+        Ok(api.accounts.end_session(&hash, until, now).await?)
     }
 
-    /// Refuses whoever has signed out.
+    /// Refuses sessions that were signed out.
     pub(super) async fn check_not_ended(&self, api: &Api, session: &Session) -> Result<(), Problem> {
-        let ended = api.accounts.session_ended(&session.hash(), api.app.now()).await.map_err(error::store)?;
+        let ended = api.accounts.session_ended(&session.hash(), api.app.now()).await?;
         if ended { Err(Problem::unauthorized("you have signed out; sign in again")) } else { Ok(()) }
     }
 

@@ -7,7 +7,7 @@ use host::Problem;
 use model::TenantId;
 
 use super::forbidden;
-use crate::{Api, error};
+use crate::Api;
 
 /// The tenant that is meant: the one that is asked for, the only one there is, or the default one.
 pub(super) fn choose(who: &str, grants: &[Grant], wanted: Option<&str>) -> Result<String, Problem> {
@@ -37,7 +37,7 @@ pub(super) fn choose(who: &str, grants: &[Grant], wanted: Option<&str>) -> Resul
 /// The id of a tenant. A tenant that a grant names is created; one that is only asked for is not.
 pub(super) async fn find(api: &Api, name: &str, grants: &[Grant]) -> Result<TenantId, Problem> {
     let named = grants.iter().any(|grant| grant.tenant.tenant() == Some(name));
-    let found = api.accounts.tenant(name, named, api.app.now()).await.map_err(error::store)?;
+    let found = api.accounts.tenant(name, named, api.app.now()).await?;
     found.ok_or_else(|| Problem::not_found(format!("there is no tenant `{name}`")))
 }
 

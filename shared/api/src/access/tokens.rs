@@ -14,12 +14,12 @@ use uuid::Uuid;
 use super::forbidden;
 use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
-use crate::{Api, Caller, error};
+use crate::{Api, Caller};
 
 /// No token is good for longer, in days.
 const MAX_DAYS: i64 = 366;
 
-/// A token is good for so many days unless it is said otherwise.
+/// The default lifetime of a token, in days.
 const USUAL_DAYS: i64 = 90;
 
 /// No name of a token is longer, in characters.
@@ -121,7 +121,7 @@ pub(super) async fn scope(
         None => None,
         Some(name) if name == caller.tenant_name => Some(caller.tenant),
         // An admin of all tenants may grant a role in a tenant that does not exist yet.
-        Some(name) => api.accounts.tenant(name, true, api.app.now()).await.map_err(error::store)?,
+        Some(name) => api.accounts.tenant(name, true, api.app.now()).await?,
     };
     let tenant_name = reach.tenant().map(ToOwned::to_owned);
     Ok(Scope { role: role.name().into(), tenant, tenant_name, workflows: workflows.as_str().into() })
@@ -141,12 +141,12 @@ pub(crate) async fn get_tokens(
 ) -> Result<Json<Page<TokenView>>, Problem> {
     let wanted = Wanted::<Uuid>::read(query.limit, query.cursor.as_deref())?;
     let filter = seen_by(&caller, wanted.after, wanted.rows());
-    let rows = api.accounts.tokens(&filter).await.map_err(error::store)?;
+    let rows = api.accounts.tokens(&filter).await?;
     let (page, now) = (wanted.page(rows, |record| record.id), api.app.now());
     Ok(Json(page.map(|record| TokenView::new(record, now))))
 }
 
-/// Makes a token. It is told once: only its hash is kept.
+/// Creates a token. Only this response has it; the database keeps its hash.
 pub(crate) async fn post_token(
     State(api): State<Api>,
     caller: Caller,
@@ -166,7 +166,7 @@ pub(crate) async fn post_token(
     let now = api.app.now();
     let expires_at = now + TimeDelta::days(days);
     let new = NewToken { name: body.name, scope, created_by: caller.name.clone(), expires_at };
-    let (token, record) = api.accounts.create_token(new, now).await.map_err(error::store)?;
+    let (token, record) = api.accounts.create_token(new, now).await?;
     tracing::info!("{} made service token {} ({})", caller.name, record.id, record.name);
     let view = TokenView { token: Some(token), ..TokenView::new(record, now) };
     Ok((StatusCode::CREATED, Json(view)))
@@ -179,7 +179,7 @@ pub(crate) async fn delete_token(
     Path(id): Path<Uuid>,
 ) -> Result<Json<TokenView>, Problem> {
     let (filter, now) = (seen_by(&caller, None, 1), api.app.now());
-    let revoked = api.accounts.revoke_token(&filter, id, &caller.name, now).await.map_err(error::store)?;
+    let revoked = api.accounts.revoke_token(&filter, id, &caller.name, now).await?;
     let revoked = revoked.ok_or_else(|| Problem::not_found(format!("there is no token {id}")))?;
     tracing::info!("{} revoked service token {id} ({})", caller.name, revoked.name);
     Ok(Json(TokenView::new(revoked, now)))

@@ -1,10 +1,10 @@
 //! Runs, and what happens to them.
 
 use auth::Permission::{Follow, Operate, Read, Start};
-use engine::Operation;
+use runtime::Operation;
 
 use super::{Before, On, Row, get, post};
-use crate::{answers, bulk, explain, live, operate, picture, runs, timers};
+use crate::{approvals, bulk, explain, live, operate, picture, runs, timers};
 
 pub(super) fn rows() -> Vec<Row> {
     [reads(), changes()].into_iter().flatten().collect()
@@ -105,7 +105,7 @@ fn changes() -> Vec<Row> {
                 "Checks a run now for lost messages and tasks that should have started, and continues \
                  it. The sweep does the same in due course.",
             ),
-        post("/runs/{id}/signals/{name}", answers::post_signal)
+        post("/runs/{id}/signals/{name}", approvals::post_signal)
             .audited(Before::Run)
             .id("answers_post_signal")
             .needs(Start, On::Run)

@@ -1,10 +1,10 @@
 //! Tasks of a run, and their attempts.
 
 use auth::Permission::{Operate, Read};
-use engine::{Mark, Operation};
+use runtime::{Mark, Operation};
 
 use super::{Before, On, Row, get, post};
-use crate::{answers, live, logs, operate, tasks};
+use crate::{approvals, live, logs, operate, tasks};
 
 pub(super) fn rows() -> Vec<Row> {
     [reads(), changes()].into_iter().flatten().collect()
@@ -56,7 +56,7 @@ fn reads() -> Vec<Row> {
 
 fn changes() -> Vec<Row> {
     vec![
-        post("/runs/{id}/tasks/{task}/approve", answers::post_approve)
+        post("/runs/{id}/tasks/{task}/approve", approvals::post_approve)
             .audited(Before::Task)
             .id("answers_post_approve")
             .needs(Operate, On::Run)
@@ -65,7 +65,7 @@ fn changes() -> Vec<Row> {
                 "Approves a task that is waiting for approval. The answers to its form become part of \
                  its output.",
             ),
-        post("/runs/{id}/tasks/{task}/reject", answers::post_reject)
+        post("/runs/{id}/tasks/{task}/reject", approvals::post_reject)
             .audited(Before::Task)
             .id("answers_post_reject")
             .needs(Operate, On::Run)

@@ -1,16 +1,15 @@
-//! What a worker elsewhere says of an attempt that it holds.
+//! What a remote worker reports about an attempt that it holds.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use engine::Command;
 use host::Problem;
 use model::message::TaskResult;
 use model::{ErrorClass, Failure, RunId, TaskState, WorkerId};
-use runtime::Settled;
+use read::LogLine;
+use runtime::{Command, Settled};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::{Checkpoint, LogChunk, LogLine};
 
 use super::{settle, worker_id};
 use crate::logs::LineView;
@@ -18,10 +17,10 @@ use crate::request::{self, Path};
 use crate::tasks::{self, Found};
 use crate::{Api, Caller, error};
 
-/// So many lines are taken at once.
+/// The maximum number of lines per request.
 const MAX_LINES: usize = 1_000;
 
-/// No line is longer, in characters: the rest is left out.
+/// The maximum length of a line, in characters; the rest is cut off.
 const MAX_LINE: usize = 10_000;
 
 /// The streams that a worker may write to.
@@ -30,7 +29,7 @@ const STREAMS: [&str; 2] = ["stdout", "stderr"];
 /// The levels that a line may have.
 const LEVELS: [&str; 4] = ["debug", "info", "warning", "error"];
 
-/// What an attempt delivered.
+/// The output of an attempt.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteBody {
@@ -52,12 +51,12 @@ pub struct FailBody {
     /// In words.
     #[schemars(length(max = 10_000))]
     pub message: String,
-    /// Whether trying again cannot mend it.
+    /// Whether a retry cannot succeed.
     #[serde(default)]
     pub permanent: bool,
 }
 
-/// Why a worker gives an attempt back.
+/// Why a worker hands an attempt back.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseBody {
@@ -70,18 +69,18 @@ pub struct ReleaseBody {
     pub reason: Option<String>,
 }
 
-/// How far an attempt has come.
+/// The checkpoint of an attempt.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointBody {
     /// The worker's name.
     #[schemars(length(min = 1, max = 100))]
     pub worker: String,
-    /// Whatever the next attempt shall begin with, should this one end before it is done.
+    /// The state from which the next attempt continues, if this one ends early.
     pub checkpoint: Value,
 }
 
-/// What an attempt wrote.
+/// Lines of an attempt's log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogBody {
@@ -95,10 +94,10 @@ pub struct LogBody {
     pub lines: Vec<LineView>,
 }
 
-/// Whether it was taken down.
+/// Whether a report was recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepView {
-    /// Always true: what is not is refused.
+    /// Always true; other reports are refused.
     pub applied: bool,
 }
 
@@ -106,7 +105,7 @@ const TAKEN: Json<StepView> = Json(StepView { applied: true });
 
 type Address = Path<(RunId, String, u32)>;
 
-/// The attempt that a worker says something of, if it is its own.
+/// The attempt that a worker reports about, if it holds it.
 async fn held(
     api: &Api,
     caller: &Caller,
@@ -145,7 +144,7 @@ async fn report(
     }
 }
 
-/// Says that an attempt succeeded.
+/// Reports that an attempt succeeded.
 pub(crate) async fn post_complete(
     State(api): State<Api>,
     caller: Caller,
@@ -156,7 +155,7 @@ pub(crate) async fn post_complete(
     report(&api, &found, worker, TaskResult::Succeeded(body.output)).await
 }
 
-/// Says that an attempt failed. Whether there is another one is for the task's own policy.
+/// Reports that an attempt failed. The task's retry policy decides on another one.
 pub(crate) async fn post_fail(
     State(api): State<Api>,
     caller: Caller,
@@ -169,7 +168,7 @@ pub(crate) async fn post_fail(
     report(&api, &found, worker, TaskResult::Failed(Failure::new(class, message))).await
 }
 
-/// Gives an attempt back: the next one follows at once and uses up no retry.
+/// Hands an attempt back: the next one follows at once and uses no retry.
 pub(crate) async fn post_release(
     State(api): State<Api>,
     caller: Caller,
@@ -178,7 +177,7 @@ pub(crate) async fn post_release(
 ) -> Result<Json<StepView>, Problem> {
     let (found, worker) = held(&api, &caller, address, &body.worker).await?;
     let (task, attempt) = (found.record.task.index, found.record.task.attempt);
-    let reason = body.reason.unwrap_or_else(|| "its worker gave it back".to_owned());
+    let reason = body.reason.unwrap_or_else(|| "its worker handed it back".to_owned());
     let hand_back = Command::HandBack { task, attempt, worker, reason };
     match settle(&api, found.run.id, hand_back).await? {
         Settled::Applied => Ok(TAKEN),
@@ -188,7 +187,7 @@ pub(crate) async fn post_release(
     }
 }
 
-/// Says how far an attempt has come.
+/// Records the checkpoint of an attempt.
 pub(crate) async fn post_checkpoint(
     State(api): State<Api>,
     caller: Caller,
@@ -196,13 +195,13 @@ pub(crate) async fn post_checkpoint(
     request::Json(body): request::Json<CheckpointBody>,
 ) -> Result<Json<StepView>, Problem> {
     let (found, _) = held(&api, &caller, address, &body.worker).await?;
-    let (attempt, at) = (found.record.task.attempt, api.app.now());
-    let checkpoint = Checkpoint { attempt, at, data: body.checkpoint };
-    api.app.runtime.store().keep_checkpoint(found.key(), &checkpoint).await.map_err(error::store)?;
+    let kept = api.app.runtime.workers();
+    let kept = kept.keep_checkpoint(found.key(), found.record.task.attempt, body.checkpoint).await;
+    kept.map_err(error::runtime)?;
     Ok(TAKEN)
 }
 
-/// Takes down what an attempt wrote.
+/// Appends lines to an attempt's log.
 pub(crate) async fn post_log(
     State(api): State<Api>,
     caller: Caller,
@@ -224,7 +223,8 @@ pub(crate) async fn post_log(
         LogLine { at, stream, level, line }
     };
     let lines = body.lines.into_iter().map(line).collect();
-    let chunk = LogChunk { key: found.key(), attempt: found.record.task.attempt, first: body.first, lines };
-    api.app.runtime.store().append_log(&chunk).await.map_err(error::store)?;
+    let workers = api.app.runtime.workers();
+    let appended = workers.append_log(found.key(), found.record.task.attempt, body.first, lines).await;
+    appended.map_err(error::runtime)?;
     Ok(TAKEN)
 }

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::{Explained, Story, words};
 
 impl Story<'_> {
-    /// A task that a person said the end of.
+    /// A task that a person marked.
     fn marked(&self, task: &Task) -> Option<Explained> {
         let event = self.done_to(task, EventKind::TaskMarked)?;
-        let because = format!("It was marked as {} by {}.", task.state.name(), self.deed(event));
+        let because = format!("It was marked as {} by {}.", task.state.name(), self.actor(event));
         Some(Explained::new(because, json!({"by": event.actor, "reason": event.data["reason"]})))
     }
 
@@ -33,7 +33,7 @@ impl Story<'_> {
 
     fn choice_of_switch(&self, task: &Task) -> Option<String> {
         let is_switch = self.spec(task.index).kind == TaskKind::Switch;
-        is_switch.then(|| self.choice(task.index))?.map(|choice| choice.told())
+        is_switch.then(|| self.choice(task.index))?.map(|choice| choice.describe())
     }
 
     pub(super) fn failed(&self, task: &Task) -> Explained {
@@ -46,27 +46,27 @@ impl Story<'_> {
         }
         because += &self.what_followed(task.index);
         let kept = self.kept_from_running_by(task.index);
-        let more = kept.len().saturating_sub(super::LISTED);
+        let more = kept.len().saturating_sub(super::MAX_LISTED);
         let details = json!({
-            "attempts": self.attempts(task.index), "kept_from_running": self.standing(kept), "more": more,
+            "attempts": self.attempts(task.index), "kept_from_running": self.states(kept), "more": more,
         });
         Explained::new(because, details)
     }
 
-    /// What a failed task said, how often it was tried, and why no more.
+    /// The error of a failed task, how often it was tried, and why not again.
     pub(super) fn failure_and_end(&self, task: TaskIndex) -> String {
-        let said = self.failure(task).map_or_else(|| "no reason was given".into(), words::failure);
+        let error = self.failure(task).map_or_else(|| "no reason was given".into(), words::failure);
         let times = words::times(self.tasks.get(&task).map_or(1, |task| task.tries()));
         match self.data(task, EventKind::TaskFailed)["reason"].as_str() {
-            Some(reason) => format!("{said}. It was tried {times} and no more: {reason}"),
-            None => format!("{said}. It was tried {times}"),
+            Some(reason) => format!("{error}. It was tried {times}: {reason}"),
+            None => format!("{error}. It was tried {times}"),
         }
     }
 
     pub(super) fn what_followed(&self, task: TaskIndex) -> String {
         match self.kept_from_running_by(task).as_slice() {
             [] => String::new(),
-            kept => format!(" Because of it {} could not run.", self.names(kept)),
+            kept => format!(" {} could not run because of it.", self.names(kept)),
         }
     }
 
@@ -79,10 +79,10 @@ impl Story<'_> {
         let Some(origin) = self.first_failed_above(task.index) else {
             return Explained::new(format!("Something that it depends on failed.{rule}"), json!({}));
         };
-        let said = self.failure(origin).map_or_else(|| "no reason was given".into(), words::failure);
+        let error = self.failure(origin).map_or_else(|| "no reason was given".into(), words::failure);
         let at = self.moment(self.tasks[&origin].since);
         let name = self.name(origin);
-        let because = format!("It could not run, since `{name}` failed at {at}: {said}.{rule}");
+        let because = format!("It could not run, since `{name}` failed at {at}: {error}.{rule}");
         let failure = self.failure(origin).map(|failure| json!(failure));
         Explained::new(because, json!({"failed": name, "error": failure}))
     }
@@ -92,7 +92,7 @@ impl Story<'_> {
         let event = self.end_of_time().filter(|event| task.since >= event.at)?;
         let limit = &event.data["timeout_seconds"];
         let because = format!(
-            "It had not begun when the run took longer than its timeout_seconds of {limit}, at {}.",
+            "It had not started when the run exceeded its timeout_seconds of {limit}, at {}.",
             self.moment(event.at)
         );
         Some((because, json!({"timeout_seconds": limit, "at": event.at})))
@@ -103,7 +103,7 @@ impl Story<'_> {
         let (by, reason) = self.cancellation(task.index);
         let because = match &reason {
             Some(reason) => format!("{} cancelled it at {at}: {reason}.", by.unwrap_or("Ebbflow")),
-            None => format!("{} cancelled it at {at}, without saying why.", by.unwrap_or("Ebbflow")),
+            None => format!("{} cancelled it at {at}, without a reason.", by.unwrap_or("Ebbflow")),
         };
         Explained::new(because, json!({"by": by, "reason": reason}))
     }

@@ -36,14 +36,14 @@ impl Story<'_> {
         let fan = self.tasks.get(&child.of).and_then(|task| task.fan);
         let cap = self.spec(child.of).fan_out.as_ref().and_then(|plan| plan.max_parallel);
         let Some((fan, cap)) = fan.zip(cap) else {
-            return Explained::new("The next look at the run lets it begin.", json!({"fan_out": name}));
+            return Explained::new("The next recheck of the run starts it.", json!({"fan_out": name}));
         };
         let before = child.item.saturating_sub(fan.released);
         let because = format!(
-            "Its turn has not come: at most {} of `{name}` may go on at the same time (`max_parallel`). {} under way, \
+            "Its turn has not come: at most {} of `{name}` run at once (`max_parallel`). {} active, \
              and {} before it.",
             words::children(cap),
-            are(under_way(fan)),
+            are(active(fan)),
             if before == 1 { "1 more comes".to_owned() } else { format!("{before} more come") },
         );
         Explained::new(because, json!({"fan_out": name, "max_parallel": cap, "before": before}))
@@ -55,7 +55,7 @@ impl Story<'_> {
         let (name, fan) = (self.name(child.of), self.tasks.get(&child.of)?.fan?);
         let plan = self.spec(child.of).fan_out.as_ref()?;
         let because = format!(
-            "It was not needed any more: {} of {} of `{name}` failed, and {} (`tolerated_failures`).",
+            "It was no longer needed: {} of {} of `{name}` failed, and {} (`tolerated_failures`).",
             fan.ended.failed,
             words::children(fan.total),
             may_fail(plan.tolerated_failures),
@@ -71,17 +71,17 @@ impl Story<'_> {
         let how = serde_json::to_value(fan_in.aggregation).ok()?;
         let of = fan_in.field.as_ref().map(|field| format!(" of `{field}`")).unwrap_or_default();
         let names = self.names(&fans);
-        Some(format!(" It puts together what the children of {names} deliver: `{}`{of}.", how.as_str()?))
+        Some(format!(" It combines the outputs of the children of {names}: `{}`{of}.", how.as_str()?))
     }
 }
 
-/// How a fan-out stands, for a list: nothing for a task that is none.
+/// The progress of a fan-out, for a list; none for other tasks.
 pub(super) fn progress(task: &Task) -> Option<String> {
     let fan = task.fan.filter(|_| task.state == TaskState::Sleeping)?;
     Some(format!("{} of {} ended", fan.ended.done, words::children(fan.total)))
 }
 
-fn under_way(fan: Fan) -> u32 {
+fn active(fan: Fan) -> u32 {
     fan.released.saturating_sub(fan.ended.done)
 }
 
@@ -96,17 +96,17 @@ fn tallied(fan: Fan) -> String {
     let waiting = fan.total - fan.released;
     let turn = match waiting {
         0 => String::new(),
-        1 => " and 1 waits for its turn".to_owned(),
-        _ => format!(" and {waiting} wait for their turn"),
+        1 => " and 1 waits".to_owned(),
+        _ => format!(" and {waiting} wait"),
     };
-    format!("{} {have} ended{how}, {} under way{turn}.", ended.done, are(under_way(fan)))
+    format!("{} {have} ended{how}, {} active{turn}.", ended.done, are(active(fan)))
 }
 
 /// What the limits of a fan-out mean for what is to come.
 fn outlook(plan: &FanOut, fan: Fan) -> String {
     let waiting = fan.total - fan.released;
     let cap = plan.max_parallel.filter(|_| waiting > 0);
-    let cap = cap.map(|cap| format!(" At most {cap} may go on at the same time (`max_parallel`)."));
+    let cap = cap.map(|cap| format!(" At most {cap} run at once (`max_parallel`)."));
     let lost = !plan.tolerated_failures.allows(fan.ended.failed, fan.total);
     let failures = match fan.ended.failed {
         0 => String::new(),

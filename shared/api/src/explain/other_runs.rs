@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::Graph;
 use model::{Instant, RunId, RunState, Task, TaskIndex, TaskKey};
+use read::{ConcurrencyMember, SlotWait};
+use runtime::Graph;
 use serde_json::{Value, json};
-use store::{ConcurrencyMember, SlotWait};
 
 use super::{Explained, Story, words};
 
@@ -18,7 +18,7 @@ pub struct Around {
     /// The runs that its tasks wait for, of those that exist.
     pub runs: BTreeMap<RunId, Other>,
     /// The positions of its queued tasks in the wait queue.
-    pub lines: BTreeMap<TaskIndex, SlotWait>,
+    pub slot_waits: BTreeMap<TaskIndex, SlotWait>,
 }
 
 /// Another run.
@@ -33,7 +33,7 @@ pub struct Other {
     pub graph: Arc<Graph>,
 }
 
-/// The run that an event says its task waits for.
+/// The run that a task waits for, by its event.
 pub(super) fn waited_for(data: &Value) -> Option<RunId> {
     let shared = shared_with(data).map(|owner| owner.run);
     shared.or_else(|| serde_json::from_value(data["run"].clone()).ok())
@@ -54,13 +54,13 @@ impl Story<'_> {
     }
 
     fn awaiting_run(&self, task: &Task, run: RunId, workflow: &str) -> Explained {
-        let stands = match self.around.runs.get(&run) {
-            Some(other) => format!("which is {}", stands(other)),
+        let state = match self.around.runs.get(&run) {
+            Some(other) => format!("which is {}", state_of(other)),
             None => "which does not exist yet".to_owned(),
         };
         let command = format!("ebb explain {run}");
         let because = format!(
-            "It started run {run} of `{workflow}` at {} and waits for it, {stands}. See `{command}`.",
+            "It started run {run} of `{workflow}` at {} and waits for it, {state}. See `{command}`.",
             self.moment(task.since)
         );
         Explained::new(because, self.about(run, None, &command))
@@ -76,7 +76,7 @@ impl Story<'_> {
             None => format!("ebb explain {}", owner.run),
         };
         let because = format!(
-            "Since {} it has waited for {} of run {}, which does the same work{} and delivers to both. See `{command}`.",
+            "Since {} it has waited for {} of run {}, which executes the same work{} for both. See `{command}`.",
             self.moment(task.since),
             name.as_ref().map_or_else(|| "a task".to_owned(), |name| format!("`{name}`")),
             owner.run,
@@ -105,11 +105,13 @@ impl Story<'_> {
         let going_on = self.around.concurrency_group.iter().filter(|member| !member.waiting);
         let going_on: Vec<String> = going_on.map(|member| format!("run {}", member.run)).collect();
         let waits = match going_on.as_slice() {
-            [] => " It begins with the next look at it.".to_owned(),
+            [] => " It starts with its next recheck.".to_owned(),
             runs => format!(" It waits for {} to end{}.", words::list(runs.iter().cloned()), self.queue()),
         };
         let since = self.moment(self.run.created_at);
-        format!("has been held since {since}: its workflow lets {runs}{key} go on at the same time.{waits}")
+        format!(
+            "has waited for its concurrency group since {since}: its workflow allows {runs}{key} at once.{waits}"
+        )
     }
 
     /// Who else waits, and comes first.
@@ -135,6 +137,10 @@ impl Story<'_> {
     }
 }
 
-fn stands(other: &Other) -> &'static str {
-    if other.waiting && !other.state.is_final() { "held until others have ended" } else { other.state.name() }
+fn state_of(other: &Other) -> &'static str {
+    if other.waiting && !other.state.is_final() {
+        "waiting for its concurrency group"
+    } else {
+        other.state.name()
+    }
 }

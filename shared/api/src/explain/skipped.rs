@@ -14,7 +14,7 @@ pub(super) struct Choice<'a> {
 
 impl Choice<'_> {
     /// What it took, and why.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let names = words::list(self.next.iter().map(|name| format!("`{name}`")));
         let took = match (self.next, self.default) {
             ([], _) => "no branch".to_owned(),
@@ -34,17 +34,17 @@ impl Story<'_> {
         let skipped: Vec<TaskIndex> = self.skipped_parents(task.index).collect();
         let were = if skipped.len() == 1 { "was" } else { "were" };
         let mut because = match skipped.as_slice() {
-            [] => "What it depends on ended in a way in which it is not needed.".to_owned(),
+            [] => "Its dependencies ended in a way in which it is not needed.".to_owned(),
             skipped => format!("{}, which it depends on, {were} skipped.", self.names(skipped)),
         };
         let rule = words::rule(self.spec(task.index).trigger_rule);
         because.extend(rule.map(|rule| format!(" {rule}")));
         let root = self.where_skipping_began(task.index);
         if let Some((origin, (reason, _))) = &root {
-            because += &format!(" It began with `{}`. {reason}", self.name(*origin));
+            because += &format!(" The first was `{}`. {reason}", self.name(*origin));
         }
         let origin = root.map(|(origin, _)| self.name(origin));
-        Explained::new(because, json!({"skipped": self.standing(skipped), "began_with": origin}))
+        Explained::new(because, json!({"skipped": self.states(skipped), "began_with": origin}))
     }
 
     /// Why a task was skipped, where that lies in itself or in a switch and not in tasks that were skipped before it.
@@ -57,7 +57,7 @@ impl Story<'_> {
     fn gave_up(&self, task: TaskIndex) -> Option<(String, Value)> {
         let data = self.data(task, EventKind::TaskSkipped);
         let why = data["gave_up"].as_str()?;
-        let because = format!("`{}` gave up, and it has `soft_fail`: {why}.", self.name(task));
+        let because = format!("`{}` timed out, and it has `soft_fail`: {why}.", self.name(task));
         Some((because, data.clone()))
     }
 
@@ -77,7 +77,7 @@ impl Story<'_> {
         }
         let well: Vec<TaskIndex> = self.parents(task).filter(|parent| self.ended_well(*parent)).collect();
         let because = format!("{} But {} did not fail.", words::rule(rule)?, self.names_and_states(&well));
-        Some((because, json!({"trigger_rule": rule, "not_failed": self.standing(well)})))
+        Some((because, json!({"trigger_rule": rule, "not_failed": self.states(well)})))
     }
 
     fn ended_well(&self, task: TaskIndex) -> bool {
@@ -91,7 +91,8 @@ impl Story<'_> {
             .filter_map(|switch| Some((switch, self.choice(switch)?)))
             .find(|(_, choice)| choice.next.iter().all(|name| *name != self.name(task)))?;
         let name = self.name(switch);
-        let because = format!("The switch `{name}` passed `{}` over: {}.", self.name(task), choice.told());
+        let because =
+            format!("The switch `{name}` did not choose `{}`: {}.", self.name(task), choice.describe());
         let why = self.data(switch, EventKind::TaskSucceeded);
         Some((because, json!({"switch": name, "took": choice.next, "why": why})))
     }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::Graph;
 use model::{Event, EventKind, Failure, Instant, Run, Task, TaskIndex, TaskSpec, TaskState};
+use runtime::Graph;
 use serde_json::{Value, json};
 
 use super::other_runs::Around;
-use super::{LISTED, fan_out, words};
+use super::{MAX_LISTED, fan_out, words};
 
-/// A run as its rows and events tell it at one instant.
+/// The rows and events of a run at one instant.
 pub struct Story<'a> {
     pub(super) graph: &'a Graph,
     pub(super) run: &'a Run,
@@ -38,7 +38,7 @@ impl<'a> Story<'a> {
         Self { around, ..self }
     }
 
-    /// Whether an event says why something is as it is.
+    /// Whether an event explains a state.
     pub fn is_telling(event: &Event) -> bool {
         let when_only = [EventKind::TaskDispatched, EventKind::TaskRedispatched, EventKind::TaskStarted];
         !when_only.contains(&event.kind)
@@ -87,7 +87,7 @@ impl<'a> Story<'a> {
         self.events.get(&Some(task))?.iter().rev().find(|event| event.kind == kind)
     }
 
-    /// What the last event of that kind says beside itself.
+    /// The data of the last event of that kind.
     pub(super) fn data(&self, task: TaskIndex, kind: EventKind) -> &Value {
         self.last(task, kind).map_or(&Value::Null, |event| &event.data)
     }
@@ -109,16 +109,16 @@ impl<'a> Story<'a> {
     }
 
     pub(super) fn attempts_allowed(&self, task: &Task) -> u32 {
-        engine::retry::attempts_allowed(&self.spec(task.index).retry, task)
+        runtime::attempts_allowed(&self.spec(task.index).retry, task)
     }
 
-    /// What a person did to a task that it stands as it does.
+    /// The person's action that led to a task's state.
     pub(super) fn done_to(&self, task: &Task, kind: EventKind) -> Option<&Event> {
         self.last(task.index, kind).filter(|event| event.at >= task.since)
     }
 
     /// Who did something, when, and why.
-    pub(super) fn deed(&self, event: &Event) -> String {
+    pub(super) fn actor(&self, event: &Event) -> String {
         let reason = event.data["reason"].as_str().map(|reason| format!(": {}", words::quote(reason)));
         let by = event.actor.as_deref().unwrap_or("Ebbflow");
         format!("{by} at {}{}", self.moment(event.at), reason.unwrap_or_default())
@@ -131,20 +131,20 @@ impl<'a> Story<'a> {
 
     /// The names of tasks and how they stand, for a sentence.
     pub(super) fn names_and_states(&self, tasks: &[TaskIndex]) -> String {
-        let stands = |task: &TaskIndex| {
+        let state = |task: &TaskIndex| {
             let fan = self.tasks.get(task).and_then(fan_out::progress);
             fan.unwrap_or_else(|| words::state(self.state(*task)))
         };
-        words::list(tasks.iter().map(|task| format!("`{}` ({})", self.name(*task), stands(task))))
+        words::list(tasks.iter().map(|task| format!("`{}` ({})", self.name(*task), state(task))))
     }
 
     /// The same, for programs.
-    pub(super) fn standing(&self, tasks: impl IntoIterator<Item = TaskIndex>) -> Value {
+    pub(super) fn states(&self, tasks: impl IntoIterator<Item = TaskIndex>) -> Value {
         let item = |task: TaskIndex| json!({"task": self.name(task), "state": self.state(task)});
-        tasks.into_iter().take(LISTED).map(item).collect()
+        tasks.into_iter().take(MAX_LISTED).map(item).collect()
     }
 
-    /// What a task said when it failed.
+    /// The failure of a task.
     pub(super) fn failure(&self, task: TaskIndex) -> Option<&Failure> {
         self.tasks.get(&task)?.failure.as_ref()
     }

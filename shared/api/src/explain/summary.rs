@@ -6,14 +6,14 @@ use super::{Story, words};
 
 impl Story<'_> {
     pub(super) fn summary(&self) -> String {
-        let told = match self.run.state {
+        let summary = match self.run.state {
             RunState::Queued if self.run.waiting => self.waiting_for_its_turn(),
-            RunState::Queued => "was created, and nothing of it has begun.".to_owned(),
-            RunState::Running => self.under_way(),
+            RunState::Queued => "was created, and none of its tasks has started.".to_owned(),
+            RunState::Running => self.in_progress(),
             RunState::Paused => self.paused(),
             RunState::Stalled => {
-                "is stalled: it has not ended, nothing of it can go on and nothing is waited for. \
-                This is a defect of Ebbflow; `ebb run evaluate` looks at the run again, `ebb run cancel` ends it."
+                "is stalled: it has not ended, no task can continue and none waits for anything. \
+                This is a defect of Ebbflow; `ebb run evaluate` re-evaluates it, `ebb run cancel` ends it."
                     .to_owned()
             }
             RunState::Succeeded => format!("succeeded{}: of {}.", self.ended_at(), self.tallies()),
@@ -22,14 +22,14 @@ impl Story<'_> {
         };
         let (run, workflow) = (self.run.id, &self.run.workflow);
         let (origin, late, unheard) = (self.origin(), self.missed_deadline(), self.unheard());
-        format!("Run {run} of `{workflow}` {told}{late}{unheard}{origin}")
+        format!("Run {run} of `{workflow}` {summary}{late}{unheard}{origin}")
     }
 
     fn paused(&self) -> String {
         let event = self.last_of_run(EventKind::RunPaused);
-        let by = event.map(|event| format!(" by {}", self.deed(event))).unwrap_or_default();
+        let by = event.map(|event| format!(" by {}", self.actor(event))).unwrap_or_default();
         let command = format!("ebb run resume {}", self.run.id);
-        format!("was paused{by}. It begins nothing new until it is resumed: `{command}`.{}", self.open())
+        format!("was paused{by}. It starts no more tasks until it is resumed: `{command}`.{}", self.open())
     }
 
     fn missed_deadline(&self) -> String {
@@ -53,16 +53,16 @@ impl Story<'_> {
         }
     }
 
-    fn under_way(&self) -> String {
+    fn in_progress(&self) -> String {
         let since = self.run.started_at.unwrap_or(self.run.created_at);
-        let mut told = format!("has been running since {}.{}", self.moment(since), self.open());
+        let mut summary = format!("has been running since {}.{}", self.moment(since), self.open());
         if let Some(first) = self.first_to_fail().filter(|_| self.run.failures > 0) {
-            told += &format!(" It will end as failed, since `{}` failed.", self.name(first));
+            summary += &format!(" It will end as failed, since `{}` failed.", self.name(first));
         }
         if let Some(end) = self.gives_up_at() {
-            told += &format!(" It is given up at {} (`timeout_seconds`).", self.moment(end));
+            summary += &format!(" It times out at {} (`timeout_seconds`).", self.moment(end));
         }
-        told
+        summary
     }
 
     /// What the run waits for now.
@@ -71,11 +71,11 @@ impl Story<'_> {
         let pending = self.in_state(|state| state == TaskState::Pending).len();
         let then = match pending {
             0 => String::new(),
-            1 => "; 1 task is yet to begin".to_owned(),
-            _ => format!("; {pending} tasks are yet to begin"),
+            1 => "; 1 task has not started".to_owned(),
+            _ => format!("; {pending} tasks have not started"),
         };
         match busy.as_slice() {
-            [] => format!(" None of its tasks is under way{then}."),
+            [] => format!(" None of its tasks is active{then}."),
             busy => format!(" It waits for {}{then}.", self.names_and_states(busy)),
         }
     }
@@ -85,7 +85,7 @@ impl Story<'_> {
         if let Some(event) = self.end_of_time() {
             let limit = &event.data["timeout_seconds"];
             return format!(
-                "failed{at}, since it took longer than its timeout_seconds of {limit}: of {}.",
+                "failed{at}, since it exceeded its timeout_seconds of {limit}: of {}.",
                 self.tallies()
             );
         }
@@ -97,9 +97,9 @@ impl Story<'_> {
             0 => String::new(),
             _ => format!(" {} failed, too.", words::tasks(others)),
         };
-        let (name, said, followed) =
+        let (name, error, followed) =
             (self.name(first), self.failure_and_end(first), self.what_followed(first));
-        format!("failed{at}, since `{name}` failed: {said}.{followed}{others}")
+        format!("failed{at}, since `{name}` failed: {error}.{followed}{others}")
     }
 
     fn was_cancelled(&self) -> String {

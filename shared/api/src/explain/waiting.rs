@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use model::{EventKind, Instant, Pacing, RunState, Task, TaskIndex};
 use serde_json::{Value, json};
 
-use super::{Explained, LISTED, Story, words};
+use super::{Explained, MAX_LISTED, Story, words};
 
 impl Story<'_> {
     pub(super) fn pending(&self, task: &Task) -> Explained {
@@ -15,19 +15,20 @@ impl Story<'_> {
             self.parents(task.index).filter(|parent| !self.state(*parent).is_final()).collect();
         let rule = self.spec(task.index).trigger_rule;
         let mut because = match open.as_slice() {
-            [] if self.run.waiting => "It could begin, but the run is held.".to_owned(),
-            [] if self.run.state == RunState::Paused => "It could begin, but the run is paused.".to_owned(),
-            [] => {
-                "All that it depends on has ended; the next look at the run decides what it does.".to_owned()
+            [] if self.run.waiting => {
+                "It could start, but the run waits for its concurrency group.".to_owned()
             }
+            [] if self.run.state == RunState::Paused => "It could start, but the run is paused.".to_owned(),
+            [] => "All its dependencies have ended; the next recheck of the run decides what it does."
+                .to_owned(),
             open => format!("It waits for {}.", self.names_and_states(open)),
         };
         because.extend(words::rule(rule).map(|rule| format!(" {rule}")));
         because.extend(self.fan_in(task));
         let cleared = self.done_to(task, EventKind::TaskCleared);
-        because.extend(cleared.map(|event| format!(" It was cleared by {}.", self.deed(event))));
-        let more = open.len().saturating_sub(LISTED);
-        Explained::new(because, json!({"waits_for": self.standing(open), "more": more, "trigger_rule": rule}))
+        because.extend(cleared.map(|event| format!(" It was cleared by {}.", self.actor(event))));
+        let more = open.len().saturating_sub(MAX_LISTED);
+        Explained::new(because, json!({"waits_for": self.states(open), "more": more, "trigger_rule": rule}))
     }
 
     pub(super) fn queued(&self, task: &Task) -> Explained {
@@ -37,23 +38,23 @@ impl Story<'_> {
             let because = format!("It has been ready since {since}, but the run is paused.");
             return Explained::new(because, json!({"attempt": attempt}));
         }
-        let Some(line) = self.around.lines.get(&task.index).filter(|line| !line.granted) else {
-            let because = format!("It has been ready since {since} and begins at once.");
+        let Some(wait) = self.around.slot_waits.get(&task.index).filter(|wait| !wait.granted) else {
+            let because = format!("It has been ready since {since} and starts at once.");
             return Explained::new(because, json!({"attempt": attempt}));
         };
         let because = format!(
-            "It has been ready since {since} and waits for a place: {} has {} of {} taken, and {}.",
-            words::limit(&line.limit),
-            line.used,
-            line.slots.map_or_else(|| "any number".to_owned(), |slots| slots.to_string()),
-            words::ahead(line.ahead as usize),
+            "It has been ready since {since} and waits for a slot: {} has {} of {} taken, and {}.",
+            words::limit(&wait.limit),
+            wait.used,
+            wait.slots.map_or_else(|| "any number".to_owned(), |slots| slots.to_string()),
+            words::ahead(wait.ahead as usize),
         );
-        let name = Some(line.limit.name()).filter(|name| !name.is_empty()).unwrap_or("own");
-        let command = format!("ebb limits show {} {}", line.limit.kind(), words::shell(name));
-        let because = format!("{because} `{command}` says who has them.");
+        let name = Some(wait.limit.name()).filter(|name| !name.is_empty()).unwrap_or("own");
+        let command = format!("ebb limits show {} {}", wait.limit.kind(), words::shell(name));
+        let because = format!("{because} `{command}` lists the tasks that have them.");
         let details = json!({
-            "attempt": attempt, "limit": line.limit.kind(), "name": line.limit.name(),
-            "slots": line.slots, "used": line.used, "ahead": line.ahead, "command": command,
+            "attempt": attempt, "limit": wait.limit.kind(), "name": wait.limit.name(),
+            "slots": wait.slots, "used": wait.used, "ahead": wait.ahead, "command": command,
         });
         Explained::new(because, details)
     }
@@ -85,8 +86,8 @@ impl Story<'_> {
         let asked = self.last(task.index, EventKind::TaskWaiting);
         let slept = self.last(task.index, EventKind::TaskSleeping);
         let data = asked.or(slept).map_or(&Value::Null, |event| &event.data);
-        if let Some(told) = self.elsewhere(task, data) {
-            return told;
+        if let Some(explained) = self.elsewhere(task, data) {
+            return explained;
         }
         let until = serde_json::from_value(data["until"].clone()).ok();
         if let Some(pacing) = self.spec(task.index).pacing {
@@ -102,7 +103,7 @@ impl Story<'_> {
     fn looking(&self, task: &Task, pacing: &Pacing, until: Option<Instant>) -> Explained {
         let next = pacing.next_poll(task.started_at.unwrap_or(task.since), self.now);
         let mut because = format!(
-            "It has looked for what it waits for since {}, looks again at {}{}.",
+            "It has polled since {}, polls again at {}{}.",
             self.moment(task.since),
             self.moment(next),
             self.deadline(until)
@@ -110,7 +111,7 @@ impl Story<'_> {
         let failed = task
             .failure
             .as_ref()
-            .map(|failure| format!(" Its last look failed: {}.", words::failure(failure)));
+            .map(|failure| format!(" Its last poll failed: {}.", words::failure(failure)));
         because.extend(failed);
         Explained::new(because, json!({"next_poll": next})).until(until)
     }
@@ -152,11 +153,11 @@ impl Story<'_> {
         let retrying = self.last(task.index, EventKind::TaskRetrying);
         let delay = |event: &model::Event| event.data["delay_ms"].as_i64().map(TimeDelta::milliseconds);
         let until = retrying.and_then(|event| Some(event.at + delay(event)?));
-        let said = self.failure(task.index).map_or_else(|| "no reason was given".into(), words::failure);
+        let error = self.failure(task.index).map_or_else(|| "no reason was given".into(), words::failure);
         let when = until.map(|until| format!(" at {}", self.moment(until))).unwrap_or_default();
         let allowed = self.attempts_allowed(task);
         let because =
-            format!("Attempt {} of {allowed} failed: {said}. The next one begins{when}.", task.attempt);
+            format!("Attempt {} of {allowed} failed: {error}. The next one starts{when}.", task.attempt);
         Explained::new(because, json!({"attempts": self.attempts(task.index)})).until(until)
     }
 
@@ -165,7 +166,7 @@ impl Story<'_> {
     }
 
     fn deadline(&self, until: Option<Instant>) -> String {
-        until.map(|until| format!(" and gives up at {}", self.moment(until))).unwrap_or_default()
+        until.map(|until| format!(" and times out at {}", self.moment(until))).unwrap_or_default()
     }
 
     pub(super) fn moment(&self, at: Instant) -> String {

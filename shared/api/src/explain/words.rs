@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use model::{ErrorClass, Failure, Instant, Limit, TaskState, TriggerRule};
 use serde_json::Value;
 
-/// At most so many names stand in a sentence.
+/// The maximum number of names in a sentence.
 const NAMED: usize = 5;
 
 /// No quoted message or value is longer, in characters.
@@ -35,7 +35,7 @@ pub(super) fn limit(limit: &Limit) -> String {
     }
 }
 
-/// Who comes before someone in line.
+/// How many waiting tasks or runs come before one.
 pub(super) fn ahead(count: usize) -> String {
     match count {
         0 => "it is next".to_owned(),
@@ -96,7 +96,7 @@ pub(super) fn state(state: TaskState) -> String {
     state.name().replace('_', " ")
 }
 
-/// What an attempt said, and what kind of trouble that is.
+/// The error of an attempt, and its class.
 pub(super) fn failure(failure: &Failure) -> String {
     let class = match failure.class {
         ErrorClass::Transient => "a transient error",
@@ -110,8 +110,8 @@ pub(super) fn failure(failure: &Failure) -> String {
 
 /// The same, out of the data of an event.
 pub(super) fn failure_in(data: &Value) -> String {
-    let said = serde_json::from_value::<Failure>(data.clone());
-    said.map_or_else(|_| "no reason was given".into(), |said| failure(&said))
+    let found = serde_json::from_value::<Failure>(data.clone());
+    found.map_or_else(|_| "no reason was given".into(), |found| failure(&found))
 }
 
 /// The values that an expression saw: `inputs.size` was 3.
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_told_by_the_clock_and_from_now() {
+    fn a_moment_has_its_time_and_its_distance_from_now() {
         let now = Instant::from_timestamp(1_800_000_000, 0).unwrap();
         for (seconds, expected) in [
             (0, "2027-01-15 08:00:00Z (now)"),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_is_told_with_the_values_it_saw() {
+    fn a_condition_has_the_values_it_saw() {
         let data = json!({"condition": "inputs.n > 3", "seen": {"inputs.n": 1, "inputs.who": "Ada"}});
         assert_eq!(condition(&data), "`inputs.n > 3` (`inputs.n` was 1 and `inputs.who` was \"Ada\")");
         assert_eq!(condition(&json!({"condition": "false", "seen": {}})), "`false`");

@@ -1,24 +1,25 @@
-//! Who has the slots of a limit, and who comes next.
+//! The tasks that hold the slots of a limit, and those that get one next.
 
+use auth::Permission::Read;
 use axum::Json;
 use axum::extract::State;
-use engine::Graph;
 use host::Problem;
 use model::{Instant, Limit, RunId, TaskState, TenantId, WorkerId};
+use read::Contender;
+use runtime::Graph;
 use serde::{Deserialize, Serialize};
-use store::Contender;
 
 use super::{LimitView, named, show};
 use crate::request::Path;
 use crate::{Api, Caller, Links, error};
 
-/// So many of those who have a slot, and of those who wait, are shown.
-const SHOWN: usize = 50;
+/// The maximum number of holders, and of waiting tasks, in a response.
+const MAX_SHOWN: usize = 50;
 
-/// So many of the tenant's oldest unfinished runs are looked through for them.
-const RUNS: u32 = 2_000;
+/// The number of the tenant's oldest unfinished runs whose tasks are examined.
+const MAX_RUNS: u32 = 2_000;
 
-/// One limit, who has its slots, and who comes next.
+/// One limit with the tasks that hold or wait for its slots.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitDetail {
     /// The limit.
@@ -30,7 +31,7 @@ pub struct LimitDetail {
     pub next: Vec<ContenderView>,
 }
 
-/// A task that has a slot, or waits for one.
+/// A task that holds a slot, or waits for one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContenderView {
     /// Its run.
@@ -72,22 +73,22 @@ impl ContenderView {
     }
 }
 
-/// One limit of the caller's tenant, who has its slots, and who comes next.
+/// One limit of the caller's tenant with the tasks that hold or wait for its slots.
 pub async fn detail(api: &Api, caller: &Caller, kind: &str, name: &str) -> Result<LimitDetail, Problem> {
     let all = show(api, caller).await?.items;
     let limit = all.into_iter().find(|limit| limit.kind == kind && limit.name == name).ok_or_else(|| {
         Problem::not_found(format!("the {kind} limit `{name}` does not exist, or no task has used it yet"))
     })?;
     let of = named(caller, kind, name)?;
-    let store = api.app.runtime.store();
-    let holds_slots = store.holders(caller.tenant, RUNS).await.map_err(error::store)?;
-    let waiting = store.line(&of, caller.tenant, SHOWN as u32).await.map_err(error::store)?;
+    let reader = api.reader(caller);
+    let holds_slots = reader.slot_holders(Read, MAX_RUNS).await?;
+    let waiting = reader.slot_waiters(&of, MAX_SHOWN as u32).await?;
     let holders = views(api, caller.tenant, &of, holds_slots).await?;
     let next = views(api, caller.tenant, &of, waiting).await?;
     Ok(LimitDetail { limit, holders, next })
 }
 
-/// Those of them that need a place of the limit.
+/// Those of the tasks that need a slot of the limit.
 async fn views(
     api: &Api,
     tenant: TenantId,
@@ -99,7 +100,8 @@ async fn views(
         let graph = api.app.runtime.graph(contender.version).await.map_err(error::runtime)?;
         let (task, child) = (contender.task.index, contender.task.child);
         let Some(graph) = graph.filter(|graph| graph.has(task, child)) else { continue };
-        if views.len() < SHOWN && graph.needs(tenant, task, child).iter().any(|need| need.limit == *limit) {
+        if views.len() < MAX_SHOWN && graph.needs(tenant, task, child).iter().any(|need| need.limit == *limit)
+        {
             views.push(ContenderView::new(contender, &graph));
         }
     }

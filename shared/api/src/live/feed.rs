@@ -1,4 +1,4 @@
-//! The one reader of the news in an instance, and those who listen to it.
+//! The readers of the change feed in an instance: one for each tenant in which somebody listens.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,49 +7,50 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use host::Problem;
 use model::{RunId, TenantId};
+use read::{ChangeFeed, FeedCursor, FeedItem, FeedPage};
 use runtime::Runtime;
-use store::{FeedCursor, FeedItem, FeedPage};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
 use super::LiveView;
-use crate::error;
 use crate::views::EventView;
 
-/// How often the news is read. It is old by no more than that and the time of a reading.
-const PACE: Duration = Duration::from_millis(200);
+/// How often a reader polls. An event is late by no more than that and the duration of a read.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// After a reading that failed, so many are left out.
-const REST: u32 = 5;
+/// The number of polls that are left out after a failed one.
+const POLLS_AFTER_FAILURE: u32 = 5;
 
-/// No reading takes in more rows.
+/// The maximum number of rows of one read.
 pub(super) const MAX_ROWS: u32 = 5_000;
 
-/// So many readings are kept for a listener that is slow.
-const KEPT: usize = 64;
+/// The number of reads that are kept for a slow listener.
+const MAX_BUFFERED: usize = 64;
 
-/// So many may listen to an instance, and so many of one tenant.
+/// The maximum number of listeners of an instance, and of one tenant.
 const MAX_LISTENERS: usize = 256;
 const MAX_OF_A_TENANT: usize = 64;
 
-/// What an instance tells its listeners. Clones share one reader.
-#[derive(Clone)]
+/// What an instance sends to its listeners. Clones share the readers.
+#[derive(Clone, Default)]
 pub struct Feed(Arc<Inner>);
 
+#[derive(Default)]
 struct Inner {
-    news: broadcast::Sender<Arc<Batch>>,
-    /// The reader, while somebody listens.
-    reader: tokio::sync::Mutex<Option<Reader>>,
+    /// The reader of each tenant in which somebody listens.
+    readers: tokio::sync::Mutex<BTreeMap<TenantId, Reader>>,
     listeners: Mutex<BTreeMap<TenantId, usize>>,
 }
 
 struct Reader {
+    changes: broadcast::Sender<Arc<Batch>>,
     task: JoinHandle<()>,
+    /// Everything that is committed after this is sent.
     began: FeedCursor,
 }
 
-/// What one reading brought.
+/// The changes of one read.
 pub(super) struct Batch {
     pub(super) notices: Vec<Notice>,
     pub(super) cursor: FeedCursor,
@@ -58,23 +59,27 @@ pub(super) struct Batch {
 
 /// One event, ready to be sent.
 pub(super) struct Notice {
-    pub(super) tenant: TenantId,
     pub(super) workflow: String,
     pub(super) run: RunId,
     pub(super) seq: i64,
     pub(super) json: String,
 }
 
-/// A place among the listeners; it is free again once this is dropped.
-pub(super) struct Subscription {
-    pub(super) tenant: TenantId,
-    pub(super) news: broadcast::Receiver<Arc<Batch>>,
-    /// Everything that is committed from here on will be told.
-    pub(super) cursor: FeedCursor,
+/// A place among the listeners; dropping it frees the place.
+pub(super) struct Place {
+    tenant: TenantId,
     feed: Feed,
 }
 
-impl Drop for Subscription {
+/// A listener's end of the change feed of its tenant.
+pub(super) struct Subscription {
+    pub(super) changes: broadcast::Receiver<Arc<Batch>>,
+    /// Everything that is committed after this is sent.
+    pub(super) cursor: FeedCursor,
+    _place: Place,
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
         let mut listeners = self.feed.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = listeners.get_mut(&self.tenant) {
@@ -86,97 +91,80 @@ impl Drop for Subscription {
     }
 }
 
-impl Default for Feed {
-    fn default() -> Self {
-        let news = broadcast::Sender::new(KEPT);
-        Self(Arc::new(Inner { news, reader: Default::default(), listeners: Default::default() }))
-    }
-}
-
 impl Feed {
-    /// How many listen.
+    /// The number of listeners.
     pub fn listeners(&self) -> usize {
         self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
     }
 
-    /// Takes a place among the listeners, and has somebody read if nobody does.
-    pub(super) async fn subscribe(
-        &self,
-        runtime: &Arc<Runtime>,
-        tenant: TenantId,
-    ) -> Result<Subscription, Problem> {
-        self.admit(tenant)?;
-        let mut place = Subscription {
-            tenant,
-            news: self.0.news.subscribe(),
-            cursor: FeedCursor(String::new()),
-            feed: self.clone(),
-        };
-        let mut reader = self.0.reader.lock().await;
-        match reader.as_ref().filter(|reader| !reader.task.is_finished()) {
-            Some(reader) => place.cursor = reader.began.clone(),
-            None => {
-                let news = runtime.store().news(None, 0).await.map_err(error::store)?;
-                let missing = || Problem::unavailable("the change feed is not available yet");
-                place.cursor = news.ok_or_else(missing)?.cursor;
-                let task = tokio::spawn(self.clone().keep_reading(runtime.clone(), place.cursor.clone()));
-                *reader = Some(Reader { task, began: place.cursor.clone() });
-            }
-        }
-        Ok(place)
-    }
-
-    fn admit(&self, tenant: TenantId) -> Result<(), Problem> {
+    /// Takes a place among the listeners, or refuses one too many.
+    pub(super) fn admit(&self, tenant: TenantId) -> Result<Place, Problem> {
         let mut listeners = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let (all, own) = (listeners.values().sum::<usize>(), listeners.get(&tenant).copied().unwrap_or(0));
         if all >= MAX_LISTENERS || own >= MAX_OF_A_TENANT {
             let message = format!(
-                "too many listen already: {MAX_OF_A_TENANT} of a tenant and {MAX_LISTENERS} of all may"
+                "too many listeners; at most {MAX_OF_A_TENANT} per tenant and {MAX_LISTENERS} in total are allowed"
             );
             return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_listeners", message));
         }
         *listeners.entry(tenant).or_default() += 1;
-        Ok(())
+        Ok(Place { tenant, feed: self.clone() })
     }
 
-    /// Reads on until nobody listens any more.
-    async fn keep_reading(self, runtime: Arc<Runtime>, mut since: FeedCursor) {
-        // It is the pace of the reader and decides nothing, so no clock is asked.
-        let mut pace = tokio::time::interval(PACE);
-        pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    /// Subscribes to a tenant's changes, and starts its reader if there is none.
+    pub(super) async fn subscribe(
+        &self,
+        runtime: &Arc<Runtime>,
+        source: &ChangeFeed,
+    ) -> Result<Subscription, Problem> {
+        let (tenant, place) = (source.tenant(), self.admit(source.tenant())?);
+        let mut readers = self.0.readers.lock().await;
+        if readers.get(&tenant).is_none_or(|reader| reader.task.is_finished()) {
+            let (changes, began) = (broadcast::Sender::new(MAX_BUFFERED), source.end().await?);
+            let reading =
+                self.clone().keep_reading(runtime.clone(), source.clone(), changes.clone(), began.clone());
+            // The subscription comes before the task's first poll, which waits for the lock that is held here.
+            readers.insert(tenant, Reader { changes, task: tokio::spawn(reading), began });
+        }
+        let reader = &readers[&tenant];
+        Ok(Subscription { changes: reader.changes.subscribe(), cursor: reader.began.clone(), _place: place })
+    }
+
+    /// Reads a tenant's changes until nobody listens.
+    async fn keep_reading(
+        self,
+        runtime: Arc<Runtime>,
+        source: ChangeFeed,
+        changes: broadcast::Sender<Arc<Batch>>,
+        mut since: FeedCursor,
+    ) {
+        // The interval decides nothing, so it needs no clock.
+        let mut interval = tokio::time::interval(POLL_INTERVAL);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            pace.tick().await;
+            interval.tick().await;
             {
-                let mut reader = self.0.reader.lock().await;
-                if self.0.news.receiver_count() == 0 {
-                    *reader = None;
+                let mut readers = self.0.readers.lock().await;
+                if changes.receiver_count() == 0 {
+                    readers.remove(&source.tenant());
                     return;
                 }
-                if let Some(reader) = reader.as_mut() {
+                if let Some(reader) = readers.get_mut(&source.tenant()) {
                     reader.began = since.clone();
                 }
             }
-            match runtime.store().news(Some(&since), MAX_ROWS).await {
-                Ok(Some(news)) => {
-                    since = news.cursor.clone();
-                    if !news.items.is_empty() {
-                        // Nobody listens any more if it cannot be sent.
-                        let _ = self.0.news.send(Arc::new(prepare(&runtime, news).await));
+            match next_page(&source, &since).await {
+                Ok(page) => {
+                    since = page.cursor.clone();
+                    if !page.items.is_empty() || !page.complete {
+                        // Sending fails only if nobody listens any more.
+                        let _ = changes.send(Arc::new(prepare(&runtime, page).await));
                     }
                 }
-                // The store is not the one that it was, or was set back: what happened meanwhile is not told.
-                Ok(None) => match runtime.store().news(None, 0).await {
-                    Ok(Some(news)) => {
-                        since = news.cursor.clone();
-                        let news = FeedPage { complete: false, ..news };
-                        let _ = self.0.news.send(Arc::new(prepare(&runtime, news).await));
-                    }
-                    _ => drop(pace.tick().await),
-                },
                 Err(error) => {
-                    warn!("Listeners wait: the news cannot be read: {error}");
-                    for _ in 0..REST {
-                        pace.tick().await;
+                    warn!("The change feed of tenant {} cannot be read: {error}", source.tenant().0);
+                    for _ in 0..POLLS_AFTER_FAILURE {
+                        interval.tick().await;
                     }
                 }
             }
@@ -184,21 +172,29 @@ impl Feed {
     }
 }
 
-/// Makes the news ready to be sent: once, however many listen.
-pub(super) async fn prepare(runtime: &Runtime, news: FeedPage) -> Batch {
+/// The changes since a cursor. If the database was restored to an earlier moment, an incomplete page from now on.
+async fn next_page(source: &ChangeFeed, since: &FeedCursor) -> read::Result<FeedPage> {
+    match source.since(since, MAX_ROWS).await? {
+        Some(page) => Ok(page),
+        None => Ok(FeedPage { items: Vec::new(), cursor: source.end().await?, complete: false }),
+    }
+}
+
+/// Prepares changes for sending: once, however many listen.
+pub(super) async fn prepare(runtime: &Runtime, page: FeedPage) -> Batch {
     let mut notices = Vec::new();
-    for item in news.items {
-        // A version that this program cannot read has no names; its events are told all the same.
+    for item in page.items {
+        // A version that this program cannot read has no names; its events are sent without them.
         let graph = runtime.graph(item.version).await.ok().flatten();
-        let FeedItem { run, tenant, workflow, state, first, events, .. } = item;
+        let FeedItem { run, workflow, state, first, events, .. } = item;
         for (seq, event) in (first..).zip(events) {
             let event = EventView::new(seq, event, graph.as_deref());
             let view = LiveView { run, workflow: workflow.clone(), state, event };
             let json = serde_json::to_string(&view).expect("a view is made of JSON");
-            notices.push(Notice { tenant, workflow: workflow.clone(), run, seq, json });
+            notices.push(Notice { workflow: workflow.clone(), run, seq, json });
         }
     }
-    Batch { notices, cursor: news.cursor, complete: news.complete }
+    Batch { notices, cursor: page.cursor, complete: page.complete }
 }
 
 #[cfg(test)]

@@ -17,18 +17,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::Interval;
 
-use super::feed::Subscription;
-use super::listener::{HEARTBEAT, end_of_life, hello};
-use super::{last_heard, unbuffered};
+use super::feed::Place;
+use super::listener::{HEARTBEAT, end_of_connection, hello};
+use super::{last_event, unbuffered};
 use crate::logs::LineView;
 use crate::request::{Path, Query};
 use crate::{Api, Caller, tasks};
 
-/// How often somebody looks whether there is more.
-const PACE: Duration = Duration::from_millis(500);
+/// How often the log is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// So many lines are read at once.
-const AT_ONCE: u32 = 500;
+/// The maximum number of lines of one read.
+const MAX_LINES: u32 = 500;
 
 /// Which log to follow.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -39,17 +39,17 @@ pub struct FollowQuery {
     pub attempt: Option<u32>,
 }
 
-/// One line, as it is told to whoever follows.
+/// One line of a followed log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FollowedView {
-    /// Which try wrote it.
+    /// The attempt that wrote it.
     pub attempt: u32,
     /// The line.
     #[serde(flatten)]
     pub line: LineView,
 }
 
-/// One who follows a task's log.
+/// A client that follows a task's log.
 struct Follower {
     api: Api,
     caller: Caller,
@@ -58,14 +58,14 @@ struct Follower {
     /// The attempt that is followed, and the number of its line that comes next.
     attempt: u32,
     next: u32,
-    /// Whether later attempts are of no interest.
+    /// Whether later attempts are left out.
     only: bool,
     to_send: VecDeque<Event>,
     ended: bool,
     pace: Interval,
     heartbeat: Interval,
-    /// A place among those who listen.
-    _place: Subscription,
+    /// Counts it among the listeners.
+    _place: Place,
 }
 
 impl Follower {
@@ -74,7 +74,7 @@ impl Follower {
         stopping: impl Future<Output = ()> + Send + 'static,
     ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
         let events = stream::unfold(self, async |mut it| Some((Ok(it.next().await?), it)));
-        events.take_until(end_of_life(stopping))
+        events.take_until(end_of_connection(stopping))
     }
 
     async fn next(&mut self) -> Option<Event> {
@@ -90,17 +90,17 @@ impl Follower {
                 _ = self.heartbeat.tick() => return Some(Event::default().comment("alive")),
                 _ = self.pace.tick() => {}
             }
-            // Whoever cannot be told any more comes again, and hears why if that is no better.
-            self.look().await.ok()?;
+            // After an error the client reconnects, and gets the error as a response if it persists.
+            self.read().await.ok()?;
         }
     }
 
-    /// Reads what is new. What was over before that has written its last line.
-    async fn look(&mut self) -> Result<(), Problem> {
+    /// Reads new lines. An attempt that was over before the read has written its last line.
+    async fn read(&mut self) -> Result<(), Problem> {
         let found = tasks::find(&self.api, &self.caller, self.run, &self.task).await?;
         let task = &found.record.task;
-        let lines = found.reader.log(task.index, self.attempt, self.next, AT_ONCE).await?;
-        let read_all = lines.len() < AT_ONCE as usize;
+        let lines = found.reader.log(task.index, self.attempt, self.next, MAX_LINES).await?;
+        let read_all = lines.len() < MAX_LINES as usize;
         for (number, line) in lines {
             let view = FollowedView { attempt: self.attempt, line: LineView::from(line) };
             let data = serde_json::to_string(&view).expect("a view is made of JSON");
@@ -123,13 +123,13 @@ impl Follower {
     }
 }
 
-/// Where a follower that comes again goes on: after the line that it heard last.
-fn resumed(heard: &str) -> Option<(u32, u32)> {
-    let (attempt, number) = heard.split_once('.')?;
+/// Where a follower that reconnects continues: after the last line that it received.
+fn resumed(last: &str) -> Option<(u32, u32)> {
+    let (attempt, number) = last.split_once('.')?;
     Some((attempt.parse().ok()?, number.parse::<u32>().ok()?.checked_add(1)?))
 }
 
-/// Follows what a task writes, until it has ended.
+/// Follows a task's log until the task has ended.
 pub(crate) async fn get_log(
     State(api): State<Api>,
     caller: Caller,
@@ -143,10 +143,10 @@ pub(crate) async fn get_log(
         let message = format!("task `{task}` has no such attempt; its latest is {current}");
         return Err(Problem::not_found(message));
     }
-    let heard = last_heard(&headers)?
-        .map(|heard| resumed(heard).ok_or_else(|| Problem::bad_request("unknown `Last-Event-ID`")));
-    let (attempt, next) = heard.transpose()?.unwrap_or((query.attempt.unwrap_or(current.max(1)), 0));
-    let place = api.feed.subscribe(&api.app.runtime, caller.tenant).await?;
+    let last = last_event(&headers)?
+        .map(|last| resumed(last).ok_or_else(|| Problem::bad_request("unknown `Last-Event-ID`")));
+    let (attempt, next) = last.transpose()?.unwrap_or((query.attempt.unwrap_or(current.max(1)), 0));
+    let place = api.feed.admit(caller.tenant)?;
     let follower = Follower {
         api,
         caller,
@@ -157,8 +157,8 @@ pub(crate) async fn get_log(
         only: query.attempt.is_some(),
         to_send: VecDeque::from([hello()]),
         ended: false,
-        // It is the pace of whoever looks and decides nothing, so no clock is asked.
-        pace: tokio::time::interval(PACE),
+        // The interval decides nothing, so it needs no clock.
+        pace: tokio::time::interval(POLL_INTERVAL),
         heartbeat: tokio::time::interval(HEARTBEAT),
         _place: place,
     };
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_comes_again_goes_on_after_the_last_line() {
+    fn a_follower_that_reconnects_continues_after_the_last_line() {
         assert_eq!(resumed("2.41"), Some((2, 42)));
         for other in ["", "2", "2.", ".4", "-1.3", "1.4294967295", "a.b"] {
             assert_eq!(resumed(other), None, "{other}");

@@ -1,6 +1,6 @@
-//! What a handler asks for and answers, read off its signature.
+//! The parameters and responses of a handler, read off its signature.
 //!
-//! A handler is an `async fn` whose arguments say what they take from a request ([`Asks`]) and whose answer says what it
+//! The arguments of a handler describe what they take from a request ([`Asks`]), and its result describes the response
 //! is ([`Answers`]). So the document cannot say anything else than what the code does.
 
 use std::future::Future;
@@ -65,7 +65,7 @@ impl Schemas {
     }
 }
 
-/// One operation of the document, as far as a signature tells.
+/// One operation of the document, as far as the signature describes it.
 #[derive(Default)]
 pub(crate) struct Operation {
     /// Names and schemas of what the path names, in its order.
@@ -230,7 +230,7 @@ impl<T: Answers> Answers for Result<T, Problem> {
     }
 }
 
-/// What comes into being is answered with 201, what was there already with 200.
+/// A new resource is returned with 201, an existing one with 200.
 impl<T: JsonSchema> Answers for (axum::http::StatusCode, axum::Json<T>) {
     fn answer(operation: &mut Operation, schemas: &mut Schemas) {
         let answer = content("application/json", schemas.answered::<T>());
@@ -244,7 +244,7 @@ impl<T: JsonSchema> Answers for (axum::http::StatusCode, HeaderMap, axum::Json<T
     }
 }
 
-/// Whoever has the definition already is not sent it again.
+/// A client that has the definition already gets 304.
 impl<T: JsonSchema> Answers for Tagged<T> {
     fn answer(operation: &mut Operation, schemas: &mut Schemas) {
         axum::Json::<T>::answer(operation, schemas);
@@ -252,7 +252,7 @@ impl<T: JsonSchema> Answers for Tagged<T> {
     }
 }
 
-/// Something that is no JSON: the table of endpoints says what it is.
+/// A response other than JSON; the table of endpoints has its content type.
 impl Answers for Response {
     fn answer(_: &mut Operation, _: &mut Schemas) {}
 }

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use model::{Catchup, RunState, TaskState};
+use runtime::{BackfillState, Rerun};
 use schemars::generate::SchemaGenerator;
 use schemars::{JsonSchema, Schema, json_schema};
-use store::{BackfillState, Rerun};
 
 /// What stands for a plain value is written where it is used.
 macro_rules! plain {
@@ -34,17 +34,17 @@ plain! {
     Id => json_schema!({"type": "string", "format": "uuid"});
     /// An instant, in UTC.
     Time => json_schema!({"type": "string", "format": "date-time"});
-    /// Where a run stands.
+    /// The state of a run.
     RunStates => json_schema!({"type": "string", "enum": RunState::ALL});
-    /// Where a task stands.
+    /// The state of a task.
     TaskStates => json_schema!({"type": "string", "enum": TaskState::ALL});
-    /// Where a backfill stands.
+    /// The state of a backfill.
     BackfillStates => json_schema!({"type": "string", "enum": BackfillState::ALL});
     /// Which dates of a backfill get a run.
     Reruns => json_schema!({"type": "string", "enum": Rerun::ALL});
     /// What becomes of instants that were missed.
     Catchups => json_schema!({"type": "string", "enum": Catchup::ALL});
-    /// A word that says what something is.
+    /// One word of a fixed set.
     Word => json_schema!({"type": "string"});
     /// A definition, every reference resolved.
     Definition => json_schema!({"type": "object"});

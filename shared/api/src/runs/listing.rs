@@ -1,30 +1,27 @@
 //! Lists of runs: which of them, in which order, a page at a time.
 //!
-//! Every page is read along an index. Where what is asked for goes beyond what the index knows, so many rows are looked at
-//! for a page and no more: it may then have fewer items than asked for, or none, and leads on to the next.
+//! Every page is read along an index. If the filter goes beyond the index, a limited number of rows is examined: the page
+//! may then have fewer items than asked for, or none, and still lead on to the next.
 
 use auth::Permission::Follow;
 use axum::Json;
 use axum::extract::State;
 use host::Problem;
 use model::{Instant, RunId};
+use read::{RunCursor, RunFilter, RunSort};
 use serde::{Deserialize, Serialize};
-use store::{RunCursor, RunFilter, RunSort};
 
 use super::{state_named, views};
 use crate::openapi::shapes::Time;
 use crate::page::{Page, Wanted};
 use crate::request::Query;
 use crate::views::RunView;
-use crate::{Api, Caller, error};
+use crate::{Api, Caller};
 
 /// The orders of a list of runs.
 pub const SORTS: [&str; 4] = ["-created_at", "created_at", "-finished_at", "finished_at"];
 
-/// So many rows are looked at for a page.
-const LOOKED_AT: u32 = 1_000;
-
-/// No text that is looked for is longer, in characters.
+/// The maximum length of a text to search for, in characters.
 const MAX_TEXT: usize = 200;
 
 /// Which runs to list.
@@ -50,19 +47,18 @@ pub struct ListQuery {
     /// Only those with this text in their id, workflow, error, labels or origin, ignoring case.
     #[schemars(length(min = 1, max = 200))]
     pub text: Option<String>,
-    /// By when they were created or ended, the last one first where a `-` stands before it (`-created_at`). By their
-    /// ends, those that have not ended are left out.
+    /// By creation or end, latest first with a leading `-`. A list by end leaves unfinished runs out.
     #[schemars(extend("enum" = SORTS))]
     pub sort: Option<String>,
     /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
     pub limit: Option<u32>,
-    /// From an earlier page of the same list.
+    /// The `next_cursor` of an earlier page.
     pub cursor: Option<String>,
 }
 
 impl ListQuery {
-    /// What to ask the store for, but for the page.
+    /// The filter, without the page.
     fn filter(&self) -> Result<RunFilter, Problem> {
         let sort = sort_named(self.sort.as_deref().unwrap_or(SORTS[0]))?;
         check_label(self.label.as_deref())?;
@@ -86,13 +82,6 @@ impl ListQuery {
             sort,
             ..RunFilter::default()
         })
-    }
-
-    /// Whether rows are looked at that do not pass.
-    fn looks_further(&self, sort: RunSort) -> bool {
-        let more = self.workflow.is_some() || self.state.is_some() || self.parent.is_some();
-        let dated = self.created_after.is_some() || self.created_before.is_some();
-        self.text.is_some() || (self.label.is_some() && more) || (sort.is_by_end() && (more || dated))
     }
 }
 
@@ -118,16 +107,8 @@ fn sort_named(name: &str) -> Result<RunSort, Problem> {
 /// A page of the runs that the caller may see.
 pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<RunView>, Problem> {
     let wanted = Wanted::<RunCursor>::read(query.limit, query.cursor.as_deref())?;
-    let mut filter = RunFilter { after: wanted.after, limit: wanted.rows(), ..query.filter()? };
-    let (store, sort) = (api.app.runtime.store(), filter.sort);
-    if query.looks_further(sort) {
-        filter.until = store.horizon(caller.tenant, &filter, LOOKED_AT).await.map_err(error::store)?;
-    }
-    let rows = store.runs(caller.tenant, &filter).await.map_err(error::store)?;
-    let page =
-        wanted.page(rows, |record| sort.place(&record.run).unwrap_or((record.run.created_at, record.run.id)));
-    let page = page.or_on_from(filter.until);
-    let Page { items, next_cursor } = page.only(|record| caller.may(Follow, &record.run.workflow));
+    let filter = RunFilter { after: wanted.after, limit: wanted.limit, ..query.filter()? };
+    let Page { items, next_cursor } = Page::of(api.reader(caller).list_runs(Follow, &filter).await?);
     Ok(Page { items: views(api, items).await?, next_cursor })
 }
 

@@ -1,13 +1,13 @@
 //! Tasks of a run, and attempts at them.
 
-use engine::Graph;
 use model::{
     AttemptRecord, Event, EventKind, Failure, Fan, Instant, RunId, Task, TaskKind, TaskState, WaitsFor,
     WorkerId,
 };
+use read::TaskRecord;
+use runtime::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::TaskRecord;
 
 use super::LinksView;
 use crate::Links;
@@ -157,7 +157,7 @@ impl WaitingView {
 }
 
 impl TaskView {
-    /// A task as it stands, with what its definition says of it and the other run that it waits for, if it does.
+    /// A task with its definition's settings and the other run that it waits for, if it does.
     pub fn new(
         record: TaskRecord,
         graph: &Graph,
@@ -173,7 +173,7 @@ impl TaskView {
             kind: spec.kind.to_string(),
             state: task.state,
             attempt: task.attempt,
-            max_attempts: engine::retry::attempts_allowed(&spec.retry, &task),
+            max_attempts: runtime::attempts_allowed(&spec.retry, &task),
             queue: spec.queue.clone(),
             parent: task.child.map(|child| graph.spec(child.of).name.clone()),
             index: task.child.map(|child| child.item),
@@ -216,7 +216,7 @@ pub struct AttemptView {
 }
 
 impl AttemptView {
-    /// Adds what only the task's events tell: a task's row keeps neither the worker nor the decision of its last attempt.
+    /// Adds what only the task's events have: a task's row keeps neither the worker nor the decision of its last attempt.
     pub(crate) fn complete(&mut self, events: &[Event]) {
         for event in events.iter().filter(|event| event.attempt == self.attempt) {
             let data = &event.data;

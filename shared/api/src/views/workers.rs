@@ -1,10 +1,10 @@
 //! Workers, and what they hold.
 
 use model::{Instant, OpenBreaker, RunId, WorkerCommand, WorkerCommandKind, WorkerId};
+use read::WorkerRecord;
 use serde::{Deserialize, Serialize};
-use store::WorkerRecord;
 
-/// A worker that has not been heard of for so long is taken for dead.
+/// A worker without a heartbeat for this long is presumed dead.
 const SILENCE: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
 
 /// A worker that is known: one that holds attempts, or did until it went silent.
@@ -72,10 +72,10 @@ pub enum WorkerState {
 }
 
 impl WorkerState {
-    /// How a worker stands at `now`. Whoever is silent does not do as it is told.
+    /// The state of a worker at `now`. A silent worker does not execute commands.
     pub fn of(record: &WorkerRecord, now: Instant) -> Self {
-        match record.order.as_ref().map(|order| order.kind) {
-            _ if record.heard_at + SILENCE <= now => Self::Silent,
+        match record.command.as_ref().map(|order| order.kind) {
+            _ if record.heartbeat_at + SILENCE <= now => Self::Silent,
             Some(WorkerCommandKind::Kill) => Self::Killed,
             Some(WorkerCommandKind::Drain) => Self::Draining,
             None => Self::Alive,

@@ -1,12 +1,12 @@
-//! Workflows of which nothing begins by itself for a while.
+//! Pausing and resuming workflows.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
 use model::Catchup;
+use runtime::{Pause, Paused};
 use serde::{Deserialize, Serialize};
-use store::{Pause, Paused};
 
 use super::{find, no_such_workflow};
 use crate::operate::ReasonBody;
@@ -14,7 +14,7 @@ use crate::request::{self, Path};
 use crate::views::WorkflowView;
 use crate::{Api, Caller, error};
 
-/// What becomes of what a workflow's schedules missed.
+/// What to do about the instants that a workflow's schedules missed.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResumeWorkflowBody {
@@ -23,8 +23,8 @@ pub struct ResumeWorkflowBody {
     pub missed: Option<Catchup>,
 }
 
-/// Lets no run of a workflow begin until it is resumed: schedules and triggers start none, and who asks for one is
-/// refused. Runs that are there go on, and so do those that tasks of other runs start. Doing it again changes nothing.
+/// Pauses a workflow: schedules and triggers start no runs, and requests for one are refused. Existing runs continue, and
+/// tasks of other runs still start it. Doing it again changes nothing.
 pub(crate) async fn post_pause(
     State(api): State<Api>,
     caller: Caller,
@@ -33,10 +33,10 @@ pub(crate) async fn post_pause(
 ) -> Result<Json<WorkflowView>, Problem> {
     let pause = Pause { at: api.app.now(), by: caller.name.clone(), reason: body.reason };
     let paused = api.app.runtime.schedules().pause_workflow(caller.tenant, &name, &pause).await;
-    tell(&api, &caller, &name, paused.map_err(error::runtime)?).await
+    shown(&api, &caller, &name, paused.map_err(error::runtime)?).await
 }
 
-/// Lets a workflow go on, with what its schedules missed as far as it is asked for. Doing it again changes nothing.
+/// Resumes a workflow, with runs for missed instants if they are asked for. Doing it again changes nothing.
 pub(crate) async fn post_resume(
     State(api): State<Api>,
     caller: Caller,
@@ -44,10 +44,15 @@ pub(crate) async fn post_resume(
     request::Json(body): request::Json<ResumeWorkflowBody>,
 ) -> Result<Json<WorkflowView>, Problem> {
     let resumed = api.app.runtime.schedules().resume_workflow(caller.tenant, &name, body.missed).await;
-    tell(&api, &caller, &name, resumed.map_err(error::runtime)?).await
+    shown(&api, &caller, &name, resumed.map_err(error::runtime)?).await
 }
 
-async fn tell(api: &Api, caller: &Caller, name: &str, paused: Paused) -> Result<Json<WorkflowView>, Problem> {
+async fn shown(
+    api: &Api,
+    caller: &Caller,
+    name: &str,
+    paused: Paused,
+) -> Result<Json<WorkflowView>, Problem> {
     match (find(api, caller, name).await?, paused) {
         (found, Paused::Unknown) if found.archived => {
             let message = format!("workflow `{name}` is archived; it starts no runs");

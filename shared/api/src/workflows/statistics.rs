@@ -1,14 +1,14 @@
-//! How the last runs of a workflow fared.
+//! Statistics of the last runs of a workflow.
 
 use chrono::TimeDelta;
 use model::RunState;
+use read::RunRecord;
 use serde::{Deserialize, Serialize};
-use store::RunRecord;
 
-/// How the last runs of a workflow fared.
+/// Statistics of the last runs of a workflow.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StatisticsView {
-    /// How many of the last 50 runs have ended: what follows is about these.
+    /// How many of the last 50 runs have ended; the other fields are about these.
     pub runs: usize,
     /// How many of them succeeded.
     pub succeeded: usize,
@@ -16,11 +16,11 @@ pub struct StatisticsView {
     pub failed: usize,
     /// How many were cancelled.
     pub cancelled: usize,
-    /// The part that succeeded of those that succeeded or failed, of 1; none where there are none.
+    /// The share that succeeded of those that succeeded or failed, from 0 to 1; null if there are none.
     pub success_rate: Option<f64>,
     /// The median duration in milliseconds, from the start of the first task to the end.
     pub p50_ms: Option<i64>,
-    /// 95 of a hundred took no longer.
+    /// The 95th percentile of the duration in milliseconds.
     pub p95_ms: Option<i64>,
 }
 
@@ -45,7 +45,7 @@ impl StatisticsView {
     }
 }
 
-/// The smallest of them that so many of a hundred do not exceed.
+/// The smallest duration that `percent` percent of them do not exceed.
 fn percentile(sorted: &[TimeDelta], percent: usize) -> Option<i64> {
     let place = (sorted.len() * percent).div_ceil(100).checked_sub(1)?;
     sorted.get(place).map(TimeDelta::num_milliseconds)

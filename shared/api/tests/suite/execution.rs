@@ -165,8 +165,8 @@ async fn a_worker_that_is_to_end_is_given_nothing() {
     far.lease("w1").await;
     far.say(1, "release", json!({"worker": "w1"})).await;
     let store = far.world.runtime.store();
-    let workers = store.workers(model::TenantId::DEFAULT, None, 9).await.unwrap();
-    let id: WorkerId = workers[0].id;
+    let workers = store.silent(model::Instant::MAX_UTC, 9).await.unwrap();
+    let id: WorkerId = workers[0].worker;
     let order =
         WorkerCommand { kind: WorkerCommandKind::Drain, actor: "ada".into(), reason: None, at: now() };
     store.command_worker(id, &order).await.unwrap();
@@ -176,7 +176,7 @@ async fn a_worker_that_is_to_end_is_given_nothing() {
 }
 
 #[tokio::test]
-async fn what_no_worker_may_be_told_fails_before_it_is_given_to_one() {
+async fn an_attempt_that_names_secrets_fails_before_it_is_leased() {
     let world = World::new().await;
     let secret = "name: s\ntasks: [{name: a, type: bash, queue: remote, retry_policy: {max_retries: 0}, config: {command: x, env: {KEY: '{{ secrets.KEY }}'}}}]";
     let run = world.play(secret, json!({})).await;

@@ -97,7 +97,7 @@ async fn a_task_that_waits_says_for_whom_and_how_these_stand() {
     );
     let expected = [
         "has been running since 2027-01-15 08:00:00Z (now). It waits for `a` (dispatched) and `b` (running); \
-         2 tasks are yet to begin.",
+         2 tasks have not started.",
         &running,
         "a dispatched: It has waited for a worker of the queue `light` since 2027-01-15 08:00:00Z (now): attempt 1 of 1.",
         "c pending: It waits for `a` (dispatched) and `b` (running).",
@@ -117,7 +117,7 @@ async fn a_task_that_sleeps_or_asks_says_until_when_and_how_to_answer() {
         "has been running since 2027-01-15 08:00:00Z (now). \
          It waits for `nap` (sleeping), `paid` (sleeping) and `sign` (sleeping).",
         "nap sleeping: It sleeps until 2027-01-15 09:00:00Z (in 1 h).",
-        "paid sleeping: It has waited for the signal `payment` since 2027-01-15 08:00:00Z (now) and gives up at \
+        "paid sleeping: It has waited for the signal `payment` since 2027-01-15 08:00:00Z (now) and times out at \
          2027-01-15 10:00:00Z (in 2 h). Send it with `ebb signal RUN payment`.",
         "sign sleeping: It has waited for approval by one of ada@example.com and bob@example.com \
          since 2027-01-15 08:00:00Z (now). Approve it with `ebb approve RUN sign`.",
@@ -133,9 +133,9 @@ const FLAKY: &str = "
 #[tokio::test]
 async fn a_task_that_is_tried_again_says_what_went_wrong_and_when_it_is() {
     let expected = [
-        "has been running since 2027-01-15 08:00:00Z (now). It waits for `a` (up for retry); 2 tasks are yet to begin.",
+        "has been running since 2027-01-15 08:00:00Z (now). It waits for `a` (up for retry); 2 tasks have not started.",
         "a up_for_retry: Attempt 1 of 2 failed: no luck (a transient error). \
-         The next one begins at 2027-01-15 08:00:10Z (in 10 s).",
+         The next one starts at 2027-01-15 08:00:10Z (in 10 s).",
         "b pending: It waits for `a` (up for retry).",
         "c pending: It waits for `b` (pending).",
     ];
@@ -143,7 +143,7 @@ async fn a_task_that_is_tried_again_says_what_went_wrong_and_when_it_is() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_failed_is_told_once() {
+async fn a_failed_attempt_is_explained_once() {
     let (world, run) = play(FLAKY, two_failures().into_iter().take(2)).await;
     let second = said(&world, run, "?task=a").await;
     let because = second["tasks"][0]["because"].as_str().unwrap();
@@ -164,9 +164,9 @@ fn two_failures() -> [Command; 3] {
 async fn a_run_that_failed_says_which_task_did_why_and_what_followed() {
     let expected = [
         "failed at 2027-01-15 08:00:00Z (now), after 0 ms, since `a` failed: no luck, 2 (a transient error). \
-         It was tried twice and no more: the one retry is used up. Because of it `b` and `c` could not run.",
-        "a failed: It failed: no luck, 2 (a transient error). It was tried twice and no more: \
-         the one retry is used up. Because of it `b` and `c` could not run.",
+         It was tried twice: the one retry is used up. `b` and `c` could not run because of it.",
+        "a failed: It failed: no luck, 2 (a transient error). It was tried twice: \
+         the one retry is used up. `b` and `c` could not run because of it.",
         "b upstream_failed: It could not run, since `a` failed at 2027-01-15 08:00:00Z (now): \
          no luck, 2 (a transient error).",
         "c upstream_failed: It could not run, since `a` failed at 2027-01-15 08:00:00Z (now): \
@@ -176,13 +176,13 @@ async fn a_run_that_failed_says_which_task_did_why_and_what_followed() {
 }
 
 #[tokio::test]
-async fn a_failure_that_is_allowed_is_told_and_blamed_for_nothing() {
+async fn an_allowed_failure_is_explained_and_fails_no_run() {
     let tasks = "
   - {name: a, type: noop, allow_failure: true}
   - {name: b, type: noop, depends_on: [a], trigger_rule: all_done}";
     let expected = [
         "succeeded at 2027-01-15 08:00:00Z (now), after 0 ms: of its 2 tasks, 1 succeeded and 1 failed.",
-        "a failed: It failed: no (a permanent error). It was tried once and no more: \
+        "a failed: It failed: no (a permanent error). It was tried once: \
          a permanent error is not retried. The run may succeed all the same: `allow_failure` is set.",
     ];
     check(tasks, [failed(0, 1, Failure::permanent("no")), done(1)], &expected).await;
@@ -198,8 +198,8 @@ async fn a_skipped_task_says_which_condition_did_not_hold_and_what_it_saw() {
     let expected = [
         "succeeded at 2027-01-15 08:00:00Z (now), after 0 ms: of its 3 tasks, 3 skipped.",
         &format!("a skipped: {reason}"),
-        &format!("b skipped: `a`, which it depends on, was skipped. It began with `a`. {reason}"),
-        &format!("c skipped: `b`, which it depends on, was skipped. It began with `a`. {reason}"),
+        &format!("b skipped: `a`, which it depends on, was skipped. The first was `a`. {reason}"),
+        &format!("c skipped: `b`, which it depends on, was skipped. The first was `a`. {reason}"),
     ];
     check(tasks, [], &expected).await;
 }
@@ -229,7 +229,7 @@ async fn a_branch_not_taken_says_which_one_was_and_why() {
 }
 
 #[tokio::test]
-async fn a_default_branch_is_told_with_the_conditions_that_did_not_hold() {
+async fn a_default_branch_is_explained_by_the_conditions_that_did_not_hold() {
     let tasks = "
   - name: size
     type: switch
@@ -240,7 +240,7 @@ async fn a_default_branch_is_told_with_the_conditions_that_did_not_hold() {
   - {name: small, type: noop}";
     let (world, run) = play(tasks, []).await;
     let told = said(&world, run, "?task=big").await;
-    let because = "The switch `size` passed `big` over: it took its default, `small`, \
+    let because = "The switch `size` did not choose `big`: it took its default, `small`, \
                    since no condition held: `inputs.n > 3` (`inputs.n` was 1).";
     assert_eq!(told["tasks"][0]["because"], because);
     assert_eq!(told["tasks"][0]["details"]["took"], json!(["small"]));
@@ -264,7 +264,7 @@ async fn what_was_cancelled_says_by_whom_and_why() {
 }
 
 #[tokio::test]
-async fn one_task_is_told_in_more_detail() {
+async fn one_task_is_explained_in_more_detail() {
     let (world, run) = play(FLAKY, two_failures()).await;
     let told = said(&world, run, "?task=a").await;
     insta::assert_json_snapshot!(told);
@@ -277,7 +277,7 @@ async fn one_task_is_told_in_more_detail() {
 }
 
 #[tokio::test]
-async fn of_a_large_run_fifty_tasks_are_told_and_the_rest_is_counted() {
+async fn of_a_large_run_fifty_tasks_are_explained_and_the_rest_is_counted() {
     let many: String = (0..120).map(|number| format!("  - {{name: t{number}, type: noop}}\n")).collect();
     let all: Vec<String> = (0..120).map(|number| format!("t{number}")).collect();
     let tasks = format!("{many}  - {{name: join, type: noop, depends_on: [{}]}}", all.join(", "));

@@ -5,7 +5,7 @@ use model::{Failure, RunId, TimerKind};
 use serde_json::json;
 
 use crate::explain::{done, failed, lines, play_text, said};
-use crate::others::{LIMITED, parent, sharing, start_child};
+use crate::other_runs::{LIMITED, parent, sharing, start_child};
 use crate::world::World;
 
 const SPLIT: &str = "
@@ -35,15 +35,15 @@ async fn a_fan_out_that_waits_says_how_far_its_children_have_come() {
     let expected = [
         &format!(
             "Run RUN of `small` has been running since {NOW}. It waits for `split` (2 of 5 children ended); \
-             1 task is yet to begin."
+             1 task has not started."
         ),
         &format!(
-            "split sleeping: Since {NOW} it has 5 children: 2 have ended (1 succeeded and 1 failed), 2 are under way \
-             and 1 waits for its turn. At most 2 may go on at the same time (`max_parallel`). It may still succeed, \
+            "split sleeping: Since {NOW} it has 5 children: 2 have ended (1 succeeded and 1 failed), 2 are active \
+             and 1 waits. At most 2 run at once (`max_parallel`). It may still succeed, \
              since at most 1 may (`tolerated_failures`). The first to fail was split__1: no (a permanent error)."
         ),
         "join pending: It waits for `split` (2 of 5 children ended). \
-         It puts together what the children of `split` deliver: `sum` of `rows`.",
+         It combines the outputs of the children of `split`: `sum` of `rows`.",
     ];
     assert_eq!(told, expected.join("\n"));
 }
@@ -51,8 +51,8 @@ async fn a_fan_out_that_waits_says_how_far_its_children_have_come() {
 #[tokio::test]
 async fn a_child_says_whose_turn_it_is_before_its_own() {
     let (world, run) = play_text(SPLIT, []).await;
-    let turn = "Its turn has not come: at most 2 children of `split` may go on at the same time (`max_parallel`). \
-                2 are under way, and";
+    let turn = "Its turn has not come: at most 2 children of `split` run at once (`max_parallel`). \
+                2 are active, and";
     assert_eq!(because(&world, run, "split__2").await, format!("{turn} 0 more come before it."));
     assert_eq!(because(&world, run, "split__4").await, format!("{turn} 2 more come before it."));
     let under_way = because(&world, run, "split__0").await;
@@ -72,7 +72,7 @@ async fn a_child_that_is_not_needed_says_how_many_others_failed() {
     let (world, run) = play_text(SPLIT, commands).await;
     assert_eq!(
         because(&world, run, "split__4").await,
-        "It was not needed any more: 2 of 5 children of `split` failed, and at most 1 may (`tolerated_failures`)."
+        "It was no longer needed: 2 of 5 children of `split` failed, and at most 1 may (`tolerated_failures`)."
     );
     let failed = because(&world, run, "split__1").await;
     assert!(failed.starts_with("It failed: no (a permanent error)."), "{failed}");
@@ -115,8 +115,8 @@ async fn a_task_that_is_shared_says_who_carries_it_out() {
     assert_eq!(
         because(&world, second, "rates").await,
         format!(
-            "Since {NOW} it has waited for `fetch-rates` of run {first}, which does the same work as `rates` and \
-             delivers to both. See `ebb explain {first} fetch-rates`."
+            "Since {NOW} it has waited for `fetch-rates` of run {first}, which executes the same work as `rates` \
+             for both. See `ebb explain {first} fetch-rates`."
         )
     );
 }
@@ -129,10 +129,10 @@ async fn a_held_run_says_which_run_has_to_end() {
     let told = lines(&said(&world, second, "").await);
     let expected = [
         &format!(
-            "Run RUN of `limited` has been held since {NOW}: its workflow lets 1 run with the concurrency key `eu` go on \
-             at the same time. It waits for run {first} to end."
+            "Run RUN of `limited` has waited for its concurrency group since {NOW}: its workflow \
+             allows 1 run with the concurrency key `eu` at once. It waits for run {first} to end."
         ),
-        "only pending: It could begin, but the run is held.",
+        "only pending: It could start, but the run waits for its concurrency group.",
     ];
     assert_eq!(told, expected.join("\n"));
 }
@@ -157,11 +157,11 @@ async fn a_run_that_took_too_long_says_so_of_itself_and_of_its_tasks() {
     let limit = "timeout_seconds of 60";
     let expected = [
         format!(
-            "Run RUN of `small` failed at {NOW}, after 0 ms, since it took longer than its {limit}: \
+            "Run RUN of `small` failed at {NOW}, after 0 ms, since it exceeded its {limit}: \
              of its 2 tasks, 1 failed and 1 upstream failed."
         ),
-        format!("a failed: It failed: the run took longer than its {limit} (a time-out). It was tried once."),
-        format!("b upstream_failed: It had not begun when the run took longer than its {limit}, at {NOW}."),
+        format!("a failed: It failed: the run exceeded its {limit} (a time-out). It was tried once."),
+        format!("b upstream_failed: It had not started when the run exceeded its {limit}, at {NOW}."),
     ];
     assert_eq!(told, expected.join("\n"));
 }
@@ -172,7 +172,7 @@ async fn a_run_that_may_not_take_for_ever_says_until_when_and_which_deadline_it_
     let told = summary(&world, run).await;
     assert!(
         told.ends_with(&format!(
-            " It is given up at 2027-01-15 08:01:00Z (in 1 min) (`timeout_seconds`). \
+            " It times out at 2027-01-15 08:01:00Z (in 1 min) (`timeout_seconds`). \
              It missed its deadline at {NOW}: deadline_seconds is 30."
         )),
         "{told}"
@@ -180,7 +180,7 @@ async fn a_run_that_may_not_take_for_ever_says_until_when_and_which_deadline_it_
 }
 
 #[tokio::test]
-async fn callbacks_that_could_not_be_delivered_are_told_even_of_a_run_that_succeeded() {
+async fn undelivered_callbacks_are_reported_even_for_a_run_that_succeeded() {
     let text = "{name: small, on_success: [{notify: {webhook: 'https://example.com/hook'}}], tasks: [{name: a, type: noop}]}";
     let heard = |error: Option<&str>| Command::CalledBack {
         what: "webhook to example.com".into(),
@@ -211,7 +211,7 @@ tasks:
     let (world, run) = play_text(text, [failed(0, 1, Failure::transient("no luck"))]).await;
     assert_eq!(
         because(&world, run, "a").await,
-        "It failed: no luck (a transient error). It was tried once and no more: \
+        "It failed: no luck (a transient error). It was tried once: \
          its retry_timeout_seconds of 5 would be over."
     );
 }

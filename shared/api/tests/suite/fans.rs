@@ -14,7 +14,7 @@ tasks:
   - {name: join, type: fan_in, depends_on: [split]}
 ";
 
-/// A run that fanned out to so many children, whose indices begin at 2.
+/// A run that fanned out to this number of children, whose indices begin at 2.
 async fn split(count: u32) -> (World, RunId) {
     let world = World::new().await;
     let run = world.play(&SPLIT.replace("COUNT", &count.to_string()), json!({})).await;

@@ -27,7 +27,7 @@ async fn a_task_that_waits_for_a_place_says_which_and_who_comes_before() {
     assert_eq!(
         told["tasks"][0]["because"],
         "It has been ready since 2027-01-15 08:00:00Z (now) and waits for a slot: the pool `dock` has 1 of 1 taken, \
-         and 1 other comes before it. `ebb limits show pool dock` says who has them."
+         and 1 other comes before it. `ebb limits show pool dock` lists the tasks that have them."
     );
     let details = &told["tasks"][0]["details"];
     assert_eq!(

@@ -25,7 +25,7 @@ async fn three_runs() -> (World, Vec<String>) {
     (world, runs)
 }
 
-/// All pages of a list, with so many items each.
+/// All pages of a list, with `limit` items each.
 async fn all(world: &World, path: &str, limit: usize) -> Vec<String> {
     let (mut found, mut cursor) = (Vec::new(), String::new());
     loop {

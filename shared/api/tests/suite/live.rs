@@ -104,7 +104,7 @@ async fn a_change_reaches_a_listener() {
 }
 
 #[tokio::test]
-async fn a_listener_is_told_what_it_asked_for_and_no_more() {
+async fn a_listener_gets_what_it_asked_for_and_no_more() {
     let world = World::with_hello().await;
     let run = world.start().await;
     let mut of_another = Ear::open(&world, "/events?workflow=other", None).await;
@@ -120,10 +120,10 @@ async fn a_listener_is_told_what_it_asked_for_and_no_more() {
 }
 
 #[tokio::test]
-async fn whoever_comes_again_is_told_what_it_missed_once() {
+async fn a_listener_that_reconnects_gets_what_it_missed_once() {
     let world = World::with_hello().await;
     let mut ear = Ear::open(&world, "/events", None).await;
-    let begin = ear.next().await.id.expect("whoever has heard nothing yet can come again, too");
+    let begin = ear.next().await.id.expect("a listener can reconnect before its first event");
     let run = world.start().await;
     let told = ear.told(3).await;
     let last = told.iter().rev().find_map(|heard| heard.id.clone()).expect("it can be resumed");
@@ -140,7 +140,7 @@ async fn whoever_comes_again_is_told_what_it_missed_once() {
 }
 
 #[tokio::test]
-async fn whoever_comes_with_an_unknown_bookmark_is_told_of_the_gap() {
+async fn a_listener_with_an_unknown_cursor_gets_a_gap() {
     let world = World::with_hello().await;
     let mut ear = Ear::open(&world, "/events", Some("long-ago")).await;
     let told = ear.told(1).await;

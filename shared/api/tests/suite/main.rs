@@ -1,9 +1,9 @@
-//! The contract of the API: each endpoint's answer, and each way to be refused.
+//! The contract of the API: each endpoint's response, and each way to be refused.
 
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
 mod access;
-mod answers;
+mod approvals;
 mod contract;
 mod dead_letters;
 mod doctor;
@@ -18,7 +18,7 @@ mod live;
 mod logs;
 mod mutations;
 mod operate;
-mod others;
+mod other_runs;
 mod pausing;
 mod properties;
 mod refusals;

@@ -88,17 +88,17 @@ async fn every_change_is_in_the_audit_log_with_who_what_and_how_it_stood() {
     let headers = [("user-agent", "test"), ("x-forwarded-for", "203.0.113.7"), ("idempotency-key", "k")];
     world.send(Method::POST, &format!("/runs/{run}/cancel"), &headers, "").await;
     let all = audit(&world, "").await;
-    let actions: Vec<_> = all.iter().map(|deed| deed["action"].as_str().unwrap()).collect();
+    let actions: Vec<_> = all.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(actions, ["runs_post_cancel", "runs_post_start", "workflows_post_register"], "newest first");
-    let deed = &all[0];
-    assert_eq!((&deed["actor"], &deed["status"]), (&json!("ada@example.com"), &json!(200)));
-    assert_eq!(deed["target"], json!(format!("/api/v1/runs/{run}/cancel")));
+    let entry = &all[0];
+    assert_eq!((&entry["actor"], &entry["status"]), (&json!("ada@example.com"), &json!(200)));
+    assert_eq!(entry["target"], json!(format!("/api/v1/runs/{run}/cancel")));
     assert_eq!(
-        (&deed["agent"], &deed["forwarded"], &deed["key"]),
+        (&entry["agent"], &entry["forwarded"], &entry["key"]),
         (&json!("test"), &json!("203.0.113.7"), &json!("k"))
     );
-    assert_eq!(deed["before"], json!({"state": "running"}));
-    assert_eq!(deed["after"]["state"], "cancelled");
+    assert_eq!(entry["before"], json!({"state": "running"}));
+    assert_eq!(entry["after"]["state"], "cancelled");
 }
 
 #[tokio::test]

@@ -67,8 +67,11 @@ async fn a_run_is_paused_and_resumed_with_who_and_why() {
     let explained = world.get(&format!("/runs/{run}/explain")).await;
     let summary = explained.body["summary"].as_str().unwrap();
     assert!(summary.contains("was paused by ada@example.com at"), "{summary}");
-    assert!(summary.contains(": the source is down. It begins nothing new until it is resumed"), "{summary}");
-    assert_eq!(explained.body["tasks"][0]["because"], "It could begin, but the run is paused.");
+    assert!(
+        summary.contains(": the source is down. It starts no more tasks until it is resumed"),
+        "{summary}"
+    );
+    assert_eq!(explained.body["tasks"][0]["because"], "It could start, but the run is paused.");
     assert_eq!(act(&world, run, "resume", json!({})).await.body["state"], "running");
     assert_eq!(states(&world, run).await, ["succeeded", "dispatched", "pending"]);
     refused(&act(&world, run, "resume", json!({})).await, "is running; only a paused run can be resumed");
@@ -98,7 +101,7 @@ async fn a_failed_run_is_retried_from_where_it_failed() {
 }
 
 #[tokio::test]
-async fn a_cleared_task_has_no_output_and_is_told_of_in_words() {
+async fn a_cleared_task_has_no_output_and_is_explained() {
     let (world, run) = failed().await;
     let cleared = act(&world, run, "tasks/first/clear", json!({"reason": "wrong day"})).await;
     assert_eq!(cleared.status, StatusCode::OK, "{}", cleared.body);

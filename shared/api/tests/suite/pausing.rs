@@ -164,7 +164,7 @@ fn line(text: &str) -> LogLine {
     LogLine { at: now(), stream: "stdout".into(), level: "info".into(), line: text.into() }
 }
 
-/// What a follower is told until the task has ended, without signs of life.
+/// What a follower gets until the task has ended, without keep-alives.
 async fn told(world: &World, path: &str, headers: &[(&str, &str)]) -> Vec<(String, Value)> {
     let response = world.request(Method::GET, path, headers, "").await;
     assert_eq!(response.status(), StatusCode::OK);

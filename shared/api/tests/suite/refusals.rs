@@ -15,7 +15,7 @@ fn check(answer: &Answer, status: StatusCode, code: &str) {
 }
 
 #[tokio::test]
-async fn without_a_token_that_is_believed_nothing_is_told_and_nothing_done() {
+async fn without_a_valid_token_nothing_is_shown_and_nothing_done() {
     let world = World::with_hello().await;
     let (foreign, stale) = (format!("Bearer {}", token("push", 60)), format!("Bearer {}", token("api", -60)));
     for bad in ["", "Basic YTpi", "Bearer", "Bearer nonsense", &foreign, &stale] {
@@ -102,7 +102,7 @@ async fn a_body_over_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn an_unknown_endpoint_and_a_wrong_method_are_told_apart() {
+async fn an_unknown_endpoint_and_a_wrong_method_differ() {
     let world = World::new().await;
     check(&world.get("/nothing").await, StatusCode::NOT_FOUND, "not_found");
     let answer = world.send(Method::DELETE, "/workflows", &[], "").await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::world::World;
 
 #[tokio::test]
-async fn starting_a_run_answers_with_the_run_and_where_it_is() {
+async fn starting_a_run_returns_the_run_and_its_location() {
     let world = World::with_hello().await;
     let body =
         json!({"inputs": {"who": "Ada"}, "labels": {"team": "x"}, "logical_date": "2026-01-31T00:00:00Z"});
@@ -69,7 +69,7 @@ async fn a_run_makes_room_for_another_of_its_date_if_it_shall() {
 }
 
 #[tokio::test]
-async fn every_bad_input_is_told() {
+async fn every_bad_input_is_reported() {
     let world = World::with_hello().await;
     let body = r#"{"inputs": {"whom": "x", "times": "many"}}"#;
     let answer = world.post("/workflows/hello/runs", body).await;
@@ -124,7 +124,7 @@ async fn runs_are_listed_newest_first_by_workflow_and_state_in_pages() {
 }
 
 #[tokio::test]
-async fn events_tell_what_happened_in_order() {
+async fn events_come_in_order() {
     let world = World::with_hello().await;
     let run = world.start().await;
     world.report(run, 0, Err(Failure::transient("no luck"))).await;

@@ -48,7 +48,7 @@ async fn schedules_are_listed_with_what_is_due_next() {
 }
 
 #[tokio::test]
-async fn the_next_instants_are_told_from_any_time_on() {
+async fn the_next_instants_are_listed_from_any_time_on() {
     let world = timed().await;
     let next = world.get("/schedules/timed/next?name=berlin&from=2027-03-27&count=2").await;
     let at: Vec<&Value> = next.body["items"].as_array().unwrap().iter().map(|item| &item["at"]).collect();
@@ -181,7 +181,7 @@ async fn a_backfill_is_planned_begun_and_steered() {
 }
 
 #[tokio::test]
-async fn how_late_the_last_runs_began_is_told_for_each_schedule() {
+async fn drift_is_listed_for_each_schedule() {
     let world = timed().await;
     let drift = world.get("/schedules/timed/drift").await;
     assert_eq!(drift.status, StatusCode::OK, "{}", drift.body);

@@ -37,7 +37,7 @@ async fn tasks_come_in_pages() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_tried_again_waits_for_its_timer_and_keeps_its_attempts() {
+async fn a_task_that_is_retried_waits_for_its_timer_and_keeps_its_attempts() {
     let world = World::with_hello().await;
     let run = world.start().await;
     world.report(run, 0, Err(Failure::transient("no luck"))).await;

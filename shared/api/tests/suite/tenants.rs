@@ -10,7 +10,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_tenant_comes_into_being_with_what_it_has_coming() {
+async fn a_tenant_is_created_with_its_weight_and_limit() {
     let world = World::new().await;
     let made = world.post("/tenants/acme", r#"{"weight": 3, "max_active_tasks": 5}"#).await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);

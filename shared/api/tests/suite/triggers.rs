@@ -1,4 +1,4 @@
-//! Triggers: what they heard of, and letting them pause and go on.
+//! Triggers: their events, pausing and resuming.
 
 use axum::http::StatusCode;
 use model::CloudEvent;
@@ -28,7 +28,7 @@ fn arrived(id: &str) -> CloudEvent {
 }
 
 #[tokio::test]
-async fn triggers_are_listed_with_what_they_heard_of_last() {
+async fn triggers_are_listed_with_their_last_events() {
     let world = world().await;
     world.runtime.triggers().receive(&arrived("7")).await.unwrap();
     let list = world.get("/triggers?limit=2").await.body;
@@ -88,8 +88,8 @@ async fn a_sensor_says_that_it_looks_and_when_it_looks_again() {
     let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
     assert_eq!(
         told["tasks"][0]["because"],
-        "It has looked for what it waits for since 2027-01-15 08:00:00Z (now), looks again at 2027-01-15 08:01:00Z \
-         (in 1 min) and gives up at 2027-01-15 08:10:00Z (in 10 min)."
+        "It has polled since 2027-01-15 08:00:00Z (now), polls again at 2027-01-15 08:01:00Z \
+         (in 1 min) and times out at 2027-01-15 08:10:00Z (in 10 min)."
     );
     let task = &world.get(&format!("/runs/{run}/tasks")).await.body["items"][0];
     assert_eq!((&task["state"], &task["waiting"]["reason"]), (&json!("sleeping"), &json!("sensor")));
@@ -101,7 +101,7 @@ async fn a_sensor_says_that_it_looks_and_when_it_looks_again() {
     let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
     let because = told["tasks"][0]["because"].as_str().unwrap();
     assert!(
-        because.ends_with(" Its last look failed: the folder cannot be read (a transient error)."),
+        because.ends_with(" Its last poll failed: the folder cannot be read (a transient error)."),
         "{because}"
     );
     let task = &world.get(&format!("/runs/{run}/tasks")).await.body["items"][0];
@@ -118,7 +118,7 @@ async fn a_sensor_says_that_it_looks_and_when_it_looks_again() {
     let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
     assert_eq!(
         told["tasks"][0]["because"],
-        "`look` gave up, and it has `soft_fail`: what it waited for did not come in time; its last look failed: the \
+        "`look` timed out, and it has `soft_fail`: what it waited for did not come in time; its last look failed: the \
          folder cannot be read."
     );
 }

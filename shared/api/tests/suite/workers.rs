@@ -11,7 +11,7 @@ use crate::world::{World, now};
 
 const BUSY: WorkerId = WorkerId(Uuid::from_u128(7));
 
-/// A worker that holds the first task of a run, and one that was last heard of long ago.
+/// A worker that holds the first task of a run, and one whose last heartbeat is long ago.
 async fn world() -> World {
     let world = World::with_hello().await;
     let facts = WorkerFacts {
@@ -33,7 +33,7 @@ async fn world() -> World {
 }
 
 #[tokio::test]
-async fn workers_say_who_they_are_and_what_they_hold() {
+async fn workers_are_listed_with_facts_and_attempts() {
     let answer = world().await.get("/workers").await;
     assert_eq!(answer.status, StatusCode::OK);
     insta::assert_json_snapshot!(answer.body, {
@@ -45,7 +45,7 @@ async fn workers_say_who_they_are_and_what_they_hold() {
 }
 
 #[tokio::test]
-async fn a_worker_is_told_to_end_by_someone_and_for_a_reason() {
+async fn a_worker_command_has_an_actor_and_a_reason() {
     let world = world().await;
     for (order, state) in
         [("drain", "draining"), ("drain", "draining"), ("kill", "killed"), ("kill", "killed")]
@@ -60,17 +60,17 @@ async fn a_worker_is_told_to_end_by_someone_and_for_a_reason() {
 }
 
 #[tokio::test]
-async fn whoever_is_to_be_killed_is_not_told_to_drain() {
+async fn a_worker_that_is_to_be_killed_cannot_be_drained() {
     let world = world().await;
     world.post(&format!("/workers/{BUSY}/kill"), "").await;
     let answer = world.post(&format!("/workers/{BUSY}/drain"), "").await;
     assert_eq!(answer.status, StatusCode::CONFLICT);
-    assert_eq!(answer.body["error_code"], "already_told");
+    assert_eq!(answer.body["error_code"], "already_commanded");
     assert_eq!(answer.body["details"]["kind"], "kill");
 }
 
 #[tokio::test]
-async fn a_worker_that_is_not_known_is_told_nothing() {
+async fn an_unknown_worker_gets_no_command() {
     let world = world().await;
     let answer = world.post(&format!("/workers/{}/kill", Uuid::from_u128(9)), "").await;
     assert_eq!((answer.status, &answer.body["error_code"]), (StatusCode::NOT_FOUND, &json!("not_found")));

@@ -226,7 +226,7 @@ fn all_are_admins() -> Access {
     Access::new(Authenticator::new([verifier.into()]), policy)
 }
 
-/// A token of Ada for that audience, good for so many seconds from now.
+/// A token of Ada for that audience, valid for this number of seconds.
 pub(crate) fn token(audience: &str, seconds: i64) -> String {
     sign(&ada(ISSUER.url(), audience, seconds))
 }

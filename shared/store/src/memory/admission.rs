@@ -8,7 +8,7 @@ use model::{
 };
 
 use crate::admission::{GroupTurns, LimitId, LimitRow, WaitQueues, Waiter};
-use crate::{FairnessGroupRecord, Granted, LimitRecord, SlotWait, normal};
+use crate::{Granted, LimitRecord, SlotWait, normal};
 
 /// The tables of slots and lines. They are small: a unit that changes them writes them whole.
 #[derive(Clone, Default)]
@@ -100,32 +100,6 @@ impl Places {
 
     pub(super) fn forget_backfill(&mut self, backfill: BackfillId) {
         self.groups.retain(|(_, group), _| group.backfill != Some(backfill));
-    }
-
-    pub(super) fn groups(&self, limit: &Limit) -> Vec<FairnessGroupRecord> {
-        let Some(row) = self.limits.values().find(|row| row.limit == own(limit)) else { return Vec::new() };
-        let here = self.groups.iter().filter(|((of, _), _)| *of == row.id);
-        here.filter(|(_, turns)| turns.position > 0)
-            .map(|((_, group), turns)| {
-                let waiting = || self.waiting(row.id).filter(|row| row.group == *group);
-                FairnessGroupRecord {
-                    group: *group,
-                    weight: turns.weight,
-                    waiting: waiting().count() as u32,
-                    oldest: waiting().map(|row| row.since).min(),
-                    received: turns.received.unsigned_abs(),
-                    pace: turns.pace,
-                }
-            })
-            .collect()
-    }
-
-    pub(super) fn line(&self, limit: &Limit, tenant: TenantId) -> Vec<TaskKey> {
-        let Some(row) = self.limits.values().find(|row| row.limit == own(limit)) else { return Vec::new() };
-        let mut waiting: Vec<&Waiter> =
-            self.waiting(row.id).filter(|row| row.group.tenant == tenant).collect();
-        waiting.sort_by_key(|row| (row.id, row.rank, row.key));
-        waiting.into_iter().map(|row| row.key).collect()
     }
 
     pub(super) fn slot_wait(&self, key: TaskKey) -> Option<SlotWait> {

@@ -1,13 +1,26 @@
-//! How far attempts have come.
+//! Attempts: those that are over, the logs they write and their checkpoints.
 
 use async_trait::async_trait;
-use model::TaskKey;
+use model::{AttemptRecord, TaskKey};
 
 use super::Memory;
-use crate::{Attempts, Checkpoint, LogChunk, Result};
+use crate::{Attempts, Checkpoint, LogChunk, LogLine, Result, chunks};
 
 #[async_trait]
 impl Attempts for Memory {
+    async fn attempts(&self, key: TaskKey) -> Result<Vec<AttemptRecord>> {
+        let tables = self.shared.tables();
+        Ok(tables.attempts.range((key, 0)..=(key, u32::MAX)).map(|(_, attempt)| attempt.clone()).collect())
+    }
+
+    async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>> {
+        let tables = self.shared.tables();
+        let rows = tables.logs.range((key, attempt, 0)..=(key, attempt, u32::MAX));
+        let rows = rows.map(|((_, _, first), lines)| (i64::from(*first), lines.clone()));
+        let lines = chunks::numbered(rows, from.into(), limit);
+        Ok(lines.into_iter().map(|(number, line)| (number as u32, line)).collect())
+    }
+
     async fn append_log(&self, chunk: &LogChunk) -> Result<()> {
         let mut tables = self.shared.tables();
         if !chunk.lines.is_empty() {

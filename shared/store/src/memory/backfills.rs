@@ -44,10 +44,6 @@ impl Backfills for Memory {
         Ok(())
     }
 
-    async fn backfill(&self, tenant: TenantId, id: BackfillId) -> Result<Option<BackfillRecord>> {
-        Ok(self.any_backfill(id).await?.filter(|found| found.tenant == tenant))
-    }
-
     async fn any_backfill(&self, id: BackfillId) -> Result<Option<BackfillRecord>> {
         Ok(self.shared.tables().backfills.get(&id).cloned())
     }

@@ -1,4 +1,4 @@
-//! Dead dead_letters.
+//! Dead letters.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use model::Instant;
 
 use super::Memory;
-use crate::{DeadLetter, DeadLetterFilter, DeadLetterViews, DeadLetters, Result, normal};
+use crate::{DeadLetter, DeadLetterFilter, DeadLetters, Result, normal};
 
 #[async_trait]
 impl DeadLetters for Memory {
@@ -24,10 +24,7 @@ impl DeadLetters for Memory {
     async fn discard(&self, id: &str) -> Result<bool> {
         Ok(self.shared.tables().dead_letters.remove(&normal::dead_letter_id(id)).is_some())
     }
-}
 
-#[async_trait]
-impl DeadLetterViews for Memory {
     async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>> {
         let tables = self.shared.tables();
         let holds = |dead_letter: &&DeadLetter, text: &String| {

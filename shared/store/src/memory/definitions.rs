@@ -1,7 +1,5 @@
 //! Workflows and their versions.
 
-use std::ops::Bound::{Excluded, Unbounded};
-
 use async_trait::async_trait;
 use model::{Instant, TenantId, VersionId};
 
@@ -47,6 +45,10 @@ impl Definitions for Memory {
             archived: found.archived,
             paused: found.pause.is_some(),
         }))
+    }
+
+    async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>> {
+        Ok(self.shared.tables().workflow(tenant, name))
     }
 
     async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>> {
@@ -160,18 +162,6 @@ impl Tables {
     pub(super) fn workflow(&self, tenant: TenantId, name: &str) -> Option<WorkflowRecord> {
         let row = self.workflows.get(&(tenant, name.to_owned()))?;
         Some(self.workflow_record(tenant, name, row))
-    }
-
-    pub(super) fn workflows(&self, tenant: TenantId, after: Option<&str>, limit: u32) -> Vec<WorkflowRecord> {
-        // No name is empty, so the empty one comes before all of them.
-        let first = (tenant, after.unwrap_or_default().to_owned());
-        self.workflows
-            .range((Excluded(first), Unbounded))
-            .take_while(|((owner, _), _)| *owner == tenant)
-            .filter(|(_, row)| !row.archived)
-            .map(|((_, name), row)| self.workflow_record(tenant, name, row))
-            .take(limit as usize)
-            .collect()
     }
 
     fn workflow_record(&self, tenant: TenantId, name: &str, row: &WorkflowRow) -> WorkflowRecord {

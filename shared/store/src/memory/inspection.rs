@@ -8,7 +8,7 @@ use model::{Audit, Counts, Instant, RunId, TaskIndex, TaskState};
 use super::Memory;
 use super::tables::{RunRow, Tables};
 use crate::inspection::{MAX_COUNTED, OVERDUE_AFTER, PAGE_SIZE, SILENT_AFTER, Seen, UNHEARD_AFTER};
-use crate::{Fault, Finding, Health, Inspection, Inspections, Result};
+use crate::{Fault, Finding, Inspection, Inspections, Result};
 
 #[async_trait]
 impl Inspections for Memory {
@@ -21,10 +21,6 @@ impl Inspections for Memory {
         findings.extend(seen.iter().flat_map(|seen| seen.findings(now)));
         let next = seen.last().filter(|_| seen.len() == PAGE_SIZE as usize).map(|seen| seen.run.id);
         Ok(Inspection { findings, versions: seen.iter().map(Seen::version).collect(), next })
-    }
-
-    async fn health(&self) -> Result<Health> {
-        Ok(Health { schema_is_current: true, ..Health::default() })
     }
 }
 

@@ -1,14 +1,15 @@
-//! Runs as readers see them, and their logs.
+//! Runs outside a transaction.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use model::{Event, Run, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind};
+use model::{Event, RunId, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind};
 use serde_json::Value;
 
 use super::Memory;
 use super::tables::{RunRow, Tables};
-use crate::{Facts, Result, RunFilter, RunRecord, Runs, Starter, TaskRecord, chunks, normal};
+use crate::{Facts, Result, RunFilter, RunRecord, Runs, Starter, TaskRecord, chunks};
 
 #[async_trait]
 impl Runs for Memory {
@@ -71,55 +72,21 @@ impl Runs for Memory {
     }
 }
 
-fn has_label(row: &RunRow, label: &str) -> bool {
-    normal::labels(&row.facts.labels).contains(&*normal::label(label))
-}
-
-fn has_text(row: &RunRow, text: &str) -> bool {
-    let labels = serde_json::to_string(&row.facts.labels).unwrap_or_default();
-    let error = row.run.error.iter().cloned();
-    let said = [row.run.id.to_string(), row.run.workflow.clone()].into_iter().chain(error);
-    let said: Vec<String> = said.chain([row.facts.trigger_by.clone(), labels]).collect();
-    said.join("\n").to_lowercase().contains(&normal::text(text).to_lowercase())
-}
-
-/// Whether a run is in the list at all, after the place that is left out and up to the last one.
-fn is_between(filter: &RunFilter, run: &Run) -> bool {
-    let Some(place) = filter.sort.place(run) else { return false };
-    let (after, until) = match filter.sort.is_upwards() {
-        true => {
-            (filter.after.is_none_or(|after| place > after), filter.until.is_none_or(|until| place <= until))
-        }
-        false => {
-            (filter.after.is_none_or(|after| place < after), filter.until.is_none_or(|until| place >= until))
-        }
-    };
-    after && until
-}
-
 impl Tables {
-    pub(super) fn run(&self, tenant: TenantId, id: RunId) -> Option<RunRecord> {
+    fn run(&self, tenant: TenantId, id: RunId) -> Option<RunRecord> {
         self.runs.get(&id).filter(|row| row.run.tenant == tenant).map(|row| self.run_record(row))
     }
 
-    pub(super) fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Vec<RunRecord> {
+    fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Vec<RunRecord> {
         let wanted = |row: &&RunRow| {
             let run = &row.run;
             run.tenant == tenant
                 && filter.workflow.as_ref().is_none_or(|workflow| *workflow == run.workflow)
                 && filter.state.is_none_or(|state| state == run.state)
                 && filter.parent.is_none_or(|parent| run.parent.is_some_and(|of| of.key.run == parent))
-                && filter.created_after.is_none_or(|after| run.created_at >= after)
-                && filter.created_before.is_none_or(|before| run.created_at < before)
-                && filter.label.as_ref().is_none_or(|label| has_label(row, label))
-                && filter.text.as_ref().is_none_or(|text| has_text(row, text))
-                && is_between(filter, run)
         };
         let mut found: Vec<&RunRow> = self.runs.values().filter(wanted).collect();
-        found.sort_by_key(|row| filter.sort.place(&row.run));
-        if !filter.sort.is_upwards() {
-            found.reverse();
-        }
+        found.sort_by_key(|row| Reverse((row.run.created_at, row.run.id)));
         found.into_iter().take(filter.limit as usize).map(|row| self.run_record(row)).collect()
     }
 

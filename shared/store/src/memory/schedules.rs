@@ -1,11 +1,11 @@
 //! Schedules and how far they have come.
 
 use async_trait::async_trait;
-use model::{Instant, Run, TenantId, Workflow};
+use model::{Instant, TenantId, Workflow};
 
 use super::Memory;
-use super::tables::{RunRow, Tables};
-use crate::{Pause, Result, ScheduleRecord, Schedules, StartRecord, normal};
+use super::tables::Tables;
+use crate::{Pause, Result, ScheduleRecord, Schedules, normal};
 
 #[async_trait]
 impl Schedules for Memory {
@@ -32,26 +32,6 @@ impl Schedules for Memory {
         due.sort_by_key(|row| row.due_at);
         due.truncate(limit as usize);
         Ok(due)
-    }
-
-    async fn last_starts(
-        &self,
-        tenant: TenantId,
-        workflow: &str,
-        schedule: &str,
-        limit: u32,
-    ) -> Result<Vec<StartRecord>> {
-        let tables = self.shared.tables();
-        let schedule = normal::schedule_of_date(schedule).into_owned();
-        let key = |date| (tenant, workflow.to_owned(), schedule.clone(), date);
-        let dates = tables.dates.range(key(Instant::MIN_UTC)..=key(Instant::MAX_UTC)).rev();
-        let made = dates.filter_map(|((.., date), run)| Some((*date, tables.runs.get(run)?)));
-        let made = made.filter(|(_, row)| row.facts.trigger_kind == "schedule");
-        let start = |(date, row): (Instant, &RunRow)| {
-            let Run { id: run, created_at, started_at, .. } = row.run;
-            StartRecord { run, date, created_at, started_at }
-        };
-        Ok(made.map(start).take(limit as usize).collect())
     }
 
     async fn save_schedule(&self, record: &ScheduleRecord) -> Result<bool> {

@@ -1,11 +1,11 @@
 //! Tenants.
 
 use async_trait::async_trait;
-use model::{Instant, Limit, TenantId};
+use model::{Instant, TenantId};
 
 use super::Memory;
 use super::tables::Tables;
-use crate::{Result, TenantFilter, TenantRecord, Tenants, normal};
+use crate::{Result, Tenants};
 
 #[async_trait]
 impl Tenants for Memory {
@@ -16,46 +16,20 @@ impl Tenants for Memory {
     async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>> {
         Ok(self.shared.tables().tenant_named(name))
     }
-
-    async fn tenants(&self, filter: &TenantFilter) -> Result<Vec<TenantRecord>> {
-        let tables = self.shared.tables();
-        let named = |name: &str| {
-            let names = filter.names.as_ref();
-            names.is_none_or(|names| names.iter().any(|wanted| normal::text(wanted) == name))
-        };
-        let wanted = tables
-            .all_tenants()
-            .filter(|(id, name, _)| named(name) && filter.after.is_none_or(|after| *id > after));
-        let records = wanted.map(|(id, name, created_at)| tables.tenant_record(id, name, created_at));
-        Ok(records.take(filter.limit as usize).collect())
-    }
 }
 
-/// A tenant that came into being after the default one.
+/// A tenant besides the default one.
 pub(super) struct TenantRow {
     pub(super) name: String,
     pub(super) created_at: Instant,
 }
 
 impl Tables {
-    /// Every tenant by its number, with its name and when it came into being.
+    /// Every tenant by its number, with its name and when it was created.
     pub(super) fn all_tenants(&self) -> impl Iterator<Item = (TenantId, &str, Instant)> {
         let first = std::iter::once(("default", Instant::UNIX_EPOCH));
         let others = self.tenants.iter().map(|row| (row.name.as_str(), row.created_at));
         let numbers = (TenantId::DEFAULT.0..).map(TenantId);
         numbers.zip(first.chain(others)).map(|(id, (name, created_at))| (id, name, created_at))
-    }
-
-    fn tenant_record(&self, id: TenantId, name: &str, created_at: Instant) -> TenantRecord {
-        let limit = self.slots.list(id).into_iter().find(|row| row.limit == Limit::Tenant(id));
-        TenantRecord {
-            id,
-            name: name.to_owned(),
-            created_at,
-            weight: self.slots.weight(id),
-            slots: limit.as_ref().and_then(|limit| limit.slots),
-            used: limit.as_ref().map_or(0, |limit| limit.used),
-            waiting: limit.as_ref().map_or(0, |limit| limit.waiting),
-        }
     }
 }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::Memory;
 use super::tables::Tables;
 use super::transaction::MemoryTransaction;
+use crate::definitions::WORKFLOW_PAUSES;
 use crate::triggers::TRIGGER_EVENT_TTL;
 use crate::{
     PollRecord, Result, TransactionTriggers, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
@@ -263,5 +264,26 @@ impl Triggers for Memory {
         let runs = tables.dates.iter().filter(|(key, _)| on(key)).filter_map(|(_, run)| tables.runs.get(run));
         let newest = runs.map(|row| &row.run).max_by_key(|run| (run.created_at, run.id));
         Ok(newest.map(|run| (run.id, run.state)))
+    }
+}
+
+impl Tables {
+    /// Lets the triggers of a workflow pause, if it does.
+    pub(super) fn hold_triggers(&mut self, tenant: TenantId, workflow: &str) {
+        let row = self.workflows.get(&(tenant, workflow.to_owned()));
+        let Some(at) = row.and_then(|row| row.pause.as_ref()).map(|pause| pause.at) else { return };
+        let own = self.triggers.iter_mut();
+        for (_, row) in own.filter(|(key, _)| key.tenant == tenant && key.workflow == workflow) {
+            row.paused.get_or_insert_with(|| TriggerPause { at, reason: WORKFLOW_PAUSES.into() });
+        }
+    }
+
+    pub(super) fn release_triggers(&mut self, tenant: TenantId, workflow: &str, at: Instant) {
+        let own = self.triggers.iter_mut();
+        for (_, row) in own.filter(|(key, _)| key.tenant == tenant && key.workflow == workflow) {
+            if row.paused.as_ref().is_some_and(|pause| pause.reason == WORKFLOW_PAUSES) {
+                row.go_on(at);
+            }
+        }
     }
 }

@@ -1,17 +1,12 @@
-//! Workers: who lives, what each of them holds, and what they are told.
-
-use std::ops::Bound;
+//! Workers: which are alive, what each of them holds, and their commands.
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use model::{Instant, TenantId, WorkerCommand, WorkerCommandKind, WorkerFacts, WorkerId};
+use model::{Instant, WorkerCommand, WorkerCommandKind, WorkerFacts, WorkerId};
 
 use super::Memory;
 use super::tables::Tables;
-use crate::{
-    Claim, ClaimedTask, Heartbeat, HeartbeatReply, Result, Silence, WorkerRecord, WorkerViews, Workers,
-    normal,
-};
+use crate::{Claim, Heartbeat, HeartbeatReply, Result, Silence, Workers, normal};
 
 #[async_trait]
 impl Workers for Memory {
@@ -64,30 +59,14 @@ impl Workers for Memory {
     }
 }
 
-#[async_trait]
-impl WorkerViews for Memory {
-    async fn workers(
-        &self,
-        tenant: TenantId,
-        after: Option<WorkerId>,
-        limit: u32,
-    ) -> Result<Vec<WorkerRecord>> {
-        let tables = self.shared.tables();
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let page = tables.workers.range((from, Bound::Unbounded)).take(limit as usize);
-        Ok(page
-            .map(|(id, row)| WorkerRecord {
-                id: *id,
-                facts: row.facts.clone(),
-                heard_at: row.heard_at,
-                order: row.order.clone(),
-                holds: tables.holds_of(*id, tenant),
-            })
-            .collect())
+impl Memory {
+    /// What a worker reported about itself in its heartbeats.
+    pub fn worker_facts(&self, worker: WorkerId) -> Option<WorkerFacts> {
+        self.shared.tables().workers.get(&worker)?.facts.clone()
     }
 }
 
-/// A worker that has been heard of.
+/// A worker that has sent a heartbeat.
 pub(super) struct WorkerRow {
     facts: Option<WorkerFacts>,
     heard_at: Instant,
@@ -111,21 +90,6 @@ impl Tables {
                 .is_none_or(|row| silent.contains(&Silence { worker: held.worker, heard_at: row.heard_at }))
         };
         self.held().filter(is_lost).take(limit as usize).collect()
-    }
-
-    fn holds_of(&self, worker: WorkerId, tenant: TenantId) -> Vec<ClaimedTask> {
-        let held = self.held().filter(|held| held.worker == worker);
-        held.filter_map(|held| {
-            let run = self.runs.get(&held.key.run).filter(|row| row.run.tenant == tenant)?;
-            let task = self.tasks.get(&held.key)?;
-            Some(ClaimedTask {
-                held,
-                version: run.run.version,
-                child: task.child,
-                started_at: task.started_at,
-            })
-        })
-        .collect()
     }
 
     pub(super) fn most_silent(&self) -> Option<Instant> {

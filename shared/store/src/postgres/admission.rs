@@ -13,7 +13,7 @@ use super::rows::{column, int};
 use crate::admission::{LimitId, LimitRow, WaitQueues};
 use crate::{Granted, Result, normal};
 
-pub(super) use tables::{group, limit, pace, tenant_of, weight};
+pub(super) use tables::{limit, tenant_of};
 
 /// What a unit has to do with slots before it ends.
 #[derive(Default)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::{BackfillId, Instant, RunId, RunState, TenantId};
-use sqlx::Row;
 use sqlx::postgres::PgRow;
+use sqlx::{PgExecutor, Row};
 use uuid::Uuid;
 
 use super::beginning::begin;
@@ -77,14 +77,8 @@ impl Backfills for Postgres {
         Ok(())
     }
 
-    async fn backfill(&self, tenant: TenantId, id: BackfillId) -> Result<Option<BackfillRecord>> {
-        Ok(self.any_backfill(id).await?.filter(|found| found.tenant == tenant))
-    }
-
     async fn any_backfill(&self, id: BackfillId) -> Result<Option<BackfillRecord>> {
-        let found =
-            sqlx::query("select * from backfills where id = $1").bind(id.0).fetch_optional(&self.pool);
-        found.await?.as_ref().map(record).transpose()
+        backfill(&self.pool, id).await
     }
 
     async fn backfills(
@@ -94,20 +88,7 @@ impl Backfills for Postgres {
         after: Option<(Instant, BackfillId)>,
         limit: u32,
     ) -> Result<Vec<BackfillRecord>> {
-        let found = sqlx::query(
-            "select * from backfills
-              where tenant = $1 and ($2::text is null or workflow = $2)
-                and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-              order by created_at desc, id desc limit $5",
-        )
-        .bind(tenant.0)
-        .bind(workflow.map(normal::text))
-        .bind(after.map(|(at, _)| at))
-        .bind(after.map(|(_, id)| id.0))
-        .bind(i64::from(limit))
-        .fetch_all(&mut *self.reading().await?)
-        .await?;
-        found.iter().map(record).collect()
+        backfills(&self.pool, tenant, workflow, after, limit).await
     }
 
     async fn due_backfills(&self, now: Instant, limit: u32) -> Result<Vec<BackfillRecord>> {
@@ -177,16 +158,7 @@ impl Backfills for Postgres {
     }
 
     async fn backfill_progress(&self, id: BackfillId) -> Result<BTreeMap<String, u32>> {
-        let found = sqlx::query(
-            "select case when dates.state = 'waiting' then 'waiting' when dates.state = 'claimed' then coalesce(runs.state, 'waiting')
-                         else coalesce(runs.state, 'forgotten') end as standing, count(*)::integer as count
-               from backfill_dates as dates left join runs on runs.id = dates.run
-              where backfill = $1 group by 1",
-        )
-        .bind(id.0)
-        .fetch_all(&self.pool)
-        .await?;
-        found.iter().map(|row| Ok((row.try_get("standing")?, rows::number(row, "count")?))).collect()
+        backfill_progress(&self.pool, id).await
     }
 
     async fn backfill_runs(
@@ -227,6 +199,53 @@ impl Backfills for Postgres {
         transaction.commit().await?;
         Ok(old.len() as u64)
     }
+}
+
+/// One backfill: of any tenant, or over a connection in a tenant's role, of that tenant.
+pub async fn backfill(executor: impl PgExecutor<'_>, id: BackfillId) -> Result<Option<BackfillRecord>> {
+    let found = sqlx::query("select * from backfills where id = $1").bind(id.0).fetch_optional(executor);
+    found.await?.as_ref().map(record).transpose()
+}
+
+/// Backfills of a tenant, newest first, after the given one.
+pub async fn backfills(
+    executor: impl PgExecutor<'_>,
+    tenant: TenantId,
+    workflow: Option<&str>,
+    after: Option<(Instant, BackfillId)>,
+    limit: u32,
+) -> Result<Vec<BackfillRecord>> {
+    let found = sqlx::query(
+        "select * from backfills
+          where tenant = $1 and ($2::text is null or workflow = $2)
+            and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
+          order by created_at desc, id desc limit $5",
+    )
+    .bind(tenant.0)
+    .bind(workflow.map(normal::text))
+    .bind(after.map(|(at, _)| at))
+    .bind(after.map(|(_, id)| id.0))
+    .bind(i64::from(limit))
+    .fetch_all(executor)
+    .await?;
+    found.iter().map(record).collect()
+}
+
+/// How many dates of a backfill wait (`waiting`), and how many have a run in which state (`forgotten` if it is gone).
+pub async fn backfill_progress(
+    executor: impl PgExecutor<'_>,
+    id: BackfillId,
+) -> Result<BTreeMap<String, u32>> {
+    let found = sqlx::query(
+        "select case when dates.state = 'waiting' then 'waiting' when dates.state = 'claimed' then coalesce(runs.state, 'waiting')
+                     else coalesce(runs.state, 'forgotten') end as standing, count(*)::integer as count
+           from backfill_dates as dates left join runs on runs.id = dates.run
+          where backfill = $1 group by 1",
+    )
+    .bind(id.0)
+    .fetch_all(executor)
+    .await?;
+    found.iter().map(|row| Ok((row.try_get("standing")?, rows::number(row, "count")?))).collect()
 }
 
 fn named<T: Copy>(row: &PgRow, column: &str, all: &[T], name: impl Fn(T) -> &'static str) -> Result<T> {

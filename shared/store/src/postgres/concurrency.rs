@@ -1,4 +1,4 @@
-//! Lanes: runs of one workflow that share a limit.
+//! Concurrency groups: runs of one workflow that share a limit.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,8 @@ pub(super) async fn ancestors(connection: &mut PgConnection, run: RunId) -> Resu
     Ok(found.into_iter().map(RunId).collect())
 }
 
-pub(super) async fn members(
+/// The unfinished runs of a concurrency group, oldest first.
+pub async fn members(
     executor: impl PgExecutor<'_>,
     tenant: TenantId,
     workflow: &str,
@@ -45,8 +46,8 @@ pub(super) async fn members(
           order by created_at, id limit $4",
     )
     .bind(tenant.0)
-    .bind(workflow)
-    .bind(group)
+    .bind(normal::text(workflow))
+    .bind(normal::label(group))
     .bind(limit.map(i64::from))
     .fetch_all(executor)
     .await?;

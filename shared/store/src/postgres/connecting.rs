@@ -42,11 +42,16 @@ impl Postgres {
             })
             .connect_with(options.application_name("ebbflow").options(SETTINGS))
             .await?;
-        Ok(Self { pool, tenant: None })
+        Ok(Self { pool })
     }
 
-    /// Brings a database to the newest schema. Doing it twice, or from several slots at once, is safe: an
-    /// advisory lock lets one through at a time.
+    /// The number of the newest migration that this program knows.
+    pub fn newest_migration() -> Option<i64> {
+        MIGRATIONS.iter().map(|migration| migration.version).max()
+    }
+
+    /// Brings a database to the newest schema. Migrating twice, or from several processes at once, is safe: an
+    /// advisory lock admits one at a time.
     pub async fn migrate(url: &str) -> Result<()> {
         let mut connection = url.parse::<PgConnectOptions>()?.connect().await?;
         MIGRATIONS.run(&mut connection).await?;

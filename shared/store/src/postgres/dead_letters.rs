@@ -1,9 +1,10 @@
-//! Dead dead_letters.
+//! Dead letters.
 
 use async_trait::async_trait;
+use sqlx::PgExecutor;
 
 use super::{Postgres, rows};
-use crate::{DeadLetter, DeadLetterFilter, DeadLetterViews, DeadLetters, Result, normal};
+use crate::{DeadLetter, DeadLetterFilter, DeadLetters, Result, normal};
 
 #[async_trait]
 impl DeadLetters for Postgres {
@@ -24,11 +25,7 @@ impl DeadLetters for Postgres {
     }
 
     async fn dead_letter(&self, id: &str) -> Result<Option<DeadLetter>> {
-        let found = sqlx::query("select id, source, reason, body, at from dead_letters where id = $1")
-            .bind(normal::dead_letter_id(id))
-            .fetch_optional(&self.pool)
-            .await?;
-        found.as_ref().map(rows::dead_letter).transpose()
+        dead_letter(&self.pool, id).await
     }
 
     async fn discard(&self, id: &str) -> Result<bool> {
@@ -38,19 +35,33 @@ impl DeadLetters for Postgres {
             .await?;
         Ok(gone.rows_affected() == 1)
     }
+
+    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>> {
+        dead_letters(&self.pool, filter).await
+    }
 }
 
-#[async_trait]
-impl DeadLetterViews for Postgres {
-    async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>> {
-        let found = sqlx::query(include_str!("../../queries/list_dead_letters.sql"))
-            .bind(filter.source.as_deref().map(normal::text))
-            .bind(filter.text.as_deref().map(normal::text))
-            .bind(filter.after.as_ref().map(|(at, _)| *at))
-            .bind(filter.after.as_ref().map(|(_, id)| normal::text(id)))
-            .bind(i64::from(filter.limit))
-            .fetch_all(&self.pool)
-            .await?;
-        found.iter().map(rows::dead_letter).collect()
-    }
+/// The dead letter with that id.
+pub async fn dead_letter(executor: impl PgExecutor<'_>, id: &str) -> Result<Option<DeadLetter>> {
+    let found = sqlx::query("select id, source, reason, body, at from dead_letters where id = $1")
+        .bind(normal::dead_letter_id(id))
+        .fetch_optional(executor)
+        .await?;
+    found.as_ref().map(rows::dead_letter).transpose()
+}
+
+/// The dead letters that pass a filter, newest first.
+pub async fn dead_letters(
+    executor: impl PgExecutor<'_>,
+    filter: &DeadLetterFilter,
+) -> Result<Vec<DeadLetter>> {
+    let found = sqlx::query(include_str!("../../queries/list_dead_letters.sql"))
+        .bind(filter.source.as_deref().map(normal::text))
+        .bind(filter.text.as_deref().map(normal::text))
+        .bind(filter.after.as_ref().map(|(at, _)| *at))
+        .bind(filter.after.as_ref().map(|(_, id)| normal::text(id)))
+        .bind(i64::from(filter.limit))
+        .fetch_all(executor)
+        .await?;
+    found.iter().map(rows::dead_letter).collect()
 }

@@ -8,7 +8,8 @@ use sqlx::{PgConnection, PgExecutor, Row};
 use super::beginning::begin;
 use super::{Postgres, rows, schedules, triggers};
 use crate::{
-    Activated, Active, Definitions, NewVersion, Pause, Paused, Registered, Result, VersionRecord, normal,
+    Activated, Active, Definitions, NewVersion, Pause, Paused, Registered, Result, VersionRecord,
+    WorkflowRecord, normal,
 };
 
 #[async_trait]
@@ -66,6 +67,10 @@ impl Definitions for Postgres {
         found.map(active).transpose()
     }
 
+    async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>> {
+        workflow(&self.pool, tenant, name).await
+    }
+
     async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>> {
         version(&self.pool, id).await
     }
@@ -76,7 +81,7 @@ impl Definitions for Postgres {
         workflow: &str,
         number: i32,
     ) -> Result<Option<VersionRecord>> {
-        numbered_version(&mut *self.reading().await?, tenant, workflow, number).await
+        numbered_version(&self.pool, tenant, workflow, number).await
     }
 
     async fn activate(
@@ -231,7 +236,22 @@ pub(super) async fn version(executor: impl PgExecutor<'_>, id: VersionId) -> Res
     found.as_ref().map(rows::version).transpose()
 }
 
-pub(super) async fn numbered_version(
+/// One workflow of a tenant with its active version.
+pub async fn workflow(
+    executor: impl PgExecutor<'_>,
+    tenant: TenantId,
+    name: &str,
+) -> Result<Option<WorkflowRecord>> {
+    let found = sqlx::query(include_str!("../../queries/find_workflow.sql"))
+        .bind(tenant.0)
+        .bind(normal::text(name))
+        .fetch_optional(executor)
+        .await?;
+    found.as_ref().map(rows::workflow).transpose()
+}
+
+/// The version of a workflow with that number.
+pub async fn numbered_version(
     executor: impl PgExecutor<'_>,
     tenant: TenantId,
     workflow: &str,

@@ -5,9 +5,9 @@ use model::{Audit, Counts, Instant, RunId, TaskIndex, TaskState};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool, Row};
 
-use super::{MIGRATIONS, Postgres, rows, timers};
+use super::{Postgres, rows, timers};
 use crate::inspection::{MAX_COUNTED, OVERDUE_AFTER, PAGE_SIZE, SILENT_AFTER, Seen, UNHEARD_AFTER};
-use crate::{Error, Fault, Finding, Health, Inspection, Inspections, Result};
+use crate::{Error, Fault, Finding, Inspection, Inspections, Result};
 
 #[async_trait]
 impl Inspections for Postgres {
@@ -27,20 +27,6 @@ impl Inspections for Postgres {
         findings.extend(seen.iter().flat_map(|seen| seen.findings(now)));
         let next = seen.last().filter(|_| seen.len() == PAGE_SIZE as usize).map(|seen| seen.run.id);
         Ok(Inspection { findings, versions: seen.iter().map(Seen::version).collect(), next })
-    }
-
-    async fn health(&self) -> Result<Health> {
-        let row = sqlx::query(include_str!("../../queries/read_health.sql")).fetch_one(&self.pool).await?;
-        let newest = MIGRATIONS.iter().map(|migration| migration.version).max();
-        let migrated: Option<i64> = row.try_get("migrated")?;
-        Ok(Health {
-            version: Some(rows::number(&row, "version")?),
-            schema_is_current: migrated == newest,
-            clock: row.try_get("clock")?,
-            connections: Some((rows::number(&row, "connections")?, rows::number(&row, "max_connections")?)),
-            oldest_transaction: row.try_get("oldest_transaction")?,
-            forbidden: row.try_get("forbidden")?,
-        })
     }
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::columns::{EVENTS, FACTS, RUNS, RunRow, TASKS, bind_rows};
 use super::outbox::PendingMessages;
 use super::statements::INSERT_RUNS;
-use super::{picking, saves};
+use super::{labels, saves};
 use crate::{Created, Error, Facts, NewRunRecord, Result, normal};
 
 /// Creates runs, but for those whose id or logical date is taken.
@@ -32,7 +32,7 @@ pub(super) async fn create(
             created.push(who_is_there(connection, new_run).await?);
         }
     }
-    picking::label(connection, &labelled).await?;
+    labels::insert(connection, &labelled).await?;
     saves::append(connection, &born).await?;
     outbox.add(&born);
     Ok(created)

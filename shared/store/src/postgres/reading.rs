@@ -1,47 +1,33 @@
-//! Connections to read with: of one tenant only, while something is done for one.
+//! Connections that read for one tenant.
 
 use std::ops::{Deref, DerefMut};
 
 use model::TenantId;
-use sqlx::pool::PoolConnection;
 use sqlx::{AssertSqlSafe, PgConnection, Transaction};
 use tokio::runtime::Handle;
 
 use super::Postgres;
 use super::beginning::begin_with;
-use crate::{Result, wall};
+use crate::Result;
 
-/// A connection to read with.
+/// A connection in the role that sees the rows of one tenant. Dropping it gives the role up.
 #[derive(Debug)]
-pub enum TenantConnection {
-    /// Sees everything.
-    Open(PoolConnection<sqlx::Postgres>),
-    /// Sees one tenant. There until it is let go.
-    Isolated(Option<Transaction<'static, sqlx::Postgres>>),
-}
+pub struct TenantConnection(Option<Transaction<'static, sqlx::Postgres>>);
 
 impl Postgres {
-    /// The same database, of which [`reading`](Self::reading) sees one tenant's rows.
-    pub fn in_tenant(&self, tenant: TenantId) -> Self {
-        Self { tenant: Some(tenant), ..self.clone() }
-    }
-
-    /// A connection to read with. For a tenant it takes on a role that sees that tenant's rows only, until it is let go.
-    pub async fn reading(&self) -> Result<TenantConnection> {
-        let Some(tenant) = self.tenant.or_else(wall::tenant) else {
-            return Ok(TenantConnection::Open(self.pool.acquire().await?));
-        };
-        // A number: nothing that could be anything else than a part of the statement.
+    /// A connection in the role that sees the rows of this tenant: a statement that forgets its tenant finds nothing of
+    /// another one.
+    pub async fn reading_as(&self, tenant: TenantId) -> Result<TenantConnection> {
+        // A number: it cannot be anything but a part of the statement.
         let begin = format!("begin; set local role ebbflow_tenant; set local ebb.tenant = '{}'", tenant.0);
-        Ok(TenantConnection::Isolated(Some(begin_with(&self.pool, AssertSqlSafe(begin)).await?)))
+        Ok(TenantConnection(Some(begin_with(&self.pool, AssertSqlSafe(begin)).await?)))
     }
 }
 
-/// What is only let go is rolled back, and counts as work that was undone: whoever watches for conflicts would see some.
+/// Commits. A rollback would count as undone work in the database's statistics, which operators watch for conflicts.
 impl Drop for TenantConnection {
     fn drop(&mut self) {
-        let Self::Isolated(transaction) = self else { return };
-        if let (Some(transaction), Ok(here)) = (transaction.take(), Handle::try_current()) {
+        if let (Some(transaction), Ok(here)) = (self.0.take(), Handle::try_current()) {
             here.spawn(transaction.commit());
         }
     }
@@ -51,18 +37,12 @@ impl Deref for TenantConnection {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
-        match self {
-            Self::Open(connection) => connection,
-            Self::Isolated(transaction) => transaction.as_ref().expect("it is there until it is let go"),
-        }
+        self.0.as_ref().expect("only dropping it takes the transaction")
     }
 }
 
 impl DerefMut for TenantConnection {
     fn deref_mut(&mut self) -> &mut PgConnection {
-        match self {
-            Self::Open(connection) => connection,
-            Self::Isolated(transaction) => transaction.as_mut().expect("it is there until it is let go"),
-        }
+        self.0.as_mut().expect("only dropping it takes the transaction")
     }
 }

@@ -3,7 +3,8 @@
 use model::task::Tally;
 use model::{
     AttemptRecord, Child, Counts, Failure, Fan, Interval, Parent, Planned, Run, RunId, RunState, Task,
-    TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind, VersionId, WorkerId,
+    TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind, VersionId, WorkerCommand, WorkerCommandKind,
+    WorkerId,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -12,9 +13,11 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::{timers, workflows};
+use super::timers;
+
+pub use super::timers::index as timer_index;
 use crate::{
-    Claim, DeadLetter, DueTimer, Error, Facts, Result, RunRecord, Starter, TaskRecord, VersionRecord,
+    Claim, DeadLetter, DueTimer, Error, Facts, Pause, Result, RunRecord, Starter, TaskRecord, VersionRecord,
     WorkflowRecord,
 };
 
@@ -163,7 +166,8 @@ pub(super) fn attempt(row: &PgRow) -> Result<AttemptRecord> {
     })
 }
 
-pub(super) fn due_timer(row: &PgRow) -> Result<DueTimer> {
+/// A timer and the run that it belongs to.
+pub fn due_timer(row: &PgRow) -> Result<DueTimer> {
     let timer = Timer {
         task: timers::owner(row.try_get("idx")?),
         attempt: number(row, "attempt")?,
@@ -177,11 +181,13 @@ pub(super) fn key(row: &PgRow) -> Result<TaskKey> {
     Ok(TaskKey { run: RunId(row.try_get("run")?), task: TaskIndex(number(row, "idx")?) })
 }
 
-pub(super) fn held(row: &PgRow) -> Result<Claim> {
+/// An attempt that a worker holds.
+pub fn held(row: &PgRow) -> Result<Claim> {
     Ok(Claim { key: key(row)?, attempt: number(row, "attempt")?, worker: WorkerId(row.try_get("worker")?) })
 }
 
-pub(super) fn version(row: &PgRow) -> Result<VersionRecord> {
+/// A version of a workflow.
+pub fn version(row: &PgRow) -> Result<VersionRecord> {
     Ok(VersionRecord {
         id: VersionId(row.try_get("id")?),
         tenant: TenantId(row.try_get("tenant")?),
@@ -204,15 +210,24 @@ fn not_a_definition(error: sqlx::Error) -> Error {
     }
 }
 
-pub(super) fn workflow(row: &PgRow) -> Result<WorkflowRecord> {
+/// A workflow with its active version.
+pub fn workflow(row: &PgRow) -> Result<WorkflowRecord> {
     Ok(WorkflowRecord {
         tenant: TenantId(row.try_get("tenant")?),
         name: row.try_get("name")?,
         archived: row.try_get("archived")?,
         created_at: row.try_get("workflow_created_at")?,
         updated_at: row.try_get("updated_at")?,
-        pause: workflows::pause(row)?,
+        pause: pause(row)?,
         version: version(row)?,
+    })
+}
+
+/// Who paused a workflow or a schedule, if somebody did.
+pub(super) fn pause(row: &PgRow) -> Result<Option<Pause>> {
+    Ok(match row.try_get("paused_at")? {
+        Some(at) => Some(Pause { at, by: row.try_get("paused_by")?, reason: row.try_get("pause_reason")? }),
+        None => None,
     })
 }
 
@@ -243,7 +258,8 @@ fn counts(row: &PgRow) -> Result<Counts> {
     numbers(row.try_get("counts")?, "counts").map(Counts::from_array)
 }
 
-pub(super) fn child(row: &PgRow) -> Result<Option<Child>> {
+/// The place of a task in its fan-out, if it is a child of one.
+pub fn child(row: &PgRow) -> Result<Option<Child>> {
     let Some(of) = row.try_get::<Option<i32>, _>("child_of")? else { return Ok(None) };
     Ok(Some(Child { of: TaskIndex(unsigned(of, "child_of")?), item: number(row, "item")? }))
 }
@@ -295,4 +311,20 @@ fn timer_kind(name: &str) -> Result<TimerKind> {
 
 fn unknown(what: &'static str, name: &str) -> Error {
     Error::Unreadable { what, why: format!("`{name}` is not known to this version; a newer one wrote it") }
+}
+
+/// The attempt that a worker holds, in a row that may have none.
+pub fn held_if_any(row: &PgRow) -> Result<Option<Claim>> {
+    row.try_get::<Option<Uuid>, _>("run")?.map(|_| held(row)).transpose()
+}
+
+/// The command that a worker was given, if it was given one.
+pub fn worker_command(row: &PgRow) -> Result<Option<WorkerCommand>> {
+    let Some(kind) = row.try_get::<Option<&str>, _>("command")? else { return Ok(None) };
+    Ok(Some(WorkerCommand {
+        kind: WorkerCommandKind::named(kind).ok_or_else(|| unknown("worker command", kind))?,
+        actor: row.try_get("commanded_by")?,
+        reason: row.try_get("command_reason")?,
+        at: row.try_get("commanded_at")?,
+    }))
 }

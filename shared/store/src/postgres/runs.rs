@@ -1,4 +1,4 @@
-//! Runs as readers see them. Nothing here locks, and no decision is made on it.
+//! Runs outside a transaction. Nothing here locks, and no decision rests on it alone.
 
 use std::collections::BTreeMap;
 
@@ -7,37 +7,28 @@ use model::{Event, RunId, TaskIndex, TaskKey, TenantId};
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{PgExecutor, Row};
+use uuid::Uuid;
 
 use super::rows::int;
-use super::{Postgres, picking, rows};
+use super::{Postgres, rows};
 use crate::{Facts, Result, RunFilter, RunRecord, Runs, TaskRecord, chunks, normal};
 
 #[async_trait]
 impl Runs for Postgres {
     async fn run(&self, tenant: TenantId, id: RunId) -> Result<Option<RunRecord>> {
-        let found = sqlx::query(include_str!("../../queries/find_run.sql"))
-            .bind(tenant.0)
-            .bind(id.0)
-            .fetch_optional(&mut *self.reading().await?)
-            .await?;
-        found.as_ref().map(rows::run_record).transpose()
+        Ok(run(&self.pool, tenant, &[id]).await?.pop())
     }
 
     async fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Result<Vec<RunRecord>> {
-        if !filter.is_plain() {
-            return picking::runs(&mut *self.reading().await?, tenant, filter).await;
-        }
         let found = sqlx::query(include_str!("../../queries/list_runs.sql"))
             // Planned for each call: which index serves depends on which filters are there.
             .persistent(false)
             .bind(tenant.0)
             .bind(filter.workflow.as_deref().map(normal::text))
             .bind(filter.state.map(|state| state.name()))
-            .bind(filter.after.map(|(created_at, _)| created_at))
-            .bind(filter.after.map(|(_, id)| id.0))
-            .bind(i64::from(filter.limit))
             .bind(filter.parent.map(|parent| parent.0))
-            .fetch_all(&mut *self.reading().await?)
+            .bind(i64::from(filter.limit))
+            .fetch_all(&self.pool)
             .await?;
         found.iter().map(rows::run_record).collect()
     }
@@ -53,23 +44,11 @@ impl Runs for Postgres {
         after: Option<TaskIndex>,
         limit: u32,
     ) -> Result<Vec<TaskRecord>> {
-        let found = sqlx::query(include_str!("../../queries/list_tasks.sql"))
-            .bind(run.0)
-            .bind(children_of.map(|task| rows::int(task.0)))
-            .bind(after.map_or(-1, |task| i64::from(task.0)))
-            .bind(i64::from(limit))
-            .fetch_all(&mut *self.reading().await?)
-            .await?;
-        found.iter().map(rows::task_record).collect()
+        tasks(&self.pool, run, children_of, after, limit).await
     }
 
     async fn item(&self, child: TaskKey) -> Result<Option<Value>> {
-        let found = sqlx::query("select item from items where run = $1 and idx = $2")
-            .bind(child.run.0)
-            .bind(int(child.task.0))
-            .fetch_optional(&self.pool)
-            .await?;
-        Ok(found.map(|row| row.try_get::<Json<_>, _>("item")).transpose()?.map(|Json(item)| item))
+        item(&self.pool, child).await
     }
 
     async fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
@@ -77,17 +56,7 @@ impl Runs for Postgres {
     }
 
     async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>> {
-        let found = sqlx::query(include_str!("../../queries/read_events.sql"))
-            .bind(run.0)
-            .bind(from)
-            .bind(i64::from(limit))
-            .fetch_all(&mut *self.reading().await?)
-            .await?;
-        let chunks: Vec<(i64, Vec<Event>)> = found
-            .iter()
-            .map(|row| Ok((row.try_get("seq")?, row.try_get::<Json<_>, _>("events")?.0)))
-            .collect::<Result<_>>()?;
-        Ok(chunks::numbered(chunks, from, limit))
+        events(&self.pool, run, from, limit).await
     }
 
     async fn waiters(&self, owner: TaskKey, limit: u32) -> Result<Vec<(TaskKey, u32)>> {
@@ -115,6 +84,64 @@ impl Runs for Postgres {
     }
 }
 
+/// Those of these runs that are the tenant's, in no particular order.
+pub async fn run(executor: impl PgExecutor<'_>, tenant: TenantId, ids: &[RunId]) -> Result<Vec<RunRecord>> {
+    let found = sqlx::query(include_str!("../../queries/find_runs.sql"))
+        .bind(tenant.0)
+        .bind(ids.iter().map(|id| id.0).collect::<Vec<Uuid>>())
+        .fetch_all(executor)
+        .await?;
+    found.iter().map(rows::run_record).collect()
+}
+
+/// Tasks of a run in index order, after the given one: those of its definition, or the children of one of them.
+pub async fn tasks(
+    executor: impl PgExecutor<'_>,
+    run: RunId,
+    children_of: Option<TaskIndex>,
+    after: Option<TaskIndex>,
+    limit: u32,
+) -> Result<Vec<TaskRecord>> {
+    let found = sqlx::query(include_str!("../../queries/list_tasks.sql"))
+        .bind(run.0)
+        .bind(children_of.map(|task| int(task.0)))
+        .bind(after.map_or(-1, |task| i64::from(task.0)))
+        .bind(i64::from(limit))
+        .fetch_all(executor)
+        .await?;
+    found.iter().map(rows::task_record).collect()
+}
+
+/// The item of one child of a fan-out.
+pub async fn item(executor: impl PgExecutor<'_>, child: TaskKey) -> Result<Option<Value>> {
+    let found = sqlx::query("select item from items where run = $1 and idx = $2")
+        .bind(child.run.0)
+        .bind(int(child.task.0))
+        .fetch_optional(executor)
+        .await?;
+    Ok(found.map(|row| row.try_get::<Json<_>, _>("item")).transpose()?.map(|Json(item)| item))
+}
+
+/// Events of a run with a number of `from` or higher, oldest first, with their numbers.
+pub async fn events(
+    executor: impl PgExecutor<'_>,
+    run: RunId,
+    from: i64,
+    limit: u32,
+) -> Result<Vec<(i64, Event)>> {
+    let found = sqlx::query(include_str!("../../queries/read_events.sql"))
+        .bind(run.0)
+        .bind(from)
+        .bind(i64::from(limit))
+        .fetch_all(executor)
+        .await?;
+    let chunks: Vec<(i64, Vec<Event>)> = found
+        .iter()
+        .map(|row| Ok((row.try_get("seq")?, row.try_get::<Json<_>, _>("events")?.0)))
+        .collect::<Result<_>>()?;
+    Ok(chunks::numbered(chunks, from, limit))
+}
+
 pub(super) async fn facts(executor: impl PgExecutor<'_>, run: RunId) -> Result<Option<Facts>> {
     let found = sqlx::query(
         "select inputs, labels, trigger_kind, trigger_by, logical_date, run_facts.schedule as planned_schedule,
@@ -127,7 +154,8 @@ pub(super) async fn facts(executor: impl PgExecutor<'_>, run: RunId) -> Result<O
     found.as_ref().map(rows::facts).transpose()
 }
 
-pub(super) async fn outputs(
+/// The outputs of the named tasks, of those that have one.
+pub async fn outputs(
     executor: impl PgExecutor<'_>,
     run: RunId,
     tasks: &[TaskIndex],

@@ -1,13 +1,13 @@
 //! Schedules and how far they have come.
 
 use async_trait::async_trait;
-use model::{Catchup, Instant, RunId, Schedule, TenantId, Workflow};
+use model::{Catchup, Instant, Schedule, TenantId, Workflow};
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use sqlx::{PgConnection, Row};
+use sqlx::{PgConnection, PgExecutor, Row};
 
-use super::{Postgres, rows, workflows};
-use crate::{Error, Result, ScheduleRecord, Schedules, StartRecord, normal};
+use super::{Postgres, rows};
+use crate::{Error, Result, ScheduleRecord, Schedules, normal};
 
 #[async_trait]
 impl Schedules for Postgres {
@@ -18,20 +18,7 @@ impl Schedules for Postgres {
         after: Option<(&str, &str)>,
         limit: u32,
     ) -> Result<Vec<ScheduleRecord>> {
-        let found = sqlx::query(
-            "select * from schedules
-              where tenant = $1 and ($2::text is null or workflow = $2)
-                and ($3::text is null or (workflow, name) > ($3, $4::text))
-              order by workflow, name limit $5",
-        )
-        .bind(tenant.0)
-        .bind(workflow.map(normal::text))
-        .bind(after.map(|(workflow, _)| normal::text(workflow)))
-        .bind(after.map(|(_, name)| normal::text(name)))
-        .bind(i64::from(limit))
-        .fetch_all(&mut *self.reading().await?)
-        .await?;
-        found.iter().map(record).collect()
+        schedules(&self.pool, tenant, workflow, after, limit).await
     }
 
     async fn due_schedules(&self, now: Instant, limit: u32) -> Result<Vec<ScheduleRecord>> {
@@ -45,41 +32,34 @@ impl Schedules for Postgres {
         found.iter().map(record).collect()
     }
 
-    async fn last_starts(
-        &self,
-        tenant: TenantId,
-        workflow: &str,
-        schedule: &str,
-        limit: u32,
-    ) -> Result<Vec<StartRecord>> {
-        let found = sqlx::query(
-            "select runs.id, logical_date, created_at, started_at
-               from runs join run_facts on run_facts.run = runs.id
-              where tenant = $1 and workflow = $2 and runs.schedule = $3 and logical_date is not null
-                and trigger_kind = 'schedule'
-              order by logical_date desc limit $4",
-        )
-        .bind(tenant.0)
-        .bind(normal::text(workflow))
-        .bind(normal::schedule_of_date(schedule))
-        .bind(i64::from(limit))
-        .fetch_all(&self.pool)
-        .await?;
-        let start = |row: &PgRow| {
-            Ok(StartRecord {
-                run: RunId(row.try_get("id")?),
-                date: row.try_get("logical_date")?,
-                created_at: row.try_get("created_at")?,
-                started_at: row.try_get("started_at")?,
-            })
-        };
-        found.iter().map(start).collect()
-    }
-
     async fn save_schedule(&self, record: &ScheduleRecord) -> Result<bool> {
         let mut connection = self.pool.acquire().await?;
         update(&mut connection, record).await
     }
+}
+
+/// Schedules of a tenant, or of one workflow, by workflow and name, after the given ones.
+pub async fn schedules(
+    executor: impl PgExecutor<'_>,
+    tenant: TenantId,
+    workflow: Option<&str>,
+    after: Option<(&str, &str)>,
+    limit: u32,
+) -> Result<Vec<ScheduleRecord>> {
+    let found = sqlx::query(
+        "select * from schedules
+          where tenant = $1 and ($2::text is null or workflow = $2)
+            and ($3::text is null or (workflow, name) > ($3, $4::text))
+          order by workflow, name limit $5",
+    )
+    .bind(tenant.0)
+    .bind(workflow.map(normal::text))
+    .bind(after.map(|(workflow, _)| normal::text(workflow)))
+    .bind(after.map(|(_, name)| normal::text(name)))
+    .bind(i64::from(limit))
+    .fetch_all(executor)
+    .await?;
+    found.iter().map(record).collect()
 }
 
 /// Makes the rows of a workflow's schedules follow from its active version.
@@ -173,7 +153,7 @@ fn record(row: &PgRow) -> Result<ScheduleRecord> {
         }
         None => None,
     };
-    let pause = workflows::pause(row)?;
+    let pause = rows::pause(row)?;
     let Json(schedule) = row.try_get::<Json<Schedule>, _>("definition")?;
     Ok(ScheduleRecord {
         tenant: TenantId(row.try_get("tenant")?),

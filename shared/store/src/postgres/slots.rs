@@ -1,16 +1,14 @@
-//! What readers and operators see of slots and lines.
+//! Limits and their wait queues, outside a transaction.
 
 use async_trait::async_trait;
-use model::{Instant, Limit, TaskKey, TaskState, TenantId, VersionId};
-use sqlx::Row;
+use model::{Instant, Limit, TaskKey, TenantId};
 use sqlx::postgres::PgRow;
+use sqlx::{PgExecutor, Row};
 
 use super::Postgres;
-use super::admission::{group, limit, pace, tenant_of, weight};
+use super::admission::{limit, tenant_of};
 use super::rows::{self, int, number};
-use crate::{
-    Contender, FairnessGroupRecord, Granted, LimitRecord, Result, SlotViews, SlotWait, Slots, normal,
-};
+use crate::{Granted, LimitRecord, Result, SlotWait, Slots, normal};
 
 #[async_trait]
 impl Slots for Postgres {
@@ -50,90 +48,48 @@ impl Slots for Postgres {
             .map(|row| Ok(Granted { key: rows::key(row)?, attempt: number(row, "attempt")? }))
             .collect()
     }
-}
 
-#[async_trait]
-impl SlotViews for Postgres {
     async fn limits(&self, tenant: TenantId) -> Result<Vec<LimitRecord>> {
-        let found = sqlx::query(
-            "select kind, tenant, name, slots, used, waiting,
-                    (select min(since) from slot_waiters where lim = limits.id and granted_at is null) as oldest
-               from limits where tenant in (0, $1) order by kind, name",
-        )
-        .bind(tenant.0)
-        .fetch_all(&self.pool)
-        .await?;
-        found.iter().map(record).collect()
-    }
-
-    async fn groups(&self, limit: &Limit) -> Result<Vec<FairnessGroupRecord>> {
-        let found = sqlx::query(include_str!("../../queries/list_fairness_groups.sql"))
-            .bind(limit.kind())
-            .bind(tenant_of(limit))
-            .bind(normal::text(limit.name()))
-            .fetch_all(&self.pool)
-            .await?;
-        found
-            .iter()
-            .map(|row| {
-                Ok(FairnessGroupRecord {
-                    group: group(row)?,
-                    weight: weight(row)?,
-                    waiting: row.try_get::<i64, _>("waiting")? as u32,
-                    oldest: row.try_get("oldest")?,
-                    received: row.try_get::<i64, _>("received")?.unsigned_abs(),
-                    pace: pace(row)?,
-                })
-            })
-            .collect()
-    }
-
-    async fn holders(&self, tenant: TenantId, runs: u32) -> Result<Vec<Contender>> {
-        let holds_slots = TaskState::ALL.into_iter().filter(|state| state.holds_slots());
-        let found = sqlx::query(include_str!("../../queries/list_holders.sql"))
-            .bind(tenant.0)
-            .bind(i64::from(runs))
-            .bind(holds_slots.map(TaskState::name).collect::<Vec<_>>())
-            .fetch_all(&self.pool)
-            .await?;
-        found.iter().map(contender).collect()
-    }
-
-    async fn line(&self, limit: &Limit, tenant: TenantId, count: u32) -> Result<Vec<Contender>> {
-        let found = sqlx::query(include_str!("../../queries/list_slot_waiters.sql"))
-            .bind(limit.kind())
-            .bind(tenant_of(limit))
-            .bind(normal::text(limit.name()))
-            .bind(tenant.0)
-            .bind(i64::from(count))
-            .fetch_all(&self.pool)
-            .await?;
-        found.iter().map(contender).collect()
+        limits(&self.pool, tenant).await
     }
 
     async fn slot_wait(&self, key: TaskKey) -> Result<Option<SlotWait>> {
-        let found = sqlx::query(
-            "select kind, limits.tenant, name, slots, used, own.since, own.granted_at is not null as granted,
-                    (select count(*) from slot_waiters as other
-                      where other.lim = own.lim and other.granted_at is null
-                        and (other.id, other.rank, other.run, other.idx) < (own.id, own.rank, own.run, own.idx)
-                    ) as ahead
-               from slot_waiters as own join limits on limits.id = own.lim where own.run = $1 and own.idx = $2",
-        )
-        .bind(key.run.0)
-        .bind(int(key.task.0))
-        .fetch_optional(&self.pool)
-        .await?;
-        let Some(row) = found else { return Ok(None) };
-        Ok(Some(SlotWait {
-            limit: limit(&row)?,
-            slots: slots(&row)?,
-            used: number(&row, "used")?,
-            ahead: row.try_get::<i64, _>("ahead")? as u32,
-            since: row.try_get("since")?,
-            granted: row.try_get("granted")?,
-        }))
+        slot_wait(&self.pool, key).await
     }
+}
+
+/// The limits of a tenant, and those that all tenants share, by kind and name.
+pub async fn limits(executor: impl PgExecutor<'_>, tenant: TenantId) -> Result<Vec<LimitRecord>> {
+    let found = sqlx::query(
+        "select kind, tenant, name, slots, used, waiting, oldest_waiter(id) as oldest
+           from limits where tenant in (0, $1) order by kind, name",
+    )
+    .bind(tenant.0)
+    .fetch_all(executor)
+    .await?;
+    found.iter().map(record).collect()
+}
+
+/// The place of a task in a wait queue, if it is in one.
+pub async fn slot_wait(executor: impl PgExecutor<'_>, key: TaskKey) -> Result<Option<SlotWait>> {
+    let found = sqlx::query(
+        "select kind, limits.tenant, limits.name, slots, used, waiter.since, waiter.granted_at is not null as granted,
+                waiters_ahead(waiter) as ahead
+           from slot_waiters as waiter join limits on limits.id = waiter.lim where waiter.run = $1 and waiter.idx = $2",
+    )
+    .bind(key.run.0)
+    .bind(int(key.task.0))
+    .fetch_optional(executor)
+    .await?;
+    let Some(row) = found else { return Ok(None) };
+    Ok(Some(SlotWait {
+        limit: limit(&row)?,
+        slots: slots(&row)?,
+        used: number(&row, "used")?,
+        ahead: row.try_get::<i64, _>("ahead")? as u32,
+        since: row.try_get("since")?,
+        granted: row.try_get("granted")?,
+    }))
 }
 
 fn record(row: &PgRow) -> Result<LimitRecord> {
@@ -148,9 +104,4 @@ fn record(row: &PgRow) -> Result<LimitRecord> {
 
 fn slots(row: &PgRow) -> Result<Option<u32>> {
     Ok(row.try_get::<Option<i32>, _>("slots")?.map(|slots| slots.unsigned_abs()))
-}
-
-fn contender(row: &PgRow) -> Result<Contender> {
-    let ((run, task), version) = (rows::task(row)?, VersionId(row.try_get("version")?));
-    Ok(Contender { run, workflow: row.try_get("workflow")?, version, task })
 }

@@ -1,9 +1,8 @@
 //! Timers to set, and those that are no longer wanted.
 
 use async_trait::async_trait;
-use model::{Changes, Instant, TaskIndex, TenantId, VersionId};
-use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row};
+use model::{Changes, Instant, TaskIndex};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::Postgres;
@@ -11,7 +10,7 @@ use super::columns::{TIMERS, bind_rows};
 use super::rows::{self, column, int};
 use super::saves::gather;
 use super::statements::UPSERT_TIMERS;
-use crate::{DueTimer, Result, TimerFilter, TimerRecord, TimerViews, Timers, normal};
+use crate::{DueTimer, Result, Timers};
 
 #[async_trait]
 impl Timers for Postgres {
@@ -25,25 +24,6 @@ impl Timers for Postgres {
         .fetch_all(&self.pool)
         .await?;
         found.iter().map(rows::due_timer).collect()
-    }
-}
-
-#[async_trait]
-impl TimerViews for Postgres {
-    async fn timers(&self, tenant: TenantId, filter: &TimerFilter) -> Result<Vec<TimerRecord>> {
-        let after = filter.after.as_ref();
-        let found = sqlx::query(include_str!("../../queries/list_timers.sql"))
-            .bind(tenant.0)
-            .bind(filter.run.map(|run| run.0))
-            .bind(filter.workflow.as_deref().map(normal::text))
-            .bind(after.map(|place| place.wake_at))
-            .bind(after.map(|place| place.run.0))
-            .bind(after.map(|place| index(place.task)))
-            .bind(after.map(|place| normal::text(&place.kind)))
-            .bind(i64::from(filter.limit))
-            .fetch_all(&mut *self.reading().await?)
-            .await?;
-        found.iter().map(record).collect()
     }
 }
 
@@ -83,12 +63,12 @@ async fn upsert(connection: &mut PgConnection, changes: &[Changes]) -> Result<()
     Ok(())
 }
 
-/// Whose timer it is, as the column holds it.
-pub(super) fn index(task: Option<TaskIndex>) -> i32 {
+/// The column that says whose timer it is: a task's, or the run's own.
+pub fn index(task: Option<TaskIndex>) -> i32 {
     task.map_or(OF_THE_RUN, |task| int(task.0))
 }
 
-/// Whose timer it is, as the column told.
+/// The task that a timer belongs to; none for the run's own.
 pub(super) fn owner(index: i32) -> Option<TaskIndex> {
     u32::try_from(index).ok().map(TaskIndex)
 }
@@ -111,10 +91,4 @@ pub(super) async fn take_due(
         .fetch_all(connection)
         .await?;
     found.iter().map(rows::due_timer).collect()
-}
-
-fn record(row: &PgRow) -> Result<TimerRecord> {
-    let DueTimer { run, timer } = rows::due_timer(row)?;
-    let (workflow, version) = (row.try_get("workflow")?, VersionId(row.try_get("version")?));
-    Ok(TimerRecord { run, workflow, version, child: rows::child(row)?, timer })
 }

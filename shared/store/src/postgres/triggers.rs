@@ -174,26 +174,11 @@ async fn note(connection: &mut PgConnection, key: &TriggerKey, event: &TriggerEv
 #[async_trait]
 impl Triggers for Postgres {
     async fn trigger(&self, key: &TriggerKey) -> Result<Option<TriggerRecord>> {
-        let found = sqlx::query(include_str!("../../queries/find_trigger.sql"))
-            .bind(key.tenant.0)
-            .bind(normal::text(&key.workflow))
-            .bind(normal::text(&key.name))
-            .fetch_optional(&self.pool)
-            .await?;
-        found.as_ref().map(record).transpose()
+        trigger(&self.pool, key).await
     }
 
     async fn triggers(&self, tenant: TenantId, filter: &TriggerFilter) -> Result<Vec<TriggerRecord>> {
-        let after = filter.after.as_ref();
-        let found = sqlx::query(include_str!("../../queries/list_triggers.sql"))
-            .bind(tenant.0)
-            .bind(filter.workflow.as_deref().map(normal::text))
-            .bind(after.map(|(workflow, _)| normal::text(workflow)))
-            .bind(after.map(|(_, name)| normal::text(name)))
-            .bind(i64::from(filter.limit))
-            .fetch_all(&mut *self.reading().await?)
-            .await?;
-        found.iter().map(record).collect()
+        triggers(&self.pool, tenant, filter).await
     }
 
     async fn triggers_on(&self, tenant: TenantId, kind: &str, key: &str) -> Result<Vec<TriggerRecord>> {
@@ -248,17 +233,7 @@ impl Triggers for Postgres {
     }
 
     async fn trigger_events(&self, key: &TriggerKey, limit: u32) -> Result<Vec<TriggerEvent>> {
-        let found = sqlx::query(
-            "select id as event_id, at as event_at, what as event_what, run as event_run from trigger_events
-              where tenant = $1 and workflow = $2 and name = $3 order by at desc, id limit $4",
-        )
-        .bind(key.tenant.0)
-        .bind(normal::text(&key.workflow))
-        .bind(normal::text(&key.name))
-        .bind(i64::from(limit))
-        .fetch_all(&self.pool)
-        .await?;
-        found.iter().map(event).collect()
+        trigger_events(&self.pool, key, limit).await
     }
 
     async fn runs_triggered(&self, key: &TriggerKey, since: Instant) -> Result<u32> {
@@ -292,6 +267,54 @@ impl Triggers for Postgres {
         .await?;
         found.as_ref().map(|row| Ok((RunId(row.try_get("id")?), rows::run_state(row)?))).transpose()
     }
+}
+
+/// One trigger with the last event that it received.
+pub async fn trigger(executor: impl PgExecutor<'_>, key: &TriggerKey) -> Result<Option<TriggerRecord>> {
+    let found = sqlx::query(include_str!("../../queries/find_trigger.sql"))
+        .bind(key.tenant.0)
+        .bind(normal::text(&key.workflow))
+        .bind(normal::text(&key.name))
+        .fetch_optional(executor)
+        .await?;
+    found.as_ref().map(record).transpose()
+}
+
+/// Triggers of a tenant, by workflow and name.
+pub async fn triggers(
+    executor: impl PgExecutor<'_>,
+    tenant: TenantId,
+    filter: &TriggerFilter,
+) -> Result<Vec<TriggerRecord>> {
+    let after = filter.after.as_ref();
+    let found = sqlx::query(include_str!("../../queries/list_triggers.sql"))
+        .bind(tenant.0)
+        .bind(filter.workflow.as_deref().map(normal::text))
+        .bind(after.map(|(workflow, _)| normal::text(workflow)))
+        .bind(after.map(|(_, name)| normal::text(name)))
+        .bind(i64::from(filter.limit))
+        .fetch_all(executor)
+        .await?;
+    found.iter().map(record).collect()
+}
+
+/// The events that a trigger received, the latest first.
+pub async fn trigger_events(
+    executor: impl PgExecutor<'_>,
+    key: &TriggerKey,
+    limit: u32,
+) -> Result<Vec<TriggerEvent>> {
+    let found = sqlx::query(
+        "select id as event_id, at as event_at, what as event_what, run as event_run from trigger_events
+          where tenant = $1 and workflow = $2 and name = $3 order by at desc, id limit $4",
+    )
+    .bind(key.tenant.0)
+    .bind(normal::text(&key.workflow))
+    .bind(normal::text(&key.name))
+    .bind(i64::from(limit))
+    .fetch_all(executor)
+    .await?;
+    found.iter().map(event).collect()
 }
 
 /// Lets the triggers of a workflow pause, if it does.

@@ -1,18 +1,13 @@
-//! Workers: who lives, what each of them holds, and what they are told.
+//! Workers: which are alive, what each of them holds, and their commands.
 
 use async_trait::async_trait;
-use model::{Instant, TenantId, VersionId, WorkerCommand, WorkerCommandKind, WorkerFacts, WorkerId};
+use model::{Instant, WorkerCommand, WorkerId};
 use sqlx::Row;
-use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use uuid::Uuid;
 
 use super::Postgres;
-use super::rows::{self, column};
-use crate::{
-    Claim, ClaimedTask, Error, Heartbeat, HeartbeatReply, Result, Silence, WorkerRecord, WorkerViews,
-    Workers, normal,
-};
+use super::rows::{self, column, held_if_any, worker_command};
+use crate::{Claim, Heartbeat, HeartbeatReply, Result, Silence, Workers, normal};
 
 #[async_trait]
 impl Workers for Postgres {
@@ -30,8 +25,8 @@ impl Workers for Postgres {
             .bind(facts.map(|facts| Json(&facts.breakers)))
             .fetch_all(&self.pool)
             .await?;
-        let order = found.first().map(order).transpose()?.flatten();
-        let holds = found.iter().filter_map(|row| held(row).transpose()).collect::<Result<_>>()?;
+        let order = found.first().map(worker_command).transpose()?.flatten();
+        let holds = found.iter().filter_map(|row| held_if_any(row).transpose()).collect::<Result<_>>()?;
         Ok(HeartbeatReply { holds, order })
     }
 
@@ -42,7 +37,7 @@ impl Workers for Postgres {
         .bind(worker.0)
         .fetch_optional(&self.pool)
         .await?;
-        gone.as_ref().map(order).transpose().map(Option::flatten)
+        gone.as_ref().map(worker_command).transpose().map(Option::flatten)
     }
 
     async fn command_worker(&self, worker: WorkerId, order: &WorkerCommand) -> Result<Option<WorkerCommand>> {
@@ -64,7 +59,7 @@ impl Workers for Postgres {
         .bind(worker.0)
         .fetch_optional(&self.pool)
         .await?;
-        stands.as_ref().map(self::order).transpose().map(Option::flatten)
+        stands.as_ref().map(worker_command).transpose().map(Option::flatten)
     }
 
     async fn silent(&self, since: Instant, limit: u32) -> Result<Vec<Silence>> {
@@ -104,68 +99,4 @@ impl Workers for Postgres {
         .await?;
         Ok(forgotten.rows_affected())
     }
-}
-
-#[async_trait]
-impl WorkerViews for Postgres {
-    async fn workers(
-        &self,
-        tenant: TenantId,
-        after: Option<WorkerId>,
-        limit: u32,
-    ) -> Result<Vec<WorkerRecord>> {
-        let found = sqlx::query(include_str!("../../queries/list_workers.sql"))
-            .bind(tenant.0)
-            .bind(after.map(|worker| worker.0))
-            .bind(i64::from(limit))
-            .fetch_all(&self.pool)
-            .await?;
-        let mut workers: Vec<WorkerRecord> = Vec::new();
-        for row in &found {
-            let id = WorkerId(row.try_get("id")?);
-            if workers.last().is_none_or(|last| last.id != id) {
-                let (facts, order) = (facts(row)?, order(row)?);
-                let heard_at = row.try_get("heartbeat_at")?;
-                workers.push(WorkerRecord { id, facts, heard_at, order, holds: Vec::new() });
-            }
-            if let (Some(held), Some(last)) = (held(row)?, workers.last_mut()) {
-                last.holds.push(ClaimedTask {
-                    held,
-                    version: VersionId(row.try_get("run_version")?),
-                    child: rows::child(row)?,
-                    started_at: row.try_get("started_at")?,
-                });
-            }
-        }
-        Ok(workers)
-    }
-}
-
-/// The attempt in a row that may hold none.
-fn held(row: &PgRow) -> Result<Option<Claim>> {
-    row.try_get::<Option<Uuid>, _>("run")?.map(|_| rows::held(row)).transpose()
-}
-
-fn facts(row: &PgRow) -> Result<Option<WorkerFacts>> {
-    let Some(function) = row.try_get("function")? else { return Ok(None) };
-    Ok(Some(WorkerFacts {
-        function,
-        queue: row.try_get("queue")?,
-        host: row.try_get("host")?,
-        version: row.try_get("version")?,
-        since: row.try_get("since")?,
-        breakers: row.try_get::<Option<Json<_>>, _>("breakers")?.map(|Json(open)| open).unwrap_or_default(),
-    }))
-}
-
-fn order(row: &PgRow) -> Result<Option<WorkerCommand>> {
-    let Some(kind) = row.try_get::<Option<&str>, _>("command")? else { return Ok(None) };
-    let known = WorkerCommandKind::named(kind);
-    Ok(Some(WorkerCommand {
-        kind: known
-            .ok_or_else(|| Error::Unreadable { what: "order", why: format!("`{kind}` is not known") })?,
-        actor: row.try_get("commanded_by")?,
-        reason: row.try_get("command_reason")?,
-        at: row.try_get("commanded_at")?,
-    }))
 }

@@ -97,20 +97,3 @@ pub struct VersionRecord {
     /// Who made it.
     pub created_by: String,
 }
-
-/// In which order workflows are listed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum WorkflowSort {
-    /// By name.
-    #[default]
-    Name,
-    /// By name, from the end.
-    NameDown,
-    /// The one that changed last first.
-    LastChanged,
-    /// The one that has not changed for longest first.
-    FirstChanged,
-}
-
-/// A workflow's place in any list: when it last changed, and its name.
-pub type WorkflowCursor = (Instant, String);

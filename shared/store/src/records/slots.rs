@@ -1,10 +1,8 @@
-//! Places and lines, as readers see them.
+//! Limits and places in their wait queues.
 
-use model::{FairnessGroup, Instant, Limit, RunId, Task, TaskKey, VersionId, Weight};
+use model::{Instant, Limit, TaskKey};
 
-use crate::Pace;
-
-/// A task in line that was granted its slots.
+/// A task in a wait queue that was granted its slots.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Granted {
     /// The task.
@@ -13,7 +11,7 @@ pub struct Granted {
     pub attempt: u32,
 }
 
-/// A limit as readers see it.
+/// A limit and how much of it is used.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LimitRecord {
     /// What is limited.
@@ -22,55 +20,25 @@ pub struct LimitRecord {
     pub slots: Option<u32>,
     /// How many are taken or promised.
     pub used: u32,
-    /// How many stand in its line.
+    /// How many tasks wait for a slot of it.
     pub waiting: u32,
-    /// Since when the one who has waited longest does.
+    /// Since when the task that has waited longest waits.
     pub oldest: Option<Instant>,
 }
 
-/// A group in a line, as readers see it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct FairnessGroupRecord {
-    /// The live tasks of a tenant, or one of its backfills.
-    pub group: FairnessGroup,
-    /// How often it comes in each round.
-    pub weight: Weight,
-    /// How many of its tasks stand in the line.
-    pub waiting: u32,
-    /// Since when the one that has waited longest does.
-    pub oldest: Option<Instant>,
-    /// How many were given a slot from the line.
-    pub received: u64,
-    /// How many of late.
-    pub pace: Pace,
-}
-
-/// A task that has its slots, or waits for one.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Contender {
-    /// The run that it is of.
-    pub run: RunId,
-    /// That run's workflow.
-    pub workflow: String,
-    /// And its version, which says where the task needs slots.
-    pub version: VersionId,
-    /// The task itself.
-    pub task: Task,
-}
-
-/// Where a task stands in line.
+/// The place of a task in a wait queue.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SlotWait {
-    /// In whose line.
+    /// The limit that it waits for.
     pub limit: Limit,
     /// How many slots there are.
     pub slots: Option<u32>,
     /// How many are taken or promised.
     pub used: u32,
-    /// How many come before it if nobody else comes.
+    /// How many waiting tasks come before it, unless others join.
     pub ahead: u32,
     /// Since when it waits.
     pub since: Instant,
-    /// Whether it was granted its slots and only has to take them over.
+    /// Whether it was granted its slots and has not taken them over.
     pub granted: bool,
 }

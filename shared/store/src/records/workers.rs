@@ -1,6 +1,6 @@
-//! Workers: their signs of life, and what they hold.
+//! Heartbeats of workers, and the attempts that they hold.
 
-use model::{Child, Instant, TaskKey, VersionId, WorkerCommand, WorkerFacts, WorkerId};
+use model::{Instant, TaskKey, WorkerCommand, WorkerFacts, WorkerId};
 
 /// An attempt that a worker holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,32 +40,4 @@ pub struct Silence {
     pub worker: WorkerId,
     /// When it was last heard of, by its own clock: another value is another sign of life.
     pub heard_at: Instant,
-}
-
-/// A worker as readers see it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct WorkerRecord {
-    /// Its id.
-    pub id: WorkerId,
-    /// What it says of itself, if it did.
-    pub facts: Option<WorkerFacts>,
-    /// When it was last heard of, by its own clock.
-    pub heard_at: Instant,
-    /// What it has been told to do.
-    pub order: Option<WorkerCommand>,
-    /// The attempts that it holds, in key order.
-    pub holds: Vec<ClaimedTask>,
-}
-
-/// An attempt that a worker holds, with what its name follows from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ClaimedTask {
-    /// The attempt.
-    pub held: Claim,
-    /// The version of its run.
-    pub version: VersionId,
-    /// The task's place, if it is a child of a fan-out.
-    pub child: Option<Child>,
-    /// When the attempt was claimed.
-    pub started_at: Option<Instant>,
 }

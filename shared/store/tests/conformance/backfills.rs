@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{BackfillId, Interval, Planned, RunId, RunState, TenantId, VersionId};
+use model::{BackfillId, Interval, Planned, RunId, RunState, VersionId};
 use store::{BackfillDate, BackfillRecord, BackfillState, BackfillTurn, DateStep, Rerun};
 use uuid::Uuid;
 
@@ -56,9 +56,8 @@ async fn run_at(store: &Subject, number: u128, version: VersionId, second: i64, 
 
 pub(crate) async fn a_backfill_is_created_once_with_its_dates(store: Subject) {
     let first = made(&store, 1).await;
-    assert_eq!(store.backfill(TENANT, first.id).await.unwrap(), Some(first.clone()));
     assert_eq!(store.any_backfill(first.id).await.unwrap(), Some(first.clone()));
-    assert_eq!(store.backfill(TenantId(99), first.id).await.unwrap(), None);
+    assert_eq!(store.any_backfill(first.id).await.unwrap(), Some(first.clone()));
     let again = BackfillRecord { max_parallel: 9, ..first.clone() };
     store.create_backfill(&again, &[date(99)]).await.unwrap();
     assert_eq!(store.any_backfill(first.id).await.unwrap(), Some(first.clone()));
@@ -141,30 +140,6 @@ pub(crate) async fn runs_are_found_by_their_dates(store: Subject) {
         BTreeMap::from([cancelled, (at(20), (run_id(2), RunState::Queued))])
     );
     assert_eq!(found("eu").await.unwrap(), BTreeMap::from([(at(20), (run_id(3), RunState::Queued))]));
-}
-
-pub(crate) async fn the_last_runs_of_a_schedule_say_when_they_began(store: Subject) {
-    let version = version(&*store).await;
-    for (number, second, schedule, kind) in [
-        (1, 10, "default", "schedule"),
-        (2, 20, "default", "schedule"),
-        (3, 30, "default", "backfill"),
-        (4, 40, "eu", "schedule"),
-    ] {
-        let mut new_run = new_run(run_id(number), version, 3);
-        new_run.facts.logical_date = Some(at(second));
-        new_run.facts.trigger_kind = kind.into();
-        let interval = Interval { start: at(second), end: at(second) };
-        new_run.facts.planned = Some(Planned { schedule: schedule.to_owned(), interval });
-        create(&*store, &new_run).await.unwrap();
-    }
-    let last = async |schedule: &str, limit| {
-        let found = store.last_starts(TENANT, "example", schedule, limit).await.unwrap();
-        found.into_iter().map(|start| (start.run, start.date, start.started_at)).collect::<Vec<_>>()
-    };
-    assert_eq!(last("default", 9).await, [(run_id(2), at(20), None), (run_id(1), at(10), None)]);
-    assert_eq!(last("default", 1).await.len(), 1);
-    assert_eq!(last("eu", 9).await.len(), 1);
 }
 
 pub(crate) async fn backfills_come_when_they_are_due_and_by_page(store: Subject) {

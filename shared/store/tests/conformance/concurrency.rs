@@ -51,17 +51,6 @@ pub(crate) async fn a_lane_is_of_one_workflow_and_tenant(store: Subject) {
     assert_eq!(unit.concurrency_group(TENANT, "other", "eu").await.unwrap(), [member(2, false)]);
 }
 
-pub(crate) async fn readers_see_the_oldest_runs_of_a_lane(store: Subject) {
-    for (number, second) in [(1, 3), (2, 2), (3, 1)] {
-        enter(&store, number, "eu", second).await;
-    }
-    let read =
-        async |group: &str, limit| store.in_concurrency_group(TENANT, "example", group, limit).await.unwrap();
-    assert_eq!(read("eu", 2).await, [member(3, false), member(2, false)]);
-    assert_eq!(read("eu", 9).await, members(&store, "eu").await);
-    assert_eq!(read("us", 9).await, []);
-}
-
 pub(crate) async fn a_held_run_is_held_until_it_is_let_go(store: Subject) {
     let mut new_run = in_concurrency_group(&*store, 1, "eu", 0).await;
     new_run.changes.run.waiting = true;

@@ -1,7 +1,7 @@
 //! Claims about workflows and versions.
 
 use model::TenantId;
-use store::{Activated, NewVersion, Pause, Paused, Registered, WorkflowCursor, WorkflowSort};
+use store::{Activated, NewVersion, Pause, Paused, Registered};
 
 use crate::Subject;
 use crate::example::{TENANT, at, definition};
@@ -52,33 +52,18 @@ pub(crate) async fn concurrent_registrations_are_numbered_one_by_one(store: Subj
     assert_eq!(one.number + two.number, 3);
 }
 
-pub(crate) async fn an_archived_workflow_is_not_listed_until_it_is_registered_again(store: Subject) {
+pub(crate) async fn an_archived_workflow_is_in_use_again_once_it_is_registered(store: Subject) {
     store.register(&definition("example", "h1")).await.unwrap();
     assert!(store.archive(TENANT, "example", at(1)).await.unwrap());
     assert!(!store.archive(TENANT, "example", at(2)).await.unwrap());
     assert!(!store.archive(TENANT, "unknown", at(2)).await.unwrap());
-    assert_eq!(store.workflows(TENANT, None, 9).await.unwrap(), []);
     let record = store.workflow(TENANT, "example").await.unwrap().unwrap();
     assert_eq!((record.archived, record.updated_at), (true, at(1)));
 
     let back = store.register(&later("example", "h1", 3)).await.unwrap();
     assert_eq!((back.new, back.changed), (false, true));
-    let listed = store.workflows(TENANT, None, 9).await.unwrap();
-    assert_eq!((listed[0].archived, listed[0].updated_at), (false, at(3)));
-}
-
-pub(crate) async fn workflows_are_listed_by_name_and_by_page(store: Subject) {
-    for name in ["b", "a-b", "B", "a_b", "a"] {
-        store.register(&definition(name, "h1")).await.unwrap();
-    }
-    let names = async |after: Option<&str>, limit| -> Vec<String> {
-        let page = store.workflows(TENANT, after, limit).await.unwrap();
-        page.into_iter().map(|workflow| workflow.name).collect()
-    };
-    assert_eq!(names(None, 9).await, ["B", "a", "a-b", "a_b", "b"]);
-    assert_eq!(names(None, 2).await, ["B", "a"]);
-    assert_eq!(names(Some("a"), 2).await, ["a-b", "a_b"]);
-    assert_eq!(names(Some("b"), 2).await, [""; 0]);
+    let record = store.workflow(TENANT, "example").await.unwrap().unwrap();
+    assert_eq!((record.archived, record.updated_at), (false, at(3)));
 }
 
 pub(crate) async fn a_version_is_never_changed(store: Subject) {
@@ -106,27 +91,8 @@ pub(crate) async fn a_workflow_of_another_tenant_is_not_found(store: Subject) {
     store.register(&definition("example", "h1")).await.unwrap();
     let other = TenantId(2);
     assert_eq!(store.workflow(other, "example").await.unwrap(), None);
-    assert_eq!(store.workflows(other, None, 9).await.unwrap(), []);
     assert!(!store.archive(other, "example", at(1)).await.unwrap());
     assert!(store.register(&NewVersion { tenant: other, ..definition("example", "h1") }).await.is_err());
-}
-
-pub(crate) async fn versions_are_listed_newest_first_and_by_page(store: Subject) {
-    for (hash, second) in [("h1", 1), ("h2", 2), ("h3", 3), ("h1", 4)] {
-        store.register(&later("example", hash, second)).await.unwrap();
-        store.register(&later("other", hash, second)).await.unwrap();
-    }
-    let hashes = async |before: Option<i32>, limit| -> Vec<String> {
-        let page = store.versions(TENANT, "example", before, limit).await.unwrap();
-        assert!(page.iter().all(|version| version.workflow.name == "example"));
-        page.into_iter().map(|version| version.hash).collect()
-    };
-    assert_eq!(hashes(None, 9).await, ["h3", "h2", "h1"]);
-    assert_eq!(hashes(None, 2).await, ["h3", "h2"]);
-    assert_eq!(hashes(Some(2), 2).await, ["h1"]);
-    assert_eq!(hashes(Some(1), 2).await, [""; 0]);
-    assert_eq!(store.versions(TENANT, "unknown", None, 9).await.unwrap(), []);
-    assert_eq!(store.versions(TenantId(2), "example", None, 9).await.unwrap(), []);
 }
 
 pub(crate) async fn a_version_is_found_by_its_number(store: Subject) {
@@ -173,29 +139,6 @@ pub(crate) async fn activating_a_version_brings_an_archived_workflow_back(store:
     assert_eq!((record.archived, record.updated_at), (false, at(3)));
 }
 
-pub(crate) async fn workflows_are_listed_in_other_orders(store: Subject) {
-    for (name, second) in [("b", 3), ("a", 2), ("d", 2), ("c", 1)] {
-        store.register(&later(name, "h1", second)).await.unwrap();
-    }
-    store.archive(TENANT, "d", at(9)).await.unwrap();
-    let list = async |sort, after: Option<WorkflowCursor>, limit| {
-        let found = store.sorted_workflows(TENANT, sort, after.as_ref(), limit).await.unwrap();
-        found.into_iter().map(|record| record.name).collect::<Vec<_>>()
-    };
-    for (sort, all) in [
-        (WorkflowSort::Name, ["a", "b", "c"]),
-        (WorkflowSort::NameDown, ["c", "b", "a"]),
-        (WorkflowSort::LastChanged, ["b", "a", "c"]),
-        (WorkflowSort::FirstChanged, ["c", "a", "b"]),
-    ] {
-        assert_eq!(list(sort, None, 9).await, all, "{sort:?}");
-        assert_eq!(list(sort, None, 2).await, all[..2], "{sort:?}");
-        let first = store.workflow(TENANT, all[0]).await.unwrap().unwrap();
-        assert_eq!(list(sort, Some((first.updated_at, first.name)), 9).await, all[1..], "{sort:?}");
-    }
-    assert_eq!(store.sorted_workflows(TenantId(77), WorkflowSort::NameDown, None, 9).await.unwrap(), []);
-}
-
 fn pause() -> Pause {
     Pause { at: at(5), by: "ada".into(), reason: Some("the warehouse moves".into()) }
 }
@@ -216,7 +159,6 @@ pub(crate) async fn a_workflow_pauses_once_and_goes_on_once(store: Subject) {
     assert_eq!(stands().await, Some(pause()), "who paused it first is remembered");
     store.register(&later("example", "h2", 7)).await.unwrap();
     assert_eq!(stands().await, Some(pause()), "a new version changes nothing about it");
-    assert_eq!(store.workflows(TENANT, None, 9).await.unwrap()[0].pause, Some(pause()));
     assert_eq!(change(None).await, Paused::Changed);
     assert_eq!(stands().await, None);
 }

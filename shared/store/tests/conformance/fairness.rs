@@ -4,7 +4,7 @@ use model::{SlotRequest, TenantId};
 
 use crate::Subject;
 use crate::example::{TENANT, at};
-use crate::slots::{behind_one, crowd, drain, leave, queue, seat};
+use crate::slots::{behind_one, crowd, drain, leave, seat};
 
 /// So many ask in one transaction.
 const TOGETHER: usize = 5_000;
@@ -79,9 +79,6 @@ async fn weights_of_three_to_one_give_three_to_one_within_two_percent() {
     let order = arrivals(&store, vec![crowd(TENANT, 100_000, 5_000), crowd(heavy, 1, 5_000)], 4_000).await;
     let heavies = order.iter().filter(|tenant| **tenant == heavy).count();
     assert!((2_940..=3_060).contains(&heavies), "{heavies} of 4,000 came from the tenant of weight three");
-    let groups = store.groups(&queue()).await.unwrap();
-    let received: Vec<u64> = groups.iter().map(|row| row.received).collect();
-    assert_eq!(received, [4_000 - heavies as u64, heavies as u64]);
 }
 
 #[tokio::test]

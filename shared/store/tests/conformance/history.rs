@@ -1,7 +1,6 @@
 //! Claims about what is appended and never changed: events, attempts, logs.
 
-use model::{AttemptRecord, Changes, Child, Event, Failure, RunId, TaskIndex, TaskState};
-use serde_json::json;
+use model::{AttemptRecord, Changes, Failure, RunId, TaskIndex, TaskState};
 use store::{LogChunk, LogLine};
 
 use crate::Subject;
@@ -27,28 +26,6 @@ pub(crate) async fn events_can_be_read_from_the_middle_of_a_save(store: Subject)
     assert_eq!(store.events(id, 2, 2).await.unwrap(), [(2, event(2)), (3, event(3))]);
     assert_eq!(store.events(id, 4, 2).await.unwrap(), [(4, event(4))]);
     assert_eq!(store.events(id, 1, 0).await.unwrap(), []);
-}
-
-pub(crate) async fn events_of_children_are_left_out_save_those_of_one(store: Subject) {
-    let id = example(&*store, 1).await;
-    let of_child = |index, second| Event {
-        task: Some(TaskIndex(index)),
-        child: Some(Child { of: TaskIndex(1), item: index - 3 }),
-        data: json!("a \0 b \\u0000"),
-        ..event(second)
-    };
-    let of_run = Event { task: None, ..event(5) };
-    step(&*store, id, |changes| record(changes, &[event(0), of_child(3, 1), of_child(4, 2)])).await.unwrap();
-    step(&*store, id, |changes| record(changes, &[of_child(3, 3), of_child(4, 4), of_run.clone()]))
-        .await
-        .unwrap();
-    let read = async |with: Option<u32>, from, limit| {
-        store.own_events(id, with.map(TaskIndex), from, limit).await.unwrap()
-    };
-    assert_eq!(read(None, 0, 9).await, [(0, event(0)), (5, of_run.clone())]);
-    assert_eq!(read(Some(4), 1, 9).await, [(2, of_child(4, 2)), (4, of_child(4, 4)), (5, of_run)]);
-    assert_eq!(read(Some(4), 1, 1).await, [(2, of_child(4, 2))]);
-    assert_eq!(read(Some(77), 6, 9).await, []);
 }
 
 pub(crate) async fn an_event_number_is_used_once(store: Subject) {

@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a claim that meets an error has failed")]
 
 mod backfills;
-mod change_feed;
 mod checkpoints;
 mod concurrency;
 mod dead_letters;
@@ -16,13 +15,11 @@ mod inspection;
 mod listing;
 mod load;
 mod operators;
-mod picking;
 mod retention;
 mod schedules;
 mod shares;
 mod slots;
 mod sweep;
-mod tenants;
 mod triggers;
 mod units;
 mod values;
@@ -69,10 +66,6 @@ macro_rules! claims {
 claims! {
     checkpoints {
         the_last_word_of_the_latest_attempt_stands
-    }
-    tenants {
-        tenants_are_listed_in_the_order_in_which_they_came_into_being
-        a_tenant_shows_its_weight_and_what_of_its_bound_is_used
     }
     triggers {
         a_version_brings_its_triggers_and_takes_them_along
@@ -139,15 +132,12 @@ claims! {
         other_content_becomes_the_next_version
         registering_older_content_makes_its_version_active_again
         concurrent_registrations_are_numbered_one_by_one
-        an_archived_workflow_is_not_listed_until_it_is_registered_again
-        workflows_are_listed_by_name_and_by_page
-        workflows_are_listed_in_other_orders
+        an_archived_workflow_is_in_use_again_once_it_is_registered
         a_workflow_pauses_once_and_goes_on_once
         what_is_archived_or_unknown_neither_pauses_nor_goes_on
         a_version_is_never_changed
         a_unit_reads_versions
         a_workflow_of_another_tenant_is_not_found
-        versions_are_listed_newest_first_and_by_page
         a_version_is_found_by_its_number
         an_older_version_is_made_active_again_once
         a_version_that_does_not_exist_is_not_made_active
@@ -157,7 +147,6 @@ claims! {
         events_are_numbered_across_saves
         events_can_be_read_from_the_middle_of_a_save
         an_event_number_is_used_once
-        events_of_children_are_left_out_save_those_of_one
         attempts_are_kept_oldest_first
         the_later_word_about_an_attempt_stands
         log_lines_are_numbered_across_chunks
@@ -166,7 +155,6 @@ claims! {
     }
     listing {
         runs_are_listed_newest_first
-        pages_of_runs_neither_repeat_nor_leave_out
         runs_are_filtered_by_workflow_and_state
         runs_are_filtered_by_the_run_that_started_them
         a_run_says_of_which_version_the_task_is_that_started_it
@@ -174,15 +162,6 @@ claims! {
         tasks_are_listed_by_index_and_by_page_with_output_and_timer
         of_several_timers_a_task_shows_the_one_that_is_due_first
         only_the_outputs_asked_for_are_returned
-    }
-    picking {
-        runs_are_listed_oldest_first
-        runs_that_ended_are_listed_by_their_ends
-        runs_are_found_by_a_label
-        any_label_can_be_looked_for
-        runs_are_found_by_when_they_were_created
-        runs_are_found_by_a_text_in_capitals_or_not
-        a_horizon_is_so_many_rows_on_whether_they_pass_or_not
     }
     sweep {
         an_empty_store_has_nothing_on_its_agenda
@@ -203,7 +182,6 @@ claims! {
         marking_messages_as_sent_twice_changes_nothing
         young_messages_are_left_to_whoever_wrote_them
         a_unit_takes_what_is_due_and_no_more
-        timers_are_listed_by_time_and_by_page
     }
     fan_out {
         children_are_there_with_their_items
@@ -249,7 +227,6 @@ claims! {
         a_lane_has_its_unfinished_runs_oldest_first
         a_lane_is_of_one_workflow_and_tenant
         the_ancestors_of_a_run_are_those_that_wait_for_it
-        readers_see_the_oldest_runs_of_a_lane
         a_held_run_is_held_until_it_is_let_go
         only_a_run_in_a_lane_can_be_held
         lanes_may_be_empty_long_or_hold_anything
@@ -259,7 +236,6 @@ claims! {
     slots {
         a_place_is_given_while_there_are_some_and_then_one_waits
         whoever_leaves_lets_the_next_begin
-        who_has_a_place_and_who_comes_next_can_be_named
         a_grant_is_taken_over_once
         asking_again_changes_nothing
         whoever_leaves_the_line_is_forgotten
@@ -290,7 +266,6 @@ claims! {
         what_a_worker_is_told_it_hears_when_it_next_beats_or_leaves
         of_several_orders_the_first_stands_unless_it_is_to_be_killed
         nobody_can_be_told_anything_who_is_not_known
-        workers_are_listed_with_what_they_are_and_hold
     }
     inspection {
         an_empty_store_is_in_order
@@ -329,18 +304,9 @@ claims! {
         a_date_moves_on_once
         a_turn_counts_what_is_under_way
         runs_are_found_by_their_dates
-        the_last_runs_of_a_schedule_say_when_they_began
         backfills_come_when_they_are_due_and_by_page
         a_cancelled_backfill_may_be_looked_at
         backfills_that_ended_long_ago_are_forgotten
-    }
-    change_feed {
-        what_was_committed_since_a_bookmark_is_told_once
-        what_was_not_committed_is_no_news
-        a_write_that_was_overtaken_is_told_when_it_is_committed
-        news_of_one_run_come_in_order
-        whoever_missed_too_much_is_told_so
-        a_bookmark_of_nobody_is_refused
     }
     dead_letters {
         dead_letters_come_newest_first

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use model::{Admission, Limit, Needed, SlotRelease, SlotRequest, TaskKey, TenantId};
-use store::{BackfillRecord, BackfillState, Committed, Contender, Granted, Store};
+use store::{BackfillRecord, BackfillState, Committed, Granted, Store};
 
 use crate::Subject;
 use crate::backfills::made;
-use crate::example::{TENANT, at, example, hold, key, run_id, worker};
+use crate::example::{TENANT, at, key, run_id};
 
 fn pool() -> Limit {
     Limit::Pool(TENANT, "warehouse".into())
@@ -121,28 +121,6 @@ pub(crate) async fn whoever_leaves_lets_the_next_begin(store: Subject) {
     assert_eq!(committed.granted, [granted(&second)]);
     assert_eq!(used(&*store, &pool()).await, (1, 0), "the slot is promised");
     assert!(store.slot_wait(second.key).await.unwrap().unwrap().granted);
-}
-
-pub(crate) async fn who_has_a_place_and_who_comes_next_can_be_named(store: Subject) {
-    for number in [1, 2, 3] {
-        example(&*store, number).await;
-    }
-    store.set_slots(&pool(), Some(1)).await.unwrap();
-    let asks = [ask(2, &[pool()]), ask(3, &[pool()]), ask(1, &[pool()])];
-    seat(&*store, &asks, &[]).await;
-    hold(&*store, run_id(2), 0, worker(7)).await;
-    let named = |contenders: Vec<Contender>| {
-        let of = |it: Contender| (it.run, it.workflow, it.task.index.0, it.task.worker);
-        contenders.into_iter().map(of).collect::<Vec<_>>()
-    };
-    let of = |number, worker| (run_id(number), "example".to_owned(), 0, worker);
-    assert_eq!(named(store.holders(TENANT, 10).await.unwrap()), [of(2, Some(worker(7)))]);
-    assert_eq!(named(store.holders(TENANT, 1).await.unwrap()), [], "only of so many runs");
-    assert_eq!(named(store.line(&pool(), TENANT, 10).await.unwrap()), [of(3, None), of(1, None)]);
-    assert_eq!(named(store.line(&pool(), TENANT, 1).await.unwrap()), [of(3, None)]);
-    let other = store.tenant("other", at(0)).await.unwrap();
-    assert_eq!(store.holders(other, 10).await.unwrap(), []);
-    assert_eq!(store.line(&pool(), other, 10).await.unwrap(), []);
 }
 
 pub(crate) async fn a_grant_is_taken_over_once(store: Subject) {
@@ -278,11 +256,6 @@ pub(crate) async fn tenants_come_by_their_weights(store: Subject) {
     let order = drain(&*store, &asks, &first, 200).await;
     let heavies = order.iter().filter(|ask| ask.tenant == heavy).count();
     assert!((148..=152).contains(&heavies), "{heavies} of 200 came from the tenant of weight three");
-    let groups = store.groups(&queue()).await.unwrap();
-    let received: Vec<(u32, u64)> = groups.iter().map(|row| (row.weight.tenant, row.received)).collect();
-    assert_eq!(received, [(1, 200 - heavies as u64), (3, heavies as u64)]);
-    let of_late: u32 = groups.iter().map(|row| row.pace.per_minute(at(1))).sum();
-    assert_eq!(of_late, 200, "and it is known how many of late");
 }
 
 pub(crate) async fn a_backfill_takes_turns_by_its_weight_and_lets_live_tasks_go_first(store: Subject) {
@@ -298,16 +271,10 @@ pub(crate) async fn a_backfill_takes_turns_by_its_weight_and_lets_live_tasks_go_
     assert!(order[..1].iter().all(place), "whoever is live goes first, also if it comes later");
     let of_backfill = order[..26].iter().filter(|one| one.backfill.is_some()).count();
     assert_eq!(of_backfill, 6, "three for each ten of the others");
-    let groups = store.groups(&queue()).await.unwrap();
-    let told: Vec<_> = groups.iter().map(|row| (row.group.backfill, row.weight.backfill)).collect();
-    assert_eq!(told, [(None, None), (Some(backfill.id), Some(3))]);
-    let received: u64 = groups.iter().map(|row| row.received).sum();
-    assert_eq!(received, 40);
-    // What it received is forgotten with it.
+    // Its turns are forgotten with it.
     let (state, finished_at) = (BackfillState::Finished, Some(at(1)));
     store.save_backfill(&BackfillRecord { state, finished_at, due_at: None, ..backfill }).await.unwrap();
     assert_eq!(store.forget_backfills(at(2)).await.unwrap(), 1);
-    assert_eq!(store.groups(&queue()).await.unwrap().len(), 1);
 }
 
 pub(crate) async fn higher_priority_comes_first_within_a_tenant(store: Subject) {
@@ -380,5 +347,4 @@ pub(crate) async fn readers_see_limits_and_lines(store: Subject) {
     let last = store.slot_wait(key(run_id(102), 0)).await.unwrap().unwrap();
     assert_eq!((last.limit, last.ahead, last.used, last.granted), (queue(), 2, 1, false));
     assert_eq!(store.slot_wait(key(run_id(999), 0)).await.unwrap(), None);
-    assert_eq!(store.groups(&pool()).await.unwrap(), []);
 }

@@ -3,7 +3,7 @@
 use model::change::Recheck;
 use model::run::Counts;
 use model::{Instant, RunId, TaskIndex, TaskState, Timer, TimerKind};
-use store::{Agenda, DueTimer, Error, TimerFilter};
+use store::{Agenda, DueTimer, Error};
 
 use crate::Subject;
 use crate::example::{at, event, example, finish, nudge, record, run, step};
@@ -283,35 +283,4 @@ pub(crate) async fn a_unit_takes_what_is_due_and_no_more(store: Subject) {
     assert_eq!(taken(20, 9).await, all[..1]);
     assert_eq!(taken(99, 2).await, all[..2]);
     assert_eq!(taken(99, 9).await, all);
-}
-
-pub(crate) async fn timers_are_listed_by_time_and_by_page(store: Subject) {
-    let (one, two) = (example(&*store, 1).await, example(&*store, 2).await);
-    set(&store, one, vec![timer(0, 1, 20), timer(1, 1, 30), own_timer(TimerKind::Deadline, 30)]).await;
-    set(&store, two, vec![timer(0, 1, 25)]).await;
-    let tenant = run(&*store, one).await.tenant;
-    let mut filter = TimerFilter { limit: 1, ..TimerFilter::default() };
-    let mut seen = Vec::new();
-    while let Some(next) = store.timers(tenant, &filter).await.unwrap().pop() {
-        filter.after = Some(next.place());
-        seen.push((next.run, next.timer));
-    }
-    let all = [
-        (one, timer(0, 1, 20)),
-        (two, timer(0, 1, 25)),
-        (one, own_timer(TimerKind::Deadline, 30)),
-        (one, timer(1, 1, 30)),
-    ];
-    assert_eq!(seen, all);
-    let listed = async |filter: TimerFilter| {
-        store.timers(tenant, &filter).await.unwrap().into_iter().map(|found| found.run).collect::<Vec<_>>()
-    };
-    assert_eq!(listed(TimerFilter { run: Some(two), limit: 9, ..TimerFilter::default() }).await, [two]);
-    let workflow = run(&*store, one).await.workflow;
-    let of = |workflow| TimerFilter { workflow: Some(workflow), limit: 9, ..TimerFilter::default() };
-    assert_eq!(listed(of(workflow)).await.len(), 4);
-    assert_eq!(listed(of("another".to_owned())).await, []);
-    let stranger = model::TenantId(tenant.0 + 1);
-    let all = TimerFilter { limit: 9, ..TimerFilter::default() };
-    assert_eq!(store.timers(stranger, &all).await.unwrap(), []);
 }

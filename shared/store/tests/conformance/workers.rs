@@ -1,13 +1,10 @@
 //! Claims about workers, what they hold and what they are told.
 
-use model::{
-    Child, Instant, OpenBreaker, TaskIndex, TaskState, TenantId, WorkerCommand, WorkerCommandKind,
-    WorkerFacts,
-};
-use store::{Claim, ClaimedTask, Heartbeat, HeartbeatReply, Silence, Store};
+use model::{Instant, TaskState, WorkerCommand, WorkerCommandKind};
+use store::{Claim, Heartbeat, HeartbeatReply, Silence, Store};
 
 use crate::Subject;
-use crate::example::{TENANT, at, example, hold, key, run, run_id, step, worker};
+use crate::example::{at, example, hold, key, run_id, step, worker};
 
 fn held(run: u128, task: u32, attempt: u32, by: u128) -> Claim {
     Claim { key: key(run_id(run), task), attempt, worker: worker(by) }
@@ -19,17 +16,6 @@ fn silence(by: u128, second: i64) -> Silence {
 
 fn order(kind: WorkerCommandKind, second: i64) -> WorkerCommand {
     WorkerCommand { kind, actor: "ada".into(), reason: Some("it \0 hangs".into()), at: at(second) }
-}
-
-fn facts(host: &str) -> WorkerFacts {
-    WorkerFacts {
-        function: "execute".into(),
-        queue: Some("heavy".into()),
-        host: host.into(),
-        version: "1.2.3".into(),
-        since: at(-100),
-        breakers: vec![OpenBreaker { host: "api.example".into(), since: at(5), until: at(15) }],
-    }
 }
 
 pub(crate) async fn beat(store: &dyn Store, by: u128, second: i64) -> HeartbeatReply {
@@ -140,43 +126,4 @@ pub(crate) async fn of_several_orders_the_first_stands_unless_it_is_to_be_killed
 pub(crate) async fn nobody_can_be_told_anything_who_is_not_known(store: Subject) {
     assert_eq!(store.command_worker(worker(1), &order(WorkerCommandKind::Kill, 1)).await.unwrap(), None);
     assert_eq!(beat(&*store, 1, 2).await.order, None);
-}
-
-pub(crate) async fn workers_are_listed_with_what_they_are_and_hold(store: Subject) {
-    let id = example(&*store, 1).await;
-    let sign = |by, host| Heartbeat { worker: worker(by), facts: Some(facts(host)), at: at(10) };
-    store.beat(&sign(1, "a \0")).await.unwrap();
-    store.beat(&sign(2, "b")).await.unwrap();
-    beat(&*store, 2, 20).await;
-    beat(&*store, 3, 30).await;
-    step(&*store, id, |changes| {
-        let task = &mut changes.tasks[1];
-        (task.state, task.attempt, task.worker) = (TaskState::Running, 4, Some(worker(2)));
-        task.started_at = Some(at(15));
-        task.child = Some(Child { of: TaskIndex(0), item: 3 });
-    })
-    .await
-    .unwrap();
-    hold(&*store, id, 2, worker(2)).await;
-    store.command_worker(worker(2), &order(WorkerCommandKind::Kill, 21)).await.unwrap();
-    let all = store.workers(TENANT, None, 9).await.unwrap();
-    assert_eq!(all.iter().map(|found| found.id).collect::<Vec<_>>(), [worker(1), worker(2), worker(3)]);
-    assert_eq!(all[0].facts, Some(facts("a \u{FFFD}")));
-    assert_eq!((&all[1].facts, all[1].heard_at), (&Some(facts("b")), at(20)), "a beat leaves the facts");
-    assert_eq!(all[1].order.as_ref().map(|order| order.kind), Some(WorkerCommandKind::Kill));
-    assert_eq!((&all[2].facts, all[2].heard_at), (&None, at(30)));
-    let version = run(&*store, id).await.version;
-    let child = Some(Child { of: TaskIndex(0), item: 3 });
-    assert_eq!(
-        all[1].holds,
-        [
-            ClaimedTask { held: held(1, 1, 4, 2), version, child, started_at: Some(at(15)) },
-            ClaimedTask { held: held(1, 2, 1, 2), version, child: None, started_at: None },
-        ]
-    );
-    assert_eq!(store.workers(TENANT, Some(worker(1)), 1).await.unwrap(), all[1..2]);
-    assert_eq!(store.worker(TENANT, worker(2)).await.unwrap().as_ref(), Some(&all[1]));
-    assert_eq!(store.worker(TENANT, worker(4)).await.unwrap(), None);
-    let others = store.workers(TenantId(TENANT.0 + 1), None, 9).await.unwrap();
-    assert!(others.iter().all(|found| found.holds.is_empty()), "another tenant's work is not shown");
 }

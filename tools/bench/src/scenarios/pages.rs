@@ -37,7 +37,7 @@ const PAGES: [(&str, &str); 21] = [
     ("schedules", "/operations/schedules"),
     ("triggers", "/operations/triggers"),
     ("backfills", "/operations/backfills"),
-    ("dead letters", "/operations/letters"),
+    ("dead letters", "/operations/dead-letters"),
     ("breakers", "/operations/breakers"),
     ("audit log", "/operations/audit"),
     ("health", "/operations/health"),

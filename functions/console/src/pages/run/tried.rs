@@ -1,13 +1,11 @@
 //! Trying out an expression on a run: what comes of it there, or what is wrong with it and where. Nothing is changed.
 
-use engine::Graph;
-use language::expression::Evaluated;
-use language::template::{ExpressionError, try_out};
+use api::Graph;
+use api::expressions::{Evaluated, ExpressionError, Playground};
 use read::RunReader;
 use serde_json::Value;
 
 use super::RunQuery;
-use crate::Console;
 use crate::refused::Refused;
 use crate::show::{self, Markup};
 
@@ -25,26 +23,20 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    pub(super) async fn new(
-        console: &Console,
-        run: &RunReader,
-        graph: &Graph,
-        wanted: &RunQuery,
-    ) -> Result<Self, Refused> {
+    pub(super) async fn new(run: &RunReader, graph: &Graph, wanted: &RunQuery) -> Result<Self, Refused> {
         let task = wanted.task.clone().filter(|task| graph.index_of(task).is_some());
         let index = task.as_deref().and_then(|task| graph.index_of(task));
-        let sight = console.api.app.runtime.template_scope(run.record(), graph, index).await;
-        let scope = sight.map_err(api::error::runtime)?;
+        let playground = Playground::open(run, graph, index).await?;
         // A field of a form has other ends of lines than the language.
         let expression = wanted.expression.clone().unwrap_or_default().replace("\r\n", "\n");
         let with_place = |error: ExpressionError| {
             let marked = marked(&expression, &error);
             (error, marked)
         };
-        let outcome = || try_out(&expression, &scope).map_err(with_place);
+        let outcome = || playground.evaluate(&expression).map_err(with_place);
         let outcome = (!expression.trim().is_empty()).then(outcome);
         let tasks = graph.workflow().tasks.iter().map(|task| task.name.clone()).collect();
-        Ok(Self { task, tasks, names: scope.to_json(), outcome, expression })
+        Ok(Self { task, tasks, names: playground.names(), outcome, expression })
     }
 
     /// In a word or two: what kind of value came of it, and whether a condition would hold.

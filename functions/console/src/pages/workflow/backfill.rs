@@ -50,7 +50,7 @@ pub(crate) async fn begin(named: Named, sent: Sent) -> Result<Response, Refused>
     let sure = sent.field("sure").is_some();
     let body = json!({
         "workflow": named.record.name, "from": text("from"), "to": text("to"), "schedule": sent.field("schedule"),
-        "max_parallel": number("max_parallel").unwrap_or(api::backfills::PARALLEL),
+        "max_parallel": number("max_parallel").unwrap_or(api::backfills::DEFAULT_PARALLEL),
         "rerun": sent.field("rerun").unwrap_or("missing"), "dry_run": !sure,
     });
     let kept = ["from", "to", "rerun", "max_parallel"].map(|field| (field, text(field)));

@@ -1,7 +1,9 @@
 use async_trait::async_trait;
+use auth::Caller;
 use bus::{Bus, SystemClock};
 use model::Message;
-use store::Memory;
+use read::Database;
+use store::Postgres;
 
 use super::*;
 
@@ -19,20 +21,30 @@ impl Bus for Mute {
 }
 
 #[tokio::test]
-async fn the_news_are_read_only_while_somebody_listens() {
-    let runtime = Arc::new(Runtime::new(Arc::new(Memory::default()), Arc::new(Mute), Arc::new(SystemClock)));
+async fn a_tenant_is_read_once_and_only_while_somebody_listens_in_it() {
+    let database = testkit::migrated(Postgres::migrate).await;
+    let store = Postgres::connect(&database.url, 2).await.unwrap();
+    let source = |tenant| {
+        let caller = Caller { tenant, ..Caller::local() };
+        Database::new(&store).reader(&caller).change_feed(None).unwrap()
+    };
+    let (here, elsewhere) = (source(TenantId::DEFAULT), source(TenantId(2)));
+    let runtime = Arc::new(Runtime::new(Arc::new(store.clone()), Arc::new(Mute), Arc::new(SystemClock)));
     let feed = Feed::default();
-    let is_read = async || feed.0.reader.lock().await.is_some();
-    assert!(!is_read().await, "nobody listens yet");
-    let one = feed.subscribe(&runtime, TenantId::DEFAULT).await.unwrap();
-    let other = feed.subscribe(&runtime, TenantId::DEFAULT).await.unwrap();
+    let readers = async || feed.0.readers.lock().await.keys().copied().collect::<Vec<_>>();
+    assert_eq!(readers().await, [], "nobody listens yet");
+    let one = feed.subscribe(&runtime, &here).await.unwrap();
+    let other = feed.subscribe(&runtime, &here).await.unwrap();
+    let foreign = feed.subscribe(&runtime, &elsewhere).await.unwrap();
     drop(one);
-    assert!(is_read().await);
-    drop(other);
-    let reader = feed.0.reader.lock().await.take().unwrap();
-    reader.task.await.unwrap();
+    assert_eq!(readers().await, [TenantId::DEFAULT, TenantId(2)], "one reader for each tenant");
+    drop((other, foreign));
+    for tenant in [TenantId::DEFAULT, TenantId(2)] {
+        let reader = feed.0.readers.lock().await.remove(&tenant).unwrap();
+        reader.task.await.unwrap();
+    }
     assert_eq!(feed.listeners(), 0);
-    let again = feed.subscribe(&runtime, TenantId::DEFAULT).await.unwrap();
-    assert!(is_read().await, "it begins anew");
+    let again = feed.subscribe(&runtime, &here).await.unwrap();
+    assert_eq!(readers().await, [TenantId::DEFAULT], "it starts again");
     drop(again);
 }

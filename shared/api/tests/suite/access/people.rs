@@ -41,7 +41,7 @@ impl Office {
         let policy = Policy::read("ada@example.com=admin:*").unwrap().and(Policy::new(entries));
         let world = World::with_access(Access::new(Authenticator::new([trusted]), policy)).await;
         let mut office = Self { world, run: String::new(), backfill: String::new(), before: String::new() };
-        // The tenant comes into being with the first who has a role in it.
+        // The first caller with a role in it creates the tenant.
         assert_eq!(office.grant_and_get("/workflows", &["admin:acme"]).await.0, StatusCode::OK);
         office.post("/workflows", ORDERS).await;
         let run = office.post("/workflows/orders/runs", "{}").await;
@@ -129,7 +129,7 @@ impl Office {
         let mut headers = vec![("authorization", authorization.as_str())];
         headers.extend(tenant.map(|tenant| ("x-ebb-tenant", tenant)));
         if path.starts_with("/events") || path.ends_with("/follow") {
-            // What is told there has no end.
+            // An event stream has no end.
             return (self.world.open(path, &headers).await.status(), String::new());
         }
         let answer = self.world.send(method.clone(), path, &headers, body.to_owned()).await;

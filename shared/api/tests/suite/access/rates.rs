@@ -24,7 +24,7 @@ async fn ask(world: &World, who: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_caller_who_asks_too_often_is_told_when_to_come_again_and_others_are_not_held_up() {
+async fn a_caller_beyond_the_rate_gets_a_time_to_retry_and_others_are_not_delayed() {
     let world = world(Rates { caller: Some(2), tenant: None }).await;
     for _ in 0..4 {
         assert_eq!(ask(&world, "ada").await.status, StatusCode::OK);

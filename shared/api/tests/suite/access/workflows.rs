@@ -54,7 +54,7 @@ async fn who_may_see_some_workflows_listens_to_these_only() {
     let listen = async |path: &str| {
         office.request(&axum::http::Method::GET, path, Some(&token), Some("acme"), "").await.0
     };
-    assert_eq!(listen("/events").await, StatusCode::FORBIDDEN, "whoever listens must say to what");
+    assert_eq!(listen("/events").await, StatusCode::FORBIDDEN, "a listener must name a workflow");
     assert_eq!(listen("/events?workflow=orders").await, StatusCode::OK);
     assert_eq!(listen("/events?workflow=billing").await, StatusCode::NOT_FOUND);
     assert_eq!(listen(&format!("/events?run={}", office.run())).await, StatusCode::OK);

@@ -1,0 +1,110 @@
+//! Limits, and the tasks that hold or wait for their slots.
+
+use auth::Permission;
+use model::{Limit, RunId, Task, TaskState, VersionId, WorkerId};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use store::{Claim, LimitRecord, rows, select, storable};
+
+use crate::{Reader, Result};
+
+/// A task that holds its slots, or waits for one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Contender {
+    /// The run that it belongs to.
+    pub run: RunId,
+    /// The run's workflow.
+    pub workflow: String,
+    /// The run's version, whose graph says which limits the task needs.
+    pub version: VersionId,
+    /// The task's row.
+    pub task: Task,
+}
+
+/// An attempt that a worker holds, with what the name of its task follows from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClaimedTask {
+    /// The attempt.
+    pub held: Claim,
+    /// The version of its run.
+    pub version: VersionId,
+    /// The task's place, if it is a child of a fan-out.
+    pub child: Option<model::Child>,
+    /// When the attempt was claimed.
+    pub started_at: Option<model::Instant>,
+}
+
+impl Reader {
+    /// Every limit that tasks of the tenant have needed a slot of, by kind and name.
+    pub async fn limits(&self) -> Result<Vec<LimitRecord>> {
+        self.caller.check_tenant(Permission::Read)?;
+        Ok(select::limits(&mut *self.connection().await?, self.tenant()).await?)
+    }
+
+    /// The tasks that hold their slots, of those for whose workflows the caller has a permission, oldest runs first. At
+    /// most `runs` unfinished runs are examined.
+    pub async fn slot_holders(&self, permission: Permission, runs: u32) -> Result<Vec<Contender>> {
+        self.caller.check_some(permission)?;
+        let holds_slots = TaskState::ALL.into_iter().filter(|state| state.holds_slots());
+        let found = sqlx::query(include_str!("../queries/list_holders.sql"))
+            .bind(self.tenant().0)
+            .bind(i64::from(runs))
+            .bind(holds_slots.map(TaskState::name).collect::<Vec<_>>())
+            .fetch_all(&mut *self.connection().await?)
+            .await?;
+        self.permitted(permission, &found)
+    }
+
+    /// The tasks of the tenant that wait for a slot of a limit, in the order in which they get one.
+    pub async fn slot_waiters(&self, limit: &Limit, count: u32) -> Result<Vec<Contender>> {
+        self.caller.check_some(Permission::Read)?;
+        let found = sqlx::query(include_str!("../queries/list_slot_waiters.sql"))
+            .bind(limit.kind())
+            .bind(limit.tenant().map_or(0, |tenant| tenant.0))
+            .bind(storable(limit.name()))
+            .bind(self.tenant().0)
+            .bind(i64::from(count))
+            .fetch_all(&mut *self.connection().await?)
+            .await?;
+        self.permitted(Permission::Read, &found)
+    }
+
+    fn permitted(&self, permission: Permission, found: &[PgRow]) -> Result<Vec<Contender>> {
+        let mut contenders = Vec::with_capacity(found.len());
+        for row in found {
+            let workflow: String = row.try_get("workflow")?;
+            if self.may(permission, &workflow) {
+                let ((run, task), version) = (rows::task(row)?, VersionId(row.try_get("version")?));
+                contenders.push(Contender { run, workflow, version, task });
+            }
+        }
+        Ok(contenders)
+    }
+
+    /// The attempts that a remote worker of the caller holds, by run and task.
+    pub async fn held_by(&self, worker: WorkerId) -> Result<Vec<ClaimedTask>> {
+        self.caller.check_some(Permission::Work)?;
+        let found = sqlx::query(
+            "select tasks.run, tasks.idx, tasks.attempt, tasks.worker, tasks.child_of, tasks.item, tasks.started_at,
+                    runs.version as run_version
+               from tasks join runs on runs.id = tasks.run
+              where tasks.worker = $1 and tasks.tenant = $2 order by tasks.run, tasks.idx",
+        )
+        .bind(worker.0)
+        .bind(self.tenant().0)
+        .fetch_all(&mut *self.connection().await?)
+        .await?;
+        Ok(found.iter().filter_map(|row| claimed(row).transpose()).collect::<Result<_>>()?)
+    }
+}
+
+/// The attempt in a row that may have none.
+pub(crate) fn claimed(row: &PgRow) -> Result<Option<ClaimedTask>> {
+    let Some(held) = rows::held_if_any(row)? else { return Ok(None) };
+    Ok(Some(ClaimedTask {
+        held,
+        version: VersionId(row.try_get("run_version")?),
+        child: rows::child(row)?,
+        started_at: row.try_get("started_at")?,
+    }))
+}

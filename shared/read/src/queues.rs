@@ -1,0 +1,71 @@
+//! Queues, which all tenants share.
+//!
+//! Who waits in a queue is a fact about every tenant in it, so it is read outside the tenant's role, and stripped: only a
+//! caller who may read everywhere learns whose groups the others are.
+
+use auth::Permission;
+use model::{BackfillId, Instant, Limit, Weight};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use store::{Pace, rows, storable};
+use uuid::Uuid;
+
+use crate::{Reader, Result};
+
+/// A fairness group in the wait queue of a queue: the live tasks of a tenant, or one of its backfills.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FairnessGroupRecord {
+    /// The tenant's name; none where the caller may not know it.
+    pub tenant: Option<String>,
+    /// Whether the group is of the caller's tenant.
+    pub own: bool,
+    /// The backfill, if the group is one of the caller's tenant.
+    pub backfill: Option<BackfillId>,
+    /// The turns it takes in each round.
+    pub weight: Weight,
+    /// How many of its tasks wait.
+    pub waiting: u32,
+    /// Since when the task that has waited longest waits.
+    pub oldest: Option<Instant>,
+    /// How many of its tasks were given a slot from the wait queue.
+    pub received: u64,
+    /// How many were lately.
+    pub pace: Pace,
+}
+
+impl Reader {
+    /// The fairness groups in a queue's wait queue, or that were given slots from it.
+    pub async fn fairness_groups(&self, limit: &Limit) -> Result<Vec<FairnessGroupRecord>> {
+        self.caller.check_tenant(Permission::Read)?;
+        let found = sqlx::query(include_str!("../queries/list_fairness_groups.sql"))
+            .bind(limit.kind())
+            .bind(limit.tenant().map_or(0, |tenant| tenant.0))
+            .bind(storable(limit.name()))
+            .fetch_all(self.all_tenants())
+            .await?;
+        let names_all = self.caller.may_everywhere(Permission::Read);
+        found.iter().map(|row| self.group(row, names_all)).collect()
+    }
+
+    fn group(&self, row: &PgRow, names_all: bool) -> Result<FairnessGroupRecord> {
+        let own = row.try_get::<i32, _>("tenant")? == self.tenant().0;
+        let name: String = row.try_get("tenant_name")?;
+        let backfill = Some(row.try_get::<Uuid, _>("backfill")?).filter(|id| !id.is_nil()).map(BackfillId);
+        let backfill_weight = rows::number(row, "backfill_weight")?;
+        let pace: Vec<i32> = row.try_get("pace")?;
+        let pace: Vec<u32> = pace.into_iter().map(i32::unsigned_abs).collect();
+        Ok(FairnessGroupRecord {
+            tenant: (own || names_all).then_some(name),
+            own,
+            backfill: backfill.filter(|_| own),
+            weight: Weight {
+                tenant: rows::number(row, "weight")?,
+                backfill: backfill.map(|_| backfill_weight),
+            },
+            waiting: row.try_get::<i64, _>("waiting")? as u32,
+            oldest: row.try_get("oldest")?,
+            received: row.try_get::<i64, _>("received")?.unsigned_abs(),
+            pace: <[u32; 3]>::try_from(pace).map(Pace::from).unwrap_or_default(),
+        })
+    }
+}

@@ -1,6 +1,6 @@
 //! Tenants: a role sees its own only, so this list is read outside it, with the names that the caller's grants cover.
 
-use auth::{Denied, Permission, Reach};
+use auth::{Denied, Permission, TenantScope};
 use model::{Instant, TenantId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -54,8 +54,8 @@ impl Reader {
         let mut names = Vec::new();
         for grant in self.caller.grants.iter().filter(|grant| grant.role.has(Permission::Read)) {
             match &grant.tenant {
-                Reach::All => return None,
-                Reach::One(name) => names.push(name.clone()),
+                TenantScope::All => return None,
+                TenantScope::One(name) => names.push(name.clone()),
             }
         }
         Some(names)

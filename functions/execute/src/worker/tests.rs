@@ -337,6 +337,6 @@ async fn a_heartbeat_reports_open_circuit_breakers() {
     let open = world.worker.breakers.open();
     assert_eq!(open.iter().map(|breaker| breaker.host.as_str()).collect::<Vec<_>>(), ["127.0.0.1"]);
     assert!(world.worker.register().await.unwrap());
-    assert_eq!(world.memory.worker_facts(world.worker.id()).unwrap().breakers, open);
+    assert_eq!(world.memory().worker_facts(world.worker.id()).unwrap().breakers, open);
     world.worker.release().await;
 }

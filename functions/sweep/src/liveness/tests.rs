@@ -9,7 +9,7 @@ use axum::http::{Request, StatusCode};
 use bus::envelope;
 use model::message::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
 use model::{
-    Clock, Message, RunId, Task, TaskIndex, TaskState, TenantId, WorkerCommandKind, WorkerFacts, WorkerId,
+    Clock, Message, RunId, Task, TaskIndex, TaskState, WorkerCommandKind, WorkerFacts, WorkerId,
 };
 use store::{Heartbeat, Silence};
 use testkit::run_others;

@@ -104,6 +104,8 @@ pub(crate) struct Ended {
     pub(crate) faults: u64,
 }
 
+/// Not a `testkit::World`: its instances die and restart, each with its own runtime over a store and a bus that inject
+/// faults, and one thread advances the clock of all of them.
 pub(crate) struct World {
     seed: u64,
     rng: StdRng,

@@ -45,7 +45,12 @@ fn a_run_is_steered_from_the_command_line() {
     refused(&place, &["run", "wake", run, "listen"], 3, "it is waiting for a signal; send it");
     let marked = ask_json(&place, &["run", "mark", run, "listen", "succeeded", "--output", r#"{"n": 1}"#]);
     assert_eq!(marked["counts"]["succeeded"], 2);
-    refused(&place, &["run", "mark", run, "leave", "failed", "--output", "1"], 2, "leave out --output");
+    refused(
+        &place,
+        &["run", "mark", run, "leave", "failed", "--output", "1"],
+        2,
+        "--output requires `succeeded`",
+    );
     ask(&place, &["signal", run, "leave"]);
     ask(&place, &["run", "watch", run]);
     refused(&place, &["run", "retry", run], 3, "has no failed tasks to retry");

@@ -1,11 +1,11 @@
--- Who works here: tenants, their people and programs, and what they asked for.
+-- Tenants, their people and programs, and the requests that they made.
 
 -- A tenant's number is also its group in the fair wait queues.
 create table tenants (
     id         integer     not null primary key,
     name       text        not null unique,
     created_at timestamptz not null,
-    -- How often the tenant comes in each round of a wait queue.
+    -- The number of turns of the tenant in each round of a wait queue.
     weight     integer     not null default 1,
     constraint a_tenant_has_a_positive_number check (id > 0),
     constraint a_tenant_has_a_name check (name <> ''),
@@ -16,7 +16,7 @@ create table tenants (
 
 insert into tenants (id, name, created_at) values (1, 'default', 'epoch');
 
--- Only the hash of a token is kept: reading this table gives nobody a token to use.
+-- Only the hash of a token is stored: a reader of this table gets no usable token.
 create table service_tokens (
     id         uuid        not null primary key,
     hash       bytea       not null,
@@ -24,7 +24,7 @@ create table service_tokens (
     -- Null for every tenant.
     tenant     integer     references tenants,
     role       text        not null,
-    -- Names of workflows, where * stands for any characters.
+    -- A pattern for workflow names, where * matches any characters.
     workflows  text        not null,
     created_at timestamptz not null,
     created_by text        not null,
@@ -56,7 +56,7 @@ create table grants (
 
 create index grants_of_a_tenant on grants (tenant, id);
 
--- Sessions that ended before they expired. Only the hash of each is kept, until it would have expired.
+-- Sessions that ended before they expired. Only the hash of each is stored, until it would have expired.
 create table ended_sessions (
     hash  bytea       not null primary key,
     until timestamptz not null,

@@ -1,15 +1,15 @@
--- What can be run.
+-- Workflows and their versions.
 
--- A workflow is a name and the version that new runs take. Names sort by their bytes, everywhere alike.
+-- A workflow is a name and the version that new runs use. Names sort by their bytes, in every locale.
 create table workflows (
     tenant         integer          not null references tenants,
     name           text collate "C" not null,
     archived       boolean          not null default false,
-    -- Null only inside the transaction that makes the workflow and its first version.
+    -- Null only inside the transaction that creates the workflow and its first version.
     active_version bigint,
     created_at     timestamptz      not null,
     updated_at     timestamptz      not null,
-    -- While a workflow is paused, none of its runs starts by itself.
+    -- While a workflow is paused, no new runs of it start.
     paused_at      timestamptz,
     paused_by      text,
     pause_reason   text,
@@ -22,7 +22,7 @@ create table workflows (
 
 create index workflows_by_change on workflows (tenant, updated_at desc, name desc);
 
--- A version never changes. The same content is the same version.
+-- A version never changes. Registering the same content again creates no new version.
 create table versions (
     id         bigint           not null generated always as identity primary key,
     tenant     integer          not null,

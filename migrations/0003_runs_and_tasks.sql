@@ -1,5 +1,5 @@
--- What is under way: small rows that are updated often, with room on their pages (fillfactor) for updates
--- that touch no index.
+-- Active runs and tasks: small rows that are updated often, with free space on their pages (fillfactor) for updates that
+-- touch no index.
 
 -- One row per run. Locking it locks everything in the run.
 create table runs (
@@ -9,7 +9,7 @@ create table runs (
     version           bigint           not null references versions,
     state             text             not null,
     revision          integer          not null,
-    -- How many tasks are in each state, in the order in which the code lists the states.
+    -- The number of tasks in each state, in the order of the states in the code.
     counts            integer[]        not null,
     failures          integer          not null,
     events            bigint           not null,
@@ -17,7 +17,7 @@ create table runs (
     started_at        timestamptz,
     finished_at       timestamptz,
     error             text,
-    -- When the sweep should recheck the run. Steps of a run leave it alone, so that they touch no index.
+    -- When the sweep should recheck the run. Steps of a run do not change it, so that they touch no index.
     recheck_at        timestamptz,
     logical_date      timestamptz,
     -- A logical date is taken once per workflow by its only schedule and by people, and once by each further schedule:
@@ -71,15 +71,15 @@ create index runs_by_parent on runs (parent_run, created_at desc, id desc) where
 create index unfinished_runs_of_a_concurrency_group on runs (tenant, workflow, concurrency_group, created_at, id)
     where finished_at is null and concurrency_group is not null;
 create index runs_to_recheck on runs (recheck_at) where recheck_at is not null;
--- Unfinished runs without a recheck: those that only wait, and those that got lost. Steps of a run touch none of its
+-- Unfinished runs without a recheck: those that only wait, and those that were lost. Steps of a run touch none of its
 -- columns.
 create index runs_without_recheck on runs (id) where finished_at is null and recheck_at is null;
--- What an inspection walks through, in id order. Steps of a run touch none of its columns.
+-- The runs that an inspection reads, in id order. Steps of a run touch none of its columns.
 create index unfinished_runs on runs (id) where finished_at is null;
 -- The order in which runs end is the order in which retention deletes them.
 create index ended_runs on runs (state, finished_at, id) where finished_at is not null;
 
--- What a run was created with: never changed, not read by its steps, and so kept apart.
+-- What a run was created with: never changed and not read by its steps, and so a separate table.
 create table run_facts (
     run            uuid not null primary key references runs,
     inputs         json not null,
@@ -112,9 +112,9 @@ create index run_labels_of_runs on run_labels (run);
 
 -- One row per task of a run. Only claiming touches an index beside the key's; none may be added.
 --
--- A child of a fan-out knows the fan-out and the position of its item; a fan-out knows how far it has come. Only a
+-- A child of a fan-out has the fan-out's index and the position of its item; a fan-out has its progress. Only a
 -- fan-out has an array, so the rows of other tasks stay small. A child has no foreign key to its fan-out: ten thousand
--- are created at once, and without an index on it each deleted row would be looked for in all of the run.
+-- are created at once, and without an index each deleted row would cause a scan of all tasks of the run.
 create table tasks (
     run               uuid        not null references runs,
     idx               integer     not null,
@@ -133,10 +133,10 @@ create table tasks (
     failure           json,
     child_of          integer,
     item              integer,
-    -- The first child, then how many there are, may go on, ended, succeeded, failed and were skipped.
+    -- The first child, then the number of children that exist, may start, ended, succeeded, failed and were skipped.
     fan               integer[],
     begun_at          timestamptz,
-    -- Attempts that were handed back use up no retry, but keep their numbers.
+    -- Attempts that were handed back use no retry, but keep their numbers.
     handed_back       integer     not null default 0,
     -- The last attempt before the task was cleared; 0 if it never was. The outputs of attempts up to it do not count.
     voided            integer     not null default 0,
@@ -171,7 +171,7 @@ create table tasks (
 
 create index tasks_held_by_workers on tasks (worker) where worker is not null;
 
--- The items of children: written once, as large as they may be, and so kept apart. As with outputs, there are no foreign
+-- The items of children: written once and possibly large, and so a separate table. As with outputs, there are no foreign
 -- keys.
 create table items (
     run  uuid    not null,
@@ -181,8 +181,8 @@ create table items (
     constraint an_item_belongs_to_a_task check (idx >= 0)
 );
 
--- A signal that came before any task waited for it. The first task that does takes it; of two with one name, the later
--- one stays.
+-- A signal that arrived before any task waited for it. The first task that waits receives it; of two with the same name,
+-- the later one is stored.
 create table signals (
     run     uuid not null references runs,
     name    text not null,
@@ -191,7 +191,7 @@ create table signals (
     constraint a_signal_has_a_name check (name <> '')
 );
 
--- How far the attempts at a task have come, as a remote worker reported: the next attempt begins with it.
+-- The last checkpoint of a task, as a remote worker reported it: the next attempt starts from it.
 create table checkpoints (
     run     uuid        not null,
     idx     integer     not null,
@@ -202,15 +202,15 @@ create table checkpoints (
     constraint a_checkpoint_counts_from_one check (idx >= 0 and attempt >= 1)
 );
 
--- A task that several runs share, and the task that executes it, or did. The row goes if the execution fails. It may
--- exist before the owner's run does, and after it; so there are no foreign keys to runs.
+-- A task that several runs share, and the task that executes or executed it. The row is deleted if the execution fails. It
+-- may exist before and after the owner's run, so there are no foreign keys to runs.
 create table shared_tasks (
     tenant      integer          not null references tenants,
     name        text collate "C" not null,
     key         text collate "C" not null,
     owner_run   uuid             not null,
     owner_idx   integer          not null,
-    -- Null while it is under way; then it succeeded.
+    -- Null until it has succeeded.
     finished_at timestamptz,
     primary key (tenant, name, key),
     constraint a_shared_task_has_a_name check (name <> ''),

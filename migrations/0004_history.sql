@@ -1,7 +1,7 @@
--- What is written once and never read by a step of a run. These tables have no foreign keys: their rows are
--- written under the run's lock or after the fact, and old ones are dropped by the table.
+-- Rows that are written once and never read by a step of a run. These tables have no foreign keys: their rows are written
+-- under the run's lock or later, and old ones are dropped with their partition.
 
--- A task succeeds once, so a second output of it is a defect and refused.
+-- A task succeeds once, so a second output of it is a bug and rejected.
 create table outputs (
     run    uuid    not null,
     idx    integer not null,
@@ -27,9 +27,8 @@ create table attempts (
     constraint an_attempt_finishes_after_it_started check (finished_at >= started_at)
 );
 
--- Events and logs are the bulk of what is written, and are dropped by the partition once they are old. A row lies where
--- its run was created, so that all rows of a run lie together and are found in one place. Rows that come before their
--- partition was made lie in the default one.
+-- Events and logs are most of what is written, and old ones are dropped with their partition. The creation time of the run
+-- determines the partition, so that all rows of a run are in one. Rows without a partition go to the default one.
 
 -- One row per run and write: `seq` is the number of its first event, the others follow.
 create table events (
@@ -38,7 +37,7 @@ create table events (
     seq    bigint      not null,
     count  integer     not null,
     events json        not null,
-    -- Histories are kept by run, so what is new in all of them is found by the transaction that wrote it.
+    -- Events are stored by run; the change feed finds new ones by the transaction that wrote them.
     tx     xid8        default pg_current_xact_id(),
     primary key (run, seq, run_at),
     constraint events_are_numbered_from_zero check (seq >= 0),
@@ -74,7 +73,7 @@ create table retention_pass (
 
 insert into retention_pass (next_at) values ('epoch');
 
--- Up to which run, in the order of their ends, a part was deleted of those that ended in a state.
+-- For each part and final state, the last run whose part was deleted, in the order in which runs ended.
 create table retention (
     part        text        not null,
     state       text        not null,

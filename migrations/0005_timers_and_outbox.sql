@@ -1,6 +1,6 @@
--- What must happen later, and messages. Rows are short-lived: vacuum is asked to come early.
+-- Timers and messages. Rows are short-lived, so autovacuum runs often.
 
--- At T, do this. A timer is fenced by the attempt that set it. A task may have timers of several kinds, and a run has its
+-- A timer is fenced by the attempt that set it. A task may have timers of several kinds, and a run has its
 -- own, with an index of -1: `task`, which is null for these, has the foreign key.
 create table timers (
     run     uuid        not null,
@@ -30,7 +30,7 @@ create table outbox (
     constraint a_message_has_a_kind check (kind <> '')
 ) with (autovacuum_vacuum_scale_factor = 0.02);
 
--- Messages that can never succeed, with the reason, as they came.
+-- Messages that can never succeed, unchanged, with the reason.
 create table dead_letters (
     id     text collate "C" not null primary key,
     source text             not null,

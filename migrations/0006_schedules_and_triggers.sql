@@ -1,7 +1,7 @@
--- What starts runs by itself: schedules, backfills, triggers.
+-- Schedules, backfills and triggers, which start runs.
 
--- A schedule of a workflow's active version, and how far it has come: every instant up to `decided_until` has its run,
--- or was decided to have none.
+-- A schedule of a workflow's active version, and its progress: every instant up to `decided_until` has a run, or was decided
+-- to have none.
 create table schedules (
     tenant        integer          not null,
     workflow      text collate "C" not null,
@@ -11,15 +11,15 @@ create table schedules (
     -- What a person decided about the instants missed until then.
     owed          text,
     owed_until    timestamptz,
-    -- When the sweep should handle it; null while it is paused, and when nothing is to come.
+    -- When the sweep should handle it; null while it is paused, and after its last instant.
     due_at        timestamptz,
     paused_at     timestamptz,
     paused_by     text,
     pause_reason  text,
-    -- Why its last instant has no run, where it should have one.
+    -- Why its last instant has no run although it should.
     problem       text,
     last_date     timestamptz,
-    -- How many runs began how late.
+    -- A histogram of how late runs started.
     drift         bigint[]         not null,
     revision      integer          not null,
     primary key (tenant, workflow, name),
@@ -41,7 +41,7 @@ create table backfills (
     workflow     text collate "C" not null,
     -- The schedule that the dates belong to.
     schedule     text collate "C" not null,
-    -- The number of the version that its runs take; null for the active one.
+    -- The version of its runs; null for the active one.
     version      integer,
     from_at      timestamptz      not null,
     to_at        timestamptz      not null,
@@ -51,9 +51,9 @@ create table backfills (
     created_at   timestamptz      not null,
     created_by   text             not null,
     finished_at  timestamptz,
-    -- When the sweep should handle it; null unless it is running, or was cancelled and some of its runs were not yet.
+    -- When the sweep should handle it; null unless it is running, or was cancelled and some of its runs are still active.
     due_at       timestamptz,
-    -- Why it does not go on, where it should.
+    -- Why it does not continue although it should.
     problem      text,
     revision     integer          not null,
     -- The turns of the backfill's tasks for each ten turns of its tenant's live tasks.
@@ -100,10 +100,10 @@ create table triggers (
     -- When a sensor polls again, or when the event that is held back starts a run.
     due_at        timestamptz,
     held          json,
-    -- What a sensor has seen.
+    -- The watermark of a sensor.
     watermark     json,
     failures      integer          not null default 0,
-    -- Counts what a sensor saw; a write that names another one is refused.
+    -- The revision of the watermark; a write over another revision is rejected.
     revision      bigint           not null default 0,
     paused_at     timestamptz,
     paused_reason text,
@@ -118,7 +118,7 @@ create table triggers (
 create index triggers_by_key on triggers using gin (keys);
 create index triggers_by_time on triggers (due_at) where due_at is not null and paused_at is null;
 
--- The events a trigger has received: the same one again starts nothing. A row outlives the trigger.
+-- The events that a trigger has received: a duplicate starts no run. A row outlives the trigger.
 create table trigger_events (
     tenant   integer          not null,
     workflow text collate "C" not null,

@@ -1,7 +1,7 @@
--- Who executes tasks, how many at the same time, and who is next.
+-- Workers, limits on concurrent tasks, and wait queues.
 
--- A worker exists from its first heartbeat until it says goodbye. Facts come with its own heartbeat; a worker that only
--- a claim made known has none. A command stands in its row: it receives it with its next heartbeat.
+-- A worker exists from its first heartbeat until it deregisters. Heartbeats carry its facts; a worker that is only known by
+-- a claim has none. It receives a command in its row with the next heartbeat.
 create table workers (
     id             uuid        not null primary key,
     heartbeat_at   timestamptz not null,
@@ -14,24 +14,24 @@ create table workers (
     commanded_by   text,
     command_reason text,
     commanded_at   timestamptz,
-    -- The hosts that it does not call for a while, and since and until when.
+    -- Its open circuit breakers: the hosts, and since and until when.
     breakers       json,
     constraint a_worker_command_is_drain_or_kill check (command in ('drain', 'kill')),
     constraint a_worker_command_has_an_actor_and_a_time check (num_nulls(command, commanded_by, commanded_at) in (0, 3))
 ) with (fillfactor = 50);
 
--- A limit and its slots. Hot: few rows, updated often, none of the indexed columns ever.
+-- A limit and its slots. Hot: few rows, updated often, but never their indexed columns.
 create table limits (
     id       integer          not null generated always as identity primary key,
     kind     text             not null,
-    -- 0 where all tenants share it.
+    -- 0 if all tenants share it.
     tenant   integer          not null,
     name     text collate "C" not null,
-    -- Null if there is no bound.
+    -- Null for unlimited.
     slots    integer,
     used     integer          not null default 0,
-    -- How many tasks wait, and the id of the one that was given a slot last. It is an id and not only its block, so that
-    -- a latecomer gets no turn in a round whose turns of its own are over.
+    -- The number of waiting tasks, and the position of the last one that was granted a slot. A position and not only its block,
+    -- so that a newcomer gets no turn in a round in which its turns are over.
     waiting  integer          not null default 0,
     frontier bigint           not null default 0,
     constraint a_limit_is_there_once unique (kind, tenant, name),
@@ -42,8 +42,8 @@ create table limits (
     constraint a_frontier_counts_from_zero check (frontier >= 0)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
--- Tasks that wait for a slot, and tasks that were granted theirs and have not taken them over. Read in the order of
--- ids, tenants take turns.
+-- Tasks that wait for a slot, and tasks that were granted one and are not notified yet. In the order of positions, tenants
+-- take turns.
 create table slot_waiters (
     run        uuid        not null,
     idx        integer     not null,
@@ -72,21 +72,20 @@ create index slot_waiters_by_fairness_group on slot_waiters (lim, tenant, backfi
 create index slot_waiters_by_end on slot_waiters (lim, tenant, backfill, id, rank, run, idx) where granted_at is null;
 create index slot_waiters_granted on slot_waiters (granted_at) where granted_at is not null;
 
--- Where a tenant's next task goes in a wait queue, and how many were given a slot from it.
+-- The position of a tenant's next task in a wait queue, and the number of slots that it was granted.
 create table fairness_groups (
     lim      integer not null references limits,
     tenant   integer not null references tenants,
     position bigint  not null,
     received bigint  not null,
-    -- The minute (since 1970) in which a slot was last given from the queue, how many in that minute, and how many in the
-    -- one before.
+    -- The minute (since 1970) of the last granted slot, and the number of slots granted in that minute and the one before.
     pace     int[]   not null default '{0,0,0}',
     primary key (lim, tenant),
     constraint a_fairness_group_counts_from_zero check (position >= 0 and received >= 0),
     constraint a_pace_is_a_minute_and_two_counts check (cardinality(pace) = 3 and 0 <= all (pace))
 ) with (fillfactor = 50);
 
--- A backfill takes turns of its own in every wait queue, beside the live tasks of its tenant.
+-- A backfill has its own turns in every wait queue, in addition to those of its tenant's live tasks.
 create table backfill_fairness_groups (
     lim      integer not null references limits,
     backfill uuid    not null references backfills on delete cascade,

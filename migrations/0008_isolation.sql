@@ -5,11 +5,11 @@ do $$
 begin
     create role ebbflow_tenant nologin;
 exception
-    -- Another database of this server has it, or is just making it.
+    -- Another database of this server has the role, or is creating it.
     when duplicate_object or unique_violation then null;
 end $$;
 
--- The user that migrates, and users with its rights, can become that role.
+-- The migrating user, and users with its rights, can assume that role.
 do $$
 begin
     if not pg_has_role(current_user, 'ebbflow_tenant', 'member') then
@@ -18,12 +18,12 @@ begin
     execute format('grant usage on schema %I to ebbflow_tenant', current_schema());
 end $$;
 
--- Nothing but reading, and of no table that is not named here.
+-- The role may only read, and only these tables.
 grant select on tenants, workflows, versions, runs, run_facts, run_labels, tasks, outputs, attempts, events, logs, timers,
     items, shared_task_waiters, checkpoints, schedules, backfills, backfill_dates, triggers, trigger_events, limits, slot_waiters
     to ebbflow_tenant;
 
--- The tenant that is read for; null where none is named, so that nothing is seen.
+-- The tenant of the read; null if none is set, so that no row is visible.
 create function current_tenant() returns integer language sql stable
     return nullif(current_setting('ebb.tenant', true), '')::integer;
 
@@ -52,8 +52,8 @@ alter table trigger_events enable row level security;
 alter table limits enable row level security;
 alter table slot_waiters enable row level security;
 
--- A policy is no way to find a row. `is not distinct from` is served by no index: with `=`, as long as the planner knows
--- little of the table, it would go through all runs of a tenant where a statement names a run by its key.
+-- The planner must not use a policy to find rows. No index serves `is not distinct from`; with `=`, and without statistics
+-- about the table, it would scan all runs of a tenant even if a statement names a run by its key.
 create policy of_one_tenant on tenants to ebbflow_tenant using (id is not distinct from (select current_tenant()));
 create policy of_one_tenant on workflows to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
 create policy of_one_tenant on versions to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
@@ -70,8 +70,8 @@ create policy of_one_tenant on slot_waiters to ebbflow_tenant using (tenant is n
 create policy of_one_tenant on limits to ebbflow_tenant
     using (tenant = 0 or tenant is not distinct from (select current_tenant()));
 
--- What belongs to a run is seen with the run, which is looked up by its key, row by row. `offset 0` keeps the planner from
--- reading all runs of the tenant into a hash first.
+-- Rows of a run are visible if the run is, which is looked up by its key for each row. `offset 0` keeps the planner from
+-- hashing all runs of the tenant first.
 create policy of_one_tenant on run_facts to ebbflow_tenant
     using (exists (select from runs where runs.id = run_facts.run offset 0));
 create policy of_one_tenant on outputs to ebbflow_tenant

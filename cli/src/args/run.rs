@@ -84,7 +84,7 @@ pub struct Mark {
 
 /// What to do with many runs: an action, and a filter, so that a typo does not act on all runs.
 #[derive(Args, Clone, Debug)]
-#[command(group(ArgGroup::new("filter").required(true).multiple(true).arg("RunFilter")))]
+#[command(group(ArgGroup::new("filter").required(true).multiple(true).args(RunFilter::NAMES)))]
 pub struct Bulk {
     /// The action
     #[arg(value_parser = api::bulk::ACTIONS)]
@@ -121,6 +121,11 @@ pub struct RunFilter {
     /// Only created before this time
     #[arg(long, value_name = "TIME", value_parser = date)]
     pub created_before: Option<Instant>,
+}
+
+impl RunFilter {
+    /// The names of the arguments.
+    const NAMES: [&str; 6] = ["workflow", "state", "parent", "label", "created_after", "created_before"];
 }
 
 /// Which runs to list.

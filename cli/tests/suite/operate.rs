@@ -27,7 +27,11 @@ fn a_run_is_steered_from_the_command_line() {
     project.assert_fails(&["run", "wake", run, "listen"], 3, "it is waiting for a signal; send it");
     let marked = project.ask_json(&["run", "mark", run, "listen", "succeeded", "--output", r#"{"n": 1}"#]);
     assert_eq!(marked["counts"]["succeeded"], 2);
-    project.assert_fails(&["run", "mark", run, "leave", "failed", "--output", "1"], 2, "leave out --output");
+    project.assert_fails(
+        &["run", "mark", run, "leave", "failed", "--output", "1"],
+        2,
+        "--output requires `succeeded`",
+    );
     project.ask(&["signal", run, "leave"]);
     project.ask(&["run", "watch", run]);
     project.assert_fails(&["run", "retry", run], 3, "has no failed tasks to retry");

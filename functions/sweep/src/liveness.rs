@@ -3,7 +3,7 @@
 //!
 //! The verdict compares no clocks. A worker is dead if it sent nothing while this sweep, by its own clock, waited longer than
 //! the heartbeat interval, and the store responded before and after. An error in between ends the sweep, and the next one
-//! suspects the worker anew.
+//! starts over.
 
 use chrono::TimeDelta;
 use engine::Command;

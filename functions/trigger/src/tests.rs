@@ -68,7 +68,7 @@ async fn a_request_that_can_never_succeed_is_dead_lettered_with_its_reason() {
         (Message::RunRequested(request("hello", json!({}))), "the inputs do not fit the workflow"),
         (
             Message::RunNudged(RunNudged { run: RunId(Uuid::nil()) }),
-            "trigger takes no `dev.ebbflow.run.nudged.v1`",
+            "trigger does not handle `dev.ebbflow.run.nudged.v1`",
         ),
     ] {
         let app = app().await;

@@ -1,4 +1,4 @@
-//! A server of one's own keeps what it is given, whichever Postgres it is and however its owner ends.
+//! An embedded server keeps committed data, with any Postgres and however its owner ends.
 #![expect(clippy::unwrap_used, reason = "a claim that cannot be tested has failed")]
 
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use ebbflow_embedded::{Durability, Error, Kind, Options, Preference, Server};
 use sqlx::{Connection, Executor, PgConnection};
 use tempfile::TempDir;
 
-/// Tells a copy of this program in which folder to own a server until it is killed.
+/// The folder in which a copy of this program runs a server until it is killed.
 const OWN: &str = "EBBFLOW_TEST_OWN";
 
 fn folder() -> TempDir {
@@ -22,7 +22,7 @@ async fn start(folder: &Path, preference: Preference) -> Server {
     Server::start_with(folder, preference).await.unwrap()
 }
 
-/// For claims that are not about keeping data.
+/// For tests that do not depend on durability.
 async fn start_quickly(folder: &Path, preference: Preference) -> Server {
     Server::start_with(folder, Options { preference, durability: Durability::None, ..Options::default() })
         .await
@@ -86,7 +86,7 @@ async fn committed_rows_outlive_the_killing_of_the_owner(preference: Preference)
     server.stop().await;
 }
 
-/// What the killed process does; nothing in an ordinary run of the tests.
+/// The body of the process that is killed; does nothing in an ordinary test run.
 async fn own_until_killed(preference: Preference) {
     let Some(folder) = env::var_os(OWN) else { return };
     let server = start(Path::new(&folder), preference).await;
@@ -120,7 +120,7 @@ async fn sessions_share_work_with_skip_locked(preference: Preference) {
     server.stop().await;
 }
 
-async fn ninety_sessions_are_not_too_many(preference: Preference) {
+async fn ninety_sessions_are_accepted(preference: Preference) {
     let folder = folder();
     let server = start_quickly(folder.path(), preference).await;
     let mut sessions = Vec::new();
@@ -146,7 +146,7 @@ async fn databases_come_and_go_by_any_name(preference: Preference) {
     server.stop().await;
 }
 
-async fn it_says_which_postgres_it_is(preference: Preference) {
+async fn it_reports_its_postgres(preference: Preference) {
     let folder = folder();
     let server = start_quickly(folder.path(), preference).await;
     let (Kind::Installed { version, .. } | Kind::Compiled { version }) = server.kind();
@@ -157,7 +157,7 @@ async fn it_says_which_postgres_it_is(preference: Preference) {
     server.stop().await;
 }
 
-async fn a_folder_in_use_is_refused(preference: Preference) {
+async fn a_folder_in_use_is_rejected(preference: Preference) {
     let folder = folder();
     let server = start_quickly(folder.path(), preference).await;
     let second = Server::start_with(folder.path(), preference).await;
@@ -166,7 +166,7 @@ async fn a_folder_in_use_is_refused(preference: Preference) {
     server.stop().await;
 }
 
-async fn the_number_of_an_innocent_process_does_not_stop_it(preference: Preference) {
+async fn the_pid_of_an_unrelated_process_does_not_prevent_a_start(preference: Preference) {
     let folder = folder();
     let server = start_quickly(folder.path(), preference).await;
     server.stop().await;
@@ -179,7 +179,7 @@ async fn the_number_of_an_innocent_process_does_not_stop_it(preference: Preferen
     start_quickly(folder.path(), preference).await.stop().await;
 }
 
-async fn a_folder_that_only_its_owner_may_enter_will_do(preference: Preference) {
+async fn a_private_folder_works(preference: Preference) {
     let private = fs::Permissions::from_mode(0o700);
     let parent = tempfile::Builder::new().permissions(private).tempdir().unwrap();
     let folder = parent.path().join("ebb");
@@ -222,12 +222,12 @@ claims!(
         committed_rows_outlive_a_drop,
         committed_rows_outlive_the_killing_of_the_owner,
         sessions_share_work_with_skip_locked,
-        ninety_sessions_are_not_too_many,
+        ninety_sessions_are_accepted,
         databases_come_and_go_by_any_name,
-        it_says_which_postgres_it_is,
-        a_folder_in_use_is_refused,
-        the_number_of_an_innocent_process_does_not_stop_it,
-        a_folder_that_only_its_owner_may_enter_will_do,
+        it_reports_its_postgres,
+        a_folder_in_use_is_rejected,
+        the_pid_of_an_unrelated_process_does_not_prevent_a_start,
+        a_private_folder_works,
         a_removed_folder_leaves_nothing,
     ]
 );
@@ -240,8 +240,8 @@ claims!(
     [
         committed_rows_outlive_the_killing_of_the_owner,
         sessions_share_work_with_skip_locked,
-        ninety_sessions_are_not_too_many,
-        it_says_which_postgres_it_is,
-        the_number_of_an_innocent_process_does_not_stop_it,
+        ninety_sessions_are_accepted,
+        it_reports_its_postgres,
+        the_pid_of_an_unrelated_process_does_not_prevent_a_start,
     ]
 );

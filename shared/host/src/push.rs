@@ -29,14 +29,9 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
         let app = App::from_ref(state);
-        let (headers, body) = accept(&app, request, MAX_PUSH_BYTES).await?;
-        match envelope::open(&headers, &body) {
-            Ok(delivery) => {
-                label_delivery(&delivery, app.now());
-                Ok(Self(delivery))
-            }
-            Err(rejected) => Err(app.dead_letter_body(&body, rejected).await.into_response()),
-        }
+        let delivery = open(&app, request, envelope::open).await?;
+        label_delivery(&delivery, app.now());
+        Ok(Self(delivery))
     }
 }
 
@@ -52,16 +47,24 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
         let app = App::from_ref(state);
-        let (headers, body) = accept(&app, request, MAX_PUSH_BYTES).await?;
-        match envelope::open_any(&headers, &body) {
-            Ok(opened) => {
-                if let Opened::Ours(delivery) = &opened {
-                    label_delivery(delivery, app.now());
-                }
-                Ok(Self(opened))
-            }
-            Err(rejected) => Err(app.dead_letter_body(&body, rejected).await.into_response()),
+        let opened = open(&app, request, envelope::open_any).await?;
+        if let Opened::Ours(delivery) = &opened {
+            label_delivery(delivery, app.now());
         }
+        Ok(Self(opened))
+    }
+}
+
+/// Authenticates a push and opens its body. A body that cannot be opened is dead-lettered and acknowledged.
+async fn open<T>(
+    app: &App,
+    request: Request,
+    open: impl FnOnce(&HeaderMap, &[u8]) -> Result<T, Rejected>,
+) -> Result<T, Response> {
+    let (headers, body) = accept(app, request, MAX_PUSH_BYTES).await?;
+    match open(&headers, &body) {
+        Ok(opened) => Ok(opened),
+        Err(rejected) => Err(app.dead_letter_body(&body, rejected).await.into_response()),
     }
 }
 

@@ -43,18 +43,18 @@ impl Load {
         let per_step = |count: f64| count / self.steps;
         let times = Percentiles::of(self.run_times.clone());
         let mut figures = vec![
-            Figure::new("tasks ended", self.rate, "/s"),
-            Figure::new("a run, p50", times.at(50), "ms"),
-            Figure::new("a run, p99", times.at(99), "ms"),
+            Figure::new("tasks completed", self.rate, "/s"),
+            Figure::new("run, p50", times.at(50), "ms"),
+            Figure::new("run, p99", times.at(99), "ms"),
             Figure::new("messages per step", per_step(self.messages), "").at_most(2.0),
             Figure::new("transactions per step", per_step(self.counters.commits as f64), "").at_most(1.0),
-            Figure::new("rollbacks per step", per_step(self.counters.rollbacks as f64), ""),
-            Figure::new("WAL flushes per step", per_step(self.counters.syncs as f64), ""),
+            Figure::new("rolled-back transactions per step", per_step(self.counters.rollbacks as f64), ""),
+            Figure::new("disk syncs per step", per_step(self.counters.syncs as f64), ""),
             Figure::new("runs started", self.runs, ""),
         ];
         if let Some(used) = &self.used {
-            figures.push(Figure::new("processor time of ebb per step", used.own, "µs"));
-            figures.push(Figure::new("processor time of all per step", used.all, "µs"));
+            figures.push(Figure::new("CPU time of ebb per step", used.own, "µs"));
+            figures.push(Figure::new("total CPU time per step", used.all, "µs"));
         }
         if let Some(statements) = &self.statements {
             let calls: i64 = statements.iter().map(|statement| statement.calls).sum();

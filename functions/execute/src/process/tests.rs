@@ -99,7 +99,7 @@ async fn a_program_reads_its_document_and_writes_its_output() {
 async fn an_output_that_is_not_json_is_a_permanent_failure_with_its_position() {
     let failure = bash(r#"printf '{"a":\n  oops}' > "$EBB_OUTPUT""#).run().await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Permanent);
-    assert!(failure.message.contains("EBB_OUTPUT is not JSON"), "{}", failure.message);
+    assert!(failure.message.contains("EBB_OUTPUT is not valid JSON"), "{}", failure.message);
     assert!(failure.message.contains("line 2 column"), "{}", failure.message);
 }
 
@@ -108,7 +108,7 @@ async fn an_output_that_is_too_large_or_not_a_file_is_not_read() {
     let failure = bash(r#"head -c 1048577 /dev/zero > "$EBB_OUTPUT""#).run().await.unwrap_err();
     assert!(failure.message.contains("store it elsewhere"), "{}", failure.message);
     let failure = bash(r#"mkfifo "$EBB_OUTPUT""#).run().await.unwrap_err();
-    assert!(failure.message.contains("plain file"), "{}", failure.message);
+    assert!(failure.message.contains("regular file"), "{}", failure.message);
 }
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn exit_codes_are_classified_and_reported_with_the_last_line_of_stderr() {
     let words = "exited with code 125 (the program that should have started it failed)";
     check("exit 125", ErrorClass::Permanent, 125, words).await;
     check("exit 126", ErrorClass::Permanent, 126, "exited with code 126 (found, but not executable)").await;
-    let words = "exited with code 137 (a command in it was ended by signal 9)";
+    let words = "exited with code 137 (a command in it was killed by signal 9)";
     check("exit 137", ErrorClass::Transient, 137, words).await;
 }
 
@@ -192,7 +192,7 @@ async fn an_exception_in_python_is_reported_with_its_message() {
 #[tokio::test]
 async fn a_process_that_was_killed_is_distinguished_from_one_that_failed() {
     let failure = bash("kill -KILL $$").run().await.unwrap_err();
-    let message = "killed from outside by signal 9 (out of memory, perhaps)";
+    let message = "killed by signal 9 (possibly out of memory)";
     assert_eq!(failure, Failure::new(ErrorClass::Killed, message));
 }
 
@@ -201,7 +201,7 @@ async fn without_the_interpreter_the_error_says_what_to_install() {
     let config = json!({"code": "pass", "env": {"PATH": "/nowhere"}});
     let failure = Bench::new("python", config).run().await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Permanent);
-    assert!(failure.message.contains("no `python3` on the PATH"), "{}", failure.message);
+    assert!(failure.message.contains("`python3` is not on the PATH"), "{}", failure.message);
     assert!(failure.message.contains("install Python 3"), "{}", failure.message);
 }
 
@@ -252,7 +252,7 @@ print('cleaned up')
     watched.bench.context.cancel.cancel();
     let failure = attempt.await.unwrap().unwrap_err();
     assert_eq!(failure.class, ErrorClass::Killed);
-    assert!(failure.message.contains("told to stop"), "{}", failure.message);
+    assert!(failure.message.contains("stopped before it was done"), "{}", failure.message);
     assert!(watched.bench.lines().await.contains(&"stdout: cleaned up".to_owned()));
 }
 
@@ -320,5 +320,5 @@ async fn a_missing_scratch_directory_is_a_transient_failure() {
     bench.context.scratch = bench.folder.path().join("missing");
     let failure = bench.run().await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Transient);
-    assert!(failure.message.contains("scratch directory cannot be made at"), "{}", failure.message);
+    assert!(failure.message.contains("cannot create the scratch directory at"), "{}", failure.message);
 }

@@ -130,7 +130,7 @@ async fn flaky_without_a_seed_fails_a_fifth_of_all_runs() {
 async fn a_worker_refuses_engine_tasks() {
     let failure = failure_of("sleep", json!({"duration": "1s"})).await;
     assert_eq!(failure.class, ErrorClass::Permanent);
-    assert_eq!(failure.message, "no worker performs engine tasks such as `sleep`");
+    assert_eq!(failure.message, "workers do not run engine tasks such as `sleep`");
 }
 
 #[tokio::test]
@@ -200,7 +200,7 @@ impl TaskRunner for Endless {
 #[tokio::test]
 async fn a_stopped_attempt_is_recognised_even_where_a_secret_masks_its_message() {
     let bench = Bench::new("noop", json!({}));
-    bench.context.log.redact(vec!["stop before".into()]);
+    bench.context.log.redact(vec!["stopped before".into()]);
     bench.context.cancel.cancel();
     let performed = TaskRunners::standard().with(Endless).run(&bench.job, &bench.context).await;
     assert_eq!(performed, Err(Unfinished::Stopped));

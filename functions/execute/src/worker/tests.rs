@@ -301,7 +301,7 @@ async fn a_worker_whose_disk_is_full_fails_the_attempt_and_stays_up() {
     assert_eq!(failure.class, ErrorClass::Transient);
     let says = match &full {
         Some(_) => "no space for the scratch directory at",
-        None => "the scratch directory cannot be made at",
+        None => "cannot create the scratch directory at",
     };
     assert!(failure.message.starts_with(says), "{}", failure.message);
     assert_eq!(world.worker.shutdown_reason(), None);

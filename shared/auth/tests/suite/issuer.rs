@@ -6,7 +6,7 @@ use ebbflow_auth::{Error, Issuer, Keys, Verifier};
 use crate::{ACCOUNT, AUDIENCE, HOUSE, ISSUER, at};
 
 #[tokio::test]
-async fn a_push_token_passes_the_check_against_the_published_keys() {
+async fn a_push_token_verifies_with_the_published_keys() {
     let verifier = Verifier::new([ISSUER], AUDIENCE, Keys::fixed(&HOUSE.jwks()));
     let claims = verifier.verify(&HOUSE.push_token(ACCOUNT, AUDIENCE, at(0)), at(3599)).await.unwrap();
     assert_eq!((claims.email.as_deref(), claims.email_verified), (Some(ACCOUNT), true));
@@ -26,7 +26,7 @@ fn the_key_survives_a_restart_and_only_its_owner_can_read_it() {
 }
 
 #[test]
-fn issuers_that_start_at_once_end_up_with_one_key() {
+fn issuers_that_start_at_the_same_time_share_one_key() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("issuer.pem");
     let start = || Issuer::load_or_create(&path, ISSUER).unwrap().jwks();
@@ -38,7 +38,7 @@ fn issuers_that_start_at_once_end_up_with_one_key() {
 }
 
 #[test]
-fn a_key_file_that_holds_no_key_is_refused_by_name() {
+fn an_invalid_key_file_is_reported_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("issuer.pem");
     fs::write(&path, "not a key").unwrap();
@@ -48,7 +48,7 @@ fn a_key_file_that_holds_no_key_is_refused_by_name() {
 }
 
 #[test]
-fn the_published_key_set_holds_nothing_private() {
+fn the_published_key_set_has_no_private_parts() {
     let jwks = HOUSE.jwks();
     let names: Vec<_> = jwks["keys"][0].as_object().unwrap().keys().cloned().collect();
     assert_eq!(names, ["alg", "e", "kid", "kty", "n", "use"]);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{AUDIENCE, HOUSE, ISSUER, at, claims, claims_with};
 
-/// A source that a test can change, break, and count the questions of.
+/// A source that a test can change and break, and that counts fetches.
 #[derive(Clone, Default)]
 struct Fake {
     jwks: Arc<Mutex<Option<Value>>>,
@@ -52,7 +52,7 @@ impl Source for Fake {
     }
 }
 
-/// Never the same token twice, so that none is merely remembered.
+/// A different token for each `n`, so that none is cached.
 fn token(issuer: &Issuer, n: usize) -> String {
     issuer.sign(&claims_with("sub", json!(n.to_string())))
 }
@@ -62,7 +62,7 @@ async fn verify(verifier: &Verifier, issuer: &Issuer, n: usize, now: DateTime<Ut
 }
 
 #[tokio::test]
-async fn a_crowd_on_a_cold_cache_is_let_in_by_one_question() {
+async fn concurrent_callers_on_an_empty_cache_cause_one_fetch() {
     let source = Fake::publishing(HOUSE.jwks());
     let verifier = source.verifier();
     let verdicts = join_all((0..50).map(|n| verify(&verifier, &HOUSE, n, at(0)))).await;
@@ -71,7 +71,7 @@ async fn a_crowd_on_a_cold_cache_is_let_in_by_one_question() {
 }
 
 #[tokio::test]
-async fn keys_are_asked_for_again_when_they_are_no_longer_fresh() {
+async fn stale_keys_are_fetched_again() {
     let source = Fake::publishing(HOUSE.jwks());
     let verifier = source.verifier();
     for (n, (second, questions)) in [(0, 1), (599, 1), (600, 2), (1199, 2), (1200, 3)].into_iter().enumerate()
@@ -82,7 +82,7 @@ async fn keys_are_asked_for_again_when_they_are_no_longer_fresh() {
 }
 
 #[tokio::test]
-async fn a_new_key_is_found_before_the_old_set_has_aged() {
+async fn a_new_key_is_found_while_the_old_set_is_fresh() {
     let (source, next) = (Fake::publishing(HOUSE.jwks()), Issuer::generate(ISSUER));
     let verifier = source.verifier();
     assert_eq!(verify(&verifier, &HOUSE, 0, at(0)).await, None);
@@ -94,7 +94,7 @@ async fn a_new_key_is_found_before_the_old_set_has_aged() {
 }
 
 #[tokio::test]
-async fn made_up_key_ids_cannot_flood_the_source() {
+async fn unknown_key_ids_cannot_flood_the_source() {
     let (source, stranger) = (Fake::publishing(HOUSE.jwks()), Issuer::generate(ISSUER));
     let verifier = source.verifier();
     for second in 0..60 {
@@ -104,7 +104,7 @@ async fn made_up_key_ids_cannot_flood_the_source() {
 }
 
 #[tokio::test]
-async fn old_keys_serve_on_while_the_source_is_down() {
+async fn stale_keys_are_used_while_the_source_is_down() {
     let source = Fake::publishing(HOUSE.jwks());
     let verifier = source.verifier();
     assert_eq!(verify(&verifier, &HOUSE, 0, at(0)).await, None);
@@ -118,7 +118,7 @@ async fn old_keys_serve_on_while_the_source_is_down() {
 }
 
 #[tokio::test]
-async fn with_no_key_at_all_the_caller_is_told_to_come_back() {
+async fn without_any_key_the_caller_may_retry() {
     let source = Fake::default();
     let verifier = source.verifier();
     let verdicts = join_all((0..20).map(|n| verify(&verifier, &HOUSE, n, at(0)))).await;
@@ -129,7 +129,7 @@ async fn with_no_key_at_all_the_caller_is_told_to_come_back() {
 }
 
 #[tokio::test]
-async fn keys_we_cannot_use_do_not_spoil_the_set() {
+async fn unsupported_keys_are_ignored() {
     let jwks = json!({ "keys": [
         { "kty": "oct", "kid": "secret", "k": "c2VjcmV0" },
         { "kty": "from the future", "kid": "x" },
@@ -139,7 +139,7 @@ async fn keys_we_cannot_use_do_not_spoil_the_set() {
     assert_eq!(verify(&Fake::publishing(jwks).verifier(), &HOUSE, 0, at(0)).await, None);
 }
 
-/// Serves the routes on a free port and says where.
+/// Serves the routes on a free port and returns the address.
 async fn serve(router: Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -148,7 +148,7 @@ async fn serve(router: Router) -> String {
 }
 
 #[tokio::test]
-async fn keys_come_over_http_and_are_kept_as_long_as_the_answer_says() {
+async fn keys_are_fetched_over_http_and_cached_as_cache_control_allows() {
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = asked.clone();
     let answer = move || {
@@ -166,7 +166,7 @@ async fn keys_come_over_http_and_are_kept_as_long_as_the_answer_says() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_key_set_is_no_keys() {
+async fn a_response_that_is_not_a_key_set_is_an_error() {
     let router = Router::new()
         .route("/broken", get(async || (axum::http::StatusCode::BAD_GATEWAY, "")))
         .route("/html", get(async || "<html>"))

@@ -1,4 +1,4 @@
-//! The right token is let in and every wrong one is told why not.
+//! Valid tokens are accepted, and invalid ones are rejected with the reason.
 
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
@@ -18,14 +18,14 @@ const ISSUER: &str = "https://issuer.test";
 const AUDIENCE: &str = "https://evaluate.test";
 const ACCOUNT: &str = "pusher@project.iam.gserviceaccount.com";
 
-/// Making a key takes a while: tests that do not care whose it is share one.
+/// Generating a key takes a while, so tests share one.
 static HOUSE: LazyLock<Issuer> = LazyLock::new(|| Issuer::generate(ISSUER));
 
 fn at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
 }
 
-/// Claims that are right in all respects, valid from 0 to 3600.
+/// Valid claims, from 0 to 3600.
 fn claims() -> Value {
     json!({
         "iss": ISSUER,
@@ -38,14 +38,14 @@ fn claims() -> Value {
     })
 }
 
-/// The right claims but for one.
+/// Valid claims except for one.
 fn claims_with(name: &str, value: Value) -> Value {
     let mut claims = claims();
     claims[name] = value;
     claims
 }
 
-/// The right claims but without one.
+/// Valid claims without one.
 fn claims_without(name: &str) -> Value {
     let mut claims = claims();
     claims.as_object_mut().unwrap().remove(name);

@@ -16,7 +16,7 @@ async fn check(auth: &PushAuth, claims: &Value) -> Result<(), Error> {
     auth.check(Some(&format!("Bearer {}", HOUSE.sign(claims))), at(60)).await
 }
 
-/// A token as the platform hands it on, its signature taken away.
+/// A token as the platform forwards it, without its signature.
 fn stripped(claims: &Value) -> String {
     let token = HOUSE.sign(claims);
     format!("Bearer {}.SIGNATURE_REMOVED_BY_GOOGLE", token.rsplit_once('.').unwrap().0)
@@ -36,7 +36,7 @@ async fn our_subscriptions_may_push() {
 }
 
 #[tokio::test]
-async fn no_token_is_told_apart_from_a_bad_one() {
+async fn a_missing_token_differs_from_an_invalid_one() {
     for header in [None, Some(""), Some("Bearer"), Some("Basic dXNlcjpwYXNz")] {
         assert_eq!(oidc().check(header, at(0)).await, Err(Error::Missing));
         assert_eq!(iam().check(header, at(0)).await, Err(Error::Missing));
@@ -45,7 +45,7 @@ async fn no_token_is_told_apart_from_a_bad_one() {
 }
 
 #[tokio::test]
-async fn another_genuine_account_may_not_push() {
+async fn another_valid_account_may_not_push() {
     for claims in [
         claims_with("email", json!("someone@else.test")),
         claims_with("email", Value::Null),
@@ -56,14 +56,14 @@ async fn another_genuine_account_may_not_push() {
 }
 
 #[tokio::test]
-async fn a_token_without_signature_is_good_only_where_the_platform_has_checked_it() {
+async fn an_unsigned_token_is_accepted_only_behind_the_platforms_check() {
     let authorization = stripped(&google("sub", json!("1234")));
     assert_eq!(iam().check(Some(&authorization), at(60)).await, Ok(()));
     assert_eq!(oidc().check(Some(&authorization), at(60)).await, Err(Error::BadSignature));
 }
 
 #[tokio::test]
-async fn what_the_platform_has_checked_is_still_compared() {
+async fn claims_are_checked_behind_the_platforms_check() {
     let check = async |claims| iam().check(Some(&stripped(&claims)), at(60)).await;
     assert_eq!(check(google("email", json!("someone@else.test"))).await, Err(Error::WrongAccount));
     assert_eq!(check(google("email_verified", json!(false))).await, Err(Error::WrongAccount));
@@ -76,6 +76,6 @@ async fn what_the_platform_has_checked_is_still_compared() {
 }
 
 #[tokio::test]
-async fn without_authentication_everyone_may_push() {
+async fn without_authentication_anyone_may_push() {
     assert_eq!(PushAuth::None.check(None, at(0)).await, Ok(()));
 }

@@ -27,7 +27,7 @@ fn encode(part: &Value) -> String {
 }
 
 #[tokio::test]
-async fn the_right_token_is_believed() {
+async fn a_valid_token_is_accepted() {
     let claims = verify_claims(&claims()).await.unwrap();
     assert_eq!((claims.iss.as_str(), claims.sub.as_str()), (ISSUER, "1234"));
     assert_eq!(claims.aud, [AUDIENCE]);
@@ -35,12 +35,12 @@ async fn the_right_token_is_believed() {
 }
 
 #[tokio::test]
-async fn one_of_several_audiences_is_enough() {
+async fn one_of_several_audiences_suffices() {
     assert!(verify_claims(&claims_with("aud", json!(["other", AUDIENCE]))).await.is_ok());
 }
 
 #[tokio::test]
-async fn another_audience_or_issuer_is_refused_and_told_which_is_right() {
+async fn another_audience_or_issuer_is_rejected_with_the_expected_one() {
     for aud in [json!("https://other.test"), json!(format!("{AUDIENCE}/")), json!([])] {
         let refused = verify_claims(&claims_with("aud", aud)).await;
         assert_eq!(refused, Err(Error::WrongAudience { expected: AUDIENCE.into() }));
@@ -50,7 +50,7 @@ async fn another_audience_or_issuer_is_refused_and_told_which_is_right() {
 }
 
 #[tokio::test]
-async fn a_token_is_good_between_its_times_with_ten_seconds_of_leeway() {
+async fn a_token_is_valid_between_its_times_with_ten_seconds_of_leeway() {
     let (verifier, token) = (verifier(), HOUSE.sign(&claims_with("nbf", json!(at(100).timestamp()))));
     let judge = async |second| verifier.verify(&token, at(second)).await.err();
     assert_eq!(judge(89).await, Some(Error::Premature));
@@ -62,7 +62,7 @@ async fn a_token_is_good_between_its_times_with_ten_seconds_of_leeway() {
 }
 
 #[tokio::test]
-async fn a_token_without_a_claim_that_we_need_is_malformed() {
+async fn a_token_without_a_required_claim_is_malformed() {
     for name in ["iss", "sub", "aud", "exp"] {
         assert!(matches!(verify_claims(&claims_without(name)).await, Err(Error::Malformed(_))), "{name}");
     }
@@ -72,7 +72,7 @@ async fn a_token_without_a_claim_that_we_need_is_malformed() {
 }
 
 #[tokio::test]
-async fn another_issuers_signature_under_our_key_id_is_a_bad_one() {
+async fn another_issuers_signature_with_our_key_id_is_invalid() {
     let stranger = Issuer::generate(ISSUER);
     assert_eq!(verify(&stranger.sign(&claims())).await, Err(Error::UnknownKey));
 
@@ -95,7 +95,7 @@ async fn a_changed_payload_is_a_bad_signature() {
 }
 
 #[tokio::test]
-async fn unsigned_tokens_are_refused() {
+async fn unsigned_tokens_are_rejected() {
     for alg in ["none", "None", "NONE"] {
         let header = encode(&json!({ "alg": alg, "kid": kid(), "typ": "JWT" }));
         let token = format!("{header}.{}.", encode(&claims()));
@@ -122,7 +122,7 @@ async fn a_token_that_does_not_name_its_key_is_malformed() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_is_malformed() {
+async fn other_texts_are_malformed_tokens() {
     let long = "x".repeat(20_000);
     for text in ["", ".", "..", "...", "a.b.c", "opaque", "e30.e30.e30", long.as_str()] {
         assert!(matches!(verify(text).await, Err(Error::Malformed(_))), "{text}");
@@ -130,7 +130,7 @@ async fn what_is_no_token_is_malformed() {
 }
 
 #[tokio::test]
-async fn elliptic_curve_tokens_are_believed_too() {
+async fn elliptic_curve_tokens_are_accepted() {
     let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
     let point = &pair.public_key().as_ref()[1..];
     let [x, y] = [&point[..32], &point[32..]].map(|half| BASE64_URL_SAFE_NO_PAD.encode(half));
@@ -144,14 +144,14 @@ async fn elliptic_curve_tokens_are_believed_too() {
 }
 
 #[tokio::test]
-async fn no_error_repeats_the_token() {
+async fn errors_do_not_contain_the_token() {
     let token = HOUSE.sign(&claims_with("aud", json!("https://other.test")));
     let error = verify(&token).await.unwrap_err().to_string();
     assert!(token.split('.').all(|part| !error.contains(part)));
 }
 
 #[tokio::test]
-async fn many_different_tokens_stay_right_though_few_are_remembered() {
+async fn the_cache_is_bounded_and_correct() {
     let verifier = verifier();
     for n in 0..1100 {
         let token = HOUSE.sign(&claims_with("sub", json!(n.to_string())));

@@ -119,7 +119,7 @@ async fn one_call_publishes_to_many_topics(rig: &Rig) {
     }
 }
 
-async fn a_refused_message_comes_again_under_the_same_id(rig: &Rig) {
+async fn a_rejected_message_is_redelivered_with_the_same_id(rig: &Rig) {
     let (topic, message) = topic_of("refused");
     let calls = AtomicUsize::new(0);
     let answer = move |_: &Delivery| match calls.fetch_add(1, Ordering::SeqCst) {
@@ -135,7 +135,7 @@ async fn a_refused_message_comes_again_under_the_same_id(rig: &Rig) {
     assert_eq!(second.delivery.message, message);
 }
 
-async fn a_message_refused_five_times_becomes_a_dead_letter(rig: &Rig) {
+async fn a_message_rejected_five_times_becomes_a_dead_letter(rig: &Rig) {
     let (topic, message) = topic_of("poison");
     let mut receiver = Receiver::answering(|_| StatusCode::INTERNAL_SERVER_ERROR);
     rig.subscribe(&topic, &receiver).await;
@@ -162,7 +162,7 @@ async fn many_messages_at_once_all_arrive(rig: &Rig) {
     }
 }
 
-async fn it_is_there(rig: &Rig) {
+async fn it_responds_to_a_ping(rig: &Rig) {
     rig.subscribe(&Topic::Evaluations, &Receiver::content()).await;
     rig.bus().ping().await.unwrap();
 }
@@ -182,8 +182,8 @@ mod local {
     promises! { Rig::Local(broker(Faults::default()));
         a_message_of_each_type_arrives_at_its_topic
         one_call_publishes_to_many_topics
-        a_refused_message_comes_again_under_the_same_id
-        a_message_refused_five_times_becomes_a_dead_letter
+        a_rejected_message_is_redelivered_with_the_same_id
+        a_message_rejected_five_times_becomes_a_dead_letter
         many_messages_at_once_all_arrive
         it_is_there
     }
@@ -195,8 +195,8 @@ mod remote {
     promises! { Rig::remote().await;
         a_message_of_each_type_arrives_at_its_topic
         one_call_publishes_to_many_topics
-        a_refused_message_comes_again_under_the_same_id
-        a_message_refused_five_times_becomes_a_dead_letter
+        a_rejected_message_is_redelivered_with_the_same_id
+        a_message_rejected_five_times_becomes_a_dead_letter
         many_messages_at_once_all_arrive
         it_is_there
     }
@@ -211,15 +211,15 @@ async fn pubsub_keeps_the_same_promises() {
     tokio::join!(
         a_message_of_each_type_arrives_at_its_topic(rig),
         one_call_publishes_to_many_topics(rig),
-        a_refused_message_comes_again_under_the_same_id(rig),
-        a_message_refused_five_times_becomes_a_dead_letter(rig),
+        a_rejected_message_is_redelivered_with_the_same_id(rig),
+        a_message_rejected_five_times_becomes_a_dead_letter(rig),
         many_messages_at_once_all_arrive(rig),
     );
-    it_is_there(rig).await;
+    it_responds_to_a_ping(rig).await;
 }
 
 #[tokio::test]
-async fn a_bus_that_is_away_is_unavailable() {
+async fn an_unreachable_bus_is_unavailable() {
     let nowhere = String::from("http://127.0.0.1:9");
     let closed = broker(Faults::default());
     closed.close().await;

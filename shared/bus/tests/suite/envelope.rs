@@ -55,7 +55,7 @@ fn a_push_has_the_shape_that_production_gives_it() {
 }
 
 #[test]
-fn without_a_dead_letter_policy_a_push_tells_no_attempt() {
+fn without_a_dead_letter_policy_a_push_has_no_attempt() {
     let (_, body) = wrap(&nudge(1), "7001", noon(), SUBSCRIPTION, None);
     assert!(serde_json::from_slice::<Value>(&body).unwrap().get("deliveryAttempt").is_none());
 }
@@ -85,7 +85,7 @@ fn a_push_with_one_name_of_the_id_or_with_unknown_keys_is_opened() {
 }
 
 #[test]
-fn a_push_may_hold_a_structured_event() {
+fn a_push_may_contain_a_structured_event() {
     let data = BASE64_STANDARD.encode(structured(&nudge(1)).to_string());
     for attributes in [json!({}), json!({ "Content-Type": "application/cloudevents+json; charset=utf-8" })] {
         let push = json!({ "message": { "data": data, "messageId": "9", "attributes": attributes } });
@@ -95,7 +95,7 @@ fn a_push_may_hold_a_structured_event() {
 }
 
 #[test]
-fn an_unwrapped_push_with_metadata_is_a_binary_event_that_knows_its_subscription() {
+fn an_unwrapped_push_with_metadata_is_a_binary_event_with_its_subscription() {
     let message = BusMessage::new(&nudge(1), "e1", noon());
     let mut pairs: Vec<_> = message.attributes.iter().map(|(name, value)| (&**name, &**value)).collect();
     pairs.push(("x-goog-pubsub-message-id", "7001"));
@@ -107,7 +107,7 @@ fn an_unwrapped_push_with_metadata_is_a_binary_event_that_knows_its_subscription
 }
 
 #[test]
-fn an_unwrapped_push_without_metadata_speaks_for_itself() {
+fn an_unwrapped_push_without_metadata_is_recognized_by_its_body() {
     let form = [("content-type", "application/x-www-form-urlencoded")];
     assert_eq!(opened(&form, &structured(&nudge(1))).unwrap().id, "e1");
     assert!(opened(&form, &nudge(1).data()).is_err());
@@ -142,7 +142,7 @@ fn eventarc_wraps_a_push_into_an_event() {
 }
 
 #[test]
-fn the_message_knows_its_trace_better_than_the_request_that_carries_it() {
+fn the_messages_trace_takes_precedence_over_the_requests() {
     let [ours, theirs] = ["a", "b"].map(|digit| format!("00-{}-{}-01", digit.repeat(32), digit.repeat(16)));
     let trace = |pairs: &[(&str, &str)]| {
         opened(&[binary(&nudge(1)).as_slice(), pairs].concat(), &nudge(1).data()).unwrap().traceparent
@@ -153,7 +153,7 @@ fn the_message_knows_its_trace_better_than_the_request_that_carries_it() {
 }
 
 #[test]
-fn what_can_never_succeed_says_who_it_is_and_why() {
+fn rejections_have_the_id_and_the_reason() {
     let check = |change: &dyn Fn(&mut Value), reason: &str| {
         let mut body = wrapped();
         change(&mut body);
@@ -171,7 +171,7 @@ fn what_can_never_succeed_says_who_it_is_and_why() {
 }
 
 #[test]
-fn what_is_no_push_at_all_is_rejected() {
+fn other_requests_are_rejected() {
     for body in ["", "null", "[]", "{}", "{\"message\":1}", "\u{0}", "not json"] {
         let rejected = open(&HeaderMap::new(), body.as_bytes()).unwrap_err();
         assert_eq!((rejected.id, rejected.source), (None, None), "{body}");

@@ -56,7 +56,7 @@ async fn messages_overtake_each_other() {
 }
 
 #[tokio::test]
-async fn held_back_messages_all_come_in_the_end() {
+async fn delayed_messages_all_arrive() {
     let delay = Some(Duration::from_millis(1)..Duration::from_millis(50));
     let arrived = arrivals(Faults { delay, seed: 1, ..Faults::default() }).await;
     assert_eq!(counts(&arrived).len(), 200);
@@ -64,7 +64,7 @@ async fn held_back_messages_all_come_in_the_end() {
 }
 
 #[tokio::test]
-async fn the_same_seed_gives_the_same_fate() {
+async fn the_same_seed_gives_the_same_faults() {
     let faults = |seed| Faults { duplicate: 0.3, drop: 0.3, reorder: true, seed, ..Faults::default() };
     assert_eq!(arrivals(faults(7)).await, arrivals(faults(7)).await);
     assert_ne!(arrivals(faults(7)).await, arrivals(faults(8)).await);

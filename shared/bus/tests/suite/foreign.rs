@@ -1,4 +1,4 @@
-//! Events that are no messages of ours.
+//! External events.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ fn foreign(body: &Value) -> CloudEvent {
 }
 
 #[test]
-fn a_message_of_ours_is_opened_as_ever() {
+fn our_own_messages_are_opened() {
     for message in
         one_of_each("light").into_iter().filter(|message| message.kind() != "dev.ebbflow.notice.v1")
     {
@@ -37,7 +37,7 @@ fn a_message_of_ours_is_opened_as_ever() {
 }
 
 #[test]
-fn an_event_from_elsewhere_keeps_what_it_says() {
+fn an_external_event_keeps_its_attributes_and_data() {
     let event = foreign(&json!({
         "specversion": "1.0", "id": "7", "source": "//storage/b", "type": "storage.finalized", "subject": "a.csv",
         "time": "2027-01-15T08:00:00Z", "bucket": "b", "datacontenttype": "application/json", "data": {"size": 3},
@@ -55,7 +55,7 @@ fn an_event_from_elsewhere_keeps_what_it_says() {
 }
 
 #[test]
-fn a_message_that_is_no_event_is_known_by_its_subscription_and_its_id() {
+fn a_plain_message_gets_its_subscription_and_id() {
     let push = |data: &str| {
         json!({
             "message": {"attributes": {"objectId": "a.csv", "bucketId": "b"}, "data": BASE64_STANDARD.encode(data), "messageId": "9"},
@@ -72,7 +72,7 @@ fn a_message_that_is_no_event_is_known_by_its_subscription_and_its_id() {
 }
 
 #[test]
-fn what_is_neither_a_push_nor_an_event_is_rejected() {
+fn other_requests_are_rejected() {
     for body in
         [json!({}), json!([1]), json!({"message": {"data": "§"}}), json!({"message": {"data": "e30="}})]
     {
@@ -83,7 +83,7 @@ fn what_is_neither_a_push_nor_an_event_is_rejected() {
 }
 
 #[tokio::test]
-async fn a_subscription_that_wants_one_type_gets_no_other() {
+async fn a_filtered_subscription_receives_only_its_type() {
     let (broker, mut receiver) = (broker(Faults::default()), Receiver::content());
     let only = |kind: &str| Some(kind.to_owned());
     let picky = Subscription { only: only("dev.ebbflow.run.finished.v1"), ..receiver.subscription("picky") };

@@ -32,7 +32,7 @@ async fn each_message_gets_an_id() {
 }
 
 #[tokio::test]
-async fn a_bad_request_is_refused_whole_and_told_why() {
+async fn an_invalid_request_is_rejected_as_a_whole() {
     let many = vec![json!({ "data": "e30=" }); 1001];
     for (messages, reason) in [
         (json!([]), "1 to 1000"),

@@ -41,7 +41,7 @@ async fn every_subscription_of_a_topic_gets_the_message_and_other_topics_do_not(
 }
 
 #[tokio::test]
-async fn a_message_comes_again_with_its_id_until_it_is_acknowledged() {
+async fn a_message_is_redelivered_with_its_id_until_it_is_acknowledged() {
     let refuse_twice = |delivery: &ebbflow_bus::envelope::Delivery| match delivery.attempt {
         Some(3) => StatusCode::ACCEPTED,
         _ => StatusCode::CONFLICT,
@@ -74,7 +74,7 @@ async fn only_the_acknowledging_statuses_acknowledge() {
 }
 
 #[tokio::test]
-async fn what_is_refused_too_often_becomes_a_dead_letter_that_can_be_subscribed() {
+async fn an_undeliverable_message_becomes_a_dead_letter_that_can_be_subscribed_to() {
     let broker = broker(Faults::default());
     let sick = Receiver::answering(|_| StatusCode::SERVICE_UNAVAILABLE);
     let mut undertaker = Receiver::content();
@@ -114,7 +114,7 @@ async fn a_handler_that_panics_has_not_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_handler_past_the_deadline_goes_on_while_the_message_comes_again() {
+async fn a_handler_past_the_deadline_continues_while_the_message_is_redelivered() {
     let (calls, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
     let (counter, signal) = (calls.clone(), done.clone());
     let second_came = Arc::new(Notify::new());
@@ -143,7 +143,7 @@ async fn a_handler_past_the_deadline_goes_on_while_the_message_comes_again() {
 }
 
 #[tokio::test]
-async fn publishing_waits_for_no_receiver_and_a_receiver_holds_no_more_than_its_window() {
+async fn publishing_does_not_wait_for_receivers_and_deliveries_stay_within_the_window() {
     let (doors, held) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let (entry, counter) = (doors.clone(), held.clone());
     let handler = async move || {
@@ -166,7 +166,7 @@ async fn publishing_waits_for_no_receiver_and_a_receiver_holds_no_more_than_its_
 }
 
 #[tokio::test]
-async fn a_closed_broker_finishes_what_it_delivers_and_takes_nothing() {
+async fn a_closed_broker_finishes_deliveries_and_accepts_no_messages() {
     let (inside, leave) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (entered, exit, finished) = (inside.clone(), leave.clone(), Arc::new(AtomicUsize::new(0)));
     let counter = finished.clone();
@@ -196,7 +196,7 @@ async fn a_closed_broker_finishes_what_it_delivers_and_takes_nothing() {
 }
 
 #[tokio::test]
-async fn closing_does_not_wait_for_a_message_that_would_come_again_later() {
+async fn closing_does_not_wait_for_redeliveries() {
     let mut receiver = Receiver::answering(|_| StatusCode::SERVICE_UNAVAILABLE);
     let broker = broker(Faults::default());
     let mut subscription = receiver.subscription("evaluate");

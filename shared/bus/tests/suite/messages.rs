@@ -130,7 +130,7 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
 }
 
 #[test]
-fn work_of_remote_queues_is_pushed_to_nobody_and_all_else_is() {
+fn work_of_remote_queues_is_not_pushed() {
     for (queue, pushed) in [("remote", false), ("remote-gpu", false), ("remotely", true), ("light", true)] {
         let messages = [work(queue, 1), work("heavy", 2)];
         let all: Vec<&Message> = ebbflow_bus::pushed(&messages).collect();

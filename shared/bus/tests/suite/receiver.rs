@@ -1,4 +1,4 @@
-//! A function that answers as it is told and shows what it was sent.
+//! A test function that returns configured responses and records its requests.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -20,12 +20,12 @@ pub(crate) const ISSUER: &str = "https://issuer.test";
 
 pub(crate) static HOUSE: LazyLock<Arc<Issuer>> = LazyLock::new(|| Arc::new(Issuer::generate(ISSUER)));
 
-/// A broker of the house that misbehaves like this.
+/// A broker with these faults.
 pub(crate) fn broker(faults: Faults) -> Broker {
     Broker::new(Arc::new(SystemClock), HOUSE.clone(), ACCOUNT, faults)
 }
 
-/// What the receiver saw, and the status that it gave.
+/// A recorded request, and the status of its response.
 pub(crate) struct Seen {
     pub(crate) delivery: Delivery,
     pub(crate) authorization: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Answers each delivery with a status.
+    /// Responds to each delivery with a status.
     pub(crate) fn answering(answer: impl Fn(&Delivery) -> StatusCode + Send + Sync + 'static) -> Self {
         let (sender, seen) = mpsc::unbounded_channel();
         let answer = Arc::new(answer);
@@ -53,7 +53,7 @@ impl Receiver {
         Self { router: Router::new().route("/push", post(handler)), seen }
     }
 
-    /// Answers each delivery with 204.
+    /// Responds to each delivery with 204.
     pub(crate) fn content() -> Self {
         Self::answering(|_| StatusCode::NO_CONTENT)
     }
@@ -63,7 +63,7 @@ impl Receiver {
         testkit::within_deadline("a delivery", self.seen.recv()).await.expect("the receiver lives")
     }
 
-    /// What was delivered and not yet looked at.
+    /// The deliveries that the test has not read yet.
     pub(crate) fn so_far(&mut self) -> Vec<Seen> {
         std::iter::from_fn(|| self.seen.try_recv().ok()).collect()
     }
@@ -75,7 +75,7 @@ impl Receiver {
     }
 }
 
-/// Serves the routes on a free port and says where.
+/// Serves the routes on a free port and returns the address.
 pub(crate) async fn serve(router: Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

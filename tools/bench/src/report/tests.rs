@@ -14,9 +14,9 @@ fn report() -> Report {
         rows_in_thousands_per_second: 220_000.0,
     };
     let figures = vec![
-        Figure::new("tasks ended", 12_345.678, "/s").at_least(10_000.0),
+        Figure::new("tasks completed", 12_345.678, "/s").at_least(10_000.0),
         Figure::new("messages per step", 2.066, "").at_most(2.0),
-        Figure::new("a run, p50", 21.04, "ms"),
+        Figure::new("run, p50", 21.04, "ms"),
     ];
     let mut chain = Outcome::new("statements", "chains of 10 tasks", figures).with_note("it was a quiet day");
     let statement =

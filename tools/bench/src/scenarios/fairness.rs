@@ -49,7 +49,7 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     };
     world.close().await?;
     let figures = vec![
-        Figure::new("tasks of A before B's: a round is one", before as f64, "").at_most(1.0),
+        Figure::new("tasks of A before B's (one round)", before as f64, "").at_most(1.0),
         Figure::new("tasks waiting when B's arrived", f64::from(queue.waiting), ""),
     ];
     Ok(Outcome::new("fairness", format!("one task of B behind {many} of A, one slot"), figures))

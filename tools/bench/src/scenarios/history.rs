@@ -32,9 +32,9 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     bench.progress("measuring history: the load");
     let full = load::keep_busy(bench, world, "chain", IN_FLIGHT, span).await?;
     let figures = vec![
-        Figure::new("tasks ended, full against empty", full.rate / empty.rate, "×").at_least(0.9),
-        Figure::new("tasks ended, empty", empty.rate, "/s"),
-        Figure::new("tasks ended, full", full.rate, "/s"),
+        Figure::new("tasks completed, full vs. empty history", full.rate / empty.rate, "×").at_least(0.9),
+        Figure::new("tasks completed, empty", empty.rate, "/s"),
+        Figure::new("tasks completed, full", full.rate, "/s"),
         Figure::new("a page of runs, p50", pages.at(50), "ms"),
         Figure::new("a page of runs, p95", pages.at(95), "ms").at_most(50.0),
     ];

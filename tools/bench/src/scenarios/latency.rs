@@ -34,9 +34,9 @@ pub(super) async fn latency(bench: &Bench) -> Result<Outcome> {
     let figures = vec![
         Figure::new("one step to the next, p50", gaps.at(50), "ms").at_most(2.0),
         Figure::new("one step to the next, p99", gaps.at(99), "ms").at_most(8.0),
-        Figure::new("one step to the next, max", gaps.at(100), "ms"),
-        Figure::new("a whole step, p50", wholes.at(50), "ms"),
-        Figure::new("a whole step, p99", wholes.at(99), "ms"),
+        Figure::new("one step to the next, maximum", gaps.at(100), "ms"),
+        Figure::new("whole step, p50", wholes.at(50), "ms"),
+        Figure::new("whole step, p99", wholes.at(99), "ms"),
     ];
     Ok(Outcome::new("latency", format!("{runs} chains of 10 tasks, one after the other"), figures))
 }
@@ -53,7 +53,7 @@ pub(super) async fn trigger(bench: &Bench) -> Result<Outcome> {
     let figures = vec![
         Figure::new("accepted, p50", responses.at(50), "ms").at_most(3.0),
         Figure::new("accepted, p99", responses.at(99), "ms").at_most(20.0),
-        Figure::new("accepted, max", responses.at(100), "ms"),
+        Figure::new("accepted, maximum", responses.at(100), "ms"),
     ];
     let what = format!("runs of one task through the API, {RATE} per second for {seconds} s");
     Ok(Outcome::new("trigger", what, figures))
@@ -111,8 +111,8 @@ pub(super) async fn start(bench: &Bench) -> Result<Outcome> {
     let (took, memory) = (Percentiles::of(took), Percentiles::of(memory));
     let figures = vec![
         Figure::new("start to ready, p50", took.at(50), "ms").at_most(50.0),
-        Figure::new("start to ready, max", took.at(100), "ms"),
-        Figure::new("memory of an idle function, max", memory.at(100), "MB").at_most(25.0),
+        Figure::new("start to ready, maximum", took.at(100), "ms"),
+        Figure::new("memory of an idle function, maximum", memory.at(100), "MB").at_most(25.0),
     ];
     Ok(Outcome::new("start", format!("each function as a process, {rounds} times"), figures))
 }

@@ -51,7 +51,10 @@ pub(super) async fn memory(bench: &Bench) -> Result<Outcome> {
     let load = chain_load(bench).await?;
     let figures = match idle.zip(load.memory) {
         Some((idle, max)) => {
-            vec![Figure::new("before", idle, "MB"), Figure::new("under load, max", max, "MB").at_most(150.0)]
+            vec![
+                Figure::new("before", idle, "MB"),
+                Figure::new("under load, maximum", max, "MB").at_most(150.0),
+            ]
         }
         None => Vec::new(),
     };
@@ -87,12 +90,13 @@ pub(super) async fn wide(bench: &Bench) -> Result<Outcome> {
     let many_cost = time_fan_outs(&world, narrow, wide / narrow).await? / wide as f64;
     world.close().await?;
     let figures = vec![
-        Figure::new("cost of a task, wide compared with 100", wide_cost / narrow_cost, "×").at_most(1.3),
+        Figure::new("cost per task, one wide fan-out vs. fan-outs of 100", wide_cost / narrow_cost, "×")
+            .at_most(1.3),
         Figure::new("a task of a fan-out of 100", narrow_cost * 1e6, "µs"),
-        Figure::new("a task of the wide one", wide_cost * 1e6, "µs"),
-        Figure::new("tasks of the wide one", 1.0 / wide_cost, "/s"),
-        Figure::new("tasks of as many in fan-outs of 100 at once", 1.0 / many_cost, "/s"),
-        Figure::new("the wide one compared with many at once", many_cost / wide_cost, "×").at_least(0.6),
+        Figure::new("a task of the wide fan-out", wide_cost * 1e6, "µs"),
+        Figure::new("tasks of the wide fan-out", 1.0 / wide_cost, "/s"),
+        Figure::new("tasks of concurrent fan-outs of 100", 1.0 / many_cost, "/s"),
+        Figure::new("wide vs. concurrent", many_cost / wide_cost, "×").at_least(0.6),
     ];
     let what = format!("a fan-out of {wide}, 20 of {narrow} in turn, and {} at once", wide / narrow);
     Ok(Outcome::new("wide", what, figures))
@@ -115,14 +119,14 @@ pub(super) async fn instances(bench: &Bench) -> Result<Outcome> {
     let wide = wide_rate(bench).await?;
     let rollbacks = |load: &Load| load.counters.rollbacks as f64 / load.steps;
     let figures = vec![
-        Figure::new("tasks ended, one of each", one.rate, "/s"),
-        Figure::new("tasks ended, two of each", two.rate, "/s"),
-        Figure::new("two compared with one", two.rate / one.rate, "×"),
-        Figure::new("rollbacks per step, one", rollbacks(&one), "").at_most(0.01),
-        Figure::new("rollbacks per step, two", rollbacks(&two), "").at_most(0.01),
+        Figure::new("tasks completed, one of each", one.rate, "/s"),
+        Figure::new("tasks completed, two of each", two.rate, "/s"),
+        Figure::new("two vs. one", two.rate / one.rate, "×"),
+        Figure::new("rolled-back transactions per step, one", rollbacks(&one), "").at_most(0.01),
+        Figure::new("rolled-back transactions per step, two", rollbacks(&two), "").at_most(0.01),
         Figure::new("transactions per step, two", two.counters.commits as f64 / two.steps, ""),
         Figure::new("tasks of one wide run, two of each", wide, "/s"),
-        Figure::new("one wide run compared with many runs, two of each", wide / two.rate, "×").at_least(0.6),
+        Figure::new("one wide run vs. many runs, two of each", wide / two.rate, "×").at_least(0.6),
     ];
     Ok(Outcome::new("instances", what, figures)
         .with_note("pushes go over HTTP here, through a balancer in this process; all share the same cores"))

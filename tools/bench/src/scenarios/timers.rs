@@ -35,7 +35,7 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     let mut figures = vec![
         Figure::new("timers fired", timers as f64 / late, "/s").at_least(5_000.0),
         Figure::new("timers fired early", early as f64, "").at_most(0.0),
-        Figure::new("the last one was late by", late * 1e3, "ms"),
+        Figure::new("lateness of the last one", late * 1e3, "ms"),
     ];
     if !bench.quick {
         bench.progress("watching an idle minute");

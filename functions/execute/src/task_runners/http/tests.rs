@@ -135,7 +135,7 @@ async fn an_error_names_the_request_without_its_secrets_and_quotes_the_answer() 
     let host = address.trim_start_matches("http://");
     let url = format!("http://user:hunter2@{host}/status/503?key=hunter2#x");
     let failure = ask_at(&url, json!({})).await.unwrap_err();
-    let asked = format!("GET {address}/status/503?… answered 503 Service Unavailable (Retry-After: 30 s): ");
+    let asked = format!("GET {address}/status/503?… returned 503 Service Unavailable (Retry-After: 30 s): ");
     let quote = failure.message.strip_prefix(&asked).unwrap_or_else(|| panic!("{}", failure.message));
     assert!(quote.starts_with("refused because of this"), "{quote}");
     assert_eq!(quote.chars().count(), 200);
@@ -146,7 +146,7 @@ async fn only_an_expected_status_is_a_success() {
     let output = ask("/status/404", json!({"expected_status": [200, 404]})).await.unwrap();
     assert_eq!(output["status"], 404);
     let failure = ask("/text", json!({"expected_status": [201]})).await.unwrap_err();
-    assert!(failure.message.ends_with("answered 200 OK: 42"), "{}", failure.message);
+    assert!(failure.message.ends_with("returned 200 OK: 42"), "{}", failure.message);
 }
 
 #[tokio::test]
@@ -170,13 +170,13 @@ async fn at_most_five_redirects_are_followed() {
 async fn an_answer_of_more_than_a_mebibyte_is_an_error() {
     let failure = ask("/large", json!({})).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Permanent);
-    assert!(failure.message.contains("answered with more than 1048576 bytes"), "{}", failure.message);
+    assert!(failure.message.contains("returned more than 1048576 bytes"), "{}", failure.message);
 }
 
 #[tokio::test]
 async fn a_header_that_http_does_not_allow_is_named_without_its_value() {
     let failure = ask("/text", json!({"headers": {"X-Key": "hunter2\n"}})).await.unwrap_err();
-    assert_eq!(failure.message, "the value of header `X-Key` holds what HTTP does not allow");
+    assert_eq!(failure.message, "the value of header `X-Key` contains characters that HTTP does not allow");
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn a_redirect_to_another_host_does_not_carry_custom_headers() {
     };
     let failure = ask(there, json!({"X-Key": "hunter2"})).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Permanent);
-    assert!(failure.message.contains("its headers are for the host"), "{}", failure.message);
+    assert!(failure.message.contains("its headers are for the original host"), "{}", failure.message);
     let home = address.strip_prefix("http://").unwrap();
     assert_eq!(ask(home, json!({"X-Key": "hunter2"})).await.unwrap()["body"], "42");
     assert_eq!(ask(there, json!({"Accept": "text/plain"})).await.unwrap()["body"], "42");

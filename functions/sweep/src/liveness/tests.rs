@@ -8,9 +8,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use bus::envelope;
 use model::message::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
-use model::{
-    Clock, Message, RunId, Task, TaskIndex, TaskState, WorkerCommandKind, WorkerFacts, WorkerId,
-};
+use model::{Clock, Message, RunId, Task, TaskIndex, TaskState, WorkerCommandKind, WorkerFacts, WorkerId};
 use store::{Heartbeat, Silence};
 use testkit::run_others;
 use tokio::task::JoinHandle;

@@ -88,7 +88,6 @@ locals {
         RUST_LOG            = var.log_filter
       },
       local.environment_by_function[function.function],
-      local.wake_environment,
       var.otlp == null ? {} : { EBB_OTLP_ENDPOINT = var.otlp.endpoint },
       try(var.otlp.google, false) ? { EBB_OTLP_AUTH = "google" } : {},
       var.database.iam_login ? {

@@ -60,16 +60,11 @@ const SET_ELSEWHERE: [(&str, &str); 22] = [
 ];
 
 /// What terraform sets ahead of the code, and what the code does with it. An entry goes with the code that reads it.
-const SET_AHEAD: [(&str, &str); 9] = [
+const SET_AHEAD: [(&str, &str); 4] = [
     ("EBB_OTLP_AUTH", "`google`: sends Google's access tokens with metrics and spans"),
     ("EBB_OTLP_HEADERS", "headers for metrics and spans, `name=value` separated by commas"),
     ("EBB_QUEUE_SECONDS", "`queue=seconds`: registration rejects longer timeouts"),
     ("EBB_REQUEST_SECONDS", "attempts and streams end themselves before the platform ends the request"),
-    ("EBB_TOPIC_PREFIX", "what the names of topics begin with"),
-    ("EBB_WAKE", "`tasks`: Cloud Tasks wake the sweep"),
-    ("EBB_WAKE_AUDIENCE", "the audience of a wake-up's token"),
-    ("EBB_WAKE_QUEUE", "the queue of wake-ups"),
-    ("EBB_WAKE_URL", "where wake-ups go"),
 ];
 
 type Names = BTreeSet<String>;
@@ -346,7 +341,6 @@ fn planted_mistakes_are_found() {
         ),
         ("terraform/pubsub.tf", "/dead-letters\"\n", "/push\"\n", "dead letters"),
         ("terraform/scheduler.tf", ".uri}/sweep\"", ".uri}/swep\"", "woken"),
-        ("terraform/scheduler.tf", "EBB_WAKE_QUEUE", "EBB_WAKE_QEUE", "EBB_WAKE_QUEUE"),
         (
             "deploy/grafana/dashboards/reliability.json",
             "ebbflow_breakers_open",

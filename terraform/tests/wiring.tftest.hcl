@@ -316,9 +316,9 @@ run "people_may_sign_in_and_requests_go_where_they_are_let" {
   command = plan
 
   variables {
-    api      = { accounts = ["@example.com"] }
-    sign_in  = { client_id = "console-client", client_secret = "console-client-secret", session_key = "console-session-key" }
-    egress = { only = ["*.partner.example", "10.8.0.0/24"], allow = ["10.8.0.0/24"] }
+    api     = { accounts = ["@example.com"] }
+    sign_in = { client_id = "console-client", client_secret = "console-client-secret", session_key = "console-session-key" }
+    egress  = { only = ["*.partner.example", "10.8.0.0/24"], allow = ["10.8.0.0/24"] }
   }
 
   assert {
@@ -403,23 +403,6 @@ run "people_reach_the_console_through_the_proxy" {
   }
 }
 
-run "the_sweep_is_woken_by_tasks" {
-  command = apply
-
-  variables {
-    wake = "tasks"
-  }
-
-  assert {
-    condition     = google_cloud_tasks_queue.wake[0].name == "ebbflow-wake" && google_cloud_scheduler_job.sweep.schedule == "0 * * * *" && contains(keys(google_project_service.api), "cloudtasks.googleapis.com")
-    error_message = "There is a queue, and the tick is a safety net."
-  }
-  assert {
-    condition     = alltrue([for name in keys(local.functions) : local.environment[name].EBB_WAKE == "tasks" && local.environment[name].EBB_WAKE_AUDIENCE == local.audiences.sweep && google_cloud_tasks_queue_iam_member.function_wakes[name].role == "roles/cloudtasks.enqueuer" && google_service_account_iam_member.function_wakes[name].role == "roles/iam.serviceAccountUser"])
-    error_message = "Every function may create tasks that the sweep accepts."
-  }
-}
-
 run "the_database_keeps_hours" {
   command = apply
 
@@ -461,7 +444,6 @@ run "two_share_a_project" {
     name           = "ebb-test"
     api            = { accounts = ["@example.com"] }
     iap            = true
-    wake           = "tasks"
     otlp           = { google = true }
     archive        = {}
     event_topics   = ["projects/other-project/topics/orders"]
@@ -478,7 +460,7 @@ run "two_share_a_project" {
       [for job in google_cloud_scheduler_job.database_hours : job.name],
       [google_service_account.invoker.account_id, google_service_account.migrate.account_id, google_service_account.deployer.account_id, google_cloud_run_v2_job.migrate.name, google_cloud_scheduler_job.sweep.name,
         google_sql_database_instance.this.name, google_artifact_registry_repository.images.repository_id, google_secret_manager_secret.database_url.secret_id, google_compute_network.this.name, google_compute_subnetwork.functions.name,
-      google_compute_global_address.database.name, google_cloud_tasks_queue.wake[0].name, google_logging_metric.backup_failures.name, google_logging_project_exclusion.internal_requests.name],
+      google_compute_global_address.database.name, google_logging_metric.backup_failures.name, google_logging_project_exclusion.internal_requests.name],
     ) : startswith(name, "ebb-test")])
     error_message = "Everything has the installation's name."
   }

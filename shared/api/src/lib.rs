@@ -97,7 +97,7 @@ impl Api {
     pub fn configured(config: &Config, connected: Connected) -> Result<Option<Self>, auth::Error> {
         let Some(access) = &config.api else { return Ok(None) };
         let project = match &config.bus {
-            BusConfig::PubSub { project, endpoint: None } => Some(project.clone()),
+            BusConfig::PubSub { project, endpoint: None, .. } => Some(project.clone()),
             _ => None,
         };
         let links = Links { project, ..Links::local(config.console_url.as_deref().unwrap_or_default()) };

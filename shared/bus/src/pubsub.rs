@@ -47,6 +47,7 @@ impl RetryPolicy for Transient {
 /// Publishes to the topics of one project.
 pub struct PubSub {
     project: String,
+    prefix: String,
     base: BasePublisher,
     publishers: Mutex<BTreeMap<String, Publisher>>,
     topics: TopicAdmin,
@@ -67,6 +68,7 @@ impl PubSub {
         }
         Ok(Self {
             project: project.into(),
+            prefix: Topic::DEFAULT_PREFIX.into(),
             base: base.build().await.map_err(Error::unavailable)?,
             publishers: Mutex::default(),
             topics: topics.build().await.map_err(Error::unavailable)?,
@@ -74,12 +76,17 @@ impl PubSub {
         })
     }
 
+    /// The same bus, where the installation's topics begin with `prefix`.
+    pub fn with_prefix(self, prefix: impl Into<String>) -> Self {
+        Self { prefix: prefix.into(), ..self }
+    }
+
     fn topic_name(&self, id: &str) -> String {
         format!("projects/{}/topics/{id}", self.project)
     }
 
     fn publisher(&self, topic: &Topic) -> Publisher {
-        let id = topic.id();
+        let id = topic.id_with(&self.prefix);
         let mut publishers = self.publishers.lock().expect("no holder panics");
         let start = || {
             // Sends batches at once; the default waits 10 ms for more, which would delay every single message.
@@ -101,7 +108,7 @@ impl Bus for PubSub {
     }
 
     async fn ping(&self) -> Result<(), Error> {
-        let topic = self.topic_name(&Topic::Evaluations.id());
+        let topic = self.topic_name(&Topic::Evaluations.id_with(&self.prefix));
         let request = self.topics.get_topic().set_topic(topic);
         let request = request.with_attempt_timeout(PING_TIMEOUT).with_retry_policy(NeverRetry);
         match request.send().await {

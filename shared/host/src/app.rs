@@ -12,7 +12,7 @@ use store::Postgres;
 
 use crate::config::{BusConfig, DatabaseLogin};
 use crate::database_login::{self, AccessTokens};
-use crate::{Config, Operations};
+use crate::{Config, Operations, starting};
 
 /// The state shared by a function's handlers. Cloning is cheap.
 #[derive(Clone)]
@@ -76,8 +76,19 @@ impl App {
 }
 
 impl Connected {
+    /// Connects as soon as the database accepts a connection. A cold database, or the network of a new instance, may take
+    /// minutes; and so may a new account until the database knows it.
+    pub(crate) async fn when_available(config: &Config) -> Result<Self, StartError> {
+        let is_temporary = |error: &StartError| match error {
+            StartError::Store(store::Error::Unavailable(_)) | StartError::Login(_) => true,
+            StartError::Store(_) => config.database_login == DatabaseLogin::Iam,
+            StartError::Bus(_) | StartError::Auth(_) => false,
+        };
+        starting::retry(|| Self::new(config), is_temporary).await
+    }
+
     /// Connects to the database and the bus that the configuration names, on the machine's clock.
-    pub(crate) async fn new(config: &Config) -> Result<Self, StartError> {
+    async fn new(config: &Config) -> Result<Self, StartError> {
         let (url, connections) = (&config.database_url, config.database_connections);
         let store = match config.database_login {
             DatabaseLogin::Password => Postgres::connect(url, connections).await?,
@@ -88,8 +99,9 @@ impl Connected {
         };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let bus: Arc<dyn bus::Bus> = match &config.bus {
-            BusConfig::PubSub { project, endpoint } => {
-                Arc::new(bus::pubsub::PubSub::connect(project, endpoint.clone()).await?)
+            BusConfig::PubSub { project, endpoint, topic_prefix } => {
+                let bus = bus::pubsub::PubSub::connect(project, endpoint.clone()).await?;
+                Arc::new(bus.with_prefix(topic_prefix))
             }
             BusConfig::Broker { url } => Arc::new(bus::remote::Remote::new(url, "local")?),
         };

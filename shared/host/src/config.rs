@@ -7,6 +7,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
+use model::Topic;
 
 use crate::{EgressPolicy, Secrets};
 
@@ -118,6 +119,8 @@ pub enum BusConfig {
         project: String,
         /// The emulator's address, if it is not Google's service.
         endpoint: Option<String>,
+        /// `EBB_TOPIC_PREFIX`: what the ids of topics begin with.
+        topic_prefix: String,
     },
     /// `EBB_BROKER_URL`: a local broker that accepts messages over HTTP.
     Broker {
@@ -301,9 +304,13 @@ impl Reader<'_> {
 
     fn bus(&mut self) -> BusConfig {
         match (self.optional("EBB_PROJECT"), self.optional("EBB_BROKER_URL")) {
-            (Some(project), None) => {
-                BusConfig::PubSub { project, endpoint: self.optional("EBB_PUBSUB_ENDPOINT") }
-            }
+            (Some(project), None) => BusConfig::PubSub {
+                project,
+                endpoint: self.optional("EBB_PUBSUB_ENDPOINT"),
+                topic_prefix: self
+                    .optional("EBB_TOPIC_PREFIX")
+                    .unwrap_or_else(|| Topic::DEFAULT_PREFIX.to_owned()),
+            },
             (None, Some(url)) => BusConfig::Broker { url },
             (project, _) => {
                 let fault = if project.is_some() { "both are set" } else { "neither is set" };

@@ -9,11 +9,14 @@ use serde_json::json;
 
 use crate::{App, operations};
 
-/// `/livez` returns 200 while the process serves; `/readyz` returns 200 if the database and the bus respond. `/metrics` and
-/// `/log-level` are for operators.
+/// `/alive` and `/livez` return 200 while the process serves. `/started` returns 200 from the first connection to the database
+/// on: before that, the process has none of these routes and returns 503. `/readyz` returns 200 if the database and the bus
+/// respond. `/metrics` and `/log-level` are for operators.
 pub fn health(app: App) -> Router {
     Router::new()
+        .route("/alive", get(|| async { "ok" }))
         .route("/livez", get(|| async { "ok" }))
+        .route("/started", get(|| async { "ok" }))
         .route("/readyz", get(ready))
         .with_state(app.clone())
         .merge(operations::router(app))

@@ -16,6 +16,7 @@ mod reply;
 mod request_timeout;
 pub mod secrets;
 mod serve;
+mod starting;
 pub mod storage;
 pub mod telemetry;
 mod traces;
@@ -34,6 +35,6 @@ pub use reply::{Reply, Verdict};
 pub use request_timeout::request_timeout;
 pub use secrets::Secrets;
 pub use serve::{
-    DEFAULT_GRACE_PERIOD, Serving, ShutdownNotice, ShutdownSignal, main, serve, shutdown_signal,
+    DEFAULT_GRACE_PERIOD, OnShutdown, Serving, ShutdownNotice, ShutdownSignal, main, serve, shutdown_signal,
 };
 pub use telemetry::init as init_telemetry;

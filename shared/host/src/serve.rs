@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,8 +11,10 @@ use futures::future::{self, BoxFuture, FutureExt, Shared};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::app::StartError;
 use crate::config::Environment;
 use crate::metrics::{self, Exporter};
+use crate::starting::Gate;
 use crate::{Config, Connected, init_telemetry, listener, observe_request};
 
 /// How long work in progress may continue after SIGTERM, by default. Cloud Run kills the process two seconds later.
@@ -27,8 +30,11 @@ pub struct Serving {
     /// Resolves when the process should shut down by itself.
     pub finished: BoxFuture<'static, ()>,
     /// Finishes work outside requests, within the grace period.
-    pub on_shutdown: Box<dyn FnOnce(Duration) -> BoxFuture<'static, ()> + Send>,
+    pub on_shutdown: OnShutdown,
 }
+
+/// Finishes work within the given time.
+pub type OnShutdown = Box<dyn FnOnce(Duration) -> BoxFuture<'static, ()> + Send>;
 
 impl From<Router> for Serving {
     fn from(router: Router) -> Self {
@@ -73,7 +79,21 @@ pub async fn serve(
     signal: ShutdownSignal,
     grace: Duration,
 ) -> std::io::Result<()> {
-    let Serving { router, finished, on_shutdown } = serving.into();
+    let serving = observed(serving.into());
+    serve_unobserved(listener, serving, signal, grace).await
+}
+
+fn observed(serving: Serving) -> Serving {
+    Serving { router: serving.router.layer(axum::middleware::from_fn(observe_request)), ..serving }
+}
+
+async fn serve_unobserved(
+    listener: TcpListener,
+    serving: Serving,
+    signal: ShutdownSignal,
+    grace: Duration,
+) -> std::io::Result<()> {
+    let Serving { router, finished, on_shutdown } = serving;
     let shutdown = async move {
         tokio::select! {
             () = signal => {}
@@ -82,8 +102,7 @@ pub async fn serve(
     };
     let shutdown = shutdown.boxed().shared();
     let notice = Extension(ShutdownNotice(Some(shutdown.clone())));
-    let router = router.layer(axum::middleware::from_fn(observe_request)).layer(notice);
-    let requests = listener::serve(listener, router, shutdown.clone());
+    let requests = listener::serve(listener, router.layer(notice), shutdown.clone());
     let begun = shutdown.clone();
     let on_shutdown = async move {
         begun.await;
@@ -101,10 +120,10 @@ pub async fn serve(
     Ok(())
 }
 
-/// Reads the configuration, connects, serves `$PORT`. With `--check` it only checks the configuration.
+/// Reads the configuration, serves `$PORT` and connects, in this order. With `--check` it only checks the configuration.
 pub fn main<F, S>(name: &str, serving: impl FnOnce(Config, Connected) -> F) -> ExitCode
 where
-    F: Future<Output = Result<S, crate::app::StartError>>,
+    F: Future<Output = Result<S, StartError>>,
     S: Into<Serving>,
 {
     let environment = Environment::of_process();
@@ -138,19 +157,33 @@ async fn run<F, S>(
     serving: impl FnOnce(Config, Connected) -> F,
 ) -> Result<(), Box<dyn std::error::Error>>
 where
-    F: Future<Output = Result<S, crate::app::StartError>>,
+    F: Future<Output = Result<S, StartError>>,
     S: Into<Serving>,
 {
     let signal = shutdown_signal();
     let listener = TcpListener::bind(SocketAddr::from((config.host, config.port))).await?;
-    let connected = Connected::new(&config).await?;
+    let address = listener.local_addr()?;
     let grace = Duration::from_secs(config.grace_seconds.into());
     let exporter = config.otlp_endpoint.as_deref().map(|url| Exporter::new(url, name)).transpose()?;
-    let serving = serving(config, connected).await?;
-    tracing::info!("{name} is listening on {}", listener.local_addr()?);
-    let Some(exporter) = exporter else { return Ok(serve(listener, serving, signal, grace).await?) };
+    let gate = Gate::default();
+    let served = serve_unobserved(listener, gate.serving(), signal, grace);
+    let work = async {
+        let mut served = pin!(served);
+        let start = async {
+            let connected = Connected::when_available(&config).await?;
+            gate.open(observed(serving(config, connected).await?.into()));
+            tracing::info!("{name} is listening on {address}");
+            Ok::<_, StartError>(())
+        };
+        tokio::select! {
+            started = start => started?,
+            stopped = &mut served => return Ok(stopped?),
+        }
+        Ok::<_, Box<dyn std::error::Error>>(served.await?)
+    };
+    let Some(exporter) = exporter else { return work.await };
     tokio::select! {
-        served = serve(listener, serving, signal, grace) => served?,
+        worked = work => worked?,
         () = exporter.keep_sending() => {}
     }
     exporter.send().await;

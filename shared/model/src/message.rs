@@ -4,6 +4,7 @@
 
 mod lifecycle;
 mod polls;
+mod topic;
 mod workers;
 
 use serde::{Deserialize, Serialize};
@@ -16,46 +17,11 @@ use crate::{
 
 pub use lifecycle::{RunFinished, TaskFinished};
 pub use polls::{PollDue, Watch};
+pub use topic::Topic;
 pub use workers::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
 
 /// The queue whose executors carry out callbacks.
 pub const CALLBACK_QUEUE: &str = "light";
-
-/// Where a message goes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Topic {
-    /// Requests to create runs.
-    Triggers,
-    /// Results and nudges for evaluate.
-    Evaluations,
-    /// Attempts to carry out, one topic per queue.
-    Work(String),
-    /// To and about workers, and the sweep's wake-up calls.
-    Management,
-    /// Outgoing: runs and tasks that finished, for anyone to subscribe.
-    Lifecycle,
-    /// Outgoing: a topic of the user's own.
-    Named(String),
-}
-
-impl Topic {
-    /// The topic's id on the bus.
-    pub fn id(&self) -> String {
-        match self {
-            Self::Triggers => "ebbflow-triggers".into(),
-            Self::Evaluations => "ebbflow-evaluations".into(),
-            Self::Work(queue) => format!("ebbflow-work-{queue}"),
-            Self::Management => "ebbflow-management".into(),
-            Self::Lifecycle => "ebbflow-lifecycle".into(),
-            Self::Named(id) => id.clone(),
-        }
-    }
-
-    /// The id of the topic that takes what could not be delivered.
-    pub fn dead_letter_id(&self) -> String {
-        format!("{}-dead-letters", self.id())
-    }
-}
 
 /// Declares the closed set of messages: each variant carries the body of the same name and has one versioned type.
 macro_rules! messages {

@@ -20,7 +20,7 @@ impl PubSub {
         subscription: &Subscription<String>,
         service_account: &str,
     ) -> Result<(), Error> {
-        let (id, dead_letter_id) = (topic.id(), topic.dead_letter_id());
+        let (id, dead_letter_id) = (topic.id_with(&self.prefix), topic.dead_letter_id_with(&self.prefix));
         self.make_topic(&id).await?;
         self.make_topic(&dead_letter_id).await?;
         self.make(self.describe(&dead_letter_id, &dead_letter_id)).await?;
@@ -55,7 +55,8 @@ impl PubSub {
 
     /// Pushes the dead letters of a provisioned topic to that address.
     pub async fn push_dead_letters(&self, topic: &Topic, endpoint: &str) -> Result<(), Error> {
-        let name = format!("projects/{}/subscriptions/{}", self.project, topic.dead_letter_id());
+        let id = topic.dead_letter_id_with(&self.prefix);
+        let name = format!("projects/{}/subscriptions/{id}", self.project);
         let push = PushConfig::new().set_push_endpoint(endpoint);
         let moved = self.subscriptions.modify_push_config().set_subscription(name).set_push_config(push);
         moved.send().await.map_err(Error::unavailable)

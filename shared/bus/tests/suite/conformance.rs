@@ -64,7 +64,7 @@ impl Rig {
                 json!(broker.dead_letters(topic)[0].attributes)
             }
             Self::PubSub(_, emulator) => {
-                let name = format!("projects/test/subscriptions/{}:pull", topic.dead_letter_id());
+                let name = format!("projects/test/subscriptions/{}:pull", topic.dead_letter_id_with("etl"));
                 loop {
                     let pull = reqwest::Client::new().post(format!("{}/v1/{name}", emulator.url));
                     let pulled = pull.json(&json!({ "maxMessages": 1 })).send().await.unwrap();
@@ -206,7 +206,7 @@ mod remote {
 #[tokio::test]
 async fn pubsub_keeps_the_same_promises() {
     let Some(emulator) = Emulator::start().await else { return };
-    let pubsub = PubSub::connect("test", Some(emulator.url.clone())).await.unwrap();
+    let pubsub = PubSub::connect("test", Some(emulator.url.clone())).await.unwrap().with_prefix("etl");
     let rig = &Rig::PubSub(pubsub, emulator);
     tokio::join!(
         a_message_of_each_type_arrives_at_its_topic(rig),

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-/// How a schema says that a template may stand for the value.
+/// The pattern of a schema whose value may be a template.
 const TEMPLATE: &str = "\\{[{%#]";
 
 const HEAD: &str = "<!-- Generated from workflows/schemas/workflow.json by cli/tests/documents/task_types.rs. -->
@@ -74,11 +74,11 @@ fn table(page: &mut String, rows: &[Row]) {
     }
 }
 
-/// The description of a type's settings names the type first, which the heading does already.
+/// What a task type does. The description of its settings begins with the type's name, as the heading does.
 fn summary(config: &Value) -> String {
-    let says = config["description"].as_str().unwrap_or_default();
-    let says = says.split_once(", which ").map_or(says, |(_, rest)| rest);
-    let mut letters = says.chars();
+    let summary = config["description"].as_str().unwrap_or_default();
+    let summary = summary.split_once(", which ").map_or(summary, |(_, rest)| rest);
+    let mut letters = summary.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
@@ -99,7 +99,7 @@ impl<'s> Reader<'s> {
         let rows = names.flat_map(|(name, field)| {
             let shape = if shapes[name].is_object() { &shapes[name] } else { field };
             let mut rows = self.field(name, shape, name == "name" || name == "tasks");
-            rows[0].meaning = says(field).unwrap_or_default();
+            rows[0].meaning = description(field).unwrap_or_default();
             rows
         });
         rows.collect()
@@ -128,7 +128,7 @@ impl<'s> Reader<'s> {
     fn field(&self, name: &str, field: &'s Value, required: bool) -> Vec<Row> {
         let target = self.resolved(field);
         let default = field.get("default").filter(|value| !value.is_object()).map(ToString::to_string);
-        let meaning = says(field).or_else(|| says(target)).unwrap_or_default();
+        let meaning = description(field).or_else(|| description(target)).unwrap_or_default();
         let mut rows =
             vec![Row { name: name.to_owned(), kind: self.kind(field), required, default, meaning }];
         let has_section = field["$ref"].as_str().is_some_and(|link| section(link).is_some())
@@ -205,9 +205,9 @@ impl<'s> Reader<'s> {
 
     fn word(&self, name: &str, shape: &'s Value) -> String {
         let range = match (shape["minimum"].as_f64(), shape["maximum"].as_f64()) {
-            (Some(least), Some(most)) => format!(" from {least} to {most}"),
-            (Some(least), None) => format!(" from {least}"),
-            (None, Some(most)) => format!(" to {most}"),
+            (Some(minimum), Some(maximum)) => format!(" from {minimum} to {maximum}"),
+            (Some(minimum), None) => format!(" from {minimum}"),
+            (None, Some(maximum)) => format!(" to {maximum}"),
             (None, None) => String::new(),
         };
         match name {
@@ -231,6 +231,6 @@ fn section(link: &str) -> Option<String> {
     Some(format!("[{words}](#{})", words.replace(' ', "-")))
 }
 
-fn says(schema: &Value) -> Option<String> {
+fn description(schema: &Value) -> Option<String> {
     schema["description"].as_str().map(str::to_owned)
 }

@@ -62,7 +62,7 @@ impl Calendar {
         Self { times: Times::Cron(pattern), zone }
     }
 
-    /// Its time zone.
+    /// The time zone in which it is read.
     pub fn zone(&self) -> Tz {
         self.zone
     }

@@ -42,9 +42,9 @@ pub struct Point {
 /// The box of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rect {
-    /// Its left side.
+    /// The x coordinate of its left side.
     pub x: i32,
-    /// Its upper side.
+    /// The y coordinate of its upper side.
     pub y: i32,
     /// From left to right.
     pub width: i32,

@@ -17,7 +17,7 @@
 //! compiler knows nothing of it, and its hash changes with the templates that it is made of.
 //!
 //! **Parameters** have the types of inputs, with `enum`, `pattern` (of texts; it may match anywhere, as in JSON
-//! Schema), `minimum` and `maximum` (of numbers). One without a `default` is required; `required: true` says so aloud.
+//! Schema), `minimum` and `maximum` (of numbers). One without a `default` is required; `required: true` states it explicitly.
 //! A workflow gives them under `parameters`, or within `extends: {template: …, parameters: {…}}`, which is also how a
 //! template gives them to another: its own `parameters` are what it declares. What it does not give stays open for
 //! the file that extends it, and one that it declares again must fit both declarations.
@@ -58,9 +58,9 @@ use extends::Extends;
 use parameter::Parameter;
 use values::{Allowance, Values};
 
-/// What a template says about itself, and nobody inherits.
+/// The fields of a template that are not inherited.
 const OWN: [&str; 3] = ["name", "parameters", "extends"];
-/// What is of no use once a workflow has inherited.
+/// The fields that a workflow no longer needs once it has inherited.
 const SPENT: [&str; 2] = ["parameters", "extends"];
 
 /// Every workflow template by name; none where its file has problems of its own.
@@ -175,11 +175,11 @@ impl<'n> Blueprints<'n> {
         let mut broken = Vec::new();
         for blueprint in self.all.values().flatten() {
             let before = report.len();
-            let sound = self.has_lineage(blueprint, report);
-            if sound {
+            let is_usable = self.has_lineage(blueprint, report);
+            if is_usable {
                 self.check_names(blueprint, report);
             }
-            if !sound || report.len() > before {
+            if !is_usable || report.len() > before {
                 broken.push(blueprint.name.text);
             }
         }
@@ -238,7 +238,7 @@ fn field<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     }
 }
 
-/// Reports the fields that seem to stand for the one of that name, which is not there, and says how they are called.
+/// Reports the fields that seem to be misspellings of an absent one. Returns their names.
 fn misspelled<'n>(root: &'n Node, meant: &str, report: &mut Report<'_>) -> Vec<&'n str> {
     let Data::Map(entries) = &root.data else { return Vec::new() };
     if field(root, meant).is_some() {

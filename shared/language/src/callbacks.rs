@@ -30,7 +30,7 @@ record! {
 }
 
 impl<'n> Callbacks<'n> {
-    /// All of them.
+    /// The callbacks of all occasions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &CallbackParts<'n>> {
         [&self.on_success, &self.on_failure, &self.on_retry].into_iter().flatten().flatten()
     }
@@ -45,7 +45,7 @@ record! {
 }
 
 record! {
-    /// A recipient.
+    /// One recipient of a notification.
     struct TargetParts<'n> as "a recipient" {
         /// A URL to send a POST request to, optionally with `headers` and a `body`.
         webhook: &'n Node = node(webhook_schema),

@@ -31,13 +31,13 @@ pub enum FileKind {
 pub struct SourceFile {
     /// The path as shown to people. If it ends in `.yaml` or `.yml`, the name in the file must be its stem.
     pub path: String,
-    /// What it defines.
+    /// Whether it defines a workflow, a reusable task or a template.
     pub kind: FileKind,
-    /// Its content.
+    /// The YAML text.
     pub text: String,
 }
 
-/// A sound workflow and where it came from.
+/// A valid workflow and its source.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Definition {
     /// The workflow, every reference resolved.
@@ -48,10 +48,10 @@ pub struct Definition {
     pub hash: String,
 }
 
-/// What came of compiling files together.
+/// The result of compiling files together.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Compilation {
-    /// The sound workflows, in the order of their files.
+    /// The valid workflows, in the order of their files.
     pub definitions: Vec<Definition>,
     /// Every problem found, by file, line and column.
     pub diagnostics: Vec<Diagnostic>,
@@ -93,7 +93,7 @@ fn definitions(files: &[SourceFile], report: &mut Report<'_>) -> Vec<Definition>
 struct Resolved<'d> {
     document: &'d Document<'d>,
     root: Cow<'d, Node>,
-    /// Whether everything was in order so far.
+    /// Whether there was no problem so far.
     clean: bool,
 }
 
@@ -109,7 +109,7 @@ impl<'d> Resolved<'d> {
 pub(crate) struct Document<'f> {
     pub(crate) file: &'f SourceFile,
     pub(crate) root: Option<Node>,
-    /// Whether the YAML was in order. If it was not, reading goes on only to find more problems.
+    /// Whether the YAML was valid. If it was not, reading goes on only to find more problems.
     pub(crate) clean: bool,
 }
 

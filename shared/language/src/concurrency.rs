@@ -11,7 +11,7 @@ use crate::template::{self, Names};
 
 /// What happens to a run beyond the limit.
 pub(crate) const POLICIES: [&str; 3] = ["queue", "cancel_previous", "skip"];
-/// The highest limit.
+/// The highest limit of active runs.
 pub(crate) const MAX_RUNS: u32 = 10_000;
 
 record! {

@@ -29,9 +29,9 @@ pub(crate) use sensor::{SensorFields, pacing};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the config does not fit the task type `{kind}`: {}", problems.join("; "))]
 pub struct ConfigError {
-    /// The task type.
+    /// The task type whose settings they should be.
     pub kind: TaskKind,
-    /// Everything that is wrong.
+    /// Every problem, in words.
     pub problems: Vec<String>,
 }
 
@@ -72,21 +72,21 @@ pub type Echo = Value;
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fail {
-    /// The message.
-    #[serde(default = "Fail::usual_message")]
+    /// The message of the error.
+    #[serde(default = "Fail::default_message")]
     pub message: Text,
-    /// The error class.
-    #[serde(default = "Fail::usual_class")]
+    /// The class of the error.
+    #[serde(default = "Fail::default_class")]
     #[schemars(with = "ClassName")]
     pub class: ErrorClass,
 }
 
 impl Fail {
-    fn usual_message() -> Text {
+    fn default_message() -> Text {
         Text("failed on purpose".to_owned())
     }
 
-    fn usual_class() -> ErrorClass {
+    fn default_class() -> ErrorClass {
         ErrorClass::Transient
     }
 }
@@ -109,7 +109,7 @@ enum ClassName {
 #[serde(deny_unknown_fields)]
 pub struct Flaky {
     /// How often an attempt fails, from 0 to 1.
-    #[serde(default = "Flaky::usual_probability")]
+    #[serde(default = "Flaky::default_probability")]
     #[schemars(range(min = 0, max = 1))]
     pub probability: f64,
     /// The same seed fails the same attempts; without one, every run differs.
@@ -118,7 +118,7 @@ pub struct Flaky {
 }
 
 impl Flaky {
-    fn usual_probability() -> f64 {
+    fn default_probability() -> f64 {
         0.2
     }
 }
@@ -171,8 +171,8 @@ pub struct Http {
 impl Http {
     /// The method to use: unless one is named, GET, or POST where there is a body.
     pub fn method(&self) -> Method {
-        let usual = if self.body.is_some() { Method::Post } else { Method::Get };
-        self.method.unwrap_or(usual)
+        let default = if self.body.is_some() { Method::Post } else { Method::Get };
+        self.method.unwrap_or(default)
     }
 
     /// Whether an answer with this status is a success.
@@ -184,7 +184,7 @@ impl Http {
     }
 }
 
-/// The methods of HTTP.
+/// A method of HTTP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[schemars(inline)]
@@ -212,7 +212,7 @@ impl Method {
     }
 }
 
-/// How an HTTP request says who is asking.
+/// The credentials of an HTTP request.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -228,9 +228,9 @@ pub enum Auth {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct Basic {
-    /// The name.
+    /// The name of the user.
     pub username: String,
-    /// The password.
+    /// The password of the user.
     pub password: String,
 }
 

@@ -1,4 +1,4 @@
-//! Who waits for whom: references that exist, no circles, and what is upstream of a task.
+//! Dependencies: references that exist, no cycles, and what is upstream of a task.
 
 use std::cell::{Ref, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,16 +117,16 @@ fn read_list<'n>(node: &'n Node, report: &mut Report<'_>) -> Dependencies<'n> {
     }
 }
 
-/// More circles than this are not looked for.
-const MAX_CIRCLES: usize = 10;
-/// No chain of tasks may be longer.
+/// The maximum number of cycles reported.
+const MAX_CYCLES: usize = 10;
+/// The maximum length of a chain of tasks.
 const MAX_DEPTH: u32 = 1_000;
 
 /// Which tasks there are and which of them a task can see the outputs of.
 pub(crate) struct Upstream {
     graph: Graph,
     positions: BTreeMap<String, usize>,
-    /// Whether tasks wait for each other in cycles: then nobody can tell what is upstream of what.
+    /// Whether tasks wait for each other in cycles: then what is upstream of what is undefined.
     circular: bool,
     /// What is before and after the task that was asked for last, since a task's templates are checked together.
     last: RefCell<Option<Around>>,
@@ -182,7 +182,7 @@ impl Upstream {
     }
 }
 
-/// Reports what is wrong with `depends_on` and `next`, and tells what is upstream of what by the rest.
+/// Reports what is wrong with `depends_on` and `next`. Returns what is upstream of what.
 pub(crate) fn check(tasks: &[TaskParts<'_>], workflow: &Workflow, report: &mut Report<'_>) -> Upstream {
     let names = workflow.tasks.iter().zip(0..);
     let positions: BTreeMap<String, usize> = names.map(|(task, index)| (task.name.clone(), index)).collect();
@@ -194,25 +194,25 @@ pub(crate) fn check(tasks: &[TaskParts<'_>], workflow: &Workflow, report: &mut R
         task.depends_on.retain(|name| *name != own);
         task.cases.iter_mut().for_each(|case| case.next.retain(|name| *name != own));
     }
-    let mut circles = 0;
+    let mut cycles = 0;
     loop {
         match Graph::compile(sketch.clone()) {
             Ok(graph) => {
                 check_depth(tasks, &graph, report);
-                return Upstream { graph, positions, circular: circles > 0, last: RefCell::default() };
+                return Upstream { graph, positions, circular: cycles > 0, last: RefCell::default() };
             }
             Err(cycle) => {
-                if circles < MAX_CIRCLES {
-                    report_circle(tasks, &cycle, report);
+                if cycles < MAX_CYCLES {
+                    report_cycle(tasks, &cycle, report);
                 }
-                circles += 1;
-                cut(&mut sketch, &cycle, circles >= MAX_CIRCLES);
+                cycles += 1;
+                cut(&mut sketch, &cycle, cycles >= MAX_CYCLES);
             }
         }
     }
 }
 
-/// Reports the first task that stands too far down a chain.
+/// Reports the first task that is too far down a chain.
 fn check_depth(tasks: &[TaskParts<'_>], graph: &Graph, report: &mut Report<'_>) {
     let mut depths = vec![1; tasks.len()];
     let mut waits: Vec<usize> = graph.indices().map(|task| graph.parents(task).len()).collect();
@@ -265,8 +265,8 @@ fn check_list(
     }
 }
 
-/// Reports a circle where its first task says that it waits for the last, or the last that the first is next.
-fn report_circle(tasks: &[TaskParts<'_>], cycle: &Cycle, report: &mut Report<'_>) {
+/// Reports a cycle at the `depends_on` of its first task, or at the `next` of its last.
+fn report_cycle(tasks: &[TaskParts<'_>], cycle: &Cycle, report: &mut Report<'_>) {
     let (Some(first), Some(last)) = (cycle.chain.first(), cycle.chain.iter().rev().nth(1)) else { return };
     let named = |wanted: &str| tasks.iter().find(|task| task.name.is_some_and(|name| name.text == wanted));
     let waits = named(first).and_then(|task| task.depends_on.iter().find(|word| word.text == last));
@@ -278,7 +278,7 @@ fn report_circle(tasks: &[TaskParts<'_>], cycle: &Cycle, report: &mut Report<'_>
     }
 }
 
-/// Takes a circle apart, so that the next one is found; or all there are.
+/// Removes an edge of a cycle, so that the next one is found; or all edges.
 fn cut(sketch: &mut Workflow, cycle: &Cycle, all: bool) {
     let (first, last) = (cycle.chain.first(), cycle.chain.iter().rev().nth(1));
     for task in &mut sketch.tasks {

@@ -17,9 +17,9 @@ pub struct Diagnostic {
     pub line: u32,
     /// The column, from 1.
     pub column: u32,
-    /// The place in the document, such as `tasks[2].depends_on[0]`; empty for the whole of it.
+    /// The path in the document, such as `tasks[2].depends_on[0]`; empty for the whole of it.
     pub path: String,
-    /// What is wrong.
+    /// What is wrong, in a sentence.
     pub message: String,
     /// How to put it right.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,12 +171,12 @@ impl<'f> Report<'f> {
         findings.into_iter().for_each(|finding| self.add(&finding.at, finding.message, finding.hint));
     }
 
-    /// `path:line` of a place, to point to it from a message.
+    /// `path:line` of a position, to point to it from a message.
     pub(crate) fn location(&self, at: &Position) -> String {
         format!("{}:{}", self.files[at.file].0, at.line)
     }
 
-    /// The place of `part`, which stands at byte `offset` of the string that begins at `at`.
+    /// The position of `part`, which is at byte `offset` of the string that begins at `at`.
     ///
     /// Quotes, folding and indentation make counting columns unreliable, so the part is looked up in the
     /// file's own text: it is the same there unless it holds an escape.

@@ -46,7 +46,7 @@ pub enum Schema {
 }
 
 impl Schema {
-    /// All of them.
+    /// The schemas in the order in which they are listed.
     pub const ALL: [Self; 4] = [Self::Workflow, Self::Task, Self::Template, Self::Test];
 
     /// The name of its file, without extension.

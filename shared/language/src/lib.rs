@@ -1,18 +1,19 @@
-//! The workflow language: YAML files to sound definitions, templates to values.
+//! The workflow language: YAML files to valid definitions, templates to values.
 //!
 //! Nothing here reads a file, a clock or the network: callers bring the text and get back definitions and
-//! every problem at once, each with its place. The modules in reading order:
+//! every problem at once, each with its position. The modules in reading order:
 //!
 //! - [`compile()`]: files in, definitions and diagnostics out.
-//! - [`document`]: the same reading for YAML of other kinds.
+//! - [`document`]: the same reading for YAML of other kinds, such as tests.
+//! - `shape`: what a value may be. One description gives its reader, its diagnostics and its JSON Schema.
 //! - `yaml`, `node`, `read`: text to a tree that knows its positions, and the tree to typed values.
 //! - `blueprint`: workflow templates, and workflows with everything that they inherit.
 //! - `workflow`, `schedule`, `concurrency`, `callbacks`, `triggers`, `task`, `library`, `retry`, `dependencies`, `switch`, `fan`,
-//!   `names`: what a file may say, one concern each.
+//!   `names`, `test_file`: the fields of files, one concern each.
 //! - [`inputs`]: typed inputs, as declared and as given.
-//! - [`Schema`]: all of that as JSON Schema, for editors.
-//! - [`types`], [`config`], `schema`: the task types and what they may be told.
-//! - [`template`]: `{{ … }}`, checked before it is registered and rendered when a task is dispatched.
+//! - [`Schema`]: the same as JSON Schema, for editors.
+//! - [`types`], [`config`], `schema`: the task types and their settings.
+//! - [`template`]: `{{ … }}`, checked at registration and rendered when a task is dispatched.
 //! - [`expression`]: the same without braces, in `when`, `cases`, `for_each` and `transform`.
 
 mod blueprint;

@@ -1,9 +1,9 @@
-//! What workflows, tasks, inputs, parameters, queues and signals may be called.
+//! The rules for the names of workflows, tasks, inputs, parameters, queues and signals.
 
 use crate::diagnostic::Report;
 use crate::read::Word;
 
-/// No name may be longer.
+/// The maximum length of a name.
 pub(crate) const MAX_CHARS: usize = 100;
 
 /// A rule for names, with the words that explain it.
@@ -11,49 +11,49 @@ pub(crate) struct Rule {
     fits: fn(&str) -> bool,
     /// The same as a regular expression, for the schemas that are published.
     pub(crate) pattern: &'static str,
-    says: &'static str,
+    words: &'static str,
 }
 
 /// Workflows and queues.
 pub(crate) const PLAIN: Rule = Rule {
     fits: is_plain,
     pattern: "^[a-z0-9-]+$",
-    says: "a name has only lowercase letters, digits and `-`, and at most 100 characters",
+    words: "a name has only lowercase letters, digits and `-`, and at most 100 characters",
 };
 
 /// Tasks; two underscores in a row are kept for the children of fan-outs.
 pub(crate) const TASK: Rule = Rule {
     fits: is_task,
     pattern: "^(_|_?([a-z0-9-]_?)+)$",
-    says: "a task's name has only lowercase letters, digits, `-` and single `_` (`a__3` is a child of the fan-out `a`), and at most 100 characters",
+    words: "a task's name has only lowercase letters, digits, `-` and single `_` (`a__3` is a child of the fan-out `a`), and at most 100 characters",
 };
 
 /// Inputs, which are written after a dot in templates.
 pub(crate) const INPUT: Rule = Rule {
     fits: is_input,
     pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
-    says: "an input's name has only letters, digits and `_`, does not start with a digit, and has at most 100 characters",
+    words: "an input's name has only letters, digits and `_`, does not start with a digit, and has at most 100 characters",
 };
 
 /// Parameters of workflow templates, which are written after a dot too.
 pub(crate) const PARAMETER: Rule = Rule {
     fits: is_input,
     pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
-    says: "a parameter's name has only letters, digits and `_`, does not start with a digit, and has at most 100 characters",
+    words: "a parameter's name has only letters, digits and `_`, does not start with a digit, and has at most 100 characters",
 };
 
 /// Fields of a form, which are written after a dot too.
 pub(crate) const FIELD: Rule = Rule {
     fits: is_input,
     pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
-    says: "a field's name has only letters, digits and `_`, does not start with a digit, and has at most 100 characters",
+    words: "a field's name has only letters, digits and `_`, does not start with a digit, and has at most 100 characters",
 };
 
 /// Signals, whose senders must know them before anything runs.
 pub(crate) const SIGNAL: Rule = Rule {
     fits: is_signal,
     pattern: "^[a-z0-9_-]+$",
-    says: "a signal's name has only lowercase letters, digits, `-` and `_`, and at most 100 characters",
+    words: "a signal's name has only lowercase letters, digits, `-` and `_`, and at most 100 characters",
 };
 
 /// Reports a name that the rule does not allow.
@@ -71,7 +71,7 @@ pub(crate) fn refusal(name: &str, rule: &Rule) -> Option<(String, Option<String>
     let words = || name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let joined = ["-", "_"].map(|between| words().collect::<Vec<_>>().join(between).to_lowercase());
     let hint = joined.iter().find(|name| (rule.fits)(name)).map(|better| format!("such as `{better}`"));
-    Some((format!("`{}` is not a valid name: {}", name.escape_debug(), rule.says), hint))
+    Some((format!("`{}` is not a valid name: {}", name.escape_debug(), rule.words), hint))
 }
 
 fn is_plain(name: &str) -> bool {

@@ -1,4 +1,4 @@
-//! A document as a tree in which everything knows where it was written.
+//! A document as a tree in which everything has a position.
 
 use serde_json::{Map, Number, Value};
 
@@ -32,7 +32,7 @@ impl Position {
 /// A value and where it was written.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The value.
+    /// The value itself, without its position.
     pub data: Data,
     /// Where it was written.
     pub at: Position,
@@ -53,7 +53,7 @@ pub enum Data {
 /// A mapping's key and where it was written.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// The key.
+    /// The key as written.
     pub name: String,
     /// Where it was written.
     pub at: Position,
@@ -95,7 +95,7 @@ impl Node {
         matches!(self.data, Data::Null)
     }
 
-    /// What stands here, in words.
+    /// The value in words, for messages.
     pub fn describe(&self) -> String {
         match &self.data {
             Data::Null => "nothing".to_owned(),
@@ -111,7 +111,7 @@ impl Node {
         }
     }
 
-    /// Tells this node and all below it their file and their paths.
+    /// Sets the file and the path of this node and of all below it.
     pub(crate) fn locate(&mut self, file: usize, path: String) {
         match &mut self.data {
             Data::List(items) => {

@@ -15,7 +15,7 @@ use crate::suggest;
 /// A text and where it was written.
 #[derive(Clone, Copy, Debug)]
 pub struct Word<'n> {
-    /// The text.
+    /// The text itself, without its position.
     pub text: &'n str,
     /// Where it was written.
     pub at: &'n Position,
@@ -138,7 +138,7 @@ pub(crate) fn list<'n>(node: &'n Node, report: &mut Report<'_>) -> Option<&'n [N
     }
 }
 
-/// The entries of a list, or the one thing that stands in its place.
+/// The entries of a list, or a single value instead of it.
 pub(crate) fn each(node: &Node) -> &[Node] {
     match &node.data {
         Data::List(items) => items,
@@ -182,7 +182,7 @@ pub(crate) fn whole(node: &Node, range: RangeInclusive<u32>, report: &mut Report
     as_whole(node, &range).or_else(|| out_of("a whole number", &range, "", node, report))
 }
 
-/// A whole number within a range, where something else may stand in its place.
+/// A whole number within a range, where another kind of value is allowed too.
 pub(crate) fn whole_or(
     node: &Node,
     range: RangeInclusive<u32>,

@@ -6,7 +6,7 @@ use crate::shape::{choice, number, record, whole, with_default};
 
 const BACKOFFS: [&str; 3] = ["exponential", "linear", "constant"];
 const MAX_RETRIES: u32 = 100;
-/// A day.
+/// A day: no delay is longer.
 const MAX_DELAY_SECONDS: f64 = 86_400.0;
 
 record! {
@@ -31,13 +31,13 @@ record! {
 impl RetryParts {
     /// The whole policy: no retries unless some are asked for.
     pub(crate) fn complete(self) -> RetryPolicy {
-        let usual = RetryPolicy::default();
+        let default = RetryPolicy::default();
         RetryPolicy {
             max_retries: self.max_retries.unwrap_or(0),
-            backoff: self.backoff.unwrap_or(usual.backoff),
-            initial_delay_seconds: self.initial_delay_seconds.unwrap_or(usual.initial_delay_seconds),
-            max_delay_seconds: self.max_delay_seconds.unwrap_or(usual.max_delay_seconds),
-            jitter: self.jitter.unwrap_or(usual.jitter),
+            backoff: self.backoff.unwrap_or(default.backoff),
+            initial_delay_seconds: self.initial_delay_seconds.unwrap_or(default.initial_delay_seconds),
+            max_delay_seconds: self.max_delay_seconds.unwrap_or(default.max_delay_seconds),
+            jitter: self.jitter.unwrap_or(default.jitter),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! A config against its task type's JSON Schema: every problem, with its place and the nearest right word.
+//! A config against its task type's JSON Schema: every problem, with its position and the nearest valid word.
 //!
-//! A validator made for any schema says "is not valid under any of the schemas"; this one knows only what
-//! our own types produce, and can therefore say what a person should write. It also lets templates pass,
+//! A general validator reports "is not valid under any of the schemas"; this one knows only what our own types
+//! produce, so it can tell a person what to write. It also lets templates pass,
 //! whose values are not known yet.
 
 use std::collections::BTreeSet;
@@ -148,7 +148,7 @@ impl<'s> Checker<'s> {
         self.report(at, format!("`{}` needs exactly one of {which}, and here {found}", self.owner), None);
     }
 
-    /// Of several shapes one must fit; if none does, the one that fits best says what is wrong.
+    /// Of several shapes one must fit; if none does, the one that fits best is reported.
     fn best_of(&mut self, alternatives: &'s [Value], node: &Node) {
         let absence = |shape: &&Value| shape.get("type").is_some_and(|name| name == "null");
         let serious = alternatives.iter().filter(|shape| node.is_null() || !absence(shape));
@@ -168,7 +168,7 @@ impl<'s> Checker<'s> {
         }
     }
 
-    /// Shapes that are told apart by their only key, such as `{duration: …}` and `{until: …}`.
+    /// Shapes that differ by their only key, such as `{duration: …}` and `{until: …}`.
     fn one_shape(&mut self, shapes: &[&'s Value], entries: &[(Key, Node)], node: &Node) {
         let keys: Vec<&str> = shapes.iter().flat_map(|shape| properties(shape)).collect();
         let (known, unknown): (Vec<&Key>, Vec<&Key>) =

@@ -48,7 +48,7 @@ pub trait Record<'n>: Sized {
     /// Appends the fields of the record.
     fn describe(fields: &mut Vec<Field>);
 
-    /// What the JSON Schema says beyond the fields, such as which of them exclude each other.
+    /// What the JSON Schema requires beyond the fields, such as which of them exclude each other.
     fn rules() -> Value {
         json!({})
     }

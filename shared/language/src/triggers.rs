@@ -23,7 +23,7 @@ use crate::types::TaskType;
 const FORMS: [&str; 5] = ["event", "webhook", "workflow", "workflows", "sensor"];
 /// How runs of other workflows must have ended.
 const STATES: [&str; 3] = ["succeeded", "failed", "finished"];
-/// A day.
+/// A day: events are held back no longer.
 const MAX_DEBOUNCE: u32 = 86_400;
 /// The maximum number of triggers of a workflow.
 const MAX_TRIGGERS: usize = 100;
@@ -67,7 +67,7 @@ record! {
 }
 
 record! {
-    /// A webhook.
+    /// A webhook that starts runs.
     struct WebhookParts as "a webhook" {
         /// The secret that requests are signed with.
         secret: SecretName = required(custom(read_secret, secret_schema)),

@@ -1,6 +1,6 @@
 //! YAML text to a tree with positions, within limits.
 //!
-//! The rules are those of YAML 1.2: `yes`, `on` and `017` are texts. A key that stands twice is refused.
+//! The rules are those of YAML 1.2: `yes`, `on` and `017` are texts. A duplicate key is refused.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ use serde_saphyr::{Error, Location, Options, Spanned};
 use crate::diagnostic::Finding;
 use crate::node::{Data, Key, Node, Position};
 
-/// No file may be larger, in bytes.
+/// The maximum size of a file, in bytes.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
 const MAX_DEPTH: usize = 48;
 const MAX_NODES: usize = 400_000;
-/// What aliases may bring in again, and how often mappings may be merged; each merge also compares keys.
+/// How many events aliases may replay, and how many merges there may be; each merge also compares keys.
 const MAX_REPLAYED: usize = 30_000;
 const MAX_MERGES: usize = 2_000;
 
@@ -91,7 +91,7 @@ fn start_of(file: usize) -> Position {
 
 fn finding(file: usize, text: &str, error: &Error) -> Finding {
     let at =
-        error.location().map_or_else(|| start_of(file), |location| Position { file, ..place(&location) });
+        error.location().map_or_else(|| start_of(file), |location| Position { file, ..position(&location) });
     match error.without_snippet() {
         Error::DuplicateMappingKey { key, .. } => {
             let message =
@@ -122,7 +122,7 @@ fn unquoted(text: &str, at: &Position) -> Option<char> {
     line.chars().nth((at.column as usize).checked_sub(1)?).filter(|mark| "*@`%".contains(*mark))
 }
 
-fn place(location: &Location) -> Position {
+fn position(location: &Location) -> Position {
     Position {
         line: location.line() as u32,
         column: location.column() as u32,
@@ -135,15 +135,15 @@ impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<Data>::deserialize(deserializer)?;
         // Through an alias, a value is shown where it is used; its text stands where it was defined.
-        let offset = place(&spanned.defined).offset;
-        Ok(Self { data: spanned.value, at: Position { offset, ..place(&spanned.referenced) } })
+        let offset = position(&spanned.defined).offset;
+        Ok(Self { data: spanned.value, at: Position { offset, ..position(&spanned.referenced) } })
     }
 }
 
 impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<String>::deserialize(deserializer)?;
-        Ok(Self { name: spanned.value, at: place(&spanned.referenced) })
+        Ok(Self { name: spanned.value, at: position(&spanned.referenced) })
     }
 }
 

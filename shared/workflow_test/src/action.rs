@@ -15,7 +15,7 @@ pub(crate) struct Action {
     pub(crate) at: Position,
     /// How long after the start of the run.
     pub(crate) after: TimeDelta,
-    /// The actor.
+    /// The name of the actor, for approvals.
     pub(crate) by: String,
     pub(crate) kind: ActionKind,
 }

@@ -10,7 +10,7 @@ const MAX_SHOWN_CHARS: usize = 200;
 /// How much of a value an expectation covers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// All of it.
+    /// All fields must be equal.
     Whole,
     /// The named fields of each mapping.
     Named,

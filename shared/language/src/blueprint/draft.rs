@@ -1,7 +1,7 @@
-//! What can be said of a template before anyone gives it parameters: its fields, and its tasks' fields and types.
+//! What can be checked of a template before its parameters are given: its fields, and its tasks' fields and types.
 //!
-//! Which fields there are is known to the readers of workflows and tasks alone. So they are given a skeleton: the
-//! template with nothing behind most of its keys. What they say of a key holds; what they miss is no matter.
+//! Only the readers of workflows and tasks know the fields. So they read a skeleton: the template with nothing behind
+//! most of its keys. Their reports on keys hold; those on missing values do not matter.
 
 use super::{OWN, field, marker, without};
 use crate::diagnostic::Report;
@@ -12,14 +12,14 @@ use crate::workflow;
 /// Reports fields that no workflow or task has, and types and reusable tasks that do not exist.
 pub(super) fn check(root: &Node, library: &Library<'_>, report: &mut Report<'_>) {
     let skeleton = skeleton(root);
-    // Whatever lacks something is complained of as a whole.
+    // A missing field is reported for the whole mapping.
     let mut wholes = vec![root.at.path.clone()];
     if let Some(Node { data: Data::List(tasks), .. }) = field(&skeleton, "tasks") {
         wholes.extend(tasks.iter().map(|task| task.at.path.clone()));
     }
     let mut aside = report.aside();
     workflow::read(&skeleton, library, &mut aside);
-    report.take_over(aside, |said| !wholes.contains(&said.path));
+    report.take_over(aside, |found| !wholes.contains(&found.path));
 }
 
 fn skeleton(root: &Node) -> Node {
@@ -42,13 +42,13 @@ fn skeleton(root: &Node) -> Node {
     root
 }
 
-/// Leaves a task's keys, and what says what kind of task it is.
+/// Leaves a task's keys, and the values that decide its kind.
 fn strip_task(task: &mut Node) {
     let Data::Map(entries) = &mut task.data else { return };
     for (key, node) in entries {
-        let telling = matches!(key.name.as_str(), "type" | "task");
+        let decides = matches!(key.name.as_str(), "type" | "task");
         let known = matches!(&node.data, Data::Text(text) if !marker::is_in(text));
-        if !(telling && known) {
+        if !(decides && known) {
             node.data = Data::Null;
         }
     }

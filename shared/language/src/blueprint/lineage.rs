@@ -7,7 +7,7 @@ use crate::diagnostic::Report;
 /// The maximum depth of templates that extend one another.
 const MAX_DEPTH: usize = 10;
 
-/// Why a chain of templates leads nowhere.
+/// Why a chain of templates cannot be followed.
 enum Trouble<'a> {
     Unknown(&'a str),
     Broken(&'a str),
@@ -20,7 +20,7 @@ impl<'n> Blueprints<'n> {
     /// Whether a workflow can extend what it names; why not is reported.
     pub(super) fn can_extend(&self, extends: &Extends<'_>, report: &mut Report<'_>) -> bool {
         let followed = self.follow(extends.template.text);
-        followed.map_err(|trouble| self.complain(trouble, extends, report)).is_ok()
+        followed.map_err(|trouble| self.report(trouble, extends, report)).is_ok()
     }
 
     /// Whether every template that this one builds on is there; why not is reported at its `extends`.
@@ -29,11 +29,11 @@ impl<'n> Blueprints<'n> {
         let (Some(extends), Err(trouble)) = (&blueprint.base, self.follow(own)) else { return true };
         let trouble = match trouble {
             Trouble::Cycle(chain) if !chain.contains(&own) => Trouble::Broken(extends.template.text),
-            // Once is enough for all that are part of it.
+            // One report is enough for all that are part of it.
             Trouble::Cycle(chain) if chain.iter().any(|other| *other < own) => return false,
             trouble => trouble,
         };
-        self.complain(trouble, extends, report);
+        self.report(trouble, extends, report);
         false
     }
 
@@ -56,7 +56,7 @@ impl<'n> Blueprints<'n> {
         Ok(())
     }
 
-    fn complain(&self, trouble: Trouble<'_>, extends: &Extends<'_>, report: &mut Report<'_>) {
+    fn report(&self, trouble: Trouble<'_>, extends: &Extends<'_>, report: &mut Report<'_>) {
         let direct = extends.template;
         let (message, hint) = match trouble {
             Trouble::Unknown(name) if name == direct.text => {

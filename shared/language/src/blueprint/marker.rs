@@ -10,29 +10,29 @@ const WORD: &str = "parameters";
 /// The maximum number reported for one text: locating each takes time.
 const MAX_PROBLEMS: usize = 20;
 
-/// A place where a parameter seems to be meant.
+/// A part of a text that seems to stand for a parameter.
 pub(super) struct Marker<'t> {
-    /// Its bytes in the text.
+    /// The bytes of the text.
     pub(super) span: Range<usize>,
     /// Whether there is a `$` before the braces.
     is_marked: bool,
-    /// The parameter's name, if the rest is in order.
+    /// The parameter's name, if the rest is well-formed.
     name: Option<&'t str>,
 }
 
 impl<'t> Marker<'t> {
-    /// The parameter to put in here, if it is written as it should be.
+    /// The name of the parameter, if the marker is well-formed.
     pub(super) fn name(&self) -> Option<&'t str> {
         self.name.filter(|_| self.is_marked)
     }
 }
 
-/// Every place in a text where a parameter seems to be meant.
+/// Every part of a text that seems to stand for a parameter.
 pub(super) fn find(text: &str) -> impl Iterator<Item = Marker<'_>> {
     text.match_indices("{{").filter_map(|(at, _)| read(text, at))
 }
 
-/// Whether a text has any such place.
+/// Whether a text has any such part.
 pub(super) fn is_in(text: &str) -> bool {
     find(text).next().is_some()
 }
@@ -55,7 +55,7 @@ fn read(text: &str, at: usize) -> Option<Marker<'_>> {
     })
 }
 
-/// Reports every marker in a template that is not in order or names no parameter of those known.
+/// Reports every marker in a template that is malformed or names an unknown parameter.
 pub(super) fn check(node: &Node, known: &[&str], report: &mut Report<'_>) {
     each_text(node, &mut |text, at, is_key| {
         let budget = &report.budget;
@@ -63,7 +63,7 @@ pub(super) fn check(node: &Node, known: &[&str], report: &mut Report<'_>) {
             find(text).filter_map(|marker| Some((problem(&marker, is_key, known, budget)?, marker)));
         let problems: Vec<_> = problems.take(MAX_PROBLEMS).collect();
         for ((message, hint), marker) in problems {
-            report.add(&place(&marker, text, at, report), message, hint);
+            report.add(&position(&marker, text, at, report), message, hint);
         }
     });
 }
@@ -89,19 +89,19 @@ fn problem(
     }
 }
 
-/// Reports every marker in a workflow: whose parameter should it be?
+/// Reports every marker in a workflow, which has no parameters.
 pub(super) fn refuse(root: &Node, report: &mut Report<'_>) {
     each_text(root, &mut |text, at, _| {
         for marker in find(text).filter(|marker| marker.is_marked).take(MAX_PROBLEMS) {
             let hint = "a workflow has `inputs`; parameters are put into workflow templates".to_owned();
             let message = "a workflow has no parameters of its own";
-            report.add(&place(&marker, text, at, report), message, Some(hint));
+            report.add(&position(&marker, text, at, report), message, Some(hint));
         }
     });
 }
 
-/// Where in its file a marker stands.
-pub(super) fn place(marker: &Marker<'_>, text: &str, at: &Position, report: &Report<'_>) -> Position {
+/// The position of a marker in its file.
+pub(super) fn position(marker: &Marker<'_>, text: &str, at: &Position, report: &Report<'_>) -> Position {
     report.inside(at, text, &text[marker.span.clone()], marker.span.start)
 }
 

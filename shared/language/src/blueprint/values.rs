@@ -97,9 +97,9 @@ impl Values {
         let mut end = 0;
         for marker in marker::find(text) {
             let Some(value) = marker.name().and_then(|name| self.0.get(name)) else { continue };
-            let was_enough = allowance.0.is_some();
+            let had_some = allowance.0.is_some();
             if !allowance.take(value.text.len()) {
-                if was_enough {
+                if had_some {
                     report_excess(&marker, text, at, report);
                 }
                 break;
@@ -111,7 +111,7 @@ impl Values {
             end = marker.span.end;
             let start = filled.len();
             filled.push_str(&value.text);
-            // A value by itself was looked at when it was given.
+            // A value by itself was checked when it was given.
             if opens(&filled[..start], &value.text) || opens(&filled, &text[end..]) {
                 report_opening(&marker, text, at, report);
             }
@@ -128,7 +128,7 @@ impl Allowance {
     }
 }
 
-/// Reports given parameters that do not exist, and says which existing ones were meant.
+/// Reports given parameters that do not exist. Returns the existing ones that they probably stand for.
 pub(super) fn check_names<'p>(
     template: &str,
     open: &[&'p Parameter<'_>],
@@ -160,13 +160,13 @@ fn report_excess(marker: &Marker<'_>, text: &str, at: &Position, report: &mut Re
     let message =
         format!("the parameters put more than the {} bytes allowed into one workflow", yaml::MAX_BYTES);
     let hint = Some("keep data elsewhere".to_owned());
-    report.add(&marker::place(marker, text, at, report), message, hint);
+    report.add(&marker::position(marker, text, at, report), message, hint);
 }
 
 fn report_opening(marker: &Marker<'_>, text: &str, at: &Position, report: &mut Report<'_>) {
     let hint = Some("keep the braces apart from the parameter".to_owned());
     let message = "with its value, the parameter would become part of a template that a run renders";
-    report.add(&marker::place(marker, text, at, report), message, hint);
+    report.add(&marker::position(marker, text, at, report), message, hint);
 }
 
 /// Whether a template opens where two texts meet.

@@ -50,12 +50,12 @@ pub struct ChildWorkflow {
     #[serde(default)]
     pub inputs: Map<String, Value>,
     /// Whether the task waits for the run and ends as it does; otherwise it succeeds once the run exists.
-    #[serde(default = "ChildWorkflow::usual_wait")]
+    #[serde(default = "ChildWorkflow::default_wait")]
     pub wait: bool,
 }
 
 impl ChildWorkflow {
-    fn usual_wait() -> bool {
+    fn default_wait() -> bool {
         true
     }
 }
@@ -64,7 +64,7 @@ impl ChildWorkflow {
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// The question.
+    /// The question to the approver.
     #[serde(default)]
     pub message: Option<Text>,
     /// Who may decide; default: everyone who may operate the run.
@@ -109,13 +109,13 @@ impl Approval {
 
     /// Everything that is wrong with the fields of an answer.
     pub fn problems(&self, answer: &Map<String, Value>) -> Vec<String> {
-        let strange = answer.keys().filter(|name| !self.fields.contains_key(*name)).map(|name| {
+        let unknown = answer.keys().filter(|name| !self.fields.contains_key(*name)).map(|name| {
             let hint = suggest::hint(name, self.fields.keys().map(String::as_str));
             let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
             format!("field `{name}`: the form has no such field{hint}")
         });
         let refused = self.fields.iter().filter_map(|(name, field)| field.refusal(name, answer.get(name)));
-        strange.chain(refused).collect()
+        unknown.chain(refused).collect()
     }
 }
 

@@ -10,7 +10,7 @@ use super::Text;
 /// What to run, and with what.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Process {
-    /// What to run.
+    /// A command, a script or code.
     pub program: Program,
     /// Arguments after it.
     pub args: Vec<String>,
@@ -23,7 +23,7 @@ pub struct Process {
 pub enum Program {
     /// A command line for the shell.
     Command(String),
-    /// A script file.
+    /// The path of a script file.
     Script(String),
     /// Code in the language of the task type.
     Code(String),

@@ -1,4 +1,4 @@
-//! The settings of sensors: what to look at, and how often.
+//! The settings of sensors: what to poll, and how often.
 
 use model::{Instant, Pacing};
 use schemars::JsonSchema;
@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::Http;
 
-/// The time between two looks, unless said.
-const USUAL_INTERVAL: u32 = 60;
-/// No time between two looks is longer, unless said.
+/// The default time between two polls.
+const DEFAULT_INTERVAL: u32 = 60;
+/// The default maximum time between two polls.
 const DEFAULT_MAX_INTERVAL: u32 = 3_600;
 /// The default number of failed polls in a row after which a trigger pauses.
-const USUAL_FAILURES: u32 = 10;
-/// A trigger that starts more runs within an hour pauses, unless said otherwise.
-const USUAL_EVENTS: u32 = 600;
+const DEFAULT_MAX_FAILURES: u32 = 10;
+/// The default number of runs within an hour after which a trigger pauses.
+const DEFAULT_MAX_EVENTS: u32 = 600;
 
-/// What a sensor looks at: exactly one of these.
+/// The source that a sensor polls: exactly one of these.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(try_from = "SensorFields")]
 pub enum Sensor {
@@ -24,9 +24,9 @@ pub enum Sensor {
     File(FileSensor),
     /// Rows that a query returns.
     Sql(SqlSensor),
-    /// An answer that meets a condition.
+    /// A response that meets a condition.
     Http(Box<HttpSensor>),
-    /// An instant.
+    /// An instant that passes.
     Time(TimeSensor),
     /// The end of another run.
     Run(RunSensor),
@@ -66,7 +66,7 @@ pub struct SqlSensor {
     pub cursor: Option<String>,
 }
 
-/// Sends a request and looks at the answer.
+/// Sends a request and checks the response.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
@@ -93,7 +93,7 @@ pub struct HttpSensor {
 }
 
 impl HttpSensor {
-    /// The request, whatever its answer's status: that is for the sensor to judge.
+    /// The request. Every status is expected: the sensor's condition decides.
     pub fn request(&self) -> Http {
         let (method, url, headers) = (self.method, self.url.clone(), self.headers.clone());
         let expected_status = (100..=599).collect();
@@ -122,7 +122,7 @@ pub struct RunSensor {
     /// The logical date of the run, RFC 3339.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub logical_date: Instant,
-    /// The required state.
+    /// The required state of that run.
     #[serde(default)]
     #[schemars(with = "CompletionName")]
     pub state: model::Completion,
@@ -175,7 +175,7 @@ pub(crate) struct SensorFields {
     max_events_per_hour: Option<u32>,
 }
 
-/// How often a sensor looks: these of its settings cannot be templates, since they must be known before anything runs.
+/// How often a sensor polls. These settings cannot be templates, since the engine needs them before anything runs.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Pace {
@@ -215,19 +215,19 @@ impl TryFrom<SensorFields> for Sensor {
     }
 }
 
-/// How often a sensor of these settings looks. What does not fit was reported and counts as not said.
+/// How often a sensor with these settings polls. Invalid settings were reported and count as absent.
 pub(crate) fn pacing(config: &Value) -> Pacing {
     let pace: Pace = serde_json::from_value(config.clone()).unwrap_or_default();
-    let interval_seconds = pace.interval_seconds.unwrap_or(USUAL_INTERVAL);
+    let interval_seconds = pace.interval_seconds.unwrap_or(DEFAULT_INTERVAL);
     let growth = pace.backoff.as_ref();
-    let longest = growth.and_then(|growth| growth.max_seconds).unwrap_or(DEFAULT_MAX_INTERVAL);
+    let max_interval = growth.and_then(|growth| growth.max_seconds).unwrap_or(DEFAULT_MAX_INTERVAL);
     Pacing {
         interval_seconds,
         factor: growth.map_or(1.0, |growth| growth.factor),
-        max_interval_seconds: longest.max(interval_seconds),
+        max_interval_seconds: max_interval.max(interval_seconds),
         timeout_seconds: pace.timeout_seconds,
         soft_fail: pace.soft_fail.unwrap_or_default(),
-        max_failures: pace.max_failures.unwrap_or(USUAL_FAILURES),
-        max_events_per_hour: pace.max_events_per_hour.unwrap_or(USUAL_EVENTS),
+        max_failures: pace.max_failures.unwrap_or(DEFAULT_MAX_FAILURES),
+        max_events_per_hour: pace.max_events_per_hour.unwrap_or(DEFAULT_MAX_EVENTS),
     }
 }

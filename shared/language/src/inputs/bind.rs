@@ -16,7 +16,7 @@ use crate::template::{self, Scope};
 pub struct InputProblem {
     /// The input's name.
     pub input: String,
-    /// What is wrong.
+    /// The reason, in a sentence.
     pub message: String,
     /// How to put it right.
     #[serde(skip_serializing_if = "Option::is_none")]

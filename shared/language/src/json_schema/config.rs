@@ -16,8 +16,8 @@ pub(super) fn all(extent: Extent) -> Map<String, Value> {
     let of = |task: &TaskType| {
         let name = name(task.kind);
         let publisher = Publisher { home: format!("#/$defs/{name}"), extent };
-        let says = format!("Settings of `{}`, which {}.", task.kind, task.summary);
-        (name, described(&says, publisher.value(&task.schema)))
+        let description = format!("Settings of `{}`, which {}.", task.kind, task.summary);
+        (name, described(&description, publisher.value(&task.schema)))
     };
     types::types().iter().map(of).collect()
 }
@@ -82,7 +82,7 @@ impl Publisher {
         entries.map(|(name, schema)| (name.clone(), self.value(schema))).collect::<Map<_, _>>().into()
     }
 
-    /// The shapes of which one must fit. What is only a part may be without what tells them apart.
+    /// The shapes of which one must fit. A part may lack the fields by which they differ.
     fn alternatives(&self, key: &str, shapes: &Value) -> Map<String, Value> {
         let shapes = shapes.as_array().into_iter().flatten().filter(|shape| shape["type"] != "null");
         let mut shapes: Vec<Value> = shapes.map(|shape| self.shape(shape)).collect();
@@ -104,11 +104,11 @@ impl Publisher {
 
 /// What is said of a shape with a single field is said of that field, which is what people point at.
 fn explain(shape: &mut Map<String, Value>) {
-    let Some(says) = shape.get("description").cloned() else { return };
+    let Some(description) = shape.get("description").cloned() else { return };
     let fields =
         shape.get_mut("properties").and_then(Value::as_object_mut).filter(|fields| fields.len() == 1);
     for field in fields.into_iter().flat_map(|fields| fields.values_mut()).filter_map(Value::as_object_mut) {
-        field.entry("description").or_insert(says.clone());
+        field.entry("description").or_insert(description.clone());
     }
 }
 

@@ -44,7 +44,7 @@ impl Draft {
                 "then" => (key.as_str(), self.shape(inner)),
                 "allOf" => (key.as_str(), self.shapes(inner).into()),
                 "anyOf" | "oneOf" => match self.shapes(inner) {
-                    // They told apart what is required.
+                    // They differed only in what is required.
                     shapes if shapes.contains(&json!({})) => continue,
                     shapes => ("anyOf", shapes.into()),
                 },

@@ -16,7 +16,7 @@ pub(super) fn entry() -> Value {
     entry
 }
 
-/// An entry that is laid over another one of its name, or takes it out. What it does not say may be said there.
+/// An entry that is merged over an inherited one of its name, or removes it. The inherited one may have the other fields.
 pub(super) fn partial(draft: &Draft) -> Value {
     let mut entry = draft.shape(&any_entry());
     let remove = described("Removes the task of this name.", json!({"const": true}));

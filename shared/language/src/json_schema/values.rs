@@ -17,7 +17,7 @@ pub(crate) fn or_template(schema: Value) -> Value {
     or_text(schema, TEMPLATE)
 }
 
-/// The same, or a parameter's value in its place; that has the looks of a template.
+/// The same, or a parameter's value in its place; a parameter looks like a template.
 pub(super) fn or_parameter(schema: Value) -> Value {
     let is_template = |schema: &Value| schema["pattern"] == TEMPLATE;
     let mut others = schema["anyOf"].as_array().into_iter().flatten();

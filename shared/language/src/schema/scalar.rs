@@ -1,4 +1,4 @@
-//! What a schema says of one value by itself: its type, its range, its format, the words allowed.
+//! What a schema allows of one value by itself: its type, its range, its format, the words allowed.
 
 use model::ScriptPath;
 use model::instant::{self, InvalidInstant};

@@ -184,7 +184,7 @@ struct Items<S> {
     of: S,
     /// Whether one value may stand without a list around it.
     alone: bool,
-    /// The minimum length; the record that has the list says why.
+    /// The minimum length; the record that has the list reports a shorter one.
     least: u32,
 }
 

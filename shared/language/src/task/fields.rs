@@ -21,12 +21,12 @@ use crate::types::types;
 
 /// The queue of a task that names none.
 pub(super) const DEFAULT_QUEUE: &str = "light";
-/// A day.
+/// A day: no attempt takes longer.
 const MAX_TIMEOUT: u32 = 86_400;
-/// A week.
+/// A week: no retries go on for longer.
 const MAX_RETRY_TIMEOUT: u32 = 604_800;
 const PRIORITIES: std::ops::RangeInclusive<i32> = -100..=100;
-/// A year.
+/// A year: no older output is reused.
 const MAX_REUSE: u32 = 31_536_000;
 
 /// The fields that tasks of one type have, and no others.

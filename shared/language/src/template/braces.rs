@@ -16,7 +16,7 @@ pub(super) fn expression(text: &str, at: usize) -> Option<Range<usize>> {
     Scope::NAMES.contains(&name).then(|| at..at + 2 + length(inner))
 }
 
-/// Every place in code where it seems to expect a value of ours: `{{ inputs.day` and its like. The range ends
+/// Every part of code that seems to expect a value of ours: `{{ inputs.day` and its like. The range ends
 /// where the path does. `item` and `index` are words that code has itself: they count only where they are ours.
 pub(super) fn in_code(text: &str, item: bool) -> impl Iterator<Item = Range<usize>> {
     text.match_indices("{{").filter_map(move |(at, braces)| {

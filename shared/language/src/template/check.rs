@@ -60,7 +60,7 @@ pub(crate) fn check(node: &Node, names: Option<&Names<'_>>, report: &mut Report<
 fn check_command(word: Word<'_>, names: Option<&Names<'_>>, report: &mut Report<'_>) {
     for slot in shell::slots(word.text) {
         if let Err(refusal) = slot.quoting {
-            let at = place(word, slot.span.clone(), report);
+            let at = position(word, slot.span.clone(), report);
             report.add(&at, refusal.message(), Some(refusal.hint().to_owned()));
         }
         let (start, source) = (slot.span.start, &word.text[slot.span]);
@@ -76,7 +76,7 @@ fn check_code(word: Word<'_>, names: Option<&Names<'_>>, report: &mut Report<'_>
         let hint = format!(
             "write env: {{VALUE: \"{value} }}}}\"}} and read os.environ[\"VALUE\"], or read the JSON file that EBB_INPUT names"
         );
-        report.add(&place(word, span, report), message, Some(hint));
+        report.add(&position(word, span, report), message, Some(hint));
     }
 }
 
@@ -92,7 +92,7 @@ fn judge(
     let template = match parsed {
         Ok(template) => template,
         Err(problem) => {
-            let at = place(word, within(&problem.span), report);
+            let at = position(word, within(&problem.span), report);
             return report.add(&at, problem.message, problem.hint);
         }
     };
@@ -103,12 +103,12 @@ fn judge(
         let after = word.text.get(start + reference.span.end..).unwrap_or_default();
         if let Some((message, hint)) = names.and_then(|names| names.unknown(reference, after, &report.budget))
         {
-            report.add(&place(word, within(&reference.span), report), message, hint);
+            report.add(&position(word, within(&reference.span), report), message, hint);
         }
     }
 }
 
-fn place(word: Word<'_>, span: Range<usize>, report: &Report<'_>) -> Position {
+fn position(word: Word<'_>, span: Range<usize>, report: &Report<'_>) -> Position {
     let part = word.text.get(span.clone()).unwrap_or_default();
     report.inside(word.at, word.text, part, span.start)
 }

@@ -1,4 +1,4 @@
-//! How deep a template is nested, told from its tokens. A tree that is too deep to walk on a thread's stack is never
+//! How deep a template is nested, judged by its tokens. A tree that is too deep to walk on a thread's stack is never
 //! built: the parser limits brackets itself, but not chains such as `1 + 1 + …`, `a.b.c…` and `elif`.
 
 use minijinja::machinery::{Token, tokenize};
@@ -32,7 +32,7 @@ pub(super) fn check(source: &str, in_expression: bool) -> Result<(), Problem> {
 #[derive(Default)]
 struct Depth {
     around: Vec<Level>,
-    /// Their depth.
+    /// The depth of nesting.
     outer: usize,
     level: Level,
     elifs: usize,

@@ -17,7 +17,7 @@ use crate::suggest;
 pub struct RenderError {
     /// The place in the config, such as `headers.X-Day`; empty for the whole of it.
     pub path: String,
-    /// What is wrong.
+    /// The reason, in a sentence.
     pub message: String,
     /// How to put it right.
     pub hint: Option<String>,

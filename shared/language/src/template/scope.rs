@@ -1,4 +1,4 @@
-//! What a template can see.
+//! The values that a template can name.
 
 use chrono::SecondsFormat;
 use model::{Instant, Interval};
@@ -30,7 +30,7 @@ pub struct Scope {
 pub struct Item {
     /// `item`: the element of the list.
     pub value: Value,
-    /// `index`: its place in the list, from 0.
+    /// `index`: its index in the list, from 0.
     pub index: u32,
 }
 

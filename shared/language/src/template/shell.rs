@@ -21,7 +21,7 @@ pub(super) struct Slot {
     pub(super) quoting: Result<Quoting, Refusal>,
 }
 
-/// The quotes around a place.
+/// The quotes around an expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Quoting {
     /// None.
@@ -43,7 +43,7 @@ impl Quoting {
     }
 }
 
-/// Why no value can stand at a place.
+/// Why an expression cannot be replaced by a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refusal {
     /// Within `$((…))`, `((…))`, `$[…]` or `name[…]`.
@@ -65,9 +65,9 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// What is wrong.
+    /// The problem, in a sentence.
     pub(super) fn message(self) -> String {
-        let place = match self {
+        let context = match self {
             Self::Arithmetic => "bash's arithmetic, which runs commands found in values",
             Self::Comparison => "a comparison of numbers in `[[ ]]`, which runs commands found in values",
             Self::Parameter => "`${…}`",
@@ -79,7 +79,7 @@ impl Refusal {
                 "text that another interpreter runs, such as `bash -c`, `eval`, `awk` or `ssh`"
             }
         };
-        format!("values cannot be inserted into {place}")
+        format!("values cannot be inserted into {context}")
     }
 
     /// How to put it right.

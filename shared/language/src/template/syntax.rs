@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 64 * 1024;
 /// A template that follows the rules.
 #[derive(Debug, Default)]
 pub(super) struct Template {
-    /// Every place where it uses a name from outside.
+    /// Every use of a name from outside.
     pub(super) references: Vec<Reference>,
     /// Whether it is one expression and nothing else, whose type is kept.
     pub(super) is_expression: bool,
@@ -67,7 +67,7 @@ pub(crate) fn is_template(text: &str) -> bool {
 
 /// How templates are written, here and where they are rendered.
 pub(super) fn syntax() -> SyntaxConfig {
-    SyntaxConfig::builder().keep_trailing_newline(true).build().expect("the usual delimiters are valid")
+    SyntaxConfig::builder().keep_trailing_newline(true).build().expect("the default delimiters are valid")
 }
 
 /// Reads a template; the first thing that is not allowed is the answer if there is one.

@@ -36,10 +36,10 @@ pub fn try_out(source: &str, scope: &Scope) -> Result<Evaluated, ExpressionError
         }
         Err(failure) => {
             let missing = renderer.missing(&template).map(|(reference, _)| reference.span.clone());
-            // Whatever an operator says of it, a value that is not there is what is wrong.
-            let told = if missing.is_some() { renderer.explain_missing(&template) } else { failure };
+            // A missing value is the cause, whatever the operator reports.
+            let reported = if missing.is_some() { renderer.explain_missing(&template) } else { failure };
             let at = within(source, missing.unwrap_or(0..source.len()));
-            Err(ExpressionError { message: told.0, hint: told.1, at })
+            Err(ExpressionError { message: reported.0, hint: reported.1, at })
         }
     }
 }

@@ -20,7 +20,7 @@ enum Code {
     First(&'static [&'static str]),
     /// Every one after the first.
     Rest,
-    /// Any.
+    /// Every argument.
     Any,
 }
 
@@ -99,7 +99,7 @@ const PREFIXES: [&str; 17] = [
 const INERT: [&str; 14] = [
     "echo", "printf", "grep", "egrep", "fgrep", "rg", "tee", "cat", "ls", "cp", "mv", "which", "type", "test",
 ];
-/// The words of a command that are looked at. No value may follow an interpreter in a longer command.
+/// The maximum number of words of a command that are checked. No value may follow an interpreter in a longer command.
 const MAX_WORDS: usize = 200;
 
 /// A simple command, as far as it was read.

@@ -25,7 +25,7 @@ pub(in crate::template) fn slots(text: &str) -> Vec<Slot> {
     scanner.slots
 }
 
-/// What the present place is within.
+/// What surrounds the present position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Frame {
     /// Commands: the whole, `$(…)`, `(…)`.
@@ -64,7 +64,7 @@ struct Scanner<'t> {
     /// The here-documents that begin with the next line.
     waiting: Vec<Document>,
     slots: Vec<Slot>,
-    /// How far `[[ … ]]` was looked for, and whether that place is within one.
+    /// How far `[[ … ]]` was searched for, and whether that position is within one.
     test: (usize, bool),
     /// The command that is being read, and those around it that use its output.
     commands: Vec<Command>,
@@ -248,7 +248,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// How a value can stand in the place from `start` to `end`.
+    /// How a variable can replace the text from `start` to `end`.
     fn quoting(&mut self, start: usize, end: usize) -> Result<Quoting, Refusal> {
         let quotes = |frame: &&Frame| matches!(frame, Frame::Single | Frame::Double);
         match self.frames.iter().rev().find(|frame| !quotes(frame)) {
@@ -272,7 +272,7 @@ impl Scanner<'_> {
         })
     }
 
-    /// Whether `[[ … ]]` compares the place with something as a number.
+    /// Whether `[[ … ]]` compares that text with something as a number.
     fn compares_numbers(&mut self, start: usize, end: usize) -> bool {
         const OPERATORS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
         let fill = [' ', '\t', '"', '\''];
@@ -282,18 +282,18 @@ impl Scanner<'_> {
             && self.within_test(start)
     }
 
-    /// Whether a place, at or after the one asked for last, is within `[[ … ]]`.
-    fn within_test(&mut self, place: usize) -> bool {
+    /// Whether a position, at or after the last one asked for, is within `[[ … ]]`.
+    fn within_test(&mut self, end: usize) -> bool {
         let (from, mut within) = self.test;
-        let before = &self.text.as_bytes()[..place];
-        for at in from..place {
+        let before = &self.text.as_bytes()[..end];
+        for at in from..end {
             within = match &before[at..] {
                 [b'[', b'[', b' ', ..] => true,
                 [b']', b']', ..] => false,
                 _ => within,
             };
         }
-        self.test = (place, within);
+        self.test = (end, within);
         within
     }
 

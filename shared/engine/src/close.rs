@@ -25,7 +25,7 @@ impl RunSlice<'_> {
         self.derive_end();
         self.announce_timer();
         match self.recheck {
-            Recheck::Never if !self.run.state.is_final() => self.recheck = self.next_poll(),
+            Recheck::Never if !self.run.state.is_final() => self.recheck = self.next_recheck(),
             // From now on something may get lost, and perhaps nobody was to look.
             Recheck::Keep if self.has_begun_something() => {
                 self.recheck = Recheck::By(self.now + RECHECK_AFTER);

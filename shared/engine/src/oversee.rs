@@ -157,8 +157,9 @@ impl RunSlice<'_> {
         if waiting && !moving && self.is_at_rest() {
             self.stall();
         }
-        // When to look again is seen at the close, once all that follows from this look is known.
+        // The next recheck is set at the close, once everything that follows from this one is known.
         self.recheck = Recheck::Never;
+        self.patience = patience;
         Outcome::Applied
     }
 
@@ -171,18 +172,22 @@ impl RunSlice<'_> {
         })
     }
 
-    /// When to look at the run again, after a look at all that is unfinished of it.
-    pub(crate) fn next_poll(&self) -> Recheck {
+    /// When to recheck the run next, after a recheck of everything unfinished. A message that was too young to count as
+    /// lost counts as lost before a full interval is over: otherwise a recheck that comes early puts off the repair.
+    pub(crate) fn next_recheck(&self) -> Recheck {
         let any = |wanted: &dyn Fn(&Task) -> bool| !self.unfinished(wanted).is_empty();
         let for_others = |task: &Task| task.state == TaskState::Sleeping && self.waits_for_others(task.index);
         if any(&|task| task.state.holds_slots()) || any(&for_others) {
-            Recheck::At(self.now + RECHECK_AFTER)
+            let by_message = |task: &Task| task.state == TaskState::Dispatched || for_others(task);
+            let lost_at = |index: TaskIndex| self.tasks[&index].since + self.patience;
+            let young = self.unfinished(by_message).into_iter().map(lost_at).filter(|at| *at > self.now);
+            Recheck::At(young.chain([self.now + RECHECK_AFTER]).min().unwrap_or(self.now))
         } else if any(&|task| task.state == TaskState::Queued)
             || !any(&|task| task.state != TaskState::Pending)
         {
             Recheck::At(self.now + RECHECK_WHILE_WAITING)
         } else {
-            // Its timers are rows, and signals and answers come as commands: a run that sleeps costs nothing.
+            // Its timers are rows, and signals and answers arrive as commands: a run that sleeps costs nothing.
             Recheck::Never
         }
     }

@@ -110,6 +110,8 @@ pub struct RunSlice<'g> {
     pub(crate) outbox: Vec<Message>,
     pub(crate) announcements: Vec<Message>,
     pub(crate) recheck: Recheck,
+    /// How old an unanswered message must be to count as lost, for a recheck.
+    pub(crate) patience: TimeDelta,
 }
 
 impl<'g> RunSlice<'g> {
@@ -145,6 +147,7 @@ impl<'g> RunSlice<'g> {
             outbox: Vec::new(),
             announcements: Vec::new(),
             recheck: Recheck::Keep,
+            patience: TimeDelta::zero(),
         }
     }
 

@@ -8,6 +8,7 @@ mod hand_back;
 mod operators;
 mod oversight;
 mod random_graphs;
+mod rechecks;
 mod reruns;
 mod rows;
 mod sensors;

@@ -315,9 +315,9 @@ run "people_may_sign_in_and_requests_go_where_they_are_let" {
   command = plan
 
   variables {
-    api      = { accounts = ["@example.com"] }
-    sign_in  = { client_id = "console-client", client_secret = "console-client-secret", session_key = "console-session-key" }
-    egress = { only = ["*.partner.example", "10.8.0.0/24"], allow = ["10.8.0.0/24"] }
+    api     = { accounts = ["@example.com"] }
+    sign_in = { client_id = "console-client", client_secret = "console-client-secret", session_key = "console-session-key" }
+    egress  = { only = ["*.partner.example", "10.8.0.0/24"], allow = ["10.8.0.0/24"] }
   }
 
   assert {

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_ways_of_writing_are_understood() {
+    fn common_notations_are_understood() {
         check("30s", Some(30));
         check("5m", Some(300));
         check("24h", Some(86_400));

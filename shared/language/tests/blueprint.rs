@@ -11,14 +11,14 @@ fn workflow(name: &str, text: &str) -> SourceFile {
     SourceFile { path: format!("graphs/{name}.yaml"), kind: FileKind::Workflow, text: text.to_owned() }
 }
 
-fn told(compilation: &Compilation) -> String {
+fn reported(compilation: &Compilation) -> String {
     compilation.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// The one workflow that comes of the files.
 fn made(files: &[SourceFile]) -> Value {
     let compilation = compile(files);
-    assert_eq!(told(&compilation), "");
+    assert_eq!(reported(&compilation), "");
     serde_json::to_value(&compilation.definitions[0].workflow).expect("a workflow is JSON")
 }
 
@@ -109,9 +109,9 @@ fn a_value_never_opens_a_template_together_with_the_text_around_it() {
             format!("name: a\ninputs: {{n: {{type: string}}}}\nextends: base\nparameters: {{p: {given}}}\n");
         let compilation = compile(&[template("base", &base), workflow("a", &user)]);
         assert!(
-            told(&compilation).contains("would become part of a template"),
+            reported(&compilation).contains("would become part of a template"),
             "{around}: {}",
-            told(&compilation)
+            reported(&compilation)
         );
         assert!(compilation.definitions.is_empty());
     }
@@ -196,11 +196,11 @@ extends: {template: base, parameters: {p: \"very ${{ parameters.q }}\"}}
     let sound = with("name: a\nextends: {template: middle, parameters: {q: high}}\n");
     assert_eq!(sound.definitions[0].workflow.tasks[0].config["text"], "very high");
     let refused = with("name: a\nextends: {template: middle, parameters: {p: high}}\n");
-    insta::assert_snapshot!(told(&refused));
+    insta::assert_snapshot!(reported(&refused));
 }
 
 #[test]
-fn a_circle_of_templates_is_told_once_and_stops_only_those_who_need_it() {
+fn a_cycle_of_templates_is_reported_once_and_stops_only_its_users() {
     let extending = |name: &str, base: &str| template(name, &format!("name: {name}\nextends: {base}\n"));
     let files = [
         extending("a", "b"),
@@ -213,7 +213,7 @@ fn a_circle_of_templates_is_told_once_and_stops_only_those_who_need_it() {
     ];
     let compilation = compile(&files);
     assert_eq!(compilation.definitions.len(), 1);
-    insta::assert_snapshot!(told(&compilation));
+    insta::assert_snapshot!(reported(&compilation));
 }
 
 #[test]
@@ -227,11 +227,11 @@ fn ten_templates_may_extend_one_another_and_no_more() {
         compile(&files)
     };
     assert_eq!(chain(10).definitions.len(), 1);
-    insta::assert_snapshot!(told(&chain(11)));
+    insta::assert_snapshot!(reported(&chain(11)));
 }
 
 #[test]
-fn a_broken_template_is_told_of_once_and_its_users_that_they_cannot_use_it() {
+fn a_broken_template_is_reported_once_and_its_users_cannot_use_it() {
     let files = [
         template("torn", "tasks: ["),
         template("odd", "name: odd\ntasks: [{name: x, type: noop, colour: red}]\n"),
@@ -240,7 +240,7 @@ fn a_broken_template_is_told_of_once_and_its_users_that_they_cannot_use_it() {
         workflow("two", "name: two\nextends: odd\n"),
         workflow("three", "name: three\nextends: middle\n"),
     ];
-    insta::assert_snapshot!(told(&compile(&files)));
+    insta::assert_snapshot!(reported(&compile(&files)));
 }
 
 #[test]
@@ -249,26 +249,26 @@ fn a_problem_that_shows_only_in_use_names_its_users() {
     let user = |name: &str| workflow(name, &format!("name: {name}\nextends: base\n"));
     let alone = compile(&[template("base", base), user("a")]);
     let together = compile(&[template("base", base), user("a"), user("b"), user("c")]);
-    insta::assert_snapshot!(told(&alone));
-    insta::assert_snapshot!(told(&together));
+    insta::assert_snapshot!(reported(&alone));
+    insta::assert_snapshot!(reported(&together));
 }
 
 #[test]
-fn a_value_that_does_not_fit_its_place_is_told_where_it_was_given() {
+fn a_value_that_does_not_fit_is_reported_where_it_was_given() {
     let base = "
 name: base
 parameters: {p: {type: integer}}
 tasks: [{name: x, type: http, timeout_seconds: \"${{ parameters.p }}\", config: {url: \"http://x/\", method: \"${{ parameters.p }}\"}}]
 ";
     let user = "name: a\nextends: base\nparameters:\n  p: 100000\n";
-    insta::assert_snapshot!(told(&compile(&[template("base", base), workflow("a", user)])));
+    insta::assert_snapshot!(reported(&compile(&[template("base", base), workflow("a", user)])));
 }
 
 #[test]
 fn two_templates_of_one_name_are_refused() {
     let mut twin = template("base", BASE);
     twin.path = "more/base.yaml".into();
-    insta::assert_snapshot!(told(&compile(&[template("base", BASE), twin])));
+    insta::assert_snapshot!(reported(&compile(&[template("base", BASE), twin])));
 }
 
 #[test]
@@ -291,9 +291,9 @@ fn a_short_file_cannot_become_a_huge_workflow() {
     let compilation = compile(&files);
     assert!(compilation.definitions.is_empty());
     assert!(
-        told(&compilation).contains("more than the 1048576 bytes allowed"),
+        reported(&compilation).contains("more than the 1048576 bytes allowed"),
         "{}",
-        told(&compilation).len()
+        reported(&compilation).len()
     );
 }
 

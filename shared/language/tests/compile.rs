@@ -15,7 +15,7 @@ fn names(compilation: &Compilation) -> Vec<&str> {
     compilation.definitions.iter().map(|definition| definition.workflow.name.as_str()).collect()
 }
 
-fn told(compilation: &Compilation) -> Vec<String> {
+fn reported(compilation: &Compilation) -> Vec<String> {
     compilation.diagnostics.iter().map(ToString::to_string).collect()
 }
 
@@ -35,7 +35,7 @@ fn one_bad_file_never_stops_the_others() {
 }
 
 #[test]
-fn a_workflow_that_uses_a_broken_task_is_told_so_and_others_are_not_stopped() {
+fn a_broken_task_is_reported_to_its_users_and_stops_no_others() {
     let files = [
         task("bad", "name: bad\ntype: http\nconfig: {ulr: x, body: '{{ 1 + }}'}\n"),
         task("torn", "name: torn\ntype: [\n"),
@@ -47,16 +47,16 @@ fn a_workflow_that_uses_a_broken_task_is_told_so_and_others_are_not_stopped() {
     ];
     let compilation = compile(&files);
     assert_eq!(names(&compilation), ["a"]);
-    insta::assert_snapshot!(told(&compilation).join("\n"));
+    insta::assert_snapshot!(reported(&compilation).join("\n"));
 }
 
 #[test]
-fn what_a_reusable_task_lacks_in_a_workflow_is_told_at_its_use() {
+fn what_a_reusable_task_lacks_is_reported_at_its_use() {
     let files = [
         task("call", "name: call\ntype: http\nconfig: {body: '{{ outputs.first }}'}\n"),
         workflow("user", "name: user\ntasks:\n  - task: call\n    config: {method: POST}\n"),
     ];
-    insta::assert_snapshot!(told(&compile(&files)).join("\n"));
+    insta::assert_snapshot!(reported(&compile(&files)).join("\n"));
 }
 
 #[test]
@@ -70,11 +70,11 @@ fn a_switch_cannot_be_reusable_and_an_expression_is_checked_where_it_is_used() {
     ];
     let compilation = compile(&files);
     assert_eq!(names(&compilation), ["a"]);
-    insta::assert_snapshot!(told(&compilation).join("\n"));
+    insta::assert_snapshot!(reported(&compilation).join("\n"));
 }
 
 #[test]
-fn two_workflows_or_tasks_of_one_name_are_refused() {
+fn two_workflows_or_tasks_of_one_name_are_rejected() {
     let mut twin = workflow("a", A);
     twin.path = "other/a.yml".to_owned();
     let mut task_twin = task("t", "name: t\ntype: noop\n");
@@ -82,7 +82,7 @@ fn two_workflows_or_tasks_of_one_name_are_refused() {
     let files = [workflow("a", A), twin, task("t", "name: t\ntype: noop\n"), task_twin];
     let compilation = compile(&files);
     assert_eq!(names(&compilation), ["a"]);
-    insta::assert_snapshot!(told(&compilation).join("\n"));
+    insta::assert_snapshot!(reported(&compilation).join("\n"));
 }
 
 #[test]
@@ -114,8 +114,12 @@ fn too_many_tasks_are_refused_and_as_many_as_allowed_compile() {
     };
     assert_eq!(many(10_000).definitions.len(), 1);
     let refused = many(10_001);
-    assert_eq!(told(&refused).len(), 1);
-    assert!(told(&refused)[0].contains("10001 tasks, more than the 10000 allowed"), "{:?}", told(&refused));
+    assert_eq!(reported(&refused).len(), 1);
+    assert!(
+        reported(&refused)[0].contains("10001 tasks, more than the 10000 allowed"),
+        "{:?}",
+        reported(&refused)
+    );
 }
 
 #[test]
@@ -128,10 +132,10 @@ fn a_chain_that_is_too_long_is_refused_where_it_becomes_so() {
         let tasks: String = (0..length).map(task).collect();
         compile(&[workflow("a", &format!("name: a\ntasks:\n{tasks}"))])
     };
-    assert_eq!(told(&chain(1_000)), [""; 0]);
+    assert_eq!(reported(&chain(1_000)), [""; 0]);
     let expected = "graphs/a.yaml:1003:3: tasks[1000]: 1005 tasks wait for one another in a chain, more than \
                     the 1000 allowed (split the workflow, or let tasks depend on earlier ones)";
-    assert_eq!(told(&chain(1_005)), [expected]);
+    assert_eq!(reported(&chain(1_005)), [expected]);
 }
 
 #[test]
@@ -139,13 +143,13 @@ fn a_file_that_is_too_large_or_nested_too_deep_is_refused() {
     let large = format!("name: a\n#{}\ntasks: [{{name: x, type: noop}}]\n", "x".repeat(1024 * 1024));
     let expected = "graphs/a.yaml:1:1: the file has 1048617 bytes, more than the 1048576 allowed \
                     (split the workflow, or keep data elsewhere)";
-    assert_eq!(told(&compile(&[workflow("a", &large)])), [expected]);
+    assert_eq!(reported(&compile(&[workflow("a", &large)])), [expected]);
     let nested = |depth: usize| {
         let config = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         compile(&[workflow("a", &format!("name: a\ntasks: [{{name: x, type: echo, config: {config}}}]\n"))])
     };
-    assert_eq!(told(&nested(40)), [""; 0]);
-    let refusal = told(&nested(60)).join("\n");
+    assert_eq!(reported(&nested(40)), [""; 0]);
+    let refusal = reported(&nested(60)).join("\n");
     assert!(refusal.contains("nested more than 48 levels deep"), "{refusal}");
 }
 
@@ -159,7 +163,7 @@ fn a_global_task_is_one_that_a_worker_carries_out_and_fans_are_not_reusable() {
         task("merge", "name: merge\ntype: fan_in\n"),
         task("tells", "name: tells\ntype: noop\non_failure: {notify: {webhook: 'https://x/{{ 1 + }}'}}\n"),
     ];
-    insta::assert_snapshot!(told(&compile(&files)).join("\n"));
+    insta::assert_snapshot!(reported(&compile(&files)).join("\n"));
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn the_callbacks_of_a_reusable_task_are_checked_where_it_is_used() {
     ];
     let compilation = compile(&files);
     assert_eq!(names(&compilation), ["a"]);
-    insta::assert_snapshot!(told(&compilation).join("\n"));
+    insta::assert_snapshot!(reported(&compilation).join("\n"));
 }
 
 #[test]
@@ -179,7 +183,7 @@ fn every_form_of_cron_is_understood() {
     let cron = |pattern: &str| {
         let text = format!("name: a\nschedule: {{cron: \"{pattern}\"}}\ntasks: [{{name: x, type: noop}}]\n");
         let compilation = compile(&[workflow("a", &text)]);
-        assert_eq!(told(&compilation), [""; 0], "{pattern}");
+        assert_eq!(reported(&compilation), [""; 0], "{pattern}");
         match &compilation.definitions[0].workflow.schedules[0].when {
             model::When::Cron(pattern) => pattern.clone(),
             other => panic!("{other:?}"),

@@ -81,7 +81,7 @@ fn an_expression_is_no_template() {
 }
 
 #[test]
-fn a_child_run_is_waited_for_unless_told_otherwise() {
+fn a_task_waits_for_its_child_run_by_default() {
     let child: ChildWorkflow = read("workflow", json!({"workflow": "report"})).unwrap();
     assert_eq!((child.workflow.as_str(), child.inputs.len(), child.wait), ("report", 0, true));
     let config = json!({"workflow": "report", "inputs": {"n": 1}, "wait": false});
@@ -130,15 +130,15 @@ fn an_answer_must_fit_the_form() {
 
 #[test]
 fn what_a_template_gave_is_checked_again() {
-    let told = |name: &str, config| read::<Value>(name, config).unwrap_err().to_string();
+    let reported = |name: &str, config| read::<Value>(name, config).unwrap_err().to_string();
     let all = [
-        told("http", json!({"url": 5, "expected_status": ["{{ x }}"], "nope": 1})),
-        told("sleep", json!({"duration": "soon"})),
-        told("sleep", json!({"duration": null})),
-        told("bash", json!({"command": null, "script": null})),
-        told("flaky", json!({"probability": 7})),
-        told("wait_for_signal", json!({"signal": "a b", "timeout": "soon"})),
-        told("approval", json!({"approvers": "ann", "fields": {"n": {"type": "float"}}})),
+        reported("http", json!({"url": 5, "expected_status": ["{{ x }}"], "nope": 1})),
+        reported("sleep", json!({"duration": "soon"})),
+        reported("sleep", json!({"duration": null})),
+        reported("bash", json!({"command": null, "script": null})),
+        reported("flaky", json!({"probability": 7})),
+        reported("wait_for_signal", json!({"signal": "a b", "timeout": "soon"})),
+        reported("approval", json!({"approvers": "ann", "fields": {"n": {"type": "float"}}})),
     ];
     insta::assert_snapshot!(all.join("\n"));
 }

@@ -94,7 +94,7 @@ fn what_is_long_is_shortened() {
 
 #[test]
 fn a_name_that_does_not_exist_is_explained() {
-    let told: Vec<String> = [
+    let reported: Vec<String> = [
         "outputs.skipped.rows > 5",
         "outputs['was-skipped'].rows | default(0) > 5",
         "inputs.regoin == 'us'",
@@ -104,7 +104,7 @@ fn a_name_that_does_not_exist_is_explained() {
     ]
     .map(|source| evaluate(source, &scope()).unwrap_err().to_string())
     .to_vec();
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(reported.join("\n"));
     check("outputs.skipped is defined", json!(false), false);
     check("(outputs.skipped | default(outputs.extract)).rows", json!(12), true);
     check("(outputs.extract | default(outputs.skipped)).rows", json!(12), true);
@@ -205,7 +205,7 @@ fn what_is_tried_out_gives_a_value_and_what_it_saw_with_braces_or_without() {
 }
 
 #[test]
-fn what_is_wrong_is_told_at_its_place() {
+fn problems_are_reported_at_their_position() {
     let error = |source: &'static str| {
         let error = try_out(source, &scope()).unwrap_err();
         (&source[error.at.clone()], error)

@@ -1,4 +1,4 @@
-//! Every file in `golden/` against what a person is told about it.
+//! Every file in `golden/` against what a person is reported about it.
 //!
 //! `invalid/` holds one mistake or a few per file, `valid/` whole workflows, `tasks/` and `templates/` the reusable
 //! tasks and workflow templates that both may use, `invalid-templates/` templates with mistakes. After a change, accept the snapshots and read them as a user would.
@@ -64,7 +64,7 @@ fn every_mistake_in_a_template_is_explained() {
 }
 
 #[test]
-fn every_sound_file_becomes_the_workflow_it_describes() {
+fn every_valid_file_becomes_the_workflow_it_describes() {
     each("valid", FileKind::Workflow, "graphs", |name, files| {
         let compilation = compile(files);
         assert_eq!(compilation.diagnostics, [], "{name} must compile");

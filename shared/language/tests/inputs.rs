@@ -59,10 +59,10 @@ fn values_given_are_taken_as_they_are_and_never_rendered() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
-    let told = given(json!({
+fn every_problem_is_reported_at_once() {
+    let reported = given(json!({
         "regoin": "us", "region": "ue", "day": "2026-1-1", "since": "2026-01-31", "limit": 1.5, "ratio": "0.5",
         "dry": "yes", "files": "a", "options": [], "path": 5, "zebra": null,
     }));
-    insta::assert_snapshot!(told.unwrap_err().join("\n"));
+    insta::assert_snapshot!(reported.unwrap_err().join("\n"));
 }

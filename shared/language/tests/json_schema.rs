@@ -59,7 +59,7 @@ fn problems(kind: FileKind, document: &Value) -> Vec<String> {
     let used: Vec<SourceFile> = LIBRARY.iter().filter(is_used).cloned().collect();
     files.extend(used);
     if kind == FileKind::Template {
-        // Much of it can be told only of what is made of it.
+        // Much of it shows only in the workflow made of it.
         let extends = json!({"template": document["name"], "parameters": {"source": "orders"}});
         let text = json!({"name": "heir", "extends": extends}).to_string();
         files.push(SourceFile { path: "heir".to_owned(), kind: FileKind::Workflow, text });
@@ -126,7 +126,7 @@ fn unexplained(schema: &Value, path: &str, silent: &mut Vec<String>) {
 }
 
 #[test]
-fn every_sound_file_and_every_example_is_accepted() {
+fn every_valid_file_and_every_example_is_accepted() {
     let folders = [
         ("shared/language/tests/golden/valid", Schema::Workflow),
         ("shared/language/tests/golden/tasks", Schema::Task),
@@ -171,24 +171,24 @@ fn accepted(schema: Schema, folder: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn whatever_one_edit_makes_of_a_sound_workflow_both_agree_on_its_shape() {
+fn after_any_edit_of_a_workflow_both_agree_on_its_shape() {
     let (_, wholes) = documents("valid").into_iter().partition(is_heir);
     agree(Schema::Workflow, FileKind::Workflow, wholes);
 }
 
 #[test]
-fn whatever_one_edit_makes_of_a_workflow_that_extends_a_template_both_agree_on_its_shape() {
+fn after_any_edit_of_a_workflow_that_extends_a_template_both_agree_on_its_shape() {
     let (heirs, _) = documents("valid").into_iter().partition(is_heir);
     agree(Schema::Workflow, FileKind::Workflow, heirs);
 }
 
 #[test]
-fn whatever_one_edit_makes_of_a_reusable_task_both_agree_on_its_shape() {
+fn after_any_edit_of_a_reusable_task_both_agree_on_its_shape() {
     agree(Schema::Task, FileKind::Task, documents("tasks"));
 }
 
 #[test]
-fn whatever_one_edit_makes_of_a_template_both_agree_on_its_shape() {
+fn after_any_edit_of_a_template_both_agree_on_its_shape() {
     agree(Schema::Template, FileKind::Template, documents("templates"));
 }
 
@@ -202,7 +202,7 @@ fn is_heir(document: &Value) -> bool {
     document.get("extends").is_some()
 }
 
-/// Edits every place of every sound file once. What the schema refuses, the language refuses; what the language
+/// Edits every place of every valid file once. What the schema refuses, the language refuses; what the language
 /// refuses for its shape, the schema refuses.
 fn agree(schema: Schema, kind: FileKind, documents: Vec<Value>) {
     let validator = validator(schema);
@@ -211,7 +211,7 @@ fn agree(schema: Schema, kind: FileKind, documents: Vec<Value>) {
     let mut seen = BTreeSet::new();
     let mut disagreements = Vec::new();
     for document in documents.into_iter().flat_map(slices) {
-        // It was sound, but now some tasks are missing, and the order in which one input may build on another.
+        // It was valid, but now some tasks are missing, and the order in which one input may build on another.
         let before = problems(kind, &document);
         let is_part = is_heir(&document) || kind == FileKind::Template;
         let of_shape = if is_part { &OF_SHAPE_OF_PARTS[..] } else { &OF_SHAPE };
@@ -255,26 +255,26 @@ fn is_of_shape(problem: &str, of_shape: &[&str]) -> bool {
     of_shape.iter().any(|words| problem.contains(words))
 }
 
-/// Where an edit puts a strange field: every field that the language offers instead.
+/// Where an edit puts an unknown field: every field that the language offers instead.
 fn with_known_fields(known: &BTreeSet<String>, document: &Value, edit: &Edit) -> impl Iterator<Item = Edit> {
     known.iter().flat_map(|name| edit.renamed(document, name))
 }
 
-/// Where an edit puts a strange field: every field that the schema accepts instead, if not any.
+/// Where an edit puts an unknown field: every field that the schema accepts instead, if not any.
 fn with_schema_fields<'n>(
     validator: &Validator,
     names: impl Iterator<Item = &'n String>,
     document: &Value,
     edit: &Edit,
 ) -> impl Iterator<Item = Edit> {
-    let is_closed = edit.is_strange() && !validator.is_valid(&edit.apply(document));
+    let is_closed = edit.is_unknown() && !validator.is_valid(&edit.apply(document));
     let renamed = names.filter(move |_| is_closed).flat_map(|name| edit.renamed(document, name));
     renamed.filter(|edit| validator.is_valid(&edit.apply(document)))
 }
 
-/// The fields that the language offers in place of a strange one.
+/// The fields that the language offers in place of an unknown one.
 fn known_here(kind: FileKind, document: &Value, edit: &Edit) -> BTreeSet<String> {
-    if !edit.is_strange() {
+    if !edit.is_unknown() {
         return BTreeSet::new();
     }
     let problems = problems(kind, &edit.apply(document));

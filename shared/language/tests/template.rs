@@ -118,7 +118,7 @@ fn json_defaults_and_strings_have_filters() {
 #[test]
 fn a_name_that_does_not_exist_is_explained() {
     let tell = |template: &str| render(&json!({"a": [template]}), &scope()).unwrap_err().to_string();
-    let told: Vec<String> = [
+    let reported: Vec<String> = [
         "{{ inputs.dya }}",
         "x {{ inputs.files[7] }}",
         "{{ input.day }}",
@@ -133,7 +133,7 @@ fn a_name_that_does_not_exist_is_explained() {
     ]
     .map(tell)
     .to_vec();
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(reported.join("\n"));
 }
 
 #[test]

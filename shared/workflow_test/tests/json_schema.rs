@@ -74,7 +74,7 @@ fn problems(document: &Value, workflows: &Compilation) -> Vec<String> {
 }
 
 #[test]
-fn whatever_one_edit_makes_of_a_test_both_agree_on_its_shape() {
+fn after_any_edit_of_a_test_both_agree_on_its_shape() {
     let schema = jsonschema::draft202012::new(&Schema::Test.to_json()).unwrap();
     let fields =
         ["payload", "fields", "reason", "signal", "approve", "cancel", "output", "fail", "at", "error"];
@@ -88,7 +88,7 @@ fn whatever_one_edit_makes_of_a_test_both_agree_on_its_shape() {
         );
         // Each has other fields in the same places.
         for edit in edits(&document, &mut BTreeSet::new()) {
-            let others: Vec<_> = match edit.is_strange() {
+            let others: Vec<_> = match edit.is_unknown() {
                 true => fields.iter().flat_map(|field| edit.renamed(&document, field)).collect(),
                 false => Vec::new(),
             };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 /// A name that no field has.
-const STRANGE: &str = "zzzzzzzz";
+const UNKNOWN: &str = "zzzzzzzz";
 
 /// One change of a document.
 #[derive(Clone, Debug)]
@@ -33,8 +33,8 @@ impl Edit {
     }
 
     /// Whether it inserts a field that is none.
-    pub(crate) fn is_strange(&self) -> bool {
-        matches!(self, Self::Insert { name, .. } if name == STRANGE)
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self, Self::Insert { name, .. } if name == UNKNOWN)
     }
 
     /// The same entry under another name, with values of several types; nothing if there is one of that name.
@@ -84,7 +84,7 @@ pub(crate) fn edits(document: &Value, seen: &mut BTreeSet<String>) -> Vec<Edit> 
             found.push(Edit::Remove { at: at(), name: name.clone() });
         }
         if value.is_object() {
-            found.push(Edit::Insert { at: at(), name: STRANGE.to_owned(), value: json!("text") });
+            found.push(Edit::Insert { at: at(), name: UNKNOWN.to_owned(), value: json!("text") });
         }
     });
     found

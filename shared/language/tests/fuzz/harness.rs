@@ -139,9 +139,11 @@ fn failure(target: &Target, seed: u64, texts: &[String]) -> Result<Duration, Str
 /// How long this thread has been at work, where the system tells: others use the machine too. Elsewhere, the time.
 fn busy() -> Duration {
     static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let told = fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let busy =
-        told.as_deref().and_then(|told| told.split(' ').next()?.parse().ok()).map(Duration::from_nanos);
+    let statistics = fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let busy = statistics
+        .as_deref()
+        .and_then(|statistics| statistics.split(' ').next()?.parse().ok())
+        .map(Duration::from_nanos);
     busy.unwrap_or_else(|| BEGIN.elapsed())
 }
 

@@ -130,7 +130,7 @@ fn a_workflow_with_problems_of_its_own_is_named() {
 }
 
 #[test]
-fn a_sound_file_gives_its_tests_in_order() {
+fn a_valid_file_gives_its_tests_in_order() {
     let suite = read(FLOW, "  - {name: b, expect: {}}\n  - {name: a, expect: {}}\n").unwrap();
     let names: Vec<&str> = suite.tests.iter().map(|test| test.name.as_str()).collect();
     assert_eq!((suite.workflow(), suite.path(), names), ("flow", "tests/flow.yaml", vec!["b", "a"]));

@@ -20,7 +20,7 @@ fn check(texts: &[String], random: &mut Random) {
     let lengths: Vec<_> = files.iter().map(|file| (file.path.as_str(), lines(file))).collect();
     compiled.diagnostics.iter().for_each(|diagnostic| lies_inside(diagnostic, &lengths));
     assert_eq!(compile(&files), compiled, "the same files give the same answer");
-    sound(compiled);
+    check_definitions(compiled);
 }
 
 fn file(text: &str, random: &mut Random) -> SourceFile {
@@ -49,12 +49,12 @@ fn lies_inside(diagnostic: &Diagnostic, files: &[(&str, Vec<usize>)]) {
     assert!(!diagnostic.message.is_empty(), "{diagnostic}");
 }
 
-/// A definition that exists has no circles, and is the same when it is compiled again by itself.
-fn sound(compiled: Compilation) {
+/// A definition that exists has no cycles, and is the same when it is compiled again by itself.
+fn check_definitions(compiled: Compilation) {
     for definition in compiled.definitions {
         assert_eq!(definition.hash.len(), 64);
         let written = serde_json::to_string(&definition.workflow).unwrap();
         assert_eq!(serde_json::from_str::<model::Workflow>(&written).unwrap(), definition.workflow);
-        assert!(Graph::compile(definition.workflow).is_ok(), "a circle");
+        assert!(Graph::compile(definition.workflow).is_ok(), "a cycle");
     }
 }

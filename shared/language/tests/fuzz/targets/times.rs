@@ -43,14 +43,14 @@ fn schedule(schedule: serde_json::Value) {
     let text = format!("name: a\ntasks: [{{name: x, type: noop}}]\nschedule: {schedule}");
     let file = SourceFile { path: "inline".to_owned(), kind: FileKind::Workflow, text };
     for definition in compile(&[file]).definitions {
-        let sound = &definition.workflow.schedules[0];
-        let calendar = Calendar::of(sound).unwrap();
+        let schedule = &definition.workflow.schedules[0];
+        let calendar = Calendar::of(schedule).unwrap();
         let from: DateTime<Utc> = "2026-01-31T18:00:00Z".parse().unwrap();
         let next = calendar.after(from).expect("what compiles comes true");
         assert!(
             next > from && calendar.before(next).is_none_or(|last| last <= from),
             "{:?} goes back",
-            sound.when
+            schedule.when
         );
     }
 }

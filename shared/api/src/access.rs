@@ -7,8 +7,10 @@ mod quotas;
 mod rates;
 mod session;
 mod tenants;
+mod timeouts;
 mod tokens;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use accounts::Bearer;
@@ -40,6 +42,7 @@ struct Inner {
     sessions: Option<Sessions>,
     counted: rates::Counted,
     quota: quotas::Quota,
+    attempt_seconds: BTreeMap<String, u32>,
 }
 
 impl Access {
@@ -51,6 +54,7 @@ impl Access {
             sessions: None,
             counted: rates::Counted::default(),
             quota: quotas::Quota::default(),
+            attempt_seconds: BTreeMap::new(),
         }))
     }
 

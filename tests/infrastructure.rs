@@ -60,11 +60,9 @@ const SET_ELSEWHERE: [(&str, &str); 22] = [
 ];
 
 /// What terraform sets ahead of the code, and what the code does with it. An entry goes with the code that reads it.
-const SET_AHEAD: [(&str, &str); 4] = [
+const SET_AHEAD: [(&str, &str); 2] = [
     ("EBB_OTLP_AUTH", "`google`: sends Google's access tokens with metrics and spans"),
     ("EBB_OTLP_HEADERS", "headers for metrics and spans, `name=value` separated by commas"),
-    ("EBB_QUEUE_SECONDS", "`queue=seconds`: registration rejects longer timeouts"),
-    ("EBB_REQUEST_SECONDS", "attempts and streams end themselves before the platform ends the request"),
 ];
 
 type Names = BTreeSet<String>;

@@ -1,7 +1,7 @@
 //! What a form sends, if it is a form of ours.
 
+use api::access::is_same_origin;
 use axum::extract::{FromRequest, Request};
-use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::{Form, RequestExt};
 use host::Problem;
@@ -41,16 +41,7 @@ impl FromRequest<Console> for Sent {
 
 /// Whether the browser says that the request comes from a page of ours. Who sends a token is no browser that is misled.
 fn is_own(headers: &HeaderMap) -> bool {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(site) = text("sec-fetch-site") {
-        return site == "same-origin";
-    }
-    let host = text("host").and_then(|host| host.parse::<Authority>().ok());
-    let origin = text("origin").and_then(|origin| origin.split_once("://"));
-    match origin.and_then(|(_, origin)| origin.parse::<Authority>().ok()) {
-        Some(origin) => host.is_some_and(|host| host == origin),
-        None => headers.contains_key(header::AUTHORIZATION),
-    }
+    is_same_origin(headers).unwrap_or_else(|| headers.contains_key(header::AUTHORIZATION))
 }
 
 impl Sent {

@@ -1,5 +1,6 @@
 mod access;
 mod parts;
+mod proxy;
 mod sign_in;
 
 use std::sync::Arc;

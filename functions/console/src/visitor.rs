@@ -13,7 +13,7 @@ use crate::ask::Ask;
 use crate::refused::Refused;
 use crate::shell::Shell;
 
-/// The reader of a page: somebody with a token or a session, or where pages are open, the person at this machine.
+/// The reader of a page: somebody with a token or a session, or whom a proxy has signed in, or where pages are open, the person at this machine.
 /// Whether they really sent what changes something is for [`Sent`](crate::sent::Sent) to check.
 pub(crate) struct Visitor {
     /// Who they are.
@@ -40,6 +40,9 @@ impl FromRequestParts<Console> for Visitor {
 
 async fn caller(parts: &mut Parts, console: &Console) -> Result<Caller, Refused> {
     let api = &console.api;
+    if let Some(person) = api.access.proxied(api, parts).await? {
+        return Ok(person);
+    }
     let token = parts.headers.contains_key(header::AUTHORIZATION);
     match api.access.session(parts, api.app.now()) {
         Some((session, _)) if !token => return Ok(api.access.visitor(api, parts, session).await?),

@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, warn};
 
+use crate::limit::AttemptLimit;
 use crate::sensors::SensorClients;
 use crate::task_runners::{Http, Unfinished};
 use crate::worker::StopSignals;
@@ -43,6 +44,7 @@ pub struct Executor {
     pub(crate) secrets: Secrets,
     permits: Semaphore,
     pub(crate) clients: SensorClients,
+    limit: AttemptLimit,
 }
 
 impl Executor {
@@ -61,7 +63,13 @@ impl Executor {
             secrets,
             permits,
             clients,
+            limit: AttemptLimit::default(),
         }
+    }
+
+    /// Ends attempts that take longer.
+    pub fn with_attempt_limit(self, longest: Option<Duration>) -> Self {
+        Self { limit: AttemptLimit(longest), ..self }
     }
 
     /// Resolves secrets from these sources.
@@ -226,6 +234,7 @@ impl Executor {
     ) -> (Instant, Result<Value, Unfinished>) {
         let started_at = self.runtime.clock().now();
         let (spec, Prepared { brief, secrets }) = (spec(graph, work), prepared);
+        let timeout = timeout_for(spec, work, started_at);
         let job = Job {
             tenant: brief.tenant,
             key: work.key,
@@ -235,7 +244,7 @@ impl Executor {
             kind: spec.kind,
             config: brief.config,
             document: brief.document,
-            timeout: timeout_for(spec, work, started_at),
+            timeout: self.limit.cap(timeout),
         };
         let clock = self.runtime.clock().clone();
         let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
@@ -250,6 +259,7 @@ impl Executor {
         let context = Context { scripts, scratch, kill, breakers, ..defaults };
         let result = AssertUnwindSafe(self.task_runners.run(&job, &context)).catch_unwind().await;
         let result = result.unwrap_or_else(|_| Err(Failure::transient("the task type panicked").into()));
+        let result = result.map_err(|unfinished| self.limit.explain(timeout, unfinished));
         log.finish().await;
         count(job.kind, &result, self.runtime.clock().now() - started_at);
         (started_at, result)

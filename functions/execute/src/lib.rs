@@ -3,6 +3,7 @@
 mod attempt;
 mod callback;
 pub mod job;
+mod limit;
 pub mod log;
 mod process;
 mod sensors;
@@ -50,7 +51,8 @@ pub fn serving(app: App, config: &Config) -> Serving {
     let executor = executor
         .with_egress_policy(config.egress.clone())
         .with_secrets(config.secrets.clone())
-        .with_storage(config.storage_endpoint.clone());
+        .with_storage(config.storage_endpoint.clone())
+        .with_attempt_limit(config.request_limit());
     let ended = worker.clone();
     Serving {
         router: router_with(app, executor),

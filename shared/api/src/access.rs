@@ -2,12 +2,15 @@
 
 mod grants;
 mod guard;
+mod proxy;
 mod quotas;
 mod rates;
 mod session;
 mod tenants;
+mod timeouts;
 mod tokens;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use accounts::Bearer;
@@ -22,6 +25,7 @@ use crate::{Api, Caller};
 pub use grants::{GrantBody, GrantView};
 pub(crate) use grants::{delete_grant, get_grants, post_grant};
 pub(crate) use guard::guard;
+pub use proxy::is_same_origin;
 pub use quotas::Quotas;
 pub use rates::Rates;
 pub use session::{CSRF_HEADER, LOGIN, LOGIN_PREFIX, SESSION, Session, Sessions, TENANT_COOKIE};
@@ -38,6 +42,7 @@ struct Inner {
     sessions: Option<Sessions>,
     counted: rates::Counted,
     quota: quotas::Quota,
+    attempt_seconds: BTreeMap<String, u32>,
 }
 
 impl Access {
@@ -49,6 +54,7 @@ impl Access {
             sessions: None,
             counted: rates::Counted::default(),
             quota: quotas::Quota::default(),
+            attempt_seconds: BTreeMap::new(),
         }))
     }
 
@@ -66,6 +72,10 @@ impl Access {
 
     /// The caller of a request, in the tenant that they choose.
     pub async fn caller(&self, api: &Api, parts: &Parts) -> Result<Caller, Problem> {
+        self.check_not_forged(parts)?;
+        if let Some(person) = self.proxied(api, parts).await? {
+            return Ok(person);
+        }
         let sent = parts.headers.contains_key(header::AUTHORIZATION);
         let Some((session, csrf)) = self.session(parts, api.app.now()).filter(|_| !sent) else {
             let (identity, grants) = self.bearer(api, parts).await?;
@@ -78,12 +88,16 @@ impl Access {
     /// A person who is signed in, in the tenant that they choose. The caller checks that they sent the request.
     pub async fn visitor(&self, api: &Api, parts: &Parts, session: Session) -> Result<Caller, Problem> {
         self.check_not_ended(api, &session).await?;
-        let grants = self.grants_of(api, &session.identity).await?;
+        self.person(api, parts, session.identity).await
+    }
+
+    async fn person(&self, api: &Api, parts: &Parts, identity: Identity) -> Result<Caller, Problem> {
+        let grants = self.grants_of(api, &identity).await?;
         // Browsers send no header of ours; what was chosen before and is not allowed any more is forgotten.
         let chosen = session::cookie(parts, session::TENANT_COOKIE);
         let chosen = chosen.filter(|name| grants.iter().any(|grant| grant.tenant.covers(Some(name))));
         let wanted = wanted_tenant(parts)?.or(chosen);
-        self.admit(api, session.identity, grants, wanted).await
+        self.admit(api, identity, grants, wanted).await
     }
 
     /// An authenticated identity in a tenant; refused without a role there.

@@ -101,7 +101,7 @@ impl Api {
             _ => None,
         };
         let links = Links { project, ..Links::local(config.console_url.as_deref().unwrap_or_default()) };
-        let access = Access::configured(access)?;
+        let access = Access::configured(access)?.with_attempt_seconds(config.attempt_seconds());
         let Connected { app, database, accounts } = connected;
         let feed = Feed::default();
         Ok(Some(Self { app, database, accounts, access, links, pages_open: false, feed }))

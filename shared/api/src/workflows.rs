@@ -114,6 +114,7 @@ pub(crate) async fn post_register(
     for name in &names {
         caller.check(Author, name, &format!("workflow `{name}`"))?;
     }
+    api.access.check_timeouts(definitions.iter().map(|definition| &definition.workflow))?;
     etag::check_match(&api, &caller, &headers, &names).await?;
     api.access.check_room_for_workflows(&api, caller.tenant, &names).await?;
     let done =

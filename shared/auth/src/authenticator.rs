@@ -5,7 +5,7 @@ use jsonwebtoken::dangerous::insecure_decode_claims;
 use serde::Deserialize;
 
 use crate::introspect::Introspector;
-use crate::{Error, Identity, Verifier};
+use crate::{Claims, Error, IAP_ISSUER, Identity, Verifier};
 
 /// An issuer whose signed tokens are accepted.
 pub struct TrustedIssuer {
@@ -13,6 +13,15 @@ pub struct TrustedIssuer {
     pub verifier: Verifier,
     /// The claim that lists groups; without one, callers have no groups.
     pub group_claim: Option<String>,
+}
+
+impl TrustedIssuer {
+    /// The identity in verified claims. Identity-Aware Proxy signs in only accounts whose address Google knows, and does not
+    /// repeat it.
+    fn identity(&self, mut claims: Claims) -> Identity {
+        claims.email_verified |= claims.iss == IAP_ISSUER;
+        Identity::new(&claims, self.group_claim.as_deref())
+    }
 }
 
 impl From<Verifier> for TrustedIssuer {
@@ -45,12 +54,27 @@ impl Authenticator {
         if token.split('.').count() == 3 {
             let trusted = self.issuer_of(token)?;
             let claims = trusted.verifier.verify(token, now).await?;
-            return Ok(Identity::new(&claims, trusted.group_claim.as_deref()));
+            return Ok(trusted.identity(claims));
         }
         match &self.introspector {
             Some(introspector) => Ok(Identity::new(&introspector.introspect(token, now).await?, None)),
             None => Err(Error::Malformed("it is not a JWT, or a claim is missing")),
         }
+    }
+
+    /// Whether Identity-Aware Proxy is one of the issuers.
+    pub fn trusts_proxy(&self) -> bool {
+        self.proxy().is_some()
+    }
+
+    /// The person who has signed in with Identity-Aware Proxy, according to its assertion.
+    pub async fn identify_by_proxy(&self, assertion: &str, now: DateTime<Utc>) -> Result<Identity, Error> {
+        let proxy = self.proxy().ok_or(Error::Missing)?;
+        Ok(proxy.identity(proxy.verifier.verify(assertion, now).await?))
+    }
+
+    fn proxy(&self) -> Option<&TrustedIssuer> {
+        self.issuers.iter().find(|trusted| trusted.verifier.trusts(IAP_ISSUER))
     }
 
     /// The issuer that the token claims; the signature is checked later, with that issuer's keys.

@@ -46,5 +46,11 @@ pub fn constant_time_eq(one: &str, other: &str) -> bool {
 /// The `iss` claims of tokens that Google signs.
 pub const GOOGLE_ISSUERS: [&str; 2] = ["https://accounts.google.com", "accounts.google.com"];
 
+/// The `iss` claim of the tokens in which Identity-Aware Proxy says who has signed in.
+pub const IAP_ISSUER: &str = "https://cloud.google.com/iap";
+
+/// The header in which Identity-Aware Proxy sends that token.
+pub const IAP_HEADER: &str = "x-goog-iap-jwt-assertion";
+
 /// Where Google publishes the keys it signs tokens with.
 pub const GOOGLE_KEYS_URL: &str = "https://www.googleapis.com/oauth2/v3/certs";

@@ -2,7 +2,9 @@
 
 mod access;
 mod environment;
+mod limits;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -31,6 +33,10 @@ pub struct Config {
     pub grace_seconds: u32,
     /// `EBB_QUEUE`: the queue that this instance's worker serves, for display.
     pub queue: Option<String>,
+    /// `EBB_REQUEST_SECONDS`: after this time the platform ends a request.
+    pub request_seconds: Option<u32>,
+    /// `EBB_QUEUE_SECONDS`: the same for the services of each queue, for those that register workflows.
+    pub queue_seconds: BTreeMap<String, u32>,
     /// The bus to publish to.
     pub bus: BusConfig,
     /// How pushes are authenticated.
@@ -203,6 +209,8 @@ impl Config {
             database_connections: reader.number("EBB_DATABASE_CONNECTIONS", 5),
             grace_seconds: reader.number("EBB_GRACE_SECONDS", crate::DEFAULT_GRACE_PERIOD.as_secs() as u32),
             queue: reader.optional("EBB_QUEUE"),
+            request_seconds: reader.request_seconds(),
+            queue_seconds: reader.queue_seconds(),
             bus: reader.bus(),
             push: reader.push(),
             operations_token: reader.optional("EBB_OPERATIONS_TOKEN"),

@@ -46,16 +46,20 @@ impl From<Router> for Serving {
 /// Resolves when the process must shut down.
 pub type ShutdownSignal = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tells long responses about a shutdown. Every request carries it as an extension.
+/// Tells long responses when to end. Every request carries it as an extension.
 #[derive(Clone, Default)]
-pub struct ShutdownNotice(Option<Shared<BoxFuture<'static, ()>>>);
+pub struct ShutdownNotice {
+    shutdown: Option<Shared<BoxFuture<'static, ()>>>,
+    request_limit: Option<Duration>,
+}
 
 impl ShutdownNotice {
-    /// Resolves at shutdown; never in a process without a shutdown signal.
+    /// Resolves at shutdown, and before the platform ends the request; never in a process without either.
     pub async fn received(self) {
-        match self.0 {
-            Some(shutdown) => shutdown.await,
-            None => future::pending().await,
+        let shutdown = self.shutdown.map_or_else(|| future::pending().boxed(), FutureExt::boxed);
+        match self.request_limit {
+            Some(limit) => drop(tokio::time::timeout(limit, shutdown).await),
+            None => shutdown.await,
         }
     }
 }
@@ -80,7 +84,7 @@ pub async fn serve(
     grace: Duration,
 ) -> std::io::Result<()> {
     let serving = observed(serving.into());
-    serve_unobserved(listener, serving, signal, grace).await
+    serve_unobserved(listener, serving, signal, (grace, None)).await
 }
 
 fn observed(serving: Serving) -> Serving {
@@ -91,7 +95,7 @@ async fn serve_unobserved(
     listener: TcpListener,
     serving: Serving,
     signal: ShutdownSignal,
-    grace: Duration,
+    (grace, request_limit): (Duration, Option<Duration>),
 ) -> std::io::Result<()> {
     let Serving { router, finished, on_shutdown } = serving;
     let shutdown = async move {
@@ -101,7 +105,7 @@ async fn serve_unobserved(
         }
     };
     let shutdown = shutdown.boxed().shared();
-    let notice = Extension(ShutdownNotice(Some(shutdown.clone())));
+    let notice = Extension(ShutdownNotice { shutdown: Some(shutdown.clone()), request_limit });
     let requests = listener::serve(listener, router.layer(notice), shutdown.clone());
     let begun = shutdown.clone();
     let on_shutdown = async move {
@@ -166,7 +170,8 @@ where
     let grace = Duration::from_secs(config.grace_seconds.into());
     let exporter = config.otlp_endpoint.as_deref().map(|url| Exporter::new(url, name)).transpose()?;
     let gate = Gate::default();
-    let served = serve_unobserved(listener, gate.serving(), signal, grace);
+    let limits = (grace, config.request_limit());
+    let served = serve_unobserved(listener, gate.serving(), signal, limits);
     let work = async {
         let mut served = pin!(served);
         let start = async {
@@ -188,4 +193,19 @@ where
     }
     exporter.send().await;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn long_responses_end_before_the_platform_ends_the_request() {
+        let limited = ShutdownNotice { shutdown: None, request_limit: Some(Duration::from_millis(1)) };
+        limited.received().await;
+        let stopping = future::ready(()).boxed().shared();
+        let stopped = ShutdownNotice { shutdown: Some(stopping), request_limit: Some(Duration::MAX) };
+        stopped.received().await;
+        assert!(ShutdownNotice::default().received().now_or_never().is_none());
+    }
 }

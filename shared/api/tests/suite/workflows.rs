@@ -133,3 +133,27 @@ async fn a_definition_that_changed_since_it_was_read_is_not_overwritten() {
     let unknown = HELLO.replace("name: hello", "name: unknown");
     assert_eq!(register("*", &unknown).await.status, StatusCode::PRECONDITION_FAILED);
 }
+
+#[tokio::test]
+async fn a_timeout_that_the_queue_cannot_honour_is_rejected() {
+    let world = World::with_attempt_seconds([("heavy".to_owned(), 585)].into()).await;
+    let workflow = |task: &str| format!("{{name: long, tasks: [{{name: load, {task}}}]}}");
+    let config = "type: bash, config: {command: 'true'}";
+    let child = format!("{{{config}, queue: heavy, timeout_seconds: 586}}");
+    for (task, is_accepted) in [
+        (format!("{config}, queue: heavy, timeout_seconds: 585"), true),
+        (format!("{config}, queue: heavy, timeout_seconds: 586"), false),
+        (format!("{config}, queue: heavy"), true),
+        (format!("{config}, queue: remote-heavy, timeout_seconds: 7200"), true),
+        (format!("{config}, queue: light, timeout_seconds: 7200"), true),
+        (format!("type: fan_out, for_each: range(2), task: {child}"), false),
+    ] {
+        let answer = world.post("/workflows", workflow(&task)).await;
+        assert_eq!(answer.status.is_success(), is_accepted, "{task}: {}", answer.body);
+        if !is_accepted {
+            assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{task}: {}", answer.body);
+            let message = answer.body["message"].as_str().unwrap();
+            assert!(message.contains("at most 585") && message.contains("remote-"), "{message}");
+        }
+    }
+}

@@ -110,6 +110,11 @@ impl World {
         Self::with_clock(access, Arc::new(Still)).await
     }
 
+    /// With nothing in it, where attempts on these queues may take so many seconds.
+    pub(crate) async fn with_attempt_seconds(seconds: std::collections::BTreeMap<String, u32>) -> Self {
+        Self::with_access(all_are_admins().with_attempt_seconds(seconds)).await
+    }
+
     async fn with_clock(access: Access, clock: Arc<dyn Clock>) -> Self {
         let database = testkit::migrated(Postgres::migrate).await;
         let store = Postgres::connect(&database.url, CONNECTIONS).await.unwrap();

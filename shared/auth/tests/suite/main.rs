@@ -5,6 +5,7 @@
 mod authenticator;
 mod issuer;
 mod keys;
+mod proxy;
 mod push;
 mod verifier;
 

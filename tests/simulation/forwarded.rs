@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, BackfillId, CloudEvent, Event, Instant, Limit, RunId, RunState, TaskIndex, TaskKey,
-    TenantId, TriggerKey, VersionId, WorkerCommand, WorkerId,
+    AttemptRecord, BackfillId, CloudEvent, Event, Granted, Instant, Limit, RunId, RunState, TaskIndex,
+    TaskKey, TenantId, TriggerKey, VersionId, WorkerCommand, WorkerId,
 };
 use serde_json::Value;
 use store::{
     Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Checkpoint, Claim,
     ConcurrencyMember, Contender, DateStep, DeadLetter, DeadLetterFilter, Facts, FairnessGroupRecord,
-    FeedCursor, FeedPage, Granted, Health, Heartbeat, HeartbeatReply, Inspection, LimitRecord, Load,
-    LogChunk, LogLine, NewVersion, Part, Pause, Paused, PollRecord, Registered, Result, RunFilter, RunRecord,
+    FeedCursor, FeedPage, Health, Heartbeat, HeartbeatReply, Inspection, LimitRecord, Load, LogChunk,
+    LogLine, NewVersion, Part, Pause, Paused, PollRecord, Registered, Result, RunFilter, RunRecord,
     ScheduleRecord, Silence, SlotWait, StartRecord, TaskRecord, TenantFilter, TenantRecord, TimerFilter,
     TimerRecord, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, Unsent, Usage, VersionRecord,
     WorkerRecord, WorkflowCursor, WorkflowRecord, WorkflowSort,

@@ -6,7 +6,6 @@
 //! transactions cannot deadlock on them. Revisions are the second fence: a row is written only over the revision it was
 //! read at, and [`Error::Conflict`] reports that it was not.
 
-mod admission;
 mod attempts;
 mod backfills;
 mod change_feed;
@@ -21,7 +20,6 @@ mod maintenance;
 mod memory;
 mod normal;
 mod outbox;
-mod pace;
 mod postgres;
 mod records;
 mod retention;
@@ -31,7 +29,6 @@ mod slots;
 mod tenants;
 mod timers;
 mod transaction;
-mod trial;
 mod triggers;
 mod wall;
 mod workers;
@@ -49,7 +46,6 @@ pub use maintenance::Maintenance;
 pub use memory::Memory;
 pub use normal::text as storable;
 pub use outbox::Outbox;
-pub use pace::Pace;
 #[doc(hidden)]
 pub use postgres::generated_statements;
 pub use postgres::{Postgres, TenantConnection, rows};
@@ -61,7 +57,6 @@ pub use slots::{SlotViews, Slots};
 pub use tenants::{TenantFilter, TenantRecord, Tenants};
 pub use timers::{TimerViews, Timers};
 pub use transaction::{Transaction, TransactionSlots, TransactionTriggers, Transactions};
-pub use trial::Trial;
 pub use triggers::{PollRecord, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, Triggers};
 pub use wall::{unwalled, walled};
 pub use workers::{WorkerViews, Workers};

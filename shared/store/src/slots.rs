@@ -1,9 +1,9 @@
 //! Limits, and who has or waits for their slots.
 
 use async_trait::async_trait;
-use model::{Instant, Limit, TaskKey, TenantId};
+use model::{Granted, Instant, Limit, TaskKey, TenantId};
 
-use crate::{Contender, FairnessGroupRecord, Granted, LimitRecord, Result, SlotWait};
+use crate::{Contender, FairnessGroupRecord, LimitRecord, Result, SlotWait};
 
 /// Limits, and who was granted a slot.
 #[async_trait]

@@ -1,11 +1,11 @@
 //! Limits and their wait queues, outside a transaction.
 
 use async_trait::async_trait;
-use model::{Instant, Limit, TaskKey, TenantId};
+use model::{Granted, Instant, Limit, TaskKey, TenantId};
 
 use super::Memory;
 use super::tables::{RunRow, Tables};
-use crate::{Contender, FairnessGroupRecord, Granted, LimitRecord, Result, SlotViews, SlotWait, Slots};
+use crate::{Contender, FairnessGroupRecord, LimitRecord, Result, SlotViews, SlotWait, Slots};
 
 #[async_trait]
 impl Slots for Memory {

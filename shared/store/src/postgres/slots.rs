@@ -1,16 +1,14 @@
 //! What readers and operators see of slots and lines.
 
 use async_trait::async_trait;
-use model::{Instant, Limit, TaskKey, TaskState, TenantId, VersionId};
+use model::{Granted, Instant, Limit, TaskKey, TaskState, TenantId, VersionId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::Postgres;
 use super::admission::{group, limit, pace, tenant_of, weight};
 use super::rows::{self, int, number};
-use crate::{
-    Contender, FairnessGroupRecord, Granted, LimitRecord, Result, SlotViews, SlotWait, Slots, normal,
-};
+use crate::{Contender, FairnessGroupRecord, LimitRecord, Result, SlotViews, SlotWait, Slots, normal};
 
 #[async_trait]
 impl Slots for Postgres {

@@ -1,17 +1,6 @@
 //! Places and lines, as readers see them.
 
-use model::{FairnessGroup, Instant, Limit, RunId, Task, TaskKey, VersionId, Weight};
-
-use crate::Pace;
-
-/// A task in line that was granted its slots.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Granted {
-    /// The task.
-    pub key: TaskKey,
-    /// The attempt that asked for them.
-    pub attempt: u32,
-}
+use model::{FairnessGroup, Instant, Limit, Pace, RunId, Task, VersionId, Weight};
 
 /// A limit as readers see it.
 #[derive(Clone, PartialEq, Debug)]

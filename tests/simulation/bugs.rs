@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use model::{
-    Changes, Message, Run, RunId, SlotRelease, SlotRequest, Task, TaskKey, TaskState, TenantId, TimerKind,
-};
+use model::wait_queue::{SlotChanges, SlotRows};
+use model::{Changes, Message, Run, RunId, Task, TaskKey, TaskState, TenantId, TimerKind};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use store::{DueTimer, Memory, Runs};
@@ -30,7 +29,7 @@ pub(crate) enum Bug {
     DoubleRelease,
     /// A task that ended keeps its slot.
     KeptSlot,
-    /// Each task of a tenant takes turns for itself.
+    /// A tenant's tasks do not use up its turns.
     GreedyTenant,
 }
 
@@ -48,7 +47,6 @@ struct Remembered {
     tasks: BTreeMap<TaskKey, Task>,
     fired: Vec<DueTimer>,
     said: bool,
-    groups: i32,
 }
 
 impl Planted {
@@ -59,7 +57,6 @@ impl Planted {
             tasks: BTreeMap::new(),
             fired: Vec::new(),
             said: false,
-            groups: 0,
         };
         Self { bug, in_flight, memory: Arc::new(Mutex::new(remembered)) }
     }
@@ -130,27 +127,23 @@ impl Planted {
         changes
     }
 
-    /// Which tasks release a slot, or are forgotten.
-    pub(crate) fn leaves(&self, leaves: &[SlotRelease]) -> Vec<SlotRelease> {
-        let mut leaves = leaves.to_vec();
+    /// What an admission changed; a slot that is given back may not be counted.
+    pub(crate) fn save_slots(&self, changes: &SlotChanges) -> SlotChanges {
+        let mut changes = changes.clone();
         if self.is(Bug::KeptSlot) {
             let mut memory = self.memory.lock().unwrap();
-            leaves.retain(|leave| !leave.holds_slots || memory.rng.random_bool(0.9));
+            changes.counted.retain(|_, by| *by >= 0 || memory.rng.random_bool(0.9));
         }
-        leaves
+        changes
     }
 
-    /// Which tasks request a slot, or more than their share.
-    pub(crate) fn asks(&self, asks: &[SlotRequest]) -> Vec<SlotRequest> {
-        let mut asks = asks.to_vec();
+    /// The turns of groups; those of a greedy tenant never advance, so that it is always next.
+    pub(crate) fn read_slots(&self, mut rows: SlotRows) -> SlotRows {
         if self.is(Bug::GreedyTenant) {
-            let mut memory = self.memory.lock().unwrap();
-            for ask in asks.iter_mut().filter(|ask| ask.tenant == TenantId::DEFAULT) {
-                memory.groups += 1;
-                ask.tenant = TenantId(-memory.groups);
-            }
+            let greedy = rows.groups.iter_mut().filter(|((_, group), _)| group.tenant == TenantId::DEFAULT);
+            greedy.for_each(|(_, turns)| turns.position = 0);
         }
-        asks
+        rows
     }
 
     /// Whether the commit comes about.

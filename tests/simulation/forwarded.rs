@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use model::{
-    AttemptRecord, BackfillId, CloudEvent, Event, Instant, Limit, RunId, RunState, TaskIndex, TaskKey,
-    TenantId, TriggerKey, VersionId, WorkerCommand, WorkerId,
+    AttemptRecord, BackfillId, CloudEvent, Event, Granted, Instant, Limit, RunId, RunState, TaskIndex,
+    TaskKey, TenantId, TriggerKey, VersionId, WorkerCommand, WorkerId,
 };
 use serde_json::Value;
 use store::{
     Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Checkpoint, Claim, DateStep,
-    DeadLetter, DeadLetterFilter, Facts, Granted, Heartbeat, HeartbeatReply, Inspection, LimitRecord, Load,
-    LogChunk, LogLine, NewVersion, Part, Pause, Paused, PollRecord, Registered, Result, RunFilter, RunRecord,
+    DeadLetter, DeadLetterFilter, Facts, Heartbeat, HeartbeatReply, Inspection, LimitRecord, Load, LogChunk,
+    LogLine, NewVersion, Part, Pause, Paused, PollRecord, Registered, Result, RunFilter, RunRecord,
     ScheduleRecord, Silence, SlotWait, TaskRecord, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
     Unsent, Usage, VersionRecord, WorkflowRecord,
 };

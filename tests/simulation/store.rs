@@ -4,14 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, Weak};
 
 use async_trait::async_trait;
-use model::{
-    Admission, Audit, Changes, Instant, Run, RunId, SlotRelease, SlotRequest, Task, TaskIndex, TaskKey,
-    TenantId, VersionId,
-};
+use model::wait_queue::{SlotChanges, SlotRead, SlotRows};
+use model::{Audit, Changes, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
 use serde_json::Value;
 use store::{
-    Committed, ConcurrencyMember, Context, Created, DueTimer, Error, Granted, Memory, NewRunRecord, Result,
-    Share, ShareAsk, Timers, Transaction, TransactionSlots, Transactions, VersionRecord,
+    ConcurrencyMember, Context, Created, DueTimer, Error, Memory, NewRunRecord, Result, Share, ShareAsk,
+    Timers, Transaction, TransactionSlots, Transactions, Unsent, VersionRecord,
 };
 
 use crate::bugs::Planted;
@@ -137,7 +135,7 @@ macro_rules! pass_on_within {
                 Ok(self.planted.due_timers(due, &self.memory))
             }
 
-            async fn commit(self: Box<Self>) -> Result<Committed> {
+            async fn commit(self: Box<Self>) -> Result<Option<Unsent>> {
                 let shared = self.written.len() > 1;
                 let before = if shared { Point::BeforeSharedCommit } else { Point::BeforeCommit };
                 self.points.stop(before).await.map_err(away)?;
@@ -170,22 +168,18 @@ pass_on_within! {
 
 #[async_trait]
 impl TransactionSlots for SimulatedTransaction {
-    async fn seat(
-        &mut self,
-        asks: &[SlotRequest],
-        leaves: &[SlotRelease],
-        at: Instant,
-    ) -> Result<Vec<Admission>> {
-        let (asks, leaves) = (self.planted.asks(asks), self.planted.leaves(leaves));
-        self.within(Point::UnitRead, |unit| now(unit.seat(&asks, &leaves, at)))
+    async fn read_slots(&mut self, read: &SlotRead) -> Result<SlotRows> {
+        let rows = self.within(Point::UnitRead, |unit| now(unit.read_slots(read)))?;
+        Ok(self.planted.read_slots(rows))
     }
 
-    async fn grant(&mut self, at: Instant) -> Result<()> {
-        self.within(Point::UnitRead, |within| now(within.grant(at)))
+    async fn save_slots(&mut self, changes: &SlotChanges) -> Result<()> {
+        let changes = self.planted.save_slots(changes);
+        self.within(Point::UnitRead, |unit| now(unit.save_slots(&changes)))
     }
 
-    async fn give_back(&mut self, granted: &[Granted], at: Instant) -> Result<()> {
-        self.within(Point::UnitRead, |within| now(within.give_back(granted, at)))
+    async fn count_slots(&mut self) -> Result<Option<SlotRows>> {
+        self.within(Point::Save, |unit| now(unit.count_slots()))
     }
 }
 

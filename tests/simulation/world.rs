@@ -290,7 +290,9 @@ impl World {
         }
         // A sweep may wait until the next tick; whether anything is left for it is checked below.
         let works = self.calls.values().any(|call| !call.is_sweep());
-        if !self.deliveries.is_empty() || !self.actions.is_empty() || works {
+        // A trigger's sensor polls forever, and a poll may be hours late: one in flight keeps no world from ending.
+        let in_flight = self.deliveries.iter().any(|sent| !matches!(sent.message, Message::PollDue(_)));
+        if in_flight || !self.actions.is_empty() || works {
             return false;
         }
         let quiet = !self.has_plans || plans::are_quiet(&self.shared.memory, self.start, self.now());

@@ -4,6 +4,7 @@
 //! gives the rows to write and the messages to send.
 
 mod activate;
+mod admission;
 mod close;
 mod command;
 mod decide;
@@ -21,6 +22,7 @@ mod sensor;
 mod slot;
 
 pub use activate::Directive;
+pub use admission::{Allocation, Allocator, Trial};
 pub use command::{By, Command, Mark, Operation, Outcome, Reach};
 pub use graph::{Cycle, Graph};
 pub use run_slice::{Decision, Need, NewRun, RunSlice};

@@ -18,6 +18,7 @@ pub mod failure;
 pub mod ids;
 pub mod instant;
 pub mod message;
+pub mod pace;
 pub mod retry;
 pub mod run;
 pub mod schedule;
@@ -28,6 +29,7 @@ pub mod task;
 pub mod task_kind;
 pub mod timer;
 pub mod trigger;
+pub mod wait_queue;
 pub mod worker;
 pub mod workflow;
 
@@ -38,6 +40,7 @@ pub use event::{Event, EventKind};
 pub use failure::{ErrorClass, Failure};
 pub use ids::{BackfillId, RunId, TaskIndex, TaskKey, TenantId, VersionId, WorkerId};
 pub use message::{Message, Topic};
+pub use pace::Pace;
 pub use retry::{Backoff, RetryPolicy};
 pub use run::{Counts, Parent, Run, RunEvent, RunState};
 pub use schedule::{Catchup, Interval, Planned, Schedule, When};
@@ -48,6 +51,7 @@ pub use task::{Child, Fan, IllegalMove, Task, TaskEvent, TaskState};
 pub use task_kind::{Execution, TaskKind, WaitsFor};
 pub use timer::{Timer, TimerKind};
 pub use trigger::{CloudEvent, Completion, Pacing, Trigger, TriggerKey, TriggerOn};
+pub use wait_queue::Granted;
 pub use worker::{OpenBreaker, WorkerCommand, WorkerCommandKind, WorkerFacts};
 pub use workflow::{
     Aggregation, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, InputSpec, InputType, Occasion,

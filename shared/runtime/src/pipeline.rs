@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use engine::{Command, Graph, RunSlice};
+use engine::{Allocator, Command, Graph, RunSlice};
 use model::{Changes, Message, Run, RunId, SlotRequest, TaskKey};
 use store::{Created, Facts, NewRunRecord, Transaction};
 use tracing::error;
@@ -25,6 +25,7 @@ use crate::counting;
 use crate::graphs::readable;
 use crate::inbox::{Halving, catching_panics};
 use crate::publish::Pending;
+use crate::slots::{self, Granting};
 use crate::start::Prepared;
 use crate::{Error, Result, Runtime};
 
@@ -117,17 +118,18 @@ impl<'r> Pipeline<'r> {
             self.propagate(slice, Some(&creation.prepared.facts)).await?;
         }
         // One admission for all runs of the transaction: it locks limits, which come after runs in the lock order.
-        let admitted = self.admit(batch.slices().chain(&mut new).collect()).await?;
+        let granting = self.admit(batch.slices().chain(&mut new).collect()).await?;
         let (created, mut messages) = self.create(new, creations).await?;
         let changes = batch.close(&mut messages);
-        if changes.is_empty() && created.is_empty() && !admitted {
+        if changes.is_empty() && created.is_empty() && granting.is_none() {
             return Ok(Written { settled, ..Written::default() });
         }
         self.unit.save(&changes).await?;
-        let committed = self.unit.commit().await?;
+        let now = self.runtime.clock.now();
+        let (unsent, granting) = slots::commit(self.unit, granting.unwrap_or_default(), now).await?;
         counting::committed(&changes, &created);
         let created = created.into_iter().map(|changes| changes.run).collect();
-        Ok(Written { settled, created, pending: Pending { messages, committed } })
+        Ok(Written { settled, created, pending: Pending { messages, unsent, granting } })
     }
 
     /// The graphs of these runs' versions.
@@ -172,24 +174,26 @@ impl<'r> Pipeline<'r> {
     }
 
     /// Requests slots for all tasks of these slices that need one, and releases those that are not needed any more.
-    /// Returns whether there was anything to request or release.
-    async fn admit(&mut self, slices: Vec<&mut RunSlice<'_>>) -> Result<bool> {
+    /// Returns the waiters that were granted slots; none if there was nothing to request or release.
+    async fn admit(&mut self, slices: Vec<&mut RunSlice<'_>>) -> Result<Option<Granting>> {
         let mut requests: Vec<_> = slices.iter().flat_map(|slice| slice.asks()).collect();
         // Of those that come together, the most urgent is served first.
         requests.sort_by_key(SlotRequest::rank);
         let releases: Vec<_> = slices.iter().flat_map(|slice| slice.leaves()).collect();
         if requests.is_empty() && releases.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
-        let admissions = self.unit.seat(&requests, &releases, self.runtime.clock.now()).await?;
+        let keys: Vec<TaskKey> = requests.iter().map(|request| request.key).collect();
+        let allocator = Allocator::admit(requests, releases, self.runtime.clock.now());
+        let (admissions, granting) = slots::allocate(&mut *self.unit, allocator).await?;
         let mut slices: BTreeMap<RunId, &mut RunSlice<'_>> =
             slices.into_iter().map(|slice| (slice.run().id, slice)).collect();
-        for (request, admission) in requests.into_iter().zip(admissions) {
-            if let Some(slice) = slices.get_mut(&request.key.run) {
-                slice.seat(request.key.task, admission);
+        for (key, admission) in keys.into_iter().zip(admissions) {
+            if let Some(slice) = slices.get_mut(&key.run) {
+                slice.seat(key.task, admission);
             }
         }
-        Ok(true)
+        Ok(Some(granting))
     }
 
     /// Inserts new runs. Returns what was written of them, and what to publish.

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use model::message::TimerArmed;
 use model::{Instant, Message};
-use store::Committed;
+use store::Unsent;
 use tracing::{Instrument, info, warn};
 
 use crate::counting;
@@ -20,7 +20,8 @@ const MAX_PAUSE: TimeDelta = TimeDelta::seconds(5);
 #[derive(Default)]
 pub(crate) struct Pending {
     pub(crate) messages: Vec<Message>,
-    pub(crate) committed: Committed,
+    pub(crate) unsent: Option<Unsent>,
+    pub(crate) granting: Granting,
 }
 
 impl Runtime {
@@ -33,9 +34,12 @@ impl Runtime {
     }
 
     /// Publishes messages and marks those of the outbox as sent. Returns which tasks were granted a slot.
-    pub(crate) async fn publish_messages(&self, Pending { mut messages, committed }: Pending) -> Granting {
-        let ids: Vec<i64> = committed.unsent.iter().map(|row| row.id).collect();
-        messages.extend(committed.unsent.into_iter().flat_map(|row| row.messages));
+    pub(crate) async fn publish_messages(
+        &self,
+        Pending { mut messages, unsent, granting }: Pending,
+    ) -> Granting {
+        let ids: Vec<i64> = unsent.iter().map(|row| row.id).collect();
+        messages.extend(unsent.into_iter().flat_map(|row| row.messages));
         counting::ends(&messages);
         log_ends(&messages);
         if messages.is_empty() {
@@ -47,7 +51,7 @@ impl Runtime {
         } else if let Err(error) = self.mark_sent(&ids).await {
             warn!("{} messages will be sent again by the sweep: {error}", messages.len());
         }
-        Granting { granted: committed.granted, again: committed.again }
+        granting
     }
 
     /// Publishes messages again while the bus is away, so that work goes on soon after its return. Nobody waits for it,

@@ -3,9 +3,9 @@
 //! A task that releases a slot grants it to the next in the wait queue in the same transaction. After the commit, `Release`
 //! notifies that task's run; if the process dies in between, the sweep finds the grant.
 
-use engine::Command;
-use model::{Instant, Limit};
-use store::Granted;
+use engine::{Allocator, Command};
+use model::{Admission, Granted, Instant, Limit};
+use store::{Transaction, Unsent};
 use tracing::error;
 
 use crate::inbox::{Halving, catching_panics};
@@ -29,6 +29,32 @@ impl Granting {
         self.granted.extend(more.granted);
         self.again |= more.again;
     }
+}
+
+/// Reads the rows that an allocator needs, lets it decide, and writes what it changed.
+pub(crate) async fn allocate(
+    transaction: &mut dyn Transaction,
+    mut allocator: Allocator,
+) -> Result<(Vec<Admission>, Granting)> {
+    while let Some(read) = allocator.next_read() {
+        let rows = transaction.read_slots(read).await?;
+        allocator.add(rows);
+    }
+    let allocation = allocator.finish();
+    transaction.save_slots(&allocation.changes).await?;
+    Ok((allocation.admissions, Granting { granted: allocation.granted, again: allocation.again }))
+}
+
+/// Commits a transaction. Slots that are counted last may have become free for waiters, which are granted them.
+pub(crate) async fn commit(
+    mut transaction: Box<dyn Transaction>,
+    mut granting: Granting,
+    now: Instant,
+) -> Result<(Option<Unsent>, Granting)> {
+    if let Some(rows) = transaction.count_slots().await? {
+        granting.add(allocate(&mut *transaction, Allocator::counted(rows, now)).await?.1);
+    }
+    Ok((transaction.commit().await?, granting))
 }
 
 impl Slots<'_> {
@@ -59,10 +85,7 @@ impl Slots<'_> {
                 return Ok(());
             }
             let more = if granted.is_empty() {
-                let mut unit = self.runtime.store.begin().await?;
-                unit.grant(self.runtime.clock.now()).await?;
-                let committed = unit.commit().await?;
-                Granting { granted: committed.granted, again: committed.again }
+                self.allocate(Allocator::grant(self.runtime.clock.now())).await?
             } else {
                 let rest = granted.split_off(granted.len().min(MAX_BATCH));
                 let mut more = self.release(granted).await?;
@@ -108,9 +131,14 @@ impl Slots<'_> {
         if granted.is_empty() {
             return Ok(Granting::default());
         }
-        let mut unit = self.runtime.store.begin().await?;
-        unit.give_back(&granted, self.runtime.clock.now()).await?;
-        let committed = unit.commit().await?;
-        Ok(Granting { granted: committed.granted, again: committed.again })
+        self.allocate(Allocator::give_back(granted, self.runtime.clock.now())).await
+    }
+
+    /// Allocates slots in a transaction of their own.
+    async fn allocate(self, allocator: Allocator) -> Result<Granting> {
+        let mut transaction = self.runtime.store.begin().await?;
+        let (_, granting) = allocate(&mut *transaction, allocator).await?;
+        transaction.commit().await?;
+        Ok(granting)
     }
 }

@@ -6,7 +6,6 @@
 //! transactions cannot deadlock on them. Revisions are the second fence: a row is written only over the revision it was
 //! read at, and [`Error::Conflict`] reports that it was not.
 
-mod admission;
 mod attempts;
 mod backfills;
 mod chunks;
@@ -20,7 +19,6 @@ mod maintenance;
 mod memory;
 mod normal;
 mod outbox;
-mod pace;
 mod postgres;
 mod records;
 mod retention;
@@ -30,7 +28,6 @@ mod slots;
 mod tenants;
 mod timers;
 mod transaction;
-mod trial;
 mod triggers;
 mod workers;
 
@@ -46,7 +43,6 @@ pub use maintenance::Maintenance;
 pub use memory::Memory;
 pub use normal::{label as storable_label, schedule_of_date, text as storable};
 pub use outbox::Outbox;
-pub use pace::Pace;
 #[doc(hidden)]
 pub use postgres::generated_statements;
 pub use postgres::{Postgres, TenantConnection, rows, select};
@@ -58,7 +54,6 @@ pub use slots::Slots;
 pub use tenants::Tenants;
 pub use timers::Timers;
 pub use transaction::{Transaction, TransactionSlots, TransactionTriggers, Transactions};
-pub use trial::Trial;
 pub use triggers::{PollRecord, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, Triggers};
 pub use workers::Workers;
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::change::Recheck;
 use model::{
-    AttemptRecord, Changes, Instant, Parent, Run, Schedule, Task, TaskIndex, TaskState, WorkerCommand,
+    AttemptRecord, Changes, Instant, Limit, Parent, Run, Schedule, Task, TaskIndex, TaskState, WorkerCommand,
     WorkerFacts,
 };
 use serde_json::{Map, Value};
@@ -50,6 +50,11 @@ pub(crate) fn labels(labels: &Map<String, Value>) -> BTreeSet<String> {
         label(&format!("{name}={value}")).into_owned()
     };
     labels.iter().take(MAX_LABELS).map(pair).collect()
+}
+
+/// A limit under the name that a row can hold.
+pub(crate) fn limit(limit: &Limit) -> Limit {
+    Limit::of(limit.kind(), limit.tenant(), &text(limit.name())).expect("the same kind and tenant")
 }
 
 /// A run with its times in order, whose parent knows how deep it is.

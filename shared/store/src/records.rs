@@ -101,17 +101,6 @@ pub struct ConcurrencyMember {
     pub waiting: bool,
 }
 
-/// What a unit leaves to be done once it is committed.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Committed {
-    /// Outbox messages, to be published now and then marked as sent.
-    pub unsent: Option<Unsent>,
-    /// Tasks that were granted their slots: their runs must be told.
-    pub granted: Vec<Granted>,
-    /// Whether someone might be granted a slot who could not be looked at: grant again.
-    pub again: bool,
-}
-
 /// Outbox messages of one transaction that are not yet known to be published.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Unsent {

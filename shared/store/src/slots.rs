@@ -1,9 +1,9 @@
 //! Limits, and the tasks that have or wait for their slots.
 
 use async_trait::async_trait;
-use model::{Instant, Limit, TaskKey, TenantId};
+use model::{Granted, Instant, Limit, TaskKey, TenantId};
 
-use crate::{Granted, LimitRecord, Result, SlotWait};
+use crate::{LimitRecord, Result, SlotWait};
 
 /// Limits and their wait queues, outside a transaction.
 #[async_trait]

@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
+use model::wait_queue::{SlotChanges, SlotRead, SlotRows};
 use model::{
-    Admission, Audit, Changes, CloudEvent, Instant, Run, RunId, SlotRelease, SlotRequest, Task, TaskIndex,
-    TaskKey, TenantId, TriggerKey, VersionId,
+    Audit, Changes, CloudEvent, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, TriggerKey,
+    VersionId,
 };
 
 use crate::{
-    Committed, ConcurrencyMember, Context, Created, DueTimer, Granted, NewRunRecord, PollRecord, Result,
-    Share, ShareAsk, TriggerEvent, VersionRecord,
+    ConcurrencyMember, Context, Created, DueTimer, NewRunRecord, PollRecord, Result, Share, ShareAsk,
+    TriggerEvent, Unsent, VersionRecord,
 };
 
 /// One transaction. Dropped without [`commit`](Transaction::commit), it leaves no trace.
@@ -86,29 +87,23 @@ pub trait Transaction: TransactionSlots + TransactionTriggers {
     /// Writes what decisions changed, each row only over the revision it was read at.
     async fn save(&mut self, changes: &[Changes]) -> Result<()>;
 
-    /// Makes it all true at once. A unit that met an error before cannot be committed: that is a conflict, and leaves no
-    /// trace.
-    async fn commit(self: Box<Self>) -> Result<Committed>;
+    /// Commits. Returns the outbox messages, to be published now and then marked as sent. A transaction that met an error
+    /// before cannot be committed: that is a conflict, and leaves no trace.
+    async fn commit(self: Box<Self>) -> Result<Option<Unsent>>;
 }
 
-/// What a transaction does about slots.
+/// What a transaction reads and writes about slots, for the engine to decide over.
 #[async_trait]
 pub trait TransactionSlots: Send {
-    /// Gives slots to those who ask, as far as there are, and takes them from those who leave. Who finds none stands in
-    /// line. Returns the outcome of each who asked. Places that got free are granted to those who wait: the commit
-    /// tells to whom. At most once in a unit, after everything was read and before anything is saved.
-    async fn seat(
-        &mut self,
-        asks: &[SlotRequest],
-        leaves: &[SlotRelease],
-        now: Instant,
-    ) -> Result<Vec<Admission>>;
+    /// Reads rows that an admission needs. Limits are locked after runs: call it once everything else was read.
+    async fn read_slots(&mut self, read: &SlotRead) -> Result<SlotRows>;
 
-    /// Grants whatever slots are free to whoever waits for them.
-    async fn grant(&mut self, now: Instant) -> Result<()>;
+    /// Writes what an admission changed. `counted` is only remembered, for [`count_slots`](Self::count_slots).
+    async fn save_slots(&mut self, changes: &SlotChanges) -> Result<()>;
 
-    /// Gives back what tasks were granted at these attempts. What another attempt asked for stays.
-    async fn give_back(&mut self, granted: &[Granted], now: Instant) -> Result<()>;
+    /// Counts the slots that were only remembered, as the last statement before the commit. Returns their limits, locked,
+    /// if one of them has waiters and a free slot.
+    async fn count_slots(&mut self) -> Result<Option<SlotRows>>;
 }
 
 /// What a transaction does about triggers.

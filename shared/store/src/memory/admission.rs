@@ -1,68 +1,103 @@
-//! Places and lines in memory: every row is at hand, so nothing is put off and nobody has to look again.
+//! Limits, wait queues and fairness groups in memory.
 
 use std::collections::BTreeMap;
 
-use model::{
-    Admission, BackfillId, FairnessGroup, Instant, Limit, Needed, SlotRelease, SlotRequest, TaskKey,
-    TenantId, Weight,
-};
+use model::wait_queue::{GroupTurns, LimitId, LimitRow, SlotChanges, SlotRead, SlotRows, Waiter};
+use model::{BackfillId, FairnessGroup, Granted, Instant, Limit, TaskKey, TenantId, Weight};
 
-use crate::admission::{GroupTurns, LimitId, LimitRow, WaitQueues, Waiter};
-use crate::{Granted, LimitRecord, SlotWait, normal};
+use crate::{LimitRecord, SlotWait, normal};
 
-/// The tables of slots and lines. They are small: a unit that changes them writes them whole.
+/// The tables of limits and wait queues. They are small: a transaction that changes them writes them whole.
 #[derive(Clone, Default)]
-pub(super) struct Places {
+pub(super) struct SlotTables {
     limits: BTreeMap<LimitId, LimitRow>,
-    line: BTreeMap<TaskKey, Waiter>,
+    waiters: BTreeMap<TaskKey, Waiter>,
     groups: BTreeMap<(LimitId, FairnessGroup), GroupTurns>,
     weights: BTreeMap<TenantId, u32>,
 }
 
-impl Places {
-    /// Seats everybody, by the weights that backfills have. Answers what became of each who asked, and to whom slots
-    /// were granted.
-    pub(super) fn seat(
+impl SlotTables {
+    /// Reads rows, with the weights that backfills have now.
+    pub(super) fn read(
         &mut self,
-        asks: &[SlotRequest],
-        leaves: &[SlotRelease],
-        now: Instant,
+        read: &SlotRead,
         weight_of: impl Fn(BackfillId) -> Option<u32>,
-    ) -> (Vec<Admission>, Vec<Granted>) {
-        let asked = asks.iter().flat_map(|ask| &ask.needs);
-        asked.chain(leaves.iter().flat_map(|leave| &leave.needs)).for_each(|need| self.know(need));
-        let ids: BTreeMap<Limit, LimitId> =
-            self.limits.iter().map(|(id, row)| (row.limit.clone(), *id)).collect();
-        let needs = |needs: &[Needed]| needs.iter().map(|need| ids[&own(&need.limit)]).collect::<Vec<_>>();
-        let mut queues = self.open();
-        for ask in asks {
-            for need in needs(&ask.needs) {
-                let tenant = self.weight(ask.tenant);
-                let backfill = ask.backfill.map(|backfill| weight_of(backfill).unwrap_or(1));
-                let turns = queues.groups.entry((need, ask.fairness_group())).or_default();
-                turns.weight = Weight { tenant, backfill };
+    ) -> SlotRows {
+        match read {
+            SlotRead::Limits(wanted) => {
+                let found = wanted.iter().map(|(limit, slots)| {
+                    let row = self.find_or_create(limit, *slots);
+                    (row.id, LimitRow { limit: limit.clone(), ..row.clone() })
+                });
+                SlotRows { limits: found.collect(), ..SlotRows::default() }
+            }
+            SlotRead::Locked { limits, waiters, groups } => {
+                let waiters = waiters.iter().filter_map(|key| self.waiters.get(key)).cloned().collect();
+                self.rows(limits.iter().copied(), waiters, groups, weight_of)
+            }
+            SlotRead::Grantable => {
+                let open = self.limits.values().filter(|row| row.could_grant()).map(|row| row.id);
+                self.rows(open, Vec::new(), &[], weight_of)
+            }
+            SlotRead::Waiters(tasks) => {
+                let waiters = tasks.iter().filter_map(|key| self.waiters.get(key)).cloned().collect();
+                self.rows(self.limits.keys().copied(), waiters, &[], weight_of)
+            }
+            SlotRead::Last(left) => {
+                let groups: Vec<FairnessGroup> = left.iter().map(|(_, group, _)| *group).collect();
+                let of_left = |row: &Waiter| {
+                    left.iter().any(|(limit, group, _)| row.waits_for(*limit) && row.group == *group)
+                };
+                let waiters = self.waiters.values().filter(|row| of_left(row)).cloned().collect();
+                self.rows(left.iter().map(|(limit, ..)| *limit), waiters, &groups, weight_of)
+            }
+            SlotRead::First { removed, heads, .. } => {
+                removed.iter().for_each(|key| drop(self.waiters.remove(key)));
+                let is_head = |row: &Waiter| heads.iter().any(|(limit, _)| row.waits_for(*limit));
+                let waiters: Vec<Waiter> =
+                    self.waiters.values().filter(|row| is_head(row)).cloned().collect();
+                let groups: Vec<FairnessGroup> = waiters.iter().map(|row| row.group).collect();
+                self.rows(self.limits.keys().copied(), waiters, &groups, weight_of)
             }
         }
-        leaves.iter().for_each(|leave| queues.leave(leave, &needs(&leave.needs)));
-        let seats = asks.iter().map(|ask| queues.ask(ask, needs(&ask.needs))).collect();
-        queues.close_ranks();
-        queues.grant(now);
-        (seats, self.close(queues))
     }
 
-    /// Grants whatever is free.
-    pub(super) fn grant(&mut self, now: Instant) -> Vec<Granted> {
-        let mut queues = self.open();
-        queues.grant(now);
-        self.close(queues)
+    pub(super) fn save(&mut self, changes: &SlotChanges) {
+        for (limit, by) in &changes.counted {
+            let row = self.find_or_create(limit, limit.usual());
+            row.used = row.used.saturating_add_signed(*by);
+        }
+        changes.removed.iter().for_each(|key| drop(self.waiters.remove(key)));
+        self.waiters.extend(changes.waiters.iter().map(|row| (row.key, row.clone())));
+        self.groups.extend(changes.groups.iter().copied());
+        self.limits.extend(changes.limits.iter().map(|row| (row.id, row.clone())));
     }
 
-    /// Gives back what tasks were granted. Answers to whom their slots are granted instead.
-    pub(super) fn give_back(&mut self, granted: &[Granted], now: Instant) -> Vec<Granted> {
-        let mut queues = self.open();
-        granted.iter().for_each(|granted| queues.give_back(granted));
-        queues.grant(now);
-        self.close(queues)
+    /// Those of these limits, if one of them has waiters and a free slot.
+    pub(super) fn counted<'l>(&self, limits: impl Iterator<Item = &'l Limit>) -> Option<SlotRows> {
+        let counted: BTreeMap<LimitId, LimitRow> =
+            limits.filter_map(|limit| self.find(limit)).map(|row| (row.id, row.clone())).collect();
+        let grantable = counted.values().any(LimitRow::could_grant);
+        grantable.then(|| SlotRows { limits: counted, ..SlotRows::default() })
+    }
+
+    fn rows(
+        &self,
+        limits: impl Iterator<Item = LimitId>,
+        waiters: Vec<Waiter>,
+        groups: &[FairnessGroup],
+        weight_of: impl Fn(BackfillId) -> Option<u32>,
+    ) -> SlotRows {
+        let limits: BTreeMap<LimitId, LimitRow> = limits.map(|id| (id, self.limits[&id].clone())).collect();
+        let turns = |key: (LimitId, FairnessGroup)| {
+            let tenant = self.weight(key.1.tenant);
+            let backfill = key.1.backfill.map(|backfill| weight_of(backfill).unwrap_or(1));
+            let turns = self.groups.get(&key).copied().unwrap_or_default();
+            (key, GroupTurns { weight: Weight { tenant, backfill }, ..turns })
+        };
+        let keys = limits.keys().flat_map(|id| groups.iter().map(|group| (*id, *group)));
+        let groups = keys.map(turns).collect();
+        SlotRows { limits, waiters, groups }
     }
 
     pub(super) fn list(&self, tenant: TenantId) -> Vec<LimitRecord> {
@@ -83,9 +118,7 @@ impl Places {
     }
 
     pub(super) fn set_slots(&mut self, limit: &Limit, slots: Option<u32>) {
-        self.know(&Needed { limit: limit.clone(), slots: None });
-        let row = self.limits.values_mut().find(|row| row.limit == own(limit));
-        row.expect("it is known now").slots = slots;
+        self.find_or_create(limit, slots).slots = slots;
     }
 
     pub(super) fn set_weight(&mut self, tenant: TenantId, weight: u32) {
@@ -103,7 +136,7 @@ impl Places {
     }
 
     pub(super) fn slot_wait(&self, key: TaskKey) -> Option<SlotWait> {
-        let own = self.line.get(&key)?;
+        let own = self.waiters.get(&key)?;
         let limit = &self.limits[&own.limit()];
         let order = |row: &Waiter| (row.id, row.rank, row.key);
         Some(SlotWait {
@@ -117,7 +150,7 @@ impl Places {
     }
 
     pub(super) fn untaken(&self, before: Instant, limit: u32) -> Vec<Granted> {
-        let granted = self.line.values().filter_map(|row| Some((row.granted_at?, row.key, row.attempt)));
+        let granted = self.waiters.values().filter_map(|row| Some((row.granted_at?, row.key, row.attempt)));
         let mut old: Vec<_> = granted.filter(|(at, ..)| *at <= before).collect();
         old.sort_unstable();
         let old = old.into_iter().take(limit as usize);
@@ -125,12 +158,12 @@ impl Places {
     }
 
     pub(super) fn first_granted(&self) -> Option<Instant> {
-        self.line.values().filter_map(|row| row.granted_at).min()
+        self.waiters.values().filter_map(|row| row.granted_at).min()
     }
 
     pub(super) fn waits_since(&self, tenant: TenantId) -> Option<Instant> {
         let waits = |row: &&Waiter| row.group.tenant == tenant && row.granted_at.is_none();
-        self.line.values().filter(waits).map(|row| row.since).min()
+        self.waiters.values().filter(waits).map(|row| row.since).min()
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -138,42 +171,19 @@ impl Places {
     }
 
     fn waiting(&self, limit: LimitId) -> impl Iterator<Item = &Waiter> {
-        self.line.values().filter(move |row| row.waits_for(limit))
+        self.waiters.values().filter(move |row| row.waits_for(limit))
     }
 
-    /// A limit that nobody needed before comes into being; what a workflow says of its own stands.
-    fn know(&mut self, need: &Needed) {
-        let limit = own(&need.limit);
-        match self.limits.values_mut().find(|row| row.limit == limit) {
-            Some(row) => row.slots = need.slots.or(row.slots),
-            None => {
-                let id = self.limits.len() as LimitId + 1;
-                let slots = need.slots.or(limit.usual());
-                let row = LimitRow { id, limit, slots, used: 0, waiting: 0, frontier: 0 };
-                self.limits.insert(id, row);
-            }
-        }
+    fn find(&self, limit: &Limit) -> Option<&LimitRow> {
+        let limit = normal::limit(limit);
+        self.limits.values().find(|row| row.limit == limit)
     }
 
-    fn open(&mut self) -> WaitQueues {
-        WaitQueues {
-            limits: std::mem::take(&mut self.limits),
-            line: std::mem::take(&mut self.line),
-            groups: std::mem::take(&mut self.groups),
-            ..WaitQueues::default()
-        }
+    fn find_or_create(&mut self, limit: &Limit, slots: Option<u32>) -> &mut LimitRow {
+        let id = self.find(limit).map_or(self.limits.len() as LimitId + 1, |row| row.id);
+        self.limits.entry(id).or_insert_with(|| {
+            let limit = normal::limit(limit);
+            LimitRow { id, limit, slots, used: 0, waiting: 0, frontier: 0 }
+        })
     }
-
-    fn close(&mut self, queues: WaitQueues) -> Vec<Granted> {
-        self.limits = queues.limits;
-        self.line = queues.line;
-        self.groups = queues.groups;
-        queues.granted
-    }
-}
-
-/// A limit under the name that a row can hold.
-fn own(limit: &Limit) -> Limit {
-    let name = normal::text(limit.name()).into_owned();
-    Limit::of(limit.kind(), limit.tenant(), &name).expect("the same kind and tenant")
 }

@@ -3,18 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::change::Recheck;
+use model::wait_queue::{SlotChanges, SlotRead, SlotRows};
 use model::{
-    Admission, AttemptRecord, Changes, Event, Instant, Message, Run, RunId, SlotRelease, SlotRequest, Task,
-    TaskIndex, TaskKey, TaskState, Timer, TimerKind, TriggerKey,
+    AttemptRecord, Changes, Event, Instant, Limit, Message, Run, RunId, Task, TaskIndex, TaskKey, TaskState,
+    Timer, TimerKind, TriggerKey,
 };
 use serde_json::Value;
 
-use super::admission::Places;
+use super::admission::SlotTables;
 use super::constraints::{self, holds};
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tables::{RunRow, Tables, TimerKey};
 use super::triggers::{self, Heard, TriggerRow};
-use crate::{Committed, Context, Created, Error, Facts, Granted, NewRunRecord, Result, normal};
+use crate::{Context, Created, Error, Facts, NewRunRecord, Result, Unsent, normal};
 
 /// The rows that a unit has written.
 #[derive(Default)]
@@ -35,9 +36,10 @@ pub(super) struct Draft {
     pub(super) shares: BTreeMap<ShareKey, Option<ShareRow>>,
     /// None where a wait is over.
     pub(super) waiters: BTreeMap<TaskKey, Option<Waiter>>,
-    /// Who has a slot, once the unit has asked about them.
-    slots: Option<Places>,
-    granted: Vec<Granted>,
+    /// The limits and wait queues, once the transaction has read or written any.
+    slots: Option<SlotTables>,
+    /// The limits whose slots were only counted.
+    counted: BTreeSet<Limit>,
     outbox: Vec<(Instant, Message)>,
     pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
     pub(super) heard: Heard,
@@ -253,32 +255,25 @@ impl Draft {
         holds(!second, "events_pkey")
     }
 
-    pub(super) fn seat(
-        &mut self,
-        tables: &Tables,
-        asks: &[SlotRequest],
-        leaves: &[SlotRelease],
-        now: Instant,
-    ) -> Vec<Admission> {
+    pub(super) fn read_slots(&mut self, tables: &Tables, read: &SlotRead) -> SlotRows {
         let slots = self.slots.get_or_insert_with(|| tables.slots.clone());
-        let weight = |backfill| tables.backfills.get(&backfill).map(|row| row.weight);
-        let (seats, mut granted) = slots.seat(asks, leaves, now, weight);
-        self.granted.append(&mut granted);
-        seats
+        slots.read(read, |backfill| tables.backfills.get(&backfill).map(|row| row.weight))
     }
 
-    pub(super) fn grant(&mut self, tables: &Tables, now: Instant) {
+    pub(super) fn save_slots(&mut self, tables: &Tables, changes: &SlotChanges) {
         let slots = self.slots.get_or_insert_with(|| tables.slots.clone());
-        self.granted.append(&mut slots.grant(now));
+        slots.save(changes);
+        self.counted.extend(changes.counted.keys().cloned());
     }
 
-    pub(super) fn give_back(&mut self, tables: &Tables, granted: &[Granted], now: Instant) {
-        let slots = self.slots.get_or_insert_with(|| tables.slots.clone());
-        self.granted.append(&mut slots.give_back(granted, now));
+    /// Slots are counted when they are saved: no other transaction waits for their limits.
+    pub(super) fn count_slots(&mut self) -> Option<SlotRows> {
+        let counted = std::mem::take(&mut self.counted);
+        self.slots.as_ref()?.counted(counted.iter())
     }
 
     /// Makes it all true. Returns the messages with the ids they were given.
-    pub(super) fn apply(mut self, tables: &mut Tables) -> Committed {
+    pub(super) fn apply(mut self, tables: &mut Tables) -> Option<Unsent> {
         for (id, (run, recheck)) in self.runs {
             match self.born.remove(&id) {
                 Some(facts) => bear(tables, run, facts, recheck),
@@ -304,8 +299,7 @@ impl Draft {
         if let Some(slots) = self.slots {
             tables.slots = slots;
         }
-        let unsent = tables.post(self.outbox);
-        Committed { unsent, granted: self.granted, again: false }
+        tables.post(self.outbox)
     }
 }
 

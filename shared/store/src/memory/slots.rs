@@ -1,10 +1,10 @@
 //! Limits and their wait queues, outside a transaction.
 
 use async_trait::async_trait;
-use model::{Instant, Limit, TaskKey, TenantId};
+use model::{Granted, Instant, Limit, TaskKey, TenantId};
 
 use super::Memory;
-use crate::{Granted, LimitRecord, Result, SlotWait, Slots};
+use crate::{LimitRecord, Result, SlotWait, Slots};
 
 #[async_trait]
 impl Slots for Memory {

@@ -8,7 +8,7 @@ use model::{
 };
 use serde_json::Value;
 
-use super::admission::Places;
+use super::admission::SlotTables;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tenants::TenantRow;
 use super::triggers::{Heard, TriggerRow};
@@ -48,7 +48,7 @@ pub(super) struct Tables {
     pub(super) shares: BTreeMap<ShareKey, ShareRow>,
     pub(super) waiters: BTreeMap<TaskKey, Waiter>,
     pub(super) signals: BTreeMap<(RunId, String), Value>,
-    pub(super) slots: Places,
+    pub(super) slots: SlotTables,
     pub(super) outbox: BTreeMap<i64, (Instant, Vec<Message>)>,
     /// The id of the message written last; ids are not used again.
     pub(super) last_post: i64,

@@ -3,18 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use model::{
-    Admission, Audit, Changes, Instant, Run, RunId, SlotRelease, SlotRequest, Task, TaskIndex, TaskKey,
-    TenantId, VersionId,
-};
+use model::wait_queue::{SlotChanges, SlotRead, SlotRows};
+use model::{Audit, Changes, Instant, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use super::draft::Draft;
 use super::{Memory, Shared};
 use crate::{
-    Committed, ConcurrencyMember, Context, Created, DueTimer, Error, Granted, NewRunRecord, Part, Result,
-    Share, ShareAsk, Transaction, TransactionSlots, Transactions, VersionRecord,
+    ConcurrencyMember, Context, Created, DueTimer, Error, NewRunRecord, Part, Result, Share, ShareAsk,
+    Transaction, TransactionSlots, Transactions, Unsent, VersionRecord,
 };
 
 /// The one open unit. Dropped, it takes its draft with it.
@@ -145,7 +143,7 @@ impl Transaction for MemoryTransaction {
         self.note(saved)
     }
 
-    async fn commit(self: Box<Self>) -> Result<Committed> {
+    async fn commit(self: Box<Self>) -> Result<Option<Unsent>> {
         if self.broken {
             return Err(Error::Conflict);
         }
@@ -155,23 +153,17 @@ impl Transaction for MemoryTransaction {
 
 #[async_trait]
 impl TransactionSlots for MemoryTransaction {
-    async fn seat(
-        &mut self,
-        asks: &[SlotRequest],
-        leaves: &[SlotRelease],
-        now: Instant,
-    ) -> Result<Vec<Admission>> {
-        Ok(self.draft.seat(&self.shared.tables(), asks, leaves, now))
+    async fn read_slots(&mut self, read: &SlotRead) -> Result<SlotRows> {
+        Ok(self.draft.read_slots(&self.shared.tables(), read))
     }
 
-    async fn grant(&mut self, now: Instant) -> Result<()> {
-        self.draft.grant(&self.shared.tables(), now);
+    async fn save_slots(&mut self, changes: &SlotChanges) -> Result<()> {
+        self.draft.save_slots(&self.shared.tables(), changes);
         Ok(())
     }
 
-    async fn give_back(&mut self, granted: &[Granted], now: Instant) -> Result<()> {
-        self.draft.give_back(&self.shared.tables(), granted, now);
-        Ok(())
+    async fn count_slots(&mut self) -> Result<Option<SlotRows>> {
+        Ok(self.draft.count_slots())
     }
 }
 

@@ -61,15 +61,16 @@ impl PendingMessages {
         }
     }
 
-    /// Writes what there is to say, as one of the last things before the commit.
-    pub(super) async fn write(self, connection: &mut PgConnection) -> Result<Option<Unsent>> {
-        let Some(decided_at) = self.decided_at else { return Ok(None) };
+    /// Writes the messages as one row, and returns it.
+    pub(super) async fn write(&mut self, connection: &mut PgConnection) -> Result<Option<Unsent>> {
+        let Some(decided_at) = self.decided_at.take() else { return Ok(None) };
+        let messages = std::mem::take(&mut self.messages);
         let listed = |message: &Message| json!({"kind": message.kind(), "data": message.data()});
-        let list: Vec<Value> = self.messages.iter().map(listed).collect();
+        let list: Vec<Value> = messages.iter().map(listed).collect();
         let insert =
             "insert into outbox (created_at, kind, body) values ($1, $2, $3::text::json) returning id";
         let insert = sqlx::query_scalar(insert).bind(decided_at).bind(LIST).bind(rows::json(&list));
-        Ok(Some(Unsent { id: insert.fetch_one(connection).await?, messages: self.messages }))
+        Ok(Some(Unsent { id: insert.fetch_one(connection).await?, messages }))
     }
 }
 

@@ -1,14 +1,14 @@
 //! Limits and their wait queues, outside a transaction.
 
 use async_trait::async_trait;
-use model::{Instant, Limit, TaskKey, TenantId};
+use model::{Granted, Instant, Limit, TaskKey, TenantId};
 use sqlx::postgres::PgRow;
 use sqlx::{PgExecutor, Row};
 
 use super::Postgres;
 use super::admission::{limit, tenant_of};
 use super::rows::{self, int, number};
-use crate::{Granted, LimitRecord, Result, SlotWait, Slots, normal};
+use crate::{LimitRecord, Result, SlotWait, Slots, normal};
 
 #[async_trait]
 impl Slots for Postgres {

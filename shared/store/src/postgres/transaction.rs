@@ -3,44 +3,52 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use model::{
-    Admission, Audit, Changes, Instant, Run, RunId, SlotRelease, SlotRequest, Task, TaskIndex, TaskKey,
-    TenantId, VersionId,
-};
+use model::wait_queue::{SlotChanges, SlotRead, SlotRows};
+use model::{Audit, Changes, Instant, Limit, Run, RunId, Task, TaskIndex, TaskKey, TenantId, VersionId};
 use serde_json::Value;
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::Postgres;
-use super::admission::Places;
 use super::beginning::{UNIT, begin_with};
 use super::outbox::PendingMessages;
 use super::statements::{LOCK_RUNS, SELECT_ALL_TASKS, SELECT_TASKS, SELECT_UNFINISHED_TASKS};
 use super::{
-    concurrency, definitions, inspection, items, new_runs, retention, rows, runs, saves, shares, signals,
-    timers,
+    admission, concurrency, definitions, inspection, items, new_runs, retention, rows, runs, saves, shares,
+    signals, timers,
 };
 use crate::{
-    Committed, ConcurrencyMember, Context, Created, DueTimer, Error, Granted, NewRunRecord, Part, Result,
-    Share, ShareAsk, Transaction, TransactionSlots, Transactions, VersionRecord,
+    ConcurrencyMember, Context, Created, DueTimer, Error, NewRunRecord, Part, Result, Share, ShareAsk,
+    Transaction, TransactionSlots, Transactions, Unsent, VersionRecord,
 };
 
 /// An open transaction, with the messages that will go out once it is committed.
 pub(super) struct PostgresTransaction {
     transaction: sqlx::Transaction<'static, sqlx::Postgres>,
     outbox: PendingMessages,
-    slots: Places,
+    /// The outbox row, once it is written.
+    unsent: Option<Unsent>,
+    /// Slots that are counted as the last statement.
+    counted: BTreeMap<Limit, i32>,
     /// Set by the first error: half of what was asked may be written, so committing is refused.
     broken: bool,
 }
 
 impl PostgresTransaction {
     pub(super) fn new(transaction: sqlx::Transaction<'static, sqlx::Postgres>) -> Self {
-        Self { transaction, outbox: PendingMessages::default(), slots: Places::default(), broken: false }
+        let outbox = PendingMessages::default();
+        Self { transaction, outbox, unsent: None, counted: BTreeMap::new(), broken: false }
     }
 
     pub(super) fn connection(&mut self) -> &mut PgConnection {
         &mut self.transaction
+    }
+
+    /// Writes the outbox before it counts, since counting locks limits that all other transactions need.
+    async fn count(&mut self) -> Result<Option<SlotRows>> {
+        let written = self.outbox.write(&mut self.transaction).await?;
+        self.unsent = self.unsent.take().or(written);
+        admission::count(&mut self.transaction, std::mem::take(&mut self.counted)).await
     }
 
     pub(super) fn note<T>(&mut self, result: Result<T>) -> Result<T> {
@@ -150,38 +158,34 @@ impl Transaction for PostgresTransaction {
         self.note(saved)
     }
 
-    async fn commit(mut self: Box<Self>) -> Result<Committed> {
+    async fn commit(mut self: Box<Self>) -> Result<Option<Unsent>> {
         if self.broken {
             return Err(Error::Conflict);
         }
-        let unsent = self.outbox.write(&mut self.transaction).await?;
-        self.slots.settle(&mut self.transaction).await?;
+        self.count().await?;
         self.transaction.commit().await?;
-        let Places { granted, again, .. } = self.slots;
-        Ok(Committed { unsent, granted, again })
+        Ok(self.unsent)
     }
 }
 
 #[async_trait]
 impl TransactionSlots for PostgresTransaction {
-    async fn seat(
-        &mut self,
-        asks: &[SlotRequest],
-        leaves: &[SlotRelease],
-        now: Instant,
-    ) -> Result<Vec<Admission>> {
-        let seats = self.slots.seat(&mut self.transaction, asks, leaves, now).await;
-        self.note(seats)
+    async fn read_slots(&mut self, read: &SlotRead) -> Result<SlotRows> {
+        let found = admission::read(&mut self.transaction, read).await;
+        self.note(found)
     }
 
-    async fn grant(&mut self, now: Instant) -> Result<()> {
-        let granted = self.slots.grant(&mut self.transaction, now).await;
-        self.note(granted)
+    async fn save_slots(&mut self, changes: &SlotChanges) -> Result<()> {
+        for (limit, by) in &changes.counted {
+            *self.counted.entry(limit.clone()).or_default() += by;
+        }
+        let saved = admission::save(&mut self.transaction, changes).await;
+        self.note(saved)
     }
 
-    async fn give_back(&mut self, granted: &[Granted], now: Instant) -> Result<()> {
-        let given_back = self.slots.give_back(&mut self.transaction, granted, now).await;
-        self.note(given_back)
+    async fn count_slots(&mut self) -> Result<Option<SlotRows>> {
+        let counted = self.count().await;
+        self.note(counted)
     }
 }
 

@@ -1,15 +1,6 @@
 //! Limits and places in their wait queues.
 
-use model::{Instant, Limit, TaskKey};
-
-/// A task in a wait queue that was granted its slots.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Granted {
-    /// The task.
-    pub key: TaskKey,
-    /// The attempt that asked for them.
-    pub attempt: u32,
-}
+use model::{Instant, Limit};
 
 /// A limit and how much of it is used.
 #[derive(Clone, PartialEq, Debug)]

@@ -3,8 +3,10 @@
 use model::{SlotRequest, TenantId};
 
 use crate::Subject;
+use crate::admission::admit;
+use crate::admission::admit;
 use crate::example::{TENANT, at};
-use crate::slots::{behind_one, crowd, drain, leave, seat};
+use crate::slots::{behind_one, crowd, drain, leave};
 
 /// So many ask in one transaction.
 const TOGETHER: usize = 5_000;
@@ -41,10 +43,10 @@ async fn ten_thousand_tasks_that_are_cancelled_cost_their_tenant_no_turn() {
     let (first, asks) = behind_one(&*store, &portions).await;
     for gone in [&many[..4_000], &many[5_000..9_990]] {
         let leaves: Vec<_> = gone.iter().map(|ask| leave(ask, false)).collect();
-        seat(&*store, &[], &leaves).await;
+        admit(&*store, &[], &leaves).await;
     }
     let late = crowd(TENANT, 200_000, 1);
-    seat(&*store, &late, &[]).await;
+    admit(&*store, &late, &[]).await;
     let asks = asks.into_iter().chain(late.into_iter().map(|ask| (ask.key, ask))).collect();
     // A thousand and eleven are left of this one.
     let order = drain(&*store, &asks, &first, 2_022).await;
@@ -63,7 +65,7 @@ async fn whoever_comes_anew_gets_no_turn_in_a_round_that_has_passed_it_by() {
     let (first, asks) = behind_one(&*store, std::slice::from_ref(&patient)).await;
     let on = drain(&*store, &asks, &first, 1).await.remove(0);
     let late = crowd(TENANT, 1_000, 5);
-    seat(&*store, &late, &[]).await;
+    admit(&*store, &late, &[]).await;
     let asks = asks.into_iter().chain(late.into_iter().map(|ask| (ask.key, ask))).collect();
     let order = drain(&*store, &asks, &on, 4).await;
     let tenants: Vec<TenantId> = order.into_iter().map(|ask| ask.tenant).collect();

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a claim that meets an error has failed")]
 
+mod admission;
 mod backfills;
 mod checkpoints;
 mod concurrency;

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use model::{Admission, Limit, Needed, SlotRelease, SlotRequest, TaskKey, TenantId};
-use store::{BackfillRecord, BackfillState, Committed, Granted, Store};
+use engine::Allocator;
+use model::{Admission, Granted, Limit, Needed, SlotRelease, SlotRequest, TaskKey, TenantId};
+use store::{BackfillRecord, BackfillState, Committed, Store};
 
 use crate::Subject;
+use crate::admission::{admit, allocate, decide};
 use crate::backfills::made;
 use crate::example::{TENANT, at, key, run_id};
 
@@ -43,16 +45,6 @@ pub(crate) fn leave(ask: &SlotRequest, holds_slots: bool) -> SlotRelease {
     SlotRelease { key: ask.key, holds_slots, needs: ask.needs.clone() }
 }
 
-pub(crate) async fn seat(
-    store: &dyn Store,
-    asks: &[SlotRequest],
-    leaves: &[SlotRelease],
-) -> (Vec<Admission>, Committed) {
-    let mut unit = store.begin().await.unwrap();
-    let seats = unit.seat(asks, leaves, at(1)).await.unwrap();
-    (seats, unit.commit().await.unwrap())
-}
-
 fn granted(ask: &SlotRequest) -> Granted {
     Granted { key: ask.key, attempt: ask.attempt }
 }
@@ -73,12 +65,12 @@ pub(crate) async fn drain(
     let mut order = Vec::new();
     let mut on = first.clone();
     while order.len() < most {
-        let (_, committed) = seat(store, &[], &[leave(&on, true)]).await;
-        let Some(next) = committed.granted.first() else { return order };
-        assert_eq!(committed.granted.len(), 1, "one slot was given back");
+        let (_, granted_now) = admit(store, &[], &[leave(&on, true)]).await;
+        let Some(next) = granted_now.first() else { return order };
+        assert_eq!(granted_now.len(), 1, "one slot was given back");
         on = asks[&next.key].clone();
-        let (seats, _) = seat(store, &[again(&on)], &[]).await;
-        assert_eq!(seats, [Admission::Acquired]);
+        let (admissions, _) = admit(store, &[again(&on)], &[]).await;
+        assert_eq!(admissions, [Admission::Acquired]);
         order.push(on.clone());
     }
     order
@@ -96,10 +88,10 @@ pub(crate) async fn behind_one(
 ) -> (SlotRequest, BTreeMap<TaskKey, SlotRequest>) {
     store.set_slots(&queue(), Some(1)).await.unwrap();
     let first = ask(0, &[queue()]);
-    assert_eq!(seat(store, std::slice::from_ref(&first), &[]).await.0, [Admission::Acquired]);
+    assert_eq!(admit(store, std::slice::from_ref(&first), &[]).await.0, [Admission::Acquired]);
     for crowd in crowds {
-        let (seats, _) = seat(store, crowd, &[]).await;
-        assert!(seats.iter().all(|seat| *seat == Admission::Waiting(queue())));
+        let (admissions, _) = admit(store, crowd, &[]).await;
+        assert!(admissions.iter().all(|admission| *admission == Admission::Waiting(queue())));
     }
     (first, crowds.iter().flatten().map(|ask| (ask.key, ask.clone())).collect())
 }
@@ -107,18 +99,18 @@ pub(crate) async fn behind_one(
 pub(crate) async fn a_place_is_given_while_there_are_some_and_then_one_waits(store: Subject) {
     store.set_slots(&pool(), Some(2)).await.unwrap();
     let asks = [ask(1, &[pool()]), ask(2, &[pool()]), ask(3, &[pool()])];
-    let (seats, committed) = seat(&*store, &asks, &[]).await;
-    assert_eq!(seats, [Admission::Acquired, Admission::Acquired, Admission::Waiting(pool())]);
-    assert_eq!(committed, Committed::default());
+    let (admissions, granted_now) = admit(&*store, &asks, &[]).await;
+    assert_eq!(admissions, [Admission::Acquired, Admission::Acquired, Admission::Waiting(pool())]);
+    assert_eq!(granted_now, []);
     assert_eq!(used(&*store, &pool()).await, (2, 1));
 }
 
 pub(crate) async fn whoever_leaves_lets_the_next_begin(store: Subject) {
     store.set_slots(&pool(), Some(1)).await.unwrap();
     let (first, second) = (ask(1, &[pool()]), ask(2, &[pool()]));
-    seat(&*store, &[first.clone(), second.clone()], &[]).await;
-    let (_, committed) = seat(&*store, &[], &[leave(&first, true)]).await;
-    assert_eq!(committed.granted, [granted(&second)]);
+    admit(&*store, &[first.clone(), second.clone()], &[]).await;
+    let (_, granted_now) = admit(&*store, &[], &[leave(&first, true)]).await;
+    assert_eq!(granted_now, [granted(&second)]);
     assert_eq!(used(&*store, &pool()).await, (1, 0), "the slot is promised");
     assert!(store.slot_wait(second.key).await.unwrap().unwrap().granted);
 }
@@ -126,11 +118,11 @@ pub(crate) async fn whoever_leaves_lets_the_next_begin(store: Subject) {
 pub(crate) async fn a_grant_is_taken_over_once(store: Subject) {
     store.set_slots(&pool(), Some(1)).await.unwrap();
     let (first, second) = (ask(1, &[pool()]), ask(2, &[pool()]));
-    seat(&*store, &[first.clone(), second.clone()], &[leave(&first, false)]).await;
-    seat(&*store, &[], &[leave(&first, true)]).await;
+    admit(&*store, &[first.clone(), second.clone()], &[leave(&first, false)]).await;
+    admit(&*store, &[], &[leave(&first, true)]).await;
     assert_eq!(store.untaken(at(1), 10).await.unwrap(), [granted(&second)]);
     assert_eq!(store.agenda(at(1)).await.unwrap().granted, Some(at(1)));
-    assert_eq!(seat(&*store, &[again(&second)], &[]).await.0, [Admission::Acquired]);
+    assert_eq!(admit(&*store, &[again(&second)], &[]).await.0, [Admission::Acquired]);
     assert_eq!(used(&*store, &pool()).await, (1, 0));
     assert_eq!(store.slot_wait(second.key).await.unwrap(), None);
     assert_eq!(store.untaken(at(9), 10).await.unwrap(), []);
@@ -139,9 +131,9 @@ pub(crate) async fn a_grant_is_taken_over_once(store: Subject) {
 pub(crate) async fn asking_again_changes_nothing(store: Subject) {
     store.set_slots(&pool(), Some(1)).await.unwrap();
     let (first, second) = (ask(1, &[pool()]), ask(2, &[pool()]));
-    seat(&*store, &[first, second.clone()], &[]).await;
+    admit(&*store, &[first, second.clone()], &[]).await;
     let before = store.slot_wait(second.key).await.unwrap();
-    assert_eq!(seat(&*store, &[again(&second)], &[]).await.0, [Admission::StillWaiting]);
+    assert_eq!(admit(&*store, &[again(&second)], &[]).await.0, [Admission::StillWaiting]);
     assert_eq!(store.slot_wait(second.key).await.unwrap(), before);
     assert_eq!(used(&*store, &pool()).await, (1, 1));
 }
@@ -149,32 +141,29 @@ pub(crate) async fn asking_again_changes_nothing(store: Subject) {
 pub(crate) async fn whoever_leaves_the_line_is_forgotten(store: Subject) {
     store.set_slots(&pool(), Some(1)).await.unwrap();
     let asks = [ask(1, &[pool()]), ask(2, &[pool()]), ask(3, &[pool()])];
-    seat(&*store, &asks, &[]).await;
-    seat(&*store, &[], &[leave(&asks[1], false)]).await;
+    admit(&*store, &asks, &[]).await;
+    admit(&*store, &[], &[leave(&asks[1], false)]).await;
     assert_eq!(used(&*store, &pool()).await, (1, 1));
-    let (_, committed) = seat(&*store, &[], &[leave(&asks[0], true)]).await;
-    assert_eq!(committed.granted, [granted(&asks[2])]);
+    let (_, granted_now) = admit(&*store, &[], &[leave(&asks[0], true)]).await;
+    assert_eq!(granted_now, [granted(&asks[2])]);
 }
 
 pub(crate) async fn a_grant_that_is_not_taken_goes_to_the_next(store: Subject) {
     store.set_slots(&pool(), Some(1)).await.unwrap();
     let asks = [ask(1, &[pool()]), ask(2, &[pool()]), ask(3, &[pool()])];
-    seat(&*store, &asks, &[]).await;
-    seat(&*store, &[], &[leave(&asks[0], true)]).await;
-    let (_, committed) = seat(&*store, &[], &[leave(&asks[1], false)]).await;
-    assert_eq!(committed.granted, [granted(&asks[2])], "the second was cancelled before it began");
+    admit(&*store, &asks, &[]).await;
+    admit(&*store, &[], &[leave(&asks[0], true)]).await;
+    let (_, granted_now) = admit(&*store, &[], &[leave(&asks[1], false)]).await;
+    assert_eq!(granted_now, [granted(&asks[2])], "the second was cancelled before it began");
 }
 
 pub(crate) async fn what_is_given_back_goes_to_the_next_and_only_at_that_attempt(store: Subject) {
     store.set_slots(&pool(), Some(1)).await.unwrap();
     let asks = [ask(1, &[pool()]), ask(2, &[pool()]), ask(3, &[pool()])];
-    seat(&*store, &asks, &[]).await;
-    seat(&*store, &[], &[leave(&asks[0], true)]).await;
-    let give_back = async |granted: Granted| {
-        let mut unit = store.begin().await.unwrap();
-        unit.give_back(&[granted], at(1)).await.unwrap();
-        unit.commit().await.unwrap().granted
-    };
+    admit(&*store, &asks, &[]).await;
+    admit(&*store, &[], &[leave(&asks[0], true)]).await;
+    let give_back =
+        async |granted: Granted| allocate(&*store, Allocator::give_back(vec![granted], at(1))).await.1;
     assert_eq!(give_back(Granted { attempt: 7, ..granted(&asks[1]) }).await, []);
     assert_eq!(give_back(granted(&asks[2])).await, [], "it still waits");
     assert_eq!(give_back(granted(&asks[1])).await, [granted(&asks[2])]);
@@ -184,9 +173,10 @@ pub(crate) async fn what_is_given_back_goes_to_the_next_and_only_at_that_attempt
 pub(crate) async fn a_dropped_unit_takes_no_place(store: Subject) {
     store.set_slots(&pool(), Some(1)).await.unwrap();
     let mut unit = store.begin().await.unwrap();
-    unit.seat(&[ask(1, &[pool()]), ask(2, &[pool()])], &[], at(1)).await.unwrap();
+    let requests = vec![ask(1, &[pool()]), ask(2, &[pool()])];
+    decide(&mut *unit, Allocator::admit(requests, Vec::new(), at(1))).await;
     drop(unit);
-    assert_eq!(seat(&*store, &[ask(3, &[pool()])], &[]).await.0, [Admission::Acquired]);
+    assert_eq!(admit(&*store, &[ask(3, &[pool()])], &[]).await.0, [Admission::Acquired]);
     assert_eq!(used(&*store, &pool()).await, (1, 0));
 }
 
@@ -195,13 +185,13 @@ pub(crate) async fn a_task_needs_a_place_of_every_limit(store: Subject) {
     store.set_slots(&queue(), Some(1)).await.unwrap();
     let both = [pool(), queue()];
     let (other, first, second) = (ask(1, &[queue()]), ask(2, &both), ask(3, &both));
-    let (seats, _) = seat(&*store, &[other.clone(), first.clone(), second.clone()], &[]).await;
-    assert_eq!(seats, [Admission::Acquired, Admission::Waiting(queue()), Admission::Waiting(pool())]);
-    let (_, committed) = seat(&*store, &[], &[leave(&other, true)]).await;
-    assert_eq!(committed.granted, [granted(&first)], "it has the pool's place already");
-    assert_eq!(seat(&*store, &[again(&first)], &[]).await.0, [Admission::Acquired]);
-    let (_, committed) = seat(&*store, &[], &[leave(&first, true)]).await;
-    assert_eq!(committed.granted, [granted(&second)], "it gets both at once");
+    let (admissions, _) = admit(&*store, &[other.clone(), first.clone(), second.clone()], &[]).await;
+    assert_eq!(admissions, [Admission::Acquired, Admission::Waiting(queue()), Admission::Waiting(pool())]);
+    let (_, granted_now) = admit(&*store, &[], &[leave(&other, true)]).await;
+    assert_eq!(granted_now, [granted(&first)], "it has the pool's place already");
+    assert_eq!(admit(&*store, &[again(&first)], &[]).await.0, [Admission::Acquired]);
+    let (_, granted_now) = admit(&*store, &[], &[leave(&first, true)]).await;
+    assert_eq!(granted_now, [granted(&second)], "it gets both at once");
     assert_eq!((used(&*store, &pool()).await, used(&*store, &queue()).await), ((1, 0), (1, 0)));
 }
 
@@ -211,18 +201,18 @@ pub(crate) async fn what_a_workflow_says_of_its_slots_stands(store: Subject) {
         let needs = vec![Needed { limit: limit.clone(), slots: Some(slots) }];
         SlotRequest { needs, ..ask(number, &[]) }
     };
-    let (seats, _) = seat(&*store, &[says(1, 1), says(2, 1)], &[]).await;
-    assert_eq!(seats, [Admission::Acquired, Admission::Waiting(limit.clone())]);
-    let (seats, committed) = seat(&*store, &[says(3, 3)], &[]).await;
-    assert_eq!(seats, [Admission::Waiting(limit)], "whoever waits comes first");
-    assert_eq!(committed.granted.len(), 2, "there are three slots now");
+    let (admissions, _) = admit(&*store, &[says(1, 1), says(2, 1)], &[]).await;
+    assert_eq!(admissions, [Admission::Acquired, Admission::Waiting(limit.clone())]);
+    let (admissions, granted_now) = admit(&*store, &[says(3, 3)], &[]).await;
+    assert_eq!(admissions, [Admission::Waiting(limit)], "whoever waits comes first");
+    assert_eq!(granted_now.len(), 2, "there are three slots now");
 }
 
 pub(crate) async fn a_limit_that_nobody_has_set_has_the_usual_slots(store: Subject) {
     let asks: Vec<SlotRequest> =
         (0..11).map(|number| ask(number, &[pool(), Limit::Tenant(TENANT)])).collect();
-    let (seats, _) = seat(&*store, &asks, &[]).await;
-    assert_eq!(seats.iter().filter(|seat| **seat == Admission::Acquired).count(), 10);
+    let (admissions, _) = admit(&*store, &asks, &[]).await;
+    assert_eq!(admissions.iter().filter(|admission| **admission == Admission::Acquired).count(), 10);
     let limits = store.limits(TENANT).await.unwrap();
     let slots: Vec<_> = limits.iter().map(|row| (row.limit.kind(), row.slots)).collect();
     assert_eq!(slots, [("pool", Some(10)), ("tenant", None)]);
@@ -231,13 +221,12 @@ pub(crate) async fn a_limit_that_nobody_has_set_has_the_usual_slots(store: Subje
 pub(crate) async fn raised_slots_are_granted(store: Subject) {
     store.set_slots(&pool(), Some(0)).await.unwrap();
     let asks = [ask(1, &[pool()]), ask(2, &[pool()]), ask(3, &[pool()])];
-    seat(&*store, &asks, &[]).await;
+    admit(&*store, &asks, &[]).await;
     assert!(!store.agenda(at(1)).await.unwrap().room);
     store.set_slots(&pool(), Some(2)).await.unwrap();
     assert!(store.agenda(at(1)).await.unwrap().room, "someone waits for a place that is free");
-    let mut unit = store.begin().await.unwrap();
-    unit.grant(at(1)).await.unwrap();
-    assert_eq!(unit.commit().await.unwrap().granted, [granted(&asks[0]), granted(&asks[1])]);
+    let (_, granted_now) = allocate(&*store, Allocator::grant(at(1))).await;
+    assert_eq!(granted_now, [granted(&asks[0]), granted(&asks[1])]);
     assert!(!store.agenda(at(1)).await.unwrap().room);
 }
 
@@ -305,7 +294,7 @@ pub(crate) async fn of_many_that_ask_at_once_no_more_are_given_than_there_are(st
     store.set_slots(&pool(), Some(5)).await.unwrap();
     let asks = (0..20).map(|number| {
         let store = store.clone();
-        tokio::spawn(async move { seat(&*store, &[ask(number, &[pool(), queue()])], &[]).await.0.remove(0) })
+        tokio::spawn(async move { admit(&*store, &[ask(number, &[pool(), queue()])], &[]).await.0.remove(0) })
     });
     let mut given = 0;
     for asked in asks.collect::<Vec<_>>() {
@@ -318,21 +307,19 @@ pub(crate) async fn of_many_that_ask_at_once_no_more_are_given_than_there_are(st
 pub(crate) async fn of_many_that_leave_at_once_everybody_in_line_gets_a_turn(store: Subject) {
     store.set_slots(&queue(), Some(10)).await.unwrap();
     let under_way: Vec<SlotRequest> = (0..10).map(|number| ask(number, &[queue()])).collect();
-    seat(&*store, &under_way, &[]).await;
+    admit(&*store, &under_way, &[]).await;
     let waiting: Vec<SlotRequest> = (10..20).map(|number| ask(number, &[pool(), queue()])).collect();
-    seat(&*store, &waiting, &[]).await;
+    admit(&*store, &waiting, &[]).await;
     let leaving = under_way.into_iter().map(|ask| {
         let store = store.clone();
-        tokio::spawn(async move { seat(&*store, &[], &[leave(&ask, true)]).await.1 })
+        tokio::spawn(async move { admit(&*store, &[], &[leave(&ask, true)]).await.1 })
     });
     let mut told = Vec::new();
     for left in leaving.collect::<Vec<_>>() {
-        told.extend(left.await.unwrap().granted);
+        told.extend(left.await.unwrap());
     }
     while store.agenda(at(1)).await.unwrap().room {
-        let mut unit = store.begin().await.unwrap();
-        unit.grant(at(1)).await.unwrap();
-        told.extend(unit.commit().await.unwrap().granted);
+        told.extend(allocate(&*store, Allocator::grant(at(1))).await.1);
     }
     told.sort_unstable();
     assert_eq!(told, waiting.iter().map(granted).collect::<Vec<_>>());

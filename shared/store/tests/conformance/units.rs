@@ -40,7 +40,7 @@ pub(crate) async fn a_new_run_is_there_with_all_its_rows(store: Subject) {
     change_all(&mut new_run.changes);
     let mut unit = store.begin().await.unwrap();
     assert_eq!(unit.create(std::slice::from_ref(&new_run)).await.unwrap(), [Created::New]);
-    let sent = unit.commit().await.unwrap().unsent;
+    let sent = unit.commit().await.unwrap();
 
     let record = store.run(TENANT, run_id(1)).await.unwrap().unwrap();
     assert_eq!(
@@ -254,7 +254,7 @@ pub(crate) async fn changes_of_several_runs_are_saved_together(store: Subject) {
         each.run.state = RunState::Running;
     }
     unit.save(&all).await.unwrap();
-    let sent = unit.commit().await.unwrap().unsent.unwrap();
+    let sent = unit.commit().await.unwrap().unwrap();
     assert_eq!(sent.messages, [nudge(ids[1]), nudge(ids[0])], "all that one unit says is one row");
     for id in ids {
         assert_eq!(run(&*store, id).await.state, RunState::Running);

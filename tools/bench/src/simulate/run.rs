@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use engine::Trial;
 use model::{TaskKey, TenantId};
-use store::Trial;
 
 use super::tenant::Tenant;
 
@@ -72,7 +72,7 @@ fn id(index: usize) -> TenantId {
 
 impl Simulation<'_> {
     fn arrive(&mut self, tenant: usize) {
-        let (task, at_once) = self.trial.ask(id(tenant));
+        let (task, at_once) = self.trial.request(id(tenant));
         if at_once {
             self.result.releases += 1;
             self.result.tenants[tenant].waits.push(0);
@@ -83,8 +83,8 @@ impl Simulation<'_> {
     }
 
     fn release(&mut self, task: TaskKey) {
-        let contenders: Vec<usize> = self.trial.slot_wait().map(|tenant| tenant.0 as usize - 1).collect();
-        for task in self.trial.leave(task) {
+        let contenders: Vec<usize> = self.trial.waiting().map(|tenant| tenant.0 as usize - 1).collect();
+        for task in self.trial.release(task) {
             let (tenant, since) = self.waiting.remove(&task).expect("the task waited");
             self.result.tenants[tenant].waits.push(self.result.releases - since);
             self.result.releases += 1;

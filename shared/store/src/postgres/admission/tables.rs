@@ -1,19 +1,16 @@
-//! The rows of limits, lines and groups, read under locks and written.
+//! The statements about limits, waiters and groups, and their rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{BackfillId, FairnessGroup, Limit, TaskKey, TenantId, Weight};
+use model::wait_queue::{GroupTurns, LimitId, LimitRow, SlotChanges, Waiter};
+use model::{BackfillId, FairnessGroup, Limit, Pace, TaskKey, TenantId, Weight};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
-use crate::admission::{GroupTurns, LimitId, LimitRow, WaitQueues, Waiter};
 use crate::postgres::columns::array;
 use crate::postgres::rows::{self, column, int, number};
-use crate::{Pace, Result, normal};
-
-/// So many are granted slots at once; the next are by whoever takes up these.
-const MAX_GRANTED: i64 = 200;
+use crate::{Result, normal};
 
 pub(super) async fn find<'l>(
     connection: &mut PgConnection,
@@ -30,12 +27,18 @@ pub(super) async fn find<'l>(
     .bind(column(&limits, |limit| normal::text(limit.name())))
     .fetch_all(connection)
     .await?;
-    Ok(by_id(&found)?.into_values().map(|row| (row.limit.clone(), row)).collect())
+    let stored: BTreeMap<Limit, LimitRow> =
+        by_id(&found)?.into_values().map(|row| (row.limit.clone(), row)).collect();
+    let under_its_name = |limit: &&Limit| {
+        let row = stored.get(&normal::limit(limit))?;
+        Some(((*limit).clone(), LimitRow { limit: (*limit).clone(), ..row.clone() }))
+    };
+    Ok(limits.iter().filter_map(under_its_name).collect())
 }
 
 pub(super) async fn lock(
     connection: &mut PgConnection,
-    ids: Vec<LimitId>,
+    ids: &[LimitId],
 ) -> Result<BTreeMap<LimitId, LimitRow>> {
     let found = sqlx::query(
         "select id, kind, tenant, name, slots, used, waiting, frontier from limits
@@ -47,14 +50,28 @@ pub(super) async fn lock(
     by_id(&found)
 }
 
-/// Where these tasks stand in line.
-pub(super) async fn load_rows(
+/// Locks those of these limits that no other transaction has locked.
+pub(super) async fn lock_free(
     connection: &mut PgConnection,
-    queues: &mut WaitQueues,
-    keys: &[TaskKey],
-) -> Result<()> {
+    ids: &[LimitId],
+) -> Result<BTreeMap<LimitId, LimitRow>> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let found = sqlx::query(
+        "select id, kind, tenant, name, slots, used, waiting, frontier from limits
+          where id = any($1) order by id for update skip locked",
+    )
+    .bind(ids)
+    .fetch_all(connection)
+    .await?;
+    by_id(&found)
+}
+
+/// Those of these tasks that are in a wait queue.
+pub(super) async fn read_waiters(connection: &mut PgConnection, keys: &[TaskKey]) -> Result<Vec<Waiter>> {
     if keys.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let found = sqlx::query(
         "select run, idx, attempt, tenant, backfill, step, needs, id, rank, since, granted_at
@@ -64,101 +81,76 @@ pub(super) async fn load_rows(
     .bind(column(keys, |key| int(key.task.0)))
     .fetch_all(connection)
     .await?;
-    add_rows(queues, &found)
+    found.iter().map(waiter).collect()
 }
 
-/// The first of each line that has room, the best of their groups, and the other limits that these need. A limit that
-/// someone else has in hand is left out: they are told to look again.
-pub(super) async fn load_heads(connection: &mut PgConnection, queues: &mut WaitQueues) -> Result<()> {
-    let lines: Vec<(LimitId, i64)> = queues
-        .limits
-        .values()
-        .filter(|row| row.could_grant())
-        .map(|row| (row.id, i64::from(row.room()).min(MAX_GRANTED)))
-        .collect();
-    let found = sqlx::query(include_str!("../../../queries/read_heads.sql"))
-        .bind(column(&lines, |(limit, _)| *limit))
-        .bind(column(&lines, |(_, room)| *room))
-        .fetch_all(&mut *connection)
-        .await?;
-    add_rows(queues, &found)?;
-    let needed: BTreeSet<LimitId> = queues.line.values().flat_map(|row| row.needs.clone()).collect();
-    let others: Vec<LimitId> = needed.into_iter().filter(|id| !queues.limits.contains_key(id)).collect();
-    if !others.is_empty() {
-        let found = sqlx::query(
-            "select id, kind, tenant, name, slots, used, waiting, frontier from limits
-              where id = any($1) order by id for update skip locked",
-        )
-        .bind(others)
+/// The first waiters of these limits, as many as given, and the best of their groups.
+pub(super) async fn read_first(
+    connection: &mut PgConnection,
+    heads: &[(LimitId, u32)],
+) -> Result<Vec<Waiter>> {
+    let found = sqlx::query(include_str!("../../../queries/read_first_waiters.sql"))
+        .bind(column(heads, |(limit, _)| *limit))
+        .bind(column(heads, |(_, count)| i64::from(*count)))
         .fetch_all(connection)
         .await?;
-        queues.limits.append(&mut by_id(&found)?);
-    }
-    Ok(())
+    found.iter().map(waiter).collect()
 }
 
-/// The last in line of the groups that some have left, and where these groups are.
-pub(super) async fn load_lasts(connection: &mut PgConnection, queues: &mut WaitQueues) -> Result<()> {
-    let left: Vec<(LimitId, FairnessGroup, i64)> =
-        queues.left.iter().map(|((limit, group), turns)| (*limit, *group, turns.len() as i64)).collect();
-    let found = sqlx::query(include_str!("../../../queries/read_lasts.sql"))
-        .bind(column(&left, |(limit, ..)| *limit))
-        .bind(column(&left, |(_, group, _)| group.tenant.0))
-        .bind(column(&left, |(_, group, _)| nil_for_live(*group)))
-        .bind(column(&left, |(.., gone)| 2 * gone))
-        .fetch_all(&mut *connection)
-        .await?;
-    add_rows(queues, &found)?;
-    load_groups(connection, queues, left.into_iter().map(|(_, group, _)| group)).await
-}
-
-/// Adds rows of the line, but for those that have changed here.
-fn add_rows(queues: &mut WaitQueues, found: &[PgRow]) -> Result<()> {
-    for row in found {
-        let row = line_row(row)?;
-        if !queues.gone.contains(&row.key) {
-            queues.line.entry(row.key).or_insert(row);
-        }
-    }
-    Ok(())
-}
-
-pub(super) async fn load_groups(
+/// The last waiters of groups that some have left: twice as many, since half of them may be the ones that leave.
+pub(super) async fn read_last(
     connection: &mut PgConnection,
-    queues: &mut WaitQueues,
-    groups: impl Iterator<Item = FairnessGroup>,
-) -> Result<()> {
-    let groups: BTreeSet<FairnessGroup> = groups.collect();
+    left: &[(LimitId, FairnessGroup, usize)],
+) -> Result<Vec<Waiter>> {
+    let found = sqlx::query(include_str!("../../../queries/read_last_waiters.sql"))
+        .bind(column(left, |(limit, ..)| *limit))
+        .bind(column(left, |(_, group, _)| group.tenant.0))
+        .bind(column(left, |(_, group, _)| nil_for_live(*group)))
+        .bind(column(left, |(.., count)| 2 * *count as i64))
+        .fetch_all(connection)
+        .await?;
+    found.iter().map(waiter).collect()
+}
+
+/// The turns of each of these groups in the wait queue of each of these limits.
+pub(super) async fn read_groups(
+    connection: &mut PgConnection,
+    limits: &[LimitId],
+    groups: &[FairnessGroup],
+) -> Result<BTreeMap<(LimitId, FairnessGroup), GroupTurns>> {
+    let groups: BTreeSet<FairnessGroup> = groups.iter().copied().collect();
     let groups: Vec<FairnessGroup> = groups.into_iter().collect();
-    let limits: Vec<LimitId> = queues.limits.keys().copied().collect();
+    if groups.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let limits: BTreeSet<LimitId> = limits.iter().copied().collect();
     let found = sqlx::query(include_str!("../../../queries/read_fairness_groups.sql"))
-        .bind(limits)
+        .bind(limits.into_iter().collect::<Vec<_>>())
         .bind(column(&groups, |group| group.tenant.0))
         .bind(column(&groups, |group| nil_for_live(*group)))
         .fetch_all(connection)
         .await?;
-    for row in found {
-        let key = (row.try_get("lim")?, group(&row)?);
+    let turns = |row: &PgRow| {
         let (position, received) = (row.try_get("position")?, row.try_get("received")?);
-        let turns = GroupTurns { position, weight: weight(&row)?, received, pace: pace(&row)? };
-        queues.groups.entry(key).or_insert(turns);
-    }
-    Ok(())
+        let turns = GroupTurns { position, weight: weight(row)?, received, pace: pace(row)? };
+        Ok(((row.try_get("lim")?, group(row)?), turns))
+    };
+    found.iter().map(turns).collect()
 }
 
-/// How fast those that a row with `pace` is about are given slots.
+/// How fast a group's waiters are granted slots.
 pub(in crate::postgres) fn pace(row: &PgRow) -> Result<Pace> {
     rows::numbers::<3>(row.try_get("pace")?, "pace").map(Pace::from)
 }
 
-/// Whose tasks a row with `tenant` and `backfill` is about.
+/// The group that a row's `tenant` and `backfill` name.
 pub(in crate::postgres) fn group(row: &PgRow) -> Result<FairnessGroup> {
     let backfill: Uuid = row.try_get("backfill")?;
     let backfill = Some(BackfillId(backfill)).filter(|backfill| !backfill.0.is_nil());
     Ok(FairnessGroup { tenant: TenantId(row.try_get("tenant")?), backfill })
 }
 
-/// How often the group of a row comes.
+/// The weight of a row's group.
 pub(in crate::postgres) fn weight(row: &PgRow) -> Result<Weight> {
     let own = number(row, "backfill_weight")?;
     Ok(Weight { tenant: number(row, "weight")?, backfill: group(row)?.backfill.map(|_| own) })
@@ -168,31 +160,28 @@ fn nil_for_live(group: FairnessGroup) -> Uuid {
     group.backfill.map_or(Uuid::nil(), |backfill| backfill.0)
 }
 
-/// Takes tasks out of the line.
-pub(super) async fn delete(connection: &mut PgConnection, gone: &BTreeSet<TaskKey>) -> Result<()> {
-    let gone: Vec<&TaskKey> = gone.iter().collect();
-    if gone.is_empty() {
+pub(super) async fn delete(connection: &mut PgConnection, removed: &[TaskKey]) -> Result<()> {
+    if removed.is_empty() {
         return Ok(());
     }
     sqlx::query(
         "delete from slot_waiters using unnest($1::uuid[], $2::int[]) as given (run, idx)
           where slot_waiters.run = given.run and slot_waiters.idx = given.idx",
     )
-    .bind(column(&gone, |key| key.run.0))
-    .bind(column(&gone, |key| int(key.task.0)))
+    .bind(column(removed, |key| key.run.0))
+    .bind(column(removed, |key| int(key.task.0)))
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Writes what has become of those who are in line, and of the limits.
-pub(super) async fn write(connection: &mut PgConnection, queues: &WaitQueues) -> Result<()> {
-    let rows: Vec<&Waiter> = queues.written.iter().map(|key| &queues.line[key]).collect();
-    if !rows.is_empty() {
-        write_rows(connection, &rows).await?;
+/// Writes waiters, groups and limits. Limits that did not change are left alone.
+pub(super) async fn write(connection: &mut PgConnection, changes: &SlotChanges) -> Result<()> {
+    if !changes.waiters.is_empty() {
+        write_waiters(connection, &changes.waiters).await?;
     }
-    write_groups(connection, queues).await?;
-    let limits: Vec<&LimitRow> = queues.limits.values().collect();
+    write_groups(connection, &changes.groups).await?;
+    let limits = &changes.limits;
     if limits.is_empty() {
         return Ok(());
     }
@@ -205,17 +194,17 @@ pub(super) async fn write(connection: &mut PgConnection, queues: &WaitQueues) ->
             and (limits.slots, limits.used, limits.waiting, limits.frontier)
                 is distinct from (given.slots, given.used, given.waiting, given.frontier)",
     )
-    .bind(column(&limits, |row| row.id))
-    .bind(column(&limits, |row| row.slots.map(int)))
-    .bind(column(&limits, |row| int(row.used)))
-    .bind(column(&limits, |row| int(row.waiting)))
-    .bind(column(&limits, |row| row.frontier))
+    .bind(column(limits, |row| row.id))
+    .bind(column(limits, |row| row.slots.map(int)))
+    .bind(column(limits, |row| int(row.used)))
+    .bind(column(limits, |row| int(row.waiting)))
+    .bind(column(limits, |row| row.frontier))
     .execute(connection)
     .await?;
     Ok(())
 }
 
-async fn write_rows(connection: &mut PgConnection, rows: &[&Waiter]) -> Result<()> {
+async fn write_waiters(connection: &mut PgConnection, rows: &[Waiter]) -> Result<()> {
     let needs = |row: &Waiter| {
         let needs: Vec<String> = row.needs.iter().map(i32::to_string).collect();
         format!("{{{}}}", needs.join(","))
@@ -238,9 +227,12 @@ async fn write_rows(connection: &mut PgConnection, rows: &[&Waiter]) -> Result<(
     Ok(())
 }
 
-async fn write_groups(connection: &mut PgConnection, queues: &WaitQueues) -> Result<()> {
-    let groups = queues.moved.iter().map(|key| (key, &queues.groups[key]));
-    let (behind, live): (Vec<_>, Vec<_>) = groups.partition(|((_, group), _)| group.backfill.is_some());
+async fn write_groups(
+    connection: &mut PgConnection,
+    groups: &[((LimitId, FairnessGroup), GroupTurns)],
+) -> Result<()> {
+    let (behind, live): (Vec<_>, Vec<_>) =
+        groups.iter().partition(|((_, group), _)| group.backfill.is_some());
     if !live.is_empty() {
         sqlx::query(include_str!("../../../queries/upsert_fairness_groups.sql"))
             .bind(column(&live, |((limit, _), _)| *limit))
@@ -264,7 +256,6 @@ async fn write_groups(connection: &mut PgConnection, queues: &WaitQueues) -> Res
     Ok(())
 }
 
-/// Limits by their ids.
 pub(super) fn by_id(found: &[PgRow]) -> Result<BTreeMap<LimitId, LimitRow>> {
     let rows: Vec<LimitRow> = found.iter().map(limit_row).collect::<Result<_>>()?;
     Ok(rows.into_iter().map(|row| (row.id, row)).collect())
@@ -281,7 +272,7 @@ fn limit_row(row: &PgRow) -> Result<LimitRow> {
     })
 }
 
-/// The limit that a row with `kind`, `tenant` and `name` is about.
+/// The limit that a row's `kind`, `tenant` and `name` name.
 pub(in crate::postgres) fn limit(row: &PgRow) -> Result<Limit> {
     let (kind, tenant, name): (&str, i32, &str) =
         (row.try_get("kind")?, row.try_get("tenant")?, row.try_get("name")?);
@@ -290,7 +281,7 @@ pub(in crate::postgres) fn limit(row: &PgRow) -> Result<Limit> {
         .ok_or_else(|| crate::Error::Unreadable { what: "limit", why: format!("`{kind}` of {tenant:?}") })
 }
 
-fn line_row(row: &PgRow) -> Result<Waiter> {
+fn waiter(row: &PgRow) -> Result<Waiter> {
     Ok(Waiter {
         key: rows::key(row)?,
         attempt: number(row, "attempt")?,

@@ -1,4 +1,4 @@
--- The last of groups in lines, twice as many as have left: half of these may be the ones that leave.
+-- The last waiters of groups.
 select last.run, last.idx, last.attempt, last.tenant, last.backfill, last.step, last.needs, last.id, last.rank,
        last.since, last.granted_at
   from unnest($1::int[], $2::int[], $3::uuid[], $4::bigint[]) as given (lim, tenant, backfill, gone)

@@ -1,4 +1,4 @@
--- The first of each line, as many as there is room for, and of their groups as many of the lowest rank: a turn belongs
+-- The first waiters of limits, as many as there is room for, and as many of the lowest rank in their groups: a turn belongs
 -- to the group, which sends its best.
 with heads as (
     select head.*

@@ -1,6 +1,6 @@
 //! How fast something goes, from three small numbers.
 
-use model::Instant;
+use crate::Instant;
 
 const MINUTE: i64 = 60_000;
 
@@ -14,7 +14,7 @@ pub struct Pace {
 
 impl Pace {
     /// One more came. A clock that is behind counts as the one that was ahead.
-    pub(crate) fn count(&mut self, now: Instant) {
+    pub fn count(&mut self, now: Instant) {
         *self = self.at(minute(now));
         self.count = self.count.saturating_add(1);
     }

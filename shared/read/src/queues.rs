@@ -4,10 +4,10 @@
 //! caller who may read everywhere learns whose groups the others are.
 
 use auth::Permission;
-use model::{BackfillId, Instant, Limit, Weight};
+use model::{BackfillId, Instant, Limit, Pace, Weight};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use store::{Pace, rows, storable};
+use store::{rows, storable};
 use uuid::Uuid;
 
 use crate::{Reader, Result};

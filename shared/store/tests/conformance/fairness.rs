@@ -4,7 +4,6 @@ use model::{SlotRequest, TenantId};
 
 use crate::Subject;
 use crate::admission::admit;
-use crate::admission::admit;
 use crate::example::{TENANT, at};
 use crate::slots::{behind_one, crowd, drain, leave};
 

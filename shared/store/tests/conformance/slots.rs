@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use engine::Allocator;
 use model::{Admission, Granted, Limit, Needed, SlotRelease, SlotRequest, TaskKey, TenantId};
-use store::{BackfillRecord, BackfillState, Committed, Store};
+use store::{BackfillRecord, BackfillState, Store};
 
 use crate::Subject;
 use crate::admission::{admit, allocate, decide};

@@ -17,7 +17,11 @@ fn later(name: &str, hash: &str, second: i64) -> NewVersion {
 /// The names of a page, without the workflows that every world has.
 async fn names(world: &World, filter: WorkflowFilter) -> Vec<String> {
     let page = world.reader("viewer:default").workflows(&filter).await.unwrap();
-    page.items.into_iter().map(|workflow| workflow.name).filter(|name| name.len() <= 3).collect()
+    page.items
+        .into_iter()
+        .map(|workflow| workflow.name)
+        .filter(|name| !["etl", "orders"].contains(&name.as_str()))
+        .collect()
 }
 
 #[tokio::test]

@@ -162,7 +162,7 @@ fn every_page(run: RunId) -> Vec<String> {
         "/schedules",
         "/triggers",
         "/backfills",
-        "/letters",
+        "/dead-letters",
         "/breakers",
         "/audit",
         "/health",

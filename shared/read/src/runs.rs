@@ -89,8 +89,12 @@ impl Reader {
         Ok(page.only(|record| self.may(permission, &record.run.workflow)))
     }
 
-    /// The runs that pass a filter and that the caller may read, in order. A page may have fewer than its limit.
+    /// The runs that pass a filter and that the caller may read, in order: none for a caller who may read no workflow. A
+    /// page may have fewer than its limit.
     pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunReader>> {
+        if self.caller.check_some(Permission::Read).is_err() {
+            return Ok(Vec::new());
+        }
         let found = self.list_runs(Permission::Read, filter).await?.items;
         Ok(found.into_iter().map(|record| RunReader { reader: self.clone(), record }).collect())
     }

@@ -22,7 +22,7 @@ async fn an_idle_system_is_in_order() {
     for name in ["migrations", "bus", "identity", "permissions", "transactions", "runs"] {
         assert_eq!(check(&report.body, name)["verdict"], "ok", "{name}: {}", report.body);
     }
-    assert!(check(&report.body, "identity")["says"].as_str().unwrap().contains("ada@example.com"));
+    assert!(check(&report.body, "identity")["message"].as_str().unwrap().contains("ada@example.com"));
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn what_a_dead_worker_held_is_taken_from_it_once() {
     let worker = WorkerId(Uuid::from_u128(1));
     world.runtime.settle(run, Command::Claim { task: TaskIndex(0), attempt: 1, worker }).await.unwrap();
     let report = world.get("/doctor").await.body;
-    assert_eq!(check(&report, "dead_workers")["says"].as_str().unwrap()[..10], *"1 attempts");
+    assert_eq!(check(&report, "dead_workers")["message"].as_str().unwrap()[..10], *"1 attempts");
     let repaired = world.post("/doctor/repair", "").await.body;
     assert_eq!(repaired["repaired"][0]["name"], "dead_workers", "{repaired}");
     assert_eq!(repaired["ok"], true, "{repaired}");

@@ -217,11 +217,11 @@ async fn a_branch_not_taken_says_which_one_was_and_why() {
   - {name: one, type: noop}
   - {name: small, type: noop}
   - {name: repair, type: noop, depends_on: [one], trigger_rule: one_failed}";
-    let over = "over: it took `one`, since `inputs.n == 1` (`inputs.n` was 1) held.";
+    let choice = "it took `one`, since `inputs.n == 1` (`inputs.n` was 1) held.";
     let expected = [
         "succeeded at 2027-01-15 08:00:00Z (now), after 0 ms: of its 5 tasks, 2 succeeded and 3 skipped.",
-        &format!("big skipped: The switch `size` passed `big` {over}"),
-        &format!("small skipped: The switch `size` passed `small` {over}"),
+        &format!("big skipped: The switch `size` did not choose `big`: {choice}"),
+        &format!("small skipped: The switch `size` did not choose `small`: {choice}"),
         "repair skipped: Its rule for the tasks it depends on is `one_failed`: one of them must fail, \
          the others are not waited for. But `one` (succeeded) did not fail.",
     ];

@@ -160,7 +160,7 @@ async fn a_run_that_took_too_long_says_so_of_itself_and_of_its_tasks() {
             "Run RUN of `small` failed at {NOW}, after 0 ms, since it exceeded its {limit}: \
              of its 2 tasks, 1 failed and 1 upstream failed."
         ),
-        format!("a failed: It failed: the run exceeded its {limit} (a time-out). It was tried once."),
+        format!("a failed: It failed: the run took longer than its {limit} (a time-out). It was tried once."),
         format!("b upstream_failed: It had not started when the run exceeded its {limit}, at {NOW}."),
     ];
     assert_eq!(told, expected.join("\n"));

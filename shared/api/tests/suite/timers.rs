@@ -27,7 +27,7 @@ async fn pending_timers_are_listed_with_when_and_why() {
     let deadline = json!({
         "run": sleepy, "workflow": "sleepy", "task": null, "attempt": 0, "kind": "deadline",
         "wake_at": now() + chrono::TimeDelta::seconds(30), "overdue": false,
-        "why": "the run should have ended by then", "link": format!("/api/v1/runs/{sleepy}"),
+        "why": "the run's deadline passes", "link": format!("/api/v1/runs/{sleepy}"),
     });
     assert_eq!(items[0], deadline);
     assert!(items[1..].iter().all(|item| item["why"] == "`rest` wakes up"), "{items:?}");

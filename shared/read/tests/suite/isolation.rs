@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::reader::is_hidden;
 use crate::world::World;
 
-const SCHEDULED: &str = "{name: nightly, schedule: '0 0 * * *', triggers: [{name: hook, event: a.b}], \
+const SCHEDULED: &str = "{name: nightly, schedule: {cron: '0 0 * * *'}, triggers: [{name: hook, event: {type: a.b}}], \
                          tasks: [{name: a, type: noop, pool: dock}]}";
 
 /// Gives a tenant one of everything that belongs to a tenant.

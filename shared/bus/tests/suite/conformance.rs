@@ -185,7 +185,7 @@ mod local {
         a_rejected_message_is_redelivered_with_the_same_id
         a_message_rejected_five_times_becomes_a_dead_letter
         many_messages_at_once_all_arrive
-        it_is_there
+        it_responds_to_a_ping
     }
 }
 
@@ -198,7 +198,7 @@ mod remote {
         a_rejected_message_is_redelivered_with_the_same_id
         a_message_rejected_five_times_becomes_a_dead_letter
         many_messages_at_once_all_arrive
-        it_is_there
+        it_responds_to_a_ping
     }
 }
 

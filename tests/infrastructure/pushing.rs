@@ -46,7 +46,7 @@ fn by_queue(id: &str) -> String {
 /// Subscriptions are the same in one process and in the cloud.
 pub(crate) fn subscriptions(repository: &Repository) -> Vec<String> {
     let ids = topic_ids(repository);
-    let apart = repository.file("cli/src/dev/apart.rs");
+    let apart = repository.file("cli/src/dev/separate_processes.rs");
     let mut coded: BTreeSet<(String, String)> = apart
         .split("subscribe(Topic::")
         .skip(1)

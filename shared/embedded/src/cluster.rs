@@ -11,7 +11,7 @@ use crate::directories::Directories;
 use crate::postmaster::Postmaster;
 use crate::{Durability, Error, Options, orphan};
 
-/// The superuser of every cluster. Whoever can access the socket's folder can log in.
+/// The superuser of every cluster. Every process that can access the socket's folder can log in.
 pub(crate) const USER: &str = "postgres";
 
 /// How long a server may take to replay its log at start, and an old server to stop.

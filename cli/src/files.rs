@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn test_files_belong_to_the_folder_that_they_test() {
+    fn files_of_tests_belong_to_the_folder_that_they_test() {
         let folder = folder();
         let test = folder.path().join("tests/b.yaml");
         fs::create_dir_all(test.parent().unwrap()).unwrap();

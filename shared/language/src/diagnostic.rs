@@ -194,7 +194,7 @@ impl<'f> Report<'f> {
         }
     }
 
-    /// Every problem once, by file, line and column: at most [`MAX_PROBLEMS`] of each file, and then how many more.
+    /// Every problem once, by file, line and column: at most `MAX_PROBLEMS` of each file, and then how many more.
     pub fn finish(mut self) -> Vec<Diagnostic> {
         self.found.sort();
         self.found.dedup();

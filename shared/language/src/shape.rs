@@ -37,7 +37,7 @@ pub trait Shape<'n> {
     }
 }
 
-/// A mapping with fixed fields. Declared by [`record!`].
+/// A mapping with fixed fields. Declared by `record!`.
 pub trait Record<'n>: Sized {
     /// What messages call it, such as "a retry policy".
     const WHAT: &'static str;

@@ -32,7 +32,7 @@ impl Reader {
     }
 
     /// Connections that see every tenant. Only [`Platform`](crate::Platform), [`tenants`](Self::tenants) and
-    /// [`queues`](Self::queues) use them: what they return belongs to no tenant, or is stripped of whose it is.
+    /// [`fairness_groups`](Self::fairness_groups) use them: what they return belongs to no tenant, or is stripped of whose it is.
     pub(crate) fn all_tenants(&self) -> &PgPool {
         self.postgres.pool()
     }

@@ -165,7 +165,7 @@ fn rejections_have_the_id_and_the_reason() {
     check(&|body| body["message"]["data"] = json!("bm90IGpzb24="), "not JSON");
     check(&|body| body["message"]["data"] = json!("e30="), "does not fit its type");
     check(&|body| body["message"]["data"] = Value::Null, "no data");
-    check(&|body| body["message"]["attributes"] = json!({}), "no CloudEvent");
+    check(&|body| body["message"]["attributes"] = json!({}), "not a CloudEvent");
     check(&|body| body["message"]["attributes"]["ce-type"] = json!("dev.other.v1"), "unknown message type");
     check(&|body| body["message"]["attributes"]["ce-specversion"] = json!("7"), "not a binary CloudEvent");
 }

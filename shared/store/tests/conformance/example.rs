@@ -161,7 +161,7 @@ pub(crate) async fn step(
     changes.tasks = tasks.into_iter().map(|(_, task)| task).collect();
     change(&mut changes);
     unit.save(&[changes]).await?;
-    Ok(unit.commit().await?)
+    unit.commit().await
 }
 
 /// Lets a worker hold a task.

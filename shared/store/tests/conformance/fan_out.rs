@@ -45,7 +45,7 @@ async fn end(store: &Subject, id: RunId, ends: &[(u32, TaskState, Option<Value>)
         changes.outputs.extend(output.clone().map(|output| (TaskIndex(*index), output)));
     }
     unit.save(&[changes]).await?;
-    Ok(unit.commit().await?)
+    unit.commit().await
 }
 
 pub(crate) async fn children_are_there_with_their_items(store: Subject) {

@@ -84,7 +84,7 @@ async fn a_push_that_is_not_a_message_is_dead_lettered_at_the_first_delivery() {
     world.bus.idle().await;
     let letters = world.dead_letters().await;
     assert_eq!(letters.len(), 1);
-    assert!(letters[0].reason.contains("no CloudEvent"), "{letters:?}");
+    assert!(letters[0].reason.contains("not a CloudEvent"), "{letters:?}");
     assert!(matches!(world.runtime.replay(&letters[0]).await.unwrap(), Replayed::NoMessage(_)));
     assert_eq!(world.dead_letters().await, letters);
 }

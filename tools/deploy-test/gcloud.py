@@ -52,7 +52,7 @@ def service_named(project, name):
 
 
 def require_deployer(project, call, account):
-    """Whoever deploys needs a role on the project, and the right to act as the account of what is deployed."""
+    """The account that deploys needs a role on the project, and the right to act as the account of what is deployed."""
     if call.account is None:
         return
     if not project.granted("google_project_iam_member", "roles/run.developer", call.account):

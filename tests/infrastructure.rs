@@ -121,7 +121,8 @@ fn functions(repository: &Repository) -> Vec<String> {
 
 /// The variables that functions and the migration read.
 fn variables_read(repository: &Repository) -> Names {
-    let config = ["config.rs", "config/access.rs"].map(|file| format!("shared/host/src/{file}"));
+    let config =
+        ["config.rs", "config/access.rs", "config/limits.rs"].map(|file| format!("shared/host/src/{file}"));
     let config = &config.map(|file| repository.file(&file).to_owned()).concat();
     let name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
     let mut read = words(config, "(\"EBB_", name);
@@ -372,7 +373,7 @@ fn planted_mistakes_are_found() {
             "anyone push to evaluate",
         ),
         ("docker-compose.yml", "location /api/v1/hooks/ {", "location /api/v1/ {", "webhooks"),
-        ("shared/model/src/message.rs", "\"ebbflow-management\"", "\"ebbflow-orders\"", "topics"),
+        ("shared/model/src/message/topic.rs", "{prefix}-management", "{prefix}-orders", "topics"),
         ("shared/host/src/config.rs", "optional(\"EBB_QUEUE\")", "optional(\"EBB_QUEUES\")", "EBB_QUEUES"),
         ("shared/host/src/push.rs", "event = \"dead_lettered\", ", "", "dead_lettered"),
     ];

@@ -7,11 +7,14 @@ use super::{Names, compare};
 
 /// The id of each kind of topic, by its name in the code; `QUEUE` stands for a queue.
 fn topic_ids(repository: &Repository) -> BTreeMap<String, String> {
-    let ids = inside(repository.file("shared/model/src/message.rs"), "pub fn id(&self) -> String {");
+    let ids = inside(
+        repository.file("shared/model/src/message/topic.rs"),
+        "pub fn id_with(&self, prefix: &str) -> String {",
+    );
     let lines = ids.lines().filter_map(|line| line.trim().strip_prefix("Self::")?.split_once(" => "));
     let named = lines.filter_map(|(kind, id)| {
         let kind = kind.split('(').next()?.to_owned();
-        Some((kind, literals(id).next()?.replace("{queue}", "QUEUE")))
+        Some((kind, literals(id).next()?.replace("{queue}", "QUEUE").replace("{prefix}", "ebbflow")))
     });
     named.collect()
 }
@@ -31,7 +34,7 @@ pub(crate) fn topics(repository: &Repository) -> Vec<String> {
             .map(|id| format!("topics: docker-compose.yml lacks {id}")),
     );
     if !repository.file("terraform/pubsub.tf").contains("\"${each.value}-dead-letters\"")
-        || !repository.file("shared/model/src/message.rs").contains("\"{}-dead-letters\"")
+        || !repository.file("shared/model/src/message/topic.rs").contains("\"{}-dead-letters\"")
     {
         found.push("dead-letter topics are named otherwise in the code".into());
     }

@@ -26,7 +26,7 @@ impl Tenants for Memory {
         let wanted = tables
             .all_tenants()
             .filter(|(id, name, _)| named(name) && filter.after.is_none_or(|after| *id > after));
-        let records = wanted.map(|(id, name, created_at)| tables.tenant_record(id, name, created_at));
+        let records = wanted.map(|(id, name, created_at)| tenant_record(&tables, id, name, created_at));
         Ok(records.take(filter.limit as usize).collect())
     }
 }
@@ -45,17 +45,17 @@ impl Tables {
         let numbers = (TenantId::DEFAULT.0..).map(TenantId);
         numbers.zip(first.chain(others)).map(|(id, (name, created_at))| (id, name, created_at))
     }
+}
 
-    fn tenant_record(&self, id: TenantId, name: &str, created_at: Instant) -> TenantRecord {
-        let limit = self.slots.list(id).into_iter().find(|row| row.limit == Limit::Tenant(id));
-        TenantRecord {
-            id,
-            name: name.to_owned(),
-            created_at,
-            weight: self.slots.weight(id),
-            slots: limit.as_ref().and_then(|limit| limit.slots),
-            used: limit.as_ref().map_or(0, |limit| limit.used),
-            waiting: limit.as_ref().map_or(0, |limit| limit.waiting),
-        }
+fn tenant_record(tables: &Tables, id: TenantId, name: &str, created_at: Instant) -> TenantRecord {
+    let limit = tables.slots.list(id).into_iter().find(|row| row.limit == Limit::Tenant(id));
+    TenantRecord {
+        id,
+        name: name.to_owned(),
+        created_at,
+        weight: tables.slots.weight(id),
+        slots: limit.as_ref().and_then(|limit| limit.slots),
+        used: limit.as_ref().map_or(0, |limit| limit.used),
+        waiting: limit.as_ref().map_or(0, |limit| limit.waiting),
     }
 }
